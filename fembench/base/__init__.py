@@ -1,0 +1,1 @@
+"""Errors, units, atomic files, TOML and JSON: what every room stands on."""

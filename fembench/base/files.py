@@ -1,0 +1,45 @@
+"""Files that are whole or absent: write to a temporary name, then rename."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from fembench.base.errors import InputError
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path | str) -> Iterator[Path]:
+    """A temporary name in the folder of `path`; renamed to it on success, removed on failure.
+
+    Raises InputError naming the path and the system's reason (not writable, disk full, …).
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # the suffix stays last: libraries choose a format by it
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix or ".part"
+        )
+        os.close(handle)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+    temporary = Path(name)
+    try:
+        yield temporary
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_atomic(path: Path | str, data: str | bytes) -> None:
+    """Write the whole of `data` to `path`, or nothing."""
+    content = data.encode() if isinstance(data, str) else data
+    with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())

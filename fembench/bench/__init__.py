@@ -1,0 +1,1 @@
+"""One case under MPI, verified; the launcher; campaigns."""

@@ -1,0 +1,1 @@
+"""The mpi4py door, Subdomain, Interface: one rank's share of the mesh and its neighbours."""

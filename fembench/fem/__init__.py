@@ -1,0 +1,1 @@
+"""Elements, material, problems, constraints, local assembly."""

@@ -1,0 +1,1 @@
+"""Host facts, kernel rates, network parameters."""

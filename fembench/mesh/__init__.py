@@ -1,0 +1,1 @@
+"""Mesh, box generators, the meshio door, adjacency, quality."""

@@ -1,0 +1,1 @@
+"""What a run leaves behind: frozen structs, schema version, store, verdict."""

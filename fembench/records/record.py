@@ -1,0 +1,211 @@
+"""Record: what one run leaves behind, raw. Statistics are computed on reading.
+
+Arrays are nested tuples, outermost index first as in the comment. Times are seconds unless the
+name ends in `_ns`. Schema history:
+    1  first
+"""
+
+import msgspec
+
+from fembench.records.case import Case
+
+SCHEMA = 1
+
+
+class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of every struct in a record."""
+
+
+class HostFacts(Frozen):
+    """One machine as the run saw it."""
+
+    name: str
+    cpu_model: str
+    cores: int  # that this process may use
+    sockets: int = 1
+    memory_bytes: int = 0
+    caches: dict[str, int] = {}  # {"L1d": bytes per core, "L2": …, "L3": …}
+    governor: str = "unknown"
+    kernel: str = ""
+    architecture: str = ""
+    clocksource: str = ""
+    tsc_flags: tuple[str, ...] = ()
+    huge_pages: str = "unknown"
+    load_average: float = 0.0  # 1 minute, before the run
+    steal_percent: float = 0.0  # of CPU time during the run
+
+
+class Environment(Frozen):
+    """Provenance (VALIDITY E7)."""
+
+    hosts: tuple[HostFacts, ...]
+    rank_host: tuple[int, ...]  # [rank] -> index into hosts
+    affinity: tuple[tuple[int, ...], ...]  # [rank] -> CPUs that the rank may run on
+    oversubscribed: bool  # more ranks on a host than cores
+    mpi: str  # library and version
+    launcher: str  # the mpiexec line
+    command: str  # what the user typed
+    versions: dict[str, str]  # python, numpy, scipy, mpi4py, msgspec, fembench
+    commit: str  # of the source tree, or "unknown"
+    dirty: bool
+    kernels: str  # "compiled" or "reference"
+    blas_threads: int
+    variables: dict[str, str]  # environment variables that matter
+    synthetic: str = ""  # "" or how heterogeneity was emulated (VALIDITY E8)
+
+
+class MeshFacts(Frozen):
+    name: str
+    hash: str
+    element: str
+    n_nodes: int
+    n_cells: int
+    n_equations: int  # free dofs
+    n_fixed: int  # restrained dofs
+    min_quality: float = 0.0  # 1 regular, 0 degenerate
+
+
+class PartitionFacts(Frozen):
+    """Per-part arrays have one entry a rank."""
+
+    method: str
+    targets: tuple[float, ...]  # sum to 1
+    cells: tuple[int, ...]
+    dofs: tuple[int, ...]  # free dofs that the part touches
+    blocks: tuple[int, ...]  # 3x3 blocks of the part's full stiffness
+    shared_dofs: tuple[int, ...]  # free dofs on the interface
+    shared_dofs_all: tuple[int, ...]  # the same with restrained ones, as the thesis may have counted
+    neighbours: tuple[tuple[int, ...], ...]  # [rank] -> ranks it shares nodes with
+    message_bytes: tuple[tuple[int, ...], ...]  # [rank][neighbour], one update, one direction
+    cut: int  # facets of the dual graph that are cut
+    seed: int = 0
+
+
+class ClockCertificate(Frozen):
+    """VALIDITY C2, per run; the worst of all ranks where they differ."""
+
+    name: str  # the clock used
+    ticks_per_second: float
+    asked: str  # the clock asked for
+    certified: bool  # True: TSC passed every condition; always True for OS clocks
+    reason: str  # why, or why not
+    drift: float  # relative difference of ticks/s against CLOCK_MONOTONIC_RAW, before to after
+    read_ns: float  # cost of one reading
+    quantum_ns: float  # smallest non-zero difference
+    span_ns: float  # cost of one recorded span from Python, median
+    ranks: tuple[str, ...] = ()  # clock of every rank
+
+
+class SetTimes(Frozen):
+    """One repetition of assembly and CG."""
+
+    warmup: bool
+    seconds: tuple[tuple[float, ...], ...]  # [rank][phase], phases of Record.phases
+    counts: tuple[tuple[int, ...], ...]  # [rank][phase] number of spans
+    iterations: int
+    residual: float  # |r| by recurrence at the end
+    total: tuple[float, ...]  # [rank] wall time of the set by the rank's clock
+
+
+class SolveFacts(Frozen):
+    iterations: int
+    converged: bool
+    target: float  # absolute |r| at which CG stops; 0 for fixed work
+    residuals: tuple[float, ...]  # |r_k|, k = 0 … iterations, of the last set
+    allreduces: int  # per iteration, counted by the trace
+    updates: int  # per iteration
+    messages: int  # per iteration, over all ranks
+    message_bytes: int  # per iteration, over all ranks
+    flops: tuple[float, ...]  # [rank] per iteration
+    bytes: tuple[float, ...]  # [rank] per iteration, from the arrays touched
+    matrix_bytes: tuple[int, ...]  # [rank]
+    bandwidth: tuple[float, ...] = ()  # [rank] triad measured in this run on the same cores, bytes/s
+
+
+class Verification(Frozen):
+    """Measured after the clock has stopped."""
+
+    rhs_norm: float
+    true_residual: float  # |f - A u| from elements, without the stored matrix
+    symmetry: float  # |x'Ay - y'Ax| / (|x||Ay| + |y||Ax|)
+    positive: float  # x'Ax / (|x||Ax|)
+    rigid_body: float  # max |A r| / (|A||r|) over six modes of the unconstrained operator
+    energy: float  # strain energy, joule
+    fingerprint: tuple[float, ...]  # seeded projections of u; same for every partition up to rounding
+    solution_norm: float  # |u|_2 over distinct dofs
+    max_displacement: float
+    load_displacement: tuple[float, ...]  # u at the first loaded node, or ()
+    reactions: tuple[float, float, float]  # sum over restrained nodes, newton
+    copies_identical: bool  # shared dofs bit-identical on all sharers
+    exact_error: float = -1.0  # relative L2 error where the problem has an exact solution
+
+
+class Reference(Frozen):
+    """The one-rank run that this one is held against (VALIDITY A4, A5)."""
+
+    source: str  # record id or "shipped"
+    energy: float
+    iterations: int
+    fingerprint: tuple[float, ...]
+    solution_norm: float
+
+
+class Event(Frozen, array_like=True):
+    """One span of the trace."""
+
+    rank: int
+    phase: int
+    iteration: int  # -1 outside CG
+    begin: float  # seconds since the run's common start, offsets between hosts removed
+    end: float
+
+
+class Rule(Frozen):
+    """One rule of VALIDITY.md, applied."""
+
+    id: str  # "A1"
+    ok: bool | None  # None: cannot be judged here
+    value: str
+    threshold: str
+    note: str = ""
+
+
+class Verdict(Frozen):
+    status: str  # VALID, PROVISIONAL, INVALID
+    reasons: tuple[str, ...]  # one a rule that is not met
+    rules: tuple[Rule, ...]
+
+
+class Record(Frozen):
+    schema: int
+    id: str
+    created: str  # ISO 8601, UTC
+    case: Case
+    environment: Environment
+    mesh: MeshFacts
+    problem: dict[str, object]  # the problem as resolved, every default filled in
+    partition: PartitionFacts
+    clock: ClockCertificate
+    phases: tuple[str, ...]  # names, in the order of every array "by phase"
+    setup: tuple[tuple[float, ...], ...]  # [rank][phase] phases outside the sets, measured once
+    total: tuple[float, ...]  # [rank] from the first line of the program to the end of output
+    sets: tuple[SetTimes, ...]
+    solve: SolveFacts
+    verification: Verification
+    reference: Reference | None
+    peak_memory: tuple[int, ...]  # [rank] bytes
+    events: tuple[Event, ...]
+    verdict: Verdict
+
+
+class Failure(Frozen):
+    """A run that left no record: what a campaign keeps in its place."""
+
+    schema: int
+    id: str
+    created: str
+    case: Case
+    kind: str  # "input", "crashed", "killed", "timeout"
+    message: str  # one line
+    exit_status: int
+    output: str  # the last lines of what it printed

@@ -1,0 +1,66 @@
+"""Records on disk: results/<campaign>/{campaign.toml, runs/*.json, report/}."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.config import convert, read_text
+from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
+from fembench.records.record import SCHEMA, Failure, Record
+
+
+def save(item: Record | Failure, folder: Path) -> Path:
+    """Write a record (or failure) whole, under its id; return the path."""
+    suffix = ".json" if isinstance(item, Record) else ".failed.json"
+    path = Path(folder) / f"{item.id}{suffix}"
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(item), indent=1))
+    return path
+
+
+def load(path: Path | str) -> Record:
+    """The record in a file. Raises InputError for another schema or a file that is not one."""
+    tree = _tree(path)
+    version = tree.get("schema") if isinstance(tree, dict) else None
+    if not isinstance(version, int):
+        raise InputError(f"{path}: not a fembench record: no schema number")
+    if version != SCHEMA:
+        newer = "newer: update fembench" if version > SCHEMA else "older: run the case again"
+        raise InputError(f"{path}: schema {version}, this fembench reads {SCHEMA}; the file is {newer}")
+    return convert(tree, Record, where=str(path))
+
+
+def load_failure(path: Path | str) -> Failure:
+    """The failure in a file."""
+    return convert(_tree(path), Failure, where=str(path))
+
+
+def _tree(path: Path | str) -> object:
+    try:
+        return msgspec.json.decode(read_text(path).encode())
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: not valid JSON: {error}") from error
+
+
+def record_paths(folder: Path | str) -> list[Path]:
+    """Record files of a campaign folder (or of its runs/ folder), by name."""
+    root = Path(folder)
+    runs = root / "runs" if (root / "runs").is_dir() else root
+    return sorted(p for p in runs.glob("*.json") if not p.name.endswith(".failed.json"))
+
+
+def load_all(folder: Path | str) -> list[Record]:
+    """Every record of a campaign. Raises InputError where there is none."""
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder}: no such folder; expected a campaign's results")
+    records = [load(path) for path in record_paths(folder)]
+    if not records:
+        raise InputError(f"{folder}: no records found; expected runs/*.json")
+    return records
+
+
+def failures(folder: Path | str) -> Iterator[Failure]:
+    """Every failure of a campaign."""
+    for path in sorted((Path(folder) / "runs").glob("*.failed.json")):
+        yield load_failure(path)

@@ -1,0 +1,1 @@
+"""Operators, preconditioners, conjugate gradients."""

@@ -1,0 +1,1 @@
+"""Clocks and their certificate, phase names, the tracer."""

@@ -1,0 +1,7 @@
+"""`python -m fembench`: the same as the command `fembench`."""
+
+import sys
+
+from fembench.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,75 @@
+"""The entry point `fembench VERB …`: verbs in the order of the work, one small module each.
+
+A verb's module has a docstring (its first line is the help), `arguments(parser)` and
+`run(options) -> exit status`. It imports what it needs inside `run`, so `--help` is quick.
+Exit status: 0 good, 1 measured but invalid or failed, 2 your input, anything else is ours.
+"""
+
+import argparse
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+
+import fembench.cli
+from fembench.base.errors import FembenchError, InputError
+
+ORDER = ("doctor", "timers", "mesh", "run", "sweep", "check", "report")  # others follow by name
+EPILOG = """first steps:
+  fembench doctor                       what this machine has, and what is missing
+  fembench run m1 --ranks 2             one case: 630 equations on two MPI ranks
+  fembench sweep CAMPAIGN.toml          many cases, interleaved, resumable
+  fembench report results/NAME          tables, plots and one HTML page
+exit status: 0 good, 1 measured but invalid, 2 something in your input"""
+
+
+def verbs() -> tuple[str, ...]:
+    """Names of all verbs: every module beside this one."""
+    found = {m.name for m in pkgutil.iter_modules(fembench.cli.__path__)} - {"main", "shared"}
+    return tuple(v for v in ORDER if v in found) + tuple(sorted(found - set(ORDER)))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fembench",
+        description="Benchmark a cluster, equal or not, with a parallel finite-element code.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in verbs():
+        module = importlib.import_module(f"fembench.cli.{verb}")
+        text = (module.__doc__ or "").strip()
+        child = commands.add_parser(
+            verb,
+            help=text.splitlines()[0] if text else "",
+            description=text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.arguments(child)
+        child.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse, run the verb, and turn what went wrong into one line and an exit status."""
+    options = build_parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except InputError as error:
+        print(f"fembench: {error}", file=sys.stderr)
+        return 2
+    except FembenchError as error:
+        print(f"fembench: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("fembench: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader (head, less) went away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""The one door to mpi4py. Everyone else receives a communicator as an argument."""
+
+import os
+import sys
+import traceback
+from types import TracebackType
+
+from mpi4py import MPI
+
+Comm = MPI.Intracomm
+Request = MPI.Request
+SUM, MAX, MIN = MPI.SUM, MPI.MAX, MPI.MIN
+IN_PLACE = MPI.IN_PLACE
+DOUBLE = MPI.DOUBLE
+
+
+def world() -> Comm:
+    """All ranks of this job."""
+    return MPI.COMM_WORLD
+
+
+def alone() -> Comm:
+    """This rank by itself."""
+    return MPI.COMM_SELF
+
+
+def wtime() -> float:
+    """Seconds by MPI's clock."""
+    return MPI.Wtime()
+
+
+def library() -> str:
+    """Name and version of the MPI library, one line."""
+    return MPI.Get_library_version().strip().splitlines()[0].split(", package:")[0].rstrip("\x00")
+
+
+def abort_on_exception(comm: Comm) -> None:
+    """From now on an exception that nobody catches ends the whole job, naming the rank."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        host = os.uname().nodename
+        traceback.print_exception(kind, error, trace)
+        print(f"fembench: rank {comm.rank} on {host} raised {kind.__name__}: {error}", file=sys.stderr, flush=True)
+        comm.Abort(3)
+
+    sys.excepthook = hook

@@ -1,0 +1,198 @@
+# cython: language_level=3, binding=False, boundscheck=False, wraparound=False
+"""The tracer in C: spans by phase number, stamped without a Python object being made."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+import numpy as np
+
+from fembench.timing.phases import NAMES
+
+cdef extern from "ticks.h" nogil:
+    int FB_TSC, FB_MONOTONIC, FB_MONOTONIC_RAW, FB_REALTIME, FB_THREAD, FB_COUNTER
+    int fb_has_tsc()
+    int64_t fb_begin(int clock)
+    int64_t fb_end(int clock)
+    int64_t fb_tsc_begin()
+    int64_t fb_pair(int tries, int64_t *ticks, int64_t *raw_ns)
+
+cdef struct Event:
+    int32_t phase
+    int32_t iteration
+    int64_t begin
+    int64_t end
+
+EVENT_TICKS = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "i8"), ("end", "i8")])
+EVENT_SECONDS = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8")])
+CODES = {
+    "tsc": FB_TSC,
+    "perf_counter_ns": FB_MONOTONIC,
+    "monotonic_raw": FB_MONOTONIC_RAW,
+    "time_ns": FB_REALTIME,
+    "thread_time_ns": FB_THREAD,
+    "counter": FB_COUNTER,
+}
+cdef enum:
+    DEPTH = 16  # spans open at once
+
+
+def has_tsc() -> bool:
+    """True where this processor has a counter that a program may read."""
+    return bool(fb_has_tsc())
+
+
+def read_tsc() -> int:
+    """The counter, without waiting for earlier instructions."""
+    return fb_tsc_begin()
+
+
+def read_tsc_ordered() -> int:
+    """The counter, after all earlier instructions have executed."""
+    return fb_end(FB_TSC)
+
+
+def paired_reading(int tries=200) -> tuple[int, int, int]:
+    """(ticks, CLOCK_MONOTONIC_RAW in ns, uncertainty in ns) at one moment."""
+    cdef int64_t ticks = 0, raw = 0
+    cdef int64_t window = fb_pair(tries, &ticks, &raw)
+    return ticks, raw, window
+
+
+def back_to_back(str clock_name, int n):
+    """(n,) int64 ticks between neighbouring readings of one clock in a C loop."""
+    cdef int code = CODES[clock_name]
+    stamps = np.zeros(n + 1, dtype=np.int64)
+    stamps.fill(0)
+    cdef int64_t *t = <int64_t *><size_t>stamps.ctypes.data
+    cdef int i
+    for i in range(n + 1):
+        t[i] = fb_begin(code)
+    return np.diff(stamps)
+
+
+cdef class Tracer:
+    """Accumulates the time of each phase; stores single spans while `recording`.
+
+    `begin(phase)` and `end(phase)` nest; a phase is not inside itself. A stored span carries the
+    value of `iteration` at its end. A full buffer stores no more, counts what it `dropped`, and the
+    sums by phase go on. Times leave in seconds; `events()` counts from `origin` (ticks).
+    """
+
+    cdef int clock, n_phases
+    cdef uint64_t open_phases
+    cdef int stack_phase[DEPTH]
+    cdef int64_t stack_begin[DEPTH]
+    cdef int64_t *sums
+    cdef int64_t *spans
+    cdef Event *buffer
+    cdef object _sums, _spans, _buffer
+    cdef readonly str clock_name
+    cdef readonly int depth  # spans open now
+    cdef readonly Py_ssize_t capacity, stored, dropped
+    cdef public bint recording
+    cdef public int iteration
+    cdef public int64_t origin
+    cdef public double ticks_per_second
+
+    def __init__(self, str clock_name="perf_counter_ns", Py_ssize_t capacity=0, double ticks_per_second=1e9):
+        if clock_name not in CODES or (clock_name == "tsc" and not fb_has_tsc()):
+            raise ValueError(f"no clock {clock_name!r} on this processor; known: {', '.join(CODES)}")
+        self.clock_name = clock_name
+        self.clock = CODES[clock_name]
+        self.ticks_per_second = ticks_per_second
+        self.n_phases = len(NAMES)
+        self.capacity = max(capacity, 0)
+        self._sums = np.zeros(self.n_phases, dtype=np.int64)
+        self._spans = np.zeros(self.n_phases, dtype=np.int64)
+        self._buffer = np.empty(self.capacity, dtype=EVENT_TICKS)
+        self._buffer.fill(0)  # its pages exist before the first span
+        self.sums = <int64_t *><size_t>self._sums.ctypes.data
+        self.spans = <int64_t *><size_t>self._spans.ctypes.data
+        self.buffer = <Event *><size_t>self._buffer.ctypes.data
+        self.recording = False
+        self.iteration = -1
+        self.reset()
+        self.origin = self.now()
+
+    def now(self):
+        """Ticks of the tracer's clock."""
+        return fb_end(self.clock)
+
+    def begin(self, int phase):
+        """Open a span."""
+        if phase < 0 or phase >= self.n_phases or self.depth == DEPTH or (self.open_phases >> phase) & 1:
+            raise _misuse(self, "begin", phase)
+        self.open_phases |= <uint64_t>1 << phase
+        self.stack_phase[self.depth] = phase
+        self.depth += 1
+        self.stack_begin[self.depth - 1] = fb_begin(self.clock)
+
+    def end(self, int phase):
+        """Close the span opened last, which must be of this phase."""
+        cdef int64_t now = fb_end(self.clock)
+        if self.depth == 0 or self.stack_phase[self.depth - 1] != phase:
+            raise _misuse(self, "end", phase)
+        self.depth -= 1
+        self.open_phases &= ~(<uint64_t>1 << phase)
+        self._keep(phase, self.stack_begin[self.depth], now)
+
+    def add(self, int phase, int64_t begin, int64_t end):
+        """Count a span that was stamped with `now()` elsewhere."""
+        if phase < 0 or phase >= self.n_phases:
+            raise _misuse(self, "add", phase)
+        self._keep(phase, begin, end)
+
+    cdef inline void _keep(self, int phase, int64_t begin, int64_t end) noexcept:
+        cdef Event *event
+        self.sums[phase] += end - begin
+        self.spans[phase] += 1
+        if not self.recording:
+            return
+        if self.stored == self.capacity:
+            self.dropped += 1
+            return
+        event = self.buffer + self.stored
+        event.phase = phase
+        event.iteration = self.iteration
+        event.begin = begin
+        event.end = end
+        self.stored += 1
+
+    def reset(self, bint events=True):
+        """Sums and counts to zero, open spans forgotten; stored events too unless `events` is false."""
+        self._sums.fill(0)
+        self._spans.fill(0)
+        self.depth = 0
+        self.open_phases = 0
+        if events:
+            self.stored = 0
+            self.dropped = 0
+
+    def ticks(self):
+        """(n_phases,) int64 sums of closed spans, a copy."""
+        return self._sums.copy()
+
+    def seconds(self):
+        """(n_phases,) float64 sums of closed spans."""
+        return self._sums / self.ticks_per_second
+
+    def counts(self):
+        """(n_phases,) int64 numbers of closed spans, a copy."""
+        return self._spans.copy()
+
+    def events(self):
+        """(stored,) structured array: phase, iteration, begin, end; in the order in which spans ended."""
+        kept = self._buffer[: self.stored]
+        out = np.empty(self.stored, dtype=EVENT_SECONDS)
+        out["phase"] = kept["phase"]
+        out["iteration"] = kept["iteration"]
+        out["begin"] = (kept["begin"] - self.origin) / self.ticks_per_second
+        out["end"] = (kept["end"] - self.origin) / self.ticks_per_second
+        return out
+
+
+cdef object _misuse(Tracer tracer, str call, int phase):
+    """What is wrong with a call of begin, end or add."""
+    if phase < 0 or phase >= tracer.n_phases:
+        return RuntimeError(f"tracer: {call}({phase}): phases are 0 … {tracer.n_phases - 1}")
+    inside = [NAMES[tracer.stack_phase[i]] for i in range(tracer.depth)]
+    return RuntimeError(f"tracer: {call}({NAMES[phase]}) does not nest; open spans: {inside or 'none'}")

@@ -1,0 +1,222 @@
+"""The tracer: time by phase, and single spans of chosen iterations.
+
+`make_tracer` gives the compiled one (`_tracer.pyx`, stamps in C) or, where nothing is compiled, its
+twin below, which says the same in Python, slowly. `NullTracer` has the same interface and does nothing.
+"""
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.timing.phases import NAMES
+
+compiled: Any
+try:
+    from fembench.timing import _tracer
+
+    compiled = _tracer
+except ImportError:  # not built: the twin serves
+    compiled = None
+
+EVENT = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8")])
+DEPTH = 16  # spans open at once
+
+
+class TracerLike(Protocol):
+    """What every tracer offers; `compiled.Tracer` documents it."""
+
+    recording: bool
+    iteration: int
+    origin: int
+    ticks_per_second: float
+
+    @property
+    def clock_name(self) -> str: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def stored(self) -> int: ...
+    @property
+    def dropped(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    def now(self) -> int: ...
+    def begin(self, phase: int, /) -> None: ...
+    def end(self, phase: int, /) -> None: ...
+    def add(self, phase: int, begin: int, end: int, /) -> None: ...
+    def reset(self, events: bool = True) -> None: ...
+    def ticks(self) -> npt.NDArray[np.int64]: ...
+    def seconds(self) -> npt.NDArray[np.float64]: ...
+    def counts(self) -> npt.NDArray[np.int64]: ...
+    def events(self) -> npt.NDArray[Any]: ...
+
+
+class ReferenceTracer:
+    """The compiled tracer's twin, in Python, over any clock: `read() -> ticks`."""
+
+    def __init__(
+        self,
+        clock_name: str = "perf_counter_ns",
+        capacity: int = 0,
+        ticks_per_second: float = 1e9,
+        read: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self.clock_name = clock_name
+        self.capacity = max(capacity, 0)
+        self.ticks_per_second = ticks_per_second
+        self.now = read
+        self.recording = False
+        self.iteration = -1
+        self._kept: list[tuple[int, int, int, int]] = []
+        self.reset()
+        self.origin = self.now()
+
+    @property
+    def depth(self) -> int:
+        return len(self._open)
+
+    @property
+    def stored(self) -> int:
+        return len(self._kept)
+
+    def begin(self, phase: int, /) -> None:
+        """Open a span."""
+        if not self._known(phase) or len(self._open) == DEPTH or any(phase == p for p, _ in self._open):
+            raise self._misuse("begin", phase)
+        self._open.append((phase, self.now()))
+
+    def end(self, phase: int, /) -> None:
+        """Close the span opened last, which must be of this phase."""
+        now = self.now()
+        if not self._open or self._open[-1][0] != phase:
+            raise self._misuse("end", phase)
+        self._keep(phase, self._open.pop()[1], now)
+
+    def add(self, phase: int, begin: int, end: int, /) -> None:
+        """Count a span that was stamped with `now()` elsewhere."""
+        if not self._known(phase):
+            raise self._misuse("add", phase)
+        self._keep(phase, begin, end)
+
+    def _keep(self, phase: int, begin: int, end: int) -> None:
+        self._sums[phase] += end - begin
+        self._spans[phase] += 1
+        if self.recording and len(self._kept) < self.capacity:
+            self._kept.append((phase, self.iteration, begin, end))
+        elif self.recording:
+            self.dropped += 1
+
+    def reset(self, events: bool = True) -> None:
+        """Sums and counts to zero, open spans forgotten; stored events too unless `events` is false."""
+        self._sums = [0] * len(NAMES)
+        self._spans = [0] * len(NAMES)
+        self._open: list[tuple[int, int]] = []
+        if events:
+            self._kept.clear()
+            self.dropped = 0
+
+    def ticks(self) -> npt.NDArray[np.int64]:
+        """(n_phases,) sums of closed spans."""
+        return np.array(self._sums, dtype=np.int64)
+
+    def seconds(self) -> npt.NDArray[np.float64]:
+        """(n_phases,) sums of closed spans."""
+        return np.array(self._sums) / self.ticks_per_second
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """(n_phases,) numbers of closed spans."""
+        return np.array(self._spans, dtype=np.int64)
+
+    def events(self) -> npt.NDArray[Any]:
+        """(stored,) structured array: phase, iteration, begin, end; in the order in which spans ended."""
+        zero, rate = self.origin, self.ticks_per_second
+        rows = [(p, i, (begin - zero) / rate, (end - zero) / rate) for p, i, begin, end in self._kept]
+        return np.array(rows, dtype=EVENT)
+
+    def _known(self, phase: int) -> bool:
+        return 0 <= phase < len(NAMES)
+
+    def _misuse(self, call: str, phase: int) -> RuntimeError:
+        if not self._known(phase):
+            return RuntimeError(f"tracer: {call}({phase}): phases are 0 … {len(NAMES) - 1}")
+        inside = [NAMES[p] for p, _ in self._open]
+        return RuntimeError(f"tracer: {call}({NAMES[phase]}) does not nest; open spans: {inside or 'none'}")
+
+
+class NullTracer:
+    """Same interface, measures nothing."""
+
+    recording = False
+    iteration = -1
+    origin = 0
+    ticks_per_second = 1e9
+    clock_name = "none"
+    capacity = stored = dropped = depth = 0
+
+    def now(self) -> int:
+        return 0
+
+    def begin(self, phase: int, /) -> None: ...
+
+    def end(self, phase: int, /) -> None: ...
+
+    def add(self, phase: int, begin: int, end: int, /) -> None: ...
+
+    def reset(self, events: bool = True) -> None: ...
+
+    def ticks(self) -> npt.NDArray[np.int64]:
+        return np.zeros(len(NAMES), dtype=np.int64)
+
+    def seconds(self) -> npt.NDArray[np.float64]:
+        return np.zeros(len(NAMES))
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        return np.zeros(len(NAMES), dtype=np.int64)
+
+    def events(self) -> npt.NDArray[Any]:
+        return np.empty(0, dtype=EVENT)
+
+
+# Clocks that Python itself can read; the compiled tracer knows them by the same names.
+PYTHON_CLOCKS: dict[str, Callable[[], Callable[[], int]]] = {
+    "perf_counter_ns": lambda: time.perf_counter_ns,
+    "monotonic_raw": lambda: _monotonic_raw,
+    "time_ns": lambda: time.time_ns,
+    "thread_time_ns": lambda: time.thread_time_ns,
+    "counter": lambda: itertools.count(1).__next__,  # every reading one more than the last; for tests
+}
+
+
+def _monotonic_raw() -> int:
+    identity = getattr(time, "CLOCK_MONOTONIC_RAW", None)
+    return time.monotonic_ns() if identity is None else time.clock_gettime_ns(identity)
+
+
+def make_tracer(
+    clock: str = "perf_counter_ns", capacity: int = 0, ticks_per_second: float = 1e9
+) -> TracerLike:
+    """A tracer on the clock of that name; the compiled one where it is built.
+
+    `capacity` spans can be stored. `ticks_per_second` is 1e9 for every clock but `tsc`, whose rate
+    comes from its certificate. Raises ValueError for a clock that cannot be read here.
+    """
+    if compiled is not None:
+        return compiled.Tracer(clock, capacity, ticks_per_second)
+    if clock not in PYTHON_CLOCKS:
+        raise ValueError(f"no clock {clock!r} here; known: {', '.join(PYTHON_CLOCKS)}")
+    return ReferenceTracer(clock, capacity, ticks_per_second, PYTHON_CLOCKS[clock]())
+
+
+@contextlib.contextmanager
+def span(tracer: TracerLike, phase: int) -> Iterator[None]:
+    """`with span(tracer, READ): …` for set-up code; loops call begin and end."""
+    tracer.begin(phase)
+    try:
+        yield
+    finally:
+        tracer.end(phase)

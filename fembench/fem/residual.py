@@ -1,0 +1,114 @@
+"""Internal forces cell by cell, without a matrix: the oracle that every storage is held against.
+
+Nothing here is shared with the assembled operators. Per cell and quadrature point
+
+    H = J⁻¹ dN/dxiᵀ u,  epsilon = (H + Hᵀ) / 2,  sigma = lam tr(epsilon) 1 + 2 mu epsilon,
+    f_a = sum_q w_q dN_a/dxi · adj(J) sigma,
+
+where J[j, i] = dx_i / dxi_j. Arrays of a chunk carry the cells last, so that each operation runs
+over contiguous memory; memory is bounded by the chunk. Results are this rank's part: sums over
+cells that it owns, not yet summed over the ranks that share a node.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.fem.elements import chunks
+from fembench.fem.shapes import element_named
+
+Array = NDArray[np.float64]
+Cells = NDArray[np.int32]
+CHUNK = 8192
+
+
+def internal_force(x: Array, cells: Cells, element: str, lam: float, mu: float, u: Array) -> Array:
+    """A u (n_nodes, 3) in N, of the unconstrained body; `u` (n_nodes, 3) in m."""
+    f = np.zeros_like(x)
+    for chunk in chunks(len(cells), CHUNK):
+        nodes = cells[chunk]
+        forces = _cell_forces(_gathered(x, nodes), _gathered(u, nodes), element, lam, mu)
+        _scatter(f, nodes, forces)
+    return f
+
+
+def strain_energy(x: Array, cells: Cells, element: str, lam: float, mu: float, u: Array) -> float:
+    """Half the integral of sigma : epsilon over these cells, J."""
+    energy = 0.0
+    for chunk in chunks(len(cells), CHUNK):
+        nodes = cells[chunk]
+        U = _gathered(u, nodes)
+        energy += 0.5 * float(np.vdot(U, _cell_forces(_gathered(x, nodes), U, element, lam, mu)))
+    return energy
+
+
+def diagonal(x: Array, cells: Cells, element: str, lam: float, mu: float) -> Array:
+    """The diagonal of A (n_nodes, 3), N/m: per shape function mu |g|² + (lam + mu) g_i² integrated."""
+    result = np.zeros_like(x)
+    for chunk in chunks(len(cells), CHUNK):
+        nodes = cells[chunk]
+        X = _gathered(x, nodes)
+        terms = np.zeros_like(X)
+        for slope, weight in _points(element):
+            adj, detJ = _adjugate(_mapped(slope, X))
+            g = np.tensordot(slope, adj, axes=(1, 1)) / detJ  # g[a, k] = dN_a / dx_k
+            square = g * g
+            terms += weight * detJ * (mu * square.sum(axis=1, keepdims=True) + (lam + mu) * square)
+        _scatter(result, nodes, terms)
+    return result
+
+
+def norm_estimate(x: Array, cells: Cells, element: str, lam: float, mu: float) -> float:
+    """A lower bound of the 2-norm of A, a small factor below it: its largest diagonal entry here."""
+    return float(diagonal(x, cells, element, lam, mu).max(initial=0.0))
+
+
+def _points(element: str) -> list[tuple[Array, float]]:
+    """(dN/dxi (npc, 3), weight) of each quadrature point."""
+    reference = element_named(element)
+    rule = reference.stiffness_rule
+    return list(zip(reference.slope(rule.points), rule.weights.tolist()))
+
+
+def _cell_forces(X: Array, U: Array, element: str, lam: float, mu: float) -> Array:
+    """F (npc, 3, n) from the coordinates X and displacements U (npc, 3, n)."""
+    F = np.zeros_like(X)
+    for slope, weight in _points(element):
+        adj, detJ = _adjugate(_mapped(slope, X))
+        H = _product(adj, _mapped(slope, U)) / detJ  # H[j, i] = du_i / dx_j
+        sigma = mu * (H + H.transpose(1, 0, 2))
+        sigma[[0, 1, 2], [0, 1, 2]] += lam * (H[0, 0] + H[1, 1] + H[2, 2])
+        F += weight * np.tensordot(slope, _product(adj.transpose(1, 0, 2), sigma), axes=(1, 0))
+    return F
+
+
+def _mapped(slope: Array, values: Array) -> Array:
+    """(3, 3, n): [j, i] = d values_i / dxi_j, one matrix product for the whole chunk."""
+    return np.tensordot(slope, values, axes=(0, 0))
+
+
+def _adjugate(J: Array) -> tuple[Array, Array]:
+    """adj (3, 3, n) with J adj = det(J) 1, and det J (n,)."""
+    adj = np.empty_like(J)
+    for i in range(3):
+        for j in range(3):
+            a, b, c, d = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
+            adj[j, i] = J[a, c] * J[b, d] - J[a, d] * J[b, c]
+    return adj, J[0, 0] * adj[0, 0] + J[0, 1] * adj[1, 0] + J[0, 2] * adj[2, 0]
+
+
+def _product(P: Array, Q: Array) -> Array:
+    """Matrix product of two fields (3, 3, n)."""
+    return np.stack([P[i, 0] * Q[0] + P[i, 1] * Q[1] + P[i, 2] * Q[2] for i in range(3)])
+
+
+def _gathered(values: Array, nodes: Cells) -> Array:
+    """(npc, 3, n) contiguous from (n_nodes, 3)."""
+    return np.ascontiguousarray(values[nodes].transpose(1, 2, 0))
+
+
+def _scatter(target: Array, nodes: Cells, terms: Array) -> None:
+    """target (n_nodes, 3) += terms (npc, 3, n) at nodes (n, npc), in place."""
+    first, last = int(nodes.min()), int(nodes.max()) + 1
+    index = (nodes.T - first).ravel()
+    for i in range(3):
+        target[first:last, i] += np.bincount(index, terms[:, i].ravel(), minlength=last - first)

@@ -1,0 +1,124 @@
+"""Reference elements: shape functions N, their slopes dN/dxi, and quadrature rules.
+
+tet4 lives on 0 <= xi, eta, zeta, xi + eta + zeta <= 1; hex8 on [-1, 1]³ with nodes in VTK's order
+(0..3 the bottom counter-clockwise, 4..7 above them). Facets: tri3 on the unit triangle, quad4 on
+[-1, 1]². Source: K.-J. Bathe, Finite Element Procedures, 5.3 and 5.5.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import InputError
+
+Array = NDArray[np.float64]
+HEX_CORNERS = np.array(
+    [[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [-1, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]],
+    dtype=np.float64,
+)
+QUAD_CORNERS = HEX_CORNERS[:4, :2].copy()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Quadrature: `points` (n_q, dim) with `weights` (n_q,) that sum to the reference measure."""
+
+    points: Array
+    weights: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A reference element; `shape` and `slope` take points (n_q, dim)."""
+
+    name: str
+    n_nodes: int
+    shape: Callable[[Array], Array]  # -> N (n_q, n_nodes)
+    slope: Callable[[Array], Array]  # -> dN/dxi (n_q, n_nodes, dim)
+    stiffness_rule: Rule  # exact for the stiffness (hex8: of a parallelepiped)
+    load_rule: Rule  # at least degree 2: mass, body forces, tractions
+    fine_rule: Rule  # degree 5 or better: error norms
+
+
+def _linear_shape(xi: Array) -> Array:
+    """N of the simplex of any dimension."""
+    return np.concatenate([1 - xi.sum(axis=1, keepdims=True), xi], axis=1)
+
+
+def _linear_slope(xi: Array) -> Array:
+    dim = xi.shape[1]
+    slope = np.concatenate([-np.ones((1, dim)), np.eye(dim)])
+    return np.tile(slope, (len(xi), 1, 1))
+
+
+def _multilinear_shape(xi: Array, corners: Array) -> Array:
+    """N_a = prod_d (1 + xi_d c_ad) / 2."""
+    return np.prod((1 + xi[:, None, :] * corners) / 2, axis=2)
+
+
+def _multilinear_slope(xi: Array, corners: Array) -> Array:
+    factors = (1 + xi[:, None, :] * corners) / 2
+    slope = np.empty_like(factors)
+    for d in range(corners.shape[1]):
+        others = np.delete(factors, d, axis=2)
+        slope[:, :, d] = corners[:, d] / 2 * np.prod(others, axis=2)
+    return slope
+
+
+def _gauss(n: int, dim: int) -> Rule:
+    """Gauss-Legendre with n points a direction on [-1, 1]^dim: degree 2n - 1."""
+    p, w = np.polynomial.legendre.leggauss(n)
+    points = np.stack(np.meshgrid(*[p] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    weights = np.prod(np.stack(np.meshgrid(*[w] * dim, indexing="ij"), axis=-1), axis=-1).ravel()
+    return Rule(points, weights)
+
+
+def _collapsed(n: int) -> Rule:
+    """Gauss points of the cube collapsed onto the unit tetrahedron: degree 2n - 3."""
+    cube = _gauss(n, 3)
+    r, s, t = ((1 + cube.points) / 2).T
+    points = np.stack([r * (1 - s) * (1 - t), s * (1 - t), t], axis=1)
+    return Rule(points, cube.weights / 8 * (1 - s) * (1 - t) ** 2)
+
+
+def _tet_degree_2() -> Rule:
+    a, b = (5 - np.sqrt(5)) / 20, (5 + 3 * np.sqrt(5)) / 20
+    return Rule(np.full((4, 3), a) + (b - a) * np.eye(4)[:, :3], np.full(4, 1 / 24))
+
+
+def _triangle_degree_2() -> Rule:
+    return Rule(np.array([[1 / 6, 1 / 6], [2 / 3, 1 / 6], [1 / 6, 2 / 3]]), np.full(3, 1 / 6))
+
+
+def _hex_shape(xi: Array) -> Array:
+    return _multilinear_shape(xi, HEX_CORNERS)
+
+
+def _hex_slope(xi: Array) -> Array:
+    return _multilinear_slope(xi, HEX_CORNERS)
+
+
+def _quad_shape(xi: Array) -> Array:
+    return _multilinear_shape(xi, QUAD_CORNERS)
+
+
+def _quad_slope(xi: Array) -> Array:
+    return _multilinear_slope(xi, QUAD_CORNERS)
+
+
+_TET_CENTRE = Rule(np.full((1, 3), 0.25), np.array([1 / 6]))
+TET4 = Element("tet4", 4, _linear_shape, _linear_slope, _TET_CENTRE, _tet_degree_2(), _collapsed(4))
+HEX8 = Element("hex8", 8, _hex_shape, _hex_slope, _gauss(2, 3), _gauss(2, 3), _gauss(4, 3))
+TRI3 = Element("tri3", 3, _linear_shape, _linear_slope, *[_triangle_degree_2()] * 3)
+QUAD4 = Element("quad4", 4, _quad_shape, _quad_slope, *[_gauss(2, 2)] * 3)
+ELEMENTS = {"tet4": TET4, "hex8": HEX8}
+FACETS = {3: TRI3, 4: QUAD4}
+
+
+def element_named(name: str) -> Element:
+    """The reference element. Raises InputError for any other than tet4 and hex8."""
+    if name not in ELEMENTS:
+        raise InputError(f"unknown element '{name}'; expected one of {', '.join(ELEMENTS)}")
+    return ELEMENTS[name]

@@ -198,18 +198,23 @@ def _monotonic_raw() -> int:
 
 
 def make_tracer(
-    clock: str = "perf_counter_ns", capacity: int = 0, ticks_per_second: float = 1e9
+    clock: str = "perf_counter_ns",
+    capacity: int = 0,
+    ticks_per_second: float = 1e9,
+    read: Callable[[], int] | None = None,
 ) -> TracerLike:
     """A tracer on the clock of that name; the compiled one where it is built.
 
     `capacity` spans can be stored. `ticks_per_second` is 1e9 for every clock but `tsc`, whose rate
-    comes from its certificate. Raises ValueError for a clock that cannot be read here.
+    comes from its certificate. `read` serves a clock that only the caller knows (`mpi_wtime`).
+    Raises ValueError for a clock that cannot be read here.
     """
-    if compiled is not None:
+    if compiled is not None and clock in compiled.CODES:
         return compiled.Tracer(clock, capacity, ticks_per_second)
-    if clock not in PYTHON_CLOCKS:
+    reader = PYTHON_CLOCKS[clock]() if clock in PYTHON_CLOCKS else read
+    if reader is None:
         raise ValueError(f"no clock {clock!r} here; known: {', '.join(PYTHON_CLOCKS)}")
-    return ReferenceTracer(clock, capacity, ticks_per_second, PYTHON_CLOCKS[clock]())
+    return ReferenceTracer(clock, capacity, ticks_per_second, reader)
 
 
 @contextlib.contextmanager

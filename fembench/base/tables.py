@@ -1,0 +1,49 @@
+"""Tables of text: aligned for a terminal and valid Markdown at once."""
+
+from collections.abc import Sequence
+
+MISSING = "–"
+
+
+def table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    align: str = "",
+    digits: int = 4,
+) -> str:
+    """`headers` over `rows` as lines that paste into Markdown.
+
+    `align` has one letter a column, `l` or `r`; without it, columns of numbers lean right. Floats
+    show `digits` significant digits, None shows a dash. A row that is shorter is filled with blanks.
+    """
+    cells = [[_text(value, digits) for value in row] + [""] * (len(headers) - len(row)) for row in rows]
+    columns = [[str(h), *(row[i] for row in cells)] for i, h in enumerate(headers)]
+    widths = [max(3, *map(len, column)) for column in columns]
+    sides = [align[i : i + 1] or _side([row[i : i + 1] for row in rows]) for i in range(len(headers))]
+    lines = [_line(headers, widths, sides), _rule(widths, sides)]
+    return "\n".join(lines + [_line(row, widths, sides) for row in cells])
+
+
+def _text(value: object, digits: int) -> str:
+    if value is None:
+        return MISSING
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def _side(column: Sequence[Sequence[object]]) -> str:
+    """'r' where every value that is there is a number."""
+    values = [cell[0] for cell in column if len(cell) and cell[0] is not None]
+    return "r" if values and all(isinstance(v, (int, float)) for v in values) else "l"
+
+
+def _line(row: Sequence[str], widths: Sequence[int], sides: Sequence[str]) -> str:
+    filled = (c.rjust(w) if s == "r" else c.ljust(w) for c, w, s in zip(row, widths, sides))
+    return f"| {' | '.join(filled)} |"
+
+
+def _rule(widths: Sequence[int], sides: Sequence[str]) -> str:
+    rules = ("-" * (w - 1) + ":" if s == "r" else "-" * w for w, s in zip(widths, sides))
+    return f"| {' | '.join(rules)} |"

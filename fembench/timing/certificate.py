@@ -1,0 +1,168 @@
+"""The clock certificate (VALIDITY C2): which clock a run may use, judged before and after it.
+
+The counter is used only where the processor says that it ticks at a constant rate and in every
+state of sleep (`constant_tsc`, `nonstop_tsc`; on AArch64 the architecture says so), the kernel has not
+given it up, and ticks per second, measured against CLOCK_MONOTONIC_RAW, agree within 1e-4. Else
+the run takes `perf_counter_ns` and says why.
+"""
+
+import dataclasses
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fembench.timing import clocks
+from fembench.timing.clocks import Clock, Pair, Rate
+
+LIMIT = 1e-4  # relative difference of ticks/s
+FLAGS = ("constant_tsc", "nonstop_tsc")
+FALLBACK = "perf_counter_ns"
+DISTRUST = ("hpet", "acpi_pm", "jiffies")  # what Linux turns to when the TSC failed its watchdog
+CPUINFO = Path("/proc/cpuinfo")
+CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+
+
+@dataclasses.dataclass(frozen=True)
+class Certificate:
+    """The fields of `records.record.ClockCertificate`, of one rank."""
+
+    name: str
+    ticks_per_second: float
+    asked: str
+    certified: bool
+    reason: str
+    drift: float  # relative
+    read_ns: float
+    quantum_ns: float
+    span_ns: float
+    ranks: tuple[str, ...] = ()
+
+
+def tsc_flags(cpuinfo: Path = CPUINFO) -> tuple[str, ...]:
+    """Those of FLAGS that the kernel reports for every processor."""
+    try:
+        lines = [x for x in cpuinfo.read_text().splitlines() if x.startswith("flags")]
+    except OSError:
+        return ()
+    return tuple(flag for flag in FLAGS if lines and all(flag in line.split() for line in lines))
+
+
+def clocksource(path: Path = CLOCKSOURCE) -> str:
+    """The kernel's own clock, or 'unknown'."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return "unknown"
+
+
+def objection() -> str:
+    """Why the counter may not be used on this machine; empty where nothing speaks against it."""
+    if not clocks.has_tsc():
+        return "no counter: the compiled module is not built, or the processor has none"
+    if platform.machine() in ("aarch64", "arm64"):
+        return ""
+    missing = [flag for flag in FLAGS if flag not in tsc_flags()]
+    if missing:
+        return f"processor without {' and '.join(missing)}"
+    source = clocksource()
+    return f"the kernel gave the TSC up for {source}" if source in DISTRUST else ""
+
+
+def relative_difference(a: Rate, b: Rate) -> float:
+    """|a − b| / b of two rates."""
+    return abs(a.ticks_per_second - b.ticks_per_second) / b.ticks_per_second
+
+
+class Certifier:
+    """Chooses the clock before a run (`start`) and judges it after (`finish`)."""
+
+    def __init__(self, asked: str = "auto", wtime: Callable[[], float] | None = None) -> None:
+        clocks.check_name(asked)
+        self.asked = asked
+        self.wtime = wtime
+
+    def start(self) -> Certificate:
+        """The clock to use, its rate, its costs. Takes about 50 ms; `certified` is final in `finish`.
+
+        Raises InputError for a clock that cannot be read here; for `tsc` falls back and says so.
+        """
+        reason, drift = self._judge_counter() if self.asked in ("auto", "tsc") else ("", 0.0)
+        name = self.asked if self.asked not in ("auto", "tsc") else (FALLBACK if reason else "tsc")
+        rate = self._before.ticks_per_second if name == "tsc" else 1e9
+        self.clock = clocks.open_clock(name, wtime=self.wtime, ticks_per_second=rate)
+        self._begin = _stamp(self.clock)
+        self._start = self._describe(reason, drift)
+        return self._start
+
+    def _judge_counter(self) -> tuple[str, float]:
+        """(why not the counter, or "", and the drift seen) from the flags and two calibrations."""
+        reason = objection()
+        if reason:
+            return reason, 0.0
+        first, self._before = clocks.calibrate(), clocks.calibrate()
+        drift = relative_difference(first, self._before)
+        return (f"ticks/s differ by {drift:.1e} within 20 ms" if drift > LIMIT else ""), drift
+
+    def _describe(self, reason: str, drift: float) -> Certificate:
+        clock = self.clock
+        certified, why = _standing(clock, reason)
+        return Certificate(
+            name=clock.name,
+            ticks_per_second=clock.ticks_per_second,
+            asked=self.asked,
+            certified=certified,
+            reason=why,
+            drift=drift,
+            read_ns=clocks.read_ns(clock),
+            quantum_ns=clocks.quantum_ns(clock),
+            span_ns=clocks.span_cost(clock.name, clock.ticks_per_second, clock.read),
+        )
+
+    def finish(self) -> Certificate:
+        """The certificate of the whole run. The counter's rate is now that of the whole run: give it
+        to the tracer before times are read. Takes 10 ms with the counter."""
+        begin, end = self._begin, _stamp(self.clock)
+        whole = clocks.rate_between(begin, end)
+        if self.clock.name != "tsc":
+            drift = abs(whole.ticks_per_second / 1e9 - 1)
+            return dataclasses.replace(self._start, drift=drift)
+        drift = max(self._start.drift, relative_difference(clocks.calibrate(), self._before))
+        good = drift <= LIMIT
+        reason = f"{' '.join(FLAGS)}, ticks/s " if platform.machine() == "x86_64" else "ticks/s "
+        reason += f"{'agree within' if good else 'differ by'} {LIMIT if good else drift:.0e} before and after"
+        # over a short run the ends' uncertainty is larger than that of the calibration before
+        rate = min(whole, self._before, key=lambda r: r.uncertainty)
+        return dataclasses.replace(
+            self._start, certified=good, reason=reason, drift=drift, ticks_per_second=rate.ticks_per_second
+        )
+
+
+def _standing(clock: Clock, objection: str) -> tuple[bool, str]:
+    """(certified, reason) of a clock at the start."""
+    if clock.kind == "counter":
+        return True, "flags and calibration before the run"
+    if clock.kind == "settable":
+        return False, "the system may set this clock back"
+    if clock.kind == "cpu":
+        return False, "this clock stands still while the process waits"
+    return True, f"instead of tsc: {objection}" if objection else "steady clock of the system"
+
+
+def _stamp(clock: Clock) -> Pair:
+    """`clock` and CLOCK_MONOTONIC_RAW at one moment."""
+    if clock.name == "tsc":
+        return clocks.pair()
+    raw = clocks.PYTHON_CLOCKS["monotonic_raw"]()
+    before, ticks, after = min(((raw(), clock.read(), raw()) for _ in range(50)), key=lambda t: t[2] - t[0])
+    return Pair(ticks, (before + after) // 2, after - before)
+
+
+def certify(
+    asked: str = "auto", seconds: float = 0.1, wtime: Callable[[], float] | None = None
+) -> Certificate:
+    """The certificate of a run that does nothing for `seconds`: what `fembench doctor` shows."""
+    certifier = Certifier(asked, wtime)
+    certifier.start()
+    time.sleep(seconds)
+    return certifier.finish()

@@ -1,0 +1,189 @@
+"""The clocks by name: how each is read, how fast it ticks, what a reading costs.
+
+`tsc` is the processor's counter (x86-64 TSC, AArch64 CNTVCT): reference time, not core cycles. Its
+rate is measured against CLOCK_MONOTONIC_RAW, which no time daemon adjusts.
+"""
+
+import difflib
+import itertools
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.timing.tracer import PYTHON_CLOCKS, TracerLike, compiled, make_tracer
+
+PAUSE = 0.01  # seconds between the two readings of a calibration
+SPANS = 1000  # spans timed together, to find the cost of one
+BATCHES = 15
+
+
+class Clock(NamedTuple):
+    """A way to read time."""
+
+    name: str
+    read: Callable[[], int]  # ticks
+    ticks_per_second: float
+    kind: str  # "counter", "steady", "settable" (may be set back), "cpu" (stands still in a wait)
+
+
+class Rate(NamedTuple):
+    """A calibration of the counter."""
+
+    ticks_per_second: float
+    uncertainty: float  # relative
+
+
+class Pair(NamedTuple):
+    """The counter and CLOCK_MONOTONIC_RAW at one moment."""
+
+    ticks: int
+    raw_ns: int
+    window_ns: int  # how far apart the two may be
+
+
+# name -> kind; in the order of tables
+CLOCKS: dict[str, str] = {
+    "tsc": "counter",
+    "perf_counter_ns": "steady",
+    "mpi_wtime": "steady",
+    "monotonic_raw": "steady",
+    "time_ns": "settable",
+    "thread_time_ns": "cpu",
+}
+
+
+def has_tsc() -> bool:
+    """True where the counter can be read: the compiled module is built and the processor has one."""
+    return compiled is not None and compiled.has_tsc()
+
+
+def check_name(name: str) -> None:
+    """Raises InputError for a name that is neither `auto` nor a clock's."""
+    if name not in (*CLOCKS, "auto"):
+        near = difflib.get_close_matches(name, CLOCKS, n=1, cutoff=0.0)[0]
+        raise InputError(f"unknown clock '{name}'; the nearest known is '{near}' (or 'auto')")
+
+
+def available(wtime: Callable[[], float] | None = None) -> tuple[str, ...]:
+    """Names of the clocks that can be read here; `mpi_wtime` where `wtime` is given."""
+    absent = ({"tsc"} if not has_tsc() else set()) | ({"mpi_wtime"} if wtime is None else set())
+    return tuple(name for name in CLOCKS if name not in absent)
+
+
+def open_clock(
+    name: str, *, wtime: Callable[[], float] | None = None, ticks_per_second: float | None = None
+) -> Clock:
+    """The clock of that name. `wtime` returns seconds (MPI's clock).
+
+    Without `ticks_per_second` the counter is calibrated now, which takes 10 ms. Raises InputError
+    for an unknown name and for a clock that cannot be read here.
+    """
+    check_name(name)
+    if name not in available(wtime):
+        raise InputError(f"clock '{name}' cannot be read here; available: {', '.join(available(wtime))}")
+    if name == "tsc":
+        rate = calibrate().ticks_per_second if ticks_per_second is None else ticks_per_second
+        return Clock(name, compiled.read_tsc, rate, CLOCKS[name])
+    if name == "mpi_wtime" and wtime is not None:
+        seconds = wtime
+        return Clock(name, lambda: round(seconds() * 1e9), 1e9, CLOCKS[name])
+    return Clock(name, PYTHON_CLOCKS[name](), 1e9, CLOCKS[name])
+
+
+def pair() -> Pair:
+    """The counter and CLOCK_MONOTONIC_RAW now."""
+    return Pair(*compiled.paired_reading())
+
+
+def rate_between(a: Pair, b: Pair) -> Rate:
+    """Ticks per second of the counter from moment `a` to moment `b`."""
+    span = b.raw_ns - a.raw_ns
+    if span <= 0:
+        raise ValueError(f"no time between two readings: {a}, {b}")
+    return Rate((b.ticks - a.ticks) / span * 1e9, (a.window_ns + b.window_ns) / (2 * span))
+
+
+def calibrate(pause: float = PAUSE) -> Rate:
+    """Ticks per second of the counter, over `pause` seconds. Raises InputError where there is none."""
+    if not has_tsc():
+        raise InputError("no processor counter can be read here: the compiled module is not built")
+    before = pair()
+    time.sleep(pause)
+    return rate_between(before, pair())
+
+
+def differences(clock: Clock, n: int = 2000) -> npt.NDArray[np.int64]:
+    """(n,) ticks between neighbouring readings: in a C loop where it is compiled, else from Python."""
+    if compiled is not None and clock.name in compiled.CODES:
+        return np.asarray(compiled.back_to_back(clock.name, n))
+    read = clock.read
+    return np.diff(np.array([read() for _ in range(n + 1)]))
+
+
+def quantum_ns(clock: Clock) -> float:
+    """The smallest usual step of the clock, or infinity where it never moved.
+
+    Usual: at least a tenth of all non-zero differences. Some processors add 1 to a counter that is
+    read twice within one of its steps; that is not its resolution.
+    """
+    return smallest_usual_step(differences(clock)) / clock.ticks_per_second * 1e9
+
+
+def smallest_usual_step(ticks: npt.NDArray[np.int64]) -> float:
+    """Of the positive numbers, the smallest that makes up a tenth of them, else the smallest."""
+    values, times = np.unique(ticks[ticks > 0], return_counts=True)
+    if not len(values):
+        return float("inf")
+    usual = values[times >= 0.1 * times.sum()]
+    return float(usual[0] if len(usual) else values[0])
+
+
+def read_ns(clock: Clock) -> float:
+    """Median cost of one reading from Python, the empty loop subtracted."""
+    read = clock.read
+
+    def work() -> None:
+        for _ in itertools.repeat(None, SPANS):
+            read()
+
+    return _cost(work)
+
+
+def span_ns(tracer: TracerLike, phase: int = 0) -> float:
+    """Median cost of one recorded span from Python, the empty loop subtracted. Resets the tracer."""
+    begin, end = tracer.begin, tracer.end
+
+    def work() -> None:
+        for _ in itertools.repeat(None, SPANS):
+            begin(phase)
+            end(phase)
+
+    recording, tracer.recording = tracer.recording, True
+    cost = _cost(work, before=tracer.reset)
+    tracer.recording = recording
+    tracer.reset()
+    return cost
+
+
+def span_cost(name: str, ticks_per_second: float = 1e9, read: Callable[[], int] | None = None) -> float:
+    """`span_ns` of a fresh tracer on that clock."""
+    return span_ns(make_tracer(name, SPANS, ticks_per_second, read))
+
+
+def _cost(work: Callable[[], None], before: Callable[[], None] = lambda: None) -> float:
+    """Nanoseconds of one of the SPANS steps of `work`, median over batches."""
+    batches = []
+    for _ in range(BATCHES):
+        before()
+        begin = time.perf_counter_ns()
+        work()
+        middle = time.perf_counter_ns()
+        for _ in itertools.repeat(None, SPANS):
+            pass
+        end = time.perf_counter_ns()
+        batches.append((middle - begin) - (end - middle))
+    return max(float(np.median(batches)), 0.0) / SPANS

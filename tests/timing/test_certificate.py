@@ -1,0 +1,114 @@
+"""The clock certificate on machines that are not this one."""
+
+import time
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.records.record import ClockCertificate
+from fembench.timing import certificate, clocks
+from fembench.timing.certificate import Certifier, certify, tsc_flags
+from fembench.timing.clocks import Rate
+
+needs_tsc = pytest.mark.skipif(not clocks.has_tsc(), reason="no processor counter")
+
+
+@pytest.fixture
+def good_machine(monkeypatch, tmp_path):
+    """An x86-64 machine with an invariant TSC, whatever this one is."""
+    cpuinfo, source = tmp_path / "cpuinfo", tmp_path / "clocksource"
+    cpuinfo.write_text("processor: 0\nflags\t: fpu constant_tsc nonstop_tsc sse\n")
+    source.write_text("tsc\n")
+    monkeypatch.setattr(certificate.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(certificate, "tsc_flags", lambda: tsc_flags(cpuinfo))
+    monkeypatch.setattr(certificate, "clocksource", lambda: source.read_text().strip())
+    return cpuinfo, source
+
+
+@needs_tsc
+def test_an_invariant_counter_is_certified(good_machine):
+    result = certify("auto", 0.02)
+    assert (result.name, result.certified) == ("tsc", True), result.reason
+    assert result.drift <= 1e-4
+    assert result.ticks_per_second == pytest.approx(clocks.calibrate().ticks_per_second, rel=1e-4)
+    assert 0 < result.quantum_ns < 1e4
+
+
+@needs_tsc
+@pytest.mark.parametrize("asked", ["auto", "tsc"])
+def test_without_the_flags_the_run_falls_back_and_says_so(good_machine, asked):
+    good_machine[0].write_text("flags : fpu constant_tsc\nflags : fpu constant_tsc nonstop_tsc\n")
+    result = Certifier(asked).start()
+    assert (result.name, result.certified, result.asked) == ("perf_counter_ns", True, asked)
+    assert result.reason == "instead of tsc: processor without nonstop_tsc"
+    assert result.ticks_per_second == 1e9
+
+
+@needs_tsc
+def test_a_counter_that_the_kernel_gave_up_is_not_used(good_machine):
+    good_machine[1].write_text("hpet\n")
+    assert Certifier().start().reason == "instead of tsc: the kernel gave the TSC up for hpet"
+
+
+@needs_tsc
+def test_a_counter_that_changes_its_rate_at_the_start_is_not_used(good_machine, monkeypatch):
+    rates = iter([Rate(2.0e9, 1e-6), Rate(2.001e9, 1e-6)])
+    monkeypatch.setattr(clocks, "calibrate", lambda: next(rates))
+    result = Certifier().start()
+    assert result.name == "perf_counter_ns"
+    assert result.drift == pytest.approx(5e-4, rel=0.01)
+
+
+@needs_tsc
+def test_a_counter_that_changes_its_rate_during_the_run_is_not_certified(good_machine, monkeypatch):
+    certifier = Certifier()
+    rate = clocks.calibrate().ticks_per_second
+    certifier.start()
+    monkeypatch.setattr(clocks, "calibrate", lambda: Rate(rate * 1.01, 1e-6))
+    result = certifier.finish()
+    assert (result.name, result.certified) == ("tsc", False)
+    assert result.drift == pytest.approx(0.01, rel=0.05)
+    assert "differ by 1e-02" in result.reason
+
+
+def test_without_the_compiled_module_the_system_clock_serves(monkeypatch):
+    monkeypatch.setattr(clocks, "compiled", None)
+    result = Certifier("tsc").start()
+    assert (result.name, result.certified) == ("perf_counter_ns", True)
+    assert "compiled module" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "certified"), [("perf_counter_ns", True), ("monotonic_raw", True), ("time_ns", False)]
+)
+def test_a_clock_that_may_be_set_back_is_not_certified(name, certified):
+    result = certify(name, 0.001)
+    assert (result.name, result.certified) == (name, certified)
+    assert result.drift < 0.05
+
+
+def test_a_clock_that_stands_still_in_a_wait_is_not_certified():
+    result = certify("thread_time_ns", 0.05)
+    assert not result.certified
+    assert result.drift > 0.1
+
+
+def test_mpi_wtime_is_a_clock_like_the_others():
+    result = certify("mpi_wtime", 0.001, wtime=time.perf_counter)
+    assert (result.name, result.certified) == ("mpi_wtime", True)
+
+
+def test_an_unknown_clock_is_refused_before_anything_is_measured():
+    with pytest.raises(InputError, match="nearest known is 'tsc'"):
+        Certifier("ticks")
+
+
+def test_no_cpuinfo_means_no_flags(tmp_path):
+    assert tsc_flags(tmp_path / "absent") == ()
+    (tmp_path / "empty").write_text("")
+    assert tsc_flags(tmp_path / "empty") == ()
+
+
+def test_the_certificate_has_the_fields_of_the_record():
+    fields = {f.name for f in certificate.dataclasses.fields(certificate.Certificate)}
+    assert fields == set(ClockCertificate.__struct_fields__)

@@ -1,0 +1,91 @@
+"""Clocks: names, rates, quanta, costs."""
+
+import time
+
+import numpy as np
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.timing import clocks
+from fembench.timing.clocks import Clock, Pair
+
+needs_tsc = pytest.mark.skipif(not clocks.has_tsc(), reason="no processor counter")
+
+
+@pytest.mark.parametrize("name", clocks.available(time.perf_counter))
+def test_a_clock_shows_ten_milliseconds_of_work_as_ten(name):
+    clock = clocks.open_clock(name, wtime=time.perf_counter)
+    begin, ticks = time.perf_counter_ns(), clock.read()
+    while time.perf_counter_ns() - begin < 10_000_000:
+        pass
+    shown, passed = clock.read() - ticks, (time.perf_counter_ns() - begin) / 1e9
+    shown_seconds = shown / clock.ticks_per_second
+    if clock.kind == "cpu":  # stands still while another process has the core
+        assert 0 < shown_seconds <= passed * 1.01
+    else:
+        assert shown_seconds == pytest.approx(passed, rel=0.1)
+
+
+def test_an_unknown_clock_names_the_nearest():
+    with pytest.raises(
+        InputError, match="unknown clock 'perf_counter'; the nearest known is 'perf_counter_ns'"
+    ):
+        clocks.open_clock("perf_counter")
+
+
+def test_mpi_wtime_needs_its_function():
+    with pytest.raises(InputError, match="'mpi_wtime' cannot be read here"):
+        clocks.open_clock("mpi_wtime")
+    assert "mpi_wtime" not in clocks.available()
+    assert clocks.open_clock("mpi_wtime", wtime=lambda: 1.5).read() == 1_500_000_000
+
+
+def test_a_rate_is_ticks_over_raw_time():
+    rate = clocks.rate_between(Pair(1000, 0, 20), Pair(4000, 1_000_000, 40))
+    assert rate.ticks_per_second == pytest.approx(3e6)
+    assert rate.uncertainty == pytest.approx(30 / 1e6)
+
+
+def test_no_time_between_two_readings_is_an_error():
+    with pytest.raises(ValueError, match="no time"):
+        clocks.rate_between(Pair(1, 5, 0), Pair(2, 5, 0))
+
+
+@needs_tsc
+def test_two_calibrations_agree_within_the_certificates_limit():
+    a, b = clocks.calibrate(0.02), clocks.calibrate(0.02)
+    assert abs(a.ticks_per_second / b.ticks_per_second - 1) < 1e-4
+    assert a.uncertainty < 1e-3
+
+
+def test_the_quantum_is_the_smallest_step_that_is_usual():
+    steps = np.array([0] * 50 + [1] * 5 + [25] * 5 + [26] * 80 + [52] * 9)
+    assert clocks.smallest_usual_step(steps) == 26
+    assert clocks.smallest_usual_step(np.array([0, 7])) == 7
+    assert clocks.smallest_usual_step(np.arange(5, 100)) == 5  # none is usual: the smallest
+    assert clocks.smallest_usual_step(np.zeros(4, dtype=int)) == np.inf
+
+
+def test_the_quantum_of_a_coarse_clock_is_its_step():
+    clock = Clock("coarse", lambda: time.perf_counter_ns() // 100_000, 1e4, "steady")
+    assert clocks.quantum_ns(clock) in (pytest.approx(100_000), np.inf)  # 100 µs, unless too few readings
+    assert clocks.smallest_usual_step(clocks.differences(clock, 20_000)) == 1
+
+
+def test_a_reading_costs_between_nothing_and_a_microsecond_or_so():
+    cost = min(clocks.read_ns(clocks.open_clock("perf_counter_ns")) for _ in range(3))
+    assert 1 < cost < 2000
+
+
+@needs_tsc
+def test_a_recorded_span_costs_at_most_three_tenths_of_a_microsecond():
+    costs = [clocks.span_cost(name) for name in ("tsc", "perf_counter_ns") for _ in range(3)]
+    assert min(costs[:3]) <= 300
+    assert min(costs[3:]) <= 300
+    assert min(costs) > 1
+
+
+def test_measuring_the_cost_leaves_the_tracer_empty():
+    tracer = clocks.make_tracer("perf_counter_ns", 10)
+    clocks.span_ns(tracer)
+    assert (tracer.counts().sum(), tracer.stored, tracer.recording) == (0, 0, False)

@@ -1,0 +1,223 @@
+"""The tracer and its twin: one trace, hand-computed, for both."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from fembench.timing import phases, tracer
+from fembench.timing.phases import ALLREDUCE, CG, DOT, READ
+from fembench.timing.tracer import NullTracer, ReferenceTracer, make_tracer, span
+
+needs_compiled = pytest.mark.skipif(tracer.compiled is None, reason="the compiled tracer is not built")
+KINDS = [pytest.param("compiled", marks=needs_compiled), "reference"]
+
+
+def counting(kind, capacity=100, ticks_per_second=1.0):
+    """A tracer whose clock is one more at every reading, and 0 at its origin."""
+    if kind == "compiled":
+        made = tracer.compiled.Tracer("counter", capacity, ticks_per_second)
+    else:
+        made = ReferenceTracer("counter", capacity, ticks_per_second, itertools.count(1).__next__)
+    made.origin = made.now()
+    return made
+
+
+class Clock:
+    """A clock that a test sets by hand."""
+
+    def __init__(self):
+        self.ticks = 0
+
+    def __call__(self):
+        return self.ticks
+
+
+def test_spans_add_up_by_phase_with_a_clock_set_by_hand():
+    clock = Clock()
+    t = ReferenceTracer("hand", 10, 10.0, clock)
+    for begin, end in ((5, 25), (100, 101)):
+        clock.ticks = begin
+        t.begin(DOT)
+        clock.ticks = end
+        t.end(DOT)
+    assert t.seconds()[DOT] == pytest.approx(2.1)  # 21 ticks at 10 a second
+    assert t.counts()[DOT] == 2
+    assert t.seconds().sum() == pytest.approx(2.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_outer_span_contains_its_parts(kind):
+    t = counting(kind)
+    t.recording = True
+    t.begin(CG)  # 1
+    for iteration in range(2):
+        t.iteration = iteration
+        t.begin(DOT)  # 2, 6
+        t.begin(ALLREDUCE)  # 3, 7
+        t.end(ALLREDUCE)  # 4, 8
+        t.end(DOT)  # 5, 9
+    t.iteration = -1
+    t.end(CG)  # 10
+    assert t.ticks()[[CG, DOT, ALLREDUCE]].tolist() == [9, 6, 2]
+    assert t.counts()[[CG, DOT, ALLREDUCE]].tolist() == [1, 2, 2]
+    assert t.events().tolist() == [
+        (ALLREDUCE, 0, 3, 4),
+        (DOT, 0, 2, 5),
+        (ALLREDUCE, 1, 7, 8),
+        (DOT, 1, 6, 9),
+        (CG, -1, 1, 10),
+    ]
+
+
+@needs_compiled
+def test_both_tracers_tell_the_same_trace():
+    rng = np.random.default_rng(3)
+    pairs = [counting(kind, capacity=40, ticks_per_second=3.0) for kind in ("compiled", "reference")]
+    open_spans = []
+    for step in range(400):
+        choice, phase = rng.random(), int(rng.integers(len(phases.PHASES)))
+        for t in pairs:
+            t.iteration = step
+            t.recording = bool(choice < 0.7)
+        if open_spans and choice < 0.5:
+            done = open_spans.pop()
+            for t in pairs:
+                t.end(done)
+        elif phase not in open_spans and len(open_spans) < tracer.DEPTH:
+            open_spans.append(phase)
+            for t in pairs:
+                t.begin(phase)
+    first, second = pairs
+    assert first.dropped > 0  # so the full buffer was met too
+    assert (first.stored, first.dropped, first.depth) == (second.stored, second.dropped, second.depth)
+    np.testing.assert_array_equal(first.counts(), second.counts())
+    np.testing.assert_array_equal(first.ticks(), second.ticks())
+    np.testing.assert_array_equal(first.seconds(), second.seconds())
+    np.testing.assert_array_equal(first.events(), second.events())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_buffer_stops_storing_and_goes_on_counting(kind):
+    t = counting(kind, capacity=2)
+    t.recording = True
+    for _ in range(5):
+        t.begin(READ)
+        t.end(READ)
+    assert (t.stored, t.dropped, len(t.events())) == (2, 3, 2)
+    assert (t.counts()[READ], t.ticks()[READ]) == (5, 5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_spans_that_end_while_recording_are_stored(kind):
+    t = counting(kind)
+    t.begin(CG)
+    t.begin(DOT)
+    t.end(DOT)
+    t.recording = True
+    t.end(CG)
+    assert t.events()["phase"].tolist() == [CG]
+    assert t.counts()[[CG, DOT]].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_capacity_zero_stores_nothing(kind):
+    t = counting(kind, capacity=0)
+    t.recording = True
+    t.begin(CG)
+    t.end(CG)
+    assert (len(t.events()), t.dropped, t.counts()[CG]) == (0, 1, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_misuse_is_an_error_that_names_the_phase(kind):
+    t = counting(kind)
+    with pytest.raises(RuntimeError, match=r"end\(cg\) does not nest; open spans: none"):
+        t.end(CG)
+    t.begin(CG)
+    with pytest.raises(RuntimeError, match=r"begin\(cg\) does not nest; open spans: \['cg'\]"):
+        t.begin(CG)
+    t.begin(DOT)
+    with pytest.raises(RuntimeError, match=r"end\(cg\) does not nest; open spans: \['cg', 'cg.dot'\]"):
+        t.end(CG)
+    for wrong in (-1, len(phases.PHASES)):
+        for call in (lambda p: t.begin(p), lambda p: t.add(p, 0, 1)):
+            with pytest.raises(RuntimeError, match="phases are 0 … "):
+                call(wrong)
+    t.end(DOT)
+    t.end(CG)
+    assert t.counts().sum() == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sixteen_spans_may_be_open_and_no_more(kind):
+    t = counting(kind)
+    for phase in range(16):
+        t.begin(phase)
+    with pytest.raises(RuntimeError, match="does not nest"):
+        t.begin(16)
+    assert t.depth == 16
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_span_stamped_elsewhere_counts_like_one_of_its_own(kind):
+    t = counting(kind, ticks_per_second=2.0)
+    t.recording = True
+    t.add(READ, t.origin + 4, t.origin + 10)
+    assert t.seconds()[READ] == 3.0
+    assert t.events().tolist() == [(READ, -1, 2.0, 5.0)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reset_forgets_sums_and_open_spans_and_keeps_events_if_told(kind):
+    t = counting(kind)
+    t.recording = True
+    t.begin(CG)
+    t.end(CG)
+    t.begin(CG)
+    t.reset(events=False)
+    assert (t.depth, t.counts().sum(), t.stored) == (0, 0, 1)
+    t.begin(CG)  # the one left open is forgotten
+    t.end(CG)
+    t.reset()
+    assert (t.counts().sum(), t.stored, t.dropped) == (0, 0, 0)
+
+
+def test_the_null_tracer_has_every_name_of_the_others_and_measures_nothing():
+    t = NullTracer()
+    t.begin(CG)
+    t.recording = True
+    t.iteration = 3
+    t.end(DOT)
+    t.add(CG, 0, 1)
+    t.reset()
+    assert (t.now(), t.stored, t.counts().sum(), t.seconds().sum(), len(t.events())) == (0, 0, 0, 0, 0)
+    public = {name for name in dir(ReferenceTracer()) if not name.startswith("_")}
+    assert public <= set(dir(t))
+    if tracer.compiled is not None:
+        assert public == {name for name in dir(make_tracer()) if not name.startswith("_")}
+
+
+def test_a_span_ends_also_when_its_body_raises():
+    t = counting("reference")
+    with pytest.raises(KeyError), span(t, READ):
+        raise KeyError
+    assert (t.depth, t.counts()[READ]) == (0, 1)
+
+
+def test_a_clock_that_cannot_be_read_is_refused():
+    with pytest.raises(ValueError, match="no clock 'sundial'"):
+        make_tracer("sundial")
+
+
+def test_a_clock_of_the_caller_goes_through_the_twin():
+    t = make_tracer("mpi_wtime", 5, 1e9, itertools.count(1).__next__)
+    assert isinstance(t, ReferenceTracer)
+    assert t.clock_name == "mpi_wtime"
+
+
+def test_without_the_compiled_module_the_twin_serves(monkeypatch):
+    monkeypatch.setattr(tracer, "compiled", None)
+    assert isinstance(make_tracer("perf_counter_ns"), ReferenceTracer)
+    with pytest.raises(ValueError, match="no clock 'tsc'"):
+        make_tracer("tsc")

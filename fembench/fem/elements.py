@@ -36,6 +36,16 @@ def chunks(n: int, length: int = CHUNK) -> Iterator[slice]:
     return (slice(start, min(start + length, n)) for start in range(0, n, length))
 
 
+def scatter_add(target: Array, nodes: NDArray[np.int32], terms: Array) -> None:
+    """Add terms (n, npc, 3) to target (n_nodes, 3) at nodes (n, npc), in place; repeated nodes sum."""
+    if not nodes.size:
+        return
+    first, last = int(nodes.min()), int(nodes.max()) + 1
+    index = (nodes.T - first).ravel()
+    for i in range(3):
+        target[first:last, i] += np.bincount(index, terms[:, :, i].T.ravel(), minlength=last - first)
+
+
 def adjugate(J: Array) -> tuple[Array, Array]:
     """adj(J) (..., 3, 3) with adj(J) J = det(J) 1, and det(J) (...,), by cofactors."""
     a, b, c = J[..., 0, :], J[..., 1, :], J[..., 2, :]

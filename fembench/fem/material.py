@@ -6,11 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.errors import InputError
-
-
-class SpecError(InputError, ValueError):
-    """A value of a problem is out of range; as a ValueError, msgspec adds the place in the file."""
+from fembench.fem.checks import SpecError
 
 
 class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

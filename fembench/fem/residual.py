@@ -13,7 +13,7 @@ cells that it owns, not yet summed over the ranks that share a node.
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.fem.elements import chunks
+from fembench.fem.elements import chunks, scatter_add
 from fembench.fem.shapes import element_named
 
 Array = NDArray[np.float64]
@@ -27,7 +27,7 @@ def internal_force(x: Array, cells: Cells, element: str, lam: float, mu: float, 
     for chunk in chunks(len(cells), CHUNK):
         nodes = cells[chunk]
         forces = _cell_forces(_gathered(x, nodes), _gathered(u, nodes), element, lam, mu)
-        _scatter(f, nodes, forces)
+        scatter_add(f, nodes, forces.transpose(2, 0, 1))
     return f
 
 
@@ -53,7 +53,7 @@ def diagonal(x: Array, cells: Cells, element: str, lam: float, mu: float) -> Arr
             g = np.tensordot(slope, adj, axes=(1, 1)) / detJ  # g[a, k] = dN_a / dx_k
             square = g * g
             terms += weight * detJ * (mu * square.sum(axis=1, keepdims=True) + (lam + mu) * square)
-        _scatter(result, nodes, terms)
+        scatter_add(result, nodes, terms.transpose(2, 0, 1))
     return result
 
 
@@ -104,11 +104,3 @@ def _product(P: Array, Q: Array) -> Array:
 def _gathered(values: Array, nodes: Cells) -> Array:
     """(npc, 3, n) contiguous from (n_nodes, 3)."""
     return np.ascontiguousarray(values[nodes].transpose(1, 2, 0))
-
-
-def _scatter(target: Array, nodes: Cells, terms: Array) -> None:
-    """target (n_nodes, 3) += terms (npc, 3, n) at nodes (n, npc), in place."""
-    first, last = int(nodes.min()), int(nodes.max()) + 1
-    index = (nodes.T - first).ravel()
-    for i in range(3):
-        target[first:last, i] += np.bincount(index, terms[:, i].ravel(), minlength=last - first)

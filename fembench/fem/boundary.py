@@ -1,0 +1,100 @@
+"""Constraints and loads on the arrays of one rank (or of a whole mesh).
+
+A `Geometry` is any object with the arrays of a rank's cells and nodes, such as `dist`'s Subdomain.
+Loads are this rank's part: body forces and tractions of its own cells and facets, nodal forces of
+the nodes that it owns; the neighbour sum completes them on shared nodes.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.fem.elements import body_integral, chunks, facet_shape_integral, scatter_add
+from fembench.fem.extent import Extent
+from fembench.fem.fields import Field, manufactured_body_force
+from fembench.fem.problem import Constraint, ProblemSpec, prescribed_field
+from fembench.fem.residual import internal_force
+from fembench.fem.selection import selected, selected_facets
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Facets = NDArray[np.int32]
+
+
+class Geometry(Protocol):
+    """What constraints and loads need to know; prepared tags as `selection` says."""
+
+    @property
+    def element(self) -> str: ...
+    @property
+    def x(self) -> Array: ...  # (n_nodes, 3)
+    @property
+    def cells(self) -> NDArray[np.int32]: ...  # (n_cells, npc)
+    @property
+    def node_tags(self) -> Mapping[str, Mask]: ...  # (n_nodes,) each
+    @property
+    def facet_tags(self) -> Mapping[str, Facets]: ...  # (k, 3|4), each facet on one rank only
+    @property
+    def owned_nodes(self) -> Mask: ...  # (n_nodes,), each node True on one rank only
+
+
+def fixed_dofs(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> tuple[Mask, Array]:
+    """Which dofs are prescribed (n_nodes, 3), and their displacements (n_nodes, 3) in m, else 0."""
+    mask = np.zeros_like(geometry.x, dtype=bool)
+    values = np.zeros_like(geometry.x)
+    for constraint in spec.constraints:
+        nodes = np.flatnonzero(selected(constraint.on, geometry.x, geometry.node_tags, extent))
+        components, u = _prescribed(constraint, geometry.x[nodes], extent)
+        mask[nodes[:, None], components] = True
+        values[nodes[:, None], components] = u[:, components]
+    return mask, values
+
+
+def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
+    """f (n_nodes, 3) in N: this rank's part of the nodal, surface and body loads."""
+    f = np.zeros_like(geometry.x)
+    for load in spec.forces:
+        f[selected(load.on, geometry.x, geometry.node_tags, extent) & geometry.owned_nodes] += load.force
+    for pull in spec.tractions:
+        facets = selected_facets(pull.on, geometry.x, geometry.facet_tags, extent)
+        if len(facets):
+            areas = facet_shape_integral(geometry.x[facets])
+            scatter_add(f, facets, areas[:, :, None] * np.array(pull.traction))
+    density = body_density(spec, extent)
+    if density is not None:
+        for chunk in chunks(len(geometry.cells)):
+            nodes = geometry.cells[chunk]
+            scatter_add(f, nodes, body_integral(geometry.x[nodes], geometry.element, density))
+    return f
+
+
+def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
+    """f - A u_D (n_nodes, 3) in N, zero on prescribed dofs: this rank's part of the reduced load."""
+    mask, values = fixed_dofs(spec, geometry, extent)
+    f = local_load(spec, geometry, extent)
+    if values.any():
+        lam, mu = spec.material.lam, spec.material.mu
+        f -= internal_force(geometry.x, geometry.cells, geometry.element, lam, mu, values)
+    f[mask] = 0.0
+    return f
+
+
+def body_density(spec: ProblemSpec, extent: Extent) -> Field | None:
+    """Points (n, 3) -> body force (n, 3) in N/m³, or None where there is none."""
+    constant = np.array(spec.body.force) + spec.material.rho * np.array(spec.body.gravity)
+    if spec.body.field is None:
+        return (lambda x: np.broadcast_to(constant, x.shape)) if constant.any() else None
+    wave = manufactured_body_force(extent, spec.material.lam, spec.material.mu)
+    return lambda x: wave(x) + constant
+
+
+def _prescribed(constraint: Constraint, x: Array, extent: Extent) -> tuple[list[int], Array]:
+    """The components (of 0, 1, 2) that a constraint holds, and displacements (n, 3) at nodes x."""
+    if constraint.field is not None:
+        return [0, 1, 2], prescribed_field(constraint.field, extent)(x)
+    u = constraint.u or (0.0, 0.0, 0.0)
+    components = [i for i, value in enumerate(u) if value != "free"]
+    row = np.array([0.0 if isinstance(value, str) else value for value in u])
+    return components, np.broadcast_to(row, x.shape)

@@ -1,0 +1,48 @@
+"""Extent: the box that holds the whole mesh. Every rank must use the same one."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+TOLERANCE = 1e-6  # of the diagonal: nodes this close to a plane or point count as on it
+
+
+class Extent(NamedTuple):
+    """Opposite corners `lo` (3,) and `hi` (3,) of the bounding box, m."""
+
+    lo: Array
+    hi: Array
+
+    @property
+    def diagonal(self) -> float:
+        """Length of the box's diagonal, m."""
+        return float(np.linalg.norm(self.hi - self.lo))
+
+    @property
+    def centre(self) -> Array:
+        """(3,) m."""
+        return (self.lo + self.hi) / 2
+
+    @property
+    def size(self) -> float:
+        """The longest edge, m."""
+        return float((self.hi - self.lo).max())
+
+    @property
+    def tolerance(self) -> float:
+        """How far from a plane or point a node may lie and still be selected, m."""
+        return TOLERANCE * self.diagonal
+
+
+def extent_of(x: Array) -> Extent:
+    """The extent of nodes (n_nodes, 3); over ranks, take the minimum of `lo` and the maximum of `hi`."""
+    return Extent(x.min(axis=0), x.max(axis=0))
+
+
+def merged(extents: Iterable[Extent]) -> Extent:
+    """The extent that holds all of them."""
+    boxes = list(extents)
+    return Extent(np.min([b.lo for b in boxes], axis=0), np.max([b.hi for b in boxes], axis=0))

@@ -1,0 +1,71 @@
+"""Displacement fields in closed form: linear ones, and the manufactured solution.
+
+The manufactured solution is a sum of three plane waves, with s = (x - lo) / L, L the longest edge
+of the box and displacements of about L / 1000:
+
+    u(x) = L Σ_m p_m sin(k_m · s + phi_m),     phi without symmetry, so that no error can hide;
+    b(x) = -div sigma = Σ_m [(lam + mu)(k_m · p_m) k_m + mu |k_m|² p_m] / L · sin(k_m · s + phi_m).
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.fem.checks import Vector, finite
+from fembench.fem.extent import Extent
+
+Array = NDArray[np.float64]
+Field = Callable[[Array], Array]  # points (n, 3) m -> displacements (n, 3) m, or N/m³
+
+_AMPLITUDES = 1e-3 * np.array([[0.5, -0.3, 0.2], [-0.2, 0.4, 0.3], [0.1, 0.3, -0.5]])  # p_m
+_WAVES = np.array([[2.1, 1.3, -0.7], [-1.1, 2.3, 1.7], [1.9, -0.8, 2.2]])  # k_m
+_PHASES = np.array([0.3, 1.1, -0.6])
+
+
+class LinearField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """u = constant + gradient (x - origin); the origin is (0, 0, 0) or the mesh's lower corner."""
+
+    gradient: tuple[Vector, Vector, Vector]
+    constant: Vector = (0.0, 0.0, 0.0)
+    origin: Literal["zero", "min"] = "zero"
+
+    def __post_init__(self) -> None:
+        finite("gradient", sum(self.gradient, ()))
+        finite("constant", self.constant)
+
+    def at(self, extent: Extent) -> Field:
+        """The field as a function of points."""
+        G, c = np.array(self.gradient), np.array(self.constant)
+        origin = extent.lo if self.origin == "min" else np.zeros(3)
+        return lambda x: c + (x - origin) @ G.T
+
+
+def manufactured(extent: Extent) -> Field:
+    """The manufactured displacement, m."""
+    return lambda x: extent.size * _waves(x, extent) @ _AMPLITUDES
+
+
+def manufactured_gradient(x: Array, extent: Extent) -> Array:
+    """(n, 3, 3): [:, i, j] = du_i / dx_j of the manufactured displacement at points (n, 3)."""
+    cosines = np.cos(_angles(x, extent))
+    return np.einsum("nm,mi,mj->nij", cosines, _AMPLITUDES, _WAVES)
+
+
+def manufactured_body_force(extent: Extent, lam: float, mu: float) -> Field:
+    """-div sigma of the manufactured displacement, N/m³."""
+    along = np.sum(_WAVES * _AMPLITUDES, axis=1, keepdims=True) * _WAVES
+    square = np.sum(_WAVES**2, axis=1, keepdims=True)
+    force = ((lam + mu) * along + mu * square * _AMPLITUDES) / extent.size
+    return lambda x: _waves(x, extent) @ force
+
+
+def _angles(x: Array, extent: Extent) -> Array:
+    return (x - extent.lo) / extent.size @ _WAVES.T + _PHASES
+
+
+def _waves(x: Array, extent: Extent) -> Array:
+    """(n, 3) the sine of each wave."""
+    return np.sin(_angles(x, extent))

@@ -1,0 +1,139 @@
+"""ProblemSpec: material, constraints and loads, from a preset or a TOML file.
+
+    name = "bracket"
+    [material]
+    E = 210e9
+    nu = 0.3
+    [[constraints]]
+    on = {plane = "x=0"}                      # or {tag = "left"}, {point = [0, 0, "max"]}, {boundary = true}
+    u = [0.0, 0.0, "free"]                    # or field = {gradient = [[…], […], […]]}; default: clamped
+    [[forces]]
+    on = {point = ["max", "max", "max"]}
+    force = [0.0, -500.0, 0.0]                # N on each node selected
+    [[tractions]]
+    on = {plane = "x=max"}
+    traction = [1e6, 0.0, 0.0]                # N/m² on the facets of the boundary selected
+    [body]
+    gravity = [0.0, -9.80665, 0.0]            # m/s², times rho; or force = […] in N/m³
+
+Of two constraints on one dof the later one holds.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from fembench.base.config import read_toml
+from fembench.base.errors import InputError
+from fembench.fem import fields
+from fembench.fem.checks import SpecError, Vector, finite
+from fembench.fem.extent import Extent
+from fembench.fem.fields import Field, LinearField
+from fembench.fem.material import Material
+from fembench.fem.selection import Selection
+
+Component = float | Literal["free"]
+AnyField = LinearField | Literal["manufactured"]
+
+
+class Constraint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Displacements prescribed on the nodes selected: per component `u` (m), or a `field`."""
+
+    on: Selection
+    u: tuple[Component, Component, Component] | None = None  # None without a field: clamped
+    field: AnyField | None = None
+
+    def __post_init__(self) -> None:
+        if self.field is not None and self.u is not None:
+            raise SpecError("a constraint takes u or field, not both")
+        if self.field is None and self.u is None:
+            msgspec.structs.force_setattr(self, "u", (0.0, 0.0, 0.0))
+        finite("u", [value for value in self.u or () if not isinstance(value, str)])
+
+
+class Force(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A force in N on each node selected, once in all however many ranks share the node."""
+
+    on: Selection
+    force: Vector
+
+    def __post_init__(self) -> None:
+        finite("force", self.force)
+
+
+class Traction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A force per area in N/m² on the facets selected."""
+
+    on: Selection
+    traction: Vector
+
+    def __post_init__(self) -> None:
+        finite("traction", self.traction)
+        if self.on.point is not None:
+            raise SpecError("a traction acts on a plane, a tag or the boundary, not on a point")
+
+
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body force: `force` in N/m³ plus rho times `gravity` in m/s², or that of a `field`."""
+
+    force: Vector = (0.0, 0.0, 0.0)
+    gravity: Vector = (0.0, 0.0, 0.0)
+    field: Literal["manufactured"] | None = None
+
+    def __post_init__(self) -> None:
+        finite("force", self.force)
+        finite("gravity", self.gravity)
+
+
+class ProblemSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Everything about a run but the mesh. `exact` is the displacement field where it is known."""
+
+    name: str = ""
+    material: Material = Material()
+    constraints: tuple[Constraint, ...] = ()
+    forces: tuple[Force, ...] = ()
+    tractions: tuple[Traction, ...] = ()
+    body: Body = Body()
+    exact: AnyField | None = None
+
+
+def load_problem(name_or_path: str | Path) -> ProblemSpec:
+    """The preset of that name, or the problem in that TOML file. Raises InputError."""
+    from fembench.fem.presets import PRESETS
+
+    name, path = str(name_or_path), Path(name_or_path)
+    if name in PRESETS:
+        return PRESETS[name]
+    if path.suffix != ".toml" and not path.exists():
+        raise InputError(f"unknown problem '{name}'; expected one of {', '.join(PRESETS)}, or a TOML file")
+    spec = read_toml(path, ProblemSpec)
+    return spec if spec.name else msgspec.structs.replace(spec, name=path.stem)
+
+
+def resolved(spec: ProblemSpec) -> dict[str, Any]:
+    """Plain values of every field, defaults included, for the record; with the Lamé parameters."""
+    tree = msgspec.to_builtins(spec)
+    tree["material"] |= {"lam": spec.material.lam, "mu": spec.material.mu}
+    return tree
+
+
+def needs_boundary(spec: ProblemSpec) -> bool:
+    """Whether the facets and nodes of the whole mesh's boundary must be known."""
+    on_nodes, on_facets = selections(spec)
+    return any(on.boundary for on in on_nodes) or any(on.tag is None for on in on_facets)
+
+
+def selections(spec: ProblemSpec) -> tuple[list[Selection], list[Selection]]:
+    """Those of nodes (constraints, then forces) and those of facets (tractions)."""
+    return [c.on for c in spec.constraints] + [f.on for f in spec.forces], [t.on for t in spec.tractions]
+
+
+def prescribed_field(field: AnyField, extent: Extent) -> Field:
+    """The displacement field of a constraint or of `exact` as a function of points (n, 3)."""
+    return fields.manufactured(extent) if field == "manufactured" else field.at(extent)
+
+
+def exact_solution(spec: ProblemSpec, extent: Extent) -> Field | None:
+    """The exact displacement, points (n, 3) -> (n, 3) in m, where the problem has one."""
+    return None if spec.exact is None else prescribed_field(spec.exact, extent)

@@ -1,0 +1,33 @@
+"""Strain and stress of each cell, averaged over its volume, for pictures and exports."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.fem.elements import chunks, gradients, strain_matrix
+from fembench.fem.material import stiffness
+
+Array = NDArray[np.float64]
+
+
+def cell_strain(x: Array, cells: NDArray[np.int32], element: str, u: Array) -> Array:
+    """(n_cells, 6) mean engineering strain of each cell from displacements (n_nodes, 3)."""
+    strain = np.empty((len(cells), 6))
+    for chunk in chunks(len(cells)):
+        nodes = cells[chunk]
+        dN, dV = gradients(x[nodes], element)
+        at_points = strain_matrix(dN) @ u[nodes].reshape(len(nodes), 1, -1, 1)
+        mean = dV / dV.sum(axis=1, keepdims=True)
+        strain[chunk] = np.einsum("eqi,eq->ei", at_points[..., 0], mean)
+    return strain
+
+
+def cell_stress(x: Array, cells: NDArray[np.int32], element: str, lam: float, mu: float, u: Array) -> Array:
+    """(n_cells, 6) mean stress of each cell, Pa."""
+    return cell_strain(x, cells, element, u) @ stiffness(lam, mu)
+
+
+def von_mises(sigma: Array) -> Array:
+    """(n,) von Mises stress of stresses (n, 6), Pa."""
+    normal, shear = sigma[:, :3], sigma[:, 3:]
+    deviator = normal - normal.mean(axis=1, keepdims=True)
+    return np.sqrt(1.5 * np.sum(deviator**2, axis=1) + 3 * np.sum(shear**2, axis=1))

@@ -1,0 +1,122 @@
+"""What a problem's selections find: counted on each rank, merged, and checked once for all ranks.
+
+Every rank makes a `Survey` of its own nodes, all ranks gather them, and each calls `check` on the
+merged one: all raise the same InputError or none does, so no rank is left waiting.
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import InputError
+from fembench.fem.boundary import Geometry, fixed_dofs
+from fembench.fem.checks import text
+from fembench.fem.extent import Extent
+from fembench.fem.problem import ProblemSpec, selections
+from fembench.fem.rigid import gram, restrained_motions, rigid_modes
+from fembench.fem.selection import Selection, distances, selected, selected_facets
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """One row for each constraint, force and traction of the problem, in this order."""
+
+    counts: NDArray[np.int64]  # (n_items,) owned nodes, or facets of a traction
+    distance: Array  # (n_items,) of the nearest node, m; inf for tags
+    nearest: Array  # (n_items, 3) that node's coordinates
+    restrained_gram: Array  # (6, 6) rigid motions over the prescribed dofs of owned nodes
+    node_tags: frozenset[str]
+    facet_tags: frozenset[str]
+
+
+def survey(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Survey:
+    """What the selections find among this rank's nodes and facets."""
+    items = _items(spec)
+    near = [_nearest(on, geometry.x, extent) for on, _ in items]
+    fixed, _ = fixed_dofs(spec, geometry, extent)
+    modes = rigid_modes(geometry.x, extent.centre, extent.diagonal)
+    return Survey(
+        counts=np.array([_count(on, on_facets, geometry, extent) for on, on_facets in items], dtype=np.int64),
+        distance=np.array([distance for distance, _ in near], dtype=np.float64),
+        nearest=np.array([x for _, x in near], dtype=np.float64).reshape(-1, 3),
+        restrained_gram=gram(modes, fixed & geometry.owned_nodes[:, None]),
+        node_tags=frozenset(geometry.node_tags),
+        facet_tags=frozenset(geometry.facet_tags),
+    )
+
+
+def merge(surveys: Sequence[Survey]) -> Survey:
+    """The survey of all ranks together."""
+    distance = np.array([s.distance for s in surveys])
+    who = distance.argmin(axis=0) if distance.size else np.zeros(0, dtype=int)
+    return Survey(
+        counts=np.sum([s.counts for s in surveys], axis=0),
+        distance=distance[who, np.arange(len(who))],
+        nearest=np.array([s.nearest for s in surveys])[who, np.arange(len(who))],
+        restrained_gram=np.sum([s.restrained_gram for s in surveys], axis=0),
+        node_tags=frozenset().union(*(s.node_tags for s in surveys)),
+        facet_tags=frozenset().union(*(s.facet_tags for s in surveys)),
+    )
+
+
+def check(spec: ProblemSpec, found: Survey) -> None:
+    """Raise InputError where a selection is empty or ambiguous, or where the body can still move."""
+    for row, (on, on_facets) in enumerate(_items(spec)):
+        where = f"problem '{spec.name}': {on}"
+        if on.tag is not None:
+            _check_tag(spec, on.tag, found.facet_tags if on_facets else found.node_tags, on_facets)
+        if found.counts[row] == 0:
+            kind = "facet of the boundary" if on_facets else "node"
+            raise InputError(f"{where} holds no {kind}{_hint(found, row)}")
+        if on.point is not None and found.counts[row] > 1:
+            raise InputError(
+                f"{where} selects {found.counts[row]} nodes, expected one; merge them in the mesh"
+            )
+    held = restrained_motions(found.restrained_gram)
+    if held < 6:
+        what = "no clamped node" if held == 0 else "no clamped node that holds the rest"
+        raise InputError(
+            f"problem '{spec.name}': {what}: {held} of 6 rigid motions are restrained, the system is singular"
+        )
+
+
+def _items(spec: ProblemSpec) -> list[tuple[Selection, bool]]:
+    """(selection, whether it is of facets) of every constraint, force and traction."""
+    on_nodes, on_facets = selections(spec)
+    return [(on, False) for on in on_nodes] + [(on, True) for on in on_facets]
+
+
+def _count(on: Selection, on_facets: bool, geometry: Geometry, extent: Extent) -> int:
+    if on_facets:
+        return len(selected_facets(on, geometry.x, geometry.facet_tags, extent))
+    nodes = selected(on, geometry.x, geometry.node_tags, extent)
+    return int(np.count_nonzero(nodes & geometry.owned_nodes))
+
+
+def _nearest(on: Selection, x: Array, extent: Extent) -> tuple[float, Array]:
+    far = distances(on, x, extent)
+    if far is None or not len(far):
+        return np.inf, np.zeros(3)
+    i = int(far.argmin())
+    return float(far[i]), x[i]
+
+
+def _hint(found: Survey, row: int) -> str:
+    if not np.isfinite(found.distance[row]):
+        return ""
+    return f"; the nearest node is {text(found.nearest[row])}, {found.distance[row]:.3g} m away"
+
+
+def _check_tag(spec: ProblemSpec, tag: str, known: Iterable[str], on_facets: bool) -> None:
+    names = sorted(known)
+    if tag in names:
+        return
+    kind = "facet tag" if on_facets else "tag"
+    near = difflib.get_close_matches(tag, names, n=1, cutoff=0.0)
+    hint = f"the nearest tag is '{near[0]}'" if near else f"the mesh has no {kind}s"
+    raise InputError(f"problem '{spec.name}': unknown {kind} '{tag}'; {hint}")

@@ -14,6 +14,8 @@ cdef extern from "ticks.h" nogil:
     int64_t fb_end(int clock)
     int64_t fb_tsc_begin()
     int64_t fb_pair(int tries, int64_t *ticks, int64_t *raw_ns)
+    int64_t fb_gettimeofday()
+    ctypedef double (*fb_seconds)()
 
 cdef struct Event:
     int32_t phase
@@ -67,6 +69,50 @@ def back_to_back(str clock_name, int n):
     for i in range(n + 1):
         t[i] = fb_begin(code)
     return np.diff(stamps)
+
+
+def costs_in_c(str timer, int n, size_t address=0):
+    """(n,) int64 ticks between two plain readings of the counter around each call of a timer, all in C.
+
+    `timer` is a clock of CODES, "rdtsc" (nothing but the second reading), "gettimeofday", or
+    "MPI_Wtime" with the address of that function.
+    """
+    if timer not in ("rdtsc", "gettimeofday", "MPI_Wtime") and timer not in CODES:
+        raise ValueError(f"no timer {timer!r} in C")
+    if timer == "MPI_Wtime" and not address:
+        raise ValueError("MPI_Wtime needs the address of the function")
+    cdef int code = CODES.get(timer, -1)
+    cdef int kind = 0 if timer == "rdtsc" else 1 if timer == "gettimeofday" else 2 if timer == "MPI_Wtime" else 3
+    cdef fb_seconds wtime = <fb_seconds>address
+    cdef int64_t before
+    cdef int i
+    out = np.zeros(n, dtype=np.int64)
+    out.fill(0)
+    cdef int64_t *ticks = <int64_t *><size_t>out.ctypes.data
+    for i in range(n):
+        before = fb_tsc_begin()
+        if kind == 1:
+            fb_gettimeofday()
+        elif kind == 2:
+            wtime()
+        elif kind == 3:
+            fb_end(code)
+        ticks[i] = fb_tsc_begin() - before
+    return out
+
+
+def costs_of_calls(object call, int n):
+    """(n,) int64 ticks between two plain readings of the counter around each `call()`."""
+    cdef int64_t before
+    cdef int i
+    out = np.zeros(n, dtype=np.int64)
+    out.fill(0)
+    cdef int64_t *ticks = <int64_t *><size_t>out.ctypes.data
+    for i in range(n):
+        before = fb_tsc_begin()
+        call()
+        ticks[i] = fb_tsc_begin() - before
+    return out
 
 
 cdef class Tracer:

@@ -8,6 +8,7 @@
 #define FEMBENCH_TICKS_H
 
 #include <stdint.h>
+#include <sys/time.h>
 #include <time.h>
 
 enum { FB_TSC, FB_MONOTONIC, FB_MONOTONIC_RAW, FB_REALTIME, FB_THREAD, FB_COUNTER };
@@ -80,6 +81,15 @@ static inline int64_t fb_other(int clock)
 
 static inline int64_t fb_begin(int clock) { return clock == FB_TSC ? fb_tsc_begin() : fb_other(clock); }
 static inline int64_t fb_end(int clock) { return clock == FB_TSC ? fb_tsc_end() : fb_other(clock); }
+
+static int64_t fb_gettimeofday(void)
+{
+    struct timeval t;
+    gettimeofday(&t, 0);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_usec;
+}
+
+typedef double (*fb_seconds)(void); /* MPI_Wtime */
 
 /* The counter and CLOCK_MONOTONIC_RAW at one moment: of `tries` readings the one whose two raw
  * stamps lie closest together. Returns that distance in ns: the reading's uncertainty. */

@@ -1,0 +1,129 @@
+"""What a reading of each timer costs: the timer experiment of the source thesis, on this machine.
+
+Calls every timer 100 times and prints best, worst and mean in ticks of the processor's counter and
+in nanoseconds (Tables 5.2 and 5.3 of the thesis), then the thesis' own numbers.
+"""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fembench.timing.certificate import Certificate
+    from fembench.timing.experiment import Experiment
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--calls", type=int, default=100, metavar="N", help="calls of each timer (default 100)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def run(options: argparse.Namespace) -> int:
+    from fembench.base.errors import InputError
+    from fembench.timing.certificate import certify
+    from fembench.timing.experiment import run_experiment
+
+    if not 1 <= options.calls <= 1_000_000:
+        raise InputError(f"--calls {options.calls}: expected a number from 1 to 1000000")
+    try:
+        from fembench.dist import comm
+
+        experiment = run_experiment(options.calls, comm.MPI.Wtime, comm.wtime_address())
+        note = ""
+    except (ImportError, RuntimeError) as error:  # mpi4py without an MPI library raises RuntimeError
+        experiment = run_experiment(options.calls)
+        note = f"no MPI here, so no MPI_Wtime: {str(error).splitlines()[0]}"
+    certificate = certify()
+    print(as_json(experiment, certificate) if options.json else as_text(experiment, certificate, note))
+    return 0
+
+
+def as_json(experiment: "Experiment", certificate: "Certificate") -> str:
+    """The experiment, its certificate and the thesis' tables, machine-readable."""
+    import dataclasses
+
+    from fembench.timing import experiment as thesis
+
+    timers = [
+        {
+            **t._asdict(),
+            **{f"{k}_ns": experiment.nanoseconds(getattr(t, k)) for k in ("best", "worst", "mean", "median")},
+        }
+        for t in experiment.timers
+    ]
+    tree = {
+        "reference": experiment.reference,
+        "ticks_per_second": experiment.ticks_per_second,
+        "calls": experiment.calls,
+        "timers": timers,
+        "certificate": dataclasses.asdict(certificate),
+        "thesis": {
+            "machines": thesis.THESIS_MACHINES,
+            "cycles_best_worst_mean": thesis.THESIS_CYCLES,
+            "mean_ms": thesis.THESIS_MEAN_MS,
+        },
+    }
+    return json.dumps(tree, indent=1)
+
+
+def as_text(experiment: "Experiment", certificate: "Certificate", note: str = "") -> str:
+    """Tables for a terminal or a Markdown page."""
+    unit = "ticks of the TSC" if experiment.reference == "tsc" else "nanoseconds of perf_counter_ns"
+    head = (
+        f"{experiment.calls} calls of each timer, in {unit} at {experiment.ticks_per_second / 1e6:.3f} MHz;"
+        " the cost of the reference's own reading is in every row."
+    )
+    verdict = "certified" if certificate.certified else "not certified"
+    clock = (
+        f"clock of a run: {certificate.name} ({verdict}: {certificate.reason};"
+        f" drift {certificate.drift:.1e}); quantum {certificate.quantum_ns:.3g} ns,"
+        f" a reading {certificate.read_ns:.3g} ns, a recorded span {certificate.span_ns:.3g} ns"
+    )
+    parts = [head, _ours(experiment), *([note] if note else []), clock, _thesis(experiment)]
+    return "\n\n".join(parts)
+
+
+def _ours(experiment: "Experiment") -> str:
+    from fembench.base.tables import table
+
+    rows = []
+    for timer in experiment.timers:
+        ticks = (timer.best, timer.worst, timer.mean)
+        rows.append(
+            [timer.timer, timer.language, *map(_short, (*ticks, *map(experiment.nanoseconds, ticks)))]
+        )
+    heads = ["timer", "called from", "best", "worst", "mean", "best ns", "worst ns", "mean ns"]
+    return table(heads, rows, align="llrrrrrr")
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _thesis(experiment: "Experiment") -> str:
+    """The thesis' means beside ours, and how many rdtsc one MPI_Wtime costs."""
+    from fembench.base.tables import table
+    from fembench.timing import experiment as thesis
+
+    ours = {t.timer: t.mean for t in experiment.timers if t.language == "C"}
+    rows = []
+    for timer, machines in thesis.THESIS_CYCLES.items():
+        mean = ours.get(thesis.COUNTERPART[timer])
+        rows.append(
+            [
+                timer,
+                *(
+                    f"{m[2]:g} ({_short(ms * 1e6)} ns)"
+                    for m, ms in zip(machines, thesis.THESIS_MEAN_MS[timer])
+                ),
+            ]
+            + ["–" if mean is None else f"{_short(mean)} ({_short(experiment.nanoseconds(mean))} ns)"]
+        )
+    rdtsc, wtime = thesis.THESIS_CYCLES["rdtsc instruction"], thesis.THESIS_CYCLES["MPI_Wtime()"]
+    ratios = [f"{w[2] / r[2]:.0f}" for w, r in zip(wtime, rdtsc)]
+    here = f"{ours['MPI_Wtime'] / ours['rdtsc']:.2g}" if {"MPI_Wtime", "rdtsc"} <= ours.keys() else "–"
+    rows.append(["MPI_Wtime / rdtsc", *ratios, here])
+    heads = ["mean of 100 calls from C, cycles", *thesis.THESIS_MACHINES, "this machine"]
+    return "Thesis, Tables 5.2 and 5.3 (2006):\n\n" + table(heads, rows, align="lrrrr")

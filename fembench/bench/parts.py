@@ -1,0 +1,45 @@
+"""The partition as it came out, gathered from the ranks: nothing here sees the whole mesh."""
+
+import numpy as np
+
+from fembench.dist.comm import Comm
+from fembench.dist.interface import Interface
+from fembench.dist.subdomain import Subdomain
+from fembench.kernels.backend import kernels
+from fembench.records.case import Case
+from fembench.records.record import PartitionFacts
+
+
+def partition_facts(
+    comm: Comm, case: Case, targets: tuple[float, ...], sub: Subdomain, interface: Interface, cut: int
+) -> PartitionFacts:
+    """Shares, sizes and neighbours of every part; `cut` counts as rank 0 knows it. Collective."""
+    rows = comm.allgather((_sizes(sub), interface.neighbours, interface.message_bytes))
+    sizes = np.array([row[0] for row in rows]).T.tolist()
+    cells, dofs, blocks, shared, shared_all = (tuple(column) for column in sizes)
+    return PartitionFacts(
+        method=case.partitioner + (", replicated" if case.replicated else ""),
+        targets=targets,
+        cells=cells,
+        dofs=dofs,
+        blocks=blocks,
+        shared_dofs=shared,
+        shared_dofs_all=shared_all,
+        neighbours=tuple(row[1] for row in rows),
+        message_bytes=tuple(row[2] for row in rows),
+        cut=comm.bcast(cut),
+        seed=case.seed,
+    )
+
+
+def _sizes(sub: Subdomain) -> tuple[int, int, int, int, int]:
+    """(cells, free dofs, 3x3 blocks, shared free dofs, shared dofs) of this part."""
+    free = ~sub.restrained
+    shared = sub.sharers > 1
+    return (
+        sub.n_cells,
+        int(free.sum()),
+        kernels.count_blocks(sub.cells, sub.n_active),
+        int(free[shared].sum()),
+        3 * int(shared.sum()),
+    )

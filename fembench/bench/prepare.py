@@ -1,0 +1,138 @@
+"""From a case to what every rank computes on: mesh, partition, subdomain, interface, load.
+
+Phases traced: read, partition, distribute, interface.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.bench.parts import partition_facts
+from fembench.dist.agree import on_root, together
+from fembench.dist.comm import MAX, MIN, SUM, Comm
+from fembench.dist.interface import Interface
+from fembench.dist.piece import Piece, extract, scatter, tagged_facets
+from fembench.dist.sharing import find_sharing
+from fembench.dist.subdomain import Subdomain, build_subdomain
+from fembench.fem.boundary import fixed_dofs, local_load
+from fembench.fem.extent import Extent
+from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
+from fembench.fem.residual import internal_force
+from fembench.fem.survey import check, merge, survey
+from fembench.kernels.backend import kernels
+from fembench.mesh.mesh import Mesh
+from fembench.mesh.presets import resolve
+from fembench.mesh.quality import quality
+from fembench.partition.methods import partition
+from fembench.partition.partition import Partition
+from fembench.partition.shares import parse_shares
+from fembench.records.case import Case
+from fembench.records.record import MeshFacts, PartitionFacts
+from fembench.timing.phases import DISTRIBUTE, INTERFACE, PARTITION, READ
+from fembench.timing.tracer import TracerLike, span
+
+T = TypeVar("T")
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One rank's problem, ready to be assembled and solved."""
+
+    sub: Subdomain
+    interface: Interface
+    spec: ProblemSpec
+    extent: Extent
+    load: F64  # (n_nodes, 3) unsummed external load
+    rhs: F64  # (3 * n_active,) unsummed right-hand side, restrained dofs zero
+    mesh: MeshFacts
+    partition: PartitionFacts
+
+
+def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
+    """Read, partition, distribute, find the interface. Collective; input errors are raised on all ranks."""
+    spec = together(comm, lambda: load_problem(case.problem))
+    targets = together(comm, lambda: parse_shares(case.shares, comm.size))
+    with span(tracer, READ):
+        mesh = _where_needed(comm, case, lambda: resolve(case.mesh))
+    with span(tracer, PARTITION):
+        parts = _where_needed(comm, case, lambda: _cut(mesh, targets, case))
+    with span(tracer, DISTRIBUTE):
+        piece = _piece(comm, case, mesh, parts, needs_boundary(spec))
+    with span(tracer, INTERFACE):
+        sharing = find_sharing(comm, piece.global_nodes)
+        extent = _extent(comm, piece.x)
+        restrained, prescribed = fixed_dofs(spec, piece, extent)
+        sub, active = build_subdomain(piece, sharing, restrained, prescribed, kernels.reorder)
+        interface = Interface(comm, active, sub.n_interior, sub.n_active)
+    surveys = comm.allgather(survey(spec, sub, extent))
+    together(comm, lambda: check(spec, merge(surveys)))
+    load = local_load(spec, sub, extent)
+    return Prepared(
+        sub=sub,
+        interface=interface,
+        spec=spec,
+        extent=extent,
+        load=load,
+        rhs=_right_hand_side(spec, sub, load),
+        mesh=_mesh_facts(comm, mesh, sub),
+        partition=partition_facts(comm, case, targets, sub, interface, parts.cut if parts else -1),
+    )
+
+
+def _where_needed(comm: Comm, case: Case, make: Callable[[], T]) -> T | None:
+    """make() on rank 0, or on every rank where the case is replicated. Collective."""
+    return together(comm, make) if case.replicated else on_root(comm, make)
+
+
+def _cut(mesh: Mesh | None, targets: tuple[float, ...], case: Case) -> Partition:
+    assert mesh is not None
+    return partition(mesh, targets, method=case.partitioner, seed=case.seed)
+
+
+def _piece(comm: Comm, case: Case, mesh: Mesh | None, parts: Partition | None, with_boundary: bool) -> Piece:
+    if case.replicated and mesh is not None and parts is not None:
+        return extract(mesh, parts, comm.rank, tagged_facets(mesh, with_boundary=with_boundary))
+    return scatter(comm, mesh, parts, with_boundary=with_boundary)
+
+
+def _extent(comm: Comm, x: F64) -> Extent:
+    """The box that holds the whole mesh. Collective."""
+    lo, hi = np.empty(3), np.empty(3)
+    comm.Allreduce(x.min(axis=0), lo, MIN)
+    comm.Allreduce(x.max(axis=0), hi, MAX)
+    return Extent(lo, hi)
+
+
+def _right_hand_side(spec: ProblemSpec, sub: Subdomain, load: F64) -> F64:
+    """f - A u_prescribed at free active dofs, flat."""
+    if np.any(sub.prescribed):
+        lam, mu = spec.material.lam, spec.material.mu
+        load = load - internal_force(sub.x, sub.cells, sub.element, lam, mu, sub.prescribed)
+    return np.where(sub.restrained, 0.0, load)[: sub.n_active].ravel()
+
+
+def _mesh_facts(comm: Comm, mesh: Mesh | None, sub: Subdomain) -> MeshFacts:
+    """Counts from the parts, name and hash from the whole mesh on rank 0. Collective."""
+    known = (mesh.name, mesh.hash) if mesh is not None else None
+    name, digest = comm.bcast(known)
+    worst, lowest = np.empty(1), np.array([quality(sub.x, sub.cells, sub.element).min()])
+    comm.Allreduce(lowest, worst, MIN)
+    owned = sub.owned_nodes
+    local = np.array([owned.sum(), sub.n_cells, sub.n_free_owned, sub.restrained[owned].sum()], np.int64)
+    counts = np.empty_like(local)
+    comm.Allreduce(local, counts, SUM)
+    n_nodes, n_cells, n_equations, n_fixed = counts.tolist()
+    return MeshFacts(
+        name=name,
+        hash=digest,
+        element=sub.element,
+        n_nodes=n_nodes,
+        n_cells=n_cells,
+        n_equations=n_equations,
+        n_fixed=n_fixed,
+        min_quality=float(worst[0]),
+    )

@@ -1,0 +1,170 @@
+"""After the clock has stopped: is the answer right? (VALIDITY A.)
+
+The oracle is independent of what was timed: internal forces are summed element by element from
+strains (`fem.residual`), never from the stored matrix.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.bench.fingerprint import fingerprint, weights
+from fembench.dist.comm import MAX, SUM
+from fembench.dist.interface import Interface
+from fembench.dist.subdomain import Subdomain
+from fembench.fem.problem import ProblemSpec, exact_solution, loaded_point_mask
+from fembench.fem.residual import internal_force, l2_error
+from fembench.fem.rigid import rigid_body_modes
+from fembench.records.record import Verification
+from fembench.solve.operators import Operator
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """One rank's view of a finished solve."""
+
+    sub: Subdomain
+    interface: Interface
+    operator: Operator
+    spec: ProblemSpec
+    load: F64  # (n_nodes, 3) unsummed external load
+    rhs: F64  # (3 * n_active,) unsummed right-hand side of CG
+    x: F64  # (3 * n_active,) solution of CG
+
+    @property
+    def u(self) -> F64:
+        """(n_nodes, 3) displacement, prescribed values filled in."""
+        u = self.sub.prescribed.copy()
+        free = ~self.sub.restrained[: self.sub.n_active]
+        u[: self.sub.n_active][free] = self.x.reshape(-1, 3)[free]
+        return u
+
+    def force(self, u: F64) -> F64:
+        """(n_nodes, 3) internal force of the rank's own cells."""
+        material = self.spec.material
+        return internal_force(self.sub.x, self.sub.cells, self.sub.element, material.lam, material.mu, u)
+
+
+def verify(solved: Solved) -> Verification:
+    """Every check of VALIDITY A that one run allows. Collective."""
+    sub, interface = solved.sub, solved.interface
+    comm = interface.comm
+    u, owned = solved.u, sub.owned_nodes
+    force = solved.force(u)
+    rhs = interface.update(solved.rhs.copy())
+    reactions = np.zeros(3)
+    comm.Allreduce(((force - solved.load) * sub.restrained).sum(axis=0), reactions, SUM)
+    return Verification(
+        rhs_norm=_norm(interface, rhs),
+        true_residual=_norm(interface, interface.update(_free(sub, solved.load - force))),
+        symmetry=_symmetry(solved),
+        positive=_positive(solved),
+        rigid_body=_rigid_body(solved),
+        energy=0.5 * interface.total(float((u * force).sum())),
+        fingerprint=fingerprint(comm, sub.global_nodes[owned], u[owned]),
+        solution_norm=float(np.sqrt(interface.total(float((u[owned] ** 2).sum())))),
+        max_displacement=_largest(interface, np.sqrt((u**2).sum(axis=1))),
+        load_displacement=_at_load(solved, u),
+        reactions=(float(reactions[0]), float(reactions[1]), float(reactions[2])),
+        copies_identical=_copies_identical(interface, solved.x),
+        exact_error=_exact_error(solved, u),
+    )
+
+
+def _norm(interface: Interface, v: F64) -> float:
+    return float(np.sqrt(interface.dot(v, v)))
+
+
+def _largest(interface: Interface, values: F64) -> float:
+    local, out = np.array([values.max(initial=0.0)]), np.empty(1)
+    interface.comm.Allreduce(local, out, MAX)
+    return float(out[0])
+
+
+def _free(sub: Subdomain, v: F64) -> F64:
+    """The active part of v (n_nodes, 3), flat, zero at restrained dofs."""
+    return np.where(sub.restrained, 0.0, v)[: sub.n_active].ravel()
+
+
+def _seeded(sub: Subdomain, projection: int) -> F64:
+    """A flat vector that is the same on every sharer, zero at restrained dofs."""
+    dofs = (3 * sub.global_nodes[: sub.n_active, None] + np.arange(3)).ravel()
+    return np.where(sub.fixed, 0.0, weights(dofs, projection))
+
+
+def _multiply(solved: Solved, v: F64) -> F64:
+    """A v through the stored operator, summed over sharers."""
+    return solved.interface.update(solved.operator.apply(v))
+
+
+def _symmetry(solved: Solved) -> float:
+    """|x'Ay - y'Ax| / (|x||Ay| + |y||Ax|) for seeded x, y."""
+    interface = solved.interface
+    x, y = _seeded(solved.sub, 1), _seeded(solved.sub, 2)
+    Ax, Ay = _multiply(solved, x), _multiply(solved, y)
+    scale = _norm(interface, x) * _norm(interface, Ay) + _norm(interface, y) * _norm(interface, Ax)
+    return abs(interface.dot(x, Ay) - interface.dot(y, Ax)) / scale if scale else 0.0
+
+
+def _positive(solved: Solved) -> float:
+    """x'Ax / (|x||Ax|) for seeded x."""
+    interface, x = solved.interface, _seeded(solved.sub, 3)
+    Ax = _multiply(solved, x)
+    return interface.dot(x, Ax) / (_norm(interface, x) * _norm(interface, Ax))
+
+
+def _rigid_body(solved: Solved) -> float:
+    """max over six modes of |A r| / (|A||r|), A without restraints.
+
+    A_ff r_f comes from the stored operator, A_fc r_c from the elements; their sum is zero. |A| is
+    bounded from below by the largest entry of its diagonal.
+    """
+    sub, interface = solved.sub, solved.interface
+    largest = _largest(interface, np.where(sub.fixed, 0.0, interface.update(solved.operator.diagonal().copy())))
+    modes = rigid_body_modes(sub.x - _centre(solved))
+    worst = 0.0
+    for k in range(6):
+        r = modes[:, :, k]
+        free = _free(sub, r)
+        coupling = _free(sub, solved.force(np.where(sub.restrained, r, 0.0)))
+        rest = solved.operator.apply(free) + coupling
+        rest[sub.fixed] = 0.0
+        size = np.sqrt(interface.total(float((r[sub.owned_nodes] ** 2).sum())))
+        worst = max(worst, _norm(interface, interface.update(rest)) / (largest * size))
+    return worst
+
+
+def _centre(solved: Solved) -> F64:
+    """Mean of the mesh's nodes."""
+    owned, total = solved.sub.owned_nodes, np.empty(4)
+    local = np.append(solved.sub.x[owned].sum(axis=0), owned.sum())
+    solved.interface.comm.Allreduce(local, total, SUM)
+    return total[:3] / total[3]
+
+
+def _at_load(solved: Solved, u: F64) -> tuple[float, ...]:
+    """Displacement of the loaded node with the lowest global number, or () without a nodal load."""
+    sub, comm = solved.sub, solved.interface.comm
+    here = np.flatnonzero(loaded_point_mask(solved.spec, solved.load) & sub.owned_nodes)
+    best = min(((int(sub.global_nodes[i]), tuple(u[i].tolist())) for i in here), default=None)
+    found = [item for item in comm.allgather(best) if item is not None]
+    return min(found)[1] if found else ()
+
+
+def _copies_identical(interface: Interface, x: F64) -> bool:
+    same = all(np.array_equal(mine.view(np.int64), theirs.view(np.int64)) for mine, theirs in interface.copies(x))
+    return interface.total(float(not same)) == 0.0
+
+
+def _exact_error(solved: Solved, u: F64) -> float:
+    """Relative L2 error where the problem has an exact solution, else -1."""
+    exact = exact_solution(solved.spec)
+    if exact is None:
+        return -1.0
+    sub, total = solved.sub, solved.interface.total
+    error = l2_error(sub.x, sub.cells, sub.element, u, exact)
+    size = l2_error(sub.x, sub.cells, sub.element, np.zeros_like(u), exact)
+    return float(np.sqrt(total(error**2) / total(size**2)))

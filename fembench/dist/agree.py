@@ -1,0 +1,34 @@
+"""Errors of input become the same error on every rank, so that nobody waits for a rank that gave up."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from fembench.base.errors import FembenchError
+from fembench.dist.comm import Comm
+
+T = TypeVar("T")
+
+
+def together(comm: Comm, function: Callable[[], T]) -> T:
+    """function() on every rank; if it raises a FembenchError anywhere, all raise the lowest rank's. Collective."""
+    result, error = _attempt(function)
+    first = next((e for e in comm.allgather(error) if e is not None), None)
+    if first is not None:
+        raise first
+    return result  # type: ignore[return-value]
+
+
+def on_root(comm: Comm, function: Callable[[], T]) -> T | None:
+    """function() on rank 0 alone: its result there, None elsewhere, its FembenchError everywhere. Collective."""
+    result, error = _attempt(function) if comm.rank == 0 else (None, None)
+    error = comm.bcast(error)
+    if error is not None:
+        raise error
+    return result
+
+
+def _attempt(function: Callable[[], T]) -> tuple[T | None, FembenchError | None]:
+    try:
+        return function(), None
+    except FembenchError as error:
+        return None, error

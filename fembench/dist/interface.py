@@ -1,0 +1,166 @@
+"""Interface: the neighbour sum of shared dofs ("Atualização", seed 004, Fig. 4.5) and the inner product.
+
+One message a neighbour and direction, non-blocking and persistent. Every sharer adds the
+contributions in ascending order of rank, its own at its place, so that all copies of a shared
+value are bit-identical.
+
+Phases traced: cg.send (pack and start), cg.wait, cg.unpack (the ordered sum), cg.allreduce.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.dist.comm import DOUBLE, SUM, Comm, Request
+from fembench.dist.sharing import Sharing
+from fembench.kernels.backend import kernels
+from fembench.timing.phases import ALLREDUCE, SEND, UNPACK, WAIT
+
+F64 = NDArray[np.float64]
+_TAG = 7
+
+
+class Stamps(Protocol):
+    """What is needed of a tracer."""
+
+    def begin(self, phase: int) -> None: ...
+    def end(self, phase: int) -> None: ...
+
+
+class Interface:
+    """The exchange plan of one rank: who shares which dofs with it, and the buffers for them."""
+
+    def __init__(self, comm: Comm, sharing: Sharing, n_interior: int, n_active: int) -> None:
+        self.comm = comm
+        self.neighbours = sharing.ranks
+        self.first_dof = 3 * n_interior
+        self.n_dofs = 3 * n_active
+        self.dofs = tuple(_dofs(nodes) for nodes in sharing.nodes)
+        self.weights = np.repeat(1.0 / sharing.sharers[n_interior:n_active], 3)  # 1 / multiplicity
+        self._index = np.concatenate(self.dofs) if self.dofs else np.zeros(0, np.int32)
+        self._out, self._in = np.empty(self._index.size), np.empty(self._index.size)
+        ends = np.cumsum([0, *(d.size for d in self.dofs)])
+        self.slices = tuple(slice(a, b) for a, b in zip(ends[:-1], ends[1:]))
+        self._requests = self._persistent_requests()
+        self._total = np.empty(2)
+
+    @property
+    def message_bytes(self) -> tuple[int, ...]:
+        """Bytes of one message to each neighbour."""
+        return tuple(8 * d.size for d in self.dofs)
+
+    def _persistent_requests(self) -> list[Request]:
+        receive = [
+            self.comm.Recv_init([self._in[s], DOUBLE], source=rank, tag=_TAG)
+            for rank, s in zip(self.neighbours, self.slices)
+        ]
+        send = [
+            self.comm.Send_init([self._out[s], DOUBLE], dest=rank, tag=_TAG)
+            for rank, s in zip(self.neighbours, self.slices)
+        ]
+        return receive + send
+
+    def bind(self, v: F64, tracer: Stamps) -> "Update":
+        """The neighbour sum of the flat vector v (n_dofs,), to be run many times."""
+        return Update(self, v, tracer)
+
+    def update(self, v: F64) -> F64:
+        """Sum v over the sharers of each dof, in place; returns v. Collective over neighbours."""
+        update = Update(self, v, _SILENT)
+        update.start()
+        update.finish()
+        return v
+
+    def copies(self, v: F64) -> list[tuple[F64, F64]]:
+        """(own values, neighbour's values) of the shared dofs of v, by neighbour. Collective over neighbours."""
+        kernels.Pack(v, self._index, self._out).run()
+        Request.Startall(self._requests)
+        Request.Waitall(self._requests)
+        return [(self._out[s].copy(), self._in[s].copy()) for s in self.slices]
+
+    def weighted(self, v: F64) -> F64:
+        """A copy of v in which the sharers' copies of a value add up to the value."""
+        out = v.copy()
+        out[self.first_dof :] *= self.weights
+        return out
+
+    def dot(self, a: F64, b: F64) -> float:
+        """Global inner product of two consistent vectors (seed 004, Fig. 4.6). Collective."""
+        return self.total(float(self.weighted(a) @ b))
+
+    def total(self, value: float) -> float:
+        """Sum of one number over ranks. Collective."""
+        send, receive = self._total[:1], self._total[1:]
+        send[0] = value
+        self.comm.Allreduce(send, receive, SUM)
+        return float(receive[0])
+
+    def close(self) -> None:
+        """Free the persistent requests."""
+        for request in self._requests:
+            request.Free()
+        self._requests = []
+
+
+class Update:
+    """One vector's neighbour sum, with its phases stamped."""
+
+    def __init__(self, interface: Interface, v: F64, tracer: Stamps) -> None:
+        self._tracer = tracer
+        self._requests = interface._requests
+        self._pack = kernels.Pack(v, interface._index, interface._out)
+        below = sum(rank < interface.comm.rank for rank in interface.neighbours)
+        buffers = [interface._in[s] for s in interface.slices]
+        self._sum = kernels.NeighbourSum(v, interface.first_dof, below, list(interface.dofs), buffers)
+
+    def start(self) -> None:
+        """Pack the interface part of the vector and start the messages."""
+        begin, end = self._tracer.begin, self._tracer.end
+        begin(SEND)
+        if self._requests:
+            self._pack.run()
+            Request.Startall(self._requests)
+        end(SEND)
+
+    def finish(self) -> None:
+        """Wait for the neighbours' values and add everything in ascending order of rank."""
+        begin, end = self._tracer.begin, self._tracer.end
+        begin(WAIT)
+        if self._requests:
+            Request.Waitall(self._requests)
+        end(WAIT)
+        begin(UNPACK)
+        if self._requests:
+            self._sum.run()
+        end(UNPACK)
+
+
+class AllReduce:
+    """The sum of one or two numbers over ranks, in place in a fixed buffer, stamped."""
+
+    def __init__(self, comm: Comm, count: int, tracer: Stamps) -> None:
+        self.values = np.zeros(count)
+        self._sums = np.zeros(count)
+        self._comm, self._tracer = comm, tracer
+        self._buffers = ([self.values, count, DOUBLE], [self._sums, count, DOUBLE])
+
+    def run(self) -> list[float]:
+        """The sums of `values` over all ranks. Collective."""
+        self._tracer.begin(ALLREDUCE)
+        self._comm.Allreduce(*self._buffers, SUM)
+        self._tracer.end(ALLREDUCE)
+        return self._sums.tolist()
+
+
+class _Silent:
+    def begin(self, phase: int) -> None: ...
+    def end(self, phase: int) -> None: ...
+
+
+_SILENT = _Silent()
+
+
+def _dofs(nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The three dofs of each node, in order."""
+    return (3 * nodes[:, None] + np.arange(3, dtype=np.int32)).ravel().astype(np.int32)

@@ -1,0 +1,114 @@
+"""Subdomain: one rank's cells and nodes, nodes numbered interior | interface | restrained.
+
+A node on the interface lives on every rank that shares it; there are no ghosts and no owned rows.
+The rank's stiffness is that of its own cells alone (A_p, B_p, A_s of seed 004, section 2.6).
+Vectors on a rank are flat float64 of shape (3 * n_active,), node-major. A restrained dof of an
+active node carries zero: its row and column of A are zeroed, so the iterates are those of the
+reduced system.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.dist.piece import Piece
+from fembench.dist.sharing import Sharing
+
+Reorder = Callable[[NDArray[np.int32], int, int], NDArray[np.int32]]
+
+
+@dataclass(frozen=True)
+class Subdomain:
+    """What a rank computes on."""
+
+    element: str
+    x: NDArray[np.float64]  # (n_nodes, 3)
+    cells: NDArray[np.int32]  # (n_cells, nodes_per_cell), local nodes
+    n_interior: int  # nodes [0, n_interior) are on this rank only
+    n_active: int  # nodes [n_interior, n_active) are shared; the rest is fully restrained
+    global_nodes: NDArray[np.int64]  # (n_nodes,)
+    global_cells: NDArray[np.int64]  # (n_cells,)
+    node_tags: Mapping[str, NDArray[np.bool_]]
+    facet_tags: Mapping[str, NDArray[np.int32]]
+    owned_nodes: NDArray[np.bool_]  # (n_nodes,) this rank is the lowest sharer
+    sharers: NDArray[np.int32]  # (n_nodes,) ranks that hold the node
+    restrained: NDArray[np.bool_]  # (n_nodes, 3)
+    prescribed: NDArray[np.float64]  # (n_nodes, 3) displacement of restrained dofs, metre; else 0
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.x)
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.cells)
+
+    @property
+    def fixed(self) -> NDArray[np.bool_]:
+        """(3 * n_active,) restrained dofs among the active nodes."""
+        return self.restrained[: self.n_active].ravel()
+
+    @property
+    def n_free_owned(self) -> int:
+        """Equations that this rank is the lowest sharer of; their sum over ranks is the number of equations."""
+        return int((~self.restrained[self.owned_nodes]).sum())
+
+
+def build_subdomain(
+    piece: Piece,
+    sharing: Sharing,
+    restrained: NDArray[np.bool_],
+    prescribed: NDArray[np.float64],
+    reorder: Reorder | None = None,
+) -> tuple[Subdomain, Sharing]:
+    """Number the nodes of a piece; `restrained`, `prescribed` are (n_nodes, 3) in piece order.
+
+    `reorder(cells, n_interior, n_active)` returns the new position of each active node, keeping
+    each within its range (bandwidth reduction). The second result is the sharing of the active
+    nodes in the new numbers, each list still ascending by global number.
+    """
+    dropped = restrained.all(axis=1)
+    rank_of_kind = np.where(dropped, 2, (sharing.sharers > 1).astype(int))
+    order = np.argsort(rank_of_kind, kind="stable")  # new -> old
+    n_interior, n_active = int((rank_of_kind == 0).sum()), int((rank_of_kind < 2).sum())
+    if reorder is not None and n_active:
+        first = _inverse(order)
+        move = np.arange(order.size, dtype=np.int32)
+        move[:n_active] = reorder(first[piece.cells], n_interior, n_active)
+        order = order[_inverse(move)]
+    position = _inverse(order)  # old -> new
+    sub = Subdomain(
+        element=piece.element,
+        x=np.ascontiguousarray(piece.x[order]),
+        cells=np.ascontiguousarray(position[piece.cells]),
+        n_interior=n_interior,
+        n_active=n_active,
+        global_nodes=piece.global_nodes[order],
+        global_cells=piece.global_cells,
+        node_tags={name: mask[order] for name, mask in piece.node_tags.items()},
+        facet_tags={name: position[facets] for name, facets in piece.facet_tags.items()},
+        owned_nodes=sharing.owned[order],
+        sharers=sharing.sharers[order],
+        restrained=restrained[order],
+        prescribed=np.where(restrained, prescribed, 0.0)[order],
+    )
+    return sub, _active_sharing(sharing, position, n_active, sub)
+
+
+def _active_sharing(sharing: Sharing, position: NDArray[np.int32], n_active: int, sub: Subdomain) -> Sharing:
+    ranks, nodes = [], []
+    for rank, old in zip(sharing.ranks, sharing.nodes):
+        new = position[old]
+        new = new[new < n_active]
+        if new.size:
+            ranks.append(rank)
+            nodes.append(np.ascontiguousarray(new, np.int32))
+    return Sharing(tuple(ranks), tuple(nodes), sub.sharers[:n_active], sub.owned_nodes[:n_active])
+
+
+def _inverse(order: NDArray) -> NDArray[np.int32]:
+    inverse = np.empty(order.size, np.int32)
+    inverse[order] = np.arange(order.size, dtype=np.int32)
+    return inverse

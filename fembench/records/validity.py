@@ -1,0 +1,226 @@
+"""The verdict on a record: every rule of docs/validity.md with its value beside its threshold.
+
+Rules A–C failed make a run INVALID; D and E, or a rule that cannot be judged, make it PROVISIONAL.
+All are pure functions of the record, so `fembench check` gives the verdict of the run again.
+"""
+
+from collections.abc import Callable, Iterator
+from math import isfinite, sqrt
+
+import numpy as np
+
+from fembench.records.record import Record, Rule, SetTimes, Verdict
+from fembench.stats.summary import drift, median
+
+EPS = float(np.finfo(float).eps)
+UNEQUAL_SHARES = 0.05
+Check = Callable[[Record], Iterator[Rule]]
+
+
+def judge(record: Record) -> Verdict:
+    """VALID, PROVISIONAL or INVALID with one reason a rule that is not met."""
+    rules = tuple(rule for check in CHECKS for rule in check(record))
+    broken = [rule for rule in rules if rule.ok is not True]
+    hard = any(rule.ok is False and rule.id[0] in "ABC" for rule in broken)
+    status = "INVALID" if hard else "PROVISIONAL" if broken else "VALID"
+    return Verdict(status=status, reasons=tuple(_reason(rule) for rule in broken), rules=rules)
+
+
+def _reason(rule: Rule) -> str:
+    verb = "fails" if rule.ok is False else "cannot be judged"
+    note = f"; {rule.note}" if rule.note else ""
+    return f"{rule.id} {verb}: {rule.value}, expected {rule.threshold}{note}"
+
+
+def _at_most(id: str, name: str, value: float, limit: float, note: str = "") -> Rule:
+    ok = isfinite(value) and value <= limit
+    return Rule(id=id, ok=ok, value=f"{name} = {value:.3g}", threshold=f"<= {limit:.3g}", note=note)
+
+
+def timed_sets(record: Record) -> list[SetTimes]:
+    """The sets that count: all but the warm-ups."""
+    return [s for s in record.sets if not s.warmup]
+
+
+def cg_seconds(record: Record) -> list[float]:
+    """CG time of each timed set: the slowest rank's, seconds."""
+    cg = record.phases.index("cg")
+    return [max(row[cg] for row in s.seconds) for s in timed_sets(record)]
+
+
+def _correctness(record: Record) -> Iterator[Rule]:
+    v, solve, case = record.verification, record.solve, record.case
+    relative = v.true_residual / v.rhs_norm if v.rhs_norm else v.true_residual
+    recurrence = solve.residuals[-1] / v.rhs_norm if v.rhs_norm else solve.residuals[-1]
+    rounding = 1e3 * EPS * max(1.0, sqrt(record.mesh.n_equations))
+    if case.iterations:
+        yield _at_most(
+            "A1", "|f - A u| / |f|", relative, 10 * recurrence + rounding, "fixed work: 10 x its recurrence"
+        )
+    else:
+        asked = solve.target / v.rhs_norm if v.rhs_norm else solve.target
+        yield Rule(
+            id="A1",
+            ok=solve.converged and isfinite(relative) and relative <= 10 * asked + rounding,
+            value=f"|f - A u| / |f| = {relative:.3g}" + ("" if solve.converged else ", not converged"),
+            threshold=f"<= {10 * asked + rounding:.3g}",
+        )
+    yield _at_most("A2", "|x'Ay - y'Ax| / (|x||Ay| + |y||Ax|)", v.symmetry, 100 * EPS)
+    yield Rule(id="A3", ok=v.positive > 0, value=f"x'Ax / (|x||Ax|) = {v.positive:.3g}", threshold="> 0")
+    yield _at_most("A3", "rigid modes |A r| / (|A||r|)", v.rigid_body, 1e-12)
+    yield Rule(
+        id="A5",
+        ok=v.copies_identical,
+        value="shared copies " + ("bit-identical" if v.copies_identical else "differ"),
+        threshold="bit-identical on all sharers",
+    )
+    yield from _against_reference(record)
+
+
+def _against_reference(record: Record) -> Iterator[Rule]:
+    """A4 energy, A5 solution and iterations against the one-rank run of the same mesh and problem."""
+    reference, v = record.reference, record.verification
+    if reference is None:
+        missing = "run the same case on one rank in this campaign" if record.case.ranks > 1 else "first of its kind"
+        yield Rule(id="A4", ok=None, value="no reference", threshold="strain energy of the one-rank run", note=missing)
+        return
+    of = f"reference: {reference.source}"
+    off = abs(v.energy - reference.energy) / abs(reference.energy) if reference.energy else abs(v.energy)
+    asked = record.solve.target / v.rhs_norm if v.rhs_norm else 0.0
+    yield _at_most("A4", "strain energy, relative difference", off, 1e-8, of)
+    difference = fingerprint_difference(v.fingerprint, reference.fingerprint, reference.solution_norm)
+    yield _at_most("A5", "|u_P - u_1| / |u_1|", difference, max(100 * asked, 1e-9), of)
+    allowed = max(2, round(0.02 * reference.iterations))
+    apart = abs(record.solve.iterations - reference.iterations)
+    yield _at_most("A5", "iterations, difference", apart, allowed, of)
+
+
+def fingerprint_difference(a: tuple[float, ...], b: tuple[float, ...], norm: float) -> float:
+    """Estimate of |u_a - u_b|_2 / |u|_2 from seeded random projections (their root mean square)."""
+    if len(a) != len(b):
+        return float("nan")
+    difference = np.asarray(a) - np.asarray(b)
+    return float(np.sqrt(np.mean(difference**2)) / norm) if norm else float(np.abs(difference).max(initial=0.0))
+
+
+def _work(record: Record) -> Iterator[Rule]:
+    case = record.case
+    stated = f"{case.iterations} iterations" if case.iterations else f"|r| <= {record.solve.target:.3g}"
+    yield Rule(id="B1", ok=True, value=f"work: {stated}", threshold="fixed tolerance or iterations, stated")
+    worst = max((unattributed_share(record, rank) for rank in range(len(record.total))), default=0.0)
+    yield _at_most("B2", "unattributed share of the total", worst, 0.05)
+    yield from _bandwidth(record)
+    part = record.partition
+    sizes = np.asarray(part.cells, float)
+    miss = float(np.abs(sizes / sizes.sum() / np.asarray(part.targets) - 1).max())
+    rule = _at_most("B4", "largest miss of a target share", miss, UNEQUAL_SHARES)
+    if not rule.ok and sizes.min() <= 1 / UNEQUAL_SHARES:  # a part of 20 cells cannot hit 5 %
+        rule = Rule(id="B4", ok=None, value=rule.value, threshold=rule.threshold, note="parts too small to hit it")
+    yield rule
+
+
+def _bandwidth(record: Record) -> Iterator[Rule]:
+    """B3: the product cannot read its matrix faster than the same cores read memory."""
+    achieved = [b for b in product_bandwidth(record) if b > 0]
+    roofs = record.solve.bandwidth
+    if not roofs or not achieved:
+        yield Rule(id="B3", ok=None, value="no roof measured", threshold="bandwidth <= 105 % of the roof")
+        return
+    worst = max(a / r for a, r in zip(product_bandwidth(record), roofs))
+    yield _at_most("B3", "matrix bytes / s of the product over the roof", worst, 1.05)
+
+
+def product_bandwidth(record: Record) -> list[float]:
+    """[rank] matrix bytes over the median time of one product, bytes/s; 0 where nothing was timed."""
+    inside, at = record.phases.index("cg.spmv_interior"), record.phases.index("cg.spmv_interface")
+    result = []
+    for rank, n_bytes in enumerate(record.solve.matrix_bytes):
+        times = [
+            (s.seconds[rank][inside] + s.seconds[rank][at]) / s.iterations for s in timed_sets(record) if s.iterations
+        ]
+        typical = median(times) if times else 0.0
+        result.append(n_bytes / typical if typical > 0 else 0.0)
+    return result
+
+
+def attributed(record: Record, rank: int) -> float:
+    """Seconds of all top-level phases of a rank, set-up and sets."""
+    top = [i for i, name in enumerate(record.phases) if not name.startswith("cg.")]
+    spent = sum(record.setup[rank][i] for i in top)
+    return spent + sum(s.seconds[rank][i] for s in record.sets for i in top)
+
+
+def unattributed_share(record: Record, rank: int) -> float:
+    """Part of a rank's total that no phase accounts for."""
+    return (record.total[rank] - attributed(record, rank)) / record.total[rank]
+
+
+def _timing(record: Record) -> Iterator[Rule]:
+    ranks = record.case.ranks
+    complete = all(len(s.seconds) == ranks for s in record.sets) and len(record.setup) == ranks
+    yield Rule(id="C1", ok=complete, value=f"{ranks} ranks reported every phase", threshold="every rank, every phase")
+    clock = record.clock
+    yield Rule(
+        id="C2",
+        ok=clock.certified,
+        value=f"{clock.name}, drift {clock.drift:.2g}",
+        threshold="TSC constant, nonstop, drift < 1e-4; else an OS clock",
+        note=clock.reason,
+    )
+    yield _shortest_phase(record)
+    crowded = record.environment.oversubscribed
+    yield Rule(
+        id="C4",
+        ok=None if crowded else True,
+        value="OVERSUBSCRIBED: functional only" if crowded else f"ranks <= cores, affinity of {ranks} ranks recorded",
+        threshold="ranks <= cores",
+    )
+
+
+def _shortest_phase(record: Record) -> Rule:
+    """C3 over the sets: the time of a phase against its clock's reading cost and quantum."""
+    sets = timed_sets(record)
+    least, name = float("inf"), ""
+    grain = (record.clock.read_ns + record.clock.quantum_ns) * 1e-9
+    for phase, label in enumerate(record.phases):
+        seconds = max((sum(s.seconds[r][phase] for s in sets) for r in range(len(record.total))), default=0.0)
+        if seconds > 0 and seconds < least:
+            least, name = seconds, label
+    ratio = least / grain if grain > 0 else float("inf")
+    return Rule(
+        id="C3",
+        ok=ratio >= 1000,
+        value=f"shortest phase {name} lasts {ratio:.3g} x (reading + quantum)",
+        threshold=">= 1000",
+    )
+
+
+def _statistics(record: Record) -> Iterator[Rule]:
+    times = cg_seconds(record)
+    warmups = sum(s.warmup for s in record.sets)
+    enough = warmups >= 2 and len(times) >= 10 and sum(times) >= 10
+    yield Rule(
+        id="D1",
+        ok=enough,
+        value=f"{warmups} warm-ups, {len(times)} timed sets, {sum(times):.3g} s",
+        threshold=">= 2 warm-ups, >= 10 sets, >= 10 s",
+    )
+    if len(times) >= 6:
+        yield _at_most("D3", "drift first to last third", abs(drift(times)), 0.05)
+    steal = max((h.steal_percent for h in record.environment.hosts), default=0.0)
+    yield _at_most("D3", "steal, % of CPU time", steal, 2.0)
+
+
+def _reporting(record: Record) -> Iterator[Rule]:
+    env = record.environment
+    complete = bool(env.commit and env.mpi and env.command and env.hosts and record.mesh.hash)
+    yield Rule(id="E7", ok=complete, value="provenance " + ("complete" if complete else "incomplete"), threshold="complete")
+    single = env.blas_threads == 1
+    yield Rule(id="E7", ok=single, value=f"BLAS threads {env.blas_threads}", threshold="1")
+    if env.kernels != "compiled":
+        yield Rule(id="E7", ok=False, value=f"{env.kernels} kernels", threshold="compiled kernels")
+    if env.synthetic:
+        yield Rule(id="E8", ok=True, value=f"SYNTHETIC: {env.synthetic}", threshold="labelled")
+
+
+CHECKS: tuple[Check, ...] = (_correctness, _work, _timing, _statistics, _reporting)

@@ -1,0 +1,108 @@
+"""Location, spread and drift of repeated measurements (VALIDITY D).
+
+Nothing is assumed of the distribution: run times are skewed, with a floor and rare large values.
+The interval of the median takes two order statistics as its ends; the number of samples below the
+true median is Binomial(n, 1/2), so its coverage is known exactly (David & Nagaraja, Order
+Statistics, section 7.1). Fewer than six samples bound no median at 95 %: the interval is None.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Samples = Sequence[float] | npt.NDArray[np.float64]
+LEVEL = 0.95
+
+
+class Interval(NamedTuple):
+    """A confidence interval."""
+
+    low: float
+    high: float
+    level: float  # probability that such an interval covers; for order statistics at least the one asked
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, (int, float)) and self.low <= value <= self.high
+
+
+class Summary(NamedTuple):
+    """What a table prints of repeated measurements, in their unit."""
+
+    n: int
+    minimum: float
+    median: float
+    interval: Interval | None  # of the median
+    mean: float
+    maximum: float
+    spread: float  # (third quartile - first quartile) / median
+
+
+def median(samples: Samples) -> float:
+    """The middle value; nan of nothing."""
+    return float(np.median(samples)) if len(samples) else math.nan
+
+
+def quantiles(samples: Samples, q: Samples) -> npt.NDArray[np.float64]:
+    """(len(q),) linearly interpolated quantiles; nan of nothing."""
+    if not len(samples):
+        return np.full(len(q), math.nan)
+    return np.quantile(np.asarray(samples, dtype=float), np.asarray(q, dtype=float))
+
+
+def median_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
+    """The interval of the median between two order statistics, or None where samples are too few."""
+    k, covered = order_statistics(len(samples), level)
+    if k == 0:
+        return None
+    x = np.sort(np.asarray(samples, dtype=float))
+    return Interval(float(x[k - 1]), float(x[len(x) - k]), covered)
+
+
+@functools.lru_cache(maxsize=256)
+def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
+    """(k, coverage): [x_(k), x_(n+1-k)] of n sorted samples covers the median with at least `level`.
+
+    k is the largest such, counted from 1; 0 where even the extremes do not cover.
+    """
+    tail, k, covered = 0.0, 0, 0.0
+    for j in range(n // 2):  # tail = P(Binomial(n, 1/2) <= j)
+        log_p = math.lgamma(n + 1) - math.lgamma(j + 1) - math.lgamma(n - j + 1) - n * math.log(2)
+        tail += math.exp(log_p)
+        if 1 - 2 * tail < level:
+            break
+        k, covered = j + 1, 1 - 2 * tail
+    return k, covered
+
+
+def summarize(samples: Samples, level: float = LEVEL) -> Summary:
+    """Summary of the samples; nan where there are none."""
+    if not len(samples):
+        return Summary(0, math.nan, math.nan, None, math.nan, math.nan, math.nan)
+    x = np.asarray(samples, dtype=float)
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+    spread = float((high - low) / middle) if middle else math.nan
+    return Summary(
+        n=len(x),
+        minimum=float(x.min()),
+        median=float(middle),
+        interval=median_interval(x, level),
+        mean=float(x.mean()),
+        maximum=float(x.max()),
+        spread=spread,
+    )
+
+
+def drift(samples: Samples) -> float:
+    """Median of the last third over that of the first, minus 1; nan of fewer than three samples.
+
+    The samples are in the order in which they were measured. Positive: it got slower.
+    """
+    third = len(samples) // 3
+    if not third:
+        return math.nan
+    first, last = median(samples[:third]), median(samples[-third:])
+    return last / first - 1 if first else math.nan

@@ -1,0 +1,73 @@
+"""Comparisons: when one may say faster."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fembench.stats.compare import compare_paired, compare_unpaired, noise_of_pair, noise_of_series
+
+
+def test_disturbances_that_hit_both_of_a_pair_cancel():
+    rng = np.random.default_rng(0)
+    disturbance = rng.exponential(1.0, 20) + 1
+    b = 2.0 * disturbance
+    a = 1.9 * disturbance
+    result = compare_paired(a, b, noise=0.01)
+    assert result.ratio == pytest.approx(0.95)
+    assert result.interval[:2] == pytest.approx((0.95, 0.95))
+    assert result.verdict == "faster"
+    unpaired = compare_unpaired(a, b, rng, noise=0.01)
+    assert unpaired.verdict == "no difference shown"  # their spread hides 5 %
+
+
+def test_a_gain_within_the_noise_of_the_session_is_no_gain():
+    a, b = [0.98] * 10, [1.0] * 10
+    assert compare_paired(a, b, noise=0.01).verdict == "faster"
+    assert compare_paired(a, b, noise=0.02001).verdict == "no difference shown"
+    assert compare_paired(a, b).verdict == "no difference shown"  # noise unknown
+    assert compare_paired(b, a, noise=0.01).verdict == "slower"
+
+
+def test_an_interval_that_holds_1_shows_no_difference():
+    ratios = [0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 1.1, 1.1, 1.1]
+    result = compare_paired(ratios, [1.0] * 10, noise=0.0)
+    assert result.ratio == pytest.approx(0.8)
+    assert result.verdict == "no difference shown"
+
+
+def test_equal_configurations_are_called_different_in_at_most_one_of_twenty_sessions():
+    rng = np.random.default_rng(4)
+    a, b = rng.lognormal(0, 0.1, (2, 2000, 12))
+    called = sum(compare_paired(x, y, noise=0.0).verdict != "no difference shown" for x, y in zip(a, b))
+    assert called / 2000 <= 0.05
+
+
+def test_a_true_difference_is_found():
+    rng = np.random.default_rng(4)
+    a, b = rng.lognormal(0, 0.02, (2, 200, 12))
+    found = sum(compare_paired(x, 1.1 * y, noise=0.03).verdict == "faster" for x, y in zip(a, b))
+    assert found / 200 > 0.95
+    found = sum(
+        compare_unpaired(x, 1.1 * y, rng, noise=0.03, resamples=500).verdict == "faster" for x, y in zip(a, b)
+    )
+    assert found / 200 > 0.95
+
+
+def test_one_sample_compares_without_an_interval():
+    one = compare_paired([2.0], [1.0], noise=0.0)
+    assert (one.ratio, one.interval, one.verdict) == (2.0, None, "too few samples")
+    assert compare_unpaired([2.0], [1.0, 1.0], np.random.default_rng(0)).verdict == "too few samples"
+    assert math.isnan(compare_paired([], []).ratio)
+
+
+def test_pairs_must_be_pairs():
+    with pytest.raises(ValueError, match="2 and 3"):
+        compare_paired([1, 1], [1, 1, 1])
+
+
+def test_noise_is_how_far_two_medians_of_the_same_thing_lie_apart():
+    assert noise_of_pair([1.0, 1.0], [1.25, 1.25]) == pytest.approx(0.2)
+    assert noise_of_series([1.0, 1.1, 1.0, 1.1]) == pytest.approx(1 / 11)
+    assert noise_of_series([1.0]) == math.inf
+    assert noise_of_pair([], [1.0]) == math.inf

@@ -1,0 +1,105 @@
+"""Median, its interval, drift: against binomial tables and known distributions."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fembench.stats.summary import (
+    Interval,
+    drift,
+    median,
+    median_interval,
+    order_statistics,
+    quantiles,
+    summarize,
+)
+
+
+def test_the_median_of_an_even_number_lies_between_the_middle_two():
+    assert median([4.0, 1.0, 3.0, 2.0]) == 2.5
+    assert median([7.0]) == 7.0
+    assert math.isnan(median([]))
+
+
+# n -> k of the 95 % interval (Conover, Practical Nonparametric Statistics; binomial table)
+@pytest.mark.parametrize(
+    ("n", "k"), [(1, 0), (5, 0), (6, 1), (8, 1), (9, 2), (10, 2), (12, 3), (20, 6), (50, 18), (100, 40)]
+)
+def test_the_order_statistics_are_those_of_the_table(n, k):
+    assert order_statistics(n)[0] == k
+
+
+def test_the_coverage_is_the_binomial_one():
+    assert order_statistics(6) == (1, pytest.approx(1 - 2 / 64))
+    tail = sum(math.comb(10, j) for j in range(2)) / 2**10
+    assert order_statistics(10) == (2, pytest.approx(1 - 2 * tail))
+    assert order_statistics(10, 0.5)[0] == 4
+
+
+def test_many_samples_agree_with_the_normal_approximation():
+    n = 20_000
+    k, covered = order_statistics(n)
+    assert k == pytest.approx(n / 2 - 1.96 * math.sqrt(n) / 2, abs=2)
+    assert 0.95 <= covered < 0.952
+
+
+def test_fewer_than_six_samples_bound_no_median():
+    assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None
+    assert median_interval([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]) == (1.0, 6.0, pytest.approx(0.96875))
+    assert median_interval([]) is None
+
+
+@pytest.mark.parametrize("n", [6, 10, 25])
+@pytest.mark.parametrize("name", ["exponential", "lognormal", "uniform"])
+def test_the_interval_covers_the_true_median_as_often_as_it_says(n, name):
+    rng = np.random.default_rng(n)
+    true = {"exponential": math.log(2), "lognormal": 1.0, "uniform": 0.5}[name]
+    trials = 4000
+    rows = getattr(rng, name)(size=(trials, n))
+    hits = sum(true in median_interval(row) for row in rows)
+    said = order_statistics(n)[1]
+    assert said >= 0.95
+    assert hits / trials == pytest.approx(said, abs=4 * math.sqrt(said * (1 - said) / trials))
+
+
+def test_quantiles_interpolate():
+    assert quantiles([1.0, 2.0, 3.0, 5.0], [0, 0.5, 1]).tolist() == [1.0, 2.5, 5.0]
+    assert np.isnan(quantiles([], [0.5])).all()
+
+
+def test_a_summary_of_one_sample_has_no_interval():
+    one = summarize([2.0])
+    assert (one.n, one.minimum, one.median, one.maximum, one.mean) == (1, 2.0, 2.0, 2.0, 2.0)
+    assert one.interval is None
+    assert one.spread == 0.0
+
+
+def test_a_summary_of_nothing_is_nan_and_of_zeros_no_crash():
+    assert summarize([]).n == 0
+    assert math.isnan(summarize([]).median)
+    assert math.isnan(summarize([0.0, 0.0]).spread)
+
+
+def test_the_spread_is_the_quartile_range_over_the_median():
+    assert summarize([1.0, 2.0, 3.0, 4.0, 5.0]).spread == pytest.approx(2 / 3)
+
+
+def test_drift_compares_the_last_third_with_the_first():
+    assert drift([1, 1, 1, 9, 9, 9, 1.1, 1.1, 1.1]) == pytest.approx(0.1)
+    assert drift([2.0, 5.0, 1.0]) == pytest.approx(-0.5)
+    assert drift([4.0, 4.0, 9.0, 9.0, 9.0, 2.0, 2.0]) == pytest.approx(-0.5)  # 7 samples: thirds of two
+
+
+@pytest.mark.parametrize("samples", [[], [1.0], [1.0, 2.0], [0.0, 1.0, 2.0]])
+def test_drift_is_not_a_number_where_it_cannot_be_judged(samples):
+    assert math.isnan(drift(samples))
+
+
+def test_steady_noise_has_little_drift():
+    assert abs(drift(np.random.default_rng(1).normal(10, 0.1, 300))) < 0.01
+
+
+def test_an_interval_contains_its_ends():
+    assert 1.0 in Interval(1.0, 2.0, 0.95)
+    assert 2.1 not in Interval(1.0, 2.0, 0.95)

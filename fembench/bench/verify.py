@@ -13,9 +13,12 @@ from fembench.bench.fingerprint import fingerprint, weights
 from fembench.dist.comm import MAX, SUM
 from fembench.dist.interface import Interface
 from fembench.dist.subdomain import Subdomain
-from fembench.fem.problem import ProblemSpec, exact_solution, loaded_point_mask
-from fembench.fem.residual import internal_force, l2_error
-from fembench.fem.rigid import rigid_body_modes
+from fembench.fem.accuracy import l2_squares
+from fembench.fem.extent import Extent
+from fembench.fem.problem import ProblemSpec, exact_solution
+from fembench.fem.residual import internal_force
+from fembench.fem.rigid import rigid_modes
+from fembench.fem.selection import selected
 from fembench.records.record import Verification
 from fembench.solve.operators import Operator
 
@@ -30,6 +33,7 @@ class Solved:
     interface: Interface
     operator: Operator
     spec: ProblemSpec
+    extent: Extent
     load: F64  # (n_nodes, 3) unsummed external load
     rhs: F64  # (3 * n_active,) unsummed right-hand side of CG
     x: F64  # (3 * n_active,) solution of CG
@@ -124,7 +128,7 @@ def _rigid_body(solved: Solved) -> float:
     """
     sub, interface = solved.sub, solved.interface
     largest = _largest(interface, np.where(sub.fixed, 0.0, interface.update(solved.operator.diagonal().copy())))
-    modes = rigid_body_modes(sub.x - _centre(solved))
+    modes = rigid_modes(sub.x, solved.extent.centre, solved.extent.diagonal)
     worst = 0.0
     for k in range(6):
         r = modes[:, :, k]
@@ -137,18 +141,13 @@ def _rigid_body(solved: Solved) -> float:
     return worst
 
 
-def _centre(solved: Solved) -> F64:
-    """Mean of the mesh's nodes."""
-    owned, total = solved.sub.owned_nodes, np.empty(4)
-    local = np.append(solved.sub.x[owned].sum(axis=0), owned.sum())
-    solved.interface.comm.Allreduce(local, total, SUM)
-    return total[:3] / total[3]
-
-
 def _at_load(solved: Solved, u: F64) -> tuple[float, ...]:
     """Displacement of the loaded node with the lowest global number, or () without a nodal load."""
     sub, comm = solved.sub, solved.interface.comm
-    here = np.flatnonzero(loaded_point_mask(solved.spec, solved.load) & sub.owned_nodes)
+    loaded = np.zeros(sub.n_nodes, bool)
+    for force in solved.spec.forces:
+        loaded |= selected(force.on, sub.x, sub.node_tags, solved.extent)
+    here = np.flatnonzero(loaded & sub.owned_nodes)
     best = min(((int(sub.global_nodes[i]), tuple(u[i].tolist())) for i in here), default=None)
     found = [item for item in comm.allgather(best) if item is not None]
     return min(found)[1] if found else ()
@@ -161,10 +160,9 @@ def _copies_identical(interface: Interface, x: F64) -> bool:
 
 def _exact_error(solved: Solved, u: F64) -> float:
     """Relative L2 error where the problem has an exact solution, else -1."""
-    exact = exact_solution(solved.spec)
+    exact = exact_solution(solved.spec, solved.extent)
     if exact is None:
         return -1.0
     sub, total = solved.sub, solved.interface.total
-    error = l2_error(sub.x, sub.cells, sub.element, u, exact)
-    size = l2_error(sub.x, sub.cells, sub.element, np.zeros_like(u), exact)
-    return float(np.sqrt(total(error**2) / total(size**2)))
+    error, size = l2_squares(sub.x, sub.cells, sub.element, u, exact)
+    return float(np.sqrt(total(error) / total(size)))

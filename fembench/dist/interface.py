@@ -36,11 +36,11 @@ class Interface:
         self.neighbours = sharing.ranks
         self.first_dof = 3 * n_interior
         self.n_dofs = 3 * n_active
-        self.dofs = tuple(_dofs(nodes) for nodes in sharing.nodes)
+        self.nodes = sharing.nodes
         self.weights = np.repeat(1.0 / sharing.sharers[n_interior:n_active], 3)  # 1 / multiplicity
-        self._index = np.concatenate(self.dofs) if self.dofs else np.zeros(0, np.int32)
-        self._out, self._in = np.empty(self._index.size), np.empty(self._index.size)
-        ends = np.cumsum([0, *(d.size for d in self.dofs)])
+        self._index = np.concatenate(self.nodes) if self.nodes else np.zeros(0, np.int32)
+        self._out, self._in = np.empty(3 * self._index.size), np.empty(3 * self._index.size)
+        ends = 3 * np.cumsum([0, *(n.size for n in self.nodes)])
         self.slices = tuple(slice(a, b) for a, b in zip(ends[:-1], ends[1:]))
         self._requests = self._persistent_requests()
         self._total = np.empty(2)
@@ -48,7 +48,7 @@ class Interface:
     @property
     def message_bytes(self) -> tuple[int, ...]:
         """Bytes of one message to each neighbour."""
-        return tuple(8 * d.size for d in self.dofs)
+        return tuple(24 * n.size for n in self.nodes)
 
     def _persistent_requests(self) -> list[Request]:
         receive = [
@@ -110,9 +110,9 @@ class Update:
         self._tracer = tracer
         self._requests = interface._requests
         self._pack = kernels.Pack(v, interface._index, interface._out)
-        below = sum(rank < interface.comm.rank for rank in interface.neighbours)
         buffers = [interface._in[s] for s in interface.slices]
-        self._sum = kernels.NeighbourSum(v, interface.first_dof, below, list(interface.dofs), buffers)
+        messages = list(zip(interface.neighbours, interface.nodes, buffers))
+        self._sum = kernels.NeighbourSum(v, interface.first_dof, messages, interface.comm.rank)
 
     def start(self) -> None:
         """Pack the interface part of the vector and start the messages."""
@@ -160,7 +160,3 @@ class _Silent:
 
 _SILENT = _Silent()
 
-
-def _dofs(nodes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The three dofs of each node, in order."""
-    return (3 * nodes[:, None] + np.arange(3, dtype=np.int32)).ravel().astype(np.int32)

@@ -12,7 +12,7 @@ Arrays are flat (3 * n_active,), interior nodes first, interface last; shared do
 bits on every sharer.
 
 Modules and phases: M1 cg.spmv_interior, M2 cg.spmv_interface, M3 cg.send cg.wait cg.unpack,
-M4 cg.dot cg.allreduce, M6 M7 cg.axpy, M9 cg.dot cg.allreduce, M12 cg.axpy. M5 M8 M10 M11 are
+M4 cg.dot cg.allreduce, M6 M7 cg.axpy with the local part of M9, M9 cg.allreduce, M12 cg.axpy. M5 M8 M10 M11 are
 scalars: they are what cg leaves over its parts, with the cost of the loop itself.
 """
 
@@ -37,6 +37,7 @@ class Preconditioner(Protocol):
     """M^-1, symmetric positive definite."""
 
     identity: bool  # M = I: nothing is applied, z is r
+    inverse: F64 | None  # diagonal (n,) or 3x3 blocks (n / 3, 6): folded into the vector updates
 
     def apply(self, r: F64, z: F64) -> None:
         """Overwrite z with M^-1 r, consistent on shared dofs. Collective if M communicates."""
@@ -87,11 +88,13 @@ class ConjugateGradients:
     ) -> None:
         n = interface.n_dofs
         self.x, self.r, self.d, self.q = (kernels.empty(n) for _ in range(4))
-        self.z = self.r if M.identity else kernels.empty(n)
+        self.z = self.r if M.identity or M.inverse is not None else kernels.empty(n)
         self._interface, self._M, self._tracer, self._overlap = interface, M, tracer, overlap
         self._product = A.bind(self.d, self.q)
         self._update = interface.bind(self.q, tracer)
-        self._vectors = kernels.CGVectors(self.x, self.r, self.d, self.q, self.z, interface.weights)
+        self._vectors = kernels.CgVectors(
+            self.x, self.r, self.d, self.q, self.z, interface.weights, M.inverse
+        )
         self._tau = AllReduce(interface.comm, 1, tracer)
         self._rho = AllReduce(interface.comm, 1 if M.identity else 2, tracer)
 
@@ -114,7 +117,8 @@ class ConjugateGradients:
                 tracer.recording = False
             tau = self._multiply()
             _check_positive("<d, A d>", tau, len(residuals))
-            gamma_old, (rr, gamma) = gamma, self._step(gamma / tau)
+            gamma_old = gamma  # M8
+            rr, gamma = self._step(gamma / tau)  # M5
             residuals.append(sqrt(rr))
             if not control.fixed and residuals[-1] <= target:  # M10
                 break
@@ -136,20 +140,21 @@ class ConjugateGradients:
 
     def _start(self, f: F64) -> tuple[float, float]:
         """Lines 1–5 of the thesis: x = 0, r = sum of f, d = M r; returns <r, z>, <r, r>."""
-        tracer = self._tracer
-        tracer.begin(AXPY)
-        self.x[:] = 0.0
+        begin, end = self._tracer.begin, self._tracer.end
+        begin(AXPY)
         self.q[:] = f
-        tracer.end(AXPY)
+        end(AXPY)
         self._update.start()
         self._update.finish()
-        tracer.begin(AXPY)
+        begin(AXPY)
+        self.x[:] = 0.0
+        self.d[:] = 0.0
         self.r[:] = self.q
-        tracer.end(AXPY)
-        rr, gamma = self._residual_products(self._local_rr())
-        tracer.begin(AXPY)
-        self.d[:] = self.z
-        tracer.end(AXPY)
+        end(AXPY)
+        rr, gamma = self._step(0.0)
+        begin(AXPY)
+        self._vectors.direction(0.0)
+        end(AXPY)
         return gamma, rr
 
     def _multiply(self) -> float:
@@ -175,32 +180,28 @@ class ConjugateGradients:
         return self._tau.run()[0]
 
     def _step(self, alpha: float) -> tuple[float, float]:
-        """x += alpha d, r -= alpha q; returns the global <r, r> and <r, z>."""
-        self._tracer.begin(AXPY)
-        rr = self._vectors.step(alpha)  # M6, M7 and the local part of M9 in one pass
-        self._tracer.end(AXPY)
-        return self._residual_products(rr)
-
-    def _residual_products(self, rr: float) -> tuple[float, float]:
-        """Apply M and reduce: global <r, r> and <r, z> from the local <r, r>, in one all-reduce."""
-        self._rho.values[0] = rr
+        """x += alpha d, r -= alpha q, z = M r; returns the global <r, r> and <r, z> from one all-reduce."""
+        begin, end = self._tracer.begin, self._tracer.end
+        values = self._rho.values
+        begin(AXPY)
+        if self._M.inverse is not None:
+            values[:] = self._vectors.step_jacobi(alpha)
+            end(AXPY)
+            rr, rz = self._rho.run()
+            return rr, rz
+        values[0] = self._vectors.step(alpha)  # M6, M7 and the local part of M9 in one pass
+        end(AXPY)
         if self._M.identity:
             rr = self._rho.run()[0]  # M9
             return rr, rr
-        self._tracer.begin(PRECOND)
+        begin(PRECOND)
         self._M.apply(self.r, self.z)
-        self._tracer.end(PRECOND)
-        self._tracer.begin(DOT)
-        self._rho.values[1] = self._vectors.dot_rz()
-        self._tracer.end(DOT)
+        end(PRECOND)
+        begin(DOT)
+        values[1] = self._vectors.dot_rz()
+        end(DOT)
         rr, rz = self._rho.run()
         return rr, rz
-
-    def _local_rr(self) -> float:
-        self._tracer.begin(DOT)
-        rr = self._vectors.dot_rr()
-        self._tracer.end(DOT)
-        return rr
 
 
 def _check_positive(name: str, value: float, iteration: int) -> None:

@@ -1,0 +1,166 @@
+"""A campaign: many cases, each its own job, interleaved, resumable at any point.
+
+Folder: results/<campaign>/{campaign.toml, runs/<id>.json | <id>.failed.json, report/}. A run that has
+a record is never run again; one that failed is tried again when the campaign is started again.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.config import read_text, read_toml
+from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
+from fembench.bench.launcher import Outcome, launch
+from fembench.bench.matrix import Campaign, Run, expand
+from fembench.records.case import Case
+from fembench.records.ids import now_utc
+from fembench.records.record import SCHEMA, Failure, Record, Reference
+from fembench.records.store import load, save
+
+DEFAULT = Path(__file__).with_name("default.toml")
+# what may differ between a run and the one-rank run that it is held against
+FREE = ("ranks", "shares", "partitioner", "replicated", "storage", "overlap", "sets", "warmups", "seconds", "clock")
+FREE_TOO = ("trace_iterations", "fields", "seed", "label", "variant")
+
+
+@dataclass(frozen=True)
+class Done:
+    """One run of a campaign, finished (now or in an earlier start)."""
+
+    run: Run
+    record: Record | None
+    outcome: Outcome | None  # None where the record was there already
+
+
+class Folder:
+    """The files of one campaign."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.runs = path / "runs"
+
+    def prepare(self, source: Path) -> None:
+        """Make the folder, or see that it belongs to the same campaign. Raises InputError."""
+        text, kept = read_text(source), self.path / "campaign.toml"
+        if kept.exists() and read_text(kept) != text:
+            raise InputError(
+                f"{kept} differs from {source}: this folder holds another campaign; give another --results"
+            )
+        write_atomic(kept, text)
+        try:
+            self.runs.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
+
+    def record(self, run: Run) -> Record | None:
+        """The record of a run, if there is one of the same case."""
+        path = self.runs / f"{run.id}.json"
+        if not path.exists():
+            return None
+        found = load(path)
+        return found if found.case == run.case else None
+
+    def keep(self, run: Run, outcome: Outcome) -> None:
+        """Save what came of a run."""
+        failed = self.runs / f"{run.id}.failed.json"
+        if outcome.record is not None:
+            save(outcome.record, self.runs)
+            failed.unlink(missing_ok=True)
+            return
+        save(failure_of(run.id, run.case, outcome), self.runs)
+
+
+def failure_of(id: str, case: Case, outcome: Outcome) -> Failure:
+    """What is kept of a run without a record."""
+    return Failure(
+        schema=SCHEMA,
+        id=id,
+        created=now_utc(),
+        case=case,
+        kind=outcome.kind,
+        message=outcome.message,
+        exit_status=outcome.exit_status,
+        output=outcome.output,
+    )
+
+
+def read_campaign(path: Path) -> tuple[Campaign, list[Run]]:
+    """A campaign file and its runs in their order. Raises InputError."""
+    campaign = read_toml(path, Campaign)
+    return campaign, expand(campaign, str(path))
+
+
+def execute(
+    campaign: Campaign,
+    runs: list[Run],
+    folder: Folder,
+    *,
+    command: str,
+    hostfile: str = "",
+    starting: Callable[[int, Run], None] = lambda k, run: None,
+) -> Iterator[Done]:
+    """Run what has no record yet, one after another; yields every run as it is done."""
+    references: dict[bytes, Record] = {}
+    for k, run in enumerate(runs):
+        record, outcome = folder.record(run), None
+        if record is None:
+            starting(k, run)
+            outcome = launch(
+                run.case,
+                id=run.id,
+                command=command,
+                hostfile=hostfile,
+                timeout=campaign.timeout,
+                reference=_reference(references, run.case),
+                fields_path=(folder.runs / f"{run.id}.fields.npz").resolve() if run.case.fields else None,
+            )
+            folder.keep(run, outcome)
+            record = outcome.record
+        if record is not None and run.case.ranks == 1:
+            references.setdefault(_question(run.case), record)
+        yield Done(run, record, outcome)
+
+
+def _question(case: Case) -> bytes:
+    """What a case asks, apart from how it is computed."""
+    plain = Case()
+    fixed = {name: getattr(plain, name) for name in FREE + FREE_TOO}
+    return msgspec.json.encode(msgspec.structs.replace(case, **fixed))
+
+
+def _reference(references: dict[bytes, Record], case: Case) -> Reference | None:
+    record = references.get(_question(case))
+    return None if record is None else reference_of(record)
+
+
+def reference_of(record: Record) -> Reference:
+    """What other runs of the same question are held against."""
+    v = record.verification
+    return Reference(
+        source=record.id,
+        energy=v.energy,
+        iterations=record.solve.iterations,
+        fingerprint=v.fingerprint,
+        solution_norm=v.solution_norm,
+    )
+
+
+class Timekeeper:
+    """How long is left: the mean of the runs done, times the runs to do."""
+
+    def __init__(self, to_do: int) -> None:
+        self.to_do, self.done, self._begin = to_do, 0, time.monotonic()
+
+    def one_more(self) -> None:
+        self.done += 1
+
+    @property
+    def left(self) -> float | None:
+        """Seconds, or None before the first run is done."""
+        if not self.done:
+            return None
+        return (time.monotonic() - self._begin) / self.done * (self.to_do - self.done)

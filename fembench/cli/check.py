@@ -1,0 +1,39 @@
+"""Judge records again: each rule's measured value beside its threshold, and the verdict.
+
+Exit status 0 when every record is VALID or PROVISIONAL, 1 when one is INVALID.
+"""
+
+import argparse
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("records", nargs="+", metavar="RECORD", help="record file, or folder of a campaign")
+    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    import msgspec
+
+    from fembench.records.store import load, load_all
+    from fembench.records.validity import judge
+
+    records = [r for path in options.records for r in (load_all(path) if Path(path).is_dir() else [load(path)])]
+    verdicts = {record.id: judge(record) for record in records}
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(verdicts), indent=1).decode())
+    else:
+        for record in records:
+            _show(record.id, verdicts[record.id], record.verdict.status)
+    return int(any(v.status == "INVALID" for v in verdicts.values()))
+
+
+def _show(id: str, verdict, written: str) -> None:  # noqa: ANN001
+    from fembench.base.tables import table
+
+    marks = {True: "ok", False: "FAILS", None: "open"}
+    rows = [(rule.id, marks[rule.ok], rule.value, rule.threshold, rule.note) for rule in verdict.rules]
+    print(f"{id}: {verdict.status}" + ("" if written == verdict.status else f" (the record says {written})"))
+    print(table(("rule", "", "measured", "threshold", "note"), rows))
+    print()

@@ -1,0 +1,61 @@
+"""Run one case under MPI, verify it, print its phases and its verdict.
+
+Leaves one record (JSON) in the results folder. Examples:
+  fembench run m1 --ranks 2
+  fembench run l --ranks 4 --shares 7:1:1:1 --iterations 100
+  fembench run part.msh --problem bracket.toml --precond jacobi --tolerance-kind relative
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import case_options
+
+    case_options(parser)
+    parser.add_argument("--results", default="results/single", metavar="DIR", help="where the record goes (default: %(default)s)")
+    parser.add_argument("--reference", metavar="RECORD", help="one-rank record to hold energy and solution against")
+    parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
+    parser.add_argument("--timeout", type=float, default=0.0, metavar="SECONDS", help="end the job after this time (default: never)")
+    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from fembench.bench.campaign import failure_of, reference_of
+    from fembench.bench.launcher import launch
+    from fembench.bench.matrix import run_id
+    from fembench.bench.scratch import next_id, writable
+    from fembench.cli.shared import case_from, typed_command
+    from fembench.records.store import load, save
+    from fembench.report.tables import terminal
+
+    case = case_from(options)
+    folder = Path(options.results) / "runs"
+    writable(folder)
+    id = next_id(folder, run_id(case, 1).rsplit("-r", 1)[0])
+    outcome = launch(
+        case,
+        id=id,
+        command=typed_command(),
+        hostfile=options.hostfile,
+        timeout=options.timeout,
+        reference=reference_of(load(options.reference)) if options.reference else None,
+        fields_path=(folder / f"{id}.fields.npz").resolve() if case.fields else None,
+    )
+    if outcome.record is None:
+        if outcome.kind != "input":
+            save(failure_of(id, case, outcome), folder)
+            print(outcome.output, file=sys.stderr)
+        print(f"fembench: {outcome.message}", file=sys.stderr)
+        return 2 if outcome.kind == "input" else 1
+    path = save(outcome.record, folder)
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(outcome.record), indent=1).decode())
+    else:
+        print(terminal([outcome.record]))
+        print(f"record: {path}")
+    return 1 if outcome.record.verdict.status == "INVALID" else 0

@@ -1,0 +1,67 @@
+"""Options and words that several verbs share."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from fembench.records.case import Case
+
+_HELP = {
+    "mesh": "preset (m1 m2 m3 s m l xl), box:NXxNYxNZ[:tet4|hex8], box:N-equations, or a mesh file",
+    "problem": "preset (thesis cantilever bar patch manufactured) or a TOML file",
+    "ranks": "MPI ranks",
+    "shares": "target share of each rank: 7:1, 2,1,1 or 8*1 (default: equal)",
+    "partitioner": "how the mesh is cut",
+    "replicated": "every rank partitions the whole mesh, as in the source thesis",
+    "storage": "how the stiffness is stored",
+    "precond": "preconditioner of CG",
+    "variant": "form of the CG recurrence",
+    "overlap": "compute interior rows while interface messages travel",
+    "tolerance": "stop at this residual",
+    "tolerance_kind": "absolute (newton) or relative to the load",
+    "max_iterations": "give up after so many; 0: ten times the equations",
+    "iterations": "fixed work: exactly so many iterations a set; 0: until the tolerance",
+    "sets": "timed repetitions of assembly and CG",
+    "warmups": "sets before them that do not count",
+    "seconds": "go on with sets until this much CG time is filled",
+    "clock": "auto, tsc, perf_counter_ns, mpi_wtime, monotonic_raw, time_ns",
+    "trace_iterations": "iterations whose every event is kept",
+    "fields": "also write displacement, stress and part, for pictures and ParaView",
+    "seed": "of partition",
+    "label": "free text kept in the record",
+}
+
+
+def case_options(parser: argparse.ArgumentParser) -> None:
+    """An option for every field of a case; the mesh is the positional argument."""
+    parser.add_argument("mesh", metavar="MESH", help=_HELP["mesh"])
+    for field in msgspec.structs.fields(Case):
+        if field.name == "mesh":
+            continue
+        flag = "--" + field.name.replace("_", "-")
+        text = _HELP[field.name].replace("%", "%%")
+        if field.type is bool:
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=text)
+            continue
+        choices = getattr(field.type, "__args__", None)
+        kind = str if choices else field.type
+        shown = f"{text} (default: {field.default})" if field.default not in ("", 0, 0.0) else text
+        parser.add_argument(flag, type=kind, choices=choices, default=field.default, help=shown, metavar=None if choices else "X")
+
+
+def case_from(options: argparse.Namespace) -> Case:
+    """The case that the options describe."""
+    return Case(**{f.name: getattr(options, f.name) for f in msgspec.structs.fields(Case)})
+
+
+def typed_command(arguments: Sequence[str] | None = None) -> str:
+    """What the user typed, as it can be typed again."""
+    return shlex.join(["fembench", *(sys.argv[1:] if arguments is None else arguments)])
+
+
+def progress(text: str) -> None:
+    """One line of progress on stderr, at once."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,78 @@
+"""Run a campaign: many cases, interleaved, each its own MPI job; then print the tables and build the report.
+
+Stop it whenever you like: the same command goes on where it stopped. Without a file it runs the
+default campaign. A campaign file:
+  name = "scaling"
+  repetitions = 3
+  timeout = 300
+  [[cases]]
+  mesh = ["m1", "m3"]
+  ranks = [1, 2, "cores"]
+  storage = ["csr", "dense"]
+Every list is multiplied out. Keys of [[cases]] are the options of `fembench run`.
+"""
+
+import argparse
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("campaign", nargs="?", metavar="CAMPAIGN.toml", help="campaign file (default: the default campaign)")
+    parser.add_argument("--results", metavar="DIR", help="where records and report go (default: results/NAME)")
+    parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
+    parser.add_argument("--dry-run", action="store_true", help="list the runs and stop")
+    parser.add_argument("--no-report", action="store_true", help="leave out the report")
+
+
+def run(options: argparse.Namespace) -> int:
+    from fembench.bench.campaign import DEFAULT, Folder, read_campaign
+
+    source = Path(options.campaign) if options.campaign else DEFAULT
+    campaign, runs = read_campaign(source)
+    if options.dry_run:
+        for item in runs:
+            print(item.id)
+        return 0
+    folder = Folder(Path(options.results or Path("results") / campaign.name))
+    folder.prepare(source)
+    failed = _execute(campaign, runs, folder, options.hostfile)
+    records = [record for item in runs if (record := folder.record(item))]
+    if records:
+        _report(records, folder.path, not options.no_report)
+    invalid = [record.id for record in records if record.verdict.status == "INVALID"]
+    for id in invalid:
+        print(f"INVALID: {id}")
+    return 1 if failed or invalid else 0
+
+
+def _execute(campaign, runs, folder, hostfile) -> int:  # noqa: ANN001
+    """Run everything with a line a case; the number of runs that left no record."""
+    from fembench.base.units import seconds
+    from fembench.bench.campaign import Timekeeper, execute
+    from fembench.cli.shared import progress, typed_command
+    from fembench.report.summary import summary_line
+
+    to_do = sum(folder.record(run) is None for run in runs)
+    if to_do < len(runs):
+        progress(f"{len(runs) - to_do} of {len(runs)} runs have a record already")
+    clock, failed = Timekeeper(to_do), 0
+    for k, done in enumerate(execute(campaign, runs, folder, command=typed_command(), hostfile=hostfile), 1):
+        if done.outcome is None:
+            continue
+        clock.one_more()
+        left = f"{seconds(clock.left)} left" if clock.left else "done"
+        text = summary_line(done.record) if done.record else f"{done.run.id}: FAILED: {done.outcome.message}"
+        progress(f"[{k}/{len(runs)}, {left}] {text}")
+        failed += done.record is None
+    return failed
+
+
+def _report(records, folder: Path, with_page: bool) -> None:  # noqa: ANN001
+    from fembench.report.tables import terminal
+
+    print(terminal(records))
+    print(f"records: {folder / 'runs'}")
+    if with_page:
+        from fembench.report.page import build
+
+        print(f"report:  {build(folder)}")

@@ -1,0 +1,168 @@
+"""The results of a campaign: pools of repeated runs with their numbers and names short enough to print.
+
+A result is named by `mesh`, `variant` (what is computed and how: storage, preconditioner, …) and
+`setting` (ranks and how they share the mesh). Results of one mesh and variant form a series.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+
+from fembench.records.case import Case
+from fembench.records.compare import PLACEMENT, Pool, host_names, pools, same_kind
+from fembench.records.record import Record
+from fembench.report.measures import Floats, Time, samples, summarise
+
+_SHOW: dict[str, Callable[[object], str]] = {
+    "problem": str,
+    "storage": str,
+    "precond": str,
+    "variant": str,
+    "tolerance": lambda v: f"tol {v:g}",
+    "iterations": lambda v: f"{v} iterations" if v else "to tolerance",
+    "partitioner": str,
+    "replicated": lambda v: "replicated" if v else "",
+    "overlap": lambda v: "" if v else "no overlap",
+    "fields": lambda v: "fields" if v else "",
+    "label": str,
+}
+
+
+METHOD = ("problem", "precond", "variant", "tolerance", "tolerance_kind", "iterations")
+EFFORT = tuple(f for f in Case.__struct_fields__ if f not in (*PLACEMENT, *METHOD, "mesh", "storage"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """One pool, ready for tables and plots."""
+
+    pool: Pool
+    mesh: str
+    variant: str  # "csr", "sym · jacobi", "csr · kind B", "csr · SYNTHETIC"
+    placement: str  # how the ranks share the mesh, where it is not the usual: "7:1", "rcb", ""
+    samples: dict[str, Floats]  # name -> (n_samples, n_ranks) seconds
+    times: dict[str, Time]
+
+    @property
+    def ranks(self) -> int:
+        return self.pool.case.ranks
+
+    @property
+    def setting(self) -> str:
+        """'4', '2 · 7:1', '4 · rcb'."""
+        return f"{self.ranks} · {self.placement}" if self.placement else str(self.ranks)
+
+    @property
+    def record(self) -> Record:
+        """Stands for the whole pool in everything but times."""
+        return self.pool.first
+
+    @property
+    def series(self) -> tuple[str, str]:
+        """Results that differ only in ranks and in how they share the mesh."""
+        return self.mesh, self.variant
+
+
+def results(records: Sequence[Record]) -> list[Result]:
+    """Every pool of `records`, by size of mesh, variant, ranks, setting."""
+    found = pools(records)
+    kinds = kinds_of(records)
+    meshes = _mesh_labels(records)
+    made = []
+    for pool in found:
+        siblings = [p for p in found if p.case.mesh == pool.case.mesh]
+        measured = samples(pool)
+        made.append(
+            Result(
+                pool=pool,
+                mesh=meshes[pool.case.mesh, pool.first.mesh.hash],
+                variant=_variant(pool, siblings, kinds),
+                placement=_placement(pool, siblings),
+                samples=measured,
+                times={name: summarise(values, pool.first) for name, values in measured.items()},
+            )
+        )
+    return sorted(made, key=lambda r: (r.record.mesh.n_equations, r.mesh, r.variant, r.ranks, r.placement))
+
+
+def by_mesh(found: Iterable[Result]) -> dict[str, list[Result]]:
+    """mesh -> its results, in their order."""
+    return {mesh: list(group) for mesh, group in itertools.groupby(found, key=lambda r: r.mesh)}
+
+
+def by_series(found: Iterable[Result]) -> dict[tuple[str, str], list[Result]]:
+    """(mesh, variant) -> its results, in their order."""
+    return {key: list(group) for key, group in itertools.groupby(found, key=lambda r: r.series)}
+
+
+def variants(found: Iterable[Result]) -> list[str]:
+    """Names of all variants, in their order."""
+    return list(dict.fromkeys(r.variant for r in found))
+
+
+def kinds_of(records: Iterable[Record]) -> list[Record]:
+    """One record of every kind that must not be held against another (CPU, libraries, clock, …)."""
+    kinds: list[Record] = []
+    for record in sorted(records, key=lambda r: (r.created, r.id)):
+        if all(kind_difference(kind, record) for kind in kinds):
+            kinds.append(record)
+    return kinds
+
+
+def kind_letter(record: Record, kinds: Sequence[Record]) -> str:
+    """'A', 'B', … of the kind that a record is of."""
+    index = next(i for i, kind in enumerate(kinds) if not kind_difference(kind, record))
+    return chr(ord("A") + index) if index < 26 else str(index + 1)
+
+
+def kind_difference(a: Record, b: Record) -> str | None:
+    """The first field in which two records differ that may be of any mesh, problem and hosts."""
+    return same_kind(a, b, but=("host set", "mesh hash", "problem"))
+
+
+def _mesh_labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
+    """(mesh of the case, hash) -> its name; with the hash where one name stands for several."""
+    hashes: dict[str, set[str]] = {}
+    for record in records:
+        hashes.setdefault(record.case.mesh, set()).add(record.mesh.hash)
+    return {
+        (mesh, digest): _short(mesh) + (f" #{digest[:6]}" if len(found) > 1 else "")
+        for mesh, found in hashes.items()
+        for digest in found
+    }
+
+
+def _short(mesh: str) -> str:
+    """A mesh file by its name, without folders."""
+    return mesh.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] or mesh
+
+
+def _variant(pool: Pool, siblings: Sequence[Pool], kinds: Sequence[Record]) -> str:
+    words = [pool.case.storage, *_words(pool, siblings, METHOD)]
+    same = ("storage", *METHOD)
+    alike = [p for p in siblings if all(getattr(p.case, f) == getattr(pool.case, f) for f in same)]
+    words += _words(pool, alike, EFFORT)
+    if len(kinds) > 1:
+        words.append(f"kind {kind_letter(pool.first, kinds)}")
+    if pool.apart == "verdict":
+        words.append(pool.status)
+    if pool.apart == "problem":
+        words.append("other problem")
+    if pool.first.environment.synthetic:
+        words.append("SYNTHETIC")
+    return " · ".join(words)
+
+
+def _placement(pool: Pool, siblings: Sequence[Pool]) -> str:
+    varying = (f for f in PLACEMENT if f not in ("ranks", "shares"))
+    words = [pool.case.shares, *_words(pool, siblings, varying)]
+    if pool.apart == "host set":
+        words.append("on " + ", ".join(host_names(pool.first)))
+    return " · ".join(w for w in words if w)
+
+
+def _words(pool: Pool, siblings: Sequence[Pool], fields: Iterable[str]) -> list[str]:
+    """Values of those case fields that are not the same in all siblings."""
+    varying = [f for f in fields if len({getattr(p.case, f) for p in siblings}) > 1]
+    shown = [_SHOW.get(f, lambda v, f=f: f"{f} {v}")(getattr(pool.case, f)) for f in varying]
+    return [s for s in shown if s]

@@ -1,0 +1,136 @@
+"""Table: columns and raw values once; text, Markdown, CSV and JSON from them."""
+
+import csv
+import dataclasses
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+from fembench.base import tables, units
+from fembench.report.results import Result
+
+LONG = 14  # rows; a longer table is folded on the page
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Column:
+    """One column: how people see it, and its name in CSV and JSON.
+
+    With several names in `key`, a value is a tuple of as many: shown in one column, kept in several.
+    """
+
+    head: str
+    key: str  # SI, the unit at its end; names are separated by blanks
+    show: Callable[[Any], str] = str
+    number: bool = False  # leans right
+
+    def parts(self, value: Any) -> dict[str, object]:
+        """Raw values by name; None where there is none."""
+        names = self.key.split()
+        values = value if len(names) > 1 else (value,)
+        return {n: None if missing(v) else v for n, v in zip(names, values)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of raw values (SI units, None or nan where there is none)."""
+
+    name: str  # of its files
+    title: str
+    note: str  # what one sees and how to read it
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+    @property
+    def long(self) -> bool:
+        return len(self.rows) > LONG
+
+    def shown(self) -> list[list[str]]:
+        """Every value as people read it."""
+        return [[_show(c, v) for c, v in zip(self.columns, row)] for row in self.rows]
+
+
+def text(table: Table) -> str:
+    """Aligned lines that are also Markdown."""
+    align = "".join("r" if c.number else "l" for c in table.columns)
+    return tables.table([c.head for c in table.columns], table.shown(), align=align)
+
+
+def to_csv(table: Table) -> str:
+    """Comma-separated raw values; empty where there is none."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([name for c in table.columns for name in c.key.split()])
+    writer.writerows([["" if v is None else v for v in row.values()] for row in to_json(table)])
+    return stream.getvalue()
+
+
+def to_json(table: Table) -> list[dict[str, object]]:
+    """One object a row; None where there is no value."""
+    return [
+        {name: part for c, value in zip(table.columns, row) for name, part in c.parts(value).items()}
+        for row in table.rows
+    ]
+
+
+def missing(value: object) -> bool:
+    """None, not a finite number, or a tuple with such an end."""
+    if isinstance(value, tuple):
+        return any(missing(v) for v in value)
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def _show(column: Column, value: object) -> str:
+    return tables.MISSING if missing(value) else column.show(value)
+
+
+def case_columns() -> tuple[Column, ...]:
+    """What names a result."""
+    return words("mesh"), words("variant"), Column("ranks", "ranks setting", lambda v: v[1])
+
+
+def case_of(result: Result) -> tuple[object, ...]:
+    """Values of `case_columns`."""
+    return result.mesh, result.variant, (result.ranks, result.setting)
+
+
+def words(head: str, key: str | None = None) -> Column:
+    """A column of text."""
+    return Column(head, key or head.replace(" ", "_"))
+
+
+def integer(head: str, key: str | None = None) -> Column:
+    """A column of counts."""
+    return Column(head, key or head.replace(" ", "_"), units.count, number=True)
+
+
+def time(head: str, key: str) -> Column:
+    """A column of seconds, each in the unit that reads best."""
+    return Column(head, f"{key}_s", units.seconds, number=True)
+
+
+def interval(key: str) -> Column:
+    """A column of the 95 % interval of a time."""
+    return Column("95 % interval", f"{key}_low_s {key}_high_s", lambda ends: span(*ends), number=True)
+
+
+def span(low: float, high: float) -> str:
+    """'4.1–4.3 ms'."""
+    (a, unit), (b, other) = units.seconds(low).split(" "), units.seconds(high).split(" ")
+    return f"{a}–{b} {other}" if unit == other else f"{a} {unit} – {b} {other}"
+
+
+def ratio(head: str, key: str, digits: int = 2) -> Column:
+    """A column of plain numbers."""
+    return Column(head, key, lambda v: f"{v:.{digits}f}", number=True)
+
+
+def percent(head: str, key: str) -> Column:
+    """A column of fractions, shown in per cent."""
+    return Column(head, f"{key}_fraction", lambda v: f"{v:.1%}", number=True)
+
+
+def size(head: str, key: str) -> Column:
+    """A column of bytes."""
+    return Column(head, f"{key}_bytes", units.size, number=True)

@@ -1,0 +1,57 @@
+"""All tables of a campaign, and the choice that a terminal shows."""
+
+from collections.abc import Iterable, Sequence
+
+from fembench.records.record import Failure, Record
+from fembench.report import measures, runs, times, work
+from fembench.report.results import Result, results
+from fembench.report.speedup import Speedup, speedup
+from fembench.report.table import Table, text
+
+TERMINAL = (
+    "overview",
+    "reasons",
+    "kinds",
+    "summary",
+    "speedup_cg",
+    "communication",
+    "partitions",
+    "failures",
+)
+
+
+def terminal(records: Sequence[Record], failures: Iterable[Failure] = ()) -> str:
+    """The tables that matter most, as aligned text."""
+    shown = [t for t in every_table(records, failures) if t.name in TERMINAL]
+    return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown)
+
+
+def every_table(records: Sequence[Record], failures: Iterable[Failure] = ()) -> list[Table]:
+    """Every table that has rows."""
+    found = results(records)
+    made = [
+        runs.overview(found),
+        runs.reasons(found),
+        runs.failures(failures),
+        runs.kinds(records),
+        times.summary(found),
+        times.speedups(all_speedups(found), "cg"),
+        times.speedups(all_speedups(found, measures.SOLVE), measures.SOLVE),
+        times.communication(found),
+        times.send_receive(found),
+        times.rates(found),
+        times.phases(found),
+        times.thesis(found),
+        work.balance(found),
+        work.parts(found),
+        work.iterations(found),
+        runs.hosts(records),
+        runs.clocks(records),
+        runs.rules(records),
+    ]
+    return [t for t in made if t.rows]
+
+
+def all_speedups(found: Sequence[Result], quantity: str = "cg") -> list[Speedup]:
+    """Every result on more than one rank against its base."""
+    return [speedup(r, found, quantity) for r in found if r.ranks > 1]

@@ -1,0 +1,138 @@
+"""Tables of work: how the meshes were cut, and how many iterations CG took."""
+
+from collections.abc import Iterable, Sequence
+
+from fembench.records.record import Record
+from fembench.report.measures import host_of
+from fembench.report.results import Result
+from fembench.report.table import Column, Table, integer, percent, ratio, words
+
+
+def partitions(results: Iterable[Result]) -> list[Result]:
+    """One result of every distinct partition into more than one part."""
+    found: dict[tuple[object, ...], Result] = {}
+    for r in results:
+        facts = r.record.partition
+        if r.ranks > 1:
+            found.setdefault((r.mesh, facts.method, facts.targets, facts.seed, facts.cells), r)
+    return list(found.values())
+
+
+def parts(results: Iterable[Result]) -> Table:
+    """One row a part."""
+    rows = []
+    for r in partitions(results):
+        p = r.record.partition
+        for rank in range(r.ranks):
+            rows.append(
+                (r.mesh, p.method, r.ranks, rank, host_of(r.record, rank), p.targets[rank])
+                + (p.cells[rank] / max(sum(p.cells), 1), p.cells[rank], p.dofs[rank], p.blocks[rank])
+                + (p.shared_dofs[rank], p.shared_dofs_all[rank], len(p.neighbours[rank]))
+            )
+    return Table(
+        "parts",
+        "Parts",
+        "What every rank was given. Target and share are fractions of the cells; dofs are free ones that the "
+        "part touches, shared dofs those that other parts touch too (all: with restrained ones, as the "
+        "source thesis may have counted).",
+        (
+            words("mesh"),
+            words("method"),
+            integer("parts"),
+            integer("rank"),
+            words("host"),
+            percent("target", "target"),
+            percent("share", "share"),
+            integer("cells"),
+            integer("dofs"),
+            integer("blocks"),
+            integer("shared dofs"),
+            integer("shared, all", "shared_dofs_all"),
+            integer("neighbours"),
+        ),
+        tuple(rows),
+    )
+
+
+def balance(results: Iterable[Result]) -> Table:
+    """One row a partition: how even it is, and what it cost to cut."""
+    rows = []
+    for r in partitions(results):
+        p = r.record.partition
+        pairs = sum(len(n) for n in p.neighbours) // 2
+        miss = max(abs(c / max(sum(p.cells), 1) / t - 1) if t else 0.0 for c, t in zip(p.cells, p.targets))
+        rows.append(
+            (r.mesh, p.method, (r.ranks, r.setting), _imbalance(p.cells, p.targets))
+            + (_imbalance(p.blocks, p.targets), _imbalance(p.shared_dofs, (1,) * r.ranks), miss)
+            + (p.cut, sum(p.shared_dofs), pairs)
+        )
+    return Table(
+        "partitions",
+        "Partitions",
+        "Imbalance is the largest part over its fair share, 1 is perfect; for cells and matrix blocks the "
+        "fair share follows the targets, for shared dofs it is the mean. Miss is the largest relative "
+        "difference between achieved and requested share (over 5 % a partition is not called weighted).",
+        (
+            words("mesh"),
+            words("method"),
+            Column("parts", "ranks setting", lambda v: v[1]),
+            ratio("cells", "imbalance_cells", 3),
+            ratio("blocks", "imbalance_blocks", 3),
+            ratio("shared dofs", "imbalance_shared_dofs", 3),
+            percent("miss", "miss"),
+            integer("cut facets", "cut"),
+            integer("shared dofs, sum", "shared_dofs_sum"),
+            integer("neighbour pairs"),
+        ),
+        tuple(rows),
+    )
+
+
+def iterations(results: Sequence[Result]) -> Table:
+    """Iterations against equations; of all runs that solve the same system to the same tolerance."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for r in results:
+        groups.setdefault(r.series, []).extend(r.pool.records)
+    rows = []
+    for (mesh, variant), records in groups.items():
+        found = [r.solve.iterations for r in records]
+        ranks = sorted({r.case.ranks for r in records})
+        goal = _goal(records[0])
+        rows.append(
+            (mesh, variant, records[0].mesh.element, records[0].mesh.n_equations, records[0].case.precond)
+            + (goal, (min(found), max(found)), " ".join(map(str, ranks)))
+        )
+    return Table(
+        "iterations",
+        "Iterations and equations",
+        "The count must not depend on the number of ranks but for rounding (at most 2 or 2 % apart). Without "
+        "a preconditioner it grows about as the cube root of the number of equations.",
+        (
+            words("mesh"),
+            words("variant"),
+            words("element"),
+            integer("equations"),
+            words("preconditioner"),
+            words("goal"),
+            Column("iterations", "iterations_min iterations_max", _range, number=True),
+            words("on ranks", "ranks"),
+        ),
+        tuple(rows),
+    )
+
+
+def _goal(record: Record) -> str:
+    case = record.case
+    if case.iterations:
+        return f"{case.iterations} iterations"
+    return f"‖r‖ ≤ {case.tolerance:g}" + (" N" if case.tolerance_kind == "absolute" else " ‖f‖")
+
+
+def _range(ends: tuple[int, int]) -> str:
+    return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
+
+
+def _imbalance(values: Sequence[float], targets: Sequence[float]) -> float:
+    """Largest value over its fair share; 1 where there is nothing to share."""
+    total, weight = sum(values), sum(targets)
+    return max((v / (total * t / weight) for v, t in zip(values, targets) if total and t), default=1.0)

@@ -1,0 +1,198 @@
+"""Made-up records for tests of the report: deterministic, and simple enough to check by hand.
+
+One set takes, on every rank, `assembly` and the CG phases of `cg_seconds`; rank p is slower than
+rank 0 by `skew`·p in the interior product, and rank 0 waits for the slowest.
+"""
+
+import msgspec
+import numpy as np
+
+from fembench.records.case import Case
+from fembench.records.record import (
+    SCHEMA,
+    ClockCertificate,
+    Environment,
+    Event,
+    Failure,
+    HostFacts,
+    MeshFacts,
+    PartitionFacts,
+    Record,
+    Rule,
+    SetTimes,
+    SolveFacts,
+    Verdict,
+    Verification,
+)
+from fembench.timing import phases as ph
+
+# name: (nodes, cells, equations, restrained dofs, iterations)
+MESHES = {
+    "m1": (245, 864, 630, 105, 211),
+    "m2": (936, 3960, 2592, 216, 328),
+    "m3": (1960, 9126, 5460, 420, 428),
+}
+HOST = HostFacts(
+    name="node8",
+    cpu_model="Example CPU 9000 @ 2.4 GHz",
+    cores=64,
+    memory_bytes=64 * 2**30,
+    caches={"L1d": 48 * 2**10, "L2": 2 * 2**20, "L3": 32 * 2**20},
+    governor="performance",
+    kernel="6.1.0",
+    architecture="x86_64",
+)
+VERSIONS = {"python": "3.11.9", "numpy": "2.4.0", "mpi4py": "4.1.0", "fembench": "0.1.0"}
+
+
+def make_record(mesh="m1", ranks=1, *, run=0, sets=5, noise=0.02, skew=0.05, events=True, status="VALID", **changes):
+    """A record of `mesh` on `ranks` ranks. `changes`: fields of Case, or whole fields of Record."""
+    case_fields = {k: changes.pop(k) for k in list(changes) if k in Case.__struct_fields__ and k != "mesh"}
+    case = Case(mesh=mesh, ranks=ranks, sets=sets, **case_fields)
+    size = MESHES[mesh]
+    rng = np.random.default_rng([run, ranks, size[0], case.storage == "dense"])
+    seconds = set_seconds(size, ranks, dense=case.storage == "dense", skew=skew)
+    record = Record(
+        schema=SCHEMA,
+        id=f"{mesh}-P{ranks}-{case.storage}-{run}",
+        created=f"2026-01-02T03:04:{run:02d}Z",
+        case=case,
+        environment=environment(ranks),
+        mesh=MeshFacts(
+            name=mesh, hash=f"hash of {mesh}", element="tet4", n_nodes=size[0], n_cells=size[1],
+            n_equations=size[2], n_fixed=size[3], min_quality=0.7,
+        ),
+        problem={"name": "thesis"},
+        partition=partition(size, ranks, case.partitioner),
+        clock=ClockCertificate(
+            name="tsc", ticks_per_second=2.4e9, asked="auto", certified=True, reason="constant and nonstop",
+            drift=2e-7, read_ns=11.0, quantum_ns=0.4, span_ns=120.0,
+        ),
+        phases=ph.NAMES,
+        setup=setup_seconds(ranks),
+        total=(1.0 + sum(seconds[0]) * sets,) * ranks,
+        sets=tuple(one_set(seconds, rng, noise, k < case.warmups, size[4]) for k in range(case.warmups + sets)),
+        solve=SolveFacts(
+            iterations=size[4], converged=True, target=1e-6,
+            residuals=tuple(float(500 * 10 ** (-8.7 * k / size[4])) for k in range(size[4] + 1)),
+            allreduces=2, updates=1, messages=ranks * min(ranks - 1, 2), message_bytes=4752 * ranks,
+            flops=(size[2] * 90.0 / ranks,) * ranks, bytes=(size[2] * 500.0 / ranks,) * ranks,
+            matrix_bytes=(size[2] * 480 // ranks,) * ranks, bandwidth=(8e9,) * ranks,
+        ),
+        verification=Verification(
+            rhs_norm=500.0, true_residual=9e-7, symmetry=1e-17, positive=0.3, rigid_body=1e-16, energy=1e-4,
+            fingerprint=(1.0,), solution_norm=1e-5, max_displacement=3e-6,
+            load_displacement=(0.0, -3e-6, 0.0), reactions=(0.0, 500.0, 0.0), copies_identical=True,
+        ),
+        reference=None,
+        peak_memory=(80 * 2**20,) * ranks,
+        events=make_events(seconds) if events else (),
+        verdict=verdict(status),
+    )
+    return msgspec.structs.replace(record, **changes)
+
+
+def set_seconds(size, ranks, *, dense=False, skew=0.05):
+    """[rank][phase] seconds of one set without noise."""
+    _, cells, equations, _, iterations = size
+    work = iterations * (equations**2 * 1e-9 / ranks**2 if dense else equations * 25e-9 / ranks)
+    rows = np.zeros((ranks, len(ph.NAMES)))
+    rows[:, ph.ASSEMBLY] = cells * 2e-6 / ranks
+    rows[:, ph.SPMV_INTERIOR] = work * (1 + skew * np.arange(ranks))
+    rows[:, ph.DOT] = rows[:, ph.AXPY] = 0.1 * work
+    if ranks > 1:
+        rows[:, ph.SPMV_INTERFACE] = 0.15 * work
+        rows[:, ph.SEND] = iterations * 1.5e-6
+        rows[:, ph.UNPACK] = iterations * 1e-6
+        rows[:, ph.ALLREDUCE] = iterations * 4e-6 * np.log2(ranks)
+        rows[:, ph.WAIT] = iterations * 2e-6 + rows[:, ph.SPMV_INTERIOR].max() - rows[:, ph.SPMV_INTERIOR]
+    rows[:, ph.CG] = rows[:, list(ph.CG_PARTS)].sum(axis=1) + iterations * 1.5e-6
+    return rows
+
+
+def one_set(seconds, rng, noise, warmup, iterations):
+    """`seconds` times one random factor near 1; a warm-up takes twice as long."""
+    times = seconds * (1 + noise * rng.standard_normal()) * (2 if warmup else 1)
+    total = times[:, ph.ASSEMBLY] + times[:, ph.CG] + 2e-5
+    return SetTimes(
+        warmup=warmup, seconds=nested(times), counts=nested((times > 0) * iterations, int),
+        iterations=iterations, residual=9e-7, total=tuple(total.tolist()),
+    )
+
+
+def setup_seconds(ranks):
+    rows = np.zeros((ranks, len(ph.NAMES)))
+    rows[:, ph.START_UP], rows[:, ph.READ], rows[:, ph.VERIFY] = 0.3, 0.02, 0.01
+    rows[:, ph.PARTITION] = 0.004 * ranks
+    rows[:, ph.DISTRIBUTE], rows[:, ph.INTERFACE] = 0.003, 0.001
+    return nested(rows)
+
+
+def environment(ranks, hosts=(HOST,), **changes):
+    each = -(-ranks // len(hosts))
+    base = Environment(
+        hosts=tuple(hosts), rank_host=tuple(p // each for p in range(ranks)),
+        affinity=tuple((p,) for p in range(ranks)), oversubscribed=False, mpi="Open MPI v5.0.8",
+        launcher=f"mpiexec -n {ranks}", command="fembench sweep", versions=VERSIONS, commit="abc1234",
+        dirty=False, kernels="compiled", blas_threads=1, variables={"OMP_NUM_THREADS": "1"},
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+def partition(size, ranks, method="metis"):
+    cells = [size[1] // ranks + (p < size[1] % ranks) for p in range(ranks)]
+    shared = [0 if ranks == 1 else 3 * (40 + 7 * (p % 3)) for p in range(ranks)]
+    return PartitionFacts(
+        method=method, targets=(1 / ranks,) * ranks, cells=tuple(cells),
+        dofs=tuple(size[2] // ranks + s // 2 for s in shared), blocks=tuple(5 * c for c in cells),
+        shared_dofs=tuple(shared), shared_dofs_all=tuple(s + 9 for s in shared),
+        neighbours=tuple(tuple(sorted({(p - 1) % ranks, (p + 1) % ranks} - {p})) for p in range(ranks)),
+        message_bytes=tuple(tuple(8 * s for _ in range(min(ranks - 1, 2))) for s in shared), cut=60 * (ranks - 1),
+    )
+
+
+def make_events(seconds, iterations=3):
+    """A partition and an assembly span, then `iterations` times the phases of CG, in order."""
+    order = (ph.SPMV_INTERFACE, ph.SEND, ph.SPMV_INTERIOR, ph.WAIT, ph.UNPACK, ph.DOT, ph.ALLREDUCE, ph.AXPY)
+    events = []
+    for p, row in enumerate(seconds):
+        per_iteration = [(phase, row[phase] / 200) for phase in order if row[phase]]
+        spans = [(ph.PARTITION, -1, 0.004), (ph.ASSEMBLY, -1, row[ph.ASSEMBLY])]
+        spans += [(phase, i, t) for i in range(iterations) for phase, t in per_iteration]
+        now = 0.3
+        for phase, iteration, t in spans:
+            events.append(Event(p, phase, iteration, now, now + t))
+            now += t + 2e-7
+        begin = events[-len(per_iteration) * iterations].begin
+        events.append(Event(p, ph.CG, -1, begin, now))
+    return tuple(events)
+
+
+def verdict(status):
+    rules = [
+        Rule(id="A1", ok=status != "INVALID", value="|f - A u| / |f| = 2e-9", threshold="<= 1e-08"),
+        Rule(id="A3", ok=True, value="x'Ax / (|x||Ax|) = 0.3", threshold="> 0"),
+    ]
+    if status == "PROVISIONAL":
+        rules.append(Rule(id="D1", ok=False, value="1 warm-ups, 5 timed sets, 0.1 s", threshold=">= 10 s"))
+        rules.append(Rule(id="A4", ok=None, value="no reference", threshold="energy of the one-rank run"))
+    broken = tuple(f"{r.id} not met: {r.value}, expected {r.threshold}" for r in rules if not r.ok)
+    return Verdict(status=status, reasons=broken, rules=tuple(rules))
+
+
+def make_failure(mesh="m2", ranks=2, **changes):
+    base = Failure(
+        schema=SCHEMA, id=f"{mesh}-P{ranks}-failed", created="2026-01-02T03:05:00Z",
+        case=Case(mesh=mesh, ranks=ranks), kind="killed", message="rank 1 on node8 was killed by signal 9",
+        exit_status=137, output="mpiexec: rank 1 exited\n<b>not bold</b>",
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+def campaign(ranks=(1, 2, 4), meshes=("m1", "m2", "m3"), **changes):
+    """One record of every mesh on every count of ranks."""
+    return [make_record(mesh, p, **changes) for mesh in meshes for p in ranks]
+
+
+def nested(rows, kind=float):
+    return tuple(tuple(kind(v) for v in row) for row in rows)

@@ -1,0 +1,506 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+"""Binding of the C kernels. What runs once per iteration is a bound kernel: an object made from its
+arrays, which keeps them and their addresses; a call then passes scalars only and costs ~50 ns."""
+
+import numpy as np
+
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
+)
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+cdef extern from "kernels.h" nogil:
+    void *fb_allocate(size_t n_bytes)
+    void fb_release(void *block)
+    const char *fb_isa()
+    double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w)
+    double fb_step(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
+                   const double *q, const double *w)
+    void fb_step_jacobi(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
+                        const double *q, const double *w, const double *inverse, double *rr_rz)
+    void fb_step_block(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
+                       const double *q, const double *w, const double *inverse, double *rr_rz)
+    void fb_direction(int64_t n, double beta, double *d, const double *z)
+    void fb_direction_jacobi(int64_t n, double beta, double *d, const double *r, const double *inverse)
+    void fb_direction_block(int64_t n, double beta, double *d, const double *r, const double *inverse)
+    void fb_axpy(int64_t n, double alpha, const double *x, double *y)
+    double fb_read(int64_t n, const double *a)
+    void fb_triad(int64_t n, double s, double *a, const double *b, const double *c)
+    void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer)
+    void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v)
+    int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interior, int32_t n_active,
+                   int upper, int64_t *indptr, int32_t *rows, int32_t **columns)
+    int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
+               int32_t *position)
+    void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
+                      double *ke)
+    int fb_assemble(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
+                    int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
+                    const int64_t *indptr, const int32_t *rows, const int32_t *columns, double *values)
+    double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
+                  const double *values, const double *d, double *q)
+    double fb_sym(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *rows,
+                  const int32_t *columns, const double *values, const double *d, double *q)
+    void fb_csr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
+                const double *values, const double *d, double *q)
+    void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values, const double *d, double *q)
+    void fb_ebe(int npc, int64_t begin, int64_t end, const double *x, const int32_t *cells, double lam,
+                double mu, int32_t n_active, const double *d, double *q)
+
+NAME = "compiled"
+ISA = fb_isa().decode()
+
+
+# ---- arrays to addresses --------------------------------------------------------------------------
+
+cdef void *address(object array, str name, str kinds, Py_ssize_t itemsize, Py_ssize_t size, bint writable) except? NULL:
+    """Where a C-contiguous array of `size` items (-1: any) begins; the caller keeps the array."""
+    cdef Py_buffer view
+    cdef void *p
+    try:
+        PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (PyBUF_WRITABLE if writable else 0))
+    except (BufferError, ValueError) as error:
+        raise ValueError(f"{name}: expected a C-contiguous{' writable' if writable else ''} array: {error}") from None
+    cdef Py_ssize_t got = view.len // itemsize
+    cdef bint good = view.itemsize == itemsize and (<bytes>view.format).decode() in kinds
+    p = view.buf
+    PyBuffer_Release(&view)
+    if not good:
+        raise TypeError(f"{name}: expected items of kind {kinds[0]} with {itemsize} bytes, got {array.dtype}")
+    if size >= 0 and got != size:
+        raise ValueError(f"{name}: expected {size} items, got {got}")
+    return p
+
+
+cdef double *doubles(object array, str name, Py_ssize_t size=-1) except? NULL:
+    return <double *>address(array, name, "d", 8, size, True)
+
+
+cdef const double *doubles_read(object array, str name, Py_ssize_t size=-1) except? NULL:
+    return <const double *>address(array, name, "d", 8, size, False)
+
+
+cdef const int32_t *ints(object array, str name, Py_ssize_t size=-1) except? NULL:
+    return <const int32_t *>address(array, name, "il", 4, size, False)
+
+
+cdef const int64_t *longs(object array, str name, Py_ssize_t size=-1) except? NULL:
+    return <const int64_t *>address(array, name, "lq", 8, size, False)
+
+
+cdef class _Memory:
+    """Memory that an array made by `empty` (or a kernel) rests on."""
+    cdef void *p
+    cdef Py_ssize_t n
+    cdef bint from_malloc
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.p, self.n, 0, flags)
+
+    def __dealloc__(self):
+        if self.from_malloc:
+            free(self.p)
+        else:
+            fb_release(self.p)
+
+
+def empty(shape, dtype="float64"):
+    """An uninitialised array, aligned to 64 bytes, on huge pages from 2 MB on where the system gives them."""
+    kind = np.dtype(dtype)
+    cdef Py_ssize_t n = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    if n == 0:
+        return np.empty(shape, kind)
+    cdef _Memory memory = _Memory.__new__(_Memory)
+    memory.p = fb_allocate(n)
+    if memory.p is NULL:
+        raise MemoryError(f"cannot allocate {n} bytes")
+    memory.n = n
+    return np.frombuffer(memory, kind).reshape(shape)
+
+
+def zeros(shape, dtype="float64"):
+    """`empty`, filled with zeros (and so touched by this thread)."""
+    array = empty(shape, dtype)
+    array.fill(0)
+    return array
+
+
+# ---- vectors --------------------------------------------------------------------------------------
+
+cdef class Dot:
+    """a . b over n entries, the last `weights.size` of them weighted."""
+    cdef object keep
+    cdef Py_ssize_t n, n_weighted
+    cdef const double *a
+    cdef const double *b
+    cdef const double *w
+
+    def __init__(self, a, b, weights):
+        self.keep = (a, b, weights)
+        self.n, self.n_weighted = a.size, weights.size
+        self.a, self.b = doubles_read(a, "a"), doubles_read(b, "b", self.n)
+        self.w = doubles_read(weights, "weights")
+        if self.n_weighted > self.n:
+            raise ValueError("weights: more than entries")
+
+    def run(self):
+        return fb_dot(self.n, self.n_weighted, self.a, self.b, self.w)
+
+
+cdef class CGVectors:
+    """The vector work of one conjugate-gradient iteration; `inverse` (n,) or (n/3, 6) is a folded-in Jacobi."""
+    cdef object keep
+    cdef Py_ssize_t n, n_weighted
+    cdef double *x
+    cdef double *r
+    cdef double *d
+    cdef double *q
+    cdef double *z
+    cdef const double *w
+    cdef const double *inverse
+    cdef int kind
+
+    def __init__(self, x, r, d, q, z, weights, inverse=None):
+        self.keep = (x, r, d, q, z, weights, inverse)
+        self.n, self.n_weighted = x.size, weights.size
+        if self.n % 3 or self.n_weighted % 3 or self.n_weighted > self.n:
+            raise ValueError("x, weights: expected three entries a node, weights of the last ones")
+        self.x, self.r = doubles(x, "x"), doubles(r, "r", self.n)
+        self.d, self.q = doubles(d, "d", self.n), doubles(q, "q", self.n)
+        self.z = doubles(z, "z", self.n)
+        self.w = doubles_read(weights, "weights")
+        self.kind = 0
+        self.inverse = NULL
+        if inverse is not None:
+            self.kind = 1 if inverse.ndim == 1 else 2
+            self.inverse = doubles_read(inverse, "inverse", self.kind * self.n)
+
+    def dot_dq(self):
+        return fb_dot(self.n, self.n_weighted, self.d, self.q, self.w)
+
+    def dot_rr(self):
+        return fb_dot(self.n, self.n_weighted, self.r, self.r, self.w)
+
+    def dot_rz(self):
+        return fb_dot(self.n, self.n_weighted, self.r, self.z, self.w)
+
+    def step(self, double alpha):
+        return fb_step(self.n, self.n_weighted, alpha, self.x, self.r, self.d, self.q, self.w)
+
+    def step_jacobi(self, double alpha):
+        cdef double both[2]
+        if self.kind == 1:
+            fb_step_jacobi(self.n, self.n_weighted, alpha, self.x, self.r, self.d, self.q, self.w, self.inverse, both)
+        elif self.kind == 2:
+            fb_step_block(self.n, self.n_weighted, alpha, self.x, self.r, self.d, self.q, self.w, self.inverse, both)
+        else:
+            raise ValueError("step_jacobi: made without an inverse diagonal")
+        return both[0], both[1]
+
+    def direction(self, double beta):
+        if self.kind == 1:
+            fb_direction_jacobi(self.n, beta, self.d, self.r, self.inverse)
+        elif self.kind == 2:
+            fb_direction_block(self.n, beta, self.d, self.r, self.inverse)
+        else:
+            fb_direction(self.n, beta, self.d, self.z)
+
+
+cdef class Axpy:
+    """y += alpha x and y = x + beta y."""
+    cdef object keep
+    cdef Py_ssize_t n
+    cdef const double *x
+    cdef double *y
+
+    def __init__(self, x, y):
+        self.keep = (x, y)
+        self.n = x.size
+        self.x, self.y = doubles_read(x, "x"), doubles(y, "y", self.n)
+
+    def run(self, double alpha):
+        fb_axpy(self.n, alpha, self.x, self.y)
+
+    def xpby(self, double beta):
+        fb_direction(self.n, beta, self.y, self.x)
+
+
+cdef class Stream:
+    """The roof: `read()` one array of n doubles, `triad(s)` a = b + s c over three."""
+    cdef object keep
+    cdef Py_ssize_t n
+    cdef double *a
+    cdef double *b
+    cdef double *c
+
+    def __init__(self, Py_ssize_t n):
+        a, b, c = zeros(n), zeros(n), zeros(n)
+        self.keep = (a, b, c)
+        self.n = n
+        self.a, self.b, self.c = doubles(a, "a"), doubles(b, "b"), doubles(c, "c")
+
+    def read(self):
+        return fb_read(self.n, self.b)
+
+    def triad(self, double s):
+        fb_triad(self.n, s, self.a, self.b, self.c)
+
+
+# ---- interface ------------------------------------------------------------------------------------
+
+cdef int width(object index, object buffer, str name) except -1:
+    """1 where the index is of dofs, 3 where it is of nodes."""
+    if buffer.size == index.size:
+        return 1
+    if buffer.size == 3 * index.size:
+        return 3
+    raise ValueError(f"{name}: {index.size} indices do not fit {buffer.size} values")
+
+
+cdef const int32_t *index_of(object index, object v, str name, int width) except? NULL:
+    if index.size and (index.min() < 0 or (index.max() + 1) * width > v.size):
+        raise ValueError(f"{name}: an index outside the vector of {v.size}")
+    return ints(index, name)
+
+
+cdef class Pack:
+    """buffer = v at index (dofs, or nodes where the buffer is three times as long)."""
+    cdef object keep
+    cdef Py_ssize_t n
+    cdef int width
+    cdef const double *v
+    cdef const int32_t *index
+    cdef double *buffer
+
+    def __init__(self, v, index, buffer):
+        self.keep = (v, index, buffer)
+        self.n = index.size
+        self.width = width(index, buffer, "index")
+        self.v, self.buffer = doubles_read(v, "v"), doubles(buffer, "buffer")
+        self.index = index_of(index, v, "index", self.width)
+
+    def run(self):
+        fb_pack(self.n, self.index, self.width, self.v, self.buffer)
+
+
+cdef class NeighbourSum:
+    """Interface part of v = sum over all sharers in ascending order of rank, this rank's own at its place.
+
+    indices (as in Pack), buffers: of every neighbour by ascending rank; the first n_below are below this rank."""
+    cdef object keep, parts
+    cdef Py_ssize_t n, n_below, n_parts
+    cdef double *v
+    cdef double *interface
+    cdef double *own
+
+    def __init__(self, v, Py_ssize_t first_dof, Py_ssize_t n_below, indices, buffers):
+        if not 0 <= first_dof <= v.size or not 0 <= n_below <= len(indices) == len(buffers):
+            raise ValueError("first_dof, n_below: outside the vector or the list of neighbours")
+        own = empty(v.size - first_dof)
+        self.n, self.n_below, self.n_parts = v.size - first_dof, n_below, len(indices)
+        self.keep = (v, own)
+        self.v, self.own = doubles(v, "v"), doubles(own, "own")
+        self.interface = self.v + first_dof
+        self.parts = tuple(Pack(v, index, buffer) for index, buffer in zip(indices, buffers))
+
+    cdef void add(self, Py_ssize_t k):
+        cdef Pack p = <Pack>self.parts[k]
+        fb_add(p.n, p.index, p.width, p.buffer, self.v)
+
+    def run(self):
+        cdef Py_ssize_t k
+        memcpy(self.own, self.interface, self.n * sizeof(double))
+        memset(self.interface, 0, self.n * sizeof(double))
+        for k in range(self.n_below):
+            self.add(k)
+        fb_axpy(self.n, 1.0, self.own, self.interface)
+        for k in range(self.n_below, self.n_parts):
+            self.add(k)
+
+
+# ---- assembly -------------------------------------------------------------------------------------
+
+cdef const int32_t *cells_of(object cells, Py_ssize_t n_nodes) except? NULL:
+    if cells.ndim != 2 or cells.shape[1] not in (4, 8):
+        raise ValueError(f"cells: expected (n_cells, 4 or 8), got {cells.shape}")
+    if cells.size and (cells.min() < 0 or (n_nodes >= 0 and cells.max() >= n_nodes)):
+        raise ValueError(f"cells: a node outside 0..{n_nodes - 1}")
+    return ints(cells, "cells")
+
+
+def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper):
+    """(indptr (n_active+1,) int64, rows (n_active,) int32, columns (n_blocks,) int32): see pattern.c."""
+    cdef const int32_t *c = cells_of(cells, -1)
+    cdef int32_t *columns = NULL
+    if not 0 <= n_interior <= n_active:
+        raise ValueError("n_interior: expected 0 <= n_interior <= n_active")
+    indptr, rows = np.empty(n_active + 1, np.int64), np.empty(n_active, np.int32)
+    if fb_pattern(cells.shape[0], cells.shape[1], c, n_interior, n_active, upper,
+                  <int64_t *>longs(indptr, "indptr"), <int32_t *>ints(rows, "rows"), &columns):
+        raise MemoryError("pattern: no memory")
+    cdef _Memory memory = _Memory.__new__(_Memory)
+    memory.p, memory.n, memory.from_malloc = columns, indptr[n_active] * 4, True
+    return indptr, rows, np.frombuffer(memory, np.int32) if memory.n else np.empty(0, np.int32)
+
+
+def count_blocks(cells, Py_ssize_t n_active):
+    """Number of 3x3 blocks of the full pattern."""
+    return int(pattern(cells, n_active, n_active, False)[0][n_active])
+
+
+def reorder(cells, Py_ssize_t n_interior, Py_ssize_t n_active):
+    """New position (n_active,) of each node: reverse Cuthill-McKee within the interior and within the interface."""
+    indptr, _, columns = pattern(cells, n_active, n_active, False)
+    position = np.empty(n_active, np.int32)
+    cdef const int64_t *p = longs(indptr, "indptr")
+    cdef const int32_t *c = ints(columns, "columns")
+    cdef int32_t *to = <int32_t *>ints(position, "position")
+    if fb_rcm(n_active, p, c, 0, n_interior, to) or fb_rcm(n_active, p, c, n_interior, n_active, to):
+        raise MemoryError("reorder: no memory")
+    return position
+
+
+def stiffness(x, cells, double lam, double mu):
+    """ke (n_cells, 3 npc, 3 npc) of every cell."""
+    m = 3 * cells.shape[1]
+    ke = empty((cells.shape[0], m, m))
+    fb_stiffness(cells.shape[1], cells.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]), lam, mu,
+                 doubles(ke, "ke"))
+    return ke
+
+
+def assemble(x, cells, double lam, double mu, Py_ssize_t n_interior, bint upper, fixed, indptr, rows, columns):
+    """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,) bool: rows and columns zero, diagonal one."""
+    cdef Py_ssize_t n_active = rows.size
+    bits = np.ascontiguousarray(fixed.reshape(n_active, 3) @ np.array([1, 2, 4], np.uint8), np.uint8)
+    values = empty((columns.size, 3, 3))
+    if fb_assemble(cells.shape[1], cells.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]), lam, mu,
+                   n_interior, n_active, upper, <const uint8_t *>address(bits, "fixed", "B", 1, n_active, False),
+                   longs(indptr, "indptr", n_active + 1), ints(rows, "rows"), ints(columns, "columns"),
+                   doubles(values, "values")):
+        raise MemoryError("assemble: no memory")
+    return values
+
+
+# ---- products -------------------------------------------------------------------------------------
+
+cdef class _Product:
+    """q = A d in two ranges: interface() first, interior() second."""
+    cdef object keep
+    cdef Py_ssize_t n, n_interior  # nodes
+    cdef const double *d
+    cdef double *q
+
+    cdef _bind(self, d, q, Py_ssize_t n, Py_ssize_t n_interior):
+        if not 0 <= n_interior <= n:
+            raise ValueError("n_interior: expected 0 <= n_interior <= n_active")
+        self.n, self.n_interior = n, n_interior
+        self.d, self.q = doubles_read(d, "d", 3 * n), doubles(q, "q", 3 * n)
+
+
+cdef class SymProduct(_Product):
+    cdef const int64_t *indptr
+    cdef const int32_t *rows
+    cdef const int32_t *columns
+    cdef const double *values
+
+    def __init__(self, indptr, rows, columns, values, Py_ssize_t n_interior, d, q):
+        self.keep = (indptr, rows, columns, values, d, q)
+        self._bind(d, q, rows.size, n_interior)
+        self.indptr, self.rows = longs(indptr, "indptr", self.n + 1), ints(rows, "rows")
+        self.columns, self.values = ints(columns, "columns"), doubles_read(values, "values", 9 * columns.size)
+
+    def interface(self):
+        memset(self.q, 0, 3 * self.n * sizeof(double))
+        return fb_sym(0, self.n - self.n_interior, self.indptr, self.rows, self.columns, self.values, self.d, self.q)
+
+    def interior(self):
+        return fb_sym(self.n - self.n_interior, self.n, self.indptr, self.rows, self.columns, self.values, self.d,
+                      self.q)
+
+
+cdef class BsrProduct(_Product):
+    cdef const int64_t *indptr
+    cdef const int32_t *columns
+    cdef const double *values
+
+    def __init__(self, indptr, columns, values, Py_ssize_t n_interior, d, q):
+        self.keep = (indptr, columns, values, d, q)
+        self._bind(d, q, indptr.size - 1, n_interior)
+        self.indptr, self.columns = longs(indptr, "indptr"), ints(columns, "columns")
+        self.values = doubles_read(values, "values", 9 * columns.size)
+
+    def interface(self):
+        return fb_bsr(self.n_interior, self.n, self.indptr, self.columns, self.values, self.d, self.q)
+
+    def interior(self):
+        return fb_bsr(0, self.n_interior, self.indptr, self.columns, self.values, self.d, self.q)
+
+
+cdef class CsrProduct(_Product):
+    cdef const int64_t *indptr
+    cdef const int32_t *columns
+    cdef const double *values
+
+    def __init__(self, indptr, columns, values, Py_ssize_t n_interior, d, q):
+        self.keep = (indptr, columns, values, d, q)
+        self._bind(d, q, d.size // 3, n_interior)
+        self.indptr, self.columns = longs(indptr, "indptr", 3 * self.n + 1), ints(columns, "columns")
+        self.values = doubles_read(values, "values", columns.size)
+
+    def interface(self):
+        fb_csr(3 * self.n_interior, 3 * self.n, self.indptr, self.columns, self.values, self.d, self.q)
+
+    def interior(self):
+        fb_csr(0, 3 * self.n_interior, self.indptr, self.columns, self.values, self.d, self.q)
+
+
+cdef class DenseProduct(_Product):
+    cdef const double *values
+
+    def __init__(self, values, Py_ssize_t n_interior, d, q):
+        self.keep = (values, d, q)
+        self._bind(d, q, d.size // 3, n_interior)
+        self.values = doubles_read(values, "values", d.size * d.size)
+
+    def interface(self):
+        fb_dense(3 * self.n_interior, 3 * self.n, 3 * self.n, self.values, self.d, self.q)
+
+    def interior(self):
+        fb_dense(0, 3 * self.n_interior, 3 * self.n, self.values, self.d, self.q)
+
+
+cdef class EbeProduct(_Product):
+    """cells: the first n_first touch the interface; fixed (k,) int32: restrained dofs, where q = d."""
+    cdef int npc
+    cdef Py_ssize_t n_first, n_cells, n_fixed
+    cdef double lam, mu
+    cdef const double *x
+    cdef const int32_t *cells
+    cdef const int32_t *fixed
+
+    def __init__(self, x, cells, Py_ssize_t n_first, double lam, double mu, fixed, Py_ssize_t n_interior, d, q):
+        self.keep = (x, cells, fixed, d, q)
+        self._bind(d, q, d.size // 3, n_interior)
+        self.npc, self.n_cells, self.n_first, self.n_fixed = cells.shape[1], cells.shape[0], n_first, fixed.size
+        self.lam, self.mu = lam, mu
+        self.x, self.cells = doubles_read(x, "x"), cells_of(cells, x.shape[0])
+        self.fixed = index_of(fixed, q, "fixed", 1)
+
+    cdef double finish(self, Py_ssize_t begin, Py_ssize_t end):
+        cdef Py_ssize_t k
+        for k in range(self.n_fixed):
+            if begin <= self.fixed[k] < end:
+                self.q[self.fixed[k]] = self.d[self.fixed[k]]
+        return fb_dot(end - begin, 0, self.d + begin, self.q + begin, NULL)
+
+    def interface(self):
+        memset(self.q, 0, 3 * self.n * sizeof(double))
+        fb_ebe(self.npc, 0, self.n_first, self.x, self.cells, self.lam, self.mu, self.n, self.d, self.q)
+        return self.finish(3 * self.n_interior, 3 * self.n)
+
+    def interior(self):
+        fb_ebe(self.npc, self.n_first, self.n_cells, self.x, self.cells, self.lam, self.mu, self.n, self.d, self.q)
+        return self.finish(0, 3 * self.n_interior)

@@ -1,0 +1,27 @@
+"""`kernels`: the compiled module, or its reference twin where nothing was compiled.
+
+FEMBENCH_KERNELS=reference chooses the twin on purpose. `kernels.NAME` ("compiled" or "reference") and
+`kernels.ISA` (the instruction set in use) go into every record.
+"""
+
+import importlib
+import os
+import warnings
+from typing import Any
+
+from fembench.base.errors import InputError
+
+
+def _choose() -> Any:
+    wanted = os.environ.get("FEMBENCH_KERNELS", "compiled")
+    if wanted not in ("compiled", "reference"):
+        raise InputError(f"FEMBENCH_KERNELS={wanted}: expected 'compiled' or 'reference'")
+    if wanted == "compiled":
+        try:
+            return importlib.import_module("fembench.kernels._compiled")
+        except ImportError as error:
+            warnings.warn(f"the compiled kernels are missing ({error}); numpy serves, slowly", stacklevel=2)
+    return importlib.import_module("fembench.kernels.reference")
+
+
+kernels: Any = _choose()

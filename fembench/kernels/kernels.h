@@ -1,0 +1,79 @@
+/* Prototypes of the compiled kernels, the vector types they use, and the clone attribute.
+ *
+ * Names: n_* are counts; "row" is a block row (one node), "block" a 3x3 block, row-major. Local
+ * numbers are int32, offsets into block arrays int64. reference.py says in numpy what each does. */
+#ifndef FEMBENCH_KERNELS_H
+#define FEMBENCH_KERNELS_H
+
+#include <stdint.h>
+#include <stddef.h>
+
+/* One build runs at full speed on every x86-64 host: the loader picks the clone (ELF ifunc, glibc). */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#if __GNUC__ >= 12
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+#else
+#define CLONES
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+typedef double v2 __attribute__((vector_size(16), aligned(8)));  /* loads and stores at any address */
+typedef double v4 __attribute__((vector_size(32), aligned(8)));
+typedef double v8 __attribute__((vector_size(64), aligned(8)));
+
+/* memory.c */
+void *fb_allocate(size_t n_bytes);
+void fb_release(void *block);
+const char *fb_isa(void);
+
+/* vectors.c: n entries, the last n_weighted of them weighted by w in inner products */
+double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w);
+double fb_step(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
+               const double *q, const double *w);
+void fb_step_jacobi(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
+                    const double *q, const double *w, const double *inverse, double *rr_rz);
+void fb_step_block(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
+                   const double *q, const double *w, const double *inverse, double *rr_rz);
+void fb_direction(int64_t n, double beta, double *d, const double *z);
+void fb_direction_jacobi(int64_t n, double beta, double *d, const double *r, const double *inverse);
+void fb_direction_block(int64_t n, double beta, double *d, const double *r, const double *inverse);
+void fb_axpy(int64_t n, double alpha, const double *x, double *y);
+double fb_read(int64_t n, const double *a);
+void fb_triad(int64_t n, double s, double *a, const double *b, const double *c);
+
+/* interface.c */
+void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer);
+void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v);
+
+/* pattern.c */
+int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interior, int32_t n_active,
+               int upper, int64_t *indptr, int32_t *rows, int32_t **columns);
+
+/* ordering.c: position of nodes [low, high) within that range */
+int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
+           int32_t *position);
+
+/* assembly.c */
+void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
+                  double *ke);
+int fb_assemble(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
+                int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
+                const int64_t *indptr, const int32_t *rows, const int32_t *columns, double *values);
+
+/* products.c: rows [begin, end) in storage order; a negative result never means an error */
+double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
+              const double *values, const double *d, double *q);
+double fb_sym(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *rows,
+              const int32_t *columns, const double *values, const double *d, double *q);
+void fb_csr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
+            const double *values, const double *d, double *q);
+void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values, const double *d, double *q);
+
+/* ebe.c: cells [begin, end); q must be zeroed by the caller */
+void fb_ebe(int npc, int64_t begin, int64_t end, const double *x, const int32_t *cells, double lam,
+            double mu, int32_t n_active, const double *d, double *q);
+
+#endif

@@ -1,0 +1,133 @@
+"""The plain twins of symbolic and numeric assembly.
+
+With G_ab = integral of grad N_a (x) grad N_b, the 3x3 block of nodes a and b of an isotropic linear
+elastic cell is K_ab = lam G_ab + mu G_ab^T + mu tr(G_ab) I.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+HEX_SIGNS = np.array(
+    [[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [-1, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]],
+    dtype=np.float64,
+)
+
+
+def gradients(
+    x: NDArray[np.float64], cells: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """grad N (n_points, n_cells, npc, 3) and weights (n_points, n_cells) of the exact or 2x2x2 Gauss rule."""
+    at = x[cells]
+    if cells.shape[1] == 4:
+        dn = np.array([[[-1, -1, -1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]], dtype=np.float64)
+        scale = 1 / 6
+    else:
+        points, scale = HEX_SIGNS / np.sqrt(3), 1.0
+        factor = 1 + points[:, None, :] * HEX_SIGNS
+        others = np.stack([factor[..., [1, 2]], factor[..., [0, 2]], factor[..., [0, 1]]], axis=2)
+        dn = 0.125 * HEX_SIGNS * others.prod(axis=-1)
+    J = np.einsum("pae,nac->pnec", dn, at)
+    g = np.einsum("pnce,pae->pnac", np.linalg.inv(J), dn)
+    return g, scale * np.linalg.det(J)
+
+
+def stiffness(x: NDArray[np.float64], cells: NDArray[np.int32], lam: float, mu: float) -> NDArray[np.float64]:
+    """ke (n_cells, 3 npc, 3 npc) of every cell."""
+    g, weight = gradients(x, cells)
+    G = np.einsum("pn,pnai,pnbj->naibj", weight, g, g)
+    trace = np.einsum("naibi->nab", G)
+    ke = lam * G + mu * np.swapaxes(G, 2, 4)
+    for c in range(3):
+        ke[:, :, c, :, c] += mu * trace
+    m = 3 * cells.shape[1]
+    return ke.reshape(-1, m, m)
+
+
+def _pairs(cells: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row and column node of every block of every cell, flat."""
+    npc = cells.shape[1]
+    wide = cells.astype(np.int64)
+    return np.repeat(wide, npc, axis=1).reshape(-1), np.tile(wide, (1, npc)).reshape(-1)
+
+
+def _storage_rank(n_interior: int, n_active: int, upper: bool) -> NDArray[np.int64]:
+    """Place of each node's row in storage: interface rows first where only the upper triangle is kept."""
+    nodes = np.arange(n_active, dtype=np.int64)
+    return (nodes - n_interior) % n_active if upper and n_active else nodes
+
+
+def pattern(
+    cells: NDArray[np.int32], n_interior: int, n_active: int, upper: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Which blocks exist: indptr (n_active+1,), rows (n_active,) in storage order, columns (n_blocks,).
+
+    Full: every pair of nodes with a common cell, columns ascending. Upper: every pair once, in the row
+    that is stored first, interface rows before interior ones; a row's own node leads, others ascend.
+    Nodes >= n_active are left out.
+    """
+    i, j = _pairs(cells)
+    there = (i < n_active) & (j < n_active)
+    i, j = np.divmod(np.unique(i[there] * max(n_active, 1) + j[there]), max(n_active, 1))
+    place = _storage_rank(n_interior, n_active, upper)
+    if upper:
+        kept = place[i] <= place[j]
+        i, j = i[kept], j[kept]
+    order = np.lexsort((j, (i != j) & upper, place[i]))
+    i, j = i[order], j[order]
+    rows = np.argsort(place).astype(np.int32)
+    indptr = np.zeros(n_active + 1, np.int64)
+    np.cumsum(np.bincount(place[i], minlength=n_active), out=indptr[1:])
+    return indptr, rows, j.astype(np.int32)
+
+
+def count_blocks(cells: NDArray[np.int32], n_active: int) -> int:
+    """Number of 3x3 blocks of the full pattern."""
+    return int(pattern(cells, n_active, n_active, False)[0][n_active])
+
+
+def reorder(cells: NDArray[np.int32], n_interior: int, n_active: int) -> NDArray[np.int32]:
+    """New position (n_active,) of each node: reverse Cuthill-McKee within the interior and within the interface."""
+    from scipy.sparse import csr_matrix  # only where nothing was compiled
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    indptr, _, columns = pattern(cells, n_active, n_active, False)
+    graph = csr_matrix((np.ones(columns.size, np.int8), columns, indptr), shape=(n_active, n_active))
+    position = np.empty(n_active, np.int32)
+    for low, high in ((0, n_interior), (n_interior, n_active)):
+        if high > low:
+            order = reverse_cuthill_mckee(graph[low:high, low:high].tocsr(), symmetric_mode=True)
+            position[low + order] = np.arange(low, high, dtype=np.int32)
+    return position
+
+
+def assemble(
+    x: NDArray[np.float64],
+    cells: NDArray[np.int32],
+    lam: float,
+    mu: float,
+    n_interior: int,
+    upper: bool,
+    fixed: NDArray[np.bool_],
+    indptr: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+) -> NDArray[np.float64]:
+    """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,): rows and columns zero, diagonal one."""
+    n, npc = rows.size, cells.shape[1]
+    blocks = stiffness(x, cells, lam, mu).reshape(-1, npc, 3, npc, 3).swapaxes(2, 3).reshape(-1, 3, 3)
+    i, j = _pairs(cells)
+    stored_i = np.repeat(rows.astype(np.int64), np.diff(indptr))
+    stored = stored_i * max(n, 1) + columns
+    place = _storage_rank(n_interior, n, upper)
+    there = (i < n) & (j < n)
+    if upper:
+        there[there] = place[i[there]] <= place[j[there]]
+    order = np.argsort(stored)
+    found = order[np.searchsorted(stored, i[there] * max(n, 1) + j[there], sorter=order)]
+    values = np.zeros((columns.size, 3, 3))
+    np.add.at(values, found, blocks[there])
+    free = ~fixed.reshape(n, 3)
+    values *= free[stored_i][:, :, None] & free[columns][:, None, :]
+    diagonal = np.flatnonzero(stored_i == columns)
+    values[diagonal] += (~free[columns[diagonal]])[:, :, None] * np.eye(3)
+    return values

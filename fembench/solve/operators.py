@@ -1,0 +1,226 @@
+"""The operator A of one rank, the stiffness of its own cells, in one of five storages.
+
+    dense  all (3 n)^2 entries, as in the source thesis          reference format
+    csr    scalar compressed rows, scipy's layout                reference format
+    bsr    full 3x3 blocks                                       fused with d . q
+    sym    3x3 blocks, every pair of nodes once                  fused with d . q
+    ebe    element by element, no matrix                         fused with d . q
+
+Rows and columns of restrained dofs are zero, their diagonal one. Nothing here communicates: shared
+rows are partial, their sum over the sharers is the row of the assembled matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import InputError
+from fembench.kernels.backend import kernels
+
+if TYPE_CHECKING:
+    from fembench.dist.subdomain import Subdomain
+
+F64 = NDArray[np.float64]
+
+
+class Product(Protocol):
+    """q = A d, bound to its vectors. Call interface() first, then interior()."""
+
+    def interface(self) -> float | None:
+        """Make q of the interface final for this rank; returns its part of d . q where fused."""
+
+    def interior(self) -> float | None:
+        """Make q of the interior final; returns its part of d . q where fused."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One rank's A, with the bytes and flops that a product really costs."""
+
+    storage: str
+    n_interior: int  # nodes
+    n_active: int  # nodes
+    fused: bool  # the product returns d . q as well
+    matrix_bytes: int  # of the arrays that one product reads, vectors apart
+    flops: int  # useful ones of a product: 2 a stored entry, a mirrored one counted too
+    bind: Callable[[F64, F64], Product]  # (d, q), each (3 n_active,), made with kernels.empty
+    block_diagonal: Callable[[], F64]  # (n_active, 3, 3)
+
+    @property
+    def bytes_per_product(self) -> int:
+        """Matrix, d read, q read and written."""
+        return self.matrix_bytes + 3 * 24 * self.n_active
+
+    def diagonal(self) -> F64:
+        """(3 n_active,), unsummed on shared dofs."""
+        return np.ascontiguousarray(np.einsum("nii->ni", self.block_diagonal())).reshape(-1)
+
+    def apply(self, x: F64) -> F64:
+        """A x as a new array, unsummed on shared dofs."""
+        d, q = kernels.empty(x.size), kernels.empty(x.size)
+        d[:] = x
+        product = self.bind(d, q)
+        product.interface()
+        product.interior()
+        return q
+
+
+def build_operator(storage: str, sub: Subdomain, lam: float, mu: float) -> Operator:
+    """Assemble A of a rank's own cells; lam, mu in pascal. Raises InputError for an unknown storage."""
+    builders = {"dense": _dense, "csr": _csr, "bsr": _bsr, "sym": _sym, "ebe": _ebe}
+    if storage not in builders:
+        raise InputError(f"storage '{storage}': expected one of {', '.join(builders)}")
+    return builders[storage](sub, lam, mu)
+
+
+def _assembled(sub: Subdomain, lam: float, mu: float, upper: bool) -> tuple[NDArray, NDArray, NDArray, F64]:
+    """(indptr, rows, columns, values (n_blocks, 3, 3)); see kernels.pattern."""
+    indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, upper)
+    values = kernels.assemble(
+        sub.x, sub.cells, lam, mu, sub.n_interior, upper, sub.fixed, indptr, rows, columns
+    )
+    return indptr, rows, columns, values
+
+
+def _bytes(*arrays: NDArray) -> int:
+    return sum(a.nbytes for a in arrays)
+
+
+def _sym(sub: Subdomain, lam: float, mu: float) -> Operator:
+    indptr, rows, columns, values = _assembled(sub, lam, mu, upper=True)
+
+    def block_diagonal() -> F64:
+        diagonal = np.empty((sub.n_active, 3, 3))
+        diagonal[rows] = values[indptr[:-1]]  # a row's own block leads
+        return diagonal
+
+    return Operator(
+        storage="sym",
+        n_interior=sub.n_interior,
+        n_active=sub.n_active,
+        fused=True,
+        matrix_bytes=_bytes(indptr, rows, columns, values),
+        flops=18 * (2 * len(columns) - sub.n_active),
+        bind=lambda d, q: kernels.SymProduct(indptr, rows, columns, values, sub.n_interior, d, q),
+        block_diagonal=block_diagonal,
+    )
+
+
+def _bsr(sub: Subdomain, lam: float, mu: float) -> Operator:
+    indptr, rows, columns, values = _assembled(sub, lam, mu, upper=False)
+    return Operator(
+        storage="bsr",
+        n_interior=sub.n_interior,
+        n_active=sub.n_active,
+        fused=True,
+        matrix_bytes=_bytes(indptr, columns, values),
+        flops=18 * len(columns),
+        bind=lambda d, q: kernels.BsrProduct(indptr, columns, values, sub.n_interior, d, q),
+        block_diagonal=lambda: values[_own_blocks(indptr, columns)],
+    )
+
+
+def _own_blocks(indptr: NDArray, columns: NDArray) -> NDArray:
+    """Index of each row's diagonal block in a full pattern."""
+    rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    return np.flatnonzero(rows == columns)
+
+
+def _csr(sub: Subdomain, lam: float, mu: float) -> Operator:
+    indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
+    diagonal = values[_own_blocks(indptr, columns)]
+    scalar_indptr, scalar_columns, entries = _scalar(indptr, columns, values)
+    return Operator(
+        storage="csr",
+        n_interior=sub.n_interior,
+        n_active=sub.n_active,
+        fused=False,
+        matrix_bytes=_bytes(scalar_indptr, scalar_columns, entries),
+        flops=2 * entries.size,
+        bind=lambda d, q: kernels.CsrProduct(scalar_indptr, scalar_columns, entries, sub.n_interior, d, q),
+        block_diagonal=lambda: diagonal,
+    )
+
+
+def _scalar(indptr: NDArray, columns: NDArray, values: F64) -> tuple[NDArray, NDArray, F64]:
+    """Blocks as scalar compressed rows (indptr int64, columns int32, entries), columns ascending."""
+    length = np.diff(indptr)
+    scalar_indptr = np.zeros(3 * length.size + 1, np.int64)
+    np.cumsum(np.repeat(3 * length, 3), out=scalar_indptr[1:])
+    width = np.repeat(3 * length, length)  # entries in a scalar row, by block
+    first = 3 * np.arange(columns.size) + np.repeat(6 * indptr[:-1], length)
+    entries = kernels.empty(9 * columns.size)
+    scalar_columns = kernels.empty(9 * columns.size, np.int32)
+    for r in range(3):
+        for c in range(3):
+            at = first + r * width + c
+            entries[at] = values[:, r, c]
+            scalar_columns[at] = 3 * columns + c
+    return scalar_indptr, scalar_columns, entries
+
+
+_DENSE_LIMIT = 16 * 2**30  # bytes
+
+
+def _dense(sub: Subdomain, lam: float, mu: float) -> Operator:
+    n = 3 * sub.n_active
+    if 8 * n * n > _DENSE_LIMIT:
+        raise InputError(
+            f"storage 'dense': {n} dofs on one rank need {8 * n * n / 2**30:.0f} GiB, "
+            f"at most {_DENSE_LIMIT // 2**30} GiB are allowed; use csr or sym"
+        )
+    indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
+    A = kernels.zeros((n, n))
+    rows = np.repeat(np.arange(sub.n_active), np.diff(indptr))
+    A.reshape(sub.n_active, 3, sub.n_active, 3)[rows, :, columns, :] = values
+    return Operator(
+        storage="dense",
+        n_interior=sub.n_interior,
+        n_active=sub.n_active,
+        fused=False,
+        matrix_bytes=A.nbytes,
+        flops=2 * n * n,
+        bind=lambda d, q: kernels.DenseProduct(A, sub.n_interior, d, q),
+        block_diagonal=lambda: values[_own_blocks(indptr, columns)],
+    )
+
+
+def _ebe(sub: Subdomain, lam: float, mu: float) -> Operator:
+    at_interface = ((sub.cells >= sub.n_interior) & (sub.cells < sub.n_active)).any(axis=1)
+    order = np.argsort(~at_interface, kind="stable")
+    cells = np.ascontiguousarray(sub.cells[order])
+    n_first = int(at_interface.sum())
+    fixed = np.flatnonzero(sub.fixed).astype(np.int32)
+    return Operator(
+        storage="ebe",
+        n_interior=sub.n_interior,
+        n_active=sub.n_active,
+        fused=True,
+        matrix_bytes=_bytes(cells, sub.x),
+        flops=_EBE_FLOPS[cells.shape[1]] * len(cells),
+        bind=lambda d, q: kernels.EbeProduct(sub.x, cells, n_first, lam, mu, fixed, sub.n_interior, d, q),
+        block_diagonal=lambda: _ebe_diagonal(sub, lam, mu),
+    )
+
+
+# Per cell, counted in ebe.c: geometry + displacement gradient, stress and forces, at every Gauss point.
+_EBE_FLOPS = {4: 75 + 72 + 22 + 72, 8: 8 * (144 + 60 + 144 + 144 + 22 + 144)}
+
+
+def _ebe_diagonal(sub: Subdomain, lam: float, mu: float) -> F64:
+    """Block diagonal by cells, in slices that stay small."""
+    npc = sub.cells.shape[1]
+    diagonal = np.zeros((len(sub.x), 3, 3))
+    for begin in range(0, len(sub.cells), 65536):
+        cells = sub.cells[begin : begin + 65536]
+        ke = kernels.stiffness(sub.x, cells, lam, mu).reshape(-1, npc, 3, npc, 3)
+        for a in range(npc):
+            np.add.at(diagonal, cells[:, a], ke[:, a, :, a, :])
+    diagonal = diagonal[: sub.n_active]
+    free = ~sub.fixed.reshape(-1, 3)
+    return diagonal * (free[:, :, None] & free[:, None, :]) + (~free)[:, :, None] * np.eye(3)

@@ -1,0 +1,94 @@
+"""Symbolic and numeric assembly, held against numpy and against what elasticity demands."""
+
+import numpy as np
+import pytest
+from kernel_samples import LAM, MU, SAMPLES, grid, tetrahedra
+
+from fembench.kernels import reference
+from fembench.kernels.backend import kernels
+
+every_sample = pytest.mark.parametrize("s", SAMPLES.values(), ids=SAMPLES.keys())
+both_halves = pytest.mark.parametrize("upper", [False, True], ids=["full", "upper"])
+
+
+@every_sample
+@both_halves
+def test_the_pattern_is_that_of_the_reference_twin(s, upper):
+    ours = kernels.pattern(s.cells, s.n_interior, s.n_active, upper)
+    twin = reference.pattern(s.cells, s.n_interior, s.n_active, upper)
+    for a, b in zip(ours, twin):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+@every_sample
+def test_the_upper_pattern_holds_every_pair_once(s):
+    indptr, rows, columns = kernels.pattern(s.cells, s.n_interior, s.n_active, True)
+    i = np.repeat(rows, np.diff(indptr))
+    pairs = {tuple(sorted(p)) for p in zip(i.tolist(), columns.tolist())}
+    assert len(pairs) == columns.size
+    assert 2 * columns.size - s.n_active == kernels.count_blocks(s.cells, s.n_active)
+
+
+@pytest.mark.parametrize("name", ["tets", "bricks"])
+def test_element_stiffness_is_that_of_the_reference_twin(name):
+    s = SAMPLES[name]
+    ours, twin = kernels.stiffness(s.x, s.cells, LAM, MU), reference.stiffness(s.x, s.cells, LAM, MU)
+    assert np.abs(ours - twin).max() <= 1e-13 * np.abs(twin).max()
+
+
+@pytest.mark.parametrize("name", ["tets", "bricks"])
+def test_element_stiffness_is_symmetric_with_six_zero_energy_modes(name):
+    s = SAMPLES[name]
+    ke = kernels.stiffness(s.x, s.cells, LAM, MU)
+    assert (ke == ke.transpose(0, 2, 1)).all()
+    values = np.linalg.eigvalsh(ke)
+    assert (np.abs(values[:, :6]) <= 1e-12 * values[:, -1:]).all()
+    assert (values[:, 6] > 1e-4 * values[:, -1]).all()
+
+
+def test_a_uniform_strain_gives_the_energy_of_the_material_law():
+    x, hexes = grid(2, 1, 1)
+    H = np.array([[0.3, 0.1, -0.2], [0.0, -0.4, 0.5], [0.2, 0.1, 0.7]])
+    strain = (H + H.T) / 2
+    energy = LAM * np.trace(strain) ** 2 + 2 * MU * (strain**2).sum()  # per volume, twice
+    for cells in (hexes, tetrahedra(x, hexes)):
+        u = (x @ H.T)[cells].reshape(len(cells), -1)
+        found = np.einsum("ni,nij,nj->", u, kernels.stiffness(x, cells, LAM, MU), u)
+        assert found == pytest.approx(2 * energy, rel=1e-13)
+
+
+@every_sample
+@both_halves
+def test_assembled_values_are_those_of_the_reference_twin(s, upper):
+    indptr, rows, columns = kernels.pattern(s.cells, s.n_interior, s.n_active, upper)
+    arguments = (s.x, s.cells, LAM, MU, s.n_interior, upper, s.fixed, indptr, rows, columns)
+    ours, twin = kernels.assemble(*arguments), reference.assemble(*arguments)
+    np.testing.assert_allclose(ours, twin, rtol=0, atol=1e-13 * max(np.abs(twin).max(initial=0), 1))
+
+
+def test_a_cell_with_a_node_that_is_not_there_is_refused():
+    s = SAMPLES["tets"]
+    cells = s.cells.copy()
+    cells[3, 2] = len(s.x)
+    with pytest.raises(ValueError, match="cells: a node outside"):
+        kernels.stiffness(s.x, cells, LAM, MU)
+
+
+@every_sample
+def test_reordering_permutes_within_interior_and_within_interface(s):
+    position = kernels.reorder(s.cells, s.n_interior, s.n_active)
+    assert sorted(position[: s.n_interior]) == list(range(s.n_interior))
+    assert sorted(position[s.n_interior :]) == list(range(s.n_interior, s.n_active))
+
+
+def _bandwidth(cells):
+    return int((cells.max(axis=1) - cells.min(axis=1)).max())
+
+
+def test_reordering_brings_a_shuffled_box_to_a_bandwidth_near_its_cross_section():
+    x, hexes = grid(24, 4, 5)
+    shuffled = np.random.default_rng(0).permutation(len(x)).astype(np.int32)[hexes]
+    position = kernels.reorder(shuffled, len(x), len(x))
+    assert _bandwidth(shuffled) > 500
+    assert _bandwidth(position[shuffled]) <= 3 * 5 * 6

@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+from fem_meshes import ELEMENTS, distorted, parts_of
+
+from fembench.fem.boundary import fixed_dofs, local_load, right_hand_side
+from fembench.fem.extent import extent_of, merged
+from fembench.fem.presets import BAR, CANTILEVER, GRAVITY, MANUFACTURED, PATCH, PRESETS, THESIS
+from fembench.fem.problem import Constraint, Force, ProblemSpec
+from fembench.fem.selection import Selection
+from fembench.fem.survey import check, merge, survey
+from fembench.fem.whole import whole_mesh
+from fembench.mesh.box import box
+
+
+def prepared(spec, element="tet4", **options):
+    geometry = whole_mesh(spec, distorted(element, **options))
+    return geometry, geometry.extent
+
+
+def test_the_thesis_problem_clamps_a_face_and_loads_one_vertex():
+    geometry, extent = prepared(THESIS)
+    mask, values = fixed_dofs(THESIS, geometry, extent)
+    np.testing.assert_array_equal(mask, np.repeat((geometry.x[:, 0] == 0)[:, None], 3, axis=1))
+    assert not values.any()
+    f = local_load(THESIS, geometry, extent)
+    loaded = np.flatnonzero(f.any(axis=1))
+    np.testing.assert_array_equal(geometry.x[loaded], [[1.0, 0.5, 1.0]])
+    np.testing.assert_array_equal(f[loaded], [[0.0, -500.0, 0.0]])
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_gravity_adds_up_to_the_weight(element):
+    geometry, extent = prepared(CANTILEVER, element)
+    total = local_load(CANTILEVER, geometry, extent).sum(axis=0)
+    np.testing.assert_allclose(total, [0, -7850 * GRAVITY * 0.5, 0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_a_traction_adds_up_to_its_area_and_acts_on_the_far_face_alone(element):
+    geometry, extent = prepared(BAR, element, lengths=(2.0, 0.5, 3.0))
+    f = local_load(BAR, geometry, extent)
+    np.testing.assert_allclose(f.sum(axis=0), [1e6 * 1.5, 0, 0], rtol=1e-12)
+    assert not f[geometry.x[:, 0] < 2.0].any()
+
+
+def test_rollers_hold_one_component_each():
+    geometry, extent = prepared(BAR)
+    mask, _ = fixed_dofs(BAR, geometry, extent)
+    np.testing.assert_array_equal(mask, np.isclose(geometry.x, 0.0))
+
+
+def test_the_whole_boundary_takes_the_values_of_the_field():
+    geometry, extent = prepared(PATCH)
+    mask, values = fixed_dofs(PATCH, geometry, extent)
+    x = geometry.x
+    on_side = np.any(np.isclose(x, 0) | np.isclose(x, [1, 0.5, 1]), axis=1)
+    np.testing.assert_array_equal(mask.all(axis=1), on_side)
+    field = PATCH.exact
+    expected = np.array(field.constant) + x @ np.array(field.gradient).T
+    np.testing.assert_allclose(values[on_side], expected[on_side], rtol=1e-14)
+    assert not values[~on_side].any()
+
+
+def test_of_two_constraints_on_one_dof_the_later_holds():
+    spec = ProblemSpec(
+        constraints=(
+            Constraint(Selection(plane="x=0"), (1.0, 1.0, "free")),
+            Constraint(Selection(plane="y=0"), ("free", 2.0, "free")),
+        )
+    )
+    geometry, extent = prepared(spec)
+    mask, values = fixed_dofs(spec, geometry, extent)
+    edge = np.isclose(geometry.x[:, :2], 0).all(axis=1)
+    np.testing.assert_array_equal(values[edge], np.tile([1.0, 2.0, 0.0], (edge.sum(), 1)))
+    assert not mask[:, 2].any()
+
+
+def test_the_right_hand_side_is_zero_on_prescribed_dofs_and_carries_their_displacements_elsewhere():
+    geometry, extent = prepared(PATCH)
+    mask, _ = fixed_dofs(PATCH, geometry, extent)
+    f = right_hand_side(PATCH, geometry, extent)
+    assert not f[mask].any()
+    assert np.abs(f[~mask]).max() > 0
+
+
+def test_a_tag_of_facets_selects_their_nodes_and_a_tag_of_nodes_its_own():
+    mesh = box(cells=(2, 2, 2), element="hex8")
+    top = np.flatnonzero(np.isclose(mesh.x[:, 2], 1.0)).astype(np.int32)
+    tagged = type(mesh).create(
+        mesh.x, mesh.cells, "hex8", node_tags={"top": top}, facet_tags={"one": mesh.cells[:1, [0, 3, 2, 1]]}
+    )
+    for tag, nodes in (("top", top), ("one", np.sort(mesh.cells[0, [0, 1, 2, 3]]))):
+        spec = ProblemSpec(forces=(Force(Selection(tag=tag), (1.0, 0.0, 0.0)),))
+        geometry = whole_mesh(spec, tagged)
+        f = local_load(spec, geometry, geometry.extent)
+        np.testing.assert_array_equal(np.flatnonzero(f.any(axis=1)), nodes)
+
+
+def summed(parts, arrays, n_nodes):
+    total = np.zeros((n_nodes, 3))
+    for part, array in zip(parts, arrays):
+        total[part.global_nodes] += array
+    return total
+
+
+@pytest.mark.parametrize("n_parts", [2, 3, 5])
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_the_loads_of_the_parts_add_up_to_those_of_the_whole(name, n_parts):
+    spec = PRESETS[name]
+    whole, parts = parts_of(spec, distorted("tet4"), n_parts)
+    extent = merged(extent_of(p.x) for p in parts)
+    expected = local_load(spec, whole, whole.extent)
+    found = summed(parts, [local_load(spec, p, extent) for p in parts], len(whole.x))
+    np.testing.assert_allclose(found, expected, atol=1e-12 * max(np.abs(expected).max(), 1e-300))
+    expected = right_hand_side(spec, whole, whole.extent)
+    found = summed(parts, [right_hand_side(spec, p, extent) for p in parts], len(whole.x))
+    np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("n_parts", [2, 3, 5])
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_part_prescribes_what_the_whole_prescribes_on_its_nodes(name, n_parts):
+    spec = PRESETS[name]
+    whole, parts = parts_of(spec, distorted("tet4"), n_parts)
+    mask, values = fixed_dofs(spec, whole, whole.extent)
+    for part in parts:
+        own_mask, own_values = fixed_dofs(spec, part, whole.extent)
+        np.testing.assert_array_equal(own_mask, mask[part.global_nodes])
+        np.testing.assert_array_equal(own_values, values[part.global_nodes])
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_the_surveys_of_the_parts_merge_to_that_of_the_whole(name):
+    spec = PRESETS[name]
+    whole, parts = parts_of(spec, distorted("tet4"), 4)
+    expected = survey(spec, whole, whole.extent)
+    found = merge([survey(spec, p, whole.extent) for p in parts])
+    check(spec, found)
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    np.testing.assert_array_equal(found.distance, expected.distance)
+    near = np.isfinite(found.distance)
+    np.testing.assert_allclose(found.restrained_gram, expected.restrained_gram, rtol=1e-12, atol=1e-12)
+    assert near.any() or name in ("patch", "manufactured")
+
+
+def test_the_manufactured_force_uses_the_extent_of_the_whole_mesh_on_every_part():
+    whole, parts = parts_of(MANUFACTURED, distorted("hex8"), 2)
+    own = local_load(MANUFACTURED, parts[1], whole.extent)
+    wrong = local_load(MANUFACTURED, parts[1], extent_of(parts[1].x))
+    assert not np.allclose(own, wrong)

@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.fem.material import Material
+
+
+def test_lame_parameters_are_those_of_a_hand_calculation():
+    material = Material(E=2.5, nu=0.25)
+    assert material.lam == pytest.approx(1.0, rel=1e-15)
+    assert material.mu == pytest.approx(1.0, rel=1e-15)
+
+
+def test_uniaxial_strain_with_free_contraction_gives_uniaxial_stress():
+    material = Material(E=210e9, nu=0.3)
+    sigma = material.C @ [1.0, -0.3, -0.3, 0.0, 0.0, 0.0]
+    np.testing.assert_allclose(sigma, [210e9, 0, 0, 0, 0, 0], atol=1e-3)
+
+
+def test_shear_modulus_multiplies_engineering_shear():
+    material = Material(E=210e9, nu=0.3)
+    np.testing.assert_allclose(material.C[3:, 3:], np.eye(3) * 210e9 / 2.6, rtol=1e-15)
+
+
+@pytest.mark.parametrize("E", [0.0, -1.0, np.nan, np.inf])
+def test_a_modulus_that_is_not_a_positive_number_is_refused(E):
+    with pytest.raises(InputError, match="E must be"):
+        Material(E=E)
+
+
+@pytest.mark.parametrize("nu", [-1.0, 0.5, 0.7, np.nan])
+def test_a_poisson_ratio_outside_the_open_interval_is_refused(nu):
+    with pytest.raises(InputError, match=r"nu must lie between -1 and 0\.5"):
+        Material(nu=nu)
+
+
+@pytest.mark.parametrize("rho", [-1.0, np.nan, np.inf])
+def test_a_density_that_is_negative_or_not_a_number_is_refused(rho):
+    with pytest.raises(InputError, match="rho must be"):
+        Material(rho=rho)

@@ -26,6 +26,10 @@ cdef extern from "kernels.h" nogil:
     void fb_direction_jacobi(int64_t n, double beta, double *d, const double *r, const double *inverse)
     void fb_direction_block(int64_t n, double beta, double *d, const double *r, const double *inverse)
     void fb_axpy(int64_t n, double alpha, const double *x, double *y)
+    void fb_scale(int64_t n, const double *inverse, const double *r, double *z)
+    void fb_scale_block(int64_t n, const double *inverse, const double *r, double *z)
+    void fb_chebyshev(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
+                      const double *inverse)
     double fb_read(int64_t n, const double *a)
     void fb_triad(int64_t n, double s, double *a, const double *b, const double *c)
     void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer)
@@ -225,6 +229,48 @@ cdef class Axpy:
 
     def xpby(self, double beta):
         fb_direction(self.n, beta, self.y, self.x)
+
+
+cdef class Scale:
+    """z = D^-1 r; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as in CGVectors."""
+    cdef object keep
+    cdef Py_ssize_t n
+    cdef bint blocks
+    cdef const double *inverse
+    cdef const double *r
+    cdef double *z
+
+    def __init__(self, inverse, r, z):
+        self.keep = (inverse, r, z)
+        self.n, self.blocks = r.size, inverse.ndim == 2
+        self.inverse = doubles_read(inverse, "inverse", (2 if self.blocks else 1) * self.n)
+        self.r, self.z = doubles_read(r, "r"), doubles(z, "z", self.n)
+
+    def run(self):
+        if self.blocks:
+            fb_scale_block(self.n, self.inverse, self.r, self.z)
+        else:
+            fb_scale(self.n, self.inverse, self.r, self.z)
+
+
+cdef class Chebyshev:
+    """One step of the polynomial: r -= q; d = keep d + gain inverse r; z += d."""
+    cdef object keep
+    cdef Py_ssize_t n
+    cdef double *z
+    cdef double *r
+    cdef double *d
+    cdef const double *q
+    cdef const double *inverse
+
+    def __init__(self, z, r, d, q, inverse):
+        self.keep = (z, r, d, q, inverse)
+        self.n = z.size
+        self.z, self.r, self.d = doubles(z, "z"), doubles(r, "r", self.n), doubles(d, "d", self.n)
+        self.q, self.inverse = doubles_read(q, "q", self.n), doubles_read(inverse, "inverse", self.n)
+
+    def run(self, double keep, double gain):
+        fb_chebyshev(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
 
 
 cdef class Stream:

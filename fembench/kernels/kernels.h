@@ -41,6 +41,10 @@ void fb_direction(int64_t n, double beta, double *d, const double *z);
 void fb_direction_jacobi(int64_t n, double beta, double *d, const double *r, const double *inverse);
 void fb_direction_block(int64_t n, double beta, double *d, const double *r, const double *inverse);
 void fb_axpy(int64_t n, double alpha, const double *x, double *y);
+void fb_scale(int64_t n, const double *inverse, const double *r, double *z);
+void fb_scale_block(int64_t n, const double *inverse, const double *r, double *z);
+void fb_chebyshev(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
+                  const double *inverse);
 double fb_read(int64_t n, const double *a);
 void fb_triad(int64_t n, double s, double *a, const double *b, const double *c);
 

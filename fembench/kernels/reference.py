@@ -26,12 +26,14 @@ __all__ = [
     "Axpy",
     "BsrProduct",
     "CGVectors",
+    "Chebyshev",
     "CsrProduct",
     "DenseProduct",
     "Dot",
     "EbeProduct",
     "NeighbourSum",
     "Pack",
+    "Scale",
     "Stream",
     "SymProduct",
     "assemble",
@@ -124,10 +126,7 @@ class CGVectors:
     def _precondition(self) -> Vector:
         if self.inverse is None:
             raise ValueError("step_jacobi: made without an inverse diagonal")
-        if self.inverse.ndim == 1:
-            return self.inverse * self.r
-        full = self.inverse[:, [[0, 3, 5], [3, 1, 4], [5, 4, 2]]]
-        return np.einsum("nij,nj->ni", full, self.r.reshape(-1, 3)).reshape(-1)
+        return _scaled(self.inverse, self.r)
 
 
 class Axpy:
@@ -144,6 +143,37 @@ class Axpy:
         """y = x + beta y"""
         self.y *= beta
         self.y += self.x
+
+
+class Scale:
+    """z = D^-1 r; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as in CGVectors."""
+
+    def __init__(self, inverse: Vector, r: Vector, z: Vector) -> None:
+        self.inverse, self.r, self.z = inverse, r, z
+
+    def run(self) -> None:
+        """Overwrite z."""
+        self.z[:] = _scaled(self.inverse, self.r)
+
+
+class Chebyshev:
+    """One step of the polynomial: r -= q; d = keep d + gain inverse r; z += d."""
+
+    def __init__(self, z: Vector, r: Vector, d: Vector, q: Vector, inverse: Vector) -> None:
+        self.z, self.r, self.d, self.q, self.inverse = z, r, d, q, inverse
+
+    def run(self, keep: float, gain: float) -> None:
+        """The step."""
+        self.r -= self.q
+        self.d[:] = keep * self.d + gain * self.inverse * self.r
+        self.z += self.d
+
+
+def _scaled(inverse: Vector, r: Vector) -> Vector:
+    if inverse.ndim == 1:
+        return inverse * r
+    full = inverse[:, [[0, 3, 5], [3, 1, 4], [5, 4, 2]]]
+    return np.einsum("nij,nj->ni", full, r.reshape(-1, 3)).reshape(-1)
 
 
 class Stream:
@@ -182,7 +212,7 @@ class Pack:
 class NeighbourSum:
     """Interface part of v = sum over all sharers in ascending order of rank, this rank's own at its place.
 
-    indices (as in Pack), buffers: of every neighbour by ascending rank; the first n_below are below this rank.
+    indices (as in Pack) and buffers are by ascending rank; the first n_below are of ranks below this one.
     """
 
     def __init__(

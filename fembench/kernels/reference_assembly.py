@@ -86,7 +86,7 @@ def count_blocks(cells: NDArray[np.int32], n_active: int) -> int:
 
 
 def reorder(cells: NDArray[np.int32], n_interior: int, n_active: int) -> NDArray[np.int32]:
-    """New position (n_active,) of each node: reverse Cuthill-McKee within the interior and within the interface."""
+    """New position (n_active,) of each node, by reverse Cuthill-McKee within interior and interface apart."""
     from scipy.sparse import csr_matrix  # only where nothing was compiled
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 

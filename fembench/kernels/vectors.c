@@ -171,6 +171,29 @@ CLONES void fb_axpy(int64_t n, double alpha, const double *restrict x, double *r
         y[i] += alpha * x[i];
 }
 
+CLONES void fb_scale(int64_t n, const double *restrict inverse, const double *restrict r, double *restrict z)
+{
+    for (int64_t i = 0; i < n; i++)
+        z[i] = inverse[i] * r[i];
+}
+
+CLONES void fb_scale_block(int64_t n, const double *restrict inverse, const double *restrict r,
+                           double *restrict z)
+{
+    for (int64_t i = 0; i < n; i += 3)
+        apply_block(inverse + 2 * i, r + i, z + i);
+}
+
+CLONES void fb_chebyshev(int64_t n, double keep, double gain, double *restrict z, double *restrict r,
+                         double *restrict d, const double *restrict q, const double *restrict inverse)
+{
+    for (int64_t i = 0; i < n; i++) {
+        r[i] -= q[i];
+        d[i] = keep * d[i] + gain * inverse[i] * r[i];
+        z[i] += d[i];
+    }
+}
+
 CLONES double fb_read(int64_t n, const double *a)
 {
     v8 s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};

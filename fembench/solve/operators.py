@@ -112,7 +112,7 @@ def _sym(sub: Subdomain, lam: float, mu: float) -> Operator:
 
 
 def _bsr(sub: Subdomain, lam: float, mu: float) -> Operator:
-    indptr, rows, columns, values = _assembled(sub, lam, mu, upper=False)
+    indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
     return Operator(
         storage="bsr",
         n_interior=sub.n_interior,

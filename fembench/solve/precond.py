@@ -1,0 +1,165 @@
+"""Preconditioners M^-1 of conjugate gradients: symmetric, positive definite, consistent on shared dofs.
+
+    none          M = I
+    jacobi        the diagonal of the assembled A
+    block-jacobi  its 3x3 diagonal blocks, one a node
+    chebyshev     a Chebyshev polynomial in D^-1 A (Saad, Iterative Methods, 2nd ed., algorithm 12.1):
+                  products and neighbour sums only, no all-reduce
+
+`inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes.
+apply() runs inside the phase cg.precond; where it communicates it leaves that phase for the
+interface's own phases.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import BreakdownError, InputError
+from fembench.kernels.backend import kernels
+from fembench.solve.spectrum import largest_eigenvalue
+from fembench.timing.phases import PRECOND
+
+if TYPE_CHECKING:
+    from fembench.dist.interface import Interface
+    from fembench.dist.subdomain import Subdomain
+    from fembench.solve.operators import Operator
+
+F64 = NDArray[np.float64]
+DEGREE = 4  # products of a Chebyshev application, plus one
+RATIO = 40.0  # largest over smallest eigenvalue that the polynomial is made for
+
+
+class Stamps(Protocol):
+    """What is needed of a tracer."""
+
+    def begin(self, phase: int, /) -> None: ...
+    def end(self, phase: int, /) -> None: ...
+
+
+class Silent:
+    """A tracer that keeps nothing."""
+
+    def begin(self, phase: int, /) -> None: ...
+    def end(self, phase: int, /) -> None: ...
+
+
+class Identity:
+    """M = I."""
+
+    identity = True
+    inverse: F64 | None = None
+
+    def apply(self, r: F64, z: F64) -> None:
+        """z = r"""
+        z[:] = r
+
+
+class Diagonal:
+    """Jacobi: `inverse` (n,) reciprocals, or (n/3, 6) inverse blocks as xx yy zz xy yz zx."""
+
+    identity = False
+
+    def __init__(self, inverse: F64) -> None:
+        self.inverse: F64 | None = inverse
+        self._bound: tuple[F64, F64] | None = None
+
+    def apply(self, r: F64, z: F64) -> None:
+        """z = D^-1 r"""
+        if self._bound is None or self._bound[0] is not r or self._bound[1] is not z:
+            self._bound = (r, z)
+            self._scale = kernels.Scale(self.inverse, r, z)
+        self._scale.run()
+
+
+class Chebyshev:
+    """z = p(D^-1 A) D^-1 r, p the Chebyshev polynomial of `degree` - 1 on [largest / RATIO, largest]."""
+
+    identity = False
+    inverse: F64 | None = None  # nothing to fold in
+
+    def __init__(self, A: Operator, interface: Interface, tracer: Stamps, degree: int = DEGREE) -> None:
+        n = interface.n_dofs
+        self._diagonal = inverse_diagonal(A, interface)
+        self._r, self._d, self._q = (kernels.empty(n) for _ in range(3))
+        self._product = A.bind(self._d, self._q)
+        self._update = interface.bind(self._q, tracer)
+        self._tracer = tracer
+        self.largest = 1.1 * largest_eigenvalue(A, interface, self._diagonal)
+        self._coefficients = chebyshev_coefficients(self.largest / RATIO, self.largest, degree)
+        self._bound: F64 | None = None
+
+    def apply(self, r: F64, z: F64) -> None:
+        """Overwrite z. Collective over neighbours."""
+        if self._bound is not z:
+            self._bound = z
+            self._step = kernels.Chebyshev(z, self._r, self._d, self._q, self._diagonal)
+        begin, end = self._tracer.begin, self._tracer.end
+        (_, gain), *steps = self._coefficients
+        self._r[:] = r
+        np.multiply(self._diagonal, r, out=self._d)
+        self._d *= gain
+        z[:] = self._d
+        for keep, gain in steps:
+            self._product.interface()
+            end(PRECOND)
+            self._update.start()
+            begin(PRECOND)
+            self._product.interior()
+            end(PRECOND)
+            self._update.finish()
+            begin(PRECOND)
+            self._step.run(keep, gain)
+
+
+def chebyshev_coefficients(smallest: float, largest: float, degree: int) -> list[tuple[float, float]]:
+    """(keep, gain) of each step d = keep d + gain D^-1 r (Saad, algorithm 12.1)."""
+    theta, delta = (largest + smallest) / 2, (largest - smallest) / 2
+    rho = delta / theta
+    steps = [(0.0, 1 / theta)]
+    for _ in range(degree - 1):
+        rho, old = 1 / (2 * theta / delta - rho), rho
+        steps.append((rho * old, 2 * rho / delta))
+    return steps
+
+
+def inverse_diagonal(A: Operator, interface: Interface) -> F64:
+    """(n,) reciprocals of the assembled diagonal. Collective over neighbours."""
+    diagonal = kernels.empty(interface.n_dofs)
+    diagonal[:] = A.diagonal()
+    interface.update(diagonal)
+    if not (diagonal > 0).all():
+        raise BreakdownError("the diagonal of A has an entry that is not positive: is the mesh inverted?")
+    return np.divide(1.0, diagonal, out=diagonal)
+
+
+def inverse_blocks(A: Operator, interface: Interface) -> F64:
+    """(n/3, 6) inverses of the assembled 3x3 diagonal blocks. Collective over neighbours."""
+    blocks = A.block_diagonal()
+    for c in range(3):
+        column = np.ascontiguousarray(blocks[:, :, c]).reshape(-1)
+        blocks[:, :, c] = interface.update(column).reshape(-1, 3)
+    inverse = kernels.empty((len(blocks), 6))
+    full = np.linalg.inv(blocks)
+    inverse[:] = full[:, [0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]]
+    if not (inverse[:, :3] > 0).all():
+        raise BreakdownError("a diagonal block of A is not positive definite: is the mesh inverted?")
+    return inverse
+
+
+def make_preconditioner(
+    name: str, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps | None = None
+) -> Identity | Diagonal | Chebyshev:
+    """The preconditioner of that name. Collective. Raises InputError for an unknown one."""
+    if name == "none":
+        return Identity()
+    if name == "jacobi":
+        return Diagonal(inverse_diagonal(A, interface))
+    if name == "block-jacobi":
+        return Diagonal(inverse_blocks(A, interface))
+    if name == "chebyshev":
+        return Chebyshev(A, interface, tracer or Silent())
+    raise InputError(f"preconditioner '{name}': expected none, jacobi, block-jacobi or chebyshev")

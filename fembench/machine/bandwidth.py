@@ -1,0 +1,73 @@
+"""Memory bandwidth of this process: the roof of a product that must read its matrix (VALIDITY B3).
+
+`read` sums one array of doubles; `triad` computes a = b + s c, of which three numbers in four bytes
+move counted as STREAM does (24 bytes an entry; the read of a before it is written is not counted).
+Ranks share the memory of a host: the caller lets all of them measure at once, after a barrier.
+"""
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fembench.kernels.backend import kernels
+
+DOUBLE = 8
+SMALLEST = 1 << 14  # bytes: below, a call costs more than the memory
+LARGEST = 1 << 27  # bytes: outside the caches of most processors, and quick to allocate
+SECONDS = 0.05  # of each kind of measurement
+FEWEST = 3  # batches, however long they take
+BATCH = 5e-5  # seconds that calls fill between two readings of the clock
+
+
+class Bandwidth(NamedTuple):
+    """Bytes a second, each the best of all calls."""
+
+    n_bytes: int  # of the arrays of each kernel together
+    read: float
+    triad: float
+
+
+def bandwidth(n_bytes: int, seconds: float = SECONDS) -> Bandwidth:
+    """Measure with arrays of about `n_bytes` in all: small ones stay in a cache, as a small matrix does."""
+    wanted = min(max(n_bytes, SMALLEST), LARGEST)
+    # the read uses one array of three, so it gets three times the entries
+    read = _read(max(1, wanted // DOUBLE), seconds)
+    triad = _triad(max(1, wanted // (3 * DOUBLE)), seconds)
+    return Bandwidth(wanted, read, triad)
+
+
+def roof(n_bytes: int, seconds: float = SECONDS) -> float:
+    """Bytes a second at which this process can go through `n_bytes` of memory over and over.
+
+    The better of read and triad: no product reads its matrix faster.
+    """
+    measured = bandwidth(n_bytes, seconds)
+    return max(measured.read, measured.triad)
+
+
+def _read(n: int, seconds: float) -> float:
+    stream = kernels.Stream(n)
+    return DOUBLE * n / _best(stream.read, seconds)
+
+
+def _triad(n: int, seconds: float) -> float:
+    stream = kernels.Stream(n)
+    return 3 * DOUBLE * n / _best(lambda: stream.triad(0.5), seconds)
+
+
+def _best(call: Callable[[], object], seconds: float) -> float:
+    """Seconds of one call: the least over batches that together fill `seconds`."""
+    clock = time.perf_counter
+    begin = clock()
+    call()  # its arrays come into the cache, or not
+    calls = max(1, int(BATCH / max(clock() - begin, 1e-9)))
+    best, batches = float("inf"), 0
+    start = clock()
+    while batches < FEWEST or clock() - start < seconds:
+        begin = clock()
+        for _ in itertools.repeat(None, calls):
+            call()
+        best = min(best, clock() - begin)
+        batches += 1
+    return best / calls

@@ -1,0 +1,49 @@
+"""Bandwidth: what is counted, and that small arrays stay small."""
+
+import time
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from fembench.machine import bandwidth
+from fembench.machine.bandwidth import roof
+
+
+class Slow:
+    """Kernels that take 10 ms a call, whatever their size."""
+
+    made: ClassVar[list[int]] = []
+
+    def __init__(self, n):
+        self.made.append(n)
+
+    def read(self):
+        time.sleep(0.01)
+
+    def triad(self, s):
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    Slow.made = []
+    monkeypatch.setattr(bandwidth.kernels, "Stream", Slow)
+
+
+def test_bytes_are_those_that_move(slow):
+    result = bandwidth.bandwidth(24_000_000, seconds=0.0)
+    assert Slow.made == [3_000_000, 1_000_000]  # one array read; three arrays of the triad
+    assert result.read == pytest.approx(24e6 / 0.01, rel=0.3)
+    assert result.triad == pytest.approx(24e6 / 0.01, rel=0.3)
+
+
+@pytest.mark.parametrize(("asked", "used"), [(0, 1 << 14), (10**12, 1 << 27)])
+def test_very_small_and_very_large_sizes_are_bounded(slow, asked, used):
+    assert bandwidth.bandwidth(asked, seconds=0.0).n_bytes == used
+
+
+def test_the_roof_is_a_bandwidth_of_this_century():
+    measured = roof(1 << 20, seconds=0.01)
+    assert 1e8 < measured < 1e13
+    assert np.isfinite(measured)

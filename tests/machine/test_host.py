@@ -94,17 +94,18 @@ VERSION_2 = {
     "sys/fs/cgroup/job/step/cpu.max": "max 100000\n",
     "sys/fs/cgroup/job/step/cpuset.cpus.effective": "2-5\n",
     "sys/fs/cgroup/job/memory.max": "1048576\n",
-    "sys/fs/cgroup/job/step/memory.max": "max\n",
+    "sys/fs/cgroup/job/step/memory.max": "2097152\n",
     "sys/fs/cgroup/job/cpu.stat": "usage_usec 5\nthrottled_usec 2500000\n",
     "sys/fs/cgroup/job/step/cpu.stat": "throttled_usec 0\n",
 }
 VERSION_1 = {
-    "proc/self/cgroup": "4:memory:/job\n3:cpuset:/job\n2:cpu,cpuacct:/job\n0::/\n",
+    "proc/self/cgroup": "4:memory:/job/step\n3:cpuset:/job\n2:cpu,cpuacct:/job\n0::/\n",
     "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us": "150000\n",
     "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us": "100000\n",
     "sys/fs/cgroup/cpu,cpuacct/job/cpu.stat": "nr_periods 3\nthrottled_time 2500000000\n",
     "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n",
     "sys/fs/cgroup/cpuset/job/cpuset.effective_cpus": "2-5\n",
+    "sys/fs/cgroup/memory/job/step/memory.limit_in_bytes": "2097152\n",
     "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "1048576\n",
     "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
 }

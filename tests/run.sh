@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Install what is missing, then check format, lint and types and run all tests: see --help.
+set -uo pipefail
+
+help() {
+    cat <<'TEXT'
+usage: tests/run.sh                       everything: format, lint, types, the serial tests, the MPI tests on
+                                          1, 2, 3 and 4 ranks, the quick serial tests once more under python -O
+       tests/run.sh PYTEST-ARGUMENTS ...  only those tests, serially and on 1 to 4 ranks:
+                                          tests/run.sh tests/mesh -k box
+The last line says 'N passed, N failed'. Exit status 0: nothing failed.
+settings: FEMBENCH_WITH_PETSC=1   compile and install PETSc first (10 minutes, once), so that its tests run
+  FEMBENCH_TEST_RANKS="1 2"       other counts of ranks
+  FEMBENCH_TEST_LIMIT=180         seconds that one test may take
+  FEMBENCH_VENV, FEMBENCH_PYTHON, FEMBENCH_MPI   as for run_bench.sh
+TEXT
+}
+
+if [[ ${1:-} == -h || ${1:-} == --help ]]; then
+    help
+    exit 0
+fi
+
+# shellcheck source=scripts/environment.sh
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/environment.sh"
+prepare_environment base test ${FEMBENCH_WITH_PETSC:+petsc}
+
+# more ranks than cores are wanted here, and waiting ranks must make room (Open MPI 4, 5; MPICH asks nothing)
+export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
+
+cd "$ROOT" || exit 3
+tally=$(mktemp)
+trap 'rm -f "$tally"' EXIT
+export FEMBENCH_TEST_TALLY=$tally
+read -ra RANKS <<<"${FEMBENCH_TEST_RANKS:-1 2 3 4}"
+
+total() { awk -v word="$1" '$1 == word { n += $2 } END { print n + 0 }' "$tally"; }
+
+# check NAME COMMAND...: a check that counts as one
+check() {
+    printf '\n== %s\n' "$1"
+    if "${@:2}"; then echo "passed 1"; else echo "failed 1"; fi >>"$tally"
+}
+
+# session NAME COMMAND...: a pytest session, which counts for itself; one that breaks down counts as a failure
+session() {
+    local status before
+    before=$(total failed)
+    printf '\n== %s\n' "$1"
+    timeout 1200 "${@:2}"
+    status=$?
+    ((status == 0 || status == 5 || $(total failed) > before)) || # 5: nothing was selected
+        { echo "failed 1" >>"$tally" && echo "'$1' broke down with status $status"; }
+}
+
+if (($# == 0)); then
+    check "ruff format" ruff format --check .
+    check "ruff check" ruff check .
+    check "mypy" mypy
+fi
+session "serial tests" python -W error -m pytest -m "not mpi" "$@"
+for n in "${RANKS[@]}"; do
+    session "MPI tests on $n rank(s)" mpiexec -n "$n" python -W error -m pytest -p no:cacheprovider -m mpi "$@"
+done
+if (($# == 0)); then
+    session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -m "not mpi and not slow" \
+        -W "ignore:assertions not in test modules:pytest.PytestConfigWarning"
+fi
+
+grep '^skipped' "$tally" | sort | uniq -c
+[[ -z ${FEMBENCH_TEST_SKIPS:-} ]] || grep '^skipped' "$tally" | sort -u >"$FEMBENCH_TEST_SKIPS"
+printf '\n%s passed, %s failed\n' "$(total passed)" "$(total failed)"
+(($(total failed) == 0))

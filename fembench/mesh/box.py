@@ -1,0 +1,171 @@
+"""Structured boxes of tet4 (six Kuhn tetrahedra a grid cell) or hex8, any size.
+
+Node number i + (nx + 1) (j + (ny + 1) k); grid cells in the order k, j, i; the tetrahedra of a grid
+cell, one for each order of the axes, run along paths from its corner (i, j, k) to (i+1, j+1, k+1).
+
+A `Box` describes; `box` makes the whole mesh; `fembench.mesh.box_part` makes one rank's part of it.
+"""
+
+import itertools
+import math
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.mesh.elements import element_named
+from fembench.mesh.mesh import Mesh
+
+LENGTHS = (1.0, 0.5, 1.0)  # the thesis' solid, metres
+FACES = ("x0", "x1", "y0", "y1", "z0", "z1")  # facet tags of a box
+ROUNDEST = 1.25  # ratio of a grid cell's edges that the search for a size allows
+
+Counts = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box not yet made. Counts are Python integers: no size overflows."""
+
+    cells: Counts  # grid cells along x, y, z
+    element: str = "tet4"
+    lengths: tuple[float, float, float] = LENGTHS
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        element_named(self.element)
+        if len(self.cells) != 3 or any(int(n) != n or n < 1 for n in self.cells):
+            raise InputError(f"box of {self.cells} cells; expected three whole numbers of at least 1")
+        if len(self.lengths) != 3 or not all(math.isfinite(a) and a > 0 for a in self.lengths):
+            raise InputError(f"box with edges {self.lengths}; expected three positive lengths")
+
+    @property
+    def title(self) -> str:
+        """The name given, or the specification that makes this box again."""
+        suffix = "" if self.element == "tet4" else f":{self.element}"
+        return self.name or f"box:{'x'.join(map(str, self.cells))}{suffix}"
+
+    @property
+    def n_nodes(self) -> int:
+        return math.prod(n + 1 for n in self.cells)
+
+    @property
+    def n_cells(self) -> int:
+        return math.prod(self.cells) * len(corners(self.element))
+
+    @property
+    def n_equations(self) -> int:
+        """Free dofs with the face x = 0 clamped."""
+        nx, ny, nz = self.cells
+        return 3 * nx * (ny + 1) * (nz + 1)
+
+    @property
+    def strides(self) -> Counts:
+        """Difference of node numbers of neighbours along x, y, z."""
+        nx, ny, _ = self.cells
+        return 1, nx + 1, (nx + 1) * (ny + 1)
+
+
+def box(
+    cells: Counts,
+    element: str = "tet4",
+    lengths: tuple[float, float, float] = LENGTHS,
+    name: str = "",
+) -> Mesh:
+    """The whole mesh, its faces tagged x0 x1 y0 y1 z0 z1. Raises InputError where it is too large."""
+    plan = Box(cells, element, lengths, name)
+    _check_size(plan)
+    nx, ny, nz = cells
+    k, j, i = np.ogrid[:nz, :ny, :nx]
+    sx, sy, sz = plan.strides
+    base = (i * sx + j * sy + k * sz).astype(np.int32).reshape(-1)
+    all_cells = base[:, None, None] + offsets(plan).astype(np.int32)
+    grid = [np.broadcast_to(a, (nz, ny, nx)).reshape(-1) for a in (i, j, k)]
+    nodes = [a.reshape(-1) for a in np.broadcast_arrays(*np.ogrid[: nz + 1, : ny + 1, : nx + 1])]
+    return Mesh(
+        coordinates(plan, nodes[::-1]),
+        all_cells.reshape(-1, all_cells.shape[-1]),
+        element,
+        plan.title,
+        facet_tags=face_tags(plan, all_cells, grid),
+    )
+
+
+def box_cells_for_equations(
+    n: int, lengths: tuple[float, float, float] = LENGTHS, element: str = "tet4"
+) -> Counts:
+    """Grid cells of the box whose equations (face x = 0 clamped) come closest to `n`.
+
+    Only boxes whose grid cells are nearly cubes take part: longest edge at most 1.25 of the shortest
+    or, where none is so round, the roundest. The same for both elements, which share their nodes.
+    """
+    if n < 1:
+        raise InputError(f"a box of {n} equations; expected at least 1")
+    Box((1, 1, 1), element, lengths)  # checks both
+    h = (math.prod(lengths) * 3 / n) ** (1 / 3)
+    ranges = [np.unique(np.maximum(np.rint(a / h).astype(np.int64) + np.arange(-8, 9), 1)) for a in lengths]
+    nx, ny, nz = (a.reshape(-1) for a in np.meshgrid(*ranges, indexing="ij"))
+    edges = np.stack([a / m for a, m in zip(lengths, (nx, ny, nz))])
+    ratio = edges.max(axis=0) / edges.min(axis=0)
+    round_enough = ratio <= max(ROUNDEST, ratio.min())
+    miss = np.where(round_enough, np.abs(3 * nx * (ny + 1) * (nz + 1) - n), np.iinfo(np.int64).max)
+    best = np.lexsort((ratio, miss))[0]
+    return int(nx[best]), int(ny[best]), int(nz[best])
+
+
+def corners(element: str) -> np.ndarray:
+    """(cells per grid cell, nodes of the element, 3): corners of the unit grid cell, 0 or 1."""
+    if element == "hex8":
+        bottom = [[0, 0], [1, 0], [1, 1], [0, 1]]
+        return np.array([[[*corner, z] for z in (0, 1) for corner in bottom]])
+    paths = []
+    for axes in itertools.permutations(range(3)):
+        steps = np.eye(3, dtype=int)[list(axes)]
+        path = np.vstack([np.zeros((1, 3), dtype=int), np.cumsum(steps, axis=0)])
+        odd = np.linalg.det(steps) < 0
+        paths.append(path[[0, 2, 1, 3]] if odd else path)
+    return np.array(paths)
+
+
+def offsets(plan: Box) -> np.ndarray:
+    """(cells per grid cell, nodes of the element) int64: node numbers relative to the grid cell's first."""
+    return corners(plan.element) @ np.array(plan.strides, dtype=np.int64)
+
+
+def coordinates(plan: Box, indices: list[np.ndarray]) -> np.ndarray:
+    """(n, 3) float64 from grid indices i, j, k, each (n,); the last index gives the exact length."""
+    columns = [a * (m / n) for a, m, n in zip(plan.lengths, indices, plan.cells)]
+    return np.stack(columns, axis=1)
+
+
+def face_tags(plan: Box, cells: np.ndarray, grid: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """Facets on the six faces of the box: name -> (n, 3 | 4) int32, outward, in the order of cells.
+
+    cells: (n_grid, cells per grid cell, nodes of the element), any part of the box in any numbering;
+    grid: its grid indices i, j, k, each (n_grid,).
+    """
+    table = element_named(plan.element).facets
+    unit = corners(plan.element)[:, table]  # (per grid cell, facet, node of facet, 3)
+    tags = {}
+    for face, name in enumerate(FACES):
+        axis, side = divmod(face, 2)
+        which, facet = np.nonzero((unit[..., axis] == side).all(axis=-1))
+        layer = cells[grid[axis] == (plan.cells[axis] - 1 if side else 0)]
+        facets = layer[:, which[:, None], table[facet]]
+        tags[name] = np.ascontiguousarray(facets.reshape(-1, table.shape[1]), dtype=np.int32)
+    return tags
+
+
+def _check_size(plan: Box) -> None:
+    """Raises InputError where the whole mesh does not fit in 32-bit numbers or in this machine's memory."""
+    if max(plan.n_nodes, plan.n_cells) > np.iinfo(np.int32).max:
+        raise InputError(
+            f"{plan.title}: {plan.n_nodes} nodes and {plan.n_cells} cells are too many for one mesh"
+        )
+    needed = 24 * plan.n_nodes + 4 * plan.n_cells * element_named(plan.element).nodes
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory // 2:
+        raise InputError(
+            f"{plan.title}: needs {needed / 2**30:.1f} GiB; this machine has {memory / 2**30:.1f}"
+        )

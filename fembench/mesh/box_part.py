@@ -1,0 +1,218 @@
+"""One rank's part of a box, made without the whole: nothing here grows with the mesh or the ranks.
+
+The grid cells are bisected recursively: the parts are halved, and the region is cut across its longest
+side where the shares of the two halves say, in whole grid cells. Where that falls inside a layer, the
+layer is cut along its longer side, and the row in which that falls, cell by cell: a region is a few
+blocks (boxes of grid cells), and every part gets its number of grid cells exactly. No list of cells is
+ever made; a rank walks down log2(ranks) cuts to its own region.
+
+A block is three ranges (low, high) of grid indices: an int64 array (3, 2). A region is (n_blocks, 3, 2).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.mesh.box import Box, Counts, coordinates, corners, face_tags
+
+
+@dataclass(frozen=True, eq=False)
+class LocalBox:
+    """The cells of one part, nodes numbered locally in the ascending order of their global numbers."""
+
+    plan: Box
+    x: np.ndarray  # (n_nodes, 3) float64
+    cells: np.ndarray  # (n_cells, nodes of the element) int32 local
+    global_nodes: np.ndarray  # (n_nodes,) int64, ascending
+    global_cells: np.ndarray  # (n_cells,) int64, ascending
+
+    @cached_property
+    def facet_tags(self) -> dict[str, np.ndarray]:
+        """Facets of these cells on the faces of the box, tagged as in `box`: (n, 3 | 4) int32 local."""
+        per_grid = len(corners(self.plan.element))
+        grid = grid_indices(self.plan.cells, self.global_cells[::per_grid] // per_grid)
+        return face_tags(self.plan, self.cells.reshape(-1, per_grid, self.cells.shape[1]), grid)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a region is divided: cells whose key is below `key` go to the lower half.
+
+    The key of a grid cell is its lexicographic number by `axes`, the first axis the slowest.
+    """
+
+    axes: tuple[int, int, int]
+    key: int
+
+
+def local_box(plan: Box, targets: Sequence[float], part: int) -> LocalBox:
+    """Part `part` of the box, its share of the grid cells close to targets[part]. Raises InputError."""
+    return fill_region(plan, box_region(plan.cells, targets, part))
+
+
+def box_region(counts: Counts, targets: Sequence[float], part: int) -> np.ndarray:
+    """(n_blocks, 3, 2) int64: the grid cells of one part. Raises InputError where parts exceed grid cells."""
+    sizes = _sizes(counts, targets)
+    region = np.array([[[0, n] for n in counts]], dtype=np.int64)
+    first, last = 0, len(sizes)
+    while last - first > 1:
+        middle = (first + last) // 2
+        lower, upper, _ = cut_region(region, int(sizes[first:middle].sum()), counts)
+        region, first, last = (lower, first, middle) if part < middle else (upper, middle, last)
+    return region
+
+
+def box_blocks(counts: Counts, targets: Sequence[float]) -> list[np.ndarray]:
+    """The regions of all parts, each (n_blocks, 3, 2) int64."""
+    sizes = _sizes(counts, targets)
+
+    def descend(region: np.ndarray, first: int, last: int) -> list[np.ndarray]:
+        if last - first == 1:
+            return [region]
+        middle = (first + last) // 2
+        lower, upper, _ = cut_region(region, int(sizes[first:middle].sum()), counts)
+        return descend(lower, first, middle) + descend(upper, middle, last)
+
+    return descend(np.array([[[0, n] for n in counts]], dtype=np.int64), 0, len(sizes))
+
+
+def parts_of_grid_cells(counts: Counts, targets: Sequence[float], grid: Sequence[np.ndarray]) -> np.ndarray:
+    """(n,) int32: the parts of some grid cells, by the cuts alone. grid: their indices i, j, k, each (n,)."""
+    sizes = _sizes(counts, targets)
+    result = np.zeros(len(grid[0]), dtype=np.int32)
+    stack = [(np.array([[[0, n] for n in counts]], dtype=np.int64), 0, len(sizes), np.arange(len(result)))]
+    while stack:
+        region, first, last, which = stack.pop()
+        if not len(which):
+            continue
+        if last - first == 1:
+            result[which] = first
+            continue
+        middle = (first + last) // 2
+        lower, upper, cut = cut_region(region, int(sizes[first:middle].sum()), counts)
+        below = _keys(cut, counts, [a[which] for a in grid]) < cut.key
+        stack += [(lower, first, middle, which[below]), (upper, middle, last, which[~below])]
+    return result
+
+
+def cut_region(region: np.ndarray, n_lower: int, counts: Counts) -> tuple[np.ndarray, np.ndarray, Cut]:
+    """The first `n_lower` grid cells of a region, counted across its longest side; the rest; the cut."""
+    spans = region[:, :, 1].max(axis=0) - region[:, :, 0].min(axis=0)
+    axes = tuple(int(a) for a in np.argsort(-spans, kind="stable"))
+    lower: list[np.ndarray] = []
+    upper: list[np.ndarray] = []
+    key, level = 0, region
+    for axis in axes:
+        at = _layer_of(level, axis, n_lower)
+        below, level, above = _slice(level, axis, at)
+        n_lower -= region_size(below)
+        lower.append(below)
+        upper.append(above)
+        key = key * counts[axis] + at
+    # n_lower is 0 now: the grid cell at `key` itself is the first of the upper half
+    upper.append(level)
+    return np.concatenate(lower), np.concatenate(upper), Cut((axes[0], axes[1], axes[2]), key)
+
+
+def fill_region(plan: Box, region: np.ndarray) -> LocalBox:
+    """Nodes and cells of a region of a box."""
+    lattices = [_lattice(block, plan.strides, 1) for block in region]
+    global_nodes = np.unique(np.concatenate([a.reshape(-1) for a in lattices]))
+    unit = corners(plan.element)
+    grid_cells, cells = [], []
+    for block, lattice in zip(region, lattices):
+        local = np.searchsorted(global_nodes, lattice).astype(np.int32)  # [k, j, i]
+        nk, nj, ni = (n - 1 for n in lattice.shape)
+        shifted = [
+            [local[c[2] : c[2] + nk, c[1] : c[1] + nj, c[0] : c[0] + ni] for c in path] for path in unit
+        ]
+        cells.append(np.moveaxis(np.array(shifted), (0, 1), (3, 4)).reshape(-1, *unit.shape[:2]))
+        nx, ny, _ = plan.cells
+        grid_cells.append(_lattice(block, (1, nx, nx * ny), 0).reshape(-1))
+    numbers = np.concatenate(grid_cells)
+    order = np.argsort(numbers, kind="stable")
+    per_grid = len(unit)
+    return LocalBox(
+        plan,
+        coordinates(plan, grid_indices([n + 1 for n in plan.cells], global_nodes)),
+        np.concatenate(cells)[order].reshape(-1, unit.shape[1]),
+        global_nodes,
+        (numbers[order][:, None] * per_grid + np.arange(per_grid)).reshape(-1),
+    )
+
+
+def sharing_parts(plan: Box, targets: Sequence[float], nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every pair (position in `nodes`, part that touches the node) once, ascending: (n,), (n,) int64.
+
+    nodes: (m,) global numbers. Found from the cuts alone, without asking another rank.
+    """
+    indices = grid_indices([n + 1 for n in plan.cells], nodes)
+    pairs = []
+    for back in np.ndindex(2, 2, 2):  # the eight grid cells round a node
+        grid = [a - b for a, b in zip(indices, back)]
+        inside = np.flatnonzero(np.all([(a >= 0) & (a < n) for a, n in zip(grid, plan.cells)], axis=0))
+        part = parts_of_grid_cells(plan.cells, targets, [a[inside] for a in grid])
+        pairs.append(inside * len(targets) + part)
+    position, part = np.divmod(np.unique(np.concatenate(pairs)), len(targets))
+    return position, part
+
+
+def grid_indices(counts: Sequence[int], numbers: np.ndarray) -> list[np.ndarray]:
+    """Indices i, j, k, each (n,) int64, of lattice points numbered i + counts[0] (j + counts[1] k)."""
+    rest, i = np.divmod(numbers, counts[0])
+    k, j = np.divmod(rest, counts[1])
+    return [i, j, k]
+
+
+def region_size(region: np.ndarray) -> int:
+    """Grid cells in a region."""
+    return int(np.prod(region[:, :, 1] - region[:, :, 0], axis=1).sum())
+
+
+def _sizes(counts: Counts, targets: Sequence[float]) -> np.ndarray:
+    """(n_parts,) int64 grid cells of each part, at least 1, by cumulative rounding. Raises InputError."""
+    total = counts[0] * counts[1] * counts[2]
+    if len(targets) > total:
+        raise InputError(f"{len(targets)} parts of {total} grid cells; expected at most one part a grid cell")
+    ends = np.rint(np.cumsum(targets) / np.sum(targets) * total).astype(np.int64)
+    ends = np.maximum.accumulate(ends - np.arange(len(ends))) + np.arange(len(ends))  # at least one more each
+    ends = np.clip(ends, np.arange(1, len(ends) + 1), total - len(ends) + np.arange(1, len(ends) + 1))
+    ends[-1] = total
+    return np.diff(ends, prepend=0)
+
+
+def _layer_of(region: np.ndarray, axis: int, n_lower: int) -> int:
+    """The layer across `axis` in which the grid cell number `n_lower` (from 0) of the region lies."""
+    low, high = int(region[:, axis, 0].min()), int(region[:, axis, 1].max())
+    while high - low > 1:
+        middle = (low + high) // 2
+        if region_size(_slice(region, axis, middle)[0]) <= n_lower:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _slice(region: np.ndarray, axis: int, at: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The region below the layer `at` across `axis`, in it, and above it."""
+    pieces = []
+    for low, high in ((-1, at), (at, at + 1), (at + 1, np.iinfo(np.int64).max)):
+        piece = region.copy()
+        piece[:, axis] = np.clip(piece[:, axis], max(low, 0), high)
+        pieces.append(piece[piece[:, axis, 1] > piece[:, axis, 0]])
+    return pieces[0], pieces[1], pieces[2]
+
+
+def _keys(cut: Cut, counts: Counts, grid: Sequence[np.ndarray]) -> np.ndarray:
+    """(n,) int64: lexicographic numbers of grid cells by the axes of a cut."""
+    a, b, c = cut.axes
+    return (grid[a].astype(np.int64) * counts[b] + grid[b]) * counts[c] + grid[c]
+
+
+def _lattice(block: np.ndarray, strides: Counts, extra: int) -> np.ndarray:
+    """(nk, nj, ni) int64: numbers of the lattice points of a block; extra = 1 for nodes, 0 for cells."""
+    i, j, k = (np.arange(low, high + extra, dtype=np.int64) for low, high in block)
+    return i * strides[0] + (j * strides[1])[:, None] + (k * strides[2])[:, None, None]

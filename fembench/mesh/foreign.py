@@ -1,0 +1,161 @@
+"""From and to the mesh object of meshio: which cells, which tags. Does not import meshio.
+
+How tags travel:
+    .msh          physical groups: surfaces -> facet tags, curves and points -> node tags
+    .vtu .vtk     one byte a cell, `facet_tag:NAME`, bit i set where local facet i has the tag; one
+                  byte a node, `node_tag:NAME`. No extra cells, and ParaView shows where a tag is.
+    others        read: point sets, sets and integer marks of facet cells. Not written.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.mesh.elements import ELEMENTS, Element, element_named
+from fembench.mesh.facets import locate_facets, nodes_of_facets
+from fembench.mesh.mesh import Mesh
+
+FACET_BITS = "facet_tag:"
+NODE_BITS = "node_tag:"
+MARKS = (
+    "gmsh:physical",
+    "medit:ref",
+    "su2:tag",
+    "cell_tags",
+    "nastran:ref",
+    "netgen:index",
+    "ugrid:ref",
+)  # 0 is no mark
+BY_MESHIO = {element.meshio: element for element in ELEMENTS.values()}
+
+Arrays = dict[str, np.ndarray]
+
+
+def mesh_from(foreign: Any, name: str) -> Mesh:
+    """The checked mesh in a meshio object. Raises InputError."""
+    where = f"mesh {name}"
+    element, cells = volume_cells(foreign, where)
+    points = np.asarray(foreign.points)
+    if points.ndim != 2 or points.shape[1] != 3:
+        raise InputError(
+            f"{where}: points of shape {points.shape}, a 2-D mesh? expected three coordinates a node"
+        )
+    node_tags, facet_tags = _tags(foreign, element, cells, where)
+    return Mesh.create(points, cells, element.name, name, node_tags, facet_tags)
+
+
+def volume_cells(foreign: Any, where: str) -> tuple[Element, np.ndarray]:
+    """The element and its cells in the order of the file. Raises InputError unless there is one kind."""
+    counts: dict[str, int] = defaultdict(int)
+    for block in foreign.cells:
+        if block.dim == 3 and len(block):
+            counts[block.type] += len(block)
+    if not counts:
+        flat = [f"{len(block)} {block.type}" for block in foreign.cells if len(block)]
+        what = f"a 2-D mesh ({', '.join(flat[:3])} cells only)" if flat else "no cells"
+        raise InputError(f"{where}: {what}; expected tetrahedra or hexahedra")
+    strange = sorted(set(counts) - set(BY_MESHIO))
+    if strange:
+        order = "higher-order" if strange[0].rstrip("0123456789") in BY_MESHIO else "unsupported"
+        found = f"{counts[strange[0]]} {strange[0]}"
+        raise InputError(f"{where}: {order} cells ({found}); expected 4-node tetra or 8-node hexahedron")
+    if len(counts) > 1:
+        mixture = " and ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+        raise InputError(f"{where}: mixed cells ({mixture}); expected one kind")
+    kind = next(iter(counts))
+    return BY_MESHIO[kind], np.concatenate(
+        [block.data for block in foreign.cells if block.type == kind and len(block)]
+    )
+
+
+def _tags(foreign: Any, element: Element, cells: np.ndarray, where: str) -> tuple[Arrays, Arrays]:
+    """Node tags and facet tags, in no special order. Raises InputError for facets of a wrong shape."""
+    nodes: dict[str, list[np.ndarray]] = defaultdict(list)
+    facets: dict[str, list[np.ndarray]] = defaultdict(list)
+    for block, tag, members in _marked(foreign):
+        if block.dim < 2:
+            nodes[tag].append(block.data[members].reshape(-1))
+        elif block.dim == 2:
+            if block.type != element.facet_meshio:
+                raise InputError(f"{where}, tag '{tag}': {block.type} cells are no facets of {element.name}")
+            facets[tag].append(block.data[members])
+    for tag, members in (foreign.point_sets or {}).items():
+        nodes[tag].append(np.asarray(members, dtype=np.int64).reshape(-1))
+    for tag, bits in _bits(foreign.point_data, NODE_BITS):
+        nodes[tag].append(np.flatnonzero(bits))
+    for tag, blocks in _bits(foreign.cell_data, FACET_BITS):
+        bits = [np.ravel(b) for b, block in zip(blocks, foreign.cells) if block.type == element.meshio]
+        facets[tag].append(_facets_of_bits(element, cells, np.concatenate(bits)))
+    return {t: np.concatenate(parts) for t, parts in nodes.items()}, {
+        t: np.concatenate(parts) for t, parts in facets.items()
+    }
+
+
+def _marked(foreign: Any) -> Iterator[tuple[Any, str, np.ndarray]]:
+    """(block of cells, tag, its cells in the block) for every named set and every integer mark."""
+    sets = {
+        tag: members
+        for tag, members in (foreign.cell_sets or {}).items()
+        if not tag.startswith("gmsh:") and len(members) == len(foreign.cells)
+    }
+    names = {(int(v[0]), int(v[1])): tag for tag, v in (foreign.field_data or {}).items() if np.size(v) == 2}
+    for k, block in enumerate(foreign.cells):
+        for tag, members in sets.items():
+            if members[k] is not None and len(members[k]):
+                yield block, tag, np.asarray(members[k], dtype=np.int64)
+        for marks in (np.asarray(foreign.cell_data[key][k]) for key in MARKS if key in foreign.cell_data):
+            for mark in np.unique(marks[marks != 0]) if marks.ndim == 1 else ():
+                tag = names.get((int(mark), block.dim), str(int(mark)))
+                if tag not in sets:
+                    yield block, tag, np.flatnonzero(marks == mark)
+
+
+def _bits(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """(tag, array) of the data arrays whose names begin with `prefix`."""
+    for key, array in (data or {}).items():
+        if key.startswith(prefix):
+            yield key[len(prefix) :], array
+
+
+def _facets_of_bits(element: Element, cells: np.ndarray, bits: np.ndarray) -> np.ndarray:
+    """(n, 3 | 4): the facets whose bit is set in their cell's byte."""
+    cell, facet = np.nonzero(bits.astype(np.int64)[:, None] >> np.arange(len(element.facets)) & 1)
+    return nodes_of_facets(cells, element.name, cell, facet)
+
+
+def bits_of_tags(mesh: Mesh) -> tuple[Arrays, Arrays]:
+    """Point data and cell data that carry the tags: (n_nodes,) and (n_cells,) uint8 each."""
+    point_data, cell_data = {}, {}
+    for tag, nodes in mesh.node_tags.items():
+        point_data[NODE_BITS + tag] = np.isin(np.arange(mesh.n_nodes), nodes).astype(np.uint8)
+    for tag, facets in mesh.facet_tags.items():
+        cell, facet = locate_facets(mesh.cells, mesh.element, facets)
+        bits = np.zeros(mesh.n_cells, dtype=np.uint8)
+        np.bitwise_or.at(bits, cell, (1 << facet).astype(np.uint8))
+        cell_data[FACET_BITS + tag] = bits
+    return point_data, cell_data
+
+
+def physical_groups(mesh: Mesh) -> tuple[list[tuple[str, np.ndarray]], list[np.ndarray], Arrays]:
+    """Blocks of cells, their physical numbers, and names -> (number, dimension): the cells, then every tag.
+
+    Raises InputError for a name that tags both nodes and facets, which meshio cannot keep apart.
+    """
+    both = sorted(set(mesh.facet_tags) & set(mesh.node_tags))
+    if both:
+        raise InputError(
+            f"tag '{both[0]}' names both nodes and facets, which a .msh file cannot hold; expected .vtu"
+        )
+    element = element_named(mesh.element)
+    blocks, names = [(element.meshio, mesh.cells)], {"solid": np.array([1, 3])}
+    for tag, facets in sorted(mesh.facet_tags.items()):
+        blocks.append((element.facet_meshio, facets))
+        names[tag] = np.array([len(blocks), 2])
+    for tag, nodes in sorted(mesh.node_tags.items()):
+        blocks.append(("vertex", nodes[:, None]))
+        names[tag] = np.array([len(blocks), 0])
+    marks = [np.full(len(data), number + 1, dtype=np.int32) for number, (_, data) in enumerate(blocks)]
+    return blocks, marks, names

@@ -1,0 +1,135 @@
+"""The one door to meshio: read and write mesh files of any format that it knows.
+
+meshio prints, warns and even exits where a file is bad; here all of that becomes one InputError.
+"""
+
+import contextlib
+import io
+import struct
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.base.files import atomic_path
+from fembench.mesh.foreign import bits_of_tags, mesh_from, physical_groups
+from fembench.mesh.mesh import Mesh
+
+BITS = (".vtu", ".vtk", ".xdmf")  # formats that carry tags as data arrays
+REFUSED = (".ele", ".node")  # meshio spreads these over two files
+# all that a parser of a foreign format has been seen to raise on a bad file
+FOREIGN_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,  # XML
+    TypeError,
+    ValueError,
+    Warning,
+    struct.error,
+    zlib.error,
+    SystemExit,
+)
+
+
+def read(path: Path | str) -> Mesh:
+    """The mesh in a file, checked, with its boundary tags; named after the file.
+
+    Raises InputError: no such file, not readable, truncated, not a mesh, 2-D, mixed or higher-order
+    cells, and all that `Mesh.create` refuses.
+    """
+    import meshio
+
+    source = Path(path)
+    if not source.is_file():
+        raise InputError(f"cannot read mesh {path}: {'not a file' if source.exists() else 'no such file'}")
+    with _quiet() as said:
+        try:
+            with open(source, "rb"):  # the system's own reason, before meshio hides it
+                pass
+            foreign = meshio.read(source)
+        except OSError as error:
+            raise InputError(f"cannot read mesh {path}: {error.strerror or error}") from error
+        except (*FOREIGN_ERRORS, meshio.ReadError) as error:
+            raise InputError(f"cannot read mesh {path}: {_reason(error, said)}") from error
+    if "not closed by" in said.getvalue():
+        raise InputError(f"cannot read mesh {path}: truncated ({_first_line(said.getvalue())})")
+    return mesh_from(foreign, source.stem)
+
+
+def write(
+    mesh: Mesh,
+    path: Path | str,
+    point_data: Mapping[str, np.ndarray] | None = None,
+    cell_data: Mapping[str, np.ndarray] | None = None,
+) -> None:
+    """Write a mesh with its tags and data, (n_nodes, …) and (n_cells, …); the suffix chooses the format.
+
+    .vtu, .vtk and .msh keep coordinates and tags exactly; other formats drop tags and may round. A .msh
+    file takes no cell data. Raises InputError.
+    """
+    import meshio
+
+    target = Path(path)
+    if target.suffix.lower() in REFUSED or not target.suffix:
+        raise InputError(f"cannot write mesh {path}: suffix '{target.suffix}'; expected .vtu, .msh, .vtk, …")
+    foreign, options = _to_foreign(mesh, target.suffix.lower(), dict(point_data or {}), dict(cell_data or {}))
+    with atomic_path(target) as temporary, _quiet() as said:
+        try:
+            meshio.write(temporary, foreign, **options)
+        except OSError:
+            raise  # atomic_path names path and reason
+        except (*FOREIGN_ERRORS, meshio.WriteError, meshio.ReadError) as error:
+            reason = _reason(error, said).replace(str(temporary), str(path))
+            raise InputError(f"cannot write mesh {path}: {reason}") from error
+
+
+def _to_foreign(
+    mesh: Mesh, suffix: str, point_data: dict[str, np.ndarray], cell_data: dict[str, np.ndarray]
+) -> tuple[Any, dict[str, Any]]:
+    """The meshio object, and the options with which to write it."""
+    import meshio
+
+    if suffix == ".msh":
+        if cell_data:  # meshio writes it, but cannot read such a file again
+            raise InputError(f"cannot write cell data ({', '.join(cell_data)}) to a .msh file; expected .vtu")
+        blocks, marks, names = physical_groups(mesh)
+        data = {"gmsh:physical": marks, "gmsh:geometrical": marks}
+        return meshio.Mesh(mesh.x, blocks, point_data, data, names), {"file_format": "gmsh22"}
+    if suffix in BITS:
+        nodes, facets = bits_of_tags(mesh)
+        point_data, cell_data = point_data | nodes, cell_data | facets
+    cells = physical_groups(mesh)[0][:1]
+    options = {"data_format": "XML"} if suffix == ".xdmf" else {}  # not a second file beside
+    return meshio.Mesh(mesh.x, cells, point_data, {key: [a] for key, a in cell_data.items()}), options
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[io.StringIO]:
+    """Catch what is printed; numpy's warning that text ended early becomes an error, others are dropped."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", message="string or file could not be read")
+        yield said
+
+
+def _reason(error: BaseException, said: io.StringIO) -> str:
+    """One line: what meshio printed before it exited, else what it raised."""
+    own = "" if isinstance(error, SystemExit) else _first_line(str(error))
+    return own or _first_line(said.getvalue()) or f"not a mesh of this format ({type(error).__name__})"
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else ""

@@ -1,0 +1,74 @@
+"""Meshes by name: presets, `box:…` specifications and files.
+
+m1 m2 m3                 stand-ins for the thesis' three meshes
+s m l xl                 about 30 k, 200 k, 700 k and 3 M equations
+box:13x9x13[:hex8]       grid cells along x, y, z
+box:100000[:hex8]        the box closest to so many equations
+any other text           the path of a file
+"""
+
+import difflib
+import re
+from pathlib import Path
+
+from fembench.base.errors import InputError
+from fembench.mesh.box import Box, Counts, box, box_cells_for_equations
+from fembench.mesh.elements import ELEMENTS
+from fembench.mesh.mesh import Mesh
+
+PRESETS: dict[str, Counts] = {
+    "m1": (6, 4, 6),
+    "m2": (12, 5, 11),
+    "m3": (13, 9, 13),
+    "s": (26, 13, 26),
+    "m": (50, 25, 50),
+    "l": (76, 38, 76),
+    "xl": (126, 63, 126),
+}
+GRAMMAR = "expected box:NXxNYxNZ or box:EQUATIONS, then :tet4 or :hex8 if you like"
+
+
+def resolve(spec: str) -> Mesh:
+    """The mesh that `spec` names. Raises InputError."""
+    plan = box_named(spec)
+    if plan is not None:
+        return box(plan.cells, plan.element, plan.lengths, plan.name)
+    _check_known(spec)
+    from fembench.mesh.io import read
+
+    return read(spec)
+
+
+def box_named(spec: str) -> Box | None:
+    """The box that `spec` describes, not made; None where it names a file. Raises InputError."""
+    head, *rest = spec.split(":")
+    if head in PRESETS and len(rest) <= 1:
+        return Box(PRESETS[head], _element(rest, spec), name=spec)
+    if head != "box":
+        return None
+    if not 1 <= len(rest) <= 2:
+        raise InputError(f"mesh '{spec}': {GRAMMAR}")
+    element = _element(rest[1:], spec)
+    if re.fullmatch(r"\d+", rest[0]):
+        return Box(box_cells_for_equations(int(rest[0]), element=element), element)
+    if re.fullmatch(r"\d+x\d+x\d+", rest[0]):
+        nx, ny, nz = (int(n) for n in rest[0].split("x"))
+        return Box((nx, ny, nz), element)
+    raise InputError(f"mesh '{spec}': cannot read '{rest[0]}'; {GRAMMAR}")
+
+
+def _element(words: list[str], spec: str) -> str:
+    """The element that a specification ends with; tet4 where it says none."""
+    if words and words[0] not in ELEMENTS:
+        raise InputError(f"mesh '{spec}': unknown element '{words[0]}'; expected {' or '.join(ELEMENTS)}")
+    return words[0] if words else "tet4"
+
+
+def _check_known(spec: str) -> None:
+    """Raises InputError, naming the nearest preset, where `spec` cannot be meant as a file."""
+    if not Path(spec).exists() and not Path(spec).suffix:
+        near = difflib.get_close_matches(spec, PRESETS, n=1, cutoff=0.0)
+        names = " ".join(PRESETS)
+        raise InputError(
+            f"mesh '{spec}': no such file, no preset ({names}; nearest '{near[0]}'); else {GRAMMAR}"
+        )

@@ -1,0 +1,85 @@
+"""Partitions by name: `metis` (graph, the default) and `rcb` (coordinates). Both take target shares.
+
+What METIS achieved is checked, never trusted: a part left empty gets a cell, and where a target is
+missed by more than MISS the other of METIS' two methods is tried and the better one kept.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.mesh.adjacency import Graph, dual_graph
+from fembench.mesh.mesh import Mesh
+from fembench.partition.metis import cut_graph, prefers_recursive
+from fembench.partition.partition import Partition
+from fembench.partition.rcb import apportion, bisect_coordinates
+from fembench.partition.shares import normalise
+
+MISS = 0.02  # of a target, beyond one cell
+
+
+def partition(mesh: Mesh, targets: Sequence[float], method: str = "metis", seed: int = 0) -> Partition:
+    """A part for every cell, part p close to the share targets[p] of the cells, none empty.
+
+    Raises InputError: unknown method, shares not positive, more parts than cells.
+    """
+    if method not in METHODS:
+        raise InputError(f"unknown partition method '{method}'; expected {' or '.join(METHODS)}")
+    if seed < 0:
+        raise InputError(f"partition seed {seed}; expected 0 or more")
+    shares = normalise(targets)
+    if len(shares) > mesh.n_cells:
+        raise InputError(f"{len(shares)} parts of {mesh.n_cells} cells; expected at most one part a cell")
+    if len(shares) == 1:
+        return Partition(np.zeros(mesh.n_cells, dtype=np.int32), shares, method, seed)
+    return Partition(METHODS[method](mesh, shares, seed), shares, method, seed)
+
+
+def _metis(mesh: Mesh, shares: tuple[float, ...], seed: int) -> np.ndarray:
+    """(n_cells,) int32 from the dual graph."""
+    graph = dual_graph(mesh.cells, mesh.element)
+    recursive = prefers_recursive(mesh.n_cells, len(shares))
+    part = fill_empty(cut_graph(graph, shares, seed, recursive), shares, graph)
+    if excess(part, shares) <= MISS:
+        return part
+    other = fill_empty(cut_graph(graph, shares, seed, not recursive), shares, graph)
+    return min(part, other, key=lambda p: excess(p, shares))
+
+
+def _rcb(mesh: Mesh, shares: tuple[float, ...], seed: int) -> np.ndarray:
+    """(n_cells,) int32 from the centroids of the cells."""
+    centroids = np.zeros((mesh.n_cells, 3))
+    for corner in range(mesh.cells.shape[1]):
+        centroids += mesh.x[mesh.cells[:, corner]]
+    return bisect_coordinates(centroids / mesh.cells.shape[1], apportion(shares, mesh.n_cells))
+
+
+METHODS: dict[str, Callable[[Mesh, tuple[float, ...], int], np.ndarray]] = {"metis": _metis, "rcb": _rcb}
+
+
+def excess(part: np.ndarray, shares: Sequence[float]) -> float:
+    """Largest relative miss of a target, less the one cell that rounding may cost."""
+    wanted = np.array(shares) * len(part)
+    miss = np.abs(np.bincount(part, minlength=len(shares)) - wanted)
+    return float(np.max(np.maximum(miss - 1.0, 0.0) / wanted))
+
+
+def fill_empty(part: np.ndarray, shares: Sequence[float], graph: Graph) -> np.ndarray:
+    """The same parts, but each empty one has got a cell: of the part most over its target, the cell with
+    the fewest neighbours of its own part. (n_cells,) int32, a copy where anything changed."""
+    sizes = np.bincount(part, minlength=len(shares))
+    empty = np.flatnonzero(sizes == 0)
+    if not len(empty):
+        return part
+    part = part.copy()
+    owner = np.repeat(np.arange(len(part)), np.diff(graph.starts))
+    wanted = np.array(shares) * len(part)
+    for target in empty:
+        giver = int(np.argmax(np.where(sizes > 1, sizes - wanted, -np.inf)))
+        own = np.bincount(owner, part[graph.neighbours] == giver, len(part))
+        cell = np.argmin(np.where(part == giver, own, np.inf))
+        part[cell] = target
+        sizes[giver] -= 1
+        sizes[target] += 1
+    return part

@@ -1,0 +1,42 @@
+"""The one door to pymetis: multilevel graph partitioning with target shares.
+
+Recursive bisection hits the shares to a fraction of a percent and is taken unless parts and cells are
+many; then k-way is several times faster. Small graphs are cut several times over and the best cut
+kept, since there a cut costs nothing.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.mesh.adjacency import Graph
+
+RECURSIVE_PARTS = 8  # always recursive up to here
+RECURSIVE_WORK = 1_000_000  # cells x levels of bisection up to which it is recursive for any number
+KWAY_SLACK = 10  # per mille by which k-way may exceed a target
+FREE_WORK = 300_000  # cells x levels that may be spent on trying further cuts
+
+
+def prefers_recursive(n_cells: int, n_parts: int) -> bool:
+    """Whether recursive bisection is worth its time."""
+    return n_parts <= RECURSIVE_PARTS or n_cells * math.log2(n_parts) <= RECURSIVE_WORK
+
+
+def cut_graph(graph: Graph, targets: Sequence[float], seed: int, recursive: bool) -> np.ndarray:
+    """(n_cells,) int32: a part for every vertex. METIS may leave parts empty or miss a target: check."""
+    import pymetis
+
+    n_cells, n_parts = len(graph.starts) - 1, len(targets)
+    options = pymetis.Options(seed=seed + 1)  # the C library takes 0 and 1 for the same seed
+    options.ncuts = min(max(int(FREE_WORK / (n_cells * math.log2(n_parts))), 1), 10)
+    if not recursive:
+        options.ufactor = KWAY_SLACK
+    kind = pymetis.zero_copy_dtype()
+    adjacency = pymetis.CSRAdjacency(
+        graph.starts.astype(kind, copy=False), graph.neighbours.astype(kind, copy=False)
+    )
+    result = pymetis.part_graph(
+        n_parts, adjacency, tpwgts=list(targets), recursive=recursive, options=options
+    )
+    return np.array(result.vertex_part, dtype=np.int32)

@@ -1,0 +1,58 @@
+"""Target shares: what part of the cells each rank is to get.
+
+"7:1"     "2,1,1"     "8*1" (eight equal ones)     "2*1,3" (1, 1, 3)     "" (equal)
+"""
+
+import math
+import re
+from collections.abc import Sequence
+
+from fembench.base.errors import InputError
+
+LARGEST_COUNT = 1_000_000  # of ranks; a longer list is a slip of the keyboard
+
+
+def parse_shares(text: str, ranks: int) -> tuple[float, ...]:
+    """One share a rank, in the order of ranks, summing to 1. Raises InputError."""
+    if ranks < 1:
+        raise InputError(f"shares for {ranks} ranks; expected at least one rank")
+    if not text.strip():
+        return (1.0 / ranks,) * ranks
+    weights: list[float] = []
+    for word in re.split(r"[:,]", text):
+        count, weight = _weight(word.strip(), text)
+        if len(weights) + count > LARGEST_COUNT:
+            raise InputError(f"shares '{text}' name more than {LARGEST_COUNT} ranks; expected {ranks}")
+        weights += [weight] * count
+    if len(weights) != ranks:
+        raise InputError(f"shares '{text}' name {len(weights)} ranks; expected {ranks}")
+    return normalise(weights)
+
+
+def normalise(weights: Sequence[float]) -> tuple[float, ...]:
+    """Weights scaled to sum to 1. Raises InputError unless all are positive and finite."""
+    if not weights:
+        raise InputError("no shares; expected one positive number a part")
+    for weight in weights:
+        if not (math.isfinite(weight) and weight > 0):
+            raise InputError(f"share {weight:g}; expected positive finite numbers")
+    largest = max(weights)  # first by the largest, so that no sum overflows
+    total = math.fsum(w / largest for w in weights)
+    return tuple(w / largest / total for w in weights)
+
+
+def _weight(word: str, text: str) -> tuple[int, float]:
+    """(how often, the weight) of one word: '3' or '8*1'."""
+    count, star, value = word.rpartition("*")
+    try:
+        weight = float(value)
+        times = int(count) if star else 1
+    except ValueError:
+        raise InputError(
+            f"shares '{text}': cannot read '{word}'; expected numbers as in 7:1, 2,1,1 or 8*1"
+        ) from None
+    if times < 1:
+        raise InputError(f"shares '{text}': '{word}' repeats {times} times; expected at least once")
+    if not (math.isfinite(weight) and weight > 0):
+        raise InputError(f"shares '{text}': share {value}; expected positive finite numbers")
+    return times, weight

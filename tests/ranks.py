@@ -46,9 +46,7 @@ class Ranks:
         self.meet("the end of collection")
         found = ([item.nodeid for item in session.items], session.testsfailed)
         if any(other != found for other in self.comm.allgather(found)):
-            self.abort(
-                f"collected other tests than another rank does ({len(found[0])} tests, {found[1]} errors)"
-            )
+            self.abort(f"has other tests than another rank ({len(found[0])} tests, {found[1]} errors)")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -75,7 +73,7 @@ class Ranks:
         self.failures = []
 
     def pytest_unconfigure(self):
-        """Nobody leaves before rank 0 has printed its summary: some launchers end the job at the first exit."""
+        """Nobody leaves before rank 0 has printed: some launchers end the job at the first exit."""
         sys.stdout.flush()
         self.meet("the end of the session")
 

@@ -1,0 +1,126 @@
+"""Who may import whom. This table is the architecture (docs/architecture.md); the test keeps it true.
+
+Imports inside functions count as well. A new room is entered here and in the picture, in one commit.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import fembench
+
+ROOT = Path(fembench.__file__).parent
+GROUND = "base stats records kernels timing mesh partition fem"
+LAB = f"{GROUND} dist solve machine bench"
+MAY_IMPORT = {
+    # ground: pure functions and plain data
+    "base": "",
+    "stats": "base",
+    "records": "base stats",
+    "kernels": "base",
+    "timing": "base kernels",
+    "mesh": "base",
+    "partition": "base mesh records",
+    "fem": "base mesh kernels",
+    # lab: runs under MPI, measures, writes records
+    "dist": "base mesh partition kernels timing",
+    "solve": "base kernels timing fem dist",
+    "machine": f"{GROUND} dist solve",
+    "bench": f"{GROUND} dist solve machine",
+    # office: runs on a laptop, reads records, reasons
+    "report": "base stats records timing mesh",
+    # roof: the only place that sees both
+    "cli": f"{LAB} report",
+}
+DOORS = {  # third-party package -> the one module, or room, that may import it
+    "mpi4py": "dist/comm",
+    "petsc4py": "solve/petsc",
+    "pymetis": "partition/metis",
+    "meshio": "mesh/io",
+    "matplotlib": "report/plots",
+}
+
+
+def imports(path):
+    """Full names of all that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import; write the full name"
+            if node.module == "fembench":  # from fembench import base
+                yield from (f"fembench.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
+            yield from (
+                a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)
+            )
+
+
+def modules(room):
+    return sorted((ROOT / room).rglob("*.py"))
+
+
+def where(path):
+    """A module's place in the house: 'solve/petsc'; a package counts as its folder."""
+    return path.relative_to(ROOT).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_a_room_imports_only_what_the_table_allows(room):
+    allowed = {room, *MAY_IMPORT[room].split()}
+    for path in modules(room):
+        for name in imports(path):
+            top, *rest = name.split(".")
+            assert top != "fembench" or not rest or rest[0] in allowed, f"{where(path)} imports {name}"
+
+
+def test_each_third_party_package_has_one_door():
+    for path in ROOT.rglob("*.py"):
+        for name in imports(path):
+            door = DOORS.get(name.split(".")[0])
+            here = where(path)
+            assert door is None or here == door or here.startswith(f"{door}/"), (
+                f"{here} imports {name}; door: {door}"
+            )
+
+
+def test_the_table_has_no_cycle():
+    seen = set()
+    for room, allowed in MAY_IMPORT.items():
+        assert set(allowed.split()) <= seen, f"{room} may import something above it"
+        seen.add(room)
+
+
+def test_the_table_lists_every_room_and_no_other():
+    assert set(MAY_IMPORT) == {
+        path.name for path in ROOT.iterdir() if path.is_dir() and list(path.glob("*.py"))
+    }
+
+
+def test_the_lab_and_the_office_do_not_meet_below_the_roof():
+    office = {"report"}
+    for room in set(MAY_IMPORT) - {"cli"}:
+        met = set(MAY_IMPORT[room].split()) | {room}
+        assert not (met & office and met & {"dist", "solve", "machine", "bench"}), room
+
+
+def test_package_files_hold_a_docstring_and_nothing_else():
+    for path in ROOT.rglob("__init__.py"):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        assert [type(node) for node in body] == [ast.Expr], f"{where(path)} holds code, or no docstring"
+
+
+def test_the_page_for_newcomers_shows_this_table():
+    page = (ROOT.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip(" `") for cell in line.split("|")[1:-1]]
+        for line in page.splitlines()
+        if line.startswith("| `")
+    ]
+    shown = {room: set(allowed.replace("ground", GROUND).split()) - {"–"} for room, _, allowed in rows}
+    assert {room: allowed | {"base"} for room, allowed in shown.items() if room in MAY_IMPORT} == {
+        room: set(allowed.split()) | {"base"} for room, allowed in MAY_IMPORT.items()
+    }

@@ -23,7 +23,18 @@ from fembench.records.store import load, save
 
 DEFAULT = Path(__file__).with_name("default.toml")
 # what may differ between a run and the one-rank run that it is held against
-FREE = ("ranks", "shares", "partitioner", "replicated", "storage", "overlap", "sets", "warmups", "seconds", "clock")
+FREE = (
+    "ranks",
+    "shares",
+    "partitioner",
+    "replicated",
+    "storage",
+    "overlap",
+    "sets",
+    "warmups",
+    "seconds",
+    "clock",
+)
 FREE_TOO = ("trace_iterations", "fields", "seed", "label", "variant")
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +24,6 @@ from fembench.records.validity import judge
 from fembench.timing.certificate import Certificate, Certifier
 from fembench.timing.phases import NAMES, OUTPUT, START_UP, VERIFY
 from fembench.timing.tracer import TracerLike, make_tracer, span
-
-import msgspec
 
 SPANS_AN_ITERATION = 24  # room in the tracer's buffer; the loop stamps fewer
 I64 = NDArray[np.int64]
@@ -47,7 +46,10 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
     certifier = Certifier(case.clock, wtime)
     certificate = certifier.start()
     tracer = make_tracer(
-        certificate.name, 64 + SPANS_AN_ITERATION * case.trace_iterations, certificate.ticks_per_second, certifier.clock.read
+        certificate.name,
+        64 + SPANS_AN_ITERATION * case.trace_iterations,
+        certificate.ticks_per_second,
+        certifier.clock.read,
     )
     steal = steal_meter()
     comm.Barrier()
@@ -143,7 +145,13 @@ def _worst(certificates: list[Certificate]) -> ClockCertificate:
 
 def _events(ranks: list[RankTimes]) -> list[Event]:
     return [
-        Event(rank=rank, phase=int(e["phase"]), iteration=int(e["iteration"]), begin=float(e["begin"]), end=float(e["end"]))
+        Event(
+            rank=rank,
+            phase=int(e["phase"]),
+            iteration=int(e["iteration"]),
+            begin=float(e["begin"]),
+            end=float(e["end"]),
+        )
         for rank, times in enumerate(ranks)
         for e in times.events
     ]

@@ -1,4 +1,4 @@
-"""The solution of a run in one place, for pictures and ParaView. Grows with the whole mesh: on request only."""
+"""The solution of a run in one place, for pictures and ParaView. On request: it grows with the mesh."""
 
 from pathlib import Path
 

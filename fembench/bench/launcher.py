@@ -5,6 +5,7 @@ through files in a temporary folder: what MPI prints never has to be parsed to k
 good. Where there is no outcome the job crashed, and what was printed says which rank did it.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -26,7 +27,9 @@ from fembench.records.record import Record, Reference
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 TAIL = 30  # lines of output kept of a failed run
-_NOISE = re.compile(r"^\s*$|^-+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\"")
+_NOISE = re.compile(
+    r"^\s*$|^-+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\""
+)
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Outcome:
     """What came of one job."""
 
     record: Record | None
-    kind: str  # "ok", "input", "crashed", "killed", "timeout"
+    kind: str  # "ok", "input", "failed", "crashed", "killed", "timeout"
     message: str  # one line where there is no record
     exit_status: int
     output: str  # last lines printed by the job
@@ -81,7 +84,9 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def command_line(mpiexec: str, kind: str, ranks: int, hostfile: str = "", extra: Sequence[str] = ()) -> list[str]:
+def command_line(
+    mpiexec: str, kind: str, ranks: int, hostfile: str = "", extra: Sequence[str] = ()
+) -> list[str]:
     """The launcher with the options that this many ranks need here."""
     crowded = not hostfile and "SLURM_JOB_ID" not in os.environ and ranks > usable_cores()
     options: list[str] = []
@@ -147,7 +152,12 @@ def _run(line: list[str], variables: dict[str, str], timeout: float) -> tuple[in
     """Exit status, printed text and whether time ran out; the whole process group ends with the job."""
     with tempfile.TemporaryFile() as sink:
         process = subprocess.Popen(
-            line, env=variables, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
+            line,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         late = False
         try:
@@ -164,10 +174,8 @@ def _end_group(process: subprocess.Popen) -> None:
     """Ask the launcher to stop its ranks, then insist."""
     if process.poll() is None:
         process.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)
-        except subprocess.TimeoutExpired:
-            pass
     for _ in range(2):
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -184,7 +192,8 @@ def _outcome(folder: Path, status: int, output: str, late: bool, timeout: float)
         found = convert(msgspec.json.decode(record.read_bytes()), Record, where="record")
         return Outcome(found, "ok", "", 0, tail)
     if error.exists():
-        return Outcome(None, "input", error.read_text().strip(), 2, tail)
+        kind, message = error.read_text().split("\n", 1)
+        return Outcome(None, kind, message, 2, tail)
     if late:
         return Outcome(None, "timeout", f"no result after {timeout:g} s: ended", status, tail)
     kind, message = _diagnosis(status, output)
@@ -197,7 +206,9 @@ def _diagnosis(status: int, output: str) -> tuple[str, str]:
     if raised:
         return "crashed", raised.group(1)
     flat = " ".join(output.split())
-    killed = re.search(r"process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+ \([^)]*\)|\d+)", flat)
+    killed = re.search(
+        r"process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+ \([^)]*\)|\d+)", flat
+    )
     if killed:
         return "killed", f"rank {killed.group(1)} on {killed.group(2)} was ended by signal {killed.group(3)}"
     killed = re.search(r"RANK (\d+) PID \d+ RUNNING AT (\S+).*?KILLED BY SIGNAL: (\d+ \([^)]*\))", flat)

@@ -1,14 +1,14 @@
 """Campaign files: a TOML table of lists, and the cases that their product makes.
 
-    name = "scaling"
-    repetitions = 3            # each case is run so often, interleaved with the others
-    timeout = 300              # seconds a run may take
+name = "scaling"
+repetitions = 3            # each case is run so often, interleaved with the others
+timeout = 300              # seconds a run may take
 
-    [[cases]]                  # every list is multiplied out; a plain value is a list of one
-    mesh = ["m1", "m3"]
-    ranks = [1, 2, "cores"]    # "cores": all that this machine has
-    storage = ["csr", "dense"]
-    shares = ["", "7:1"]       # shares that do not match the ranks are left out, with a word
+[[cases]]                  # every list is multiplied out; a plain value is a list of one
+mesh = ["m1", "m3"]
+ranks = [1, 2, "cores"]    # "cores": all that this machine has
+storage = ["csr", "dense"]
+shares = ["", "7:1"]       # shares that do not match the ranks are left out, with a word
 """
 
 import hashlib
@@ -63,7 +63,10 @@ def expand(campaign: Campaign, where: str) -> list[Run]:
     runs = []
     for repetition in range(1, campaign.repetitions + 1):
         shuffled = order.sample(cases, len(cases))
-        runs += [Run(run_id(case, repetition), case, repetition) for case in sorted(shuffled, key=lambda c: c.ranks > 1)]
+        runs += [
+            Run(run_id(case, repetition), case, repetition)
+            for case in sorted(shuffled, key=lambda c: c.ranks > 1)
+        ]
     return runs
 
 

@@ -54,9 +54,7 @@ def measure(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> M
     """Run the warm-ups and the timed sets. Collective."""
     control = control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
-    operator = result = None
-    while _more(comm, case, sets, tracer):
-        operator = result = None  # the last set's matrix goes before the next is made
+    while True:
         warmup = len(sets) < case.warmups
         tracer.reset(events=False)
         tracer.recording = case.trace_iterations > 0 and len(sets) == case.warmups
@@ -72,8 +70,9 @@ def measure(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> M
         sets.append(
             SetTicks(warmup, tracer.ticks(), tracer.counts(), total, result.iterations, result.residuals[-1])
         )
-    assert operator is not None and result is not None
-    return Measured(operator, result, sets)
+        if not _more(comm, case, sets, tracer):
+            return Measured(operator, result, sets)
+        del operator, solver, result  # this set's matrix goes before the next one is made
 
 
 def _more(comm: Comm, case: Case, sets: list[SetTicks], tracer: TracerLike) -> bool:

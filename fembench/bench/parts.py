@@ -11,9 +11,9 @@ from fembench.records.record import PartitionFacts
 
 
 def partition_facts(
-    comm: Comm, case: Case, targets: tuple[float, ...], sub: Subdomain, interface: Interface, cut: int
+    comm: Comm, case: Case, sub: Subdomain, interface: Interface, targets: tuple[float, ...], cut: int
 ) -> PartitionFacts:
-    """Shares, sizes and neighbours of every part; `cut` counts as rank 0 knows it. Collective."""
+    """Shares, sizes and neighbours of every part. Collective."""
     rows = comm.allgather((_sizes(sub), interface.neighbours, interface.message_bytes))
     sizes = np.array([row[0] for row in rows]).T.tolist()
     cells, dofs, blocks, shared, shared_all = (tuple(column) for column in sizes)
@@ -27,7 +27,7 @@ def partition_facts(
         shared_dofs_all=shared_all,
         neighbours=tuple(row[1] for row in rows),
         message_bytes=tuple(row[2] for row in rows),
-        cut=comm.bcast(cut),
+        cut=cut,
         seed=case.seed,
     )
 

@@ -27,7 +27,7 @@ from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.mesh.quality import quality
 from fembench.partition.methods import partition
-from fembench.partition.partition import Partition
+from fembench.partition.partition import Partition, count_cut
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case
 from fembench.records.record import MeshFacts, PartitionFacts
@@ -60,6 +60,13 @@ def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
         mesh = _where_needed(comm, case, lambda: resolve(case.mesh))
     with span(tracer, PARTITION):
         parts = _where_needed(comm, case, lambda: _cut(mesh, targets, case))
+    return prepare_parts(comm, case, spec, mesh, parts, tracer)
+
+
+def prepare_parts(
+    comm: Comm, case: Case, spec: ProblemSpec, mesh: Mesh | None, parts: Partition | None, tracer: TracerLike
+) -> Prepared:
+    """Distribute a mesh that is cut already, on rank 0 or, where replicated, on all. Collective."""
     with span(tracer, DISTRIBUTE):
         piece = _piece(comm, case, mesh, parts, needs_boundary(spec))
     with span(tracer, INTERFACE):
@@ -71,6 +78,7 @@ def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
     surveys = comm.allgather(survey(spec, sub, extent))
     together(comm, lambda: check(spec, merge(surveys)))
     load = local_load(spec, sub, extent)
+    known = comm.bcast((parts.targets, count_cut(mesh, parts)) if mesh and parts and comm.rank == 0 else None)
     return Prepared(
         sub=sub,
         interface=interface,
@@ -79,7 +87,7 @@ def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
         load=load,
         rhs=_right_hand_side(spec, sub, load),
         mesh=_mesh_facts(comm, mesh, sub),
-        partition=partition_facts(comm, case, targets, sub, interface, parts.cut if parts else -1),
+        partition=partition_facts(comm, case, sub, interface, *known),
     )
 
 

@@ -13,11 +13,12 @@ from pathlib import Path  # noqa: E402
 
 import msgspec  # noqa: E402
 
-from fembench.base.errors import FembenchError  # noqa: E402
+from fembench.base.errors import FembenchError, InputError  # noqa: E402
 from fembench.base.files import write_atomic  # noqa: E402
 from fembench.bench.case_run import run_case  # noqa: E402
 from fembench.bench.launcher import Job  # noqa: E402
 from fembench.dist.comm import Comm, abort_on_exception, world  # noqa: E402
+from fembench.records.store import encode  # noqa: E402
 
 
 def main(folder: Path, comm: Comm) -> int:
@@ -27,10 +28,11 @@ def main(folder: Path, comm: Comm) -> int:
         record = run_case(comm, job, BEGIN)
     except FembenchError as error:  # raised alike on every rank
         if comm.rank == 0:
-            write_atomic(folder / "error.txt", str(error))
+            kind = "input" if isinstance(error, InputError) else "failed"
+            write_atomic(folder / "error.txt", f"{kind}\n{error}")
         return 2
-    if comm.rank == 0:
-        write_atomic(folder / "record.json", msgspec.json.encode(record))
+    if record is not None:
+        write_atomic(folder / "record.json", encode(record))
     return 0
 
 

@@ -127,7 +127,9 @@ def _rigid_body(solved: Solved) -> float:
     bounded from below by the largest entry of its diagonal.
     """
     sub, interface = solved.sub, solved.interface
-    largest = _largest(interface, np.where(sub.fixed, 0.0, interface.update(solved.operator.diagonal().copy())))
+    largest = _largest(
+        interface, np.where(sub.fixed, 0.0, interface.update(solved.operator.diagonal().copy()))
+    )
     modes = rigid_modes(sub.x, solved.extent.centre, solved.extent.diagonal)
     worst = 0.0
     for k in range(6):
@@ -154,7 +156,9 @@ def _at_load(solved: Solved, u: F64) -> tuple[float, ...]:
 
 
 def _copies_identical(interface: Interface, x: F64) -> bool:
-    same = all(np.array_equal(mine.view(np.int64), theirs.view(np.int64)) for mine, theirs in interface.copies(x))
+    same = all(
+        np.array_equal(mine.view(np.int64), theirs.view(np.int64)) for mine, theirs in interface.copies(x)
+    )
     return interface.total(float(not same)) == 0.0
 
 

@@ -1,6 +1,5 @@
 """What one CG iteration does: flops, bytes, messages; counted, not estimated."""
 
-
 from fembench.bench.measure import Measured
 from fembench.bench.prepare import Prepared
 from fembench.dist.comm import Comm
@@ -56,7 +55,5 @@ def vector_flops(n: int) -> int:
 
 
 def vector_bytes(n: int) -> int:
-    """Of the fused updates: step reads x r d q, writes x r; direction reads d z, writes d; <d, q> is in the product."""
+    """Step reads x r d q and writes x r, direction reads d z and writes d; <d, q> is in the product."""
     return DOUBLE * n * (6 + 3)
-
-

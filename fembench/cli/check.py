@@ -19,7 +19,9 @@ def run(options: argparse.Namespace) -> int:
     from fembench.records.store import load, load_all
     from fembench.records.validity import judge
 
-    records = [r for path in options.records for r in (load_all(path) if Path(path).is_dir() else [load(path)])]
+    records = [
+        r for path in options.records for r in (load_all(path) if Path(path).is_dir() else [load(path)])
+    ]
     verdicts = {record.id: judge(record) for record in records}
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(verdicts), indent=1).decode())
@@ -29,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     return int(any(v.status == "INVALID" for v in verdicts.values()))
 
 
-def _show(id: str, verdict, written: str) -> None:  # noqa: ANN001
+def _show(id: str, verdict, written: str) -> None:
     from fembench.base.tables import table
 
     marks = {True: "ok", False: "FAILS", None: "open"}

@@ -15,10 +15,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import case_options
 
     case_options(parser)
-    parser.add_argument("--results", default="results/single", metavar="DIR", help="where the record goes (default: %(default)s)")
-    parser.add_argument("--reference", metavar="RECORD", help="one-rank record to hold energy and solution against")
+    parser.add_argument(
+        "--results",
+        default="results/single",
+        metavar="DIR",
+        help="where the record goes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--reference", metavar="RECORD", help="one-rank record to hold energy and solution against"
+    )
     parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
-    parser.add_argument("--timeout", type=float, default=0.0, metavar="SECONDS", help="end the job after this time (default: never)")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="end the job after this time (default: never)",
+    )
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
 
 

@@ -49,7 +49,14 @@ def case_options(parser: argparse.ArgumentParser) -> None:
         choices = getattr(field.type, "__args__", None)
         kind = str if choices else field.type
         shown = f"{text} (default: {field.default})" if field.default not in ("", 0, 0.0) else text
-        parser.add_argument(flag, type=kind, choices=choices, default=field.default, help=shown, metavar=None if choices else "X")
+        parser.add_argument(
+            flag,
+            type=kind,
+            choices=choices,
+            default=field.default,
+            help=shown,
+            metavar=None if choices else "X",
+        )
 
 
 def case_from(options: argparse.Namespace) -> Case:

@@ -17,8 +17,12 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("campaign", nargs="?", metavar="CAMPAIGN.toml", help="campaign file (default: the default campaign)")
-    parser.add_argument("--results", metavar="DIR", help="where records and report go (default: results/NAME)")
+    parser.add_argument(
+        "campaign", nargs="?", metavar="CAMPAIGN.toml", help="campaign file (default: the default campaign)"
+    )
+    parser.add_argument(
+        "--results", metavar="DIR", help="where records and report go (default: results/NAME)"
+    )
     parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
     parser.add_argument("--dry-run", action="store_true", help="list the runs and stop")
     parser.add_argument("--no-report", action="store_true", help="leave out the report")
@@ -45,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failed or invalid else 0
 
 
-def _execute(campaign, runs, folder, hostfile) -> int:  # noqa: ANN001
+def _execute(campaign, runs, folder, hostfile) -> int:
     """Run everything with a line a case; the number of runs that left no record."""
     from fembench.base.units import seconds
     from fembench.bench.campaign import Timekeeper, execute
@@ -67,7 +71,7 @@ def _execute(campaign, runs, folder, hostfile) -> int:  # noqa: ANN001
     return failed
 
 
-def _report(records, folder: Path, with_page: bool) -> None:  # noqa: ANN001
+def _report(records, folder: Path, with_page: bool) -> None:
     from fembench.report.tables import terminal
 
     print(terminal(records))

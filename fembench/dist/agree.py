@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def together(comm: Comm, function: Callable[[], T]) -> T:
-    """function() on every rank; if it raises a FembenchError anywhere, all raise the lowest rank's. Collective."""
+    """function() on every rank; a FembenchError anywhere is raised on all, the lowest rank's. Collective."""
     result, error = _attempt(function)
     first = next((e for e in comm.allgather(error) if e is not None), None)
     if first is not None:
@@ -19,7 +19,7 @@ def together(comm: Comm, function: Callable[[], T]) -> T:
 
 
 def on_root(comm: Comm, function: Callable[[], T]) -> T | None:
-    """function() on rank 0 alone: its result there, None elsewhere, its FembenchError everywhere. Collective."""
+    """function() on rank 0: its result there, None elsewhere, its FembenchError everywhere. Collective."""
     result, error = _attempt(function) if comm.rank == 0 else (None, None)
     error = comm.bcast(error)
     if error is not None:

@@ -9,7 +9,7 @@ from types import TracebackType
 from mpi4py import MPI
 
 Comm = MPI.Intracomm
-Request = MPI.Request
+Request = MPI.Prequest
 SUM, MAX, MIN = MPI.SUM, MPI.MAX, MPI.MIN
 IN_PLACE = MPI.IN_PLACE
 DOUBLE = MPI.DOUBLE

@@ -7,6 +7,7 @@ value are bit-identical.
 Phases traced: cg.send (pack and start), cg.wait, cg.unpack (the ordered sum), cg.allreduce.
 """
 
+import itertools
 from typing import Protocol
 
 import numpy as np
@@ -41,7 +42,7 @@ class Interface:
         self._index = np.concatenate(self.nodes) if self.nodes else np.zeros(0, np.int32)
         self._out, self._in = np.empty(3 * self._index.size), np.empty(3 * self._index.size)
         ends = 3 * np.cumsum([0, *(n.size for n in self.nodes)])
-        self.slices = tuple(slice(a, b) for a, b in zip(ends[:-1], ends[1:]))
+        self.slices = tuple(slice(a, b) for a, b in itertools.pairwise(ends))
         self._requests = self._persistent_requests()
         self._total = np.empty(2)
 
@@ -73,7 +74,7 @@ class Interface:
         return v
 
     def copies(self, v: F64) -> list[tuple[F64, F64]]:
-        """(own values, neighbour's values) of the shared dofs of v, by neighbour. Collective over neighbours."""
+        """(own, neighbour's) values of the shared dofs of v, by neighbour. Collective over neighbours."""
         kernels.Pack(v, self._index, self._out).run()
         Request.Startall(self._requests)
         Request.Waitall(self._requests)
@@ -111,8 +112,8 @@ class Update:
         self._requests = interface._requests
         self._pack = kernels.Pack(v, interface._index, interface._out)
         buffers = [interface._in[s] for s in interface.slices]
-        messages = list(zip(interface.neighbours, interface.nodes, buffers))
-        self._sum = kernels.NeighbourSum(v, interface.first_dof, messages, interface.comm.rank)
+        below = sum(rank < interface.comm.rank for rank in interface.neighbours)
+        self._sum = kernels.NeighbourSum(v, interface.first_dof, below, interface.nodes, buffers)
 
     def start(self) -> None:
         """Pack the interface part of the vector and start the messages."""
@@ -159,4 +160,3 @@ class _Silent:
 
 
 _SILENT = _Silent()
-

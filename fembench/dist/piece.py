@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.dist.comm import Comm
-from fembench.mesh.facets import boundary_facets
+from fembench.mesh.facets import boundary_facets, locate_facets
 from fembench.mesh.mesh import Mesh
 from fembench.partition.partition import Partition
 
@@ -36,25 +36,21 @@ class TaggedFacets:
 
 
 def tagged_facets(mesh: Mesh, *, with_boundary: bool) -> dict[str, TaggedFacets]:
-    """Facet tags of the mesh with their owning cells; interior facets under a tag are left out.
+    """Facet tags of the mesh with their owning cells.
 
     The reserved tag "boundary" is made only on request: it sorts every facet of the mesh.
     """
-    if not (mesh.facet_tags or with_boundary):
-        return {}
-    facets, cell = boundary_facets(mesh.cells, mesh.element)
-    tags = {name: _owned_by(facets, cell, wanted) for name, wanted in mesh.facet_tags.items()}
+    tags = {name: _with_owner(mesh, facets) for name, facets in mesh.facet_tags.items()}
     if with_boundary:
+        facets, cell = boundary_facets(mesh.cells, mesh.element)
         tags[BOUNDARY] = TaggedFacets(facets, cell.astype(np.int64))
     return tags
 
 
-def _owned_by(facets: NDArray[np.int32], cell: NDArray, wanted: NDArray[np.int32]) -> TaggedFacets:
-    """Those of `facets` whose node sets occur in `wanted`."""
-    known = {tuple(row): i for i, row in enumerate(np.sort(facets, axis=1).tolist())}
-    rows = [known[key] for key in map(tuple, np.sort(wanted, axis=1).tolist()) if key in known]
-    index = np.array(rows, np.int64)
-    return TaggedFacets(facets[index], cell[index].astype(np.int64))
+def _with_owner(mesh: Mesh, facets: NDArray[np.int32]) -> TaggedFacets:
+    """Facets between two cells belong to the lower one, so that each is loaded once."""
+    cell, _ = locate_facets(mesh.cells, mesh.element, facets)
+    return TaggedFacets(facets, cell.astype(np.int64))
 
 
 def extract(mesh: Mesh, partition: Partition, rank: int, facets: Mapping[str, TaggedFacets]) -> Piece:
@@ -85,15 +81,9 @@ def extract(mesh: Mesh, partition: Partition, rank: int, facets: Mapping[str, Ta
 
 def scatter(comm: Comm, mesh: Mesh | None, partition: Partition | None, *, with_boundary: bool) -> Piece:
     """Every rank's piece; mesh and partition are looked at on rank 0 only. Collective."""
-    if comm.rank:
+    if comm.rank or mesh is None or partition is None:
         return comm.recv(source=0)
-    assert_whole(mesh, partition)
-    facets = tagged_facets(mesh, with_boundary=with_boundary)  # type: ignore[arg-type]
+    facets = tagged_facets(mesh, with_boundary=with_boundary)
     for rank in range(1, comm.size):
-        comm.send(extract(mesh, partition, rank, facets), dest=rank)  # type: ignore[arg-type]
-    return extract(mesh, partition, 0, facets)  # type: ignore[arg-type]
-
-
-def assert_whole(mesh: Mesh | None, partition: Partition | None) -> None:
-    if mesh is None or partition is None:
-        raise ValueError("rank 0 scatters a mesh and its partition; it has been given None")
+        comm.send(extract(mesh, partition, rank, facets), dest=rank)
+    return extract(mesh, partition, 0, facets)

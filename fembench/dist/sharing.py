@@ -20,7 +20,9 @@ class Sharing:
     """For each pair (this rank, another rank) the nodes that both hold."""
 
     ranks: tuple[int, ...]  # ascending, without this one
-    nodes: tuple[NDArray[np.int32], ...]  # [neighbour] positions in the rank's global_nodes, ascending by global number
+    nodes: tuple[
+        NDArray[np.int32], ...
+    ]  # [neighbour] positions in the rank's global_nodes, ascending by global number
     sharers: NDArray[np.int32]  # (n_nodes,) how many ranks hold the node, this one included
     owned: NDArray[np.bool_]  # (n_nodes,) this rank is the lowest that holds the node
 
@@ -55,9 +57,7 @@ def _meet(comm: Comm, numbers: I64) -> I64:
     source = np.repeat(np.arange(comm.size, dtype=np.int64), counts)
     replies, destinations = _introductions(received, source)
     order = np.argsort(destinations, kind="stable")
-    answer, _ = exchange(
-        comm, replies[order].ravel(), 2 * np.bincount(destinations, minlength=comm.size)
-    )
+    answer, _ = exchange(comm, replies[order].ravel(), 2 * np.bincount(destinations, minlength=comm.size))
     return answer.reshape(-1, 2)
 
 
@@ -65,7 +65,9 @@ def _introductions(numbers: I64, source: I64) -> tuple[I64, I64]:
     """For each (node, rank) and each other rank of that node: ((node, other), rank)."""
     order = np.lexsort((source, numbers))
     numbers, source = numbers[order], source[order]
-    fresh = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]]) if numbers.size else np.zeros(0, np.int64)
+    fresh = (
+        np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]]) if numbers.size else np.zeros(0, np.int64)
+    )
     group_size = np.diff(np.r_[fresh, numbers.size])
     size = np.repeat(group_size, group_size)
     start = np.repeat(fresh, group_size)

@@ -52,7 +52,7 @@ class Subdomain:
 
     @property
     def n_free_owned(self) -> int:
-        """Equations that this rank is the lowest sharer of; their sum over ranks is the number of equations."""
+        """Free dofs that this rank is the lowest sharer of; over ranks they sum to the equations."""
         return int((~self.restrained[self.owned_nodes]).sum())
 
 

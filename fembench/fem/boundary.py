@@ -23,24 +23,29 @@ Mask = NDArray[np.bool_]
 Facets = NDArray[np.int32]
 
 
-class Geometry(Protocol):
-    """What constraints and loads need to know; prepared tags as `selection` says."""
+class Nodes(Protocol):
+    """What constraints need to know; prepared tags as `selection` says."""
+
+    @property
+    def x(self) -> Array: ...  # (n_nodes, 3)
+    @property
+    def node_tags(self) -> Mapping[str, Mask]: ...  # (n_nodes,) each
+
+
+class Geometry(Nodes, Protocol):
+    """What loads need to know as well."""
 
     @property
     def element(self) -> str: ...
     @property
-    def x(self) -> Array: ...  # (n_nodes, 3)
-    @property
     def cells(self) -> NDArray[np.int32]: ...  # (n_cells, npc)
-    @property
-    def node_tags(self) -> Mapping[str, Mask]: ...  # (n_nodes,) each
     @property
     def facet_tags(self) -> Mapping[str, Facets]: ...  # (k, 3|4), each facet on one rank only
     @property
     def owned_nodes(self) -> Mask: ...  # (n_nodes,), each node True on one rank only
 
 
-def fixed_dofs(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> tuple[Mask, Array]:
+def fixed_dofs(spec: ProblemSpec, geometry: Nodes, extent: Extent) -> tuple[Mask, Array]:
     """Which dofs are prescribed (n_nodes, 3), and their displacements (n_nodes, 3) in m, else 0."""
     mask = np.zeros_like(geometry.x, dtype=bool)
     values = np.zeros_like(geometry.x)

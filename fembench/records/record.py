@@ -16,7 +16,7 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Base of every struct in a record."""
 
 
-class HostFacts(Frozen):
+class HostFacts(Frozen, frozen=True):
     """One machine as the run saw it."""
 
     name: str
@@ -35,7 +35,7 @@ class HostFacts(Frozen):
     steal_percent: float = 0.0  # of CPU time during the run
 
 
-class Environment(Frozen):
+class Environment(Frozen, frozen=True):
     """Provenance (VALIDITY E7)."""
 
     hosts: tuple[HostFacts, ...]
@@ -54,7 +54,7 @@ class Environment(Frozen):
     synthetic: str = ""  # "" or how heterogeneity was emulated (VALIDITY E8)
 
 
-class MeshFacts(Frozen):
+class MeshFacts(Frozen, frozen=True):
     name: str
     hash: str
     element: str
@@ -65,7 +65,7 @@ class MeshFacts(Frozen):
     min_quality: float = 0.0  # 1 regular, 0 degenerate
 
 
-class PartitionFacts(Frozen):
+class PartitionFacts(Frozen, frozen=True):
     """Per-part arrays have one entry a rank."""
 
     method: str
@@ -81,7 +81,7 @@ class PartitionFacts(Frozen):
     seed: int = 0
 
 
-class ClockCertificate(Frozen):
+class ClockCertificate(Frozen, frozen=True):
     """VALIDITY C2, per run; the worst of all ranks where they differ."""
 
     name: str  # the clock used
@@ -96,7 +96,7 @@ class ClockCertificate(Frozen):
     ranks: tuple[str, ...] = ()  # clock of every rank
 
 
-class SetTimes(Frozen):
+class SetTimes(Frozen, frozen=True):
     """One repetition of assembly and CG."""
 
     warmup: bool
@@ -107,7 +107,7 @@ class SetTimes(Frozen):
     total: tuple[float, ...]  # [rank] wall time of the set by the rank's clock
 
 
-class SolveFacts(Frozen):
+class SolveFacts(Frozen, frozen=True):
     iterations: int
     converged: bool
     target: float  # absolute |r| at which CG stops; 0 for fixed work
@@ -122,7 +122,7 @@ class SolveFacts(Frozen):
     bandwidth: tuple[float, ...] = ()  # [rank] triad measured in this run on the same cores, bytes/s
 
 
-class Verification(Frozen):
+class Verification(Frozen, frozen=True):
     """Measured after the clock has stopped."""
 
     rhs_norm: float
@@ -140,17 +140,17 @@ class Verification(Frozen):
     exact_error: float = -1.0  # relative L2 error where the problem has an exact solution
 
 
-class Reference(Frozen):
+class Reference(Frozen, frozen=True):
     """The one-rank run that this one is held against (VALIDITY A4, A5)."""
 
     source: str  # record id or "shipped"
     energy: float
-    iterations: int
+    iterations: int  # 0 where it was solved in another way
     fingerprint: tuple[float, ...]
     solution_norm: float
 
 
-class Event(Frozen, array_like=True):
+class Event(Frozen, frozen=True, array_like=True):
     """One span of the trace."""
 
     rank: int
@@ -160,7 +160,7 @@ class Event(Frozen, array_like=True):
     end: float
 
 
-class Rule(Frozen):
+class Rule(Frozen, frozen=True):
     """One rule of VALIDITY.md, applied."""
 
     id: str  # "A1"
@@ -170,13 +170,13 @@ class Rule(Frozen):
     note: str = ""
 
 
-class Verdict(Frozen):
+class Verdict(Frozen, frozen=True):
     status: str  # VALID, PROVISIONAL, INVALID
     reasons: tuple[str, ...]  # one a rule that is not met
     rules: tuple[Rule, ...]
 
 
-class Record(Frozen):
+class Record(Frozen, frozen=True):
     schema: int
     id: str
     created: str  # ISO 8601, UTC
@@ -198,14 +198,14 @@ class Record(Frozen):
     verdict: Verdict
 
 
-class Failure(Frozen):
+class Failure(Frozen, frozen=True):
     """A run that left no record: what a campaign keeps in its place."""
 
     schema: int
     id: str
     created: str
     case: Case
-    kind: str  # "input", "crashed", "killed", "timeout"
+    kind: str  # "input", "failed", "crashed", "killed", "timeout"
     message: str  # one line
     exit_status: int
     output: str  # the last lines of what it printed

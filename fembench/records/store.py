@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from fembench.base.config import convert, read_text
 from fembench.base.errors import InputError
@@ -11,11 +12,22 @@ from fembench.base.files import write_atomic
 from fembench.records.record import SCHEMA, Failure, Record
 
 
+def encode(item: msgspec.Struct) -> bytes:
+    """JSON of a struct; numpy's numbers become plain ones."""
+    return msgspec.json.encode(item, enc_hook=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"cannot be written to a record: {type(value).__name__}")
+
+
 def save(item: Record | Failure, folder: Path) -> Path:
     """Write a record (or failure) whole, under its id; return the path."""
     suffix = ".json" if isinstance(item, Record) else ".failed.json"
     path = Path(folder) / f"{item.id}{suffix}"
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(item), indent=1))
+    write_atomic(path, msgspec.json.format(encode(item), indent=1))
     return path
 
 

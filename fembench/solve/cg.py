@@ -12,8 +12,8 @@ Arrays are flat (3 * n_active,), interior nodes first, interface last; shared do
 bits on every sharer.
 
 Modules and phases: M1 cg.spmv_interior, M2 cg.spmv_interface, M3 cg.send cg.wait cg.unpack,
-M4 cg.dot cg.allreduce, M6 M7 cg.axpy with the local part of M9, M9 cg.allreduce, M12 cg.axpy. M5 M8 M10 M11 are
-scalars: they are what cg leaves over its parts, with the cost of the loop itself.
+M4 cg.dot cg.allreduce, M6 M7 cg.axpy with the local part of M9, M9 cg.allreduce, M12 cg.axpy. M5 M8 M10
+M11 are scalars: they are what cg leaves over its parts, with the cost of the loop itself.
 """
 
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ class ConjugateGradients:
         self._interface, self._M, self._tracer, self._overlap = interface, M, tracer, overlap
         self._product = A.bind(self.d, self.q)
         self._update = interface.bind(self.q, tracer)
-        self._vectors = kernels.CgVectors(
+        self._vectors = kernels.CGVectors(
             self.x, self.r, self.d, self.q, self.z, interface.weights, M.inverse
         )
         self._tau = AllReduce(interface.comm, 1, tracer)
@@ -101,7 +101,8 @@ class ConjugateGradients:
     def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective.
 
-        A tracer that is recording goes on for `record` iterations and is then switched off. Raises BreakdownError on every rank alike if A or M is not positive definite.
+        A tracer that is recording goes on for `record` iterations and is then switched off. Raises
+        BreakdownError on every rank alike if A or M is not positive definite.
         """
         tracer = self._tracer
         tracer.iteration = -1
@@ -207,4 +208,6 @@ class ConjugateGradients:
 def _check_positive(name: str, value: float, iteration: int) -> None:
     """The values come from all-reduces, so every rank takes the same branch."""
     if not (value > 0.0 and isfinite(value)):
-        raise BreakdownError(f"{name} = {value:.3e} at iteration {iteration}; expected > 0: is the mesh restrained?")
+        raise BreakdownError(
+            f"{name} = {value:.3e} at iteration {iteration}; expected > 0: is the mesh restrained?"
+        )

@@ -1,0 +1,43 @@
+"""Provenance of a run, gathered from its ranks (VALIDITY E7)."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+
+from fembench.bench.launcher import Job
+from fembench.dist.comm import Comm, library
+from fembench.kernels.backend import kernels
+from fembench.machine.host import affinity, host_facts
+from fembench.machine.provenance import blas_threads, source_state, variables, versions
+from fembench.records.record import Environment, HostFacts
+
+
+def environment_of(comm: Comm, job: Job, steal: Callable[[], float]) -> Environment | None:
+    """The environment on rank 0, None elsewhere. Collective."""
+    here = msgspec.structs.replace(host_facts(), steal_percent=steal())
+    rows = comm.gather((here, affinity(), blas_threads()))
+    if rows is None:
+        return None
+    hosts: dict[str, HostFacts] = {}
+    for facts, _, _ in rows:
+        known = hosts.setdefault(facts.name, facts)
+        hosts[facts.name] = max(known, facts, key=lambda h: h.steal_percent)
+    names = list(hosts)
+    ranks_on = Counter(facts.name for facts, _, _ in rows)
+    commit, dirty = source_state()
+    return Environment(
+        hosts=tuple(hosts.values()),
+        rank_host=tuple(names.index(facts.name) for facts, _, _ in rows),
+        affinity=tuple(cpus for _, cpus, _ in rows),
+        oversubscribed=any(ranks_on[name] > hosts[name].cores for name in names),
+        mpi=library(),
+        launcher=job.launcher,
+        command=job.command,
+        versions=versions(),
+        commit=commit,
+        dirty=dirty,
+        kernels=kernels.NAME,
+        blas_threads=max(threads for _, _, threads in rows),
+        variables=variables(),
+    )

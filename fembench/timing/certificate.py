@@ -83,7 +83,7 @@ class Certifier:
         self.wtime = wtime
 
     def start(self) -> Certificate:
-        """The clock to use, its rate, its costs. Takes about 50 ms; `certified` is final in `finish`.
+        """The clock to use, its rate, its costs. Takes about 25 ms; `certified` is final in `finish`.
 
         Raises InputError for a clock that cannot be read here; for `tsc` falls back and says so.
         """

@@ -1,6 +1,7 @@
 """The check-up: what is said of machines that lack something, and when the status is 1."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from fembench.base.errors import InputError
 from fembench.cli import doctor
 from fembench.cli.main import main
 from fembench.machine import checkup
-from fembench.machine.checkup import Finding
+from fembench.machine.finding import Finding
 
 
 @pytest.fixture
@@ -74,6 +75,14 @@ def test_everything_not_ok_says_what_to_do():
     findings = [*checkup.software(), *checkup.hardware(), *checkup.measuring()]
     assert all(f.advice for f in findings if f.status != "ok")
     assert not any("\n" in f.found for f in findings)
+
+
+def test_a_library_that_the_doctor_itself_stands_on_is_a_finding_too():
+    line = "import sys; sys.modules['numpy'] = None; from fembench.cli.main import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", line, "doctor", "--json"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+    (finding,) = json.loads(done.stdout)
+    assert (finding["item"], finding["found"], finding["required"]) == ("numpy", "not installed", True)
 
 
 def test_without_an_mpiexec_nothing_runs(monkeypatch):

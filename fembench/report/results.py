@@ -13,17 +13,18 @@ from fembench.records.compare import PLACEMENT, Pool, host_names, pools, same_ki
 from fembench.records.record import Record
 from fembench.report.measures import Floats, Time, samples, summarise
 
+_USUAL = Case()
 _SHOW: dict[str, Callable[[object], str]] = {
     "problem": str,
     "storage": str,
     "precond": str,
     "variant": str,
     "tolerance": lambda v: f"tol {v:g}",
-    "iterations": lambda v: f"{v} iterations" if v else "to tolerance",
+    "iterations": lambda v: f"{v} iterations",
     "partitioner": str,
-    "replicated": lambda v: "replicated" if v else "",
-    "overlap": lambda v: "" if v else "no overlap",
-    "fields": lambda v: "fields" if v else "",
+    "replicated": lambda v: "replicated",
+    "overlap": lambda v: "no overlap",
+    "fields": lambda v: "fields",
     "label": str,
 }
 
@@ -162,7 +163,7 @@ def _placement(pool: Pool, siblings: Sequence[Pool]) -> str:
 
 
 def _words(pool: Pool, siblings: Sequence[Pool], fields: Iterable[str]) -> list[str]:
-    """Values of those case fields that are not the same in all siblings."""
-    varying = [f for f in fields if len({getattr(p.case, f) for p in siblings}) > 1]
-    shown = [_SHOW.get(f, lambda v, f=f: f"{f} {v}")(getattr(pool.case, f)) for f in varying]
-    return [s for s in shown if s]
+    """Values of those case fields that are not the same in all siblings; defaults go without saying."""
+    varying = (f for f in fields if len({getattr(p.case, f) for p in siblings}) > 1)
+    values = ((f, getattr(pool.case, f)) for f in varying)
+    return [_SHOW.get(f, lambda v, f=f: f"{f} {v}")(v) for f, v in values if v != getattr(_USUAL, f)]

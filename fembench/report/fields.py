@@ -1,0 +1,38 @@
+"""Fields: the solution of a run as its fields file holds it."""
+
+import dataclasses
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class Fields:
+    """Mesh and solution of one run, whole."""
+
+    x: npt.NDArray[np.float64]  # (n_nodes, 3)
+    cells: npt.NDArray[np.int32]  # (n_cells, nodes of the element)
+    element: str
+    u: npt.NDArray[np.float64]  # (n_nodes, 3) displacement, metre
+    von_mises: npt.NDArray[np.float64]  # (n_cells,) pascal
+    part: npt.NDArray[np.int32]  # (n_cells,)
+
+
+def fields_path(folder: Path, record_id: str) -> Path:
+    """Where the fields of a run are, if it wrote them."""
+    runs = folder / "runs" if (folder / "runs").is_dir() else folder
+    return runs / f"{record_id}.fields.npz"
+
+
+def read_fields(path: Path) -> Fields:
+    """The fields in a file. Raises InputError where it is not one."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {f.name: arrays[f.name] for f in dataclasses.fields(Fields)}
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: not a file of fields: {error}") from error
+    return Fields(**{**found, "element": str(found["element"])})

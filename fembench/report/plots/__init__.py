@@ -1,0 +1,1 @@
+"""Plots as SVG text: `canvas` is the door to matplotlib, the others say what is drawn."""

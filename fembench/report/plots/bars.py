@@ -1,0 +1,198 @@
+"""Stacked and grouped bars: phases against ranks, the ranks of one run, send and receive, parts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.base import units
+from fembench.report import measures
+from fembench.report.measures import mean_times
+from fembench.report.plots import canvas
+from fembench.report.plots.canvas import Axes, Plot
+from fembench.report.results import Result, by_mesh, by_series, variants
+from fembench.report.work import partitions
+
+# What is stacked, in the order of a run: label, names in `Result.samples`, colour
+SET_UP = (
+    ("partition", ("partition",), canvas.GREY),
+    ("distribute", ("distribute", "interface"), canvas.PALE),
+    ("assembly", ("assembly",), canvas.GREEN),
+)
+SOLVE = (
+    ("product", ("cg.spmv_interior", "cg.spmv_interface"), canvas.BLUE),
+    ("vectors", ("cg.dot", "cg.axpy", "cg.precond"), canvas.SKY),
+    ("loop", (measures.LOOP,), canvas.BLACK),
+    ("send + unpack", ("cg.send", "cg.unpack"), canvas.ORANGE),
+    ("wait", ("cg.wait",), canvas.RED),
+    ("all-reduce", ("cg.allreduce",), canvas.PURPLE),
+)
+PANELS = 6  # in one figure
+
+
+def phases(results: Sequence[Result]) -> list[Plot]:
+    """Phases against ranks, one figure a variant, one panel a mesh."""
+    made = []
+    for i, variant in enumerate(variants(results)):
+        meshes = by_mesh(r for r in results if r.variant == variant and "cg" in r.samples)
+        if not meshes:
+            continue
+        shown = dict(list(meshes.items())[-PANELS:])
+        with canvas.figure(len(shown)) as (drawn, panels):
+            for axes, (mesh, group) in zip(panels, shown.items()):
+                _stack(axes, [mean_times(r.samples) for r in group], [r.setting for r in group])
+                axes.set_title(
+                    canvas.escaped(f"{mesh}: {units.count(group[0].record.mesh.n_equations)} equations")
+                )
+            canvas.legend_below(drawn, panels[0])
+            made.append(
+                canvas.plot(
+                    drawn,
+                    f"phases-{i + 1}" if i else "phases",
+                    f"Phases against ranks, {variant}",
+                    "One set of assembly and CG, and the partition before it, in the order of the run from "
+                    "bottom to top. Each band is a mean over ranks (bands of the slowest ranks would not add "
+                    "up; those are in the table), the number is their sum. Green, blue and black are work: "
+                    "they should shrink as ranks grow. Orange, red and purple are communication: red is time "
+                    "spent waiting for a neighbour." + _left_out(meshes, shown),
+                )
+            )
+    return made
+
+
+def _left_out(everything: dict[str, list[Result]], shown: dict[str, list[Result]]) -> str:
+    missing = [mesh for mesh in everything if mesh not in shown]
+    return f" Not drawn: {', '.join(missing)}." if missing else ""
+
+
+def _stack(axes: Axes, bars: Sequence[dict[str, float]], names: Sequence[str]) -> None:
+    """Bars of seconds by name, with their sum on top."""
+    segments = (*SET_UP, *SOLVE)
+    heights = np.array([[sum(max(bar.get(n, 0.0), 0.0) for n in s[1]) for s in segments] for bar in bars])
+    factor, unit = canvas.seconds_scale(float(heights.sum(axis=1).max()))
+    tops = np.cumsum(heights, axis=1) * factor
+    for k, (label, _, colour) in enumerate(segments):
+        bottom = tops[:, k - 1] if k else np.zeros(len(bars))
+        axes.bar(range(len(bars)), tops[:, k] - bottom, 0.72, bottom, color=colour, label=label)
+    if len(bars) <= 8:
+        for i, height in enumerate(tops[:, -1]):
+            axes.annotate(
+                f"{height:.3g}", (i, height), (0, 3), textcoords="offset points", ha="center", size=9.5
+            )
+    axes.set_ylim(0, 1.1 * tops[:, -1].max())
+    axes.set_ylabel(unit)
+    canvas.categories(axes, names, "ranks")
+
+
+def rank_by_rank(results: Sequence[Result]) -> Plot | None:
+    """Where each rank's CG time went, in the run with most ranks (of the largest mesh among those)."""
+    candidates = [r for r in results if r.ranks > 1 and "cg" in r.samples]
+    if not candidates:
+        return None
+    result = max(candidates, key=lambda r: (r.ranks, r.record.mesh.n_equations))
+    medians = {name: np.median(values, axis=0) for name, values in result.samples.items()}
+    with canvas.figure(1, height=3.8) as (drawn, (axes,)):
+        factor, unit = canvas.seconds_scale(float(medians["cg"].max()))
+        bottom = np.zeros(result.ranks)
+        for label, names, colour in SOLVE:
+            height = factor * sum(medians.get(n, np.zeros(result.ranks)) for n in names)
+            axes.bar(range(result.ranks), height, 0.8, bottom, color=colour, label=label)
+            bottom += height
+        canvas.categories(axes, [str(p) for p in range(result.ranks)], "rank")
+        axes.set_ylabel(unit)
+        slowest = result.times["cg"]
+        axes.set_title(canvas.escaped(f"{result.mesh} · {result.variant} · ranks {result.setting}"))
+        canvas.legend_below(drawn, axes, 6)
+        return canvas.plot(
+            drawn,
+            "ranks",
+            "CG, rank by rank",
+            "Medians over timed sets. All bars are about equally high, for ranks wait for each other in "
+            "every iteration. A rank with much blue and little red is the one that the others wait for "
+            f"(slowest in CG: rank {slowest.rank} on {slowest.host}).",
+        )
+
+
+def send_receive(results: Sequence[Result]) -> list[Plot]:
+    """Send, receive and all-reduce of one set; one panel a mesh and variant."""
+    series = by_series(r for r in results if r.ranks > 1 and "cg.wait" in r.samples)
+    if not series:
+        return []
+    panels_of = {f"{mesh} · {variant}": group for (mesh, variant), group in series.items()}
+    shown = dict(list(panels_of.items())[-PANELS:])
+    with canvas.figure(len(shown), height=3.4) as (drawn, panels):
+        for axes, (name, group) in zip(panels, shown.items()):
+            _groups(axes, [mean_times(r.samples) for r in group], [r.setting for r in group])
+            axes.set_title(canvas.escaped(name))
+        canvas.legend_below(drawn, panels[0])
+        return [
+            canvas.plot(
+                drawn,
+                "send_receive",
+                "Send, receive and all-reduce inside CG",
+                "Seconds of one set, means over ranks. Receive includes waiting for a partner that is not "
+                "there yet: where it towers over send, the load is uneven or a rank is late, and a faster "
+                "network would not "
+                "help." + _left_out(panels_of, shown),
+            )
+        ]
+
+
+def _groups(axes: Axes, bars: Sequence[dict[str, float]], names: Sequence[str]) -> None:
+    """Three bars beside each other for every name."""
+    kinds = (
+        ("send", ("cg.send",), canvas.ORANGE),
+        ("receive (wait + unpack)", ("cg.wait", "cg.unpack"), canvas.RED),
+        ("all-reduce", ("cg.allreduce",), canvas.PURPLE),
+    )
+    heights = np.array([[sum(bar.get(n, 0.0) for n in parts) for _, parts, _ in kinds] for bar in bars])
+    factor, unit = canvas.seconds_scale(float(heights.max()))
+    for k, (label, _, colour) in enumerate(kinds):
+        axes.bar(
+            np.arange(len(bars)) + 0.27 * (k - 1), factor * heights[:, k], 0.25, color=colour, label=label
+        )
+    axes.set_ylabel(unit)
+    canvas.categories(axes, names, "ranks")
+
+
+def parts(results: Sequence[Result]) -> Plot | None:
+    """Cells and shared dofs of every part of the largest mesh."""
+    cut = partitions(results)
+    if not cut:
+        return None
+    largest = max(cut, key=lambda r: r.record.mesh.n_equations).mesh
+    chosen = [r for r in cut if r.mesh == largest][-4:]
+    with canvas.figure(2 * len(chosen), columns=2, height=2.5) as (drawn, panels):
+        for r, cells, shared in zip(chosen, panels[::2], panels[1::2]):
+            facts = r.record.partition
+            fair = sum(facts.cells) * np.array(facts.targets) / sum(facts.targets)
+            _parts(cells, facts.cells, fair, "cells", canvas.BLUE)
+            _parts(
+                shared,
+                facts.shared_dofs,
+                np.full(r.ranks, np.mean(facts.shared_dofs)),
+                "shared dofs",
+                canvas.ORANGE,
+            )
+            cells.set_title(canvas.escaped(f"{r.mesh} in {r.ranks} parts, {_how(r)}"))
+        return canvas.plot(
+            drawn,
+            "parts",
+            "Parts: cells and shared unknowns",
+            "Left, the cells of every part and, as black lines, what its target share asks for: the work. "
+            "Right, the unknowns that it shares with other parts, and their mean: what it must exchange in "
+            "every iteration.",
+        )
+
+
+def _how(result: Result) -> str:
+    shares = result.pool.case.shares
+    return result.record.partition.method + (f", shares {shares}" if shares else "")
+
+
+def _parts(axes: Axes, values: Sequence[int], fair: np.ndarray, label: str, colour: str) -> None:
+    n = len(values)
+    axes.bar(range(n), values, 0.8, color=colour)
+    axes.hlines(fair, np.arange(n) - 0.45, np.arange(n) + 0.45, colors=canvas.BLACK, linewidths=1.5)
+    axes.set_ylabel(label)
+    axes.set_ylim(0, 1.12 * max(*values, *fair, 1))
+    canvas.categories(axes, [str(p) for p in range(n)], "part")

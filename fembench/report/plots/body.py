@@ -1,0 +1,124 @@
+"""Pictures of the body: its parts pulled apart, and deformed with its stress.
+
+Boundary facets are turned, those that face away are left out, the rest is painted from back to front
+(orthographic projection, seen from x > 0, y < 0, z > 0).
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.mesh.facets import boundary_facets
+from fembench.report.fields import Fields
+from fembench.report.plots import canvas
+from fembench.report.plots.canvas import Axes, Plot
+
+Floats = npt.NDArray[np.float64]
+
+AZIMUTH, ELEVATION = np.radians(-50.0), np.radians(24.0)
+LIGHT = np.array([0.35, -0.75, 0.56])
+APART = 0.22  # how far parts are pulled from the middle, relative to their distance from it
+BEND = 0.12  # largest displacement drawn, relative to the size of the body
+
+
+def _view() -> Floats:
+    """(3, 3) rows: right, up, towards the eye."""
+    a, e = AZIMUTH, ELEVATION
+    eye = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+    right = np.array([-np.sin(a), np.cos(a), 0.0])
+    return np.array([right, np.cross(eye, right), eye])
+
+
+def parts_picture(fields: Fields, title: str) -> Plot:
+    """The parts of a mesh in colours, pulled apart."""
+    n = int(fields.part.max()) + 1
+    corners, part = [], []
+    middle = fields.x.mean(axis=0)
+    for p in range(n):
+        own = fields.cells[fields.part == p]
+        if len(own):
+            facets, _ = boundary_facets(own, fields.element)
+            shift = APART * (fields.x[own].mean(axis=(0, 1)) - middle)
+            corners.append(fields.x[facets] + shift)
+            part.append(np.full(len(facets), p))
+    points, owner = np.concatenate(corners), np.concatenate(part)
+    with canvas.figure(1, width=7.0, height=5.0) as (drawn, (axes,)):
+        _paint(axes, points, canvas.part_colours(n)[owner, :3], shade=0.32)
+        _frame(axes, points.reshape(-1, 3))
+        if n <= 8:
+            for p in range(n):
+                axes.plot([], [], "s", markersize=10, color=canvas.part_colours(n)[p], label=f"part {p}")
+            canvas.legend_below(drawn, axes, 8)
+        return canvas.plot(
+            drawn,
+            "body_parts",
+            f"Partition of {title}",
+            f"The body in {n} parts, pulled apart. What two parts have in common is what their ranks "
+            "exchange in every iteration: small, even faces are good.",
+        )
+
+
+def deformed_picture(fields: Fields, title: str) -> Plot:
+    """The deformed surface in colours of von Mises stress."""
+    facets, cell = boundary_facets(fields.cells, fields.element)
+    size = np.ptp(fields.x, axis=0).max()
+    largest = float(np.linalg.norm(fields.u, axis=1).max())
+    scale = BEND * size / largest if largest > 0 else 0.0
+    points = (fields.x + scale * fields.u)[facets]
+    stress = fields.von_mises[cell] / 1e6
+    high = float(np.quantile(stress, 0.98))
+    low = float(min(stress.min(), high))
+    with canvas.figure(1, width=7.0, height=5.4) as (drawn, (axes,)):
+        _paint(axes, points, canvas.shades(stress, low, high)[:, :3], shade=0.15)
+        _frame(axes, np.concatenate([points.reshape(-1, 3), _outline(axes, fields.x)]))
+        canvas.colour_bar(drawn, axes, low, high, "von Mises stress, MPa", open_top=bool(stress.max() > high))
+        return canvas.plot(
+            drawn,
+            "body_deformed",
+            f"Deformed body, {title}",
+            f"Displacements drawn {scale:,.0f} times as large as they are (the largest is {largest:.3g} m); "
+            "the thin box is the body at rest. Colours show the von Mises stress of the cells at the "
+            f"surface; 2 % of them exceed the scale, the highest has {stress.max():.3g} MPa. Near a point "
+            "load it grows with every refinement.",
+        )
+
+
+def _paint(axes: Axes, points: Floats, colours: Floats, *, shade: float) -> None:
+    """(n, k, 3) corners seen from the eye, in (n, 3) colours; away from the light, darker by `shade`."""
+    view = _view()
+    normal = np.cross(points[:, 1] - points[:, 0], points[:, 2] - points[:, 0])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+    seen = np.flatnonzero(normal @ view[2] > 1e-9)
+    order = seen[np.argsort(points[seen].mean(axis=1) @ view[2])]
+    lit = 1 - shade * (1 - np.clip(normal[order] @ LIGHT, 0, 1))
+    flat = points[order] @ view[:2].T
+    fine = len(order) > 3000
+    edge = "face" if fine else "#00000055"
+    canvas.polygons(axes, flat, colours[order] * lit[:, None], edge=edge, width=0.3)
+
+
+def _outline(axes: Axes, x: Floats) -> Floats:
+    """Draws the twelve edges of the box around the body at rest; returns its corners, (8, 3)."""
+    low, high = x.min(axis=0), x.max(axis=0)
+    corner = np.array([[(low, high)[k >> i & 1][i] for i in range(3)] for k in range(8)])
+    flat = corner @ _view()[:2].T
+    for k in range(8):
+        for i in (1, 2, 4):
+            if not k & i:
+                axes.plot(*flat[[k, k | i]].T, color=canvas.GREY, linewidth=0.8)
+    return corner
+
+
+def _frame(axes: Axes, points: Floats) -> None:
+    """Limits around (n, 3) points, and arrows for x, y, z to the lower left of them."""
+    flat = points @ _view()[:2].T
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    length = 0.12 * (high - low).max()
+    origin = low + np.array([-0.6 * length, 0.4 * length])
+    for direction, name in zip(_view()[:2].T * length, "xyz"):
+        axes.annotate("", origin + direction, origin, arrowprops={"arrowstyle": "->", "color": canvas.BLACK})
+        axes.annotate(name, origin + 1.25 * direction, ha="center", va="center", size=10)
+    pad = 0.03 * (high - low).max()
+    axes.set_xlim(low[0] - 1.2 * length, high[0] + pad)
+    axes.set_ylim(low[1] - pad, high[1] + pad)
+    axes.set_aspect("equal")
+    axes.set_axis_off()

@@ -1,0 +1,204 @@
+"""The one door to matplotlib: figures, axes and SVG in one style.
+
+Figures are made without pyplot, so nothing is global and no window is ever asked for. SVG keeps text
+as text; identifiers are salted with the plot's name, so several fit into one page, and equal records
+give equal files. Colours are Okabe and Ito's, told apart by all kinds of sight.
+"""
+
+import contextlib
+import dataclasses
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+Floats = npt.NDArray[np.float64]
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
+    "#222222", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
+)  # fmt: skip
+GREY, PALE, SAND, LILAC = "#8A8A8A", "#CFCFCF", "#D8BE94", "#E8D3E6"
+CYCLE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK, "#B5A800")
+MARKERS = "osD^vP*X"
+WIDTH = 9.0  # inches of a whole figure
+STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#666666",
+    "axes.grid": True,
+    "axes.labelsize": 11,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 12,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
+    "font.size": 11,
+    "grid.color": "#E2E2E2",
+    "grid.linewidth": 0.8,
+    "legend.fontsize": 10.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 6.5,
+    "svg.fonttype": "none",
+    "xtick.labelsize": 10.5,
+    "ytick.labelsize": 10.5,
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plot:
+    """A picture with what one needs to read it."""
+
+    name: str  # of its file
+    title: str
+    caption: str  # what one sees and how to read it
+    svg: str
+
+
+@contextlib.contextmanager
+def figure(
+    n: int, *, columns: int = 3, height: float = 3.6, width: float = WIDTH
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure of n panels, at most `columns` beside each other; `height` inches a row."""
+    columns = min(n, columns)
+    n_rows = -(-n // columns)
+    with mpl.rc_context(STYLE):
+        drawn = Figure(figsize=(width, height * n_rows), layout="constrained")
+        FigureCanvasSVG(drawn)
+        axes = drawn.subplots(n_rows, columns, squeeze=False).ravel()
+        for empty in axes[n:]:
+            empty.remove()
+        yield drawn, list(axes[:n])
+
+
+def plot(drawn: Figure, name: str, title: str, caption: str) -> Plot:
+    """The figure as a Plot. Call inside the `with figure(…)` that made it."""
+    stream = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": name}):
+        drawn.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, dpi=150)
+    return Plot(name, title, caption, _embeddable(stream.getvalue(), title))
+
+
+def _embeddable(svg: str, title: str) -> str:
+    """Only the svg element, with a label for those who cannot see it."""
+    body = svg[svg.index("<svg") :]
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    label = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return body.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def legend_below(drawn: Figure, axes: Axes, columns: int = 5) -> None:
+    """One legend for all panels, from the labels of one of them, under the figure."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        drawn.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(handles)))
+
+
+def colour_legend(drawn: Figure, labels: Mapping[str, str], columns: int = 6) -> None:
+    """A legend of label -> colour under the figure."""
+    handles = [Patch(color=colour, label=label) for label, colour in labels.items()]
+    drawn.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
+
+
+def rank_axis(axes: Axes, ranks: Sequence[int]) -> None:
+    """A logarithmic axis of ranks, with a tick at those that were run (not more than fit)."""
+    ticks = sorted(set(ranks))
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks[:: -(-len(ticks) // 9)], minor=False)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    axes.set_xlim(min(ticks) / 1.15, max(ticks) * 1.15)
+    axes.set_xlabel("ranks")
+
+
+def plain_log(axes: Axes, which: str, ticks: Sequence[float]) -> None:
+    """A logarithmic x or y axis with plain numbers at `ticks`."""
+    getattr(axes, f"set_{which}scale")("log")
+    axis = getattr(axes, f"{which}axis")
+    axis.set_ticks(list(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}".replace(",", " ")))
+
+
+def categories(axes: Axes, names: Sequence[str], label: str) -> None:
+    """Ticks with names at 0, 1, 2, …; turned where they are long, thinned where they are many."""
+    grid = axes.get_subplotspec()
+    room = 90 / (grid.get_gridspec().ncols if grid else 1)  # characters beside each other
+    step = max(1, round(len(names) / max(room / 3, 1)))
+    turned = (max(map(len, names), default=0) + 1) * len(names[::step]) > room
+    kwargs: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    axes.set_xticks(range(0, len(names), step), [escaped(n) for n in names[::step]], **kwargs)
+    pad = 0.6 + max(3 - len(names), 0) / 2  # one or two bars are not as wide as the panel
+    axes.set_xlim(-pad, len(names) - 1 + pad)
+    axes.grid(visible=False, axis="x")
+    axes.set_xlabel(label)
+
+
+def seconds_scale(largest: float) -> tuple[float, str]:
+    """(factor, unit) by which seconds up to `largest` are drawn."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if largest >= size:
+            return 1 / size, unit
+    return 1e9, "ns"
+
+
+def escaped(words: str) -> str:
+    """Text in which a dollar sign does not start a formula."""
+    return words.replace("$", r"\$")
+
+
+def rectangles(axes: Axes, left: Floats, right: Floats, low: Floats, high: Floats, colour: str) -> None:
+    """Rectangles of one colour, (n,) each: one path, however many they are."""
+    n = len(left)
+    corners = np.empty((n, 5, 2))
+    corners[:, :, 0] = np.stack([left, right, right, left, left], axis=1)
+    corners[:, :, 1] = np.stack([low, low, high, high, low], axis=1)
+    codes = np.tile([Path.MOVETO, *3 * [Path.LINETO], Path.CLOSEPOLY], n)
+    axes.add_patch(PathPatch(Path(corners.reshape(-1, 2), codes), facecolor=colour, linewidth=0))
+    axes.update_datalim(corners.reshape(-1, 2))
+    axes.autoscale_view()
+
+
+def polygons(axes: Axes, corners: Floats, colours: object, *, edge: str, width: float) -> None:
+    """(n, k, 2) corners, drawn in their order; as an image where they are too many for a page."""
+    many = len(corners) > 6000
+    axes.add_collection(
+        PolyCollection(
+            list(corners), facecolors=colours, edgecolors=edge, linewidths=width, rasterized=many, closed=True
+        )
+    )
+
+
+def colour_bar(drawn: Figure, axes: Axes, low: float, high: float, label: str, *, open_top: bool) -> None:
+    """A horizontal bar below the axes from low to high in the colours of `shades`."""
+    scale = ScalarMappable(Normalize(low, high), "cividis")
+    bar = drawn.colorbar(
+        scale, ax=axes, location="bottom", shrink=0.6, aspect=30, extend="max" if open_top else "neither"
+    )
+    bar.set_label(label)
+
+
+def shades(values: Floats, low: float, high: float) -> Floats:
+    """(n, 4) colours of values between low and high."""
+    return np.asarray(mpl.colormaps["cividis"](Normalize(low, high, clip=True)(values)))
+
+
+def part_colours(n: int) -> Floats:
+    """(n, 4) colours of parts; neighbours in number differ."""
+    if n <= len(CYCLE):
+        return np.array([mpl.colors.to_rgba(c) for c in CYCLE[:n]])
+    order = np.argsort(np.arange(n) * 0.618034 % 1.0)
+    return np.asarray(mpl.colormaps["turbo"](np.linspace(0.05, 0.95, n)))[order]

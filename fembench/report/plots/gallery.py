@@ -1,0 +1,38 @@
+"""All plots of a campaign, in the order of the page."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fembench.report.fields import read_fields
+from fembench.report.plots import bars, body, gantt, lines
+from fembench.report.plots.canvas import Plot
+from fembench.report.results import Result
+
+
+def gallery(results: Sequence[Result], fields: Mapping[str, Path]) -> list[Plot]:
+    """Every plot that has something to show; `fields` are files by record id."""
+    timed = [r for r in results if r.pool.status != "INVALID"]
+    found: list[Plot | None] = [
+        *bars.phases(timed),
+        lines.speedups(timed),
+        lines.communication(timed),
+        *bars.send_receive(timed),
+        bars.rank_by_rank(timed),
+        *gantt.time_lines(timed),
+        lines.iterations(timed),
+        lines.residuals(results),
+        bars.parts(results),
+        *bodies(results, fields),
+    ]
+    return [p for p in found if p is not None]
+
+
+def bodies(results: Sequence[Result], fields: Mapping[str, Path]) -> list[Plot]:
+    """Pictures of the run with most parts, of the largest mesh among those that wrote fields."""
+    written = [(r, record.id) for r in results for record in r.pool.records if record.id in fields]
+    if not written:
+        return []
+    result, name = max(written, key=lambda pair: (pair[0].record.mesh.n_equations, pair[0].ranks))
+    title = f"{result.mesh}, {result.record.partition.method}"
+    solution = read_fields(fields[name])
+    return [body.parts_picture(solution, title), body.deformed_picture(solution, result.mesh)]

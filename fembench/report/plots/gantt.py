@@ -1,0 +1,112 @@
+"""Time lines: what every rank did in the first iterations (the source thesis' Figs 5.20, 5.21)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.records.record import Event, Record
+from fembench.report.plots import canvas
+from fembench.report.plots.bars import SET_UP, SOLVE
+from fembench.report.plots.canvas import Axes, Plot
+from fembench.report.results import Result
+from fembench.timing import phases as ph
+
+ROWS = 64  # ranks drawn at most
+CHARTS = 3
+
+_COLOURS = {name: (label, colour) for label, names, colour in (*SET_UP, *SOLVE) for name in names}
+_COLOURS |= {"cg.send": ("send", canvas.ORANGE), "cg.unpack": ("unpack", canvas.YELLOW)}
+_COLOURS |= {"read": ("read", canvas.SAND), "sync": ("barrier", canvas.LILAC)}
+
+
+def time_lines(results: Sequence[Result]) -> list[Plot]:
+    """One chart for some counts of ranks: of the smallest mesh, where single spans can be seen."""
+    by_ranks: dict[int, Result] = {}
+    for r in results:
+        if r.ranks > 1 and any(e.iteration >= 0 for e in r.record.events):
+            by_ranks.setdefault(r.ranks, r)
+    ranks = sorted(by_ranks)
+    chosen = ranks if len(ranks) <= CHARTS else [*ranks[: CHARTS - 1], ranks[-1]]
+    return [_chart(by_ranks[p]) for p in chosen]
+
+
+def _chart(result: Result) -> Plot:
+    record = result.record
+    shown = _rows(result.ranks)
+    events = [e for e in record.events if e.rank in shown and _name(record, e) in _COLOURS]
+    inside = [e for e in events if _name(record, e).startswith("cg.")]
+    before = _without_gap(record, [e for e in events if not _name(record, e).startswith("cg.")])
+    row_height = 0.34 if len(shown) <= 8 else 0.2 if len(shown) <= 24 else 0.11
+    charts = [
+        (group, title) for group, title in ((before, "before CG, warm-ups left out"), (inside, "")) if group
+    ]
+    with canvas.figure(len(charts), columns=1, height=1.5 + row_height * len(shown)) as (drawn, panels):
+        for axes, (group, title) in zip(panels, charts):
+            _draw(axes, record, group, shown)
+            axes.set_title(title)
+        _mark_iterations(panels[-1], inside)
+        present = {_name(record, e) for e in [*before, *inside]}
+        canvas.colour_legend(drawn, dict(_COLOURS[name] for name in ph.NAMES if name in present))
+        left_out = f" {len(shown)} of {result.ranks} ranks are drawn." if len(shown) < result.ranks else ""
+        return canvas.plot(
+            drawn,
+            f"time_line-{result.ranks}",
+            f"Time line of {result.ranks} ranks: {result.mesh} · {result.variant}",
+            "Set-up and assembly above, the first iterations of CG below; a row is a rank, time runs to the "
+            "right. Blue is work; a red stretch waits for a neighbour, purple for all ranks. Ranks whose red "
+            "ends where another's blue ends wait for that one. White is what no span covers: the loop "
+            "itself, or the system." + left_out,
+        )
+
+
+def _without_gap(record: Record, events: Sequence[Event]) -> list[Event]:
+    """Set-up and the first timed set's assembly, the warm-up sets between them cut out."""
+    of_set = [e for e in events if _name(record, e) in ("sync", "assembly")]
+    set_up = [e for e in events if _name(record, e) not in ("sync", "assembly")]
+    if not of_set or not set_up:
+        return list(events)
+    end, begin = max(e.end for e in set_up), min(e.begin for e in of_set)
+    cut = begin - end - 0.03 * (end - min(e.begin for e in set_up))
+    moved = [Event(e.rank, e.phase, e.iteration, e.begin - cut, e.end - cut) for e in of_set]
+    return [*set_up, *moved] if cut > 0 else list(events)
+
+
+def _name(record: Record, event: Event) -> str:
+    return record.phases[event.phase]
+
+
+def _rows(n_ranks: int) -> list[int]:
+    """Ranks to draw: all, or evenly spread ones."""
+    return sorted({int(p) for p in np.linspace(0, n_ranks - 1, min(n_ranks, ROWS)).round()})
+
+
+def _draw(axes: Axes, record: Record, events: Sequence[Event], shown: Sequence[int]) -> None:
+    """Spans as bars, one row a rank, the first on top."""
+    start = min(e.begin for e in events)
+    factor, unit = canvas.seconds_scale(max(e.end for e in events) - start)
+    row = {rank: i for i, rank in enumerate(shown)}
+    for name in dict.fromkeys(_name(record, e) for e in events):
+        mine = [e for e in events if _name(record, e) == name]
+        left = factor * (np.array([e.begin for e in mine]) - start)
+        right = factor * (np.array([e.end for e in mine]) - start)
+        middle = np.array([row[e.rank] for e in mine], dtype=float)
+        canvas.rectangles(axes, left, right, middle - 0.4, middle + 0.4, _COLOURS[name][1])
+    step = -(-len(shown) // 16)
+    axes.set_yticks(range(0, len(shown), step), [str(p) for p in shown[::step]])
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_ylabel("rank")
+    axes.set_xlabel(unit)
+    axes.grid(visible=False, axis="y")
+    axes.margins(x=0.01)
+
+
+def _mark_iterations(axes: Axes, events: Sequence[Event]) -> None:
+    """A line and its number where the first rank begins an iteration."""
+    start = min(e.begin for e in events)
+    factor, _ = canvas.seconds_scale(max(e.end for e in events) - start)
+    found = sorted({e.iteration for e in events if e.iteration >= 0})
+    for iteration in found[:: -(-len(found) // 12)]:
+        begin = factor * (min(e.begin for e in events if e.iteration == iteration) - start)
+        axes.axvline(begin, color=canvas.BLACK, linewidth=0.8)
+        axes.annotate(str(iteration + 1), (begin, 1), (0, 3), xycoords=("data", "axes fraction"),
+                      textcoords="offset points", size=9.5, color=canvas.BLACK)  # fmt: skip

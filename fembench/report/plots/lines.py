@@ -1,0 +1,210 @@
+"""Curves: speedup and efficiency, communication share, iterations, residuals."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fembench.report.measures import communication_share, mean_share
+from fembench.report.plots import canvas
+from fembench.report.plots.canvas import Axes, Plot
+from fembench.report.results import Result, by_series
+from fembench.report.speedup import SUPERLINEAR, Speedup, speedup
+
+CURVES = 16  # in one figure
+POINTS = 500  # of a residual curve
+
+
+def speedups(results: Sequence[Result]) -> Plot | None:
+    """Speedup and efficiency of CG against ranks, with the ideal."""
+    found = [speedup(r, results) for r in results]
+    found = [s for s in found if np.isfinite(s.ratio)]
+    if all(s.result.ranks == 1 for s in found):
+        return None
+    ranks = [s.result.ranks for s in found]
+    with canvas.figure(2, columns=2, height=4.4) as (drawn, (left, right)):
+        ends = np.array([1, max(ranks)])
+        left.plot(ends, ends, color=canvas.GREY, linestyle="--", linewidth=1.2, label="ideal")
+        right.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.2)
+        right.axhspan(SUPERLINEAR, 100, color=canvas.YELLOW, alpha=0.18, linewidth=0)
+        for style, group in _styled(found):
+            _speedup_curve(left, right, group, style)
+        canvas.rank_axis(left, ranks)
+        left.set_yscale("log", base=2)
+        left.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
+        canvas.rank_axis(right, ranks)
+        top = max([1.1, *(1.1 * s.efficiency for s in found if np.isfinite(s.efficiency))])
+        right.set_ylim(0, top)
+        left.set_ylabel("speedup of CG, T(1) / T(P)")
+        right.set_ylabel("efficiency, T(1) / (P T(P))")
+        canvas.legend_below(drawn, left, 4)
+        return canvas.plot(
+            drawn,
+            "speedup",
+            "Speedup and efficiency of CG",
+            "Base: this code on one rank, with the same mesh, problem, storage and preconditioner on the "
+            "same kind of host; the time of P ranks is that of the slowest. Bars follow from the 95 % "
+            "intervals of both times. The dashed line is perfect use of P equal ranks. A point in the "
+            f"yellow band (over {SUPERLINEAR}) is super-linear: data that fit a cache, or work that "
+            "splitting saved; the table says which. Efficiency is missing where ranks are unequal or share "
+            "cores.",
+        )
+
+
+def _styled(found: Iterable[Speedup]) -> list[tuple[dict[str, Any], list[Speedup]]]:
+    """Curves by mesh, variant and placement; a base is the first point of each of its curves."""
+    found = list(found)
+    curves: dict[tuple[str, ...], list[Speedup]] = {}
+    for s in (s for s in found if s.result.ranks > 1):
+        curves.setdefault((*s.result.series, s.result.placement), []).append(s)
+    bases = {s.result.series: [s] for s in found if s.result.ranks == 1}
+    looks = _looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
+    return [
+        (look, [*bases.get((key[0], key[1]), []), *group])
+        for look, (key, group) in zip(looks, list(curves.items())[:CURVES])
+    ]
+
+
+def _looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Colour by mesh, marker and dashes by the rest, so that either can be followed alone."""
+    meshes = list(dict.fromkeys(mesh for mesh, _ in names))
+    others = list(dict.fromkeys(other for _, other in names))
+    dashes = ("-", "--", ":", "-.")
+    return [
+        {
+            "color": canvas.CYCLE[meshes.index(mesh) % len(canvas.CYCLE)],
+            "marker": canvas.MARKERS[others.index(other) % len(canvas.MARKERS)],
+            "linestyle": dashes[others.index(other) % len(dashes)],
+            "label": canvas.escaped(mesh if len(others) == 1 else f"{mesh} · {other}"),
+        }
+        for mesh, other in names
+    ]
+
+
+def _speedup_curve(left: Axes, right: Axes, group: Sequence[Speedup], style: dict[str, Any]) -> None:
+    ranks = np.array([s.result.ranks for s in group])
+    ratio = np.array([s.ratio for s in group])
+    spread = np.nan_to_num([[s.ratio - s.low for s in group], [s.high - s.ratio for s in group]])
+    left.errorbar(ranks, ratio, spread, capsize=3, elinewidth=1.1, **style)
+    shown = np.isfinite([s.efficiency for s in group])
+    right.errorbar(
+        ranks[shown], (ratio / ranks)[shown], (spread / ranks)[:, shown], capsize=3, elinewidth=1.1, **style
+    )
+
+
+def communication(results: Sequence[Result]) -> Plot | None:
+    """Share of communication in CG against ranks."""
+    timed = [r for r in results if "cg" in r.samples and r.ranks > 1]
+    if not timed:
+        return None
+    curves: dict[tuple[str, ...], list[Result]] = {}
+    for r in timed:
+        curves.setdefault((*r.series, r.placement), []).append(r)
+    looks = _looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
+    with canvas.figure(1, height=4.0) as (drawn, (axes,)):
+        for look, group in zip(looks, list(curves.values())[:CURVES]):
+            shares = np.array([mean_share(r.samples) for r in group])
+            by_rank = [np.median(communication_share(r.samples), axis=0) for r in group]
+            spread = np.clip([[m - b.min() for m, b in zip(shares, by_rank)],
+                              [b.max() - m for m, b in zip(shares, by_rank)]], 0, None)  # fmt: skip
+            axes.errorbar(
+                [r.ranks for r in group], 100 * shares, 100 * spread, capsize=3, elinewidth=1.1, **look
+            )
+        canvas.rank_axis(axes, [r.ranks for r in timed])
+        axes.set_ylim(0, 100)
+        axes.set_ylabel("communication / CG, %")
+        canvas.legend_below(drawn, axes, 4)
+        return canvas.plot(
+            drawn,
+            "communication",
+            "Share of communication in CG",
+            "Send, wait, unpack and all-reduce over the CG time, both as means over ranks; the bar spans the "
+            "ranks. The share grows with ranks and is largest for small meshes, where little is computed "
+            "between two messages. A long bar means uneven load: the fast ranks wait.",
+        )
+
+
+def iterations(results: Sequence[Result]) -> Plot | None:
+    """Iterations against equations of runs to a tolerance; None for fewer than two sizes."""
+    solved = [r for r in results if not r.pool.case.iterations and r.record.solve.converged]
+    if len({r.record.mesh.n_equations for r in solved}) < 2:
+        return None
+    curves: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    for r in solved:
+        points = curves.setdefault((r.record.mesh.element, r.variant), set())
+        points |= {(p.mesh.n_equations, p.solve.iterations) for p in r.pool.records}
+    everything = np.array(sorted(set().union(*curves.values())), dtype=float)
+    with canvas.figure(1, height=4.0) as (drawn, (axes,)):
+        looks = _looks([(" · ".join(key), "") for key in curves])
+        for i, (look, points) in enumerate(zip(looks, curves.values())):
+            x, y = np.array(sorted(points)).T
+            size = 7.0 + 4 * i  # rings around each other where curves coincide
+            axes.plot(x, y, **look, markersize=size, markerfacecolor="none", markeredgewidth=1.8)
+        _cube_root(axes, everything)
+        canvas.plain_log(axes, "x", _nice_ticks(everything[:, 0]))
+        canvas.plain_log(axes, "y", _nice_ticks(everything[:, 1]))
+        axes.set_xlabel("equations")
+        axes.set_ylabel("iterations of CG")
+        canvas.legend_below(drawn, axes, 4)
+        return canvas.plot(
+            drawn,
+            "iterations",
+            "Iterations against equations",
+            "Iterations to the tolerance. Runs of one system on any number of ranks lie on one point: "
+            "splitting must not change the count. Without a preconditioner the points follow the dashed "
+            "line, the cube root of the number of equations.",
+        )
+
+
+def _cube_root(axes: Axes, points: np.ndarray) -> None:
+    """A dashed line of slope 1/3 through the first point."""
+    x = np.array([points[:, 0].min(), points[:, 0].max()])
+    start = points[np.argmin(points[:, 0]), 1]
+    axes.plot(
+        x, start * (x / x[0]) ** (1 / 3), "--", color=canvas.GREY, linewidth=1.2, label="∝ equations$^{1/3}$"
+    )
+
+
+def _nice_ticks(values: np.ndarray) -> list[float]:
+    """Round numbers around the values."""
+    low, high = np.log10(values.min()), np.log10(values.max())
+    steps = (1, 1.5, 2, 3, 4, 5, 7) if high - low < 0.7 else (1, 2, 5) if high - low < 3 else (1,)
+    ticks = [m * 10.0**e for e in range(int(np.floor(low)) - 1, int(np.ceil(high)) + 1) for m in steps]
+    return [t for t in ticks if 0.8 * values.min() <= t <= 1.25 * values.max()]
+
+
+def residuals(results: Sequence[Result]) -> Plot | None:
+    """|r_k| against k: of every mesh and variant on the fewest and on the most ranks."""
+    groups = {k: g for k, g in by_series(results).items() if len(g[0].record.solve.residuals) > 1}
+    if not groups:
+        return None
+    with canvas.figure(1, height=4.2) as (drawn, (axes,)):
+        for look, group in zip(_looks(list(groups)), list(groups.values())[:CURVES]):
+            few, many = min(group, key=lambda r: r.ranks), max(group, key=lambda r: r.ranks)
+            _history(axes, few, {**look, "marker": ""})
+            if many is not few:
+                _history(axes, many, {"color": look["color"], "marker": "o", "linestyle": ""}, sparse=True)
+        targets = {r.record.solve.target for r in results if r.record.solve.target > 0}
+        for target in itertools.islice(sorted(targets), 3):
+            axes.axhline(target, color=canvas.GREY, linestyle="--", linewidth=1.2)
+        axes.set_yscale("log")
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("norm of the residual, N")
+        canvas.legend_below(drawn, axes, 4)
+        return canvas.plot(
+            drawn,
+            "residuals",
+            "Residual history",
+            "The residual of CG by its recurrence, iteration by iteration: lines on the fewest ranks, dots "
+            "on the most. Dots on the line show that the parallel run computes the same iterates. Dashed: "
+            "the residual at which CG stops.",
+        )
+
+
+def _history(axes: Axes, result: Result, look: dict[str, Any], *, sparse: bool = False) -> None:
+    values = np.array(result.record.solve.residuals)
+    step = -(-len(values) // (24 if sparse else POINTS))
+    k = np.unique(np.append(np.arange(0, len(values), step), len(values) - 1))
+    positive = k[values[k] > 0]
+    axes.plot(positive, values[positive], **look)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
 from fembench.fem.material import stiffness
-from fembench.fem.shapes import FACETS, Rule, element_named
+from fembench.fem.shapes import FACETS, Element, Rule, element_named
 
 Array = NDArray[np.float64]
 CHUNK = 1024  # cells: their intermediate arrays stay in cache
@@ -46,28 +46,39 @@ def scatter_add(target: Array, nodes: NDArray[np.int32], terms: Array) -> None:
         target[first:last, i] += np.bincount(index, terms[:, :, i].T.ravel(), minlength=last - first)
 
 
-def adjugate(J: Array) -> tuple[Array, Array]:
-    """adj(J) (..., 3, 3) with adj(J) J = det(J) 1, and det(J) (...,), by cofactors."""
-    a, b, c = J[..., 0, :], J[..., 1, :], J[..., 2, :]
-    adj = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=-1)
-    return adj, np.sum(a * adj[..., :, 0], axis=-1)
-
-
-def gradients(x_cells: Array, element: str, rule: Rule | None = None) -> tuple[Array, Array]:
-    """dN and dV at the points of `rule` (default: the stiffness rule).
-
-    Raises InputError where det J is not positive.
-    """
+def gradients(x_cells: Array, element: str) -> tuple[Array, Array]:
+    """dN and dV at the points of the stiffness rule. Raises InputError where det J is not positive."""
     reference = element_named(element)
-    rule = rule or reference.stiffness_rule
-    slope = reference.slope(rule.points)
-    J = np.einsum("eai,qaj->eqij", x_cells, slope)  # dx_i / dxi_j
-    adj, detJ = adjugate(J)
+    rule = reference.stiffness_rule
+    J, detJ = _jacobians(x_cells, reference, rule.points)
+    a, b, c = J[..., 0, :], J[..., 1, :], J[..., 2, :]
+    inverse = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=-1) / detJ[..., None, None]
+    dN = np.einsum("qaj,eqji->eqai", reference.slope(rule.points), inverse)
+    return dN, rule.weights * detJ
+
+
+def measures(x_cells: Array, element: str, rule: Rule) -> Array:
+    """dV (n, n_q) at the points of `rule`. Raises InputError where det J is not positive."""
+    reference = element_named(element)
+    points = rule.points[:1] if reference.affine else rule.points
+    return rule.weights * _jacobians(x_cells, reference, points)[1]
+
+
+def _jacobians(x_cells: Array, reference: Element, points: Array) -> tuple[Array, Array]:
+    """J (n, n_q, 3, 3) with J[i, j] = dx_i / dxi_j, and det J (n, n_q)."""
+    J = np.tensordot(x_cells, reference.slope(points), axes=(1, 1)).transpose(0, 2, 1, 3)
+    a, b, c = J[..., 0, :], J[..., 1, :], J[..., 2, :]
+    detJ = (
+        a[..., 0] * (b[..., 1] * c[..., 2] - b[..., 2] * c[..., 1])
+        + a[..., 1] * (b[..., 2] * c[..., 0] - b[..., 0] * c[..., 2])
+        + a[..., 2] * (b[..., 0] * c[..., 1] - b[..., 1] * c[..., 0])
+    )
     if not np.all(detJ > 0):
         bad = np.count_nonzero(~np.all(detJ > 0, axis=1))
-        raise InputError(f"{bad} of {len(x_cells)} {element} cells are inverted or degenerate (det J <= 0)")
-    dN = np.einsum("qaj,eqji->eqai", slope, adj / detJ[..., None, None])
-    return dN, rule.weights * detJ
+        raise InputError(
+            f"{bad} of {len(x_cells)} {reference.name} cells are inverted or degenerate (det J <= 0)"
+        )
+    return J, detJ
 
 
 def strain_matrix(dN: Array) -> Array:
@@ -97,28 +108,25 @@ def element_mass(x_cells: Array, element: str) -> Array:
     """me (n, npc, npc) = sum_q N_a N_b dV, the consistent mass for unit density, one component."""
     rule = element_named(element).load_rule
     N = element_named(element).shape(rule.points)
-    _, dV = gradients(x_cells, element, rule)
-    return np.einsum("qa,qb,eq->eab", N, N, dV)
+    return np.einsum("qa,qb,eq->eab", N, N, measures(x_cells, element, rule))
 
 
 def volumes(x_cells: Array, element: str) -> Array:
     """(n,) m³."""
-    return gradients(x_cells, element)[1].sum(axis=1)
+    return measures(x_cells, element, element_named(element).stiffness_rule).sum(axis=1)
 
 
-def physical_points(x_cells: Array, element: str, rule: Rule) -> Array:
-    """(n, n_q, 3) the quadrature points in space."""
-    return np.einsum("qa,eai->eqi", element_named(element).shape(rule.points), x_cells)
+def interpolated(values: Array, element: str, rule: Rule) -> Array:
+    """(n, n_q, 3) nodal values (n, npc, 3), coordinates for example, at the points of `rule`."""
+    return element_named(element).shape(rule.points) @ values
 
 
 def body_integral(x_cells: Array, element: str, density: Callable[[Array], Array]) -> Array:
     """fe (n, npc, 3) = sum_q N_a b(x_q) dV; `density` maps points (m, 3) to N/m³ (m, 3)."""
     rule = element_named(element).load_rule
-    N = element_named(element).shape(rule.points)
-    _, dV = gradients(x_cells, element, rule)
-    x = physical_points(x_cells, element, rule)
+    x = interpolated(x_cells, element, rule)
     b = density(x.reshape(-1, 3)).reshape(x.shape)
-    return np.einsum("qa,eqi,eq->eai", N, b, dV, optimize=True)
+    return element_named(element).shape(rule.points).T @ (b * measures(x_cells, element, rule)[:, :, None])
 
 
 def facet_shape_integral(x_facets: Array) -> Array:

@@ -5,6 +5,7 @@ tet4 lives on 0 <= xi, eta, zeta, xi + eta + zeta <= 1; hex8 on [-1, 1]³ with n
 [-1, 1]². Source: K.-J. Bathe, Finite Element Procedures, 5.3 and 5.5.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -41,6 +42,11 @@ class Element:
     load_rule: Rule  # at least degree 2: mass, body forces, tractions
     fine_rule: Rule  # degree 5 or better: error norms
 
+    @property
+    def affine(self) -> bool:
+        """Whether J is constant in the cell: simplices."""
+        return self.n_nodes == self.load_rule.points.shape[1] + 1
+
 
 def _linear_shape(xi: Array) -> Array:
     """N of the simplex of any dimension."""
@@ -75,17 +81,27 @@ def _gauss(n: int, dim: int) -> Rule:
     return Rule(points, weights)
 
 
-def _collapsed(n: int) -> Rule:
-    """Gauss points of the cube collapsed onto the unit tetrahedron: degree 2n - 3."""
-    cube = _gauss(n, 3)
-    r, s, t = ((1 + cube.points) / 2).T
-    points = np.stack([r * (1 - s) * (1 - t), s * (1 - t), t], axis=1)
-    return Rule(points, cube.weights / 8 * (1 - s) * (1 - t) ** 2)
-
-
 def _tet_degree_2() -> Rule:
     a, b = (5 - np.sqrt(5)) / 20, (5 + 3 * np.sqrt(5)) / 20
     return Rule(np.full((4, 3), a) + (b - a) * np.eye(4)[:, :3], np.full(4, 1 / 24))
+
+
+def _tet_degree_5() -> Rule:
+    """14 points: N. J. Walkington, Quadrature on simplices of arbitrary dimension (2000)."""
+    faces = [
+        (0.31088591926330060980, 0.11268792571801585080),
+        (0.092735250310891226402, 0.073493043116361949544),
+    ]
+    points = [np.full((4, 3), a) + (1 - 4 * a) * np.eye(4)[:, :3] for a, _ in faces]
+    a = 0.045503704125649649492
+    edges = np.full((6, 4), a)
+    for row, pair in zip(edges, itertools.combinations(range(4), 2)):
+        row[list(pair)] = 0.5 - a
+    weights = [np.full(4, w / 6) for _, w in faces]
+    return Rule(
+        np.concatenate([*points, edges[:, :3]]),
+        np.concatenate([*weights, np.full(6, 0.042546020777081466438 / 6)]),
+    )
 
 
 def _triangle_degree_2() -> Rule:
@@ -109,8 +125,8 @@ def _quad_slope(xi: Array) -> Array:
 
 
 _TET_CENTRE = Rule(np.full((1, 3), 0.25), np.array([1 / 6]))
-TET4 = Element("tet4", 4, _linear_shape, _linear_slope, _TET_CENTRE, _tet_degree_2(), _collapsed(4))
-HEX8 = Element("hex8", 8, _hex_shape, _hex_slope, _gauss(2, 3), _gauss(2, 3), _gauss(4, 3))
+TET4 = Element("tet4", 4, _linear_shape, _linear_slope, _TET_CENTRE, _tet_degree_2(), _tet_degree_5())
+HEX8 = Element("hex8", 8, _hex_shape, _hex_slope, _gauss(2, 3), _gauss(2, 3), _gauss(3, 3))
 TRI3 = Element("tri3", 3, _linear_shape, _linear_slope, *[_triangle_degree_2()] * 3)
 QUAD4 = Element("quad4", 4, _quad_shape, _quad_slope, *[_gauss(2, 2)] * 3)
 ELEMENTS = {"tet4": TET4, "hex8": HEX8}

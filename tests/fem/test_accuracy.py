@@ -15,7 +15,7 @@ def test_the_error_of_zero_is_one_and_its_square_the_integral(element):
 
     zero = np.zeros_like(mesh.x)
     error, norm = l2_squares(mesh.x, mesh.cells, element, zero, exact)
-    assert norm == pytest.approx(0.1 + 1 / 12 + 1 / 24 + 1 / 6, rel=1e-12)
+    assert norm == pytest.approx(0.1 + 1 / 12 + 1 / 24 + 1 / 6, rel=1e-8)  # beyond a curved hexahedron's rule
     assert error == norm
     assert l2_error(mesh.x, mesh.cells, element, zero, exact) == 1.0
 

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from fem_meshes import ELEMENTS, distorted, parts_of
 
-from fembench.fem.boundary import fixed_dofs, local_load, right_hand_side
+from fembench.fem.boundary import body_density, fixed_dofs, local_load, right_hand_side
 from fembench.fem.extent import extent_of, merged
+from fembench.fem.fields import manufactured_body_force
 from fembench.fem.presets import BAR, CANTILEVER, GRAVITY, MANUFACTURED, PATCH, PRESETS, THESIS
-from fembench.fem.problem import Constraint, Force, ProblemSpec
+from fembench.fem.problem import Body, Constraint, Force, ProblemSpec
 from fembench.fem.selection import Selection
 from fembench.fem.survey import check, merge, survey
 from fembench.fem.whole import whole_mesh
@@ -96,6 +97,30 @@ def test_a_tag_of_facets_selects_their_nodes_and_a_tag_of_nodes_its_own():
         np.testing.assert_array_equal(np.flatnonzero(f.any(axis=1)), nodes)
 
 
+def test_a_tag_of_both_kinds_selects_the_nodes_of_both():
+    mesh = box(cells=(1, 1, 1), element="hex8")
+    both = type(mesh).create(
+        mesh.x, mesh.cells, "hex8", node_tags={"a": [7]}, facet_tags={"a": mesh.cells[:, [0, 3, 2, 1]]}
+    )
+    np.testing.assert_array_equal(np.flatnonzero(whole_mesh(THESIS, both).node_tags["a"]), [0, 1, 2, 3, 7])
+
+
+def test_two_forces_on_one_node_add_up():
+    corner = Selection(point=("max", "max", "max"))
+    spec = ProblemSpec(forces=(Force(corner, (1.0, 0.0, 2.0)), Force(corner, (3.0, 4.0, 0.0))))
+    geometry, extent = prepared(spec)
+    f = local_load(spec, geometry, extent)
+    np.testing.assert_array_equal(f[f.any(axis=1)], [[4.0, 4.0, 2.0]])
+
+
+def test_a_body_force_is_the_sum_of_its_field_its_constant_and_its_weight():
+    spec = ProblemSpec(body=Body(force=(1.0, 2.0, 3.0), gravity=(0.0, 0.0, -2.0), field="manufactured"))
+    geometry, extent = prepared(spec)
+    wave = manufactured_body_force(extent, spec.material.lam, spec.material.mu)(geometry.x)
+    density = body_density(spec, extent)(geometry.x)
+    np.testing.assert_allclose(density - wave, np.tile([1, 2, 3 - 2 * 7850.0], (len(wave), 1)), atol=1e-6)
+
+
 def summed(parts, arrays, n_nodes):
     total = np.zeros((n_nodes, 3))
     for part, array in zip(parts, arrays):
@@ -103,10 +128,18 @@ def summed(parts, arrays, n_nodes):
     return total
 
 
+LINE_LOAD = ProblemSpec(
+    name="line load",
+    constraints=(Constraint(Selection(plane="x=min")),),
+    forces=(Force(Selection(plane="x=max"), (1.0, -2.0, 3.0)),),  # parts share nodes of this plane
+)
+SPECS = {"line load": LINE_LOAD, **PRESETS}
+
+
 @pytest.mark.parametrize("n_parts", [2, 3, 5])
-@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("name", sorted(SPECS))
 def test_the_loads_of_the_parts_add_up_to_those_of_the_whole(name, n_parts):
-    spec = PRESETS[name]
+    spec = SPECS[name]
     whole, parts = parts_of(spec, distorted("tet4"), n_parts)
     extent = merged(extent_of(p.x) for p in parts)
     expected = local_load(spec, whole, whole.extent)
@@ -118,9 +151,9 @@ def test_the_loads_of_the_parts_add_up_to_those_of_the_whole(name, n_parts):
 
 
 @pytest.mark.parametrize("n_parts", [2, 3, 5])
-@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("name", sorted(SPECS))
 def test_every_part_prescribes_what_the_whole_prescribes_on_its_nodes(name, n_parts):
-    spec = PRESETS[name]
+    spec = SPECS[name]
     whole, parts = parts_of(spec, distorted("tet4"), n_parts)
     mask, values = fixed_dofs(spec, whole, whole.extent)
     for part in parts:
@@ -129,9 +162,9 @@ def test_every_part_prescribes_what_the_whole_prescribes_on_its_nodes(name, n_pa
         np.testing.assert_array_equal(own_values, values[part.global_nodes])
 
 
-@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("name", sorted(SPECS))
 def test_the_surveys_of_the_parts_merge_to_that_of_the_whole(name):
-    spec = PRESETS[name]
+    spec = SPECS[name]
     whole, parts = parts_of(spec, distorted("tet4"), 4)
     expected = survey(spec, whole, whole.extent)
     found = merge([survey(spec, p, whole.extent) for p in parts])

@@ -64,3 +64,4 @@ def test_no_cells_give_no_force(body):
     x, cells, *rest = body
     assert not internal_force(x, cells[:0], *rest, x).any()
     assert norm_estimate(x, cells[:0], *rest) == 0.0
+    assert norm_estimate(x[:0], cells[:0], *rest) == 0.0

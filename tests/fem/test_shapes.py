@@ -58,7 +58,7 @@ def exact_integral(name, powers):
         (TET4, TET4.fine_rule, 5),
         (HEX8, HEX8.stiffness_rule, 3),
         (HEX8, HEX8.load_rule, 3),
-        (HEX8, HEX8.fine_rule, 7),
+        (HEX8, HEX8.fine_rule, 5),
         (TRI3, TRI3.load_rule, 2),
         (QUAD4, QUAD4.load_rule, 3),
     ],

@@ -119,11 +119,12 @@ def test_a_point_with_two_nodes_is_refused():
 
 
 def test_a_tag_that_one_rank_does_not_know_counts_as_empty_there():
-    spec = problem(constraints=(Constraint(Selection(tag="left")),))
+    pull = Traction(Selection(tag="lid"), (1.0, 0.0, 0.0))
+    spec = problem(constraints=(Constraint(Selection(tag="left")),), tractions=(pull,))
     whole = whole_mesh(spec, tagged_box())
-    bare = WholeMesh(whole.element, whole.x, whole.cells, {}, {}, np.zeros(len(whole.x), dtype=bool))
+    bare = WholeMesh(whole.element, whole.x, whole.cells, {}, {}, whole.owned_nodes)
     found = merge([survey(spec, g, whole.extent) for g in (bare, whole)])
-    assert found.counts.tolist() == [9]
+    assert found.counts.tolist() == [9, 1]
     check(spec, found)
 
 

@@ -19,6 +19,7 @@ from fembench.mesh.mesh import Mesh
 
 LENGTHS = (1.0, 0.5, 1.0)  # the thesis' solid, metres
 FACES = ("x0", "x1", "y0", "y1", "z0", "z1")  # facet tags of a box
+WORKING_SPACE = 4  # times the size of a mesh that it takes to make it and to look at it
 ROUNDEST = 1.25  # ratio of a grid cell's edges that the search for a size allows
 
 Counts = tuple[int, int, int]
@@ -165,7 +166,6 @@ def _check_size(plan: Box) -> None:
         )
     needed = 24 * plan.n_nodes + 4 * plan.n_cells * element_named(plan.element).nodes
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > memory // 2:
-        raise InputError(
-            f"{plan.title}: needs {needed / 2**30:.1f} GiB; this machine has {memory / 2**30:.1f}"
-        )
+    if WORKING_SPACE * needed > memory:
+        wanted, there = (f"{n / 2**30:.1f} GiB" for n in (WORKING_SPACE * needed, memory))
+        raise InputError(f"{plan.title}: needs about {wanted} to make; this machine has {there}")

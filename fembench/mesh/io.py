@@ -126,8 +126,13 @@ def _quiet() -> Iterator[io.StringIO]:
 
 def _reason(error: BaseException, said: io.StringIO) -> str:
     """One line: what meshio printed before it exited, else what it raised."""
-    own = "" if isinstance(error, SystemExit) else _first_line(str(error))
-    return own or _first_line(said.getvalue()) or f"not a mesh of this format ({type(error).__name__})"
+    silent = isinstance(error, (SystemExit, UnicodeDecodeError))
+    own = "" if silent else _first_line(str(error))
+    return (
+        own
+        or _first_line(said.getvalue()).removeprefix("Error: ")
+        or f"not a mesh of this format ({type(error).__name__})"
+    )
 
 
 def _first_line(text: str) -> str:

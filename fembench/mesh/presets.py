@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from fembench.base.errors import InputError
-from fembench.mesh.box import Box, Counts, box, box_cells_for_equations
+from fembench.mesh.box import LENGTHS, Box, Counts, box, box_cells_for_equations
 from fembench.mesh.elements import ELEMENTS
 from fembench.mesh.mesh import Mesh
 
@@ -49,12 +49,19 @@ def box_named(spec: str) -> Box | None:
     if not 1 <= len(rest) <= 2:
         raise InputError(f"mesh '{spec}': {GRAMMAR}")
     element = _element(rest[1:], spec)
-    if re.fullmatch(r"\d+", rest[0]):
-        return Box(box_cells_for_equations(int(rest[0]), element=element), element)
-    if re.fullmatch(r"\d+x\d+x\d+", rest[0]):
-        nx, ny, nz = (int(n) for n in rest[0].split("x"))
-        return Box((nx, ny, nz), element)
-    raise InputError(f"mesh '{spec}': cannot read '{rest[0]}'; {GRAMMAR}")
+    return Box(box_counts(rest[0], element=element), element)
+
+
+def box_counts(size: str, lengths: tuple[float, float, float] = LENGTHS, element: str = "tet4") -> Counts:
+    """Grid cells that "13x9x13", "100000" (equations) or the name of a preset asks for. Raises InputError."""
+    if size in PRESETS:
+        return PRESETS[size]
+    if re.fullmatch(r"[0-9]+", size):
+        return box_cells_for_equations(int(size), lengths, element)
+    if re.fullmatch(r"[0-9]+x[0-9]+x[0-9]+", size):
+        nx, ny, nz = (int(n) for n in size.split("x"))
+        return nx, ny, nz
+    raise InputError(f"box of size '{size}'; expected NXxNYxNZ grid cells, a number of equations or a preset")
 
 
 def _element(words: list[str], spec: str) -> str:

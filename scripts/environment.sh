@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The Python environment that run_bench.sh and tests/run.sh share. Source it, then
-#     prepare_environment base [test] [petsc]
+#     prepare_environment base [test] [peers] [petsc]
 # makes or mends the virtual environment (only where something changed: a stamp says so) and exports
 # what every process of a run needs. Messages go to stderr; a failure ends the script with status 3.
 #
@@ -151,12 +151,18 @@ install_mpi() {
 # The entries of the one-line list KEY of pyproject.toml, one a line.
 listed() { sed -n "s/^$1 = \[\(.*\)\]/\1/p" "$ROOT/pyproject.toml" | grep -o '[^", ]\+'; }
 
+install_listed() { # WHAT KEY
+    local packages
+    mapfile -t packages < <(listed "$2")
+    step "installing $1" pip_install "${packages[@]}" || exit 3
+}
+
 install_base() {
-    local reason build_tools
+    local reason
     make_venv
     install_mpi
-    mapfile -t build_tools < <(listed requires)
-    step "installing the build tools" pip_install 'pip>=23.1' cmake ninja "${build_tools[@]}" || exit 3
+    step "bringing pip, cmake and ninja up to date" pip_install 'pip>=23.1' cmake ninja || exit 3
+    install_listed "the build tools" requires
     reason=$(why_no_kernels "$VENV/bin/python")
     if [[ -z $reason ]]; then
         step "compiling the kernels, installing fembench and its libraries" \
@@ -167,11 +173,8 @@ install_base() {
     fi
 }
 
-install_test() {
-    local tools
-    mapfile -t tools < <(listed test)
-    step "installing the test tools" pip_install "${tools[@]}" || exit 3
-}
+install_test() { install_listed "the test tools" test; }
+install_peers() { install_listed "the codes to compare with" peers; }
 
 # PETSc has no wheels on PyPI. It is compiled once for each MPI and Python, and kept as wheels.
 install_petsc() {

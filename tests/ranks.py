@@ -82,7 +82,7 @@ class Ranks:
         label = zlib.crc32(place.encode())
         mine, extremes = array("q", (label, -label)), array("q", (0, 0))
         request, start = self.comm.Iallreduce(mine, extremes, self.door.MAX), time.monotonic()
-        patience = PATIENCE if self.failures else self.limit
+        patience = min(PATIENCE, self.limit / 2) if self.failures else self.limit
         while not request.Test():
             if time.monotonic() - start > patience:
                 self.abort(f"waited {patience:.0f} s in vain for the other ranks after {place}")

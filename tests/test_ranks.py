@@ -1,0 +1,95 @@
+"""The test suite's own behaviour under MPI: tests of two ranks that fail, hang or die, each in a session."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Run the text of a test module on two ranks; give its exit status and what it printed."""
+    for path in (HERE / "conftest.py", HERE / "ranks.py", HERE.parent / "pyproject.toml"):
+        shutil.copy(path, tmp_path)
+
+    def run(text):
+        (tmp_path / "test_it.py").write_text(
+            f"import os\nimport pytest\npytestmark = pytest.mark.mpi\n{text}"
+        )
+        variables = os.environ | {"FEMBENCH_TEST_LIMIT": "4", "FEMBENCH_TEST_TALLY": str(tmp_path / "tally")}
+        command = [
+            "mpiexec",
+            "-n",
+            "2",
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            "--color=no",
+        ]
+        done = subprocess.run(
+            [*command, str(tmp_path)],
+            cwd=tmp_path,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+        tally = tmp_path / "tally"
+        return done.returncode, done.stdout, tally.read_text().split() if tally.exists() else []
+
+    return run
+
+
+def test_rank_0_alone_prints_and_counts(session):
+    status, output, tally = session("def test_a(comm): assert comm.allreduce(1) == 2\n")
+    assert (status, tally) == (0, ["passed", "1", "failed", "0"])
+    assert output.count("test session starts") == 1
+
+
+def test_a_failure_on_another_rank_fails_the_session_and_is_shown(session):
+    status, output, tally = session(
+        "def test_a(comm): assert comm.rank != 1\ndef test_b(comm): assert comm.allreduce(1) == 2\n"
+    )
+    assert status != 0
+    assert "rank 1, call: assert 1 != 1" in output
+    assert tally == ["passed", "2", "failed", "1"]  # on rank 0 the test itself passed
+
+
+def test_a_rank_that_fails_while_the_other_waits_ends_the_job_with_its_failure(session):
+    status, output, _ = session(
+        "def test_a(comm):\n    assert comm.rank != 1, 'the reason'\n    comm.allreduce(1)\n"
+    )
+    assert status != 0
+    assert "AssertionError: the reason" in output
+    assert "rank 1 waited" in output
+
+
+def test_a_hang_ends_with_the_place_where_it_hangs(session):
+    status, output, _ = session("def test_a(comm):\n    comm.recv(source=1 - comm.rank)\n")
+    assert status != 0
+    assert "Timeout" in output
+    assert "line 5 in test_a" in output
+
+
+def test_a_rank_that_dies_ends_the_job(session):
+    status, _, _ = session("def test_a(comm):\n    comm.rank == 1 and os._exit(7)\n    comm.Barrier()\n")
+    assert status != 0
+
+
+def test_ranks_that_collect_different_tests_end_the_job_with_the_reason(session):
+    ours = "int(os.environ.get('OMPI_COMM_WORLD_RANK', os.environ.get('PMI_RANK', '0')))"
+    status, output, _ = session(
+        f"if {ours} == 1:\n    raise ValueError('not here')\ndef test_a(comm): pass\n"
+    )
+    assert status != 0
+    assert "ValueError: not here" in output
+    assert "has other tests than another rank" in output

@@ -1,0 +1,260 @@
+"""The shell scripts, on a clone whose installation is a fake of a few lines.
+
+The true installation is what brought this test here: tests/run.sh goes through it on every machine.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FAKE = f"""
+install_base() {{
+    echo started >>"$ROOT/installations"
+    [[ -z ${{SLOW:-}} ]] || sleep "$SLOW"
+    mkdir -p "$VENV/bin" && ln -sfn {sys.executable} "$VENV/bin/python"
+    printf '#!/bin/sh\\necho "$OMP_NUM_THREADS|$PWD|$*"\\n' >"$VENV/bin/fembench"
+    chmod +x "$VENV/bin/fembench"
+    step "a step that may fail" eval "${{BROKEN:-true}}" || exit 3
+}}
+"""
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A clone in a folder with spaces, with a source of the kernels to edit."""
+    root = tmp_path / "a clone"
+    for name in ("run_bench.sh", "scripts/environment.sh", "pyproject.toml", "CMakeLists.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    (root / "fembench" / "kernels").mkdir(parents=True)
+    (root / "fembench" / "kernels" / "products.c").write_text("int one = 1;\n")
+    with (root / "scripts" / "environment.sh").open("a") as script:
+        script.write(FAKE)
+    return root
+
+
+def environment(**changes):
+    """This process's variables without those of fembench's own settings, and with `changes`."""
+    plain = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith("FEMBENCH_") and k not in ("OMP_NUM_THREADS", "CC")
+    }
+    return plain | changes
+
+
+def start(script, *arguments, cwd="/", **changes):
+    return subprocess.run(
+        [str(script), *arguments],
+        cwd=cwd,
+        env=environment(**changes),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def shell(clone, code, **changes):
+    """Run bash code that has sourced the clone's functions."""
+    code = f'source "{clone}/scripts/environment.sh"; {code}'
+    return start("/bin/bash", "-c", code, **changes)
+
+
+def installations(clone):
+    path = clone / "installations"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+@pytest.mark.parametrize("script", ["run_bench.sh", "tests/run.sh"])
+def test_help_teaches_before_anything_is_installed(script, tmp_path):
+    answer = start(ROOT / script, "--help", FEMBENCH_VENV=str(tmp_path / "none"))
+    assert answer.returncode == 0
+    assert answer.stdout.startswith("usage: ")
+    assert "FEMBENCH_VENV" in answer.stdout
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_second_start_installs_nothing_and_is_quick(clone):
+    start(clone / "run_bench.sh")
+    begin = time.perf_counter()
+    answer = start(clone / "run_bench.sh")
+    assert (answer.returncode, installations(clone)) == (0, 1)
+    assert time.perf_counter() - begin < 3
+
+
+def test_a_start_through_a_link_from_elsewhere_stays_where_it_was_called(clone, tmp_path):
+    (tmp_path / "link").symlink_to(clone / "run_bench.sh")
+    answer = start(tmp_path / "link", "my campaign.toml", "--results", "out dir", cwd=tmp_path)
+    assert answer.stdout == f"1|{tmp_path}|sweep my campaign.toml --results out dir\n"
+    assert (clone / ".venv").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        ("", "sweep"),
+        ("--quick", "sweep --quick"),
+        ("c.toml", "sweep c.toml"),
+        ("dir/campaign", "sweep dir/campaign"),
+        ("doctor --json", "doctor --json"),
+        ("sweep --help", "sweep --help"),
+    ],
+)
+def test_an_option_or_a_file_belongs_to_a_campaign_and_a_word_is_a_verb(clone, given, passed):
+    assert start(clone / "run_bench.sh", *given.split()).stdout == f"1|/|{passed}\n"
+
+
+def test_an_existing_file_without_a_suffix_is_a_campaign(clone, tmp_path):
+    (tmp_path / "mine").touch()
+    assert start(clone / "run_bench.sh", "mine", cwd=tmp_path).stdout.endswith("|sweep mine\n")
+
+
+def test_another_place_for_the_environment_is_used(clone, tmp_path):
+    answer = start(clone / "run_bench.sh", cwd=tmp_path, FEMBENCH_VENV="else where")
+    assert answer.returncode == 0
+    assert (tmp_path / "else where" / "bin" / "fembench").exists()
+    assert not (clone / ".venv").exists()
+
+
+def test_a_failed_installation_shows_its_end_and_is_tried_again(clone):
+    failed = start(clone / "run_bench.sh", BROKEN="echo the reason; false")
+    assert failed.returncode == 3
+    assert "the reason" in failed.stderr
+    assert "fembench-install.log" in failed.stderr
+    assert failed.stdout == ""
+    assert start(clone / "run_bench.sh").returncode == 0
+    assert installations(clone) == 2
+
+
+def test_a_failed_update_does_not_leave_the_old_stamp(clone):
+    start(clone / "run_bench.sh")
+    (clone / "fembench" / "kernels" / "products.c").write_text("int one = 2;\n")
+    start(clone / "run_bench.sh", BROKEN="false")
+    (clone / "fembench" / "kernels" / "products.c").write_text("int one = 1;\n")
+    start(clone / "run_bench.sh")
+    assert installations(clone) == 3
+
+
+@pytest.mark.parametrize("name", ["fembench/kernels/products.c", "pyproject.toml", "CMakeLists.txt"])
+def test_a_change_of_what_is_compiled_installs_again(clone, name):
+    start(clone / "run_bench.sh")
+    with (clone / name).open("a") as source:
+        source.write("\n")
+    start(clone / "run_bench.sh")
+    assert installations(clone) == 2
+
+
+def test_another_mpi_behind_the_same_name_installs_again(clone, tmp_path):
+    (tmp_path / "bin").mkdir()
+    for text in ("one", "other"):
+        (tmp_path / text).write_text(text)
+        (tmp_path / text).chmod(0o755)
+        (tmp_path / "bin" / "mpiexec").unlink(missing_ok=True)
+        (tmp_path / "bin" / "mpiexec").symlink_to(tmp_path / text)
+        start(clone / "run_bench.sh", PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert installations(clone) == 2
+
+
+def test_two_starts_at_once_install_once(clone):
+    command = [str(clone / "run_bench.sh"), "doctor"]
+    both = [
+        subprocess.Popen(
+            command, env=environment(SLOW="1"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    answers = [process.communicate(timeout=60) for process in both]
+    assert [out.split("|")[2] for out, _ in answers] == ["doctor\n"] * 2
+    assert installations(clone) == 1
+    assert sum("waiting for it" in err for _, err in answers) == 1
+
+
+def test_a_folder_that_is_no_environment_is_left_alone(clone, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter").write_text("dear")
+    answer = shell(clone, "make_venv", FEMBENCH_VENV=str(tmp_path / "mine"))
+    assert answer.returncode == 3
+    assert "is not empty" in answer.stderr
+    assert (tmp_path / "mine" / "letter").read_text() == "dear"
+
+
+def path_with(folder, **programs):
+    """A PATH with the tools that the script needs, and with `programs` (name -> shell text)."""
+    folder.mkdir()
+    for tool in (
+        "bash",
+        "dirname",
+        "readlink",
+        "realpath",
+        "find",
+        "grep",
+        "sed",
+        "tail",
+        "mkdir",
+        "rm",
+        "flock",
+        "stat",
+    ):
+        (folder / tool).symlink_to(shutil.which(tool))
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
+def test_without_python_the_message_names_the_package(clone, tmp_path):
+    path = path_with(tmp_path / "bin", python3="exit 1")  # as 'python3 -c' of an old Python answers
+    answer = shell(clone, 'mkdir -p "$VENV"; make_venv', PATH=path)
+    assert answer.returncode == 3
+    assert "no Python >= 3.10" in answer.stderr
+    assert "apt-get install python3 " in answer.stderr
+
+
+def test_without_ensurepip_the_message_names_the_package(clone, tmp_path):
+    path = path_with(
+        tmp_path / "bin", python3=f'[[ $2 != *ensurepip* ]] && exec {sys.executable} "$@"; exit 1'
+    )
+    answer = shell(clone, 'mkdir -p "$VENV"; make_venv', PATH=path)
+    version = ".".join(map(str, sys.version_info[:2]))
+    assert answer.returncode == 3
+    assert f"python3-venv' (or python{version}-venv)" in answer.stderr
+
+
+def test_without_a_compiler_the_reason_names_the_package(clone, tmp_path):
+    answer = shell(clone, f"why_no_kernels {sys.executable}", PATH=path_with(tmp_path / "bin"))
+    assert "no C compiler" in answer.stdout
+    assert "build-essential" in answer.stdout
+
+
+def test_without_python_headers_the_reason_names_the_package(clone, tmp_path):
+    python = "case $2 in *sysconfig*) echo /nowhere ;; *) echo 3.12 ;; esac"
+    path = path_with(tmp_path / "bin", cc="exit 0", python=python)
+    answer = shell(clone, "why_no_kernels python", PATH=path)
+    assert "no Python.h for Python 3.12" in answer.stdout
+    assert "python3-dev" in answer.stdout
+
+
+def test_a_start_without_compiled_kernels_warns_every_time(clone):
+    for _ in range(2):
+        answer = start(clone / "run_bench.sh", CC="no-such-compiler", PATH=without_compilers(clone))
+        assert answer.returncode == 0
+        assert "WARNING: the kernels are the slow reference ones: no C compiler" in answer.stderr
+    assert installations(clone) == 1
+
+
+def without_compilers(clone):
+    """A PATH of links to every program of this machine but compilers."""
+    folder = clone.parent / "no compilers"
+    if not folder.exists():
+        folder.mkdir()
+        for place in ("/usr/bin", "/bin"):
+            for program in Path(place).iterdir():
+                if program.name not in ("cc", "gcc", "clang") and not (folder / program.name).is_symlink():
+                    (folder / program.name).symlink_to(program)
+    return str(folder)

@@ -1,19 +1,15 @@
-"""Tables about runs: overview with verdicts, rules, failures, hosts, clocks, kinds."""
+"""Tables about runs: overview with verdicts, why they are not VALID, every rule, failures."""
 
 from collections.abc import Iterable, Sequence
 
-from fembench.base import units
 from fembench.records.case import Case
-from fembench.records.compare import cpu_models, host_names
-from fembench.records.record import Failure, HostFacts, Record, Rule
-from fembench.report.results import Result, kind_difference, kind_letter, kinds_of
+from fembench.records.record import Failure, Record, Rule
+from fembench.report.results import Result
 from fembench.report.table import (
-    Column,
     Table,
     case_columns,
     case_of,
     integer,
-    size,
     time,
     words,
 )
@@ -32,7 +28,7 @@ def overview(results: Iterable[Result]) -> Table:
             len(r.pool.records),
             r.times["cg"].n if "cg" in r.times else 0,
             r.pool.status,
-            f"not pooled: other {r.pool.apart}" if r.pool.apart else "",
+            "; ".join(_remarks(r)),
         )
         for r in results
     ]
@@ -54,6 +50,14 @@ def overview(results: Iterable[Result]) -> Table:
         ),
         tuple(rows),
     )
+
+
+def _remarks(result: Result) -> list[str]:
+    environment = result.record.environment
+    notes = [f"not pooled: other {result.pool.apart}"] if result.pool.apart else []
+    notes += ["OVERSUBSCRIBED: functional only"] if environment.oversubscribed else []
+    notes += [f"SYNTHETIC: {environment.synthetic}"] if environment.synthetic else []
+    return notes + ([f"{environment.kernels} kernels"] if environment.kernels != "compiled" else [])
 
 
 def reasons(results: Sequence[Result]) -> Table:
@@ -127,97 +131,6 @@ def failures(found: Iterable[Failure]) -> Table:
     )
 
 
-def hosts(records: Iterable[Record]) -> Table:
-    """Every machine that ran a rank."""
-    found: dict[str, HostFacts] = {}
-    for record in records:
-        used = {record.environment.hosts[i].name for i in record.environment.rank_host}
-        found |= {h.name: h for h in record.environment.hosts if h.name in used}
-    rows = [
-        (h.name, h.cpu_model, h.cores, h.memory_bytes or None, _caches(h.caches), h.governor, h.kernel)
-        for h in found.values()
-    ]
-    return Table(
-        "hosts",
-        "Hosts",
-        "Cores are those that the run was allowed to use.",
-        (
-            words("host"),
-            words("CPU", "cpu_model"),
-            integer("cores"),
-            size("memory", "memory"),
-            words("caches"),
-            words("governor"),
-            words("kernel"),
-        ),
-        tuple(rows),
-    )
-
-
-def clocks(records: Iterable[Record]) -> Table:
-    """The clocks used, with the worst of their properties over all runs."""
-    groups: dict[tuple[object, ...], list[Record]] = {}
-    for r in records:
-        key = ", ".join(host_names(r)), r.clock.name, r.clock.certified, r.clock.reason
-        groups.setdefault(key, []).append(r)
-    rows = []
-    for (names, clock, certified, reason), group in groups.items():
-        c = [r.clock for r in group]
-        drift = max((abs(x.drift) for x in c), default=0.0)
-        costs = [1e-9 * max(getattr(x, field) for x in c) for field in ("read_ns", "quantum_ns", "span_ns")]
-        rows.append((names, clock, len(group), "yes" if certified else "no", drift, *costs, reason))
-    return Table(
-        "clocks",
-        "Clocks",
-        "The worst of all runs. Drift is the change of ticks per second against CLOCK_MONOTONIC_RAW during a "
-        "run; one recorded span costs what the column says.",
-        (
-            words("hosts"),
-            words("clock"),
-            integer("runs"),
-            words("certified"),
-            Column("drift", "drift", lambda v: f"{v:.1e}", number=True),
-            time("reading", "reading"),
-            time("quantum", "quantum"),
-            time("span", "span"),
-            words("why", "reason"),
-        ),
-        tuple(rows),
-    )
-
-
-def kinds(records: Sequence[Record]) -> Table:
-    """Kinds of measurement that are not held against each other; empty if there is one kind."""
-    found = kinds_of(records)
-    rows = [
-        (
-            kind_letter(kind, found),
-            sum(kind_letter(r, found) == kind_letter(kind, found) for r in records),
-            kind_difference(found[0], kind) or "",
-            ", ".join(cpu_models(kind)),
-            kind.clock.name,
-            f"{kind.environment.commit}{' (changed)' if kind.environment.dirty else ''}",
-            ", ".join(f"{k} {v}" for k, v in sorted(kind.environment.versions.items())),
-        )
-        for kind in (found if len(found) > 1 else [])
-    ]
-    return Table(
-        "kinds",
-        "Kinds of measurement",
-        "These records were made under different conditions and are never pooled or held against each other.",
-        (
-            words("kind"),
-            integer("runs"),
-            words("differs from A in", "differs_in"),
-            words("CPU", "cpu_model"),
-            words("clock"),
-            words("commit"),
-            words("versions"),
-        ),
-        tuple(rows),
-    )
-
-
 def case_name(case: Case) -> str:
     """A case in a few words, for lists."""
     defaults = Case()
@@ -232,7 +145,3 @@ def case_name(case: Case) -> str:
 def _few(names: Sequence[str], limit: int) -> str:
     rest = len(names) - limit
     return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _caches(caches: dict[str, int]) -> str:
-    return ", ".join(f"{level} {units.size(n)}" for level, n in caches.items())

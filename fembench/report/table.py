@@ -28,7 +28,7 @@ class Column:
     def parts(self, value: Any) -> dict[str, object]:
         """Raw values by name; None where there is none."""
         names = self.key.split()
-        values = value if len(names) > 1 else (value,)
+        values = value if isinstance(value, tuple) else (value,) * len(names)
         return {n: None if missing(v) else v for n, v in zip(names, values)}
 
 

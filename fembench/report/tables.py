@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from fembench.records.record import Failure, Record
-from fembench.report import measures, runs, times, work
+from fembench.report import measures, origin, runs, times, work
 from fembench.report.results import Result, results
 from fembench.report.speedup import Speedup, speedup
 from fembench.report.table import Table, text
@@ -33,7 +33,7 @@ def every_table(records: Sequence[Record], failures: Iterable[Failure] = ()) -> 
         runs.overview(found),
         runs.reasons(found),
         runs.failures(failures),
-        runs.kinds(records),
+        origin.kinds(records),
         times.summary(found),
         times.speedups(all_speedups(found), "cg"),
         times.speedups(all_speedups(found, measures.SOLVE), measures.SOLVE),
@@ -45,8 +45,10 @@ def every_table(records: Sequence[Record], failures: Iterable[Failure] = ()) -> 
         work.balance(found),
         work.parts(found),
         work.iterations(found),
-        runs.hosts(records),
-        runs.clocks(records),
+        origin.hosts(records),
+        origin.meshes(records),
+        origin.clocks(records),
+        origin.software(records),
         runs.rules(records),
     ]
     return [t for t in made if t.rows]

@@ -28,13 +28,14 @@ def parts(results: Iterable[Result]) -> Table:
                 (r.mesh, p.method, r.ranks, rank, host_of(r.record, rank), p.targets[rank])
                 + (p.cells[rank] / max(sum(p.cells), 1), p.cells[rank], p.dofs[rank], p.blocks[rank])
                 + (p.shared_dofs[rank], p.shared_dofs_all[rank], len(p.neighbours[rank]))
+                + (_ranges(r.record.environment.affinity[rank]),)
             )
     return Table(
         "parts",
         "Parts",
         "What every rank was given. Target and share are fractions of the cells; dofs are free ones that the "
         "part touches, shared dofs those that other parts touch too (all: with restrained ones, as the "
-        "source thesis may have counted).",
+        "source thesis may have counted). CPUs are those that the rank was allowed to run on.",
         (
             words("mesh"),
             words("method"),
@@ -49,6 +50,7 @@ def parts(results: Iterable[Result]) -> Table:
             integer("shared dofs"),
             integer("shared, all", "shared_dofs_all"),
             integer("neighbours"),
+            words("CPUs", "cpus"),
         ),
         tuple(rows),
     )
@@ -119,6 +121,13 @@ def iterations(results: Sequence[Result]) -> Table:
         ),
         tuple(rows),
     )
+
+
+def _ranges(cpus: Sequence[int]) -> str:
+    """'0-3 8': CPU numbers, consecutive ones as a range."""
+    starts = sorted(c for c in cpus if c - 1 not in cpus)
+    ends = sorted(c for c in cpus if c + 1 not in cpus)
+    return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends))
 
 
 def _goal(record: Record) -> str:

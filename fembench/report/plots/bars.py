@@ -37,7 +37,7 @@ def phases(results: Sequence[Result]) -> list[Plot]:
         if not meshes:
             continue
         shown = dict(list(meshes.items())[-PANELS:])
-        with canvas.figure(len(shown)) as (drawn, panels):
+        with canvas.figure(len(shown), width=_width(len(shown))) as (drawn, panels):
             for axes, (mesh, group) in zip(panels, shown.items()):
                 _stack(axes, [mean_times(r.samples) for r in group], [r.setting for r in group])
                 axes.set_title(
@@ -57,6 +57,11 @@ def phases(results: Sequence[Result]) -> list[Plot]:
                 )
             )
     return made
+
+
+def _width(n: int) -> float:
+    """Inches of a figure of n panels: one panel alone is not as wide as the page."""
+    return min(canvas.WIDTH, 1.5 + 3.5 * n)
 
 
 def _left_out(everything: dict[str, list[Result]], shown: dict[str, list[Result]]) -> str:
@@ -101,7 +106,7 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
         axes.set_ylabel(unit)
         slowest = result.times["cg"]
         axes.set_title(canvas.escaped(f"{result.mesh} · {result.variant} · ranks {result.setting}"))
-        canvas.legend_below(drawn, axes, 6)
+        canvas.legend_below(drawn, axes)
         return canvas.plot(
             drawn,
             "ranks",
@@ -119,7 +124,7 @@ def send_receive(results: Sequence[Result]) -> list[Plot]:
         return []
     panels_of = {f"{mesh} · {variant}": group for (mesh, variant), group in series.items()}
     shown = dict(list(panels_of.items())[-PANELS:])
-    with canvas.figure(len(shown), height=3.4) as (drawn, panels):
+    with canvas.figure(len(shown), height=3.4, width=_width(len(shown))) as (drawn, panels):
         for axes, (name, group) in zip(panels, shown.items()):
             _groups(axes, [mean_times(r.samples) for r in group], [r.setting for r in group])
             axes.set_title(canvas.escaped(name))

@@ -47,7 +47,7 @@ def parts_picture(fields: Fields, title: str) -> Plot:
         if n <= 8:
             for p in range(n):
                 axes.plot([], [], "s", markersize=10, color=canvas.part_colours(n)[p], label=f"part {p}")
-            canvas.legend_below(drawn, axes, 8)
+            canvas.legend_below(drawn, axes)
         return canvas.plot(
             drawn,
             "body_parts",

@@ -100,17 +100,23 @@ def _embeddable(svg: str, title: str) -> str:
     return body.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
 
-def legend_below(drawn: Figure, axes: Axes, columns: int = 5) -> None:
+def legend_below(drawn: Figure, axes: Axes) -> None:
     """One legend for all panels, from the labels of one of them, under the figure."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        drawn.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(handles)))
+        drawn.legend(handles, labels, loc="outside lower center", ncols=_columns(drawn, labels))
 
 
-def colour_legend(drawn: Figure, labels: Mapping[str, str], columns: int = 6) -> None:
+def _columns(drawn: Figure, labels: Sequence[str]) -> int:
+    """How many entries of a legend fit beside each other."""
+    inches = 0.75 + 0.085 * max(map(len, labels))
+    return max(1, min(len(labels), int(drawn.get_size_inches()[0] / inches)))
+
+
+def colour_legend(drawn: Figure, labels: Mapping[str, str]) -> None:
     """A legend of label -> colour under the figure."""
     handles = [Patch(color=colour, label=label) for label, colour in labels.items()]
-    drawn.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
+    drawn.legend(handles=handles, loc="outside lower center", ncols=_columns(drawn, list(labels)))
 
 
 def rank_axis(axes: Axes, ranks: Sequence[int]) -> None:
@@ -136,9 +142,11 @@ def plain_log(axes: Axes, which: str, ticks: Sequence[float]) -> None:
 def categories(axes: Axes, names: Sequence[str], label: str) -> None:
     """Ticks with names at 0, 1, 2, …; turned where they are long, thinned where they are many."""
     grid = axes.get_subplotspec()
-    room = 90 / (grid.get_gridspec().ncols if grid else 1)  # characters beside each other
-    step = max(1, round(len(names) / max(room / 3, 1)))
-    turned = (max(map(len, names), default=0) + 1) * len(names[::step]) > room
+    inches = axes.figure.bbox.width / axes.figure.dpi
+    room = 10 * inches / (grid.get_gridspec().ncols if grid else 1)  # characters beside each other
+    longest = max(map(len, names), default=0)
+    turned = longest > 3 and (longest + 1) * len(names) > room
+    step = -(-len(names) * (2 if turned else longest + 1) // int(room))
     kwargs: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}
     axes.set_xticks(range(0, len(names), step), [escaped(n) for n in names[::step]], **kwargs)
     pad = 0.6 + max(3 - len(names), 0) / 2  # one or two bars are not as wide as the panel

@@ -52,9 +52,10 @@ def _chart(result: Result) -> Plot:
             drawn,
             f"time_line-{result.ranks}",
             f"Time line of {result.ranks} ranks: {result.mesh} · {result.variant}",
-            "Set-up and assembly above, the first iterations of CG below; a row is a rank, time runs to the "
-            "right. Blue is work; a red stretch waits for a neighbour, purple for all ranks. Ranks whose red "
-            "ends where another's blue ends wait for that one. White is what no span covers: the loop "
+            "Set-up and assembly above, the first iterations of CG below, their beginnings numbered; a row "
+            "is a rank, time runs to the right. Blue is work; a red stretch waits for a neighbour, purple "
+            "for all ranks. Ranks whose red ends where another's blue ends wait for that one. White is what "
+            "no span covers: the loop "
             "itself, or the system." + left_out,
         )
 

@@ -38,7 +38,7 @@ def speedups(results: Sequence[Result]) -> Plot | None:
         right.set_ylim(0, top)
         left.set_ylabel("speedup of CG, T(1) / T(P)")
         right.set_ylabel("efficiency, T(1) / (P T(P))")
-        canvas.legend_below(drawn, left, 4)
+        canvas.legend_below(drawn, left)
         return canvas.plot(
             drawn,
             "speedup",
@@ -114,7 +114,7 @@ def communication(results: Sequence[Result]) -> Plot | None:
         canvas.rank_axis(axes, [r.ranks for r in timed])
         axes.set_ylim(0, 100)
         axes.set_ylabel("communication / CG, %")
-        canvas.legend_below(drawn, axes, 4)
+        canvas.legend_below(drawn, axes)
         return canvas.plot(
             drawn,
             "communication",
@@ -146,7 +146,7 @@ def iterations(results: Sequence[Result]) -> Plot | None:
         canvas.plain_log(axes, "y", _nice_ticks(everything[:, 1]))
         axes.set_xlabel("equations")
         axes.set_ylabel("iterations of CG")
-        canvas.legend_below(drawn, axes, 4)
+        canvas.legend_below(drawn, axes)
         return canvas.plot(
             drawn,
             "iterations",
@@ -191,7 +191,7 @@ def residuals(results: Sequence[Result]) -> Plot | None:
         axes.set_yscale("log")
         axes.set_xlabel("iteration")
         axes.set_ylabel("norm of the residual, N")
-        canvas.legend_below(drawn, axes, 4)
+        canvas.legend_below(drawn, axes)
         return canvas.plot(
             drawn,
             "residuals",

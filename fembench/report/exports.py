@@ -1,0 +1,82 @@
+"""Exports for other programs: VTU for ParaView, Chrome trace for Perfetto, one CSV of everything."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fembench.base.files import atomic_path, write_atomic
+from fembench.records.case import Case
+from fembench.records.record import Record
+from fembench.report.fields import Fields
+from fembench.report.measures import host_of
+
+MEASURED = ("record", "verdict", "kind", "set", "rank", "host", "phase", "seconds", "count")
+
+
+def write_vtu(fields: Fields, path: Path) -> None:
+    """Displacement, von Mises stress and part of one run (open it in ParaView)."""
+    from fembench.mesh.io import write
+    from fembench.mesh.mesh import Mesh
+
+    mesh = Mesh.create(fields.x, fields.cells, fields.element, path.stem)
+    write(
+        mesh,
+        path,
+        point_data={"displacement": fields.u},
+        cell_data={"von_mises": fields.von_mises, "part": fields.part},
+    )
+
+
+def write_trace(record: Record, path: Path) -> None:
+    """Events in Chrome's trace format (open it at ui.perfetto.dev): a process a host, a thread a rank."""
+    write_atomic(path, msgspec.json.encode({"displayTimeUnit": "ns", "traceEvents": list(_trace(record))}))
+
+
+def _trace(record: Record) -> Iterator[dict[str, Any]]:
+    environment = record.environment
+    for i, host in enumerate(environment.hosts):
+        yield {"ph": "M", "name": "process_name", "pid": i, "args": {"name": host.name}}
+    for rank, host_index in enumerate(environment.rank_host):
+        name = {"name": f"rank {rank}"}
+        yield {"ph": "M", "name": "thread_name", "pid": host_index, "tid": rank, "args": name}
+    for e in record.events:
+        phase = record.phases[e.phase]
+        yield {
+            "ph": "X",
+            "name": phase,
+            "cat": phase.split(".")[0],
+            "pid": environment.rank_host[e.rank],
+            "tid": e.rank,
+            "ts": 1e6 * e.begin,
+            "dur": 1e6 * (e.end - e.begin),
+            "args": {"iteration": e.iteration},
+        }
+
+
+def write_everything(records: Iterable[Record], path: Path) -> None:
+    """Every time ever measured, one row each: case, set, rank, host, phase, seconds, count."""
+    with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([*Case.__struct_fields__, *MEASURED])
+        for record in records:
+            case = msgspec.structs.astuple(record.case)
+            writer.writerows((*case, record.id, record.verdict.status, *row) for row in _rows(record))
+
+
+def _rows(record: Record) -> Iterator[tuple[object, ...]]:
+    """kind, set, rank, host, phase, seconds, count; phases that never occurred are left out."""
+    for rank, total in enumerate(record.total):
+        host = host_of(record, rank)
+        for phase, seconds in zip(record.phases, record.setup[rank]):
+            if seconds:
+                yield "setup", "", rank, host, phase, seconds, ""
+        yield "run", "", rank, host, "total", total, ""
+        for k, one in enumerate(record.sets):
+            kind = "warmup" if one.warmup else "timed"
+            for phase, seconds, count in zip(record.phases, one.seconds[rank], one.counts[rank]):
+                if count:
+                    yield kind, k, rank, host, phase, seconds, count
+            yield kind, k, rank, host, "total", one.total[rank], ""

@@ -1,0 +1,185 @@
+"""The report of a campaign: a folder with index.html, report.md, tables, plots and exports.
+
+`build` writes a new folder beside the old one and then takes its place, so a report is whole or is
+the one before. The page holds its style and pictures in itself and asks for nothing from a network.
+"""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import jinja2
+import markupsafe
+
+from fembench.base.errors import InputError
+from fembench.records import store
+from fembench.records.record import Failure, Record
+from fembench.report import exports, table
+from fembench.report.fields import fields_path, read_fields
+from fembench.report.plots.canvas import Plot
+from fembench.report.plots.gallery import gallery
+from fembench.report.results import results
+from fembench.report.table import Table
+from fembench.report.tables import every_table
+
+MARK = '<meta name="generator" content="fembench report">'
+# heading, what it answers, plots and tables by the beginning of their names
+SECTIONS = (
+    ("Verdict", ("body_deformed",), ("overview", "reasons", "failures", "kinds")),
+    ("Times", ("phases",), ("summary", "phases", "thesis_phases")),
+    ("Speedup", ("speedup",), ("speedup",)),
+    ("Communication", ("communication", "send_receive", "ranks"), ("communication", "send_receive")),
+    ("Time lines", ("time_line",), ()),
+    ("Solver", ("iterations", "residuals"), ("iterations", "rates")),
+    ("Partition", ("body_parts", "parts"), ("partitions", "parts")),
+    ("Provenance", (), ("hosts", "meshes", "clocks", "software")),
+    ("Rules", (), ("rules",)),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Campaign:
+    """What a folder of results holds."""
+
+    name: str
+    records: list[Record]
+    failures: list[Failure]
+    fields: dict[str, Path]  # record id -> file
+    description: str  # campaign.toml, or ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Section:
+    """One part of the page."""
+
+    title: str
+    plots: list[Plot]
+    tables: list[Table]
+
+
+def build(folder: Path | str, out: Path | str | None = None) -> Path:
+    """Write the report of the campaign in `folder` to `out` (its report/); returns index.html.
+
+    Raises InputError where there is nothing to report, and where `out` holds something else.
+    """
+    campaign = read_campaign(Path(folder))
+    target = Path(out) if out else Path(folder) / "report"
+    tables = every_table(campaign.records, campaign.failures)
+    plots = gallery(results(campaign.records), campaign.fields)
+    with _replacing(target) as fresh:
+        _write_exports(campaign, fresh / "exports")
+        for made in tables:
+            _write(fresh / "tables" / f"{made.name}.csv", table.to_csv(made))
+        for picture in plots:
+            _write(fresh / "plots" / f"{picture.name}.svg", picture.svg)
+        files = sorted(str(p.relative_to(fresh)) for p in (fresh / "exports").iterdir())
+        sections = arrange(tables, plots)
+        _write(fresh / "report.md", _render("report.md.j2", campaign, sections, files))
+        _write(fresh / "index.html", _render("page.html.j2", campaign, sections, files))
+    return target / "index.html"
+
+
+def read_campaign(folder: Path) -> Campaign:
+    """Records, failures and files of fields. Raises InputError where there is neither record nor failure."""
+    failures = list(store.failures(folder)) if folder.is_dir() else []
+    records = [store.load(p) for p in store.record_paths(folder)] if failures else store.load_all(folder)
+    found = {r.id: fields_path(folder, r.id) for r in records}
+    description = folder / "campaign.toml"
+    return Campaign(
+        name=folder.resolve().name,
+        records=records,
+        failures=failures,
+        fields={name: path for name, path in found.items() if path.is_file()},
+        description=description.read_text(encoding="utf-8") if description.is_file() else "",
+    )
+
+
+def arrange(tables: Sequence[Table], plots: Sequence[Plot]) -> list[Section]:
+    """Plots and tables by section; a section without either is left out."""
+    made = [
+        Section(title, [p for p in plots if _starts(p, first)], [t for t in tables if _starts(t, second)])
+        for title, first, second in SECTIONS
+    ]
+    return [s for s in made if s.plots or s.tables]
+
+
+def _starts(item: Plot | Table, beginnings: Sequence[str]) -> bool:
+    """Whether a name is one of those, or one of those with something behind it."""
+    return any(item.name == b or item.name.startswith((f"{b}-", f"{b}_")) for b in beginnings)
+
+
+def _write_exports(campaign: Campaign, folder: Path) -> None:
+    folder.mkdir()
+    if campaign.records:
+        exports.write_everything(campaign.records, folder / "everything.csv")
+    for record in campaign.records:
+        if record.events:
+            exports.write_trace(record, folder / f"{record.id}.trace.json")
+        if record.id in campaign.fields:
+            exports.write_vtu(read_fields(campaign.fields[record.id]), folder / f"{record.id}.vtu")
+
+
+def _render(template: str, campaign: Campaign, sections: Sequence[Section], files: Sequence[str]) -> str:
+    here = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(
+        loader=here,
+        autoescape=template.endswith(".html.j2"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    statuses = [r.verdict.status for r in campaign.records]
+    return environment.get_template(template).render(
+        campaign=campaign,
+        sections=sections,
+        files=files,
+        counts={s: statuses.count(s) for s in ("VALID", "PROVISIONAL", "INVALID") if s in statuses},
+        synthetic=sorted({r.environment.synthetic for r in campaign.records} - {""}),
+        newest=max([r.created for r in campaign.records] + [f.created for f in campaign.failures]),
+        text=table.text,
+        raw=markupsafe.Markup,
+        mark=markupsafe.Markup(MARK),
+    )
+
+
+def _write(path: Path, content: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """A new folder that takes the place of `target` at the end; removed if anything goes wrong."""
+    page = target / "index.html"
+    if target.exists() and not (target.is_dir() and _is_ours(target, page)):
+        raise InputError(f"{target}: holds something else; expected an empty folder or an earlier report")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+    old = fresh.with_name(f"{fresh.name}.old")
+    try:
+        yield fresh
+        os.chmod(fresh, 0o755)
+        if target.exists():
+            target.rename(old)
+        fresh.rename(target)
+    except OSError as error:
+        if old.exists() and not target.exists():
+            old.rename(target)
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_ours(target: Path, page: Path) -> bool:
+    """An earlier report, or nothing."""
+    if not any(target.iterdir()):
+        return True
+    return page.is_file() and MARK in page.read_text(encoding="utf-8", errors="replace")[:2000]

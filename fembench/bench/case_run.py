@@ -17,7 +17,7 @@ from fembench.bench.verify import Solved, verify
 from fembench.bench.work import solve_facts
 from fembench.dist.comm import Comm, wtime
 from fembench.fem.problem import resolved
-from fembench.machine.host import peak_memory, steal_meter
+from fembench.machine.host import host_facts, peak_memory, steal_meter
 from fembench.records.ids import now_utc
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
 from fembench.records.validity import judge
@@ -51,12 +51,13 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
         certificate.ticks_per_second,
         certifier.clock.read,
     )
-    steal = steal_meter()
+    host, steal = host_facts(), steal_meter()
     comm.Barrier()
     first = _start_clock(tracer, begin)
     prepared = prepare(comm, case, tracer)
     setup = tracer.ticks()
     measured = measure(comm, case, prepared, tracer)
+    memory = comm.gather(peak_memory())
     tracer.reset(events=False)
     with span(tracer, VERIFY):
         solved = _solved(prepared, measured)
@@ -67,8 +68,7 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
     total = tracer.now() - first
     times = RankTimes(setup + tracer.ticks(), total, measured.sets, tracer.events(), certifier.finish())
     ranks = comm.gather(times)
-    environment = environment_of(comm, job, steal)
-    memory = comm.gather(peak_memory())
+    environment = environment_of(comm, job, host, steal)
     if ranks is None or memory is None or environment is None:
         return None
     record = Record(

@@ -8,14 +8,14 @@ import msgspec
 from fembench.bench.launcher import Job
 from fembench.dist.comm import Comm, library
 from fembench.kernels.backend import kernels
-from fembench.machine.host import affinity, host_facts
+from fembench.machine.host import affinity
 from fembench.machine.provenance import blas_threads, source_state, variables, versions
 from fembench.records.record import Environment, HostFacts
 
 
-def environment_of(comm: Comm, job: Job, steal: Callable[[], float]) -> Environment | None:
-    """The environment on rank 0, None elsewhere. Collective."""
-    here = msgspec.structs.replace(host_facts(), steal_percent=steal())
+def environment_of(comm: Comm, job: Job, before: HostFacts, steal: Callable[[], float]) -> Environment | None:
+    """The environment on rank 0, None elsewhere; `before` is the host as it was before the run. Collective."""
+    here = msgspec.structs.replace(before, steal_percent=steal())
     rows = comm.gather((here, affinity(), blas_threads()))
     if rows is None:
         return None

@@ -1,0 +1,39 @@
+"""Solve a case inside a test, on the ranks that run it."""
+
+import numpy as np
+
+from fembench.bench.measure import control_of
+from fembench.bench.prepare import prepare
+from fembench.bench.verify import Solved, verify
+from fembench.records.case import Case
+from fembench.solve.cg import ConjugateGradients
+from fembench.solve.operators import build_operator
+from fembench.solve.precond import make_preconditioner
+from fembench.timing.tracer import NullTracer, make_tracer
+
+__all__ = ["counted", "solved", "solved_and_verified"]
+
+
+def solved(comm, tracer=None, **fields):
+    """(Solved, CGResult) of Case(**fields)."""
+    tracer = tracer or NullTracer()
+    case = Case(ranks=comm.size, **fields)
+    p = prepare(comm, case, tracer)
+    A = build_operator(case.storage, p.sub, p.spec.material.lam, p.spec.material.mu)
+    M = make_preconditioner(case.precond, A, p.interface, p.sub)
+    cg = ConjugateGradients(A, p.interface, M, tracer, overlap=case.overlap)
+    result = cg.solve(p.rhs, control_of(case, p.mesh.n_equations))
+    return Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, result.x), result
+
+
+def solved_and_verified(comm, **fields):
+    """(CGResult, Verification)."""
+    state, result = solved(comm, **fields)
+    return result, verify(state)
+
+
+def counted(comm, **fields):
+    """(Solved, CGResult, spans by phase) with a tracer that counts."""
+    tracer = make_tracer("counter")
+    state, result = solved(comm, tracer, **fields)
+    return state, result, np.asarray(tracer.counts())

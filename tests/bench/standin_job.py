@@ -1,0 +1,125 @@
+"""Run under mpiexec by test_standins: the thesis' stand-ins on 1 … 8 ranks of one job.
+
+Prints one JSON line a solve on rank 0: python standin_job.py
+"""
+
+import json
+import sys
+
+import numpy as np
+
+from fembench.bench.measure import control_of
+from fembench.bench.prepare import prepare, prepare_parts
+from fembench.bench.verify import Solved, verify
+from fembench.dist.comm import world
+from fembench.fem.problem import load_problem
+from fembench.mesh.presets import resolve
+from fembench.partition.partition import Partition
+from fembench.records.case import Case
+from fembench.solve.cg import ConjugateGradients
+from fembench.solve.operators import build_operator
+from fembench.solve.precond import make_preconditioner
+from fembench.timing.tracer import NullTracer
+
+TRACER = NullTracer()
+
+
+def solve(comm, case, prepared):
+    """(verification, iterations, u of the whole mesh on rank 0, bits of shared copies)."""
+    material = prepared.spec.material
+    A = build_operator(case.storage, prepared.sub, material.lam, material.mu)
+    M = make_preconditioner(case.precond, A, prepared.interface, prepared.sub)
+    solver = ConjugateGradients(A, prepared.interface, M, TRACER, overlap=case.overlap)
+    result = solver.solve(prepared.rhs, control_of(case, prepared.mesh.n_equations))
+    solved = Solved(
+        prepared.sub,
+        prepared.interface,
+        A,
+        prepared.spec,
+        prepared.extent,
+        prepared.load,
+        prepared.rhs,
+        result.x,
+    )
+    pieces = comm.gather((prepared.sub.global_nodes, solved.u))
+    u = None
+    if pieces is not None:
+        u = np.zeros((prepared.mesh.n_nodes, 3))
+        for nodes, values in pieces:
+            u[nodes] = values
+    return verify(solved), result, u
+
+
+def loaded_node_shared_by_all(mesh, n):
+    """Parts by x, but the cells at the loaded corner are dealt out so that all n ranks hold the node."""
+    order = np.argsort(mesh.x[mesh.cells].mean(axis=1)[:, 0], kind="stable")
+    part = np.empty(mesh.n_cells, np.int32)
+    part[order] = np.arange(mesh.n_cells) * n // mesh.n_cells
+    corner = np.flatnonzero((mesh.x == [1.0, 0.5, 1.0]).all(axis=1))[0]
+    around = np.flatnonzero((mesh.cells == corner).any(axis=1))
+    part[around] = np.arange(around.size) % n
+    return Partition(part, (1.0 / n,) * n, "by hand", 0)
+
+
+def row(comm, case, mesh, verification, result, error, **more):
+    if comm.rank == 0:
+        facts = {
+            "mesh": case.mesh,
+            "ranks": comm.size,
+            "method": case.partitioner,
+            "storage": case.storage,
+            "iterations": result.iterations,
+            "uy": verification.load_displacement[1],
+            "reactions": verification.reactions,
+            "identical": verification.copies_identical,
+            "error": error,
+            "counts": [mesh.n_nodes, mesh.n_cells, mesh.n_equations],
+        }
+        print(json.dumps(facts | more), flush=True)
+
+
+def relative(u, reference):
+    return float(np.abs(u - reference).max() / np.abs(reference).max())
+
+
+def main(world_comm, n_ranks):
+    whole = None
+    for mesh in ("m1", "m2", "m3"):
+        for n in n_ranks:
+            comm = world_comm.Split(0 if world_comm.rank < n else 1)
+            if world_comm.rank >= n:
+                continue
+            for method in ("metis", "rcb"):
+                case = Case(mesh=mesh, ranks=n, partitioner=method)
+                prepared = prepare(comm, case, TRACER)
+                for storage in ("csr", "dense"):
+                    verification, result, u = solve(comm, Case(mesh=mesh, storage=storage), prepared)
+                    if n == 1 and storage == "csr":
+                        whole = u
+                    error = relative(u, whole) if comm.rank == 0 else 0.0
+                    row(
+                        comm,
+                        Case(mesh=mesh, partitioner=method, storage=storage),
+                        prepared.mesh,
+                        verification,
+                        result,
+                        error,
+                    )
+            if 1 < n <= 6:
+                forced(comm, mesh, n, whole)
+        world_comm.Barrier()
+
+
+def forced(comm, mesh, n, whole):
+    """The loaded node on every rank: its load still counts once."""
+    body = resolve(mesh)
+    case = Case(mesh=mesh, partitioner="metis")
+    parts = loaded_node_shared_by_all(body, n)
+    prepared = prepare_parts(comm, case, load_problem("thesis"), body, parts, TRACER)
+    verification, result, u = solve(comm, case, prepared)
+    error = relative(u, whole) if comm.rank == 0 else 0.0
+    row(comm, case, prepared.mesh, verification, result, error, forced=True)
+
+
+if __name__ == "__main__":
+    main(world(), [int(n) for n in sys.argv[1:]] or range(1, 9))

@@ -1,0 +1,156 @@
+"""Answers against theory, on any number of ranks."""
+
+import numpy as np
+import pytest
+from problems import counted, solved, solved_and_verified
+
+from fembench.base.errors import BreakdownError, InputError
+from fembench.timing import phases
+
+pytestmark = pytest.mark.mpi
+FORMATS = ("csr", "dense", "bsr", "sym", "ebe")
+
+
+@pytest.mark.parametrize("method", ["metis", "rcb"])
+@pytest.mark.parametrize("element", ["tet4", "hex8"])
+@pytest.mark.parametrize("storage", FORMATS)
+def test_the_patch_test_passes_to_rounding(comm, method, element, storage):
+    result, v = solved_and_verified(
+        comm,
+        mesh=f"box:4x3x4:{element}",
+        problem="patch",
+        partitioner=method,
+        storage=storage,
+        tolerance=1e-13,
+        tolerance_kind="relative",
+    )
+    assert result.converged
+    assert v.exact_error < 1e-10
+
+
+@pytest.mark.parametrize("element", ["tet4", "hex8"])
+def test_the_manufactured_solution_converges_with_order_two(comm, element):
+    fields = {"problem": "manufactured", "storage": "sym", "tolerance": 1e-9, "tolerance_kind": "relative"}
+    coarse, fine = (
+        solved_and_verified(comm, mesh=f"box:{n}x{n // 2}x{n}:{element}", **fields)[1].exact_error
+        for n in (8, 16)
+    )
+    assert np.log2(coarse / fine) >= 1.8
+
+
+@pytest.mark.parametrize("problem", ["bar", "cantilever"])
+def test_reactions_balance_all_loads(comm, problem):
+    _, v = solved_and_verified(
+        comm, mesh="box:5x4x3", problem=problem, storage="sym", tolerance=1e-11, tolerance_kind="relative"
+    )
+    total = {"bar": (-1e6 * 0.5, 0.0, 0.0), "cantilever": (0.0, 7850 * 9.80665 * 0.5, 0.0)}[problem]
+    assert v.reactions == pytest.approx(total, rel=1e-8, abs=1e-3)
+
+
+@pytest.mark.parametrize("storage", FORMATS)
+@pytest.mark.parametrize("precond", ["none", "jacobi"])
+def test_overlap_on_and_off_are_bit_identical(comm, storage, precond):
+    fields = {"mesh": "m1", "storage": storage, "precond": precond}
+    (_, on), (_, off) = (solved(comm, overlap=overlap, **fields) for overlap in (True, False))
+    assert on.residuals == off.residuals
+    assert on.x.tobytes() == off.x.tobytes()
+
+
+@pytest.mark.parametrize("storage", FORMATS)
+def test_every_storage_gives_the_same_solution(comm, storage):
+    state, _ = solved(comm, mesh="m1", storage=storage)
+    reference, _ = solved(comm, mesh="m1", storage="csr")
+    assert np.abs(state.u - reference.u).max() <= 1e-9 * 1.4e-7
+
+
+def test_replicated_partition_gives_the_same_bits(comm):
+    (_, scattered), (_, replicated) = (solved(comm, mesh="m1", replicated=flag) for flag in (False, True))
+    assert scattered.x.tobytes() == replicated.x.tobytes()
+
+
+@pytest.mark.parametrize("storage", ["csr", "sym"])
+@pytest.mark.parametrize("precond", ["none", "jacobi", "block-jacobi"])
+def test_an_iteration_has_two_allreduces_and_one_update(comm, storage, precond):
+    state, result, counts = counted(comm, mesh="m1", storage=storage, precond=precond)
+    assert counts[phases.ALLREDUCE] == 2 * result.iterations + 1
+    assert counts[[phases.SEND, phases.WAIT, phases.UNPACK]].tolist() == [result.iterations + 1] * 3
+    assert counts[[phases.SPMV_INTERIOR, phases.SPMV_INTERFACE]].tolist() == [result.iterations] * 2
+    assert len(state.interface.message_bytes) == len(state.interface.neighbours)
+
+
+def test_preconditioners_give_the_same_solution_in_fewer_iterations(comm):
+    (plain, first), (jacobi, second) = (
+        solved(comm, mesh="m2", precond=name, tolerance=1e-10, tolerance_kind="relative")
+        for name in ("none", "jacobi")
+    )
+    assert np.abs(plain.u - jacobi.u).max() <= 1e-7 * np.abs(plain.u).max()
+    assert second.iterations <= first.iterations
+
+
+def test_fixed_work_does_exactly_the_iterations_asked(comm):
+    _, result = solved(comm, mesh="m1", iterations=17)
+    assert result.iterations == 17
+    assert len(result.residuals) == 18
+
+
+def test_the_iteration_limit_is_a_result_not_an_error(comm):
+    _, result = solved(comm, mesh="m1", max_iterations=5)
+    assert result.iterations == 5
+    assert not result.converged
+
+
+def test_a_relative_tolerance_scales_with_the_load(comm):
+    _, result = solved(comm, mesh="m1", tolerance=1e-6, tolerance_kind="relative")
+    assert result.target == pytest.approx(500e-6)
+    assert abs(result.iterations - 185) <= 2
+
+
+def test_verification_sees_a_wrong_solution(comm):
+    from fembench.bench.verify import verify
+
+    state, _ = solved(comm, mesh="m1")
+    state.x[:] *= 1.0 + 1e-6
+    v = verify(state)
+    assert v.true_residual > 1e-6 * v.rhs_norm * 0.99
+
+
+def test_verification_sees_copies_that_differ(comm):
+    from fembench.bench.verify import verify
+
+    state, _ = solved(comm, mesh="m1")
+    if comm.rank == 0 and comm.size > 1:
+        state.x[-1] = np.nextafter(state.x[-1], 1.0)
+    assert verify(state).copies_identical == (comm.size == 1)
+
+
+def test_a_body_that_can_move_is_refused_on_every_rank(comm, tmp_path):
+    path = comm.bcast(str(tmp_path / "free.toml"))
+    if comm.rank == 0:
+        with open(path, "w") as stream:
+            stream.write("[[forces]]\non = {point = [1, 0.5, 1]}\nforce = [0, -1, 0]\n")
+    comm.Barrier()
+    with pytest.raises(InputError, match="no clamped node"):
+        solved(comm, mesh="m1", problem=path)
+
+
+def test_an_indefinite_operator_is_refused_on_every_rank(comm, monkeypatch):
+    """A negative <d, A d> ends the loop with a word, not with a wrong answer."""
+    from fembench.dist.interface import AllReduce
+
+    honest = AllReduce.run
+    calls = []
+
+    def run(self):
+        calls.append(1)
+        return honest(self) if len(calls) != 4 else [-value for value in honest(self)]  # the second <d, A d>
+
+    monkeypatch.setattr(AllReduce, "run", run)
+    with pytest.raises(BreakdownError, match="<d, A d> = -"):
+        solved(comm, mesh="m1")
+
+
+def test_more_parts_than_cells_is_refused_on_every_rank(comm):
+    if comm.size == 1:
+        return
+    with pytest.raises(InputError, match="parts"):
+        solved(comm, mesh="box:1x1x1:hex8")

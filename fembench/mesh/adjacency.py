@@ -83,17 +83,23 @@ def _order_of_rows(rows: np.ndarray) -> np.ndarray:
 
     Sorts one mixed 64-bit key a row; where different rows happen to have one key, all columns.
     """
-    key = rows[:, 0].astype(np.uint64)
-    for column in range(1, rows.shape[1]):
-        key = (key ^ (key >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + rows[:, column].astype(
-            np.uint64
-        )
+    key = _mixed(rows)
     order = np.argsort(key, kind="stable")
     key = key[order]
     clash = np.flatnonzero(key[1:] == key[:-1])
     if np.array_equal(rows[order[clash]], rows[order[clash + 1]]):
         return order
     return np.lexsort(rows.T[::-1])
+
+
+def _mixed(rows: np.ndarray) -> np.ndarray:
+    """(n,) uint64: equal for equal rows; for different ones nearly always different."""
+    key = rows[:, 0].astype(np.uint64)
+    for column in range(1, rows.shape[1]):
+        key = (key ^ (key >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + rows[:, column].astype(
+            np.uint64
+        )
+    return key
 
 
 def _equal_neighbours(rows: np.ndarray, order: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from fembench.mesh.mesh import Mesh
 
 LENGTHS = (1.0, 0.5, 1.0)  # the thesis' solid, metres
 FACES = ("x0", "x1", "y0", "y1", "z0", "z1")  # facet tags of a box
+MOST_EQUATIONS = 10**15  # that a box is sought for
 WORKING_SPACE = 4  # times the size of a mesh that it takes to make it and to look at it
 ROUNDEST = 1.25  # ratio of a grid cell's edges that the search for a size allows
 
@@ -101,18 +102,45 @@ def box_cells_for_equations(
     Only boxes whose grid cells are nearly cubes take part: longest edge at most 1.25 of the shortest
     or, where none is so round, the roundest. The same for both elements, which share their nodes.
     """
-    if n < 1:
-        raise InputError(f"a box of {n} equations; expected at least 1")
+    if not 1 <= n <= MOST_EQUATIONS:
+        raise InputError(f"a box of {n} equations; expected 1 to {MOST_EQUATIONS:.0e}")
     Box((1, 1, 1), element, lengths)  # checks both
-    h = (math.prod(lengths) * 3 / n) ** (1 / 3)
-    ranges = [np.unique(np.maximum(np.rint(a / h).astype(np.int64) + np.arange(-8, 9), 1)) for a in lengths]
-    nx, ny, nz = (a.reshape(-1) for a in np.meshgrid(*ranges, indexing="ij"))
-    edges = np.stack([a / m for a, m in zip(lengths, (nx, ny, nz))])
+    counts = _candidates(n, lengths)
+    edges = np.array(lengths)[:, None] / counts
     ratio = edges.max(axis=0) / edges.min(axis=0)
-    round_enough = ratio <= max(ROUNDEST, ratio.min())
-    miss = np.where(round_enough, np.abs(3 * nx * (ny + 1) * (nz + 1) - n), np.iinfo(np.int64).max)
-    best = np.lexsort((ratio, miss))[0]
-    return int(nx[best]), int(ny[best]), int(nz[best])
+    nx, ny, nz = counts
+    miss = np.abs(3 * nx * (ny + 1) * (nz + 1) - n)
+    miss[ratio > max(ROUNDEST, ratio.min())] = np.iinfo(np.int64).max
+    best = counts[:, np.lexsort((ratio, miss))[0]]
+    return int(best[0]), int(best[1]), int(best[2])
+
+
+def _candidates(n: int, lengths: tuple[float, float, float]) -> np.ndarray:
+    """(3, m) int64: counts near those of cubes; of each two axes all, of the third those that fit them."""
+    h = _edge_for_equations(n, lengths)
+    near = [np.maximum(np.rint(a / h).astype(np.int64) + np.arange(-8, 9), 1) for a in lengths]
+    found = []
+    for axis, (b, c) in enumerate(((1, 2), (0, 2), (0, 1))):
+        counts = np.empty((3, 17, 17, 3), dtype=np.int64)
+        counts[b], counts[c] = near[b][:, None, None], near[c][None, :, None]
+        points = [counts[other] + (other > 0) for other in (b, c)]  # the clamped face takes a layer from x
+        exact = n / (3.0 * points[0] * points[1]) - (axis > 0)
+        counts[axis] = np.maximum(np.rint(exact).astype(np.int64) + np.arange(-1, 2), 1)
+        found.append(counts.reshape(3, -1))
+    return np.concatenate(found, axis=1)
+
+
+def _edge_for_equations(n: int, lengths: tuple[float, float, float]) -> float:
+    """The edge h of cubes with 3 (a/h) (b/h + 1) (c/h + 1) = n, by bisection of its logarithm."""
+    a, b, c = lengths
+    low, high = -300.0, 300.0  # powers of ten
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        h = 10.0**middle
+        # as logarithms: the product may overflow
+        equations = math.log(3 * a) - math.log(h) + math.log1p(b / h) + math.log1p(c / h)
+        low, high = (middle, high) if equations > math.log(n) else (low, middle)
+    return 10.0**low
 
 
 def corners(element: str) -> np.ndarray:

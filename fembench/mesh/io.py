@@ -16,6 +16,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.files import atomic_path
+from fembench.mesh.elements import element_named
 from fembench.mesh.foreign import bits_of_tags, mesh_from, physical_groups
 from fembench.mesh.mesh import Mesh
 
@@ -30,6 +31,7 @@ FOREIGN_ERRORS = (
     ImportError,
     LookupError,
     MemoryError,
+    NameError,
     OSError,
     RuntimeError,
     SyntaxError,  # XML
@@ -109,7 +111,7 @@ def _to_foreign(
     if suffix in BITS:
         nodes, facets = bits_of_tags(mesh)
         point_data, cell_data = point_data | nodes, cell_data | facets
-    cells = physical_groups(mesh)[0][:1]
+    cells = [(element_named(mesh.element).meshio, mesh.cells)]
     options = {"data_format": "XML"} if suffix == ".xdmf" else {}  # not a second file beside
     return meshio.Mesh(mesh.x, cells, point_data, {key: [a] for key, a in cell_data.items()}), options
 

@@ -17,16 +17,15 @@ def determinants(x: np.ndarray, cells: np.ndarray, element: str) -> np.ndarray:
 def volumes(x: np.ndarray, cells: np.ndarray, element: str) -> np.ndarray:
     """(n_cells,): signed volume.
 
-    hex8: the long-diagonal formula, exact for the trilinear cell (Grandy 1997, UCRL-ID-128886).
+    hex8: three triple products, exact for the trilinear cell (Dukowicz; Grandy 1997, UCRL-ID-128886).
     """
     if element == "tet4":
         return determinants(x, cells, element)[:, 0] / 6.0
     p = [x[cells[:, a]] for a in range(8)]
-    diagonal = p[6] - p[0]
-    total = _triple(diagonal, p[1] - p[0], p[2] - p[5])
-    total += _triple(diagonal, p[4] - p[0], p[5] - p[7])
-    total += _triple(diagonal, p[3] - p[0], p[7] - p[2])
-    return total / 6.0
+    total = _triple(p[3] - p[1] + p[7] - p[2], p[6] - p[3], p[2] - p[0])
+    total += _triple(p[4] - p[3] + p[5] - p[7], p[6] - p[4], p[7] - p[0])
+    total += _triple(p[1] - p[4] + p[2] - p[5], p[6] - p[1], p[5] - p[0])
+    return total / 12.0
 
 
 def longest_edges(x: np.ndarray, cells: np.ndarray, element: str) -> np.ndarray:

@@ -1,0 +1,170 @@
+"""Every bad file is one clear line: no traceback, no exit, nothing printed."""
+
+import contextlib
+import io
+import os
+from pathlib import Path
+
+import meshio
+import numpy as np
+import pytest
+from mesh_samples import ELEMENTS, shuffled, tagged
+
+from fembench.base.errors import InputError
+from fembench.mesh.io import read, write
+
+FORMATS = (".msh", ".vtu", ".vtk", ".mesh", ".inp", ".su2", ".avs", ".xml", ".bdf", ".off")
+X = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1], [1, 0, 1], [0, 1, 1]], float)
+CUBE = [0, 1, 4, 2, 3, 6, 5, 7]
+
+
+def refused(path):
+    """The message, after a check of its form and that nothing was printed."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(InputError) as caught,
+    ):
+        read(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert path.name in message or path.stem in message
+    assert (out.getvalue(), err.getvalue()) == ("", "")
+    return message
+
+
+def file_of(tmp_path, *blocks, x=X, name="bad.vtu"):
+    meshio.Mesh(x, list(blocks)).write(tmp_path / name)
+    return tmp_path / name
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    assert refused(tmp_path / "none.msh").endswith("none.msh: no such file")
+    assert refused(tmp_path).endswith("not a file")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_may_not_be_read(tmp_path):
+    path = tmp_path / "locked.msh"
+    path.write_text("$MeshFormat")
+    path.chmod(0)
+    assert "Permission denied" in refused(path)
+
+
+def test_an_unknown_suffix(tmp_path):
+    (tmp_path / "mesh.what").write_text("hello")
+    assert "Could not deduce file format" in refused(tmp_path / "mesh.what")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("content", ["empty", "noise", "prose", "numbers", "zeros"])
+def test_garbage(tmp_path, suffix, content):
+    noise = np.random.default_rng(0).integers(0, 256, 5000, dtype=np.uint8).tobytes()
+    text = {
+        "empty": b"",
+        "noise": noise,
+        "prose": b"It was a dark and stormy night;\nthe rain fell in torrents.\n" * 20,
+        "numbers": b"1 2 3\n4 5 6\n" * 100,
+        "zeros": bytes(4096),
+    }
+    path = tmp_path / f"garbage{suffix}"
+    path.write_bytes(text[content])
+    refused(path)
+
+
+@pytest.mark.parametrize("suffix", [".msh", ".vtu", ".vtk"])
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_a_file_cut_short_anywhere_is_refused_or_complete(tmp_path, element, suffix):
+    mesh = tagged(element)
+    write(mesh, tmp_path / f"whole{suffix}")
+    content = (tmp_path / f"whole{suffix}").read_bytes()
+    lengths = np.linspace(0, len(content) - 1, 60).astype(int).tolist()
+    found = {length: hash_of_cut(tmp_path / f"cut{suffix}", content[:length]) for length in lengths}
+    assert set(found.values()) <= {None, mesh.hash}
+    assert list(found.values()).count(mesh.hash) <= 1  # the last line feed does not matter
+
+
+def hash_of_cut(path, content):
+    """The hash of a mesh of which so much is left; None where it is refused in one line."""
+    path.write_bytes(content)
+    with contextlib.suppress(InputError):
+        return read(path).hash
+    refused(path)
+    return None
+
+
+def test_a_gmsh_text_file_cut_short_anywhere_is_refused_or_complete(tmp_path):
+    whole = Path(__file__).parents[2] / "meshes" / "thesis1.msh"
+    content = whole.read_bytes()
+    lengths = np.linspace(10, len(content) - 40, 40).astype(int).tolist()
+    lengths += range(len(content) - 40, len(content))
+    found = {hash_of_cut(tmp_path / "cut.msh", content[:length]) for length in lengths}
+    assert found == {None, read(whole).hash}
+
+
+def test_two_dimensional_meshes(tmp_path):
+    flat = file_of(tmp_path, ("triangle", [[0, 1, 2], [1, 4, 2]]))
+    assert refused(flat).endswith("a 2-D mesh (2 triangle cells only); expected tetrahedra or hexahedra")
+    plane = file_of(tmp_path, ("quad", [[0, 1, 2, 3]]), x=X[:4, :2], name="bad.mesh")
+    assert "a 2-D mesh (1 quad cells only)" in refused(plane)
+
+
+def test_a_file_without_cells(tmp_path):
+    (tmp_path / "bad.msh").write_text(
+        "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n1\n1 0 0 0\n$EndNodes\n$Elements\n0\n$EndElements\n"
+    )
+    refused(tmp_path / "bad.msh")
+
+
+def test_mixed_cells(tmp_path):
+    mixed = file_of(tmp_path, ("tetra", [[0, 1, 2, 3]]), ("hexahedron", [CUBE]))
+    assert refused(mixed).endswith("mixed cells (1 hexahedron and 1 tetra); expected one kind")
+
+
+@pytest.mark.parametrize(("kind", "nodes"), [("tetra10", 10), ("hexahedron20", 20), ("hexahedron27", 27)])
+def test_higher_order_cells(tmp_path, kind, nodes):
+    x = np.random.default_rng(0).random((nodes, 3))
+    path = file_of(tmp_path, (kind, [list(range(nodes))]), x=x)
+    assert f"higher-order cells (1 {kind}); expected 4-node tetra or 8-node hexahedron" in refused(path)
+
+
+@pytest.mark.parametrize(("kind", "nodes"), [("wedge", 6), ("pyramid", 5)])
+def test_cells_of_other_shapes(tmp_path, kind, nodes):
+    path = file_of(tmp_path, ("tetra", [[0, 1, 2, 3]]), (kind, [list(range(nodes))]))
+    assert f"unsupported cells (1 {kind})" in refused(path)
+
+
+def test_orphan_nodes(tmp_path):
+    path = file_of(tmp_path, ("tetra", [[0, 1, 2, 3]]))
+    assert (
+        refused(path) == "mesh bad: 4 of 8 nodes (first: 4) in no cell; expected every node in at least one"
+    )
+
+
+def test_inverted_and_degenerate_cells(tmp_path):
+    inverted = file_of(tmp_path, ("tetra", [[0, 2, 1, 3]]), x=X[:4])
+    assert refused(inverted) == "mesh bad: 1 of 1 cells (first: 0) inverted (negative volume at a corner)"
+    flat = file_of(tmp_path, ("tetra", [[0, 1, 2, 3]]), x=X[[0, 1, 2, 4]])
+    assert "1 of 1 cells (first: 0) degenerate" in refused(flat)
+    twisted = file_of(tmp_path, ("hexahedron", [[0, 1, 2, 4, 3, 6, 5, 7]]))
+    assert "mesh bad: 1 of 1 cells" in refused(twisted)
+
+
+def test_node_numbers_that_do_not_exist(tmp_path):
+    path = file_of(tmp_path, ("tetra", [[0, 1, 2, 77]]), x=X[:4])
+    assert refused(path) == "mesh bad: cells name nodes 0 to 77; expected 0 to 3"
+
+
+def test_coordinates_that_are_no_numbers(tmp_path):
+    x = X[:4].copy()
+    x[1, 2] = np.nan
+    assert "coordinate that is not finite" in refused(file_of(tmp_path, ("tetra", [[0, 1, 2, 3]]), x=x))
+
+
+def test_a_tagged_facet_of_no_cell(tmp_path):
+    mesh = shuffled("tet4")
+    cells = [("tetra", mesh.cells), ("triangle", [[0, 1, 2]])]
+    marks = [np.zeros(mesh.n_cells, int), np.array([4])]
+    meshio.Mesh(mesh.x, cells, cell_data={"medit:ref": marks}).write(tmp_path / "bad.mesh")
+    assert "facet tag '4': 1 of 1 facets belong to no cell" in refused(tmp_path / "bad.mesh")

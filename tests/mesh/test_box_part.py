@@ -1,0 +1,180 @@
+"""One rank's part of a box against the whole box, and at sizes that no machine holds."""
+
+import numpy as np
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.mesh.box import Box, box, box_cells_for_equations
+from fembench.mesh.box_part import (
+    box_blocks,
+    box_region,
+    cut_region,
+    fill_region,
+    grid_indices,
+    local_box,
+    parts_of_grid_cells,
+    region_size,
+    sharing_parts,
+)
+from fembench.mesh.facets import boundary_facets
+
+CASES = [  # grid cells, element, targets
+    ((13, 9, 13), "tet4", [1, 1]),
+    ((13, 9, 13), "tet4", [7, 1]),
+    ((5, 4, 3), "tet4", [3, 1, 0.2, 2, 2]),
+    ((5, 4, 3), "hex8", [1] * 8),
+    ((2, 3, 2), "hex8", [1] * 12),
+    ((1, 1, 7), "tet4", [1, 5]),
+    ((4, 1, 1), "tet4", [1]),
+    ((2, 2, 2), "tet4", [1e-9, 1, 1e-9]),
+]
+
+
+def normalised(targets):
+    return np.array(targets) / np.sum(targets)
+
+
+def grid_cells_of(counts, region):
+    """The numbers of the grid cells in a region, by brute force."""
+    nx, ny, _ = counts
+    return [
+        i + nx * (j + ny * k)
+        for (x0, x1), (y0, y1), (z0, z1) in region.tolist()
+        for k in range(z0, z1)
+        for j in range(y0, y1)
+        for i in range(x0, x1)
+    ]
+
+
+@pytest.mark.parametrize(("counts", "element", "targets"), CASES)
+def test_the_parts_are_the_box_each_cell_once(counts, element, targets):
+    whole, plan = box(counts, element), Box(counts, element)
+    seen = []
+    for part in range(len(targets)):
+        local = local_box(plan, targets, part)
+        assert np.array_equal(local.x, whole.x[local.global_nodes])
+        assert np.array_equal(local.global_nodes[local.cells], whole.cells[local.global_cells])
+        assert np.array_equal(np.unique(local.cells), np.arange(len(local.x)))
+        assert np.all(np.diff(local.global_nodes) > 0)
+        assert np.all(np.diff(local.global_cells) > 0)
+        assert (local.cells.dtype, local.global_nodes.dtype, local.global_cells.dtype) == (
+            np.int32,
+            np.int64,
+            np.int64,
+        )
+        seen.append(local.global_cells)
+    assert np.array_equal(np.sort(np.concatenate(seen)), np.arange(whole.n_cells))
+
+
+@pytest.mark.parametrize(("counts", "element", "targets"), CASES)
+def test_the_face_tags_of_the_parts_are_those_of_the_box(counts, element, targets):
+    whole, plan = box(counts, element), Box(counts, element)
+    parts = [local_box(plan, targets, part) for part in range(len(targets))]
+    for tag, facets in whole.facet_tags.items():
+        found = np.concatenate([part.global_nodes[part.facet_tags[tag]] for part in parts])
+        assert sorted(found.tolist()) == sorted(facets.tolist())
+
+
+@pytest.mark.parametrize(("counts", "element", "targets"), CASES)
+def test_a_rank_finds_its_region_without_the_others(counts, element, targets):
+    regions = box_blocks(counts, targets)
+    for part, region in enumerate(regions):
+        assert np.array_equal(box_region(counts, targets, part), region)
+    assert sorted(n for region in regions for n in grid_cells_of(counts, region)) == list(
+        range(np.prod(counts))
+    )
+
+
+@pytest.mark.parametrize(("counts", "element", "targets"), CASES)
+def test_every_part_gets_its_share_to_one_grid_cell_but_never_nothing(counts, element, targets):
+    sizes = np.array([region_size(region) for region in box_blocks(counts, targets)])
+    wanted = normalised(targets) * np.prod(counts)
+    lent = np.maximum(1.0 - wanted, 0.0).sum()  # to parts worth less than one cell
+    assert np.all(np.abs(sizes - np.maximum(wanted, 1.0)) <= 1.0 + lent)
+    assert sizes.min() >= 1
+
+
+@pytest.mark.parametrize(("counts", "element", "targets"), CASES)
+def test_the_part_of_a_grid_cell_follows_from_the_cuts_alone(counts, element, targets):
+    grid = grid_indices(counts, np.arange(np.prod(counts)))
+    part = parts_of_grid_cells(counts, targets, grid)
+    for p, region in enumerate(box_blocks(counts, targets)):
+        assert sorted(grid_cells_of(counts, region)) == np.flatnonzero(part == p).tolist()
+
+
+@pytest.mark.parametrize(("counts", "element", "targets"), CASES)
+def test_the_sharers_of_a_node_are_the_parts_whose_cells_touch_it(counts, element, targets):
+    plan = Box(counts, element)
+    parts = [local_box(plan, targets, part) for part in range(len(targets))]
+    nodes = np.random.default_rng(0).permutation(plan.n_nodes)
+    position, part = sharing_parts(plan, targets, nodes)
+    expected = [
+        (n, p) for n, node in enumerate(nodes) for p, own in enumerate(parts) if node in own.global_nodes
+    ]
+    assert list(zip(position.tolist(), part.tolist())) == expected
+
+
+def test_a_cut_counts_cells_across_the_longest_side_first():
+    region = np.array([[[0, 2], [0, 3], [0, 5]]])
+    lower, upper, cut = cut_region(region, 6 * 2 + 2 * 1 + 1, (2, 3, 5))
+    assert cut.axes == (2, 1, 0)
+    assert region_size(lower) == 15
+    assert region_size(upper) == 15
+    assert sorted(grid_cells_of((2, 3, 5), lower)) == list(range(15))
+
+
+@pytest.mark.parametrize(("parts", "bound", "metis"), [(2, 1188, 852), (4, 2478, 1833), (8, 4383, 3201)])
+def test_interfaces_of_block_parts_are_as_short_as_those_of_a_graph_partitioner(parts, bound, metis):
+    plan = Box((13, 9, 13))
+    touched = np.zeros(plan.n_nodes, dtype=int)
+    for part in range(parts):
+        touched[local_box(plan, [1] * parts, part).global_nodes] += 1
+    shared = 3 * touched[touched > 1].sum()
+    assert shared <= bound
+    assert shared <= 1.1 * metis
+
+
+def test_a_part_of_a_box_of_three_thousand_million_equations_has_its_true_numbers():
+    plan = Box(box_cells_for_equations(3_000_000_000))
+    ranks = 200_000
+    region = box_region(plan.cells, [1 / ranks] * ranks, ranks - 1)
+    local = fill_region(plan, region)
+    assert abs(region_size(region) - plan.n_cells / 6 / ranks) <= 1
+    assert local.global_cells[-1] == plan.n_cells - 1 > 2**32
+    assert local.global_nodes[-1] == plan.n_nodes - 1
+    assert local.x[-1].tolist() == [1.0, 0.5, 1.0]
+    first = local.cells[0]
+    i, j, k = (int(a) for a in grid_indices([n + 1 for n in plan.cells], local.global_nodes[first[0]]))
+    nx, ny, _ = plan.cells
+    assert local.global_cells[0] == 6 * (i + nx * (j + ny * k))  # the first node of a grid cell's first cell
+    assert len(boundary_facets(local.cells, "tet4")[0]) < len(local.cells)
+    position, part = sharing_parts(plan, [1 / ranks] * ranks, local.global_nodes[-1:])
+    assert (position.tolist(), part.tolist()) == ([0], [ranks - 1])
+
+
+def test_node_numbers_beyond_32_bits_do_not_wrap():
+    plan = Box((2000, 1500, 2000))
+    assert 3 * plan.n_nodes > plan.n_nodes > 2**32
+    local = fill_region(plan, np.array([[[1998, 2000], [1499, 1500], [1999, 2000]]]))
+    assert local.global_nodes[-1] == plan.n_nodes - 1
+    assert local.global_nodes[0] == 1998 + 2001 * (1499 + 1501 * 1999)
+    assert local.global_cells[-1] == plan.n_cells - 1
+
+
+def test_the_work_for_one_part_does_not_grow_with_the_box():
+    import tracemalloc
+
+    sizes = []
+    for cells, ranks in (((20, 10, 20), 4), ((400, 200, 400), 4 * 20**3)):
+        tracemalloc.start()
+        local = local_box(Box(cells), [1 / ranks] * ranks, ranks // 2)
+        sizes.append(tracemalloc.get_traced_memory()[1] - 8 * 6 * ranks)  # the targets themselves
+        tracemalloc.stop()
+        assert len(local.cells) == 6 * 1000
+    assert sizes[1] < 2 * sizes[0]
+    assert sizes[0] < 3000 * len(local.x)
+
+
+def test_more_parts_than_grid_cells_are_refused():
+    with pytest.raises(InputError, match="9 parts of 8 grid cells; expected at most one part a grid cell"):
+        local_box(Box((2, 2, 2)), [1 / 9] * 9, 0)

@@ -1,0 +1,51 @@
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.mesh.box import box
+from fembench.mesh.presets import PRESETS, box_named, resolve
+
+
+@pytest.mark.parametrize(("name", "about"), [("s", 30e3), ("m", 200e3), ("l", 700e3), ("xl", 3e6)])
+def test_presets_have_about_the_equations_they_stand_for(name, about):
+    assert box_named(name).n_equations == pytest.approx(about, rel=0.03)
+
+
+def test_presets_are_named_after_themselves_and_can_be_hexahedra():
+    assert resolve("m1").name == "m1"
+    assert resolve("m1").hash == box((6, 4, 6)).hash
+    assert resolve("m1:hex8").element == "hex8"
+    assert resolve("m1:hex8").n_cells == 6 * 4 * 6
+    assert set(PRESETS) == {"m1", "m2", "m3", "s", "m", "l", "xl"}
+
+
+def test_a_box_is_named_by_the_specification_that_makes_it_again():
+    for spec in ("box:2x3x4", "box:2x3x4:hex8"):
+        assert resolve(spec).name == spec
+    assert resolve("box:600").name == resolve(resolve("box:600").name).name
+    assert resolve("box:2x3x4:tet4").hash == resolve("box:2x3x4").hash
+
+
+def test_a_number_of_equations_names_the_closest_box():
+    assert box_named("box:5460").n_equations == pytest.approx(5460, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("m4", r"mesh 'm4': no such file, no preset \(m1 m2 m3 s m l xl; nearest 'm"),
+        ("box", "expected box:NXxNYxNZ"),
+        ("box:", "box of size ''"),
+        ("box:2x3", "box of size '2x3'"),
+        ("box:-5", "box of size '-5'"),
+        ("box:2x3x4:tet10", "unknown element 'tet10'; expected tet4 or hex8"),
+        ("m1:wedge", "unknown element 'wedge'"),
+        ("box:0x1x1", "three whole numbers of at least 1"),
+        ("box:0", "a box of 0 equations; expected 1 to 1e"),
+        ("box:" + "9" * 40, "9 equations; expected 1 to 1e"),
+        ("no/such/file.msh", "cannot read mesh no/such/file.msh: no such file"),
+    ],
+)
+def test_a_specification_that_means_nothing_is_one_clear_line(spec, message):
+    with pytest.raises(InputError, match=message) as caught:
+        resolve(spec)
+    assert "\n" not in str(caught.value)

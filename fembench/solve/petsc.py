@@ -1,0 +1,354 @@
+"""The one door to petsc4py: the same distributed system, solved by PETSc's KSP.
+
+PETSc numbers the active dofs by owner (the lowest sharer), each rank's in its own order, and sums the
+ranks' stiffness while it assembles: `aij` scalar rows, `baij` 3x3 blocks, `sbaij` their upper triangle;
+`is` keeps the ranks' matrices unassembled as fembench does. A restrained dof keeps a diagonal entry (one
+from each sharer) and a zero load, so it never moves and the iterates are those of the reduced system.
+
+Residuals are |r|_2, unpreconditioned, as in `solve.cg`. Without a preconditioner PETSc is asked for its
+"natural" norm, sqrt(<r, r>), which is the same number with one pass and one reduction less.
+
+Phases, from PETSc's log: MatMult without its scatters -> cg.spmv_interior, VecScatterBegin -> cg.send,
+VecScatterEnd -> cg.wait, dots and norms with their reductions -> cg.dot, vector updates -> cg.axpy,
+PCApply -> cg.precond. Other preconditioners than none and jacobi multiply inside PCApply; of those runs only
+PCApply is told apart, the rest stays with cg.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import BreakdownError, InputError
+from fembench.dist.comm import SUM
+from fembench.fem.rigid import gram, orthonormal, rigid_modes
+from fembench.kernels.backend import kernels
+from fembench.solve.cg import CGResult, Control
+from fembench.solve.operators import Operator, build_operator
+from fembench.timing.phases import AXPY, CG, DOT, PRECOND, SEND, SPMV_INTERIOR, WAIT
+
+if TYPE_CHECKING:
+    from fembench.dist.interface import Interface
+    from fembench.dist.subdomain import Subdomain
+    from fembench.timing.tracer import TracerLike
+
+F64 = NDArray[np.float64]
+STORAGES = ("aij", "baij", "sbaij", "is")
+PRECONDITIONERS = ("none", "jacobi", "gamg")
+_EVENTS = {
+    "MatMult": SPMV_INTERIOR,
+    "VecScatterBegin": SEND,
+    "VecScatterEnd": WAIT,
+    "VecTDot": DOT,
+    "VecDot": DOT,
+    "VecDotNorm2": DOT,
+    "VecNorm": DOT,
+    "VecAXPY": AXPY,
+    "VecAYPX": AXPY,
+    "PCApply": PRECOND,
+}
+
+
+@functools.cache
+def library() -> Any:
+    """petsc4py's PETSc module, its log switched on. Raises InputError where it is missing or unfit."""
+    try:
+        import petsc4py
+
+        petsc4py.init(["fembench", "-no_signal_handler"])
+        from petsc4py import PETSc
+    except ImportError as error:
+        raise InputError(
+            f"PETSc: petsc4py cannot be imported ({error}); 'fembench doctor' says how to get it"
+        ) from error
+    if PETSc.ScalarType is not np.float64:
+        raise InputError(f"PETSc: scalars of this build are {np.dtype(PETSc.ScalarType)}; expected float64")
+    PETSc.Log.begin()
+    return PETSc
+
+
+def version() -> str:
+    """PETSc's version, "3.26.1"."""
+    return ".".join(str(n) for n in library().Sys.getVersion())
+
+
+class PetscSolver:
+    """One rank's handle on a PETSc matrix and KSP; built once, solved as often as wanted.
+
+    `precond` is none, jacobi or gamg (with the rigid-body modes as near-null space); `options` are
+    PETSc's own ("-ksp_type", "pipecg", …) and override all else. Collective. Raises InputError for what
+    PETSc does not know.
+    """
+
+    def __init__(
+        self,
+        storage: str,
+        sub: Subdomain,
+        interface: Interface,
+        lam: float,
+        mu: float,
+        *,
+        precond: str = "none",
+        options: Sequence[str] = (),
+        tracer: TracerLike,
+    ) -> None:
+        _check(storage, precond)
+        PETSc = library()
+        self._interface, self._tracer = interface, tracer
+        self._numbering = Numbering(sub, interface)
+        self.A = _assemble(storage, sub, self._numbering, lam, mu)
+        self._x, self._b = self.A.createVecs()
+        self.ksp = _make_ksp(self.A, precond, options)
+        self.operator = self._operator(storage, sub, lam, mu)
+        self._events = {name: PETSc.Log.Event(name) for name in _EVENTS}
+        self._split = self.ksp.getPC().getType() in ("none", "jacobi")
+
+    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective.
+
+        `record` is there for the signature of `ConjugateGradients.solve`: single spans of PETSc's iterations
+        are not known. Raises BreakdownError on every rank alike if A or M is not positive definite.
+        """
+        recording, self._tracer.recording = self._tracer.recording, False
+        self._b.array[:] = self._numbering.owned(self._interface.update(f.copy()))
+        self.ksp.setTolerances(
+            rtol=control.tolerance if control.relative and not control.fixed else 0.0,
+            atol=0.0 if control.relative or control.fixed else control.tolerance,
+            divtol=1e300,
+            max_it=control.limit,
+        )
+        self.ksp.setConvergenceHistory(control.limit + 1, reset=True)
+        before = self._times()
+        self._tracer.begin(CG)
+        self.ksp.solve(self._b, self._x)
+        self._tracer.end(CG)
+        self._trace(before)
+        self._tracer.recording = recording
+        return self._result(control)
+
+    def _result(self, control: Control) -> CGResult:
+        reason, reasons = self.ksp.getConvergedReason(), library().KSP.ConvergedReason
+        if reason < 0 and reason != reasons.DIVERGED_MAX_IT:
+            name = next((k for k, v in vars(reasons).items() if v == reason and k.startswith("DIV")), reason)
+            raise BreakdownError(f"PETSc: {name} after {self.ksp.getIterationNumber()} iterations")
+        residuals = tuple(self.ksp.getConvergenceHistory().tolist())
+        target = control.target(residuals[0])
+        return CGResult(
+            x=self._numbering.spread(self._x.array),
+            iterations=self.ksp.getIterationNumber(),
+            residuals=residuals,
+            target=target,
+            converged=residuals[-1] <= target,
+        )
+
+    def _times(self) -> dict[str, tuple[float, int]]:
+        """Seconds and counts of every event so far, on this rank."""
+        infos = {name: event.getPerfInfo() for name, event in self._events.items()}
+        return {name: (info["time"], info["count"]) for name, info in infos.items()}
+
+    def _trace(self, before: dict[str, tuple[float, int]]) -> None:
+        """Give the tracer what PETSc's log gained since `before`."""
+        gained = {name: (t - before[name][0], n - before[name][1]) for name, (t, n) in self._times().items()}
+        scatters = gained["VecScatterBegin"][0] + gained["VecScatterEnd"][0]
+        gained["MatMult"] = (gained["MatMult"][0] - scatters, gained["MatMult"][1])
+        for name, (seconds, count) in gained.items():
+            if count and (self._split or name == "PCApply"):
+                ticks = round(seconds / count * self._tracer.ticks_per_second)
+                for _ in range(count):
+                    self._tracer.add(_EVENTS[name], 0, ticks)
+
+    def _operator(self, storage: str, sub: Subdomain, lam: float, mu: float) -> Operator:
+        """The matrix as an `Operator`: what verification multiplies with, not what KSP does."""
+        n, nonzeros = self._numbering.n_owned, self.A.getInfo()["nz_used"]
+        entry = {"aij": 12.0, "baij": 8 + 4 / 9, "sbaij": 8 + 4 / 9, "is": 8 + 4 / 9}[storage]  # bytes
+        useful = 2 * nonzeros - 9 * n if storage == "sbaij" else nonzeros
+        return Operator(
+            storage=f"petsc-{storage}",
+            n_interior=sub.n_interior,
+            n_active=sub.n_active,
+            fused=False,
+            matrix_bytes=round(entry * nonzeros),
+            flops=round(2 * useful),
+            bind=lambda d, q: _Product(self, d, q),
+            block_diagonal=lambda: build_operator("ebe", sub, lam, mu).block_diagonal(),
+        )
+
+    def multiply(self, d: F64) -> F64:
+        """A d, summed over sharers, for a consistent d (3 n_active,). Collective."""
+        x, y = self.A.createVecs()
+        x.array[:] = self._numbering.owned(d)
+        self.A.mult(x, y)
+        return self._numbering.spread(y.array)
+
+    def destroy(self) -> None:
+        """Free what PETSc holds; without this it stays until the program ends. Collective."""
+        for thing in (self.ksp, self._x, self._b, self.A):
+            thing.destroy()
+        library().garbage_cleanup(self._interface.comm)
+
+
+class _Product:
+    """q = this rank's share of A d: PETSc sums over ranks, so shared rows are divided again."""
+
+    def __init__(self, solver: PetscSolver, d: F64, q: F64) -> None:
+        self._solver, self._d, self._q = solver, d, q
+
+    def interface(self) -> None: ...
+
+    def interior(self) -> None:
+        self._q[:] = self._solver._interface.weighted(self._solver.multiply(self._d))
+
+
+class Numbering:
+    """The active nodes of a rank in PETSc's global order: by owner, each owner's in its own order."""
+
+    def __init__(self, sub: Subdomain, interface: Interface) -> None:
+        counts = interface.comm.allgather(int(sub.owned_nodes[: sub.n_active].sum()))
+        self._interface = interface
+        self.is_owned = sub.owned_nodes[: sub.n_active]  # (n_active,)
+        self.n_owned, self.n_total = counts[interface.comm.rank], sum(counts)
+        self.first = sum(counts[: interface.comm.rank])
+        if 3 * self.n_total > np.iinfo(library().IntType).max:
+            raise InputError(
+                f"PETSc: {3 * self.n_total} dofs; this build counts in {library().IntType.__name__}"
+            )
+        numbers = np.zeros((sub.n_active, 3))
+        numbers[self.is_owned, 0] = np.arange(self.first, self.first + self.n_owned)
+        interface.update(numbers.reshape(-1))  # all but the owner add zero
+        self.nodes = numbers[:, 0].astype(library().IntType)  # (n_active,) global numbers
+
+    def owned(self, v: F64) -> F64:
+        """(3 n_owned,) of a flat vector (3 n_active,)."""
+        return v.reshape(-1, 3)[self.is_owned].reshape(-1)
+
+    def spread(self, owned: F64) -> F64:
+        """(3 n_active,) of (3 n_owned,), the same bits on every sharer. Collective."""
+        v = np.zeros((self.is_owned.size, 3))
+        v[self.is_owned] = owned.reshape(-1, 3)
+        return self._interface.update(v.reshape(-1))
+
+    def row_bounds(self, rows: NDArray, columns: NDArray, upper: bool) -> tuple[NDArray, NDArray]:
+        """Blocks in each owned row (owned columns, other columns) at most; exact but for shared rows.
+
+        `rows`, `columns` are local nodes of the rank's blocks. Collective.
+        """
+        here = self.is_owned[columns]
+        keep = self.nodes[columns] >= self.nodes[rows] if upper else np.ones(rows.size, bool)
+        counts = np.zeros((self.is_owned.size, 3))
+        for c, chosen in enumerate((here, ~here)):
+            counts[:, c] = np.bincount(rows[keep & chosen], minlength=len(counts))
+        total = counts.copy()
+        self._interface.update(total.reshape(-1))
+        shared = self._interface.first_dof // 3
+        total[shared:, :2] = total[shared:, :2].sum(
+            axis=1, keepdims=True
+        )  # a sharer's columns may be anyone's
+        bounds = np.minimum(total[self.is_owned, :2], [self.n_owned, self.n_total - self.n_owned])
+        return tuple(bounds.astype(library().IntType).T)
+
+
+def _check(storage: str, precond: str) -> None:
+    if storage not in STORAGES:
+        raise InputError(f"PETSc storage '{storage}': expected one of {', '.join(STORAGES)}")
+    if precond not in PRECONDITIONERS:
+        raise InputError(f"PETSc preconditioner '{precond}': expected one of {', '.join(PRECONDITIONERS)}")
+
+
+def _assemble(storage: str, sub: Subdomain, numbering: Numbering, lam: float, mu: float) -> Any:
+    """The PETSc matrix from the rank's own cells. Collective."""
+    PETSc, comm = library(), numbering._interface.comm
+    indptr, _, columns, values = _blocks(sub, lam, mu)
+    size = (3 * numbering.n_owned, 3 * numbering.n_total)
+    to_global = PETSc.LGMap().create(numbering.nodes, bsize=3, comm=comm)
+    A = PETSc.Mat()
+    if storage == "is":
+        n = 3 * sub.n_active
+        local = PETSc.Mat().createBAIJ((n, n), bsize=3, csr=(indptr, columns, values), comm=PETSc.COMM_SELF)
+        A.createIS((size, size), bsize=3, lgmapr=to_global, lgmapc=to_global, comm=comm)
+        A.setISLocalMat(local)
+    else:
+        rows = np.repeat(np.arange(sub.n_active), np.diff(indptr))
+        bounds = numbering.row_bounds(rows, columns, upper=storage == "sbaij")
+        scale = 3 if storage == "aij" else 1
+        A.create(comm=comm)
+        A.setSizes((size, size), bsize=3)
+        A.setType(storage)
+        A.setPreallocationNNZ(tuple(np.repeat(scale * n, scale) for n in bounds))
+        A.setLGMap(to_global, to_global)
+        if storage == "sbaij":
+            A.setOption(PETSc.Mat.Option.IGNORE_LOWER_TRIANGULAR, True)
+        A.setValuesBlockedLocalCSR(indptr, columns, values, addv=PETSc.InsertMode.ADD_VALUES)
+    A.assemble()
+    A.setOption(PETSc.Mat.Option.SPD, True)
+    A.setNearNullSpace(_near_null_space(sub, numbering))
+    return A
+
+
+def _assembled_rows(A: Any) -> Any:
+    """A as `aij`, the only storage that gamg is built from; the product stays with A. Collective."""
+    if A.getType() in ("seqaij", "mpiaij"):
+        return A
+    P = A.duplicate(copy=True).convert("aij")
+    P.setNearNullSpace(A.getNearNullSpace())
+    return P
+
+
+def _blocks(sub: Subdomain, lam: float, mu: float) -> tuple[NDArray, NDArray, NDArray, F64]:
+    """(indptr, rows, columns, values (n_blocks, 3, 3)) of the rank's own stiffness, PETSc's integers."""
+    indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, False)
+    values = kernels.assemble(
+        sub.x, sub.cells, lam, mu, sub.n_interior, False, sub.fixed, indptr, rows, columns
+    )
+    whole = library().IntType
+    return indptr.astype(whole), rows, columns.astype(whole), values
+
+
+def _near_null_space(sub: Subdomain, numbering: Numbering) -> Any:
+    """The six rigid-body modes, zero at restrained dofs, orthonormal over all ranks. Collective."""
+    PETSc, comm = library(), numbering._interface.comm
+    x, mine = sub.x[: sub.n_active], numbering.is_owned
+    here = np.array([*x[mine].sum(axis=0), mine.sum(), 0.0])
+    centre = np.empty_like(here)
+    comm.Allreduce(here, centre, SUM)
+    modes = rigid_modes(x, centre[:3] / centre[3])
+    modes[sub.fixed.reshape(-1, 3)] = 0.0
+    local = gram(modes, np.repeat(mine[:, None], 3, axis=1))
+    total = np.empty_like(local)
+    comm.Allreduce(local, total, SUM)
+    modes = orthonormal(modes, total)[mine]
+    size = (3 * numbering.n_owned, 3 * numbering.n_total)
+    vectors = [
+        PETSc.Vec().createWithArray(modes[:, :, k].ravel(), size=size, bsize=3, comm=comm) for k in range(6)
+    ]
+    return PETSc.NullSpace().create(constant=False, vectors=vectors, comm=comm)
+
+
+def _make_ksp(A: Any, precond: str, options: Sequence[str]) -> Any:
+    """A KSP of type cg that is set up; options override. Collective."""
+    PETSc = library()
+    ksp = PETSc.KSP().create(comm=A.getComm())
+    ksp.setOperators(A, _assembled_rows(A) if precond == "gamg" else A)
+    ksp.setType("cg")
+    ksp.getPC().setType(precond)
+    ksp.setInitialGuessNonzero(False)
+    kinds = PETSc.KSP.NormType
+    ksp.setNormType(kinds.NATURAL if precond == "none" else kinds.UNPRECONDITIONED)
+    database = PETSc.Options()
+    names = [o for o in options if o.startswith("-") and not o[1:2].isdigit()]
+    database.insertString(" ".join(options))
+    try:
+        ksp.setFromOptions()
+        ksp.setUp()
+        unused = [name for name in names if not database.used(name[1:])]
+    except PETSc.Error as error:
+        raise InputError(f"PETSc: {str(error).splitlines()[-1].strip()}") from error
+    finally:
+        for name in names:
+            database.delValue(name[1:])
+    if unused:
+        raise InputError(f"PETSc option '{unused[0]}' is not one that this solver reads")
+    return ksp

@@ -27,16 +27,17 @@ from fembench.report.table import Table
 from fembench.report.tables import every_table
 
 MARK = '<meta name="generator" content="fembench report">'
+MOST_ROWS = 800  # of a table on the page
 # heading, what it answers, plots and tables by the beginning of their names
 SECTIONS = (
-    ("Verdict", ("body_deformed",), ("overview", "reasons", "failures", "kinds")),
+    ("Verdict", (), ("overview", "reasons", "failures", "kinds")),
+    ("Provenance", (), ("hosts", "meshes", "clocks", "software")),
     ("Times", ("phases",), ("summary", "phases", "thesis_phases")),
     ("Speedup", ("speedup",), ("speedup",)),
     ("Communication", ("communication", "send_receive", "ranks"), ("communication", "send_receive")),
     ("Time lines", ("time_line",), ()),
     ("Solver", ("iterations", "residuals"), ("iterations", "rates")),
-    ("Partition", ("body_parts", "parts"), ("partitions", "parts")),
-    ("Provenance", (), ("hosts", "meshes", "clocks", "software")),
+    ("Body and partition", ("body", "parts"), ("partitions", "parts")),
     ("Rules", (), ("rules",)),
 )
 
@@ -141,6 +142,7 @@ def _render(template: str, campaign: Campaign, sections: Sequence[Section], file
         synthetic=sorted({r.environment.synthetic for r in campaign.records} - {""}),
         newest=max([r.created for r in campaign.records] + [f.created for f in campaign.failures]),
         text=table.text,
+        most=MOST_ROWS,
         raw=markupsafe.Markup,
         mark=markupsafe.Markup(MARK),
     )

@@ -22,12 +22,12 @@ def overview(results: Iterable[Result]) -> Table:
     rows = [
         (
             *case_of(r),
+            r.pool.status,
             r.record.mesh.n_equations,
             r.record.solve.iterations,
             r.times["cg"].median if "cg" in r.times else None,
             len(r.pool.records),
             r.times["cg"].n if "cg" in r.times else 0,
-            r.pool.status,
             "; ".join(_remarks(r)),
         )
         for r in results
@@ -40,12 +40,12 @@ def overview(results: Iterable[Result]) -> Table:
         "cg is the median over timed sets of the slowest rank.",
         (
             *case_columns(),
+            words("verdict"),
             integer("equations"),
             integer("iterations"),
             time("cg", "cg"),
             integer("runs"),
             integer("sets"),
-            words("verdict"),
             words("remarks"),
         ),
         tuple(rows),
@@ -54,7 +54,7 @@ def overview(results: Iterable[Result]) -> Table:
 
 def _remarks(result: Result) -> list[str]:
     environment = result.record.environment
-    notes = [f"not pooled: other {result.pool.apart}"] if result.pool.apart else []
+    notes = [f"not pooled: {result.pool.apart} differs"] if result.pool.apart else []
     notes += ["OVERSUBSCRIBED: functional only"] if environment.oversubscribed else []
     notes += [f"SYNTHETIC: {environment.synthetic}"] if environment.synthetic else []
     return notes + ([f"{environment.kernels} kernels"] if environment.kernels != "compiled" else [])

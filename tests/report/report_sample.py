@@ -45,7 +45,9 @@ HOST = HostFacts(
 VERSIONS = {"python": "3.11.9", "numpy": "2.4.0", "mpi4py": "4.1.0", "fembench": "0.1.0"}
 
 
-def make_record(mesh="m1", ranks=1, *, run=0, sets=5, noise=0.02, skew=0.05, events=True, status="VALID", **changes):
+def make_record(
+    mesh="m1", ranks=1, *, run=0, sets=5, noise=0.02, skew=0.05, events=True, status="VALID", **changes
+):
     """A record of `mesh` on `ranks` ranks. `changes`: fields of Case, or whole fields of Record."""
     case_fields = {k: changes.pop(k) for k in list(changes) if k in Case.__struct_fields__ and k != "mesh"}
     case = Case(mesh=mesh, ranks=ranks, sets=sets, **case_fields)
@@ -59,30 +61,61 @@ def make_record(mesh="m1", ranks=1, *, run=0, sets=5, noise=0.02, skew=0.05, eve
         case=case,
         environment=environment(ranks),
         mesh=MeshFacts(
-            name=mesh, hash=f"hash of {mesh}", element="tet4", n_nodes=size[0], n_cells=size[1],
-            n_equations=size[2], n_fixed=size[3], min_quality=0.7,
+            name=mesh,
+            hash=f"hash of {mesh}",
+            element="tet4",
+            n_nodes=size[0],
+            n_cells=size[1],
+            n_equations=size[2],
+            n_fixed=size[3],
+            min_quality=0.7,
         ),
         problem={"name": "thesis"},
         partition=partition(size, ranks, case.partitioner),
         clock=ClockCertificate(
-            name="tsc", ticks_per_second=2.4e9, asked="auto", certified=True, reason="constant and nonstop",
-            drift=2e-7, read_ns=11.0, quantum_ns=0.4, span_ns=120.0,
+            name="tsc",
+            ticks_per_second=2.4e9,
+            asked="auto",
+            certified=True,
+            reason="constant and nonstop",
+            drift=2e-7,
+            read_ns=11.0,
+            quantum_ns=0.4,
+            span_ns=120.0,
         ),
         phases=ph.NAMES,
         setup=setup_seconds(ranks),
         total=(1.0 + sum(seconds[0]) * sets,) * ranks,
-        sets=tuple(one_set(seconds, rng, noise, k < case.warmups, size[4]) for k in range(case.warmups + sets)),
+        sets=tuple(
+            one_set(seconds, rng, noise, k < case.warmups, size[4]) for k in range(case.warmups + sets)
+        ),
         solve=SolveFacts(
-            iterations=size[4], converged=True, target=1e-6,
+            iterations=size[4],
+            converged=True,
+            target=1e-6,
             residuals=tuple(float(500 * 10 ** (-8.7 * k / size[4])) for k in range(size[4] + 1)),
-            allreduces=2, updates=1, messages=ranks * min(ranks - 1, 2), message_bytes=4752 * ranks,
-            flops=(size[2] * 90.0 / ranks,) * ranks, bytes=(size[2] * 500.0 / ranks,) * ranks,
-            matrix_bytes=(size[2] * 480 // ranks,) * ranks, bandwidth=(8e9,) * ranks,
+            allreduces=2,
+            updates=1,
+            messages=ranks * min(ranks - 1, 2),
+            message_bytes=4752 * ranks,
+            flops=(size[2] * 90.0 / ranks,) * ranks,
+            bytes=(size[2] * 500.0 / ranks,) * ranks,
+            matrix_bytes=(size[2] * 480 // ranks,) * ranks,
+            bandwidth=(8e9,) * ranks,
         ),
         verification=Verification(
-            rhs_norm=500.0, true_residual=9e-7, symmetry=1e-17, positive=0.3, rigid_body=1e-16, energy=1e-4,
-            fingerprint=(1.0,), solution_norm=1e-5, max_displacement=3e-6,
-            load_displacement=(0.0, -3e-6, 0.0), reactions=(0.0, 500.0, 0.0), copies_identical=True,
+            rhs_norm=500.0,
+            true_residual=9e-7,
+            symmetry=1e-17,
+            positive=0.3,
+            rigid_body=1e-16,
+            energy=1e-4,
+            fingerprint=(1.0,),
+            solution_norm=1e-5,
+            max_displacement=3e-6,
+            load_displacement=(0.0, -3e-6, 0.0),
+            reactions=(0.0, 500.0, 0.0),
+            copies_identical=True,
         ),
         reference=None,
         peak_memory=(80 * 2**20,) * ranks,
@@ -115,8 +148,12 @@ def one_set(seconds, rng, noise, warmup, iterations):
     times = seconds * (1 + noise * rng.standard_normal()) * (2 if warmup else 1)
     total = times[:, ph.ASSEMBLY] + times[:, ph.CG] + 2e-5
     return SetTimes(
-        warmup=warmup, seconds=nested(times), counts=nested((times > 0) * iterations, int),
-        iterations=iterations, residual=9e-7, total=tuple(total.tolist()),
+        warmup=warmup,
+        seconds=nested(times),
+        counts=nested((times > 0) * iterations, int),
+        iterations=iterations,
+        residual=9e-7,
+        total=tuple(total.tolist()),
     )
 
 
@@ -131,10 +168,19 @@ def setup_seconds(ranks):
 def environment(ranks, hosts=(HOST,), **changes):
     each = -(-ranks // len(hosts))
     base = Environment(
-        hosts=tuple(hosts), rank_host=tuple(p // each for p in range(ranks)),
-        affinity=tuple((p,) for p in range(ranks)), oversubscribed=False, mpi="Open MPI v5.0.8",
-        launcher=f"mpiexec -n {ranks}", command="fembench sweep", versions=VERSIONS, commit="abc1234",
-        dirty=False, kernels="compiled", blas_threads=1, variables={"OMP_NUM_THREADS": "1"},
+        hosts=tuple(hosts),
+        rank_host=tuple(p // each for p in range(ranks)),
+        affinity=tuple((p,) for p in range(ranks)),
+        oversubscribed=False,
+        mpi="Open MPI v5.0.8",
+        launcher=f"mpiexec -n {ranks}",
+        command="fembench sweep",
+        versions=VERSIONS,
+        commit="abc1234",
+        dirty=False,
+        kernels="compiled",
+        blas_threads=1,
+        variables={"OMP_NUM_THREADS": "1"},
     )
     return msgspec.structs.replace(base, **changes)
 
@@ -143,11 +189,16 @@ def partition(size, ranks, method="metis"):
     cells = [size[1] // ranks + (p < size[1] % ranks) for p in range(ranks)]
     shared = [0 if ranks == 1 else 3 * (40 + 7 * (p % 3)) for p in range(ranks)]
     return PartitionFacts(
-        method=method, targets=(1 / ranks,) * ranks, cells=tuple(cells),
-        dofs=tuple(size[2] // ranks + s // 2 for s in shared), blocks=tuple(5 * c for c in cells),
-        shared_dofs=tuple(shared), shared_dofs_all=tuple(s + 9 for s in shared),
+        method=method,
+        targets=(1 / ranks,) * ranks,
+        cells=tuple(cells),
+        dofs=tuple(size[2] // ranks + s // 2 for s in shared),
+        blocks=tuple(5 * c for c in cells),
+        shared_dofs=tuple(shared),
+        shared_dofs_all=tuple(s + 9 for s in shared),
         neighbours=tuple(tuple(sorted({(p - 1) % ranks, (p + 1) % ranks} - {p})) for p in range(ranks)),
-        message_bytes=tuple(tuple(8 * s for _ in range(min(ranks - 1, 2))) for s in shared), cut=60 * (ranks - 1),
+        message_bytes=tuple(tuple(8 * s for _ in range(min(ranks - 1, 2))) for s in shared),
+        cut=60 * (ranks - 1),
     )
 
 
@@ -183,9 +234,14 @@ def verdict(status):
 
 def make_failure(mesh="m2", ranks=2, **changes):
     base = Failure(
-        schema=SCHEMA, id=f"{mesh}-P{ranks}-failed", created="2026-01-02T03:05:00Z",
-        case=Case(mesh=mesh, ranks=ranks), kind="killed", message="rank 1 on node8 was killed by signal 9",
-        exit_status=137, output="mpiexec: rank 1 exited\n<b>not bold</b>",
+        schema=SCHEMA,
+        id=f"{mesh}-P{ranks}-failed",
+        created="2026-01-02T03:05:00Z",
+        case=Case(mesh=mesh, ranks=ranks),
+        kind="killed",
+        message="rank 1 on node8 was killed by signal 9",
+        exit_status=137,
+        output="mpiexec: rank 1 exited\n<b>not bold</b>",
     )
     return msgspec.structs.replace(base, **changes)
 

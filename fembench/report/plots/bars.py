@@ -61,7 +61,7 @@ def phases(results: Sequence[Result]) -> list[Plot]:
 
 def _width(n: int) -> float:
     """Inches of a figure of n panels: one panel alone is not as wide as the page."""
-    return min(canvas.WIDTH, 1.5 + 3.5 * n)
+    return min(canvas.WIDTH, 3.0 + 3.0 * n)
 
 
 def _left_out(everything: dict[str, list[Result]], shown: dict[str, list[Result]]) -> str:

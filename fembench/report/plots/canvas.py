@@ -73,7 +73,7 @@ def figure(
     n: int, *, columns: int = 3, height: float = 3.6, width: float = WIDTH
 ) -> Iterator[tuple[Figure, list[Axes]]]:
     """A figure of n panels, at most `columns` beside each other; `height` inches a row."""
-    columns = min(n, columns)
+    columns = 2 if n == 4 else min(n, columns)
     n_rows = -(-n // columns)
     with mpl.rc_context(STYLE):
         drawn = Figure(figsize=(width, height * n_rows), layout="constrained")
@@ -108,9 +108,10 @@ def legend_below(drawn: Figure, axes: Axes) -> None:
 
 
 def _columns(drawn: Figure, labels: Sequence[str]) -> int:
-    """How many entries of a legend fit beside each other."""
-    inches = 0.75 + 0.085 * max(map(len, labels))
-    return max(1, min(len(labels), int(drawn.get_size_inches()[0] / inches)))
+    """How many entries of a legend stand beside each other: as fit, in rows of about equal length."""
+    inches = 0.65 + 0.08 * max(map(len, labels))
+    n_rows = -(-len(labels) // max(1, int(drawn.get_size_inches()[0] / inches)))
+    return -(-len(labels) // n_rows)
 
 
 def colour_legend(drawn: Figure, labels: Mapping[str, str]) -> None:

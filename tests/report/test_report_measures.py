@@ -1,0 +1,190 @@
+"""Numbers of the report against hand arithmetic."""
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from report_sample import HOST, MESHES, environment, make_record, set_seconds
+
+from fembench.records.compare import Pool
+from fembench.records.record import SetTimes
+from fembench.report import measures
+from fembench.report.results import results
+from fembench.report.speedup import speedup
+from fembench.timing import phases as ph
+
+replace = msgspec.structs.replace
+
+
+def with_sets(record, cg_by_rank, warmups=0):
+    """The record with one set for each row of CG seconds by rank, and nothing else timed."""
+    sets = []
+    for k, row in enumerate(cg_by_rank):
+        seconds = np.zeros((len(row), len(ph.NAMES)))
+        seconds[:, ph.CG] = row
+        seconds[:, ph.WAIT] = np.array(row) / 4
+        seconds[:, ph.ALLREDUCE] = np.array(row) / 4
+        nested = tuple(map(tuple, seconds.tolist()))
+        counts = tuple(tuple(int(v > 0) for v in r) for r in nested)
+        sets.append(
+            SetTimes(
+                warmup=k < warmups,
+                seconds=nested,
+                counts=counts,
+                iterations=10,
+                residual=0.0,
+                total=tuple(row),
+            )
+        )
+    return replace(record, sets=tuple(sets))
+
+
+def only(record):
+    (result,) = results([record])
+    return result
+
+
+def test_a_phase_is_the_median_over_sets_of_the_slowest_rank_which_is_named():
+    hosts = (HOST, replace(HOST, name="node9"))
+    record = make_record(ranks=2, environment=environment(2, hosts=hosts))
+    cg = only(with_sets(record, [[1.0, 3.0], [2.0, 5.0], [7.0, 4.0]])).times["cg"]
+    assert cg.median == 5.0  # of 3, 5, 7
+    assert cg.minimum == 2.0  # of 1, 2, 4
+    assert cg.mean == 3.5  # of 2, 3.5, 5.5
+    assert (cg.rank, cg.host, cg.n) == (1, "node9", 3)  # medians 2 and 4
+
+
+def test_warm_ups_do_not_count():
+    assert only(with_sets(make_record(), [[100.0], [1.0], [2.0], [3.0]], warmups=1)).times["cg"].median == 2.0
+
+
+def test_repeated_runs_add_their_samples():
+    (result,) = results([make_record(sets=4, run=k) for k in range(3)])
+    assert result.times["cg"].n == 12
+
+
+def test_fewer_than_six_samples_bound_no_median_and_six_do():
+    few = only(with_sets(make_record(), [[1.0]])).times["cg"]
+    assert few.n == 1
+    assert math.isnan(few.low)
+    assert math.isnan(few.high)
+    six = only(with_sets(make_record(), [[float(k)] for k in range(1, 7)])).times["cg"]
+    assert (six.low, six.median, six.high) == (1.0, 3.5, 6.0)
+
+
+def test_the_loop_is_what_the_modules_of_cg_leave_over():
+    times = only(with_sets(make_record(), [[8.0]])).times
+    assert times[measures.LOOP].median == 4.0
+
+
+def test_unattributed_time_is_total_minus_all_phases():
+    record = make_record(sets=2, noise=0)
+    result = only(record)
+    top = [i for i, n in enumerate(ph.NAMES) if not n.startswith("cg.")]
+    known = sum(record.setup[0][i] for i in top) + sum(s.seconds[0][i] for s in record.sets for i in top)
+    assert result.times[measures.REST].median == pytest.approx(record.total[0] - known)
+
+
+def test_communication_share_is_that_of_the_thesis():
+    found = only(with_sets(make_record(ranks=2), [[1.0, 3.0]])).samples
+    assert measures.mean_share(found) == 0.5
+    assert measures.communication_share(found).tolist() == [[0.5, 0.5]]
+
+
+def test_means_over_ranks_add_up_to_the_mean_of_the_sum():
+    means = measures.mean_times(only(make_record("m3", 4)).samples)
+    parts = sum(v for k, v in means.items() if k.startswith("cg."))
+    assert parts == pytest.approx(means["cg"], rel=1e-3)
+
+
+def test_a_record_without_sets_has_set_up_and_run_times_only():
+    times = only(replace(make_record(), sets=())).times
+    assert "cg" not in times
+    assert times["partition"].median == 0.004
+    assert times[measures.RUN].n == 1
+
+
+def pair(base_sets, run_sets, **changes):
+    ones, many = with_sets(make_record(), base_sets), with_sets(make_record(ranks=2), run_sets)
+    found = results([ones, replace(many, **changes)])
+    return speedup(found[-1], found)
+
+
+def test_speedup_and_efficiency_by_hand():
+    s = pair([[8.0], [8.0], [9.0]], [[5.0, 4.0], [5.0, 2.0], [1.0, 1.0]])
+    assert s.ratio == 8.0 / 5.0
+    assert s.efficiency == 0.8
+    assert math.isnan(s.low)
+    assert s.notes == ()
+
+
+def test_the_range_of_a_speedup_comes_from_the_ends_of_both_intervals():
+    s = pair([[float(k)] for k in range(8, 14)], [[float(k), 1.0] for k in range(2, 8)])
+    assert s.low == 8.0 / 7.0
+    assert s.high == 13.0 / 2.0
+
+
+def test_super_linear_speedup_is_flagged_with_bytes_and_cache():
+    s = pair([[8.0]], [[2.0, 2.0]])
+    assert s.efficiency == 2.0
+    assert "super-linear" in s.notes[0]
+    assert "32 MiB" in s.notes[0]
+    assert "KiB" in s.notes[0]
+    assert "work" not in s.notes[0]
+
+
+def test_super_linear_speedup_says_where_splitting_saved_work():
+    solve = replace(make_record(ranks=2).solve, flops=(10.0, 10.0))
+    assert "work is" in pair([[8.0]], [[2.0, 2.0]], solve=solve).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"environment": environment(2, oversubscribed=True)}, "OVERSUBSCRIBED"),
+        ({"solve": replace(make_record(ranks=2).solve, bandwidth=(8e9, 4e9))}, "triad differs by 100%"),
+    ],
+)
+def test_no_efficiency_where_ranks_are_unequal_or_share_cores(changes, why):
+    s = pair([[8.0]], [[4.0, 4.0]], **changes)
+    assert s.ratio == 2.0
+    assert math.isnan(s.efficiency)
+    assert why in s.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("environment_of_two", "field"),
+    [
+        (environment(2, synthetic="rank 1 slowed"), "emulated slowness"),
+        (environment(2, hosts=(HOST, replace(HOST, name="old", cpu_model="Old"))), "CPU model"),
+    ],
+)
+def test_no_speedup_over_a_base_of_another_kind(environment_of_two, field):
+    s = pair([[8.0]], [[4.0, 4.0]], environment=environment_of_two)
+    assert math.isnan(s.ratio)
+    assert s.notes == (f"base differs in {field}",)
+
+
+def test_invalid_runs_are_not_compared():
+    found = results([make_record(), make_record(ranks=2, status="INVALID")])
+    assert speedup(found[-1], found).notes == ("INVALID: not compared",)
+
+
+def test_the_fastest_of_several_bases_is_taken():
+    hosts = (HOST, replace(HOST, name="node9"))
+    slow = with_sets(make_record(), [[9.0]])
+    fast = with_sets(make_record(environment=environment(1, hosts=hosts[1:])), [[6.0]])
+    run = with_sets(make_record(ranks=2, environment=environment(2, hosts=hosts)), [[3.0, 3.0]])
+    found = results([slow, fast, run])
+    assert speedup(found[-1], found).ratio == 2.0
+
+
+def test_sample_records_say_what_their_makers_say():
+    cg = set_seconds(MESHES["m2"], 2)[:, ph.CG].max()
+    assert only(make_record("m2", 2, noise=0)).times["cg"].median == pytest.approx(cg)
+
+
+def test_a_pool_of_one_record_is_enough_for_samples():
+    record = make_record(ranks=2)
+    assert measures.samples(Pool(record.case, (record,)))["cg"].shape == (5, 2)

@@ -1,0 +1,260 @@
+"""The folder that `fembench report` writes."""
+
+import csv
+import html.parser
+import io
+import json
+
+import msgspec
+import numpy as np
+import pytest
+from report_sample import HOST, campaign, environment, make_failure, make_record
+
+from fembench.base.errors import InputError
+from fembench.cli.main import main
+from fembench.mesh.box import box
+from fembench.mesh.io import read
+from fembench.records.store import save
+from fembench.report import page
+from fembench.timing.phases import CG
+
+replace = msgspec.structs.replace
+ONE, TWO = make_record(), make_record(ranks=2)
+VOID = {"meta", "br", "img", "link", "hr"}
+
+
+class Reader(html.parser.HTMLParser):
+    """Checks that tags nest; collects what a browser would fetch."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.fetched, self.words = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("img", "script", "link", "iframe", "image", "use"):
+            self.fetched += [v for k, v in attrs if k in ("src", "href", "xlink:href")]
+
+    def handle_startendtag(self, tag, attrs):
+        if tag in ("image", "use"):
+            self.fetched += [v for k, v in attrs if k in ("href", "xlink:href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "here" / "runs").mkdir(parents=True)
+    return tmp_path / "here"
+
+
+def keep(folder, *items):
+    for item in items:
+        save(item, folder / "runs")
+    return folder
+
+
+def small_mesh():
+    mesh = box((2, 1, 2), "tet4")
+    return mesh, (mesh.x[mesh.cells].mean(axis=1)[:, 0] > 0.5).astype(np.int32)
+
+
+def keep_fields(folder, record):
+    mesh, part = small_mesh()
+    np.savez_compressed(
+        folder / "runs" / f"{record.id}.fields.npz",
+        x=mesh.x,
+        cells=mesh.cells,
+        element="tet4",
+        u=1e-6 * mesh.x,
+        von_mises=np.arange(mesh.n_cells, dtype=float),
+        part=part,
+    )
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A report of one mesh on 1 and 2 ranks with fields, a failure, and nasty words in a label and a host."""
+    folder = tmp_path_factory.mktemp("built")
+    (folder / "runs").mkdir()
+    strange = environment(2, hosts=(replace(HOST, name="<i>host</i>"),))
+    odd = make_record(ranks=2, run=1, label="<script>alert(1)</script> & |", environment=strange)
+    keep(folder, ONE, TWO, odd, make_failure())
+    keep_fields(folder, TWO)
+    return page.build(folder)
+
+
+def test_a_campaign_becomes_one_page_that_fetches_nothing(built):
+    text = built.read_text()
+    found = Reader(text)
+    assert all(link.startswith(("#", "data:")) for link in found.fetched)
+    assert "@import" not in text
+    assert 'src="http' not in text
+    order = [
+        found.words.index(w) for w in ("Verdict", "Provenance", "Times", "Speedup", "Communication", "Rules")
+    ]
+    assert order == sorted(order)
+    assert text.count("<svg ") == len(list(built.with_name("plots").iterdir()))
+
+
+def test_every_link_of_the_page_leads_to_a_file(built):
+    links = [w.split('"')[0] for w in built.read_text().split('href="')[1:]]
+    files = [w for w in links if not w.startswith("#")]
+    assert len(files) > 10
+    assert all((built.parent / f).is_file() for f in files)
+    pictures = [w.split(")")[0] for w in built.with_name("report.md").read_text().split("](")[1:]]
+    assert all((built.parent / p).is_file() for p in pictures)
+
+
+def test_text_of_users_is_escaped_in_page_and_markdown(built):
+    for file in (built, built.with_name("report.md")):
+        text = file.read_text()
+        assert "<script>alert" not in text
+        assert "<i>host" not in text
+        assert "&lt;script&gt;alert" in text or "&lt;script>alert" in text
+
+
+def test_long_tables_are_folded_and_short_ones_are_not(built):
+    text = built.read_text()
+    phases = text[text.index("Phases by ranks") :]
+    assert phases.index("<details") < phases.index("<table>")
+    cases = text[text.index("<h3>Cases") :]
+    assert cases.index("<table>") < cases.index("<details")
+
+
+def test_one_csv_holds_every_time_ever_measured(built):
+    rows = list(csv.DictReader(io.StringIO((built.parent / "exports" / "everything.csv").read_text())))
+    mine = [
+        r for r in rows if (r["record"], r["phase"], r["rank"], r["kind"]) == (TWO.id, "cg", "1", "timed")
+    ]
+    assert [float(r["seconds"]) for r in mine] == [s.seconds[1][CG] for s in TWO.sets[1:]]
+    assert {r["storage"] for r in rows} == {"csr"}
+    total = next(r for r in rows if r["kind"] == "run" and r["record"] == ONE.id)
+    assert float(total["seconds"]) == ONE.total[0]
+
+
+def test_a_trace_has_a_span_for_every_event_on_its_rank(built):
+    trace = json.loads((built.parent / "exports" / f"{TWO.id}.trace.json").read_text())["traceEvents"]
+    spans = [e for e in trace if e["ph"] == "X"]
+    assert len(spans) == len(TWO.events)
+    assert spans[0]["name"] == "start-up"
+    assert spans[0]["dur"] == pytest.approx(0.3e6)  # microseconds
+    assert {e["tid"] for e in spans} == {0, 1}
+    assert [e["args"]["name"] for e in trace if e["name"] == "process_name"] == ["node8"]
+
+
+def test_vtu_holds_mesh_displacement_stress_and_part(built):
+    import meshio
+
+    mesh, part = small_mesh()
+    path = built.parent / "exports" / f"{TWO.id}.vtu"
+    assert np.array_equal(read(path).x, mesh.x)
+    written = meshio.read(path)
+    assert np.array_equal(written.cell_data["part"][0], part)
+    assert np.array_equal(written.cell_data["von_mises"][0], np.arange(mesh.n_cells))
+    assert np.allclose(written.point_data["displacement"], 1e-6 * mesh.x)
+
+
+def test_only_failures_still_make_a_page(folder):
+    index = page.build(keep(folder, make_failure()))
+    assert "killed by signal 9" in index.read_text()
+    assert "<b>not bold</b>" not in index.read_text()
+    assert "&lt;b&gt;not bold&lt;/b&gt;" in index.read_text()
+    assert not list((index.parent / "exports").iterdir())
+
+
+def test_synthetic_heterogeneity_is_on_top_of_the_page(folder):
+    text = page.build(
+        keep(folder, make_record(ranks=2, environment=environment(2, synthetic="rank 1 x 2")))
+    ).read_text()
+    assert text.index("SYNTHETIC") < text.index("<nav>")
+
+
+def test_a_broken_file_of_fields_is_named_and_leaves_nothing_behind(folder):
+    record = make_record(ranks=2)
+    keep(folder, record)
+    (folder / "runs" / f"{record.id}.fields.npz").write_bytes(b"PK nonsense")
+    with pytest.raises(InputError, match=r"fields\.npz: not a file of fields"):
+        page.build(folder)
+    assert sorted(p.name for p in folder.iterdir()) == ["runs"]
+
+
+def test_a_second_report_replaces_the_first_whole(folder):
+    page.build(keep(folder, *campaign((1, 2), ("m1",))))
+    assert (folder / "report" / "plots" / "speedup.svg").is_file()
+    for path in (folder / "runs").glob("*P2*"):
+        path.unlink()
+    page.build(folder)
+    assert not (folder / "report" / "plots" / "speedup.svg").exists()
+    assert sorted(p.name for p in folder.iterdir()) == ["report", "runs"]
+
+
+def test_a_folder_with_other_files_is_never_replaced(folder, tmp_path):
+    keep(folder, make_record())
+    other = tmp_path / "precious"
+    other.mkdir()
+    (other / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="holds something else"):
+        page.build(folder, other)
+    assert (other / "thesis.tex").is_file()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert page.build(folder, empty) == empty / "index.html"
+
+
+def test_when_writing_fails_the_earlier_report_stays(folder, monkeypatch):
+    page.build(keep(folder, make_record()))
+    before = (folder / "report" / "index.html").read_text()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(page, "_write", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        page.build(folder)
+    assert (folder / "report" / "index.html").read_text() == before
+    assert sorted(p.name for p in folder.iterdir()) == ["report", "runs"]
+
+
+def test_equal_records_give_an_equal_page(folder, tmp_path):
+    keep(folder, ONE, TWO)
+    assert page.build(folder, tmp_path / "a").read_text() == page.build(folder, tmp_path / "b").read_text()
+
+
+def test_the_verb_prints_tables_and_the_path(folder, capsys):
+    assert main(["report", str(keep(folder, make_record()))]) == 0
+    printed = capsys.readouterr().out
+    assert "| m1   | csr" in printed
+    assert printed.rstrip().endswith("index.html")
+
+
+def test_the_verb_prints_json(folder, capsys):
+    keep(folder, *campaign((1, 2), ("m1",)))
+    assert main(["report", str(folder), "--json", "--out", str(folder / "elsewhere")]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["report"] == str(folder / "elsewhere" / "index.html")
+    assert printed["tables"]["speedup_cg"][0]["ranks"] == 2
+
+
+@pytest.mark.parametrize("what", ["absent", "empty", "garbage", "a file"])
+def test_a_folder_without_records_is_one_line_and_status_two(tmp_path, capsys, what):
+    target = tmp_path / "target"
+    if what in ("empty", "garbage"):
+        (target / "runs").mkdir(parents=True)
+    if what == "garbage":
+        (target / "runs" / "x.json").write_text('{"schema": 1, "id"')
+    if what == "a file":
+        target.write_text("")
+    assert main(["report", str(target)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert str(target) in error
+    assert not (target / "report").exists()

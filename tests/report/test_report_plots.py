@@ -1,0 +1,163 @@
+"""Plots: well-formed, complete where there is data, absent where there is none."""
+
+import re
+import xml.etree.ElementTree as xml
+
+import msgspec
+import numpy as np
+import pytest
+from report_sample import campaign, make_record
+
+from fembench.mesh.box import box
+from fembench.report.fields import Fields
+from fembench.report.plots import bars, body, canvas, gantt, lines
+from fembench.report.plots.gallery import gallery
+from fembench.report.results import results
+from fembench.timing import phases as ph
+
+replace = msgspec.structs.replace
+
+
+def words(plot):
+    """Every text of an SVG; the file must be well-formed XML."""
+    root = xml.fromstring(plot.svg)
+    return [" ".join("".join(t.itertext()).split()) for t in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_campaign_gives_every_plot_with_text_as_text():
+    found = gallery(results(campaign()), {})
+    names = [p.name for p in found]
+    of_times = ["phases", "speedup", "communication", "send_receive", "ranks", "time_line-2", "time_line-4"]
+    assert names == [*of_times, "iterations", "residuals", "parts"]
+    for plot in found:
+        assert words(plot), plot.name
+        assert plot.svg.startswith("<svg role=")
+        assert plot.caption.endswith(".")
+    assert any("ms" in words(p) for p in found)
+
+
+def test_phases_have_one_panel_a_mesh_and_one_figure_a_variant():
+    records = campaign() + campaign(storage="dense", meshes=("m1",))
+    first, second = bars.phases(results(records))
+    assert [w for w in words(first) if "equations" in w] == [
+        "m1: 630 equations",
+        "m2: 2 592 equations",
+        "m3: 5 460 equations",
+    ]
+    assert [w for w in words(second) if "equations" in w] == ["m1: 630 equations"]
+    assert (first.name, second.name) == ("phases", "phases-2")
+
+
+def test_one_record_gives_only_what_one_rank_can_show():
+    assert [p.name for p in gallery(results([make_record()]), {})] == ["phases", "residuals"]
+
+
+def test_no_records_give_no_plots():
+    assert gallery([], {}) == []
+
+
+def test_without_a_base_there_is_no_speedup_plot():
+    assert lines.speedups(results(campaign((2, 4)))) is None
+
+
+def test_one_size_of_mesh_gives_no_plot_of_iterations():
+    assert lines.iterations(results(campaign(meshes=("m1",)))) is None
+
+
+def test_runs_of_fixed_work_are_not_drawn_as_iterations_to_a_tolerance():
+    assert lines.iterations(results(campaign(iterations=50))) is None
+
+
+def test_records_without_events_give_no_time_line():
+    assert gantt.time_lines(results([make_record(ranks=2, events=False)])) == []
+
+
+def test_a_time_line_numbers_iterations_and_leaves_the_warm_ups_out():
+    (plot,) = gantt.time_lines(results([make_record(ranks=2)]))
+    texts = words(plot)
+    assert {"1", "2", "3"} <= set(texts)
+    assert {"assembly", "wait", "all-reduce", "partition"} <= set(texts)
+    times = [float(t) for t in texts if re.fullmatch(r"\d+\.?\d*", t)]
+    assert max(times) < 500  # the half second of warm-ups of the sample is cut out
+
+
+def test_a_time_line_of_cg_alone_has_one_panel():
+    record = make_record(ranks=2)
+    record = replace(record, events=tuple(e for e in record.events if e.iteration >= 0))
+    (plot,) = gantt.time_lines(results([record]))
+    assert "assembly" not in words(plot)
+
+
+def test_a_hundred_ranks_are_drawn_as_sixty_four_rows():
+    (plot,) = gantt.time_lines(results([make_record("m3", 100)]))
+    assert "64 of 100 ranks" in plot.caption
+    assert len(plot.svg) < 1_000_000
+
+
+def test_many_ranks_keep_their_ticks_apart():
+    plot = bars.rank_by_rank(results([make_record("m3", 64)]))
+    ticks = [w for w in words(plot) if w.isdigit()]
+    assert len(ticks) < 40
+
+
+def test_a_rank_that_never_waits_is_a_bar_without_red():
+    record = make_record(ranks=2)
+    silent = replace(
+        record, sets=tuple(replace(s, seconds=_without(s.seconds, ph.WAIT)) for s in record.sets)
+    )
+    assert bars.rank_by_rank(results([silent])) is not None
+
+
+def _without(seconds, phase):
+    return tuple(tuple(0.0 if i == phase else v for i, v in enumerate(row)) for row in seconds)
+
+
+def test_labels_with_markup_and_dollars_stay_text():
+    nasty = "<b>$x$</b> & co"
+    records = [make_record(ranks=2, label=nasty), make_record(ranks=2), make_record()]
+    found = gallery(results(records), {})
+    assert any(nasty in w for p in found for w in words(p))
+    assert not any("<b>" in p.svg for p in found)
+
+
+def test_invalid_runs_are_left_out_of_plots_of_times():
+    names = [p.name for p in gallery(results([make_record(ranks=2, status="INVALID")]), {})]
+    assert names == ["residuals", "parts"]
+
+
+def test_equal_records_give_equal_files_and_identifiers_differ_between_plots():
+    first, second = (gallery(results([make_record(), make_record(ranks=2)]), {}) for _ in range(2))
+    assert [p.svg for p in first] == [p.svg for p in second]
+    seen = [set(re.findall(r'<clipPath id="([^"]+)"', p.svg)) for p in first]
+    assert sum(map(len, seen)) == len(set().union(*seen))
+
+
+@pytest.mark.parametrize(("element", "parts"), [("tet4", 3), ("hex8", 12)])
+def test_the_body_is_drawn_in_parts_and_deformed(element, parts):
+    mesh = box((3, 2, 3), element)
+    part = np.arange(mesh.n_cells) * parts // mesh.n_cells
+    fields = Fields(mesh.x, mesh.cells, element, 1e-6 * mesh.x, np.linspace(0, 1e6, mesh.n_cells), part)
+    in_parts, bent = body.parts_picture(fields, "m"), body.deformed_picture(fields, "m")
+    assert ("part 0" in words(in_parts)) == (parts <= 8)
+    assert f"in {parts} parts" in in_parts.caption
+    assert "von Mises stress, MPa" in words(bent)
+
+
+def test_a_body_without_displacement_is_drawn_at_rest():
+    mesh = box((1, 1, 1), "hex8")
+    still = Fields(mesh.x, mesh.cells, "hex8", 0 * mesh.x, np.zeros(1), np.zeros(1, dtype=np.int32))
+    assert "drawn 0 times" in body.deformed_picture(still, "m").caption
+
+
+def test_only_facets_towards_the_eye_are_painted():
+    mesh = box((1, 1, 1), "hex8")
+    fields = Fields(mesh.x, mesh.cells, "hex8", 0 * mesh.x, np.zeros(1), np.zeros(1, dtype=np.int32))
+    drawn = []
+
+    def count(axes, corners, colours, **look):
+        drawn.append(len(corners))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(canvas, "polygons", count)
+        body.parts_picture(fields, "m")
+    assert drawn == [3]

@@ -1,0 +1,170 @@
+"""Tables of the report: names of results, contents, and the three ways of writing them."""
+
+import csv
+import io
+
+import msgspec
+import pytest
+from report_sample import HOST, campaign, environment, make_failure, make_record
+
+from fembench.report import tables
+from fembench.report.results import results
+from fembench.report.summary import summary_line
+from fembench.report.table import span, text, to_csv, to_json
+
+replace = msgspec.structs.replace
+
+
+def named(records, name, failures=()):
+    return next(t for t in tables.every_table(records, failures) if t.name == name)
+
+
+def test_one_record_gives_tables_without_speedup():
+    names = {t.name for t in tables.every_table([make_record()])}
+    assert {"overview", "summary", "phases", "thesis_phases", "rules", "clocks", "hosts", "meshes"} <= names
+    assert not {"speedup_cg", "parts", "failures", "kinds", "reasons"} & names
+
+
+def test_only_failures_give_only_the_table_of_failures():
+    assert [t.name for t in tables.every_table([], [make_failure()])] == ["failures"]
+    assert "killed by signal 9" in tables.terminal([], [make_failure()])
+
+
+def test_without_a_one_rank_run_speedup_is_a_dash_and_a_reason():
+    (row,) = to_json(named([make_record(ranks=2)], "speedup_cg"))
+    assert row["speedup"] is None
+    assert row["base_id"] is None
+    assert row["remarks"] == "no run on one rank"
+
+
+def test_two_storages_are_two_variants_and_never_each_others_base():
+    records = campaign((1, 2), ("m1",)) + [make_record("m1", 2, storage="dense")]
+    rows = {r["variant"]: r for r in to_json(named(records, "speedup_cg"))}
+    assert rows["csr"]["base_id"] == "m1-P1-csr-0"
+    assert rows["dense"]["remarks"] == "base differs in storage"
+
+
+def test_results_are_named_by_what_differs_and_defaults_go_without_saying():
+    records = [
+        make_record(ranks=2, **c)
+        for c in ({}, {"partitioner": "rcb"}, {"shares": "7:1"}, {"precond": "jacobi"})
+    ]
+    names = {(r.variant, r.setting) for r in results(records)}
+    assert names == {("csr", "2"), ("csr", "2 · rcb"), ("csr", "2 · 7:1"), ("csr · jacobi", "2")}
+
+
+def test_results_of_different_kinds_carry_a_letter_that_a_table_explains():
+    other = make_record(run=1)
+    other = replace(other, clock=replace(other.clock, name="perf_counter_ns"))
+    records = [make_record(), other]
+    assert [r.variant for r in results(records)] == ["csr · kind A", "csr · kind B"]
+    assert [(r["kind"], r["differs_in"]) for r in to_json(named(records, "kinds"))] == [
+        ("A", ""),
+        ("B", "clock"),
+    ]
+    assert to_json(named(records, "overview"))[1]["remarks"] == "not pooled: clock differs"
+
+
+def test_the_same_case_on_another_host_is_named_by_its_host():
+    other = make_record(run=1, environment=environment(1, hosts=(replace(HOST, name="node9"),)))
+    assert [r.setting for r in results([make_record(), other])] == ["1", "1 · on node9"]
+
+
+def test_a_mesh_file_that_changed_is_two_meshes():
+    other = make_record(run=1)
+    other = replace(other, mesh=replace(other.mesh, hash="abcdef123"))
+    assert {r.mesh for r in results([make_record(), other])} == {"m1 #hash o", "m1 #abcdef"}
+
+
+def test_synthetic_runs_are_labelled_in_every_table_of_results():
+    records = [make_record(ranks=2, environment=environment(2, synthetic="rank 1 slowed twice"))]
+    for table in tables.every_table(records):
+        if "variant" in [c.key for c in table.columns]:
+            assert all("SYNTHETIC" in row["variant"] for row in to_json(table)), table.name
+    assert "SYNTHETIC" in summary_line(records[0])
+
+
+def test_phases_name_the_slowest_rank_and_host():
+    rows = to_json(named([make_record("m2", 4)], "phases"))
+    interior = next(r for r in rows if r["phase"] == "cg.spmv_interior")
+    assert (interior["slowest_rank"], interior["slowest_host"]) == (3, "node8")
+    assert interior["min_rank_s"] < interior["mean_rank_s"] < interior["median_s"]
+
+
+def test_the_thesis_table_is_in_milliseconds_and_its_total_is_the_sum():
+    (row,) = to_json(named([make_record("m1", 2, noise=0)], "thesis_phases"))
+    assert row["partition_ms"] == pytest.approx(8.0)
+    assert row["total_ms"] == pytest.approx(row["partition_ms"] + row["assembly_ms"] + row["cg_ms"])
+
+
+def test_receive_is_wait_plus_unpack_over_send():
+    (row,) = to_json(named([make_record("m2", 2)], "send_receive"))
+    assert row["receive_over_send"] == pytest.approx((row["wait_s"] + row["unpack_s"]) / row["send_s"])
+    assert row["messages_per_iteration"] == 2
+
+
+def test_partitions_are_listed_once_whatever_the_storage():
+    records = [make_record("m1", 2), make_record("m1", 2, storage="dense")]
+    assert len(named(records, "partitions").rows) == 1
+    parts = to_json(named(records, "parts"))
+    assert [p["cells"] for p in parts] == [432, 432]
+    assert [p["cpus"] for p in parts] == ["0", "1"]
+
+
+def test_imbalance_is_the_largest_part_over_its_fair_share():
+    record = make_record("m1", 2)
+    record = replace(record, partition=replace(record.partition, cells=(700, 164), targets=(0.75, 0.25)))
+    (row,) = to_json(named([record], "partitions"))
+    assert row["imbalance_cells"] == pytest.approx(700 / 648)
+    assert row["miss_fraction"] == pytest.approx(1 - 164 / 216)
+
+
+def test_iterations_of_all_ranks_stand_in_one_row_with_their_range():
+    records = campaign((1, 2), ("m1",))
+    records[1] = replace(records[1], solve=replace(records[1].solve, iterations=212))
+    (row,) = to_json(named(records, "iterations"))
+    assert (row["iterations_min"], row["iterations_max"], row["ranks"]) == (211, 212, "1 2")
+    assert "211–212" in text(named(records, "iterations"))
+
+
+def test_reasons_come_once_each_with_what_makes_invalid_first():
+    records = [make_record(status="INVALID"), *(make_record("m2", p, status="PROVISIONAL") for p in (1, 2))]
+    rows = to_json(named(records, "reasons"))
+    assert [(r["makes"], r["rule"], r["cases"]) for r in rows] == [
+        ("INVALID", "A1", 1), ("PROVISIONAL", "A4", 2), ("PROVISIONAL", "D1", 2),
+    ]  # fmt: skip
+
+
+def test_oversubscribed_runs_say_so_in_the_overview():
+    (row,) = to_json(
+        named([make_record(ranks=2, environment=environment(2, oversubscribed=True))], "overview")
+    )
+    assert row["remarks"] == "OVERSUBSCRIBED: functional only"
+
+
+def test_csv_holds_raw_values_and_nothing_where_there_is_none():
+    (row,) = csv.DictReader(io.StringIO(to_csv(named([make_record(sets=1, noise=0)], "summary"))))
+    assert float(row["cg_s"]) == pytest.approx(211 * (1.2 * 630 * 25e-9 + 1.5e-6))
+    assert row["cg_low_s"] == ""
+    assert row["ranks"] == "1"
+
+
+def test_intervals_share_a_unit_where_they_can():
+    assert span(4.1e-3, 4.3e-3) == "4.1–4.3 ms"
+    assert span(9.5e-4, 1.05e-3) == "950 µs – 1.05 ms"
+
+
+def test_a_summary_line_says_verdict_case_and_time():
+    line = summary_line(make_record("m2", 2, sets=1))
+    assert line.startswith("VALID       m2 · csr · 2 ranks: 2 592 equations, 328 iterations, cg ")
+    assert "(1 set)" in line
+    assert "communication" in line
+
+
+def test_a_summary_line_of_a_bad_run_says_what_is_wrong():
+    bad = make_record(status="INVALID")
+    bad = replace(bad, sets=(), solve=replace(bad.solve, converged=False))
+    line = summary_line(bad)
+    assert "INVALID" in line
+    assert "without convergence" in line
+    assert "A1: |f - A u|" in line

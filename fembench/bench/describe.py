@@ -14,7 +14,7 @@ from fembench.records.record import Environment, HostFacts
 
 
 def environment_of(comm: Comm, job: Job, before: HostFacts, steal: Callable[[], float]) -> Environment | None:
-    """The environment on rank 0, None elsewhere; `before` is the host as it was before the run. Collective."""
+    """The environment on rank 0, None elsewhere; `before` is the host before the run. Collective."""
     here = msgspec.structs.replace(before, steal_percent=steal())
     rows = comm.gather((here, affinity(), blas_threads()))
     if rows is None:

@@ -119,13 +119,14 @@ def launch(
     *,
     id: str,
     command: str,
+    scratch: Path,
     hostfile: str = "",
     timeout: float = 0.0,
     reference: Reference | None = None,
     fields_path: Path | None = None,
     mpi_options: Sequence[str] = (),
 ) -> Outcome:
-    """Run one case under MPI. `timeout` in seconds, 0 for none."""
+    """Run one case under MPI. `scratch`: a folder that rank 0's host sees too; `timeout` in s, 0: none."""
     if case.ranks < 1:
         raise InputError(f"ranks = {case.ranks}: expected at least 1")
     if hostfile and not Path(hostfile).is_file():
@@ -133,7 +134,7 @@ def launch(
     mpiexec = find_mpiexec()
     kind = flavour(mpiexec)
     line = command_line(mpiexec, kind, case.ranks, hostfile, mpi_options)
-    with tempfile.TemporaryDirectory(prefix="fembench-") as folder:
+    with tempfile.TemporaryDirectory(prefix=".job-", dir=scratch) as folder:
         job = Job(
             case=case,
             id=id,
@@ -202,6 +203,9 @@ def _outcome(folder: Path, status: int, output: str, late: bool, timeout: float)
 
 def _diagnosis(status: int, output: str) -> tuple[str, str]:
     """Which rank ended the job, and how, from what was printed."""
+    refused = re.search(r"^fembench: rank \d+ on \S+ raised InputError: (.*)$", output, re.M)
+    if refused:
+        return "input", refused.group(1)
     raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*)$", output, re.M)
     if raised:
         return "crashed", raised.group(1)

@@ -6,6 +6,7 @@ Exit status: 0 good, 1 measured but invalid or failed, 2 your input, anything el
 """
 
 import argparse
+import errno
 import importlib
 import os
 import pkgutil
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 import fembench.cli
 from fembench.base.errors import FembenchError, InputError
 
+FULL_OR_FORBIDDEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
 ORDER = ("doctor", "timers", "mesh", "run", "sweep", "check", "report")  # others follow by name
 EPILOG = """first steps:
   fembench doctor                       what this machine has, and what is missing
@@ -63,12 +65,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FembenchError as error:
         print(f"fembench: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("fembench: interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # the reader (head, less) went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in FULL_OR_FORBIDDEN:
+            raise
+        print(
+            f"fembench: cannot write {error.filename or 'a temporary file'}: {error.strerror}",
+            file=sys.stderr,
+        )
+        return 2
+    except KeyboardInterrupt:
+        print("fembench: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
         case,
         id=id,
         command=typed_command(),
+        scratch=folder,
         hostfile=options.hostfile,
         timeout=options.timeout,
         reference=reference_of(load(options.reference)) if options.reference else None,

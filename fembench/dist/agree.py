@@ -1,5 +1,6 @@
 """Errors of input become the same error on every rank, so that nobody waits for a rank that gave up."""
 
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -25,6 +26,16 @@ def on_root(comm: Comm, function: Callable[[], T]) -> T | None:
     if error is not None:
         raise error
     return result
+
+
+def all_arrive(comm: Comm, patience: float) -> bool:
+    """Whether every rank comes to this call within `patience` seconds."""
+    request, deadline = comm.Ibarrier(), time.monotonic() + patience
+    while not request.Test():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
 
 
 def _attempt(function: Callable[[], T]) -> tuple[T | None, FembenchError | None]:

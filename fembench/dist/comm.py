@@ -48,13 +48,14 @@ def abort_on_exception(comm: Comm) -> None:
     """From now on an exception that nobody catches ends the whole job, naming the rank."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        host = os.uname().nodename
         traceback.print_exception(kind, error, trace)
-        print(
-            f"fembench: rank {comm.rank} on {host} raised {kind.__name__}: {error}",
-            file=sys.stderr,
-            flush=True,
-        )
-        comm.Abort(3)
+        abort(comm, error)
 
     sys.excepthook = hook
+
+
+def abort(comm: Comm, error: BaseException) -> None:
+    """End the whole job with one line that names this rank and its error."""
+    host, kind = os.uname().nodename, type(error).__name__
+    print(f"fembench: rank {comm.rank} on {host} raised {kind}: {error}", file=sys.stderr, flush=True)
+    comm.Abort(3)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.errors import InputError
+from fembench.dist.agree import on_root
 from fembench.dist.comm import Comm
 from fembench.mesh.facets import boundary_facets, locate_facets
 from fembench.mesh.mesh import Mesh
@@ -42,6 +44,10 @@ def tagged_facets(mesh: Mesh, *, with_boundary: bool) -> dict[str, TaggedFacets]
     """
     tags = {name: _with_owner(mesh, facets) for name, facets in mesh.facet_tags.items()}
     if with_boundary:
+        if BOUNDARY in tags or BOUNDARY in mesh.node_tags:
+            raise InputError(
+                f"mesh '{mesh.name}': tag '{BOUNDARY}' is reserved for the whole boundary; rename it"
+            )
         facets, cell = boundary_facets(mesh.cells, mesh.element)
         tags[BOUNDARY] = TaggedFacets(facets, cell.astype(np.int64))
     return tags
@@ -81,9 +87,9 @@ def extract(mesh: Mesh, partition: Partition, rank: int, facets: Mapping[str, Ta
 
 def scatter(comm: Comm, mesh: Mesh | None, partition: Partition | None, *, with_boundary: bool) -> Piece:
     """Every rank's piece; mesh and partition are looked at on rank 0 only. Collective."""
-    if comm.rank or mesh is None or partition is None:
+    facets = on_root(comm, lambda: tagged_facets(mesh, with_boundary=with_boundary) if mesh else {})
+    if facets is None or mesh is None or partition is None:
         return comm.recv(source=0)
-    facets = tagged_facets(mesh, with_boundary=with_boundary)
     for rank in range(1, comm.size):
         comm.send(extract(mesh, partition, rank, facets), dest=rank)
     return extract(mesh, partition, 0, facets)

@@ -1,4 +1,4 @@
-"""The thesis' stand-ins on 1 to 8 ranks, both partitioners, both reference storages (seed 004, section 2.9)."""
+"""The thesis' stand-ins on 1 to 8 ranks, both partitioners, dense and csr (seed 004, section 2.9)."""
 
 import json
 

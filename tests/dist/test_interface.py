@@ -64,7 +64,9 @@ def test_message_bytes_are_three_doubles_a_shared_node(comm):
     nodes, interface = overlapping(comm)
     held = comm.allgather(set(nodes.tolist()))
     expected = {r: 24 * len(held[r] & held[comm.rank]) for r in range(comm.size) if r != comm.rank}
-    assert dict(zip(interface.neighbours, interface.message_bytes)) == {r: n for r, n in expected.items() if n}
+    assert dict(zip(interface.neighbours, interface.message_bytes)) == {
+        r: n for r, n in expected.items() if n
+    }
 
 
 def test_an_update_is_stamped_as_send_wait_unpack(comm):

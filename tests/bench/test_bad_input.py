@@ -1,0 +1,113 @@
+"""Bad input: exit status 2, one line, no traceback, nothing left behind, no hang; on 1 and on 3 ranks."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from mpi_job import cli
+
+from fembench.mesh.box import box
+from fembench.mesh.io import write
+
+pytestmark = pytest.mark.slow
+NO_CLAMP = "[[forces]]\non = {point = [1, 0.5, 1]}\nforce = [0, -1, 0]\n"
+NAN_LOAD = (
+    '[[constraints]]\non = {plane = "x=0"}\n[[forces]]\non = {point = [1, 0.5, 1]}\nforce = [0, nan, 0]\n'
+)
+TYPO = '[[constraint]]\non = {plane = "x=0"}\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of files that are wrong in one way each."""
+    write(box((2, 2, 2)), tmp_path / "good.vtu")
+    text = (tmp_path / "good.vtu").read_text()
+    (tmp_path / "truncated.vtu").write_text(text[: len(text) // 2])
+    (tmp_path / "garbage.msh").write_bytes(os.urandom(500))
+    (tmp_path / "no_clamp.toml").write_text(NO_CLAMP)
+    (tmp_path / "nan.toml").write_text(NAN_LOAD)
+    (tmp_path / "typo.toml").write_text(TYPO)
+    (tmp_path / "flat.vtk").write_text(
+        "# vtk DataFile Version 2.0\nflat\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 3 double\n"
+        "0 0 0\n1 0 0\n0 1 0\n"
+        "CELLS 1 4\n3 0 1 2\nCELL_TYPES 1\n5\n"
+    )
+    (tmp_path / "file").write_text("not a folder")
+    return tmp_path
+
+
+BAD = {
+    "a missing mesh": (["nowhere.msh"], "nowhere.msh"),
+    "a truncated mesh": (["truncated.vtu"], "truncated.vtu"),
+    "a garbage mesh": (["garbage.msh"], "garbage.msh"),
+    "a mesh in two dimensions": (["flat.vtk"], "2-D mesh"),
+    "an unknown preset": (["m9"], "m9"),
+    "no clamped node": (["m1", "--problem", "no_clamp.toml"], "no clamped node"),
+    "a load that is not a number": (["m1", "--problem", "nan.toml"], "finite"),
+    "an unknown key": (["m1", "--problem", "typo.toml"], "'constraints'"),
+    "shares of another count": (["m1", "--shares", "7:1:1:1"], "shares"),
+    "a negative share": (["m1", "--shares", "-1,2,3"], "shares"),
+    "a clock that is not known": (["m1", "--clock", "sundial"], "sundial"),
+    "results below a file": (["m1", "--results", "file/out"], "file/out"),
+    "results that cannot be written": (["m1", "--results", "/proc/out"], "/proc/out"),
+}
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("name", BAD)
+def test_it_is_refused_in_one_line(folder, name, ranks):
+    arguments, word = BAD[name]
+    before = sorted(p.name for p in folder.iterdir())
+    options = [] if "--results" in arguments else ["--results", "out"]
+    arguments = [a.replace("--shares", "--shares=") for a in arguments]
+    done = cli("run", *_joined(arguments), "--ranks", ranks, *options, cwd=folder, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+    assert word in done.stderr
+    left = [p for p in (folder / "out").rglob("*") if p.is_file()] if (folder / "out").exists() else []
+    assert not left
+    assert sorted(p.name for p in folder.iterdir() if p.name != "out") == before
+
+
+def _joined(arguments):
+    """`--shares=` with its value, so that a leading minus is a value."""
+    words = iter(arguments)
+    return [word + next(words) if word == "--shares=" else word for word in words]
+
+
+def test_more_parts_than_cells_is_refused(folder):
+    done = cli("run", "box:1x1x1:hex8", "--ranks", 3, "--problem", "bar", "--results", "out", cwd=folder)
+    assert done.returncode == 2
+    assert "3 parts of 1 cells" in done.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_full_disk_is_one_line_and_leaves_nothing(folder, ranks):
+    fault = {"PYTHONPATH": str(Path(__file__).parent / "fault"), "FEMBENCH_TEST_FAULT": "full"}
+    done = cli("run", "m1", "--ranks", ranks, "--results", "out", cwd=folder, **fault)
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "cannot write" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert not [p for p in (folder / "out").rglob("*") if p.is_file()]
+
+
+def test_an_unknown_key_of_a_campaign_names_the_nearest(folder):
+    (folder / "c.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\nrank = [1, 2]\n')
+    done = cli("sweep", "c.toml", cwd=folder)
+    assert done.returncode == 2
+    assert "unknown key 'rank'" in done.stderr
+    assert "'ranks'" in done.stderr
+    assert not (folder / "results").exists()
+
+
+def test_another_campaign_in_the_same_folder_is_refused(folder):
+    (folder / "a.toml").write_text('name = "a"\n[[cases]]\nmesh = "m1"\n')
+    (folder / "b.toml").write_text('name = "a"\n[[cases]]\nmesh = "m2"\n')
+    Path(folder / "out").mkdir()
+    shutil.copy(folder / "a.toml", folder / "out" / "campaign.toml")
+    done = cli("sweep", "b.toml", "--results", "out", cwd=folder)
+    assert done.returncode == 2
+    assert "another campaign" in done.stderr

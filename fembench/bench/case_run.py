@@ -13,6 +13,7 @@ from fembench.bench.fields import write_fields
 from fembench.bench.launcher import Job
 from fembench.bench.measure import Measured, SetTicks, measure
 from fembench.bench.prepare import Prepared, prepare
+from fembench.bench.references import shipped
 from fembench.bench.verify import Solved, verify
 from fembench.bench.work import solve_facts
 from fembench.dist.comm import Comm, wtime
@@ -87,7 +88,7 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
         sets=tuple(_set_times(ranks, k) for k in range(len(measured.sets))),
         solve=facts,
         verification=verification,
-        reference=job.reference,
+        reference=job.reference or shipped(case, prepared.mesh.hash, prepared.spec),
         peak_memory=tuple(memory),
         events=tuple(_events(ranks)),
         verdict=Verdict(status="INVALID", reasons=(), rules=()),

@@ -17,7 +17,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     shares: str = ""  # "7:1", "2,1,1", "8*1"; "" means equal
     partitioner: Literal["metis", "rcb"] = "metis"
     replicated: bool = False  # every rank partitions the whole mesh, as in the thesis
-    storage: Storage = "csr"
+    storage: Storage = "sym"
     precond: Preconditioner = "none"
     variant: Literal["standard", "single-reduction", "pipelined"] = "standard"
     overlap: bool = True  # interface rows first, messages travel while interior rows are computed

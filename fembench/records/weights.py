@@ -1,0 +1,111 @@
+"""Weights: target shares per rank, with their interval, source and age (VALIDITY E4).
+
+Written by `fembench weights`, read by whoever partitions. Schema history:
+    1  first
+"""
+
+import datetime
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from fembench.base.config import convert, read_json
+from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
+from fembench.records.record import Frozen
+
+WEIGHTS_SCHEMA = 1
+Rule = Literal["thesis", "rate", "time", "comm", "given"]
+
+
+class RankShare(Frozen, frozen=True):
+    """What one rank is to get."""
+
+    host: str
+    share: float  # of the cells; all sum to 1
+    low: float | None = None  # 95 % interval; None: too few samples, or a rule that gives none
+    high: float | None = None
+    cost: float = 0.0  # seconds of computing per cell, or relative; 0: not known
+
+
+class Weights(Frozen, frozen=True):
+    """Shares of all ranks, in the order of ranks, and where they come from."""
+
+    schema: int
+    rule: Rule
+    created: str  # ISO 8601, UTC
+    measured: str  # when the oldest of its sources was measured
+    source: tuple[str, ...]  # ids of records, or files
+    ranks: tuple[RankShare, ...]
+    mesh: str = ""  # that the sources ran
+    mesh_hash: str = ""
+    storage: str = ""
+    precond: str = ""
+    tasks: dict[str, int] = {}  # rule thesis: equal tasks per host
+    synthetic: str = ""  # how heterogeneity was emulated (VALIDITY E8)
+    notes: tuple[str, ...] = ()
+
+
+def shares_of(weights: Weights) -> tuple[float, ...]:
+    """(P,) shares that sum to 1."""
+    return tuple(r.share for r in weights.ranks)
+
+
+def as_text(weights: Weights) -> str:
+    """The shares as `--shares` takes them: '0.7,0.3'."""
+    return ",".join(f"{share:.9g}" for share in shares_of(weights))
+
+
+def save_weights(weights: Weights, path: Path | str) -> None:
+    """Write weights as JSON, whole or not at all."""
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(weights), indent=1))
+
+
+def load_weights(path: Path | str) -> Weights:
+    """The weights in a file. Raises InputError for anything else, also shares that do not sum to 1."""
+    tree = read_json(path, dict)
+    version = tree.get("schema")
+    if version != WEIGHTS_SCHEMA or "ranks" not in tree:
+        raise InputError(f"{path}: not weights of schema {WEIGHTS_SCHEMA}; expected a file of `fembench weights`")
+    weights = convert(tree, Weights, where=str(path))
+    total = sum(shares_of(weights))
+    if not weights.ranks or min(shares_of(weights)) <= 0 or abs(total - 1) > 1e-6:
+        raise InputError(f"{path}: shares sum to {total:.6g}; expected positive shares that sum to 1")
+    return weights
+
+
+def age_seconds(weights: Weights, now: str) -> float:
+    """Seconds since the oldest source was measured; `now` as `records.ids.now_utc` gives it."""
+    then, here = (datetime.datetime.fromisoformat(text) for text in (weights.measured, now))
+    return (here - then).total_seconds()
+
+
+def mismatch(weights: Weights, hosts: Sequence[str]) -> str:
+    """Why weights do not fit ranks on these hosts, in the order of ranks; '' where they do."""
+    mine = [r.host for r in weights.ranks]
+    if len(mine) != len(hosts):
+        return f"weights of {len(mine)} ranks, {len(hosts)} ranks here"
+    for rank, (theirs, here) in enumerate(zip(mine, hosts)):
+        if theirs != here:
+            return f"weights have rank {rank} on {theirs}, it is on {here}"
+    return ""
+
+
+def stale_hosts(weights: Weights, costs: dict[str, float], tolerance: float = 0.1) -> list[str]:
+    """Hosts whose cost relative to the others has changed by more than `tolerance` since the weights.
+
+    `costs` (host -> seconds per cell now) may have any common scale. Of two hosts that drifted apart
+    none can be told to be the one that changed: both are named.
+    """
+    before: dict[str, list[float]] = {}
+    for rank in weights.ranks:
+        if rank.cost > 0 and costs.get(rank.host, 0) > 0:
+            before.setdefault(rank.host, []).append(rank.cost)
+    ratios = {host: costs[host] * len(c) / sum(c) for host, c in before.items()}
+    if not ratios or max(ratios.values()) / min(ratios.values()) - 1 <= tolerance:
+        return []
+    middle = statistics.median(ratios.values())
+    return sorted(host for host, ratio in ratios.items() if abs(ratio / middle - 1) > tolerance / 3)

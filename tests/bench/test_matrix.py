@@ -1,0 +1,92 @@
+"""Campaign files become runs: products, order, names."""
+
+import pytest
+
+from fembench.base.config import convert
+from fembench.base.errors import InputError
+from fembench.bench.campaign import DEFAULT, Folder, read_campaign
+from fembench.bench.launcher import usable_cores
+from fembench.bench.matrix import Campaign, expand, run_id
+from fembench.records.case import Case
+
+
+def runs(*cases, **fields):
+    return expand(convert({"name": "c", "cases": list(cases)} | fields, Campaign, where="c.toml"), "c.toml")
+
+
+def test_lists_are_multiplied_out():
+    found = runs({"mesh": ["m1", "m2"], "ranks": [1, 2], "storage": "csr"})
+    assert {(r.case.mesh, r.case.ranks, r.case.storage) for r in found} == {
+        (m, n, "csr") for m in ("m1", "m2") for n in (1, 2)
+    }
+
+
+def test_repetitions_are_interleaved():
+    found = runs({"mesh": ["m1", "m2"], "ranks": [1, 2]}, repetitions=3)
+    assert [r.repetition for r in found] == [1] * 4 + [2] * 4 + [3] * 4
+
+
+def test_one_rank_runs_come_first_for_the_others_are_held_against_them():
+    found = runs({"mesh": ["m1", "m2", "m3"], "ranks": [4, 1, 2]})
+    assert [r.case.ranks == 1 for r in found] == [True] * 3 + [False] * 6
+
+
+def test_the_order_is_random_but_seeded():
+    many = {"mesh": ["m1", "m2", "m3"], "ranks": [2, 3, 4, 5]}
+    assert [r.id for r in runs(many)] == [r.id for r in runs(many)]
+    assert [r.id for r in runs(many)] != [r.id for r in runs(many, seed=1)]
+
+
+def test_a_case_that_two_tables_name_runs_once():
+    assert len(runs({"mesh": "m1"}, {"mesh": ["m1", "m2"]})) == 2
+
+
+def test_cores_stands_for_the_cores_of_this_machine():
+    assert runs({"ranks": "cores"})[0].case.ranks == usable_cores()
+
+
+def test_shares_that_fit_only_some_ranks_are_left_out_of_the_others():
+    found = runs({"ranks": [1, 2, 3], "shares": ["", "7:1"]})
+    assert sorted((r.case.ranks, r.case.shares) for r in found) == [(1, ""), (2, ""), (2, "7:1"), (3, "")]
+
+
+def test_shares_that_fit_no_rank_are_refused():
+    with pytest.raises(InputError, match="no shares match"):
+        runs({"ranks": [1, 3], "shares": "7:1"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [({"name": "a/b"}, "name"), ({"repetitions": 0}, "repetitions"), ({"cases": []}, "cases"), ({"nam": 1}, "'name'")],
+)
+def test_a_bad_campaign_is_refused_with_the_key(fields, word):
+    with pytest.raises(InputError, match=word):
+        convert({"name": "c", "cases": [{"mesh": "m1"}]} | fields, Campaign, where="c.toml")
+
+
+def test_an_empty_list_is_refused():
+    with pytest.raises(InputError, match="mesh = "):
+        runs({"mesh": []})
+
+
+def test_different_cases_have_different_names():
+    cases = [Case(), Case(ranks=2), Case(overlap=False), Case(tolerance=1e-7), Case(mesh="box:2x2x2")]
+    assert len({run_id(case, 1) for case in cases}) == len(cases)
+    assert run_id(Case(), 1) != run_id(Case(), 2)
+
+
+def test_the_default_campaign_is_valid():
+    campaign, found = read_campaign(DEFAULT)
+    assert campaign.name == "default"
+    assert any(r.case.mesh == "m3" and r.case.ranks == 1 for r in found)
+
+
+def test_a_folder_keeps_its_campaign(tmp_path):
+    first, second = tmp_path / "a.toml", tmp_path / "b.toml"
+    first.write_text("name = 'a'\n")
+    second.write_text("name = 'b'\n")
+    folder = Folder(tmp_path / "out")
+    folder.prepare(first)
+    folder.prepare(first)
+    with pytest.raises(InputError, match="another campaign"):
+        folder.prepare(second)

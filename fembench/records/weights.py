@@ -44,7 +44,7 @@ class Weights(Frozen, frozen=True):
     mesh_hash: str = ""
     storage: str = ""
     precond: str = ""
-    tasks: dict[str, int] = {}  # rule thesis: equal tasks per host
+    tasks: tuple[tuple[str, int], ...] = ()  # rule thesis: (host, its equal tasks)
     synthetic: str = ""  # how heterogeneity was emulated (VALIDITY E8)
     notes: tuple[str, ...] = ()
 
@@ -69,7 +69,9 @@ def load_weights(path: Path | str) -> Weights:
     tree = read_json(path, dict)
     version = tree.get("schema")
     if version != WEIGHTS_SCHEMA or "ranks" not in tree:
-        raise InputError(f"{path}: not weights of schema {WEIGHTS_SCHEMA}; expected a file of `fembench weights`")
+        raise InputError(
+            f"{path}: not weights of schema {WEIGHTS_SCHEMA}; expected a file of fembench weights"
+        )
     weights = convert(tree, Weights, where=str(path))
     total = sum(shares_of(weights))
     if not weights.ranks or min(shares_of(weights)) <= 0 or abs(total - 1) > 1e-6:

@@ -1,0 +1,80 @@
+"""What to do with measured weights: use them, leave them, or leave a host out. Pure functions of numbers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.stats.compare import Comparison, compare_paired, compare_unpaired, noise_of_series
+from fembench.stats.summary import Samples
+
+LEAST_GAIN = 0.02  # of the time; a host that can save no more is not worth its trouble
+
+
+class Advice(NamedTuple):
+    """The verdict, with the numbers behind it."""
+
+    kind: Literal["use", "no gain", "leave out"]
+    text: str  # one line for people
+    comparison: Comparison  # equal over weighted: above 1, the weights are faster
+    leave_out: tuple[tuple[str, float], ...] = ()  # (host, the most that it can gain), smallest first
+
+
+def largest_gains(shares: Sequence[float], owners: Sequence[str]) -> dict[str, float]:
+    """The part of the others' time that each owner (host, or rank) can save at most: its ideal share.
+
+    T without X is W / (S - s_X), with it at best W / S: the gain is s_X / S (seed 004, 7.5).
+    """
+    if len(shares) != len(owners):
+        raise InputError(f"{len(shares)} shares and {len(owners)} owners; expected one a rank")
+    total = sum(shares)
+    gains: dict[str, float] = {}
+    for share, owner in zip(shares, owners):
+        gains[owner] = gains.get(owner, 0.0) + share / total
+    return gains
+
+
+def advise(
+    equal: Samples,
+    weighted: Samples,
+    shares: Sequence[float],
+    owners: Sequence[str],
+    *,
+    noise: float | None = None,
+    without: Mapping[str, Samples] | None = None,
+    least_gain: float = LEAST_GAIN,
+) -> Advice:
+    """The verdict on weights whose equal and weighted runs were timed in turns, as many of each.
+
+    `shares` follow from the speeds of the ranks; `owners` names for each rank what could be left out
+    (its host; the rank itself where all are on one). `noise` is the session's A/A noise (default: that
+    of the two series). `without` holds times of runs without an owner, where there are such.
+    """
+    level = max(noise_of_series(equal), noise_of_series(weighted)) if noise is None else noise
+    comparison = compare_paired(equal, weighted, noise=level)
+    gains = largest_gains(shares, owners)
+    useless = {o: g for o, g in gains.items() if g < least_gain} if len(gains) > 1 else {}
+    for owner, times in (without or {}).items():
+        if owner not in gains:
+            raise InputError(f"times without '{owner}': no rank of it; expected one of {sorted(gains)}")
+        if faster_without(weighted, times, level):
+            useless[owner] = gains[owner]
+    if useless:
+        order = tuple(sorted(useless.items(), key=lambda item: item[1]))
+        return Advice("leave out", _leave_out(order), comparison, order)
+    if comparison.verdict == "slower":
+        saved = 1 - 1 / comparison.ratio
+        return Advice("use", f"use these weights: {saved:.1%} less time", comparison)
+    return Advice("no gain", f"no detectable gain ({comparison.verdict}, n = {comparison.n})", comparison)
+
+
+def faster_without(weighted: Samples, without: Samples, noise: float) -> bool:
+    """Does the run without a host take less time than the weighted run with it?"""
+    found = compare_unpaired(weighted, without, np.random.default_rng(0), noise=noise)
+    return found.verdict == "slower"
+
+
+def _leave_out(hosts: Sequence[tuple[str, float]]) -> str:
+    words = [f"leave {host} out: adding it can gain at most {100 * gain:.2g} %" for host, gain in hosts]
+    return "; ".join(words)

@@ -1,0 +1,81 @@
+"""How well unequal ranks are used: efficiency against their summed speed, captured gain, imbalance.
+
+    W     work, in any unit (cells, flops)      s_p   speed of rank p, work a second
+    T     time of the run, seconds              T_ideal = W / sum(s_p)
+
+The speeds must come from timings that were not used to choose the partition judged (VALIDITY E2).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.stats.bootstrap import RESAMPLES, percentile_interval, replicates
+from fembench.stats.summary import LEVEL, Interval, Samples
+
+Array = npt.NDArray[np.float64]
+
+
+class CapturedGain(NamedTuple):
+    """(T_equal - T_weighted) / (T_equal - T_ideal): 1 is all there is to gain, 0 nothing of it."""
+
+    value: float  # nan where there is nothing to capture
+    interval: Interval | None  # None: too few samples, or nothing to capture
+    room: float  # (T_equal - T_ideal) / T_equal
+
+    @property
+    def nothing_to_capture(self) -> bool:
+        """Is the equal run as fast as the ideal one, as far as its samples tell?"""
+        return bool(np.isnan(self.value))
+
+
+def ideal_seconds(work: float, speeds: npt.ArrayLike) -> float:
+    """T_ideal: all ranks busy from beginning to end, none waiting."""
+    s = np.asarray(speeds, float)
+    if not s.size or not np.all(np.isfinite(s) & (s > 0)):
+        raise InputError(f"speeds {s.tolist()}; expected positive numbers, one a rank")
+    return float(work / s.sum())
+
+
+def heterogeneous_efficiency(work: float, speeds: npt.ArrayLike, seconds: float) -> float:
+    """E_het = (W / sum(s_p)) / T. Equals T1 / (P Tp) where all speeds are equal."""
+    return ideal_seconds(work, speeds) / seconds
+
+
+def imbalance(busy: npt.ArrayLike) -> Array:
+    """max / mean - 1 over ranks, the first axis of `busy` (P,) or (P, n_phases); 0 where nothing was done."""
+    t = np.asarray(busy, float)
+    mean = t.mean(axis=0)
+    return np.asarray(np.divide(t.max(axis=0), mean, out=np.ones_like(mean), where=mean > 0) - 1)
+
+
+def captured_gain(
+    equal: Samples,
+    weighted: Samples,
+    ideal: float | Samples,
+    rng: np.random.Generator,
+    *,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+) -> CapturedGain:
+    """Captured gain of medians, its interval by bootstrap; `ideal` is a number or samples of its own.
+
+    Where equal and weighted runs are as many, they count as measured in turns and are drawn in pairs.
+    """
+    e, w, i = (np.atleast_1d(np.asarray(v, float)) for v in (equal, weighted, ideal))
+    if not (len(e) and len(w) and len(i)):
+        raise InputError("captured gain of no samples; expected at least one time of each run")
+    te, tw, ti = (float(np.median(v)) for v in (e, w, i))
+    room = (te - ti) / te
+    if min(len(e), len(w)) < 2:
+        return CapturedGain((te - tw) / (te - ti) if room > 0 else np.nan, None, room)
+    drawn = rng.integers(len(e), size=(resamples, len(e)))
+    rows_e = np.median(e[drawn], axis=1)
+    rows_w = np.median(w[drawn], axis=1) if len(w) == len(e) else replicates(w, rng, resamples=resamples)
+    rows_i = replicates(i, rng, resamples=resamples)
+    if percentile_interval(rows_e - rows_i, level).low <= 0:
+        return CapturedGain(np.nan, None, room)
+    interval = percentile_interval((rows_e - rows_w) / (rows_e - rows_i), level)
+    return CapturedGain((te - tw) / (te - ti), interval, room)

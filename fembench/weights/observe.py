@@ -1,0 +1,89 @@
+"""What a record says of its ranks: work, computing, communicating, waiting.
+
+Computing is assembly and the compute phases of CG; packing, sending and unpacking messages is a
+rank's own cost of communication; waiting is what it spends in the waits and all-reduces of CG. One
+set is one sample of all ranks at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.records.record import Record
+from fembench.timing.phases import ALLREDUCE, ASSEMBLY, CG, NAMES, PHASES, SEND, UNPACK, WAIT
+
+Array = npt.NDArray[np.float64]
+COMPUTE = tuple(p.number for p in PHASES if p.group in ("assembly", "compute"))
+OWN_MESSAGES = (SEND, UNPACK)
+WAITING = (WAIT, ALLREDUCE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """Times of the sets of one record, or of several alike."""
+
+    hosts: tuple[str, ...]  # (P,)
+    cells: Array  # (n_sets, P)
+    compute: Array  # (n_sets, P) seconds
+    messages: Array  # (n_sets, P) seconds of sending and unpacking
+    waiting: Array  # (n_sets, P) seconds
+    total: Array  # (n_sets,) seconds of assembly and CG: the slowest rank's
+
+    @property
+    def cost(self) -> Array:
+        """(n_sets, P) seconds of computing per cell."""
+        return self.compute / self.cells
+
+    @property
+    def waiting_share(self) -> Array:
+        """(n_sets, P) part of each set spent waiting."""
+        return self.waiting / self.total[:, None]
+
+
+def observe(record: Record) -> Observation:
+    """The timed sets of a record. Raises InputError where there are none."""
+    seconds = set_seconds(record)
+    environment = record.environment
+    return Observation(
+        hosts=tuple(environment.hosts[i].name for i in environment.rank_host),
+        cells=np.broadcast_to(np.asarray(record.partition.cells, float), seconds.shape[:2]),
+        compute=seconds[:, :, COMPUTE].sum(axis=2),
+        messages=seconds[:, :, OWN_MESSAGES].sum(axis=2),
+        waiting=seconds[:, :, WAITING].sum(axis=2),
+        total=seconds[:, :, (ASSEMBLY, CG)].sum(axis=2).max(axis=1),
+    )
+
+
+def pooled(records: Sequence[Record]) -> Observation:
+    """The sets of several records of the same ranks on the same hosts, one after another."""
+    seen = [observe(record) for record in records]
+    for record, one in zip(records, seen):
+        if one.hosts != seen[0].hosts:
+            raise InputError(f"{record.id}: other hosts than {records[0].id}; records of the same ranks pool")
+    names = ("cells", "compute", "messages", "waiting", "total")
+    return Observation(seen[0].hosts, *(np.concatenate([getattr(o, name) for o in seen]) for name in names))
+
+
+def set_seconds(record: Record) -> Array:
+    """(n_sets, P, n_phases) seconds of the sets that count, phases in the order of `timing.phases`."""
+    if record.phases != NAMES:
+        raise InputError(f"{record.id}: its phases are not those of this fembench; run the case again")
+    sets = [s.seconds for s in record.sets if not s.warmup]
+    if not sets:
+        raise InputError(f"{record.id}: no timed sets; expected at least one that is not a warm-up")
+    return np.asarray(sets, float)
+
+
+def phase_speeds(record: Record) -> tuple[Array, Array]:
+    """((P, n_compute) cells a second in each compute phase, (n_compute,) its share of computing time).
+
+    Phases that take no time on some rank are left out; the share is that of the mean rank.
+    """
+    seconds = np.median(set_seconds(record)[:, :, COMPUTE], axis=0)
+    used = seconds[:, (seconds > 0).all(axis=0)]
+    speeds = np.asarray(record.partition.cells, float)[:, None] / used
+    mix = (1 / speeds).mean(axis=0)
+    return speeds, mix / mix.sum()

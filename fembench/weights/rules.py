@@ -1,0 +1,130 @@
+"""Target shares from measured times: the rules `rate`, `time` and `comm`; `thesis` is in slowness.py.
+
+c_p     cost: seconds that rank p computes per cell
+S_p,k   speed of rank p in phase k, units of its work a second
+C_p     seconds that rank p communicates
+N_p     cells of rank p, sum N_p = N
+T       the time at which all finish: N_p c_p + C_p = T
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.partition.shares import normalise
+from fembench.stats.bootstrap import RESAMPLES, percentile_interval
+from fembench.stats.summary import LEVEL, Interval
+
+Array = npt.NDArray[np.float64]
+
+
+class Shares(NamedTuple):
+    """Target shares of the cells, one a rank."""
+
+    shares: tuple[float, ...]  # sum to 1
+    intervals: tuple[Interval | None, ...]
+    cost: tuple[float, ...]  # seconds per cell; relative where only speeds are known
+
+
+class EqualFinish(NamedTuple):
+    """Shares with which all ranks finish together, communication counted."""
+
+    shares: tuple[float, ...]  # sum to 1
+    seconds: float  # T as predicted: the slowest rank's
+    communication: tuple[float, ...]  # C_p at these shares
+    rounds: int
+    settled: bool  # the shares moved less than the tolerance in the last round
+    left_out: tuple[int, ...]  # ranks whose communication alone takes longer than T: one cell each
+
+
+def time_shares(
+    cost: npt.ArrayLike, rng: np.random.Generator, *, level: float = LEVEL, resamples: int = RESAMPLES
+) -> Shares:
+    """Rule `time`: shares ~ 1 / cost, from (n_sets, P) costs of any run, equal or not.
+
+    A set was measured on all ranks at once, so sets are drawn whole. Fewer than two give no interval.
+    """
+    c = np.atleast_2d(np.asarray(cost, float))
+    if c.ndim != 2 or not c.size or not np.all(np.isfinite(c) & (c > 0)):
+        raise InputError("costs of ranks; expected positive seconds per cell for every set and rank")
+    middle = np.median(c, axis=0)
+    intervals: tuple[Interval | None, ...] = (None,) * c.shape[1]
+    if len(c) > 1:
+        drawn = np.median(c[rng.integers(len(c), size=(resamples, len(c)))], axis=1)  # (resamples, P)
+        values = (1 / drawn) / (1 / drawn).sum(axis=1, keepdims=True)
+        intervals = tuple(percentile_interval(column, level) for column in values.T)
+    return Shares(normalise((1 / middle).tolist()), intervals, tuple(middle.tolist()))
+
+
+def rate_shares(speeds: npt.ArrayLike, mix: Sequence[float], reference: int | None = None) -> Shares:
+    """Rule `rate`: shares from (P, n_phases) speeds and the share of the run that each phase takes.
+
+    `mix` (n_phases,) was measured on rank `reference`, or is that of a rank of harmonic mean speed:
+    c_p = sum over k of mix_k S_ref,k / S_p,k.
+    """
+    s, m = np.atleast_2d(np.asarray(speeds, float)), np.asarray(mix, float)
+    if not s.size or s.shape[1] != m.size:
+        raise InputError(f"speeds in {s.shape[1]} phases, a mix of {m.size}; expected as many")
+    if not (np.all(np.isfinite(s) & (s > 0)) and np.all(np.isfinite(m) & (m >= 0)) and m.sum() > 0):
+        raise InputError("expected positive speeds, and a mix of shares that are not negative")
+    base = 1 / (1 / s).mean(axis=0) if reference is None else s[reference]
+    cost = (m / m.sum() * base / s).sum(axis=1)
+    return Shares(normalise((1 / cost).tolist()), (None,) * len(cost), tuple(cost.tolist()))
+
+
+def equal_finish(cost: npt.ArrayLike, communication: npt.ArrayLike, cells: int) -> tuple[Array, float]:
+    """((P,) cells, T): N_p = (T - C_p) / c_p with T = (N + sum C / c) / sum 1 / c.
+
+    A rank whose C_p exceeds T gets none, and T is that of the others.
+    """
+    c, C = np.asarray(cost, float), np.asarray(communication, float)
+    active = np.ones(len(c), bool)
+    while True:
+        T = float((cells + (C[active] / c[active]).sum()) / (1 / c[active]).sum())
+        late = active & (T <= C)
+        if not late.any():
+            return np.where(active, (T - C) / c, 0.0), T
+        active &= ~late
+
+
+def comm_shares(
+    cost: npt.ArrayLike,
+    communication: Callable[[tuple[float, ...]], npt.ArrayLike],
+    cells: int,
+    *,
+    rounds: int = 20,
+    tolerance: float = 1e-3,
+) -> EqualFinish:
+    """Rule `comm`: equal finish with each rank's communication, which depends on its part.
+
+    `communication(shares)` gives (P,) seconds C_p of a partition with these shares; the answer is the
+    best of all rounds by its predicted time, since the interface of a part may jump.
+    """
+    c = np.asarray(cost, float)
+    if not c.size or not np.all(np.isfinite(c) & (c > 0)):
+        raise InputError("costs of ranks; expected positive seconds per cell, one a rank")
+    if cells < len(c):
+        raise InputError(f"{cells} cells for {len(c)} ranks; expected at least one a rank")
+    share, used = np.asarray(normalise((1 / c).tolist())), None
+    seen: list[EqualFinish] = []
+    settled = False
+    while len(seen) < rounds and not settled:
+        C = np.asarray(communication(tuple(share.tolist())), float)
+        if C.shape != c.shape or not np.all(np.isfinite(C) & (C >= 0)):
+            raise InputError(f"communication of {C.size} ranks; expected {c.size} times, none negative")
+        seconds = float((share * cells * c + C).max())
+        left_out = _idle(share, cells)
+        seen.append(EqualFinish(tuple(share.tolist()), seconds, tuple(C.tolist()), 0, False, left_out))
+        used = C if used is None else (used + C) / 2  # damped: interface sizes jump between partitions
+        N = np.maximum(equal_finish(c, used, cells)[0], 1.0)
+        settled = bool(np.abs(N / N.sum() - share).max() <= tolerance)
+        share = N / N.sum()
+    return min(seen, key=lambda f: f.seconds)._replace(rounds=len(seen), settled=settled)
+
+
+def _idle(share: Array, cells: int) -> tuple[int, ...]:
+    """Ranks that were given no more than the one cell that a part must have."""
+    return tuple(int(p) for p in np.flatnonzero(share * cells <= 1.0 + 1e-9))

@@ -1,0 +1,107 @@
+"""How time falls as processors are added: speedup, efficiency, the two laws, bounds, growth.
+
+    T   time                     S   speedup          E   efficiency = S / P
+    f   sequential fraction of the one-processor time (Amdahl)
+    g   sequential fraction of the parallel run's time (Gustafson)
+    P   processors
+
+Equation numbers are those of chapter 3 of the source thesis (seed 004, section 4).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+
+Array = npt.NDArray[np.float64]
+Values = npt.ArrayLike
+
+
+class Fit(NamedTuple):
+    """A law of one parameter, fitted by least squares."""
+
+    fraction: float  # f or g; negative where the speedup is super-linear: no such law holds
+    worst: float  # largest |predicted / measured - 1| of the speedups
+
+
+class Bounds(NamedTuple):
+    """Upper bounds on a speedup (Culler and Singh); each counts more of what processors do."""
+
+    work: float  # (3.7)
+    waiting: float  # (3.8): with waiting and communication
+    extra: float  # (3.9): with work that one processor would not have done
+
+
+def speedup(alone: float, run: float) -> float:
+    """S = T(1) / T(P) (3.1)."""
+    return alone / run
+
+
+def efficiency(alone: float, run: float, processors: float) -> float:
+    """E = S / P (3.2). Where processors are unequal see `efficiency.heterogeneous_efficiency`."""
+    return alone / run / processors
+
+
+def against_each(alone: Mapping[str, float], run: float, tasks: int) -> dict[str, tuple[float, float]]:
+    """(S, S / tasks) against one task on each machine alone: the thesis' heterogeneous speedup (5.4.6)."""
+    return {host: (time / run, time / run / tasks) for host, time in alone.items()}
+
+
+def amdahl(f: float, processors: float) -> float:
+    """S = 1 / (f + (1 - f) / P) (3.3)."""
+    return 1 / (f + (1 - f) / processors)
+
+
+def gustafson(g: float, processors: float) -> float:
+    """S = g + (1 - g) P (3.4)."""
+    return g + (1 - g) * processors
+
+
+def amdahl_fraction(g: float, processors: float) -> float:
+    """The f of the law of Amdahl that gives the speedup of g in that of Gustafson (3.5, corrected)."""
+    return 1 / (1 + (1 - g) * processors / g)
+
+
+def fit_amdahl(processors: Values, speedups: Values) -> Fit:
+    """f by least squares in 1 / S = 1/P + f (1 - 1/P). One point with P > 1 is enough."""
+    p, s = _points(processors, speedups)
+    x, y = 1 - 1 / p, 1 / s - 1 / p
+    f = float(x @ y / (x @ x))
+    predicted = 1 / (f + (1 - f) / p)
+    return Fit(f, float(np.abs(predicted / s - 1).max()))
+
+
+def fit_gustafson(processors: Values, speedups: Values) -> Fit:
+    """g by least squares in P - S = g (P - 1); the speedups are scaled ones, of problems grown with P."""
+    p, s = _points(processors, speedups)
+    x, y = p - 1, p - s
+    g = float(x @ y / (x @ x))
+    return Fit(g, float(np.abs((g + (1 - g) * p) / s - 1).max()))
+
+
+def _points(processors: Values, speedups: Values) -> tuple[Array, Array]:
+    p, s = np.asarray(processors, float), np.asarray(speedups, float)
+    if p.shape != s.shape or p.ndim != 1:
+        raise InputError(f"{p.size} counts of processors and {s.size} speedups; expected as many")
+    if not (np.all(p >= 1) and np.any(p > 1) and np.all(s > 0)):
+        raise InputError("expected positive speedups, and at least one of more than one processor")
+    return p, s
+
+
+def speedup_bounds(
+    sequential: float, work: Values, waiting: Values = 0.0, communication: Values = 0.0, extra: Values = 0.0
+) -> Bounds:
+    """Bounds on the speedup from what each processor does; all (P,) in the unit of `sequential`."""
+    busy = np.atleast_1d(np.asarray(work, float))
+    held = busy + np.asarray(waiting, float) + np.asarray(communication, float)
+    everything = held + np.asarray(extra, float)
+    return Bounds(*(sequential / float(np.max(total)) for total in (busy, held, everything)))
+
+
+def growth_exponents(sizes: Values, times: Values) -> Array:
+    """(n - 1,) exponents k of T ~ n^k between each two consecutive sizes."""
+    n, t = np.asarray(sizes, float), np.asarray(times, float)
+    return np.asarray(np.diff(np.log(t)) / np.diff(np.log(n)))

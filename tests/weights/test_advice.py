@@ -1,0 +1,102 @@
+"""Verdicts on planted cases, and replays of recorded times of one configuration against itself."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.stats.compare import noise_of_pair
+from fembench.weights.advice import advise, largest_gains
+
+HOSTS = ("a", "a", "b", "b")
+
+
+def noisy(middle, seed, n=15, spread=0.01):
+    return middle * (1 + spread * np.random.default_rng(seed).standard_normal(n))
+
+
+def recorded():
+    """Seconds of CG in 120 sets of one configuration, as they followed each other."""
+    path = Path(__file__).parent.parent / "data" / "recorded_cg_sets.csv"
+    with open(path, newline="", encoding="utf-8") as stream:
+        return np.array([float(row["cg_s"]) for row in csv.DictReader(stream)])
+
+
+def test_weights_that_save_time_are_to_be_used():
+    found = advise(noisy(20, 1), noisy(13, 2), (1, 1, 0.5, 0.5), HOSTS)
+    assert found.kind == "use"
+    assert found.text.startswith("use these weights: 35")
+
+
+def test_equal_ranks_gain_nothing():
+    found = advise(noisy(20, 1), noisy(20, 2), (1, 1, 1, 1), HOSTS)
+    assert found.kind == "no gain"
+    assert found.text.startswith("no detectable gain")
+
+
+def test_weights_that_cost_time_are_not_called_a_gain():
+    assert advise(noisy(20, 1), noisy(24, 2), (1, 1, 0.9, 0.9), HOSTS).kind == "no gain"
+
+
+def test_a_gain_within_the_noise_of_the_session_is_none():
+    assert advise(noisy(20, 1), noisy(19, 2), (1, 1, 0.9, 0.9), HOSTS, noise=0.08).kind == "no gain"
+
+
+def test_too_few_samples_show_nothing():
+    assert advise([20.0] * 3, [10.0] * 3, (1, 1, 0.5, 0.5), HOSTS).kind == "no gain"
+
+
+def test_a_host_that_can_add_almost_nothing_is_to_be_left_out():
+    ranks = tuple(f"rank {p}" for p in range(4))
+    found = advise(noisy(20, 1), noisy(7, 2), (1, 1, 1, 0.02), ranks)
+    assert found.kind == "leave out"
+    assert found.text == "leave rank 3 out: adding it can gain at most 0.66 %"
+
+
+def test_a_host_without_which_the_run_is_faster_is_to_be_left_out():
+    # the source thesis: run 3 takes 49.8 s, the fast machine alone 24.4 s; adding node00 gains 7.2 % at most
+    shares = (1 / 316.657648, 1 / 24.417126)
+    found = advise(
+        noisy(80, 1), noisy(49.8, 2), shares, ("node00", "node8"), without={"node00": noisy(24.4, 3)}
+    )
+    assert found.text == "leave node00 out: adding it can gain at most 7.2 %"
+
+
+def test_a_host_without_which_the_run_is_slower_stays():
+    found = advise(noisy(80, 1), noisy(20, 2), (1, 3), ("a", "b"), without={"a": noisy(26, 3)})
+    assert found.kind == "use"
+
+
+def test_the_only_host_is_never_left_out():
+    assert advise(noisy(20, 1), noisy(13, 2), (1, 1), ("a", "a")).kind == "use"
+
+
+def test_gains_of_hosts_are_their_summed_shares():
+    assert largest_gains((2, 1, 1), ("a", "b", "b")) == {"a": 0.5, "b": 0.5}
+
+
+def test_times_without_a_host_that_is_not_there_are_refused():
+    with pytest.raises(InputError, match="no rank of it"):
+        advise([1.0], [1.0], (1, 1), ("a", "b"), without={"c": [1.0]})
+
+
+def replay(seed, gain):
+    """Recorded sets dealt to two configurations, the second faster by `gain`; noise from pairs of A and A."""
+    rng = np.random.default_rng(seed)
+    times = recorded()
+    pairs = rng.permutation(len(times) // 4)[:15]  # blocks of four sets that followed each other
+    blocks = times.reshape(-1, 4)[pairs]
+    blocks = rng.permuted(blocks, axis=1)
+    noise = noise_of_pair(blocks[:, 0], blocks[:, 1])
+    return advise(blocks[:, 2], blocks[:, 3] * (1 - gain), (1, 1, 1, 1), HOSTS, noise=noise)
+
+
+def test_a_configuration_against_itself_shows_no_difference_in_19_of_20_replays():
+    found = [replay(seed, gain=0.0) for seed in range(20)]
+    assert sum(f.kind == "no gain" and f.comparison.verdict == "no difference shown" for f in found) >= 19
+
+
+def test_a_planted_gain_of_5_percent_is_found_in_every_replay():
+    assert [replay(seed, gain=0.05).kind for seed in range(20)] == ["use"] * 20

@@ -1,0 +1,199 @@
+"""The source thesis' conclusions from its printed tables (seed 004, 9.4, A1 to A12): exact."""
+
+import numpy as np
+import pytest
+from thesis_tables import COMMUNICATION_TABLES, MESHES, PHASE_TABLES, one_task, rows, runs, totals
+
+from fembench.weights.dense import dense_work, local_equations
+from fembench.weights.plausible import (
+    TIMER_TOLERANCE,
+    communication_share,
+    compute_speedup,
+    exceeds_work_ratio,
+    phase_gap,
+    phases_disagree,
+    timer_error,
+)
+from fembench.weights.scaling import (
+    against_each,
+    amdahl,
+    amdahl_fraction,
+    efficiency,
+    growth_exponents,
+    gustafson,
+    speedup,
+)
+from fembench.weights.slowness import bottleneck_time, ideal_split, largest_gain, slowness
+
+ALONE = {"5_18": "5_6", "5_19": "5_7", "5_20": "5_8", "5_21": "5_9", "5_22": "5_10", "5_23": "5_11"}
+
+
+def communication_rows():
+    return [(table, row) for table in COMMUNICATION_TABLES for row in rows(f"table_{table}")]
+
+
+def test_all_24_communication_shares_are_as_printed():
+    errors = [
+        100 * communication_share(r["communication_ms"], r["cg_ms"]) - r["communication_percent"]
+        for _, r in communication_rows()
+    ]
+    assert len(errors) == 24
+    assert max(map(abs, errors)) < 0.005
+
+
+def test_four_rows_compute_faster_than_dense_splitting_allows():
+    found = {
+        (table, int(r["tasks"]))
+        for table, r in communication_rows()
+        if exceeds_work_ratio(one_task(ALONE[table])["cg_ms"], r["cg_ms"], r["communication_ms"], r["tasks"])
+    }
+    assert found == {("5_18", 3), ("5_20", 5), ("5_20", 6), ("5_22", 6)}
+
+
+def test_speedups_without_communication_are_those_of_the_derived_table():
+    derived = {(r["source_table"], r["tasks"]): r for r in rows("derived_communication")}
+    for table, r in communication_rows():
+        alone = one_task(ALONE[table])["cg_ms"]
+        expected = derived[float(table.replace("_", ".")), r["tasks"]]
+        got = compute_speedup(alone, r["cg_ms"], r["communication_ms"])
+        assert round(got, 4) == expected["speedup_of_cg_minus_communication"]
+        assert round(efficiency(alone, r["cg_ms"], r["tasks"]), 4) == expected["efficiency_cg"]
+
+
+def test_mean_slowness_ratios():
+    ratios = np.array([[slowness(*totals(mesh)[tasks]) for mesh in MESHES] for tasks in (1, 2, 4, 8)])
+    assert ratios.mean(axis=1).round(4).tolist() == [7.6961, 12.1360, 11.7450, 9.1926]
+    assert round(ratios[3, 1:].mean(), 4) == 11.5504
+
+
+def test_the_phase_check_flags_three_rows_and_no_other():
+    flagged = {}
+    for table in PHASE_TABLES:
+        for r in rows(f"table_{table}"):
+            phases = (r["partition_ms"], r["assembly_ms"], r["cg_ms"])
+            if phases_disagree(phases, r["total_ms"]):
+                flagged[table, int(r["tasks"])] = round(phase_gap(phases, r["total_ms"]), 2)
+    assert flagged == {("5_7", 2): 100.02, ("5_11", 2): 9000.05, ("5_14", 2): -3.20}
+
+
+def test_speedups_of_every_phase_table():
+    derived = {(r["source_table"], r["tasks"]): r for r in rows("derived_phase_speedup")}
+    for table in PHASE_TABLES:
+        alone = one_task(table)
+        for r in rows(f"table_{table}"):
+            expected = derived[float(table.replace("_", ".")), r["tasks"]]
+            assert round(speedup(alone["total_ms"], r["total_ms"]), 4) == expected["speedup_total"]
+            assert (
+                round(efficiency(alone["total_ms"], r["total_ms"], r["tasks"]), 4)
+                == expected["efficiency_total"]
+            )
+
+
+@pytest.mark.parametrize(
+    ("mesh", "expected"),
+    [
+        (1, ((0.4887, 0.0611), (3.4425, 0.4303))),
+        (2, ((2.1540, 0.2692), (17.1668, 2.1458))),
+        (3, ((2.7995, 0.3499), (22.6044, 2.8255))),
+    ],
+)
+def test_speedup_and_efficiency_of_run_3_against_each_machine(mesh, expected):
+    slow, fast = totals(mesh)[1]
+    tasks, seconds = runs(mesh)[3]
+    found = against_each({"node8": fast, "node00": slow}, seconds, sum(tasks))
+    assert tuple(tuple(round(v, 4) for v in found[host]) for host in ("node8", "node00")) == expected
+
+
+def test_7_of_33_runs_beat_one_task_on_node8_and_32_on_node00():
+    faster = np.zeros(2, int)
+    for mesh in MESHES:
+        slow, fast = totals(mesh)[1]
+        for tasks, seconds in runs(mesh).values():
+            found = against_each({"node8": fast, "node00": slow}, seconds, sum(tasks))
+            faster += [found[host][0] > 1 for host in ("node8", "node00")]
+    assert faster.tolist() == [7, 32]
+
+
+def test_the_bottleneck_model_errs_by_15_10_and_9_percent():
+    errors = {
+        mesh: [
+            100 * (bottleneck_time(tasks, totals(mesh)[sum(tasks)]) / seconds - 1)
+            for tasks, seconds in runs(mesh).values()
+        ]
+        for mesh in MESHES
+    }
+    assert [round(float(np.mean(np.abs(errors[mesh]))), 2) for mesh in MESHES] == [14.89, 10.38, 9.28]
+    assert round(bottleneck_time((1, 7), totals(3)[8]), 3) == 39.582
+    assert round(errors[3][2], 1) == -20.5
+
+
+def test_the_ideal_weighted_split():
+    at_8 = [ideal_split(totals(mesh)[8]) for mesh in MESHES]
+    assert [round(s.seconds, 3) for s in at_8] == [1.460, 5.389, 22.669]
+    assert [round(100 * s.shares[0], 2) for s in at_8] == [18.26, 8.98, 7.16]
+    at_1 = [ideal_split(totals(mesh)[1]).seconds for mesh in MESHES]
+    assert [round(at_1[0], 4), round(at_1[1], 2), round(at_1[2], 2)] == [0.8009, 19.92, 124.05]
+    assert round(100 * largest_gain(totals(3)[8], 0), 1) == 7.2
+
+
+def test_the_weighted_split_bounds_of_the_derived_table():
+    for r in rows("derived_weighted_split_bound"):
+        slow, fast = totals(int(r["mesh"]))[int(r["tasks_on_each_machine_alone"])]
+        split = ideal_split((slow, fast))
+        assert round(split.seconds, 6) == r["ideal_weighted_split_s"]
+        assert round(100 * split.shares[0], 4) == r["ideal_share_of_node00_percent"]
+
+
+def test_conjugate_gradients_grow_with_more_than_the_square_of_the_equations():
+    equations = [r["equations"] for r in rows("table_5_5")]
+    for tables, expected in (
+        (("5_6", "5_8", "5_10"), [2.311, 2.371]),
+        (("5_7", "5_9", "5_11"), [2.353, 2.396]),
+    ):
+        times = [one_task(t)["cg_ms"] for t in tables]
+        assert growth_exponents(equations, times).round(3).tolist() == expected
+
+
+def test_three_cells_of_table_5_3_are_more_than_a_percent_off():
+    means = {r["timer"]: r for r in rows("table_5_2") if r["statistic_of_100_calls"] == "mean"}
+    clocks = {int(r["machine"]): r["clock_mhz"] for r in rows("table_5_1")}
+    off = {}
+    for r in rows("table_5_3"):
+        machine = int(r["machine"])
+        for timer, mean in means.items():
+            printed = r[f"{timer.lower()}_ms"]
+            error = float(timer_error(mean[f"machine_{machine}_cycles"], clocks[machine], printed))
+            if abs(error) > TIMER_TOLERANCE:
+                off[machine, timer] = 100 * error
+    expected = {(1, "rdtsc_instruction"): 24.95, (3, "rdtsc_instruction"): 2.29, (3, "rdtscll"): 1.39}
+    assert off == pytest.approx(expected, abs=0.005)
+
+
+def partition_tables():
+    for table in ("5_31", "5_32", "5_33"):
+        parts = rows(f"table_{table}")
+        yield [r["elements"] for r in parts], [r["shared_dofs"] for r in parts]
+
+
+def test_partition_sums_and_balance():
+    found = [(sum(e), round(max(e) / np.mean(e), 4), sum(s)) for e, s in partition_tables()]
+    assert found == [(9126, 1.0007, 1188), (9126, 1.0296, 2478), (9126, 1.0493, 4383)]
+
+
+def test_the_example_of_the_two_laws():
+    assert round(amdahl(0.004, 1024), 1) == 201.1
+    assert round(gustafson(0.004, 1024), 1) == 1019.9
+    f = amdahl_fraction(0.004, 1024)
+    assert f"{f:.2e}" == "3.92e-06"
+    assert amdahl(f, 1024) == pytest.approx(gustafson(0.004, 1024))
+
+
+def test_dense_work_of_the_partitions():
+    works = [dense_work(local_equations(e, s, 5565), 5565) for e, s in partition_tables()]
+    assert [round(w.total, 4) for w in works] == [0.6124, 0.3746, 0.2472]
+    assert [round(w.largest, 4) for w in works] == [0.3065, 0.1043, 0.0437]
+    derived = rows("derived_partition_mesh3")
+    assert [round(w.gain_on_one, 3) for w in works] == [r["predicted_gain_on_one_cpu"] for r in derived]
+    assert [round(w.gain_on_many, 3) for w in works] == [
+        r["predicted_cg_speedup_on_separate_cpus"] for r in derived
+    ]

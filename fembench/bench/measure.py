@@ -52,27 +52,44 @@ def control_of(case: Case, n_equations: int) -> Control:
 
 def measure(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Measured:
     """Run the warm-ups and the timed sets. Collective."""
-    control = control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
+    solver: ConjugateGradients | None = None
     while True:
-        warmup = len(sets) < case.warmups
         tracer.reset(events=False)
-        tracer.recording = case.trace_iterations > 0 and len(sets) == case.warmups
-        _together(comm, tracer)
         begin = tracer.now()
+        tracer.recording = case.trace_iterations > 0 and len(sets) == case.warmups
+        with span(tracer, SYNC):
+            solver = None  # the last set's matrix and vectors go before the next are made
+            comm.Barrier()
         with span(tracer, ASSEMBLY):
-            operator = _assemble(case, prepared)
-            solver = _solver(case, prepared, operator, tracer)
-        _together(comm, tracer)
+            solver = _solver(case, prepared, tracer)
+        with span(tracer, SYNC):
+            comm.Barrier()
+        control = control_of(case, prepared.mesh.n_equations)
         result = solver.solve(prepared.rhs, control, record=case.trace_iterations)
-        total = tracer.now() - begin
         tracer.recording = False
-        sets.append(
-            SetTicks(warmup, tracer.ticks(), tracer.counts(), total, result.iterations, result.residuals[-1])
-        )
+        sets.append(_harvest(tracer, begin, result, warmup=len(sets) < case.warmups))
         if not _more(comm, case, sets, tracer):
-            return Measured(operator, result, sets)
-        del operator, solver, result  # this set's matrix goes before the next one is made
+            return Measured(solver.operator, result, sets)
+
+
+def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> ConjugateGradients:
+    """The matrix, the preconditioner, vectors and bound kernels."""
+    material, interface = prepared.spec.material, prepared.interface
+    operator = build_operator(case.storage, prepared.sub, material.lam, material.mu)
+    M = make_preconditioner(case.precond, operator, interface, prepared.sub, tracer)
+    return ConjugateGradients(operator, interface, M, tracer, overlap=case.overlap)
+
+
+def _harvest(tracer: TracerLike, begin: int, result: CGResult, *, warmup: bool) -> SetTicks:
+    return SetTicks(
+        warmup=warmup,
+        ticks=tracer.ticks(),
+        counts=tracer.counts(),
+        total=tracer.now() - begin,
+        iterations=result.iterations,
+        residual=result.residuals[-1],
+    )
 
 
 def _more(comm: Comm, case: Case, sets: list[SetTicks], tracer: TracerLike) -> bool:
@@ -84,19 +101,3 @@ def _more(comm: Comm, case: Case, sets: list[SetTicks], tracer: TracerLike) -> b
         return False
     spent = sum(int(s.ticks[CG]) for s in sets if not s.warmup) / tracer.ticks_per_second
     return bool(comm.bcast(spent < case.seconds))
-
-
-def _together(comm: Comm, tracer: TracerLike) -> None:
-    with span(tracer, SYNC):
-        comm.Barrier()
-
-
-def _assemble(case: Case, prepared: Prepared) -> Operator:
-    material = prepared.spec.material
-    return build_operator(case.storage, prepared.sub, material.lam, material.mu)
-
-
-def _solver(case: Case, prepared: Prepared, operator: Operator, tracer: TracerLike) -> ConjugateGradients:
-    """Vectors, bound kernels and the preconditioner: set up within assembly, as the matrix is."""
-    M = make_preconditioner(case.precond, operator, prepared.interface, prepared.sub)
-    return ConjugateGradients(operator, prepared.interface, M, tracer, overlap=case.overlap)

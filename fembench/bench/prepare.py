@@ -1,6 +1,6 @@
 """From a case to what every rank computes on: mesh, partition, subdomain, interface, load.
 
-Phases traced: read, partition, distribute, interface.
+Phases traced: read, partition, distribute, interface, verify (of the input), assembly (of the load).
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from fembench.partition.partition import Partition, count_cut
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case
 from fembench.records.record import MeshFacts, PartitionFacts
-from fembench.timing.phases import DISTRIBUTE, INTERFACE, PARTITION, READ
+from fembench.timing.phases import ASSEMBLY, DISTRIBUTE, INTERFACE, PARTITION, READ, VERIFY
 from fembench.timing.tracer import TracerLike, span
 
 T = TypeVar("T")
@@ -75,20 +75,18 @@ def prepare_parts(
         restrained, prescribed = fixed_dofs(spec, piece, extent)
         sub, active = build_subdomain(piece, sharing, restrained, prescribed, kernels.reorder)
         interface = Interface(comm, active, sub.n_interior, sub.n_active)
-    surveys = comm.allgather(survey(spec, sub, extent))
-    together(comm, lambda: check(spec, merge(surveys)))
-    load = local_load(spec, sub, extent)
-    known = comm.bcast((parts.targets, count_cut(mesh, parts)) if mesh and parts and comm.rank == 0 else None)
-    return Prepared(
-        sub=sub,
-        interface=interface,
-        spec=spec,
-        extent=extent,
-        load=load,
-        rhs=_right_hand_side(spec, sub, load),
-        mesh=_mesh_facts(comm, mesh, sub),
-        partition=partition_facts(comm, case, sub, interface, *known),
-    )
+    with span(tracer, VERIFY):
+        surveys = comm.allgather(survey(spec, sub, extent))
+        together(comm, lambda: check(spec, merge(surveys)))
+        known = comm.bcast(
+            (parts.targets, count_cut(mesh, parts)) if mesh and parts and comm.rank == 0 else None
+        )
+        mesh_facts = _mesh_facts(comm, mesh, sub)
+        part_facts = partition_facts(comm, case, sub, interface, *known)
+    with span(tracer, ASSEMBLY):
+        load = local_load(spec, sub, extent)
+        rhs = _right_hand_side(spec, sub, load)
+    return Prepared(sub, interface, spec, extent, load, rhs, mesh_facts, part_facts)
 
 
 def _where_needed(comm: Comm, case: Case, make: Callable[[], T]) -> T | None:

@@ -46,10 +46,11 @@ class Solved:
         u[: self.sub.n_active][free] = self.x.reshape(-1, 3)[free]
         return u
 
-    def force(self, u: F64) -> F64:
-        """(n_nodes, 3) internal force of the rank's own cells."""
-        material = self.spec.material
-        return internal_force(self.sub.x, self.sub.cells, self.sub.element, material.lam, material.mu, u)
+    def force(self, u: F64, cells: NDArray[np.int32] | None = None) -> F64:
+        """(n_nodes, 3) internal force of the rank's own cells, or of these among them."""
+        material, sub = self.spec.material, self.sub
+        chosen = sub.cells if cells is None else cells
+        return internal_force(sub.x, chosen, sub.element, material.lam, material.mu, u)
 
 
 def verify(solved: Solved) -> Verification:
@@ -131,11 +132,12 @@ def _rigid_body(solved: Solved) -> float:
         interface, np.where(sub.fixed, 0.0, interface.update(solved.operator.diagonal().copy()))
     )
     modes = rigid_modes(sub.x, solved.extent.centre, solved.extent.diagonal)
+    held = sub.cells[sub.restrained.any(axis=1)[sub.cells].any(axis=1)]  # cells with a restrained dof
     worst = 0.0
     for k in range(6):
         r = modes[:, :, k]
         free = _free(sub, r)
-        coupling = _free(sub, solved.force(np.where(sub.restrained, r, 0.0)))
+        coupling = _free(sub, solved.force(np.where(sub.restrained, r, 0.0), held))
         rest = solved.operator.apply(free) + coupling
         rest[sub.fixed] = 0.0
         size = np.sqrt(interface.total(float((r[sub.owned_nodes] ** 2).sum())))

@@ -87,6 +87,7 @@ class ConjugateGradients:
         overlap: bool = True,
     ) -> None:
         n = interface.n_dofs
+        self.operator = A
         self.x, self.r, self.d, self.q = (kernels.empty(n) for _ in range(4))
         self.z = self.r if M.identity or M.inverse is not None else kernels.empty(n)
         self._interface, self._M, self._tracer, self._overlap = interface, M, tracer, overlap

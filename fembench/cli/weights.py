@@ -1,0 +1,146 @@
+"""Target shares for unequal ranks from measured runs: who is how fast, and gets how much.
+
+Rules: time (share / time of any runs), rate (speeds by phase), comm (equal finish with communication:
+needs --link), thesis (equal tasks per host from runs on each host alone). Examples:
+  fembench weights results/single/runs/m3-p4.json -o weights.json
+  fembench weights results/alone --rule thesis --ranks 8
+  fembench weights RECORD --rule comm --link 50e-6,125e6 --link slow=1e-3,1e6 --export metis
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+RULES = ("time", "rate", "comm", "thesis")
+FORMATS = ("metis", "petsc", "scotch", "hostfile", "pyfr", "shares")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("records", nargs="+", metavar="RECORDS", help="records, folders of them, or weights")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the weights here (JSON)")
+    parser.add_argument(
+        "--rule", choices=RULES, default="time", help="how shares follow (default: %(default)s)"
+    )
+    parser.add_argument("--ranks", type=int, default=0, metavar="N", help="rule thesis: tasks in all")
+    parser.add_argument(
+        "--link",
+        action="append",
+        default=[],
+        metavar="[HOST=]SECONDS,BYTES/S",
+        help="rule comm: latency and bandwidth between hosts, of all or of one; may be repeated",
+    )
+    parser.add_argument("--export", choices=FORMATS, help="print the shares as another program reads them")
+    parser.add_argument("--json", action="store_true", help="print the weights as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from fembench.records.weights import save_weights
+    from fembench.weights.export import FORMATS as WRITERS
+
+    weights = _weights(options)
+    if options.output:
+        save_weights(weights, options.output)
+    if options.export:
+        sys.stdout.write(WRITERS[options.export](weights))
+    elif options.json:
+        print(msgspec.json.format(msgspec.json.encode(weights), indent=1).decode())
+    else:
+        print(as_table(weights))
+        if options.output:
+            print(f"weights: {options.output}")
+    return 0
+
+
+def _weights(options: argparse.Namespace):
+    """From records by the rule asked, or as they stand in a file of weights."""
+    from fembench.base.config import read_json
+    from fembench.base.errors import InputError
+    from fembench.records.weights import load_weights
+    from fembench.weights import make
+
+    paths = [Path(text) for text in options.records]
+    if len(paths) == 1 and paths[0].is_file() and "rule" in read_json(paths[0], dict):
+        return load_weights(paths[0])
+    if options.link and options.rule != "comm":
+        raise InputError(f"--link with --rule {options.rule}; it is for --rule comm")
+    records = _records(paths)
+    if options.rule == "thesis":
+        return make.by_tasks(records, options.ranks)
+    if options.ranks:
+        raise InputError(f"--ranks with --rule {options.rule}; it is for --rule thesis")
+    if options.rule == "comm":
+        return make.by_finish(records, communication_of(records, options.link))
+    return make.by_time(records) if options.rule == "time" else make.by_rate(records)
+
+
+def _records(paths: list[Path]):
+    from fembench.records.store import load, load_all
+
+    found = []
+    for path in paths:
+        found += load_all(path) if path.is_dir() else [load(path)]
+    return found
+
+
+def communication_of(records, texts: list[str]):
+    """A function of shares: partitions the records' mesh anew and prices its interface by the links."""
+    import numpy as np
+
+    from fembench.base.errors import InputError
+    from fembench.mesh.presets import resolve
+    from fembench.partition.methods import partition
+    from fembench.partition.partition import metrics
+    from fembench.weights.links import communication_seconds, parse_link
+    from fembench.weights.observe import observe, pooled
+
+    if not texts:
+        raise InputError("--rule comm needs --link SECONDS,BYTES/S: latency and bandwidth between hosts")
+    links = dict(map(parse_link, texts))
+    first, seen = records[0], pooled(records)
+    mesh = resolve(first.case.mesh)
+    if mesh.hash != first.mesh.hash:
+        raise InputError(f"mesh {first.case.mesh} is not that of {first.id}; expected the same file")
+    iterations = first.solve.iterations
+    sent = iterations * np.array([sum(row) for row in first.partition.message_bytes], float)
+    own = np.divide(np.median(seen.messages, axis=0), sent, out=np.zeros(len(sent)), where=sent > 0)
+    hosts = observe(first).hosts
+
+    def seconds(shares: tuple[float, ...]):
+        made = partition(mesh, shares, method=first.partition.method, seed=first.partition.seed)
+        facts = metrics(mesh, made)
+        return communication_seconds(facts.neighbours, facts.message_bytes, hosts, links, iterations, own)
+
+    return seconds
+
+
+def as_table(weights) -> str:
+    """Rank, host, share with its interval, cost; then rule, source and age."""
+    from fembench.base.tables import table
+    from fembench.base.units import seconds
+    from fembench.records.ids import now_utc
+    from fembench.records.weights import age_seconds
+
+    rows = [
+        [p, r.host, f"{r.share:.4f}", _interval(r), seconds(r.cost) if r.cost else None, f"{k:.3g}"]
+        for p, (r, k) in enumerate(zip(weights.ranks, _relative(weights)))
+    ]
+    heads = ["rank", "host", "share", "95 % interval", "time per cell", "relative speed"]
+    hours = age_seconds(weights, now_utc()) / 3600
+    count = f"{len(weights.source)} record{'s' * (len(weights.source) > 1)}"
+    head = f"rule {weights.rule}, from {count} of {weights.mesh}, measured {hours:.1f} h ago"
+    label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
+    tasks = [f"equal tasks: {', '.join(f'{h} {k}' for h, k in weights.tasks)}"] if weights.tasks else []
+    body = table(heads, rows, align="rlrrrr")
+    return "\n".join([head, *label, "", body, "", *tasks, *weights.notes])
+
+
+def _interval(rank) -> str | None:
+    return None if rank.low is None else f"{rank.low:.4f} – {rank.high:.4f}"
+
+
+def _relative(weights) -> list[float]:
+    """Speeds of the ranks, the fastest 1; their shares where no costs are known."""
+    speeds = [1 / r.cost if r.cost else r.share for r in weights.ranks]
+    return [s / max(speeds) for s in speeds]

@@ -1,0 +1,119 @@
+"""Weights from records: one function a rule, each from the records of ordinary runs."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.records.compare import same_kind
+from fembench.records.ids import now_utc
+from fembench.records.record import Record
+from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
+from fembench.stats.summary import Interval
+from fembench.weights.observe import observe, phase_speeds, pooled
+from fembench.weights.rules import Shares, comm_shares, rate_shares, time_shares
+from fembench.weights.slowness import natural_tasks, tasks_per_host
+
+Communication = Callable[[tuple[float, ...]], Sequence[float]]
+SEED = 4  # of the bootstrap: the same records give the same intervals
+ONE_KIND = "cells count as equally costly: a part of costlier cells would look like a slow rank"
+
+
+def by_time(records: Sequence[Record]) -> Weights:
+    """Rule `time`: share / time of any runs of the same ranks; intervals from their sets."""
+    check_same(records)
+    seen = pooled(records)
+    found = time_shares(seen.cost, np.random.default_rng(SEED))
+    return _weights(records, "time", seen.hosts, found, notes=(ONE_KIND,))
+
+
+def by_rate(records: Sequence[Record]) -> Weights:
+    """Rule `rate`: speeds in each phase, mixed by the phase's share of computing."""
+    check_same(records)
+    pairs = [phase_speeds(record) for record in records]
+    if any(speeds.shape != pairs[0][0].shape for speeds, _ in pairs):
+        raise InputError("records differ in the phases that they timed; expected runs of one case")
+    speeds = np.median([pair[0] for pair in pairs], axis=0)
+    mix = np.median([pair[1] for pair in pairs], axis=0)
+    found = rate_shares(speeds, mix.tolist())
+    mean = float((1 / speeds).mean(axis=0).sum())  # seconds per cell of the mean rank
+    found = found._replace(cost=tuple(c * mean for c in found.cost))
+    return _weights(records, "rate", observe(records[0]).hosts, found, notes=(ONE_KIND,))
+
+
+def by_finish(records: Sequence[Record], communication: Communication) -> Weights:
+    """Rule `comm`: equal finish with the (P,) seconds a set that `communication(shares)` predicts."""
+    check_same(records)
+    seen = pooled(records)
+    cost = np.median(seen.cost, axis=0)
+    found = comm_shares(cost, communication, records[0].mesh.n_cells)
+    notes = [ONE_KIND, f"predicted {found.seconds:.3g} s a set after {found.rounds} rounds"]
+    notes += [] if found.settled else ["interface sizes jump: the best round is taken"]
+    notes += [f"leave rank {p} out: it communicates longer than the others compute" for p in found.left_out]
+    shares = Shares(found.shares, (None,) * len(cost), tuple(cost.tolist()))
+    return _weights(records, "comm", seen.hosts, shares, notes=tuple(notes))
+
+
+def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
+    """Rule `thesis`: runs alone on each host -> slowness -> equal tasks per host, `ranks` in all.
+
+    Without `ranks` the slowest host gets one task. Records of one host are pooled by their median.
+    """
+    check_same(records, but=("host set", "CPU model"))
+    alone: dict[str, list[float]] = {}
+    for record in records:
+        seen = observe(record)
+        if len(set(seen.hosts)) != 1:
+            raise InputError(f"{record.id} ran on several hosts; rule thesis needs runs on one host alone")
+        alone.setdefault(seen.hosts[0], []).append(float(np.median(seen.total)))
+    if len(alone) < 2:
+        raise InputError("records of one host; rule thesis needs runs on each of two or more hosts alone")
+    times = {host: float(np.median(t)) for host, t in alone.items()}
+    total = ranks or natural_tasks(list(times.values()))
+    tasks = dict(zip(times, tasks_per_host(list(times.values()), total)))
+    hosts = tuple(host for host, k in tasks.items() for _ in range(k))
+    cost = tuple(times[host] / records[0].mesh.n_cells for host in hosts)
+    found = Shares((1 / total,) * total, (None,) * total, cost)
+    fastest = min(times.values())
+    notes = tuple(f"{host} is {t / fastest:.3g} x slower than the fastest" for host, t in times.items())
+    return _weights(records, "thesis", hosts, found, tasks=tuple(tasks.items()), notes=notes)
+
+
+def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
+    """Raises InputError unless all records are runs of one kind that weights may be made of."""
+    if not records:
+        raise InputError("no records; expected at least one")
+    first = records[0]
+    for record in records:
+        if record.verdict.status == "INVALID":
+            raise InputError(f"{record.id} is INVALID: {'; '.join(record.verdict.reasons[:1])}")
+        for field in ("storage", "precond", "iterations"):
+            if getattr(record.case, field) != getattr(first.case, field):
+                raise InputError(f"{record.id} differs from {first.id} in {field}; cannot be pooled")
+        reason = same_kind(first, record, but=but)
+        if reason:
+            raise InputError(f"{record.id} differs from {first.id} in {reason}; cannot be pooled")
+
+
+def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weights:
+    first = records[0]
+    return Weights(
+        schema=WEIGHTS_SCHEMA,
+        rule=rule,
+        created=now_utc(),
+        measured=min(r.created for r in records),
+        source=tuple(r.id for r in records),
+        ranks=tuple(map(_rank, hosts, found.shares, found.intervals, found.cost)),
+        mesh=first.mesh.name,
+        mesh_hash=first.mesh.hash,
+        storage=first.case.storage,
+        precond=first.case.precond,
+        tasks=tasks,
+        synthetic="; ".join(sorted({r.environment.synthetic for r in records} - {""})),
+        notes=notes,
+    )
+
+
+def _rank(host: str, share: float, interval: Interval | None, cost: float) -> RankShare:
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return RankShare(host=host, share=share, low=low, high=high, cost=cost)

@@ -1,0 +1,143 @@
+"""Made-up records of ranks with planted speeds: the times follow from speeds, shares and a little noise."""
+
+import msgspec
+import numpy as np
+
+from fembench.records.case import Case
+from fembench.records.record import (
+    SCHEMA,
+    ClockCertificate,
+    Environment,
+    HostFacts,
+    MeshFacts,
+    PartitionFacts,
+    Record,
+    SetTimes,
+    SolveFacts,
+    Verdict,
+    Verification,
+)
+from fembench.timing import phases as ph
+
+CELLS, ITERATIONS = 1000, 100
+PER_CELL = {ph.ASSEMBLY: 4e-6, ph.SPMV_INTERIOR: 20e-6, ph.AXPY: 5e-6, ph.DOT: 1e-6}  # seconds at speed 1
+
+
+def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id="planted", **changes):
+    """A record of ranks with these speeds; `changes` are fields of Case or of Record."""
+    n = len(speeds)
+    case_fields = {k: changes.pop(k) for k in list(changes) if k in Case.__struct_fields__}
+    hosts = tuple(hosts or ("node8",) * n)
+    names = tuple(dict.fromkeys(hosts))
+    share = np.full(n, 1 / n) if shares is None else np.asarray(shares, float) / sum(shares)
+    cells = np.rint(share * CELLS)
+    rng = np.random.default_rng(seed)
+    record = Record(
+        schema=SCHEMA,
+        id=id,
+        created="2026-01-02T03:04:05+00:00",
+        case=Case(mesh="m1", ranks=n, sets=sets, **case_fields),
+        environment=Environment(
+            hosts=tuple(HostFacts(name=name, cpu_model="Example", cores=8) for name in names),
+            rank_host=tuple(names.index(host) for host in hosts),
+            affinity=((0,),) * n,
+            oversubscribed=False,
+            mpi="Example MPI",
+            launcher="mpiexec",
+            command="fembench run",
+            versions={},
+            commit="abc",
+            dirty=False,
+            kernels="compiled",
+            blas_threads=1,
+            variables={},
+        ),
+        mesh=MeshFacts(
+            name="m1", hash="h", element="tet4", n_nodes=300, n_cells=CELLS, n_equations=800, n_fixed=100
+        ),
+        problem={"name": "thesis"},
+        partition=PartitionFacts(
+            method="metis",
+            targets=tuple(share.tolist()),
+            cells=tuple(int(c) for c in cells),
+            dofs=(100,) * n,
+            blocks=(1000,) * n,
+            shared_dofs=(10,) * n,
+            shared_dofs_all=(10,) * n,
+            neighbours=tuple(tuple(q for q in range(n) if q != p) for p in range(n)),
+            message_bytes=tuple((240,) * (n - 1) for _ in range(n)),
+            cut=10,
+        ),
+        clock=ClockCertificate(
+            name="tsc",
+            ticks_per_second=1e9,
+            asked="auto",
+            certified=True,
+            reason="",
+            drift=0.0,
+            read_ns=10.0,
+            quantum_ns=1.0,
+            span_ns=100.0,
+        ),
+        phases=ph.NAMES,
+        setup=((0.0,) * len(ph.NAMES),) * n,
+        total=(1.0,) * n,
+        sets=tuple(
+            one_set(np.asarray(speeds, float), cells, noise * (k > 0), rng, warmup=k == 0)
+            for k in range(sets + 1)
+        ),
+        solve=SolveFacts(
+            iterations=ITERATIONS,
+            converged=True,
+            target=1e-6,
+            residuals=(500.0, 1e-7),
+            allreduces=2,
+            updates=1,
+            messages=n,
+            message_bytes=240 * n,
+            flops=(1.0,) * n,
+            bytes=(1.0,) * n,
+            matrix_bytes=(1,) * n,
+        ),
+        verification=Verification(
+            rhs_norm=500.0,
+            true_residual=1e-7,
+            symmetry=0.0,
+            positive=1.0,
+            rigid_body=0.0,
+            energy=1.0,
+            fingerprint=(1.0,),
+            solution_norm=1.0,
+            max_displacement=1.0,
+            load_displacement=(),
+            reactions=(0.0, 0.0, 0.0),
+            copies_identical=True,
+        ),
+        reference=None,
+        peak_memory=(1,) * n,
+        events=(),
+        verdict=Verdict(status="PROVISIONAL", reasons=("D1",), rules=()),
+    )
+    return msgspec.structs.replace(record, **changes)
+
+
+def one_set(speeds, cells, noise, rng, warmup):
+    """One set: every rank computes, then waits for the slowest; the warm-up takes ten times as long."""
+    seconds = np.zeros((len(speeds), len(ph.NAMES)))
+    for phase, cost in PER_CELL.items():
+        seconds[:, phase] = cost * cells / speeds * (1 + noise * rng.standard_normal(len(speeds)))
+    seconds[:, ph.SEND] = 1e-4
+    busy = seconds.sum(axis=1)
+    seconds[:, ph.WAIT] = busy.max() - busy
+    seconds[:, ph.CG] = seconds[:, list(ph.CG_PARTS)].sum(axis=1)
+    seconds *= 10 if warmup else 1
+    total = seconds[:, ph.ASSEMBLY] + seconds[:, ph.CG]
+    counts = (seconds > 0).astype(int)
+    return SetTimes(
+        warmup=warmup,
+        seconds=tuple(map(tuple, seconds.tolist())),
+        counts=tuple(map(tuple, counts.tolist())),
+        iterations=ITERATIONS,
+        residual=1e-7,
+        total=tuple(total.tolist()),
+    )

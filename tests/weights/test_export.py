@@ -1,0 +1,89 @@
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.partition.shares import parse_shares
+from fembench.records.weights import RankShare, Weights
+from fembench.weights.export import (
+    FORMATS,
+    hostfile,
+    integer_loads,
+    metis,
+    petsc,
+    plain,
+    pyfr,
+    scotch,
+    small_integers,
+)
+
+
+def weights(shares, hosts=None):
+    hosts = hosts or ["a"] * len(shares)
+    return Weights(
+        schema=1,
+        rule="time",
+        created="2026-01-02T03:04:05+00:00",
+        measured="2026-01-02T03:04:05+00:00",
+        source=("x",),
+        ranks=tuple(RankShare(host=h, share=s) for h, s in zip(hosts, shares)),
+    )
+
+
+def test_metis_reads_one_line_a_part():
+    assert metis(weights([0.75, 0.25])) == "0 = 0.750000000\n1 = 0.250000000\n"
+
+
+def test_shares_in_the_file_of_metis_sum_to_one():
+    lines = metis(weights([1 / 7] * 7)).splitlines()
+    assert sum(float(line.split("=")[1]) for line in lines) == pytest.approx(1, abs=1e-8)
+
+
+def test_scotch_reads_a_weighted_complete_graph_of_positive_integers():
+    assert scotch(weights([0.5, 0.25, 0.25])) == "cmpltw\n3 2 1 1\n"
+    name, line = scotch(weights([1 - 1e-9, 1e-9])).splitlines()
+    assert name == "cmpltw"
+    assert min(map(int, line.split())) >= 1
+
+
+def test_host_file_has_slots_in_the_order_of_ranks():
+    assert hostfile(weights([0.25] * 4, ["b", "b", "b", "a"])) == "b slots=3\na slots=1\n"
+
+
+def test_host_file_cannot_say_that_ranks_alternate():
+    with pytest.raises(InputError, match="not consecutive"):
+        hostfile(weights([0.25] * 4, ["a", "b", "a", "b"]))
+
+
+@pytest.mark.parametrize(
+    ("shares", "text"),
+    [([0.5, 0.25, 0.25], "2:1:1"), ([0.25] * 4, "1:1:1:1"), ([0.6, 0.4], "3:2"), ([0.885, 0.115], "23:3")],
+)
+def test_pyfr_takes_small_integers(shares, text):
+    assert pyfr(weights(shares)) == text + "\n"
+
+
+def test_small_integers_are_right_within_a_percent_and_smaller_ones_are_not():
+    shares = [0.421, 0.3, 0.279]
+    found = small_integers(shares)
+    assert [n / found[2] for n in found] == pytest.approx([s / 0.279 for s in shares], rel=0.01)
+    assert max(found) < 60
+
+
+def test_integer_loads_have_no_common_divisor():
+    assert integer_loads([0.5, 0.5]) == (1, 1)
+    assert integer_loads([0.7, 0.3]) == (7, 3)
+
+
+def test_plain_shares_are_read_back_by_the_option_of_a_run():
+    shares = [0.568453444, 0.3, 0.131546556]
+    assert parse_shares(plain(weights(shares)), 3) == pytest.approx(shares, rel=1e-8)
+
+
+def test_petsc_has_option_lines_and_says_what_no_option_can():
+    text = petsc(weights([0.75, 0.25]))
+    assert "-mat_partitioning_type parmetis\n" in text
+    assert "{0.75, 0.25}" in text
+    assert all(line[0] in "-#" for line in text.splitlines())
+
+
+def test_every_format_ends_its_last_line():
+    assert all(write(weights([0.5, 0.5])).endswith("\n") for write in FORMATS.values())

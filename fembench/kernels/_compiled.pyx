@@ -550,3 +550,89 @@ cdef class EbeProduct(_Product):
     def interior(self):
         fb_ebe(self.npc, self.n_first, self.n_cells, self.x, self.cells, self.lam, self.mu, self.n, self.d, self.q)
         return self.finish(0, 3 * self.n_interior)
+
+
+# ---- variants of conjugate gradients ----------------------------------------------------------------
+
+cdef extern from "kernels.h" nogil:
+    int FB_IDENTITY, FB_DIAGONAL, FB_BLOCKS, FB_EXTERNAL
+    ctypedef struct fb_recurrences:
+        int64_t n, n_weighted
+        int kind
+        double *x
+        double *r
+        double *u
+        double *w
+        double *p
+        double *s
+        double *z
+        double *q
+        double *m
+        double *n_
+        const double *inverse
+        const double *weights
+    void fb_single_reduction(const fb_recurrences *v, double alpha, double beta, double *sums)
+    void fb_pipelined(const fb_recurrences *v, double alpha, double beta, double *sums)
+    void fb_pipelined_sums(const fb_recurrences *v, double *sums)
+
+
+cdef class _Recurrences:
+    """Vectors of one of the variants; `sums` (3,) receives the rank's r.r, r.u and w.u, in this order."""
+    cdef object keep
+    cdef fb_recurrences v
+    cdef double *sums
+
+    cdef _bind(self, x, r, u, w, p, s, weights, inverse, sums):
+        self.keep = (x, r, u, w, p, s, weights, inverse, sums)
+        self.v.n, self.v.n_weighted = x.size, weights.size
+        if self.v.n % 3 or self.v.n_weighted % 3 or self.v.n_weighted > self.v.n:
+            raise ValueError("x, weights: expected three entries a node, weights of the last ones")
+        self.v.x, self.v.r, self.v.u = doubles(x, "x"), doubles(r, "r", self.v.n), doubles(u, "u", self.v.n)
+        self.v.w, self.v.p, self.v.s = doubles(w, "w", self.v.n), doubles(p, "p", self.v.n), doubles(s, "s", self.v.n)
+        self.v.weights, self.sums = doubles_read(weights, "weights"), doubles(sums, "sums", 3)
+        self.v.inverse = NULL
+        self.v.kind = FB_IDENTITY if self.v.u == self.v.r else FB_EXTERNAL
+        if inverse is not None:
+            self.v.kind = FB_DIAGONAL if inverse.ndim == 1 else FB_BLOCKS
+            self.v.inverse = doubles_read(inverse, "inverse", inverse.ndim * self.v.n)
+
+    def dot_ru(self):
+        """r . u into its place, for an M that is not folded in."""
+        self.sums[1] = fb_dot(self.v.n, self.v.n_weighted, self.v.r, self.v.u, self.v.weights)
+
+    def dot_wu(self):
+        """w . u into its place, for a product that does not return it."""
+        self.sums[2] = fb_dot(self.v.n, self.v.n_weighted, self.v.w, self.v.u, self.v.weights)
+
+
+cdef class SingleReduction(_Recurrences):
+    """One iteration of Chronopoulos and Gear; u is r where M is the identity, `inverse` as in CGVectors."""
+
+    def __init__(self, x, r, u, w, p, s, weights, inverse, sums):
+        self._bind(x, r, u, w, p, s, weights, inverse, sums)
+
+    def step(self, double alpha, double beta):
+        """p s by beta, x r by alpha, u = M^-1 r if folded in; r.r and r.u."""
+        fb_single_reduction(&self.v, alpha, beta, self.sums)
+
+
+cdef class Pipelined(_Recurrences):
+    """One iteration of Ghysels and Vanroose; u is r and m is w where M is the identity.
+
+    With a folded-in M, u and q do not exist as vectors: pass m in their place.
+    """
+    cdef object keep_more
+
+    def __init__(self, x, r, u, w, p, s, z, q, m, n, weights, inverse, sums):
+        self._bind(x, r, u, w, p, s, weights, inverse, sums)
+        self.keep_more = (z, q, m, n)
+        self.v.z, self.v.q = doubles(z, "z", self.v.n), doubles(q, "q", self.v.n)
+        self.v.m, self.v.n_ = doubles(m, "m", self.v.n), doubles(n, "n", self.v.n)
+
+    def step(self, double alpha, double beta):
+        """p s z q by beta, x r u w by alpha, m = M^-1 w if folded in; r.r, r.u and w.u."""
+        fb_pipelined(&self.v, alpha, beta, self.sums)
+
+    def refresh(self):
+        """m = M^-1 w if folded in, and the three sums, of vectors that were set anew."""
+        fb_pipelined_sums(&self.v, self.sums)

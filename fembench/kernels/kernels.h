@@ -48,6 +48,19 @@ void fb_chebyshev(int64_t n, double keep, double gain, double *z, double *r, dou
 double fb_read(int64_t n, const double *a);
 void fb_triad(int64_t n, double s, double *a, const double *b, const double *c);
 
+/* variants.c: M is the identity (u is r, m is w), folded in (inverse), or applied by the caller */
+enum { FB_IDENTITY, FB_DIAGONAL, FB_BLOCKS, FB_EXTERNAL };
+typedef struct {
+    int64_t n, n_weighted;
+    int kind;
+    double *x, *r, *u, *w, *p, *s;
+    double *z, *q, *m, *n_; /* pipelined only */
+    const double *inverse, *weights;
+} fb_recurrences;
+void fb_single_reduction(const fb_recurrences *v, double alpha, double beta, double *sums);
+void fb_pipelined(const fb_recurrences *v, double alpha, double beta, double *sums);
+void fb_pipelined_sums(const fb_recurrences *v, double *sums);
+
 /* interface.c */
 void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer);
 void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v);

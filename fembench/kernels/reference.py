@@ -3,7 +3,8 @@
 The tests hold the compiled kernels against these; they also serve, slowly, where nothing was compiled.
 A bound kernel is an object made from its arrays; its methods take scalars only. Products work in two
 ranges: `interface()` first (q of the interface final for this rank), then `interior()`. The classes of
-the matrix products live in reference_products.py, assembly in reference_assembly.py.
+the matrix products live in reference_products.py, assembly in reference_assembly.py, the recurrences of the
+conjugate-gradient variants in reference_variants.py.
 """
 
 from typing import Any
@@ -19,6 +20,7 @@ from fembench.kernels.reference_products import (
     EbeProduct,
     SymProduct,
 )
+from fembench.kernels.reference_variants import Pipelined, SingleReduction, scaled
 
 __all__ = [
     "ISA",
@@ -33,7 +35,9 @@ __all__ = [
     "EbeProduct",
     "NeighbourSum",
     "Pack",
+    "Pipelined",
     "Scale",
+    "SingleReduction",
     "Stream",
     "SymProduct",
     "assemble",
@@ -126,7 +130,7 @@ class CGVectors:
     def _precondition(self) -> Vector:
         if self.inverse is None:
             raise ValueError("step_jacobi: made without an inverse diagonal")
-        return _scaled(self.inverse, self.r)
+        return scaled(self.inverse, self.r)
 
 
 class Axpy:
@@ -153,7 +157,7 @@ class Scale:
 
     def run(self) -> None:
         """Overwrite z."""
-        self.z[:] = _scaled(self.inverse, self.r)
+        self.z[:] = scaled(self.inverse, self.r)
 
 
 class Chebyshev:
@@ -167,13 +171,6 @@ class Chebyshev:
         self.r -= self.q
         self.d[:] = keep * self.d + gain * self.inverse * self.r
         self.z += self.d
-
-
-def _scaled(inverse: Vector, r: Vector) -> Vector:
-    if inverse.ndim == 1:
-        return inverse * r
-    full = inverse[:, [[0, 3, 5], [3, 1, 4], [5, 4, 2]]]
-    return np.einsum("nij,nj->ni", full, r.reshape(-1, 3)).reshape(-1)
 
 
 class Stream:

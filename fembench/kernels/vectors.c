@@ -1,25 +1,5 @@
-/* Vector kernels of conjugate gradients: each pass over memory does all that can be done in it.
- *
- * Inner products: partial sums of CHUNK entries in eight lanes, added up with Neumaier's compensation,
- * so the error is that of one chunk whatever n is. Never one running accumulator: it loses digits. */
-#include "kernels.h"
-
-#define CHUNK 192 /* entries per partial sum: 64 nodes */
-
-typedef struct {
-    double sum, carry;
-} total;
-
-INLINE void add(total *t, double value) /* two-sum (Knuth): sum + carry stays exact to second order */
-{
-    double s = t->sum + value, part = s - t->sum;
-    t->carry += (t->sum - (s - part)) + (value - part);
-    t->sum = s;
-}
-
-#define LANES(a) ((((a)[0] + (a)[4]) + ((a)[2] + (a)[6])) + (((a)[1] + (a)[5]) + ((a)[3] + (a)[7])))
-
-#define LOAD(p) (*(const v8 *)(p))
+/* Vector kernels of conjugate gradients: each pass over memory does all that can be done in it. */
+#include "passes.h"
 
 /* One pass in chunks: BODY8 works on entries [i, i+8), BODY1 on entry i; both add to `acc`/`tail`. */
 #define CHUNKED(n, BODY8, BODY1, t)                                  \
@@ -95,14 +75,6 @@ CLONES void fb_step_jacobi(int64_t n, int64_t n_weighted, double alpha, double *
              STEP1; double s = e * e * w[i]; tail += s; taiz += s * inverse[i], t, u)
     rr_rz[0] = t.sum + t.carry;
     rr_rz[1] = u.sum + u.carry;
-}
-
-/* inverse: per node the 6 entries xx yy zz xy yz zx of a symmetric 3x3 block */
-INLINE void apply_block(const double *p, const double *e, double *z)
-{
-    z[0] = p[0] * e[0] + p[3] * e[1] + p[5] * e[2];
-    z[1] = p[3] * e[0] + p[1] * e[1] + p[4] * e[2];
-    z[2] = p[5] * e[0] + p[4] * e[1] + p[2] * e[2];
 }
 
 INLINE void step_block_part(int64_t n, double alpha, double *restrict x, double *restrict r,

@@ -18,7 +18,7 @@ _KIND: tuple[tuple[str, Callable[[Record], object]], ...] = (
     ("CPU model", lambda r: cpu_models(r)),
     ("MPI library", lambda r: r.environment.mpi),
     ("kernels", lambda r: r.environment.kernels),
-    ("commit", lambda r: (r.environment.commit, r.environment.dirty)),
+    ("commit", lambda r: r.environment.commit),
     ("mesh hash", lambda r: r.mesh.hash),
     ("problem", lambda r: r.problem),
     ("clock", lambda r: r.clock.name),

@@ -30,7 +30,8 @@ _SHOW: dict[str, Callable[[object], str]] = {
 
 
 METHOD = ("problem", "precond", "variant", "tolerance", "tolerance_kind", "iterations")
-EFFORT = tuple(f for f in Case.__struct_fields__ if f not in (*PLACEMENT, *METHOD, "mesh", "storage"))
+SPLIT = ("partitioner", "replicated", "overlap")
+MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SPLIT)  # fields that people vary on purpose
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -140,9 +141,8 @@ def _short(mesh: str) -> str:
 
 def _variant(pool: Pool, siblings: Sequence[Pool], kinds: Sequence[Record]) -> str:
     words = [pool.case.storage, *_words(pool, siblings, METHOD)]
-    same = ("storage", *METHOD)
-    alike = [p for p in siblings if all(getattr(p.case, f) == getattr(pool.case, f) for f in same)]
-    words += _words(pool, alike, EFFORT)
+    rest = [f for f in Case.__struct_fields__ if f not in (*MAIN, *PLACEMENT)]
+    words += _words(pool, _twins(pool, siblings), rest)
     if len(kinds) > 1:
         words.append(f"kind {kind_letter(pool.first, kinds)}")
     if pool.apart == "verdict":
@@ -155,11 +155,16 @@ def _variant(pool: Pool, siblings: Sequence[Pool], kinds: Sequence[Record]) -> s
 
 
 def _placement(pool: Pool, siblings: Sequence[Pool]) -> str:
-    varying = (f for f in PLACEMENT if f not in ("ranks", "shares"))
-    words = [pool.case.shares, *_words(pool, siblings, varying)]
+    rest = [f for f in PLACEMENT if f not in MAIN]
+    words = [pool.case.shares, *_words(pool, siblings, SPLIT), *_words(pool, _twins(pool, siblings), rest)]
     if pool.apart == "host set":
         words.append("on " + ", ".join(host_names(pool.first)))
     return " · ".join(w for w in words if w)
+
+
+def _twins(pool: Pool, siblings: Sequence[Pool]) -> list[Pool]:
+    """Those that agree with `pool` in the main fields: only among them do the others make a difference."""
+    return [p for p in siblings if all(getattr(p.case, f) == getattr(pool.case, f) for f in MAIN)]
 
 
 def _words(pool: Pool, siblings: Sequence[Pool], fields: Iterable[str]) -> list[str]:

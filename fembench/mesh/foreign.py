@@ -108,9 +108,7 @@ def _marked(foreign: Any) -> Iterator[tuple[Any, str, np.ndarray]]:
                 yield block, tag, np.asarray(members[k], dtype=np.int64)
         for marks in (np.asarray(foreign.cell_data[key][k]) for key in MARKS if key in foreign.cell_data):
             for mark in np.unique(marks[marks != 0]) if marks.ndim == 1 else ():
-                tag = names.get((int(mark), block.dim), str(int(mark)))
-                if tag not in sets:
-                    yield block, tag, np.flatnonzero(marks == mark)
+                yield block, names.get((int(mark), block.dim), str(int(mark))), np.flatnonzero(marks == mark)
 
 
 def _bits(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:

@@ -20,8 +20,8 @@ from fembench.mesh.elements import element_named
 from fembench.mesh.foreign import bits_of_tags, mesh_from, physical_groups
 from fembench.mesh.mesh import Mesh
 
-BITS = (".vtu", ".vtk", ".xdmf")  # formats that carry tags as data arrays
-REFUSED = (".ele", ".node")  # meshio spreads these over two files
+BITS = (".vtu", ".vtk")  # formats that carry tags as data arrays
+REFUSED = (".ele", ".node", ".xdmf")  # meshio spreads these over two files
 # all that a parser of a foreign format has been seen to raise on a bad file
 FOREIGN_ERRORS = (
     ArithmeticError,
@@ -85,10 +85,12 @@ def write(
     target = Path(path)
     if target.suffix.lower() in REFUSED or not target.suffix:
         raise InputError(f"cannot write mesh {path}: suffix '{target.suffix}'; expected .vtu, .msh, .vtk, …")
-    foreign, options = _to_foreign(mesh, target.suffix.lower(), dict(point_data or {}), dict(cell_data or {}))
+    suffix = target.suffix.lower()
+    foreign = _to_foreign(mesh, suffix, dict(point_data or {}), dict(cell_data or {}))
+    version = "gmsh22" if suffix == ".msh" else None  # the newer ones lose physical groups on the way
     with atomic_path(target) as temporary, _quiet() as said:
         try:
-            meshio.write(temporary, foreign, **options)
+            meshio.write(temporary, foreign, file_format=version)
         except OSError:
             raise  # atomic_path names path and reason
         except (*FOREIGN_ERRORS, meshio.WriteError, meshio.ReadError) as error:
@@ -98,8 +100,8 @@ def write(
 
 def _to_foreign(
     mesh: Mesh, suffix: str, point_data: dict[str, np.ndarray], cell_data: dict[str, np.ndarray]
-) -> tuple[Any, dict[str, Any]]:
-    """The meshio object, and the options with which to write it."""
+) -> Any:
+    """The meshio object that a format of this suffix takes."""
     import meshio
 
     if suffix == ".msh":
@@ -107,18 +109,19 @@ def _to_foreign(
             raise InputError(f"cannot write cell data ({', '.join(cell_data)}) to a .msh file; expected .vtu")
         blocks, marks, names = physical_groups(mesh)
         data = {"gmsh:physical": marks, "gmsh:geometrical": marks}
-        return meshio.Mesh(mesh.x, blocks, point_data, data, names), {"file_format": "gmsh22"}
+        return meshio.Mesh(mesh.x, blocks, point_data, data, names)
     if suffix in BITS:
         nodes, facets = bits_of_tags(mesh)
         point_data, cell_data = point_data | nodes, cell_data | facets
     cells = [(element_named(mesh.element).meshio, mesh.cells)]
-    options = {"data_format": "XML"} if suffix == ".xdmf" else {}  # not a second file beside
-    return meshio.Mesh(mesh.x, cells, point_data, {key: [a] for key, a in cell_data.items()}), options
+    return meshio.Mesh(mesh.x, cells, point_data, {key: [a] for key, a in cell_data.items()})
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[io.StringIO]:
-    """Catch what is printed; numpy's warning that text ended early becomes an error, others are dropped."""
+    """Catch what is printed; numpy's warning that text ended early becomes the error that it is in
+    newer ones; other warnings are dropped.
+    """
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -103,6 +103,30 @@ def test_a_gmsh_text_file_cut_short_anywhere_is_refused_or_complete(tmp_path):
     assert found == {None, read(whole).hash}
 
 
+def test_a_file_cut_in_its_last_number_is_refused_though_all_of_it_makes_sense(tmp_path):
+    mesh = tagged("tet4")
+    marks = [np.full(mesh.n_cells, 1), np.array([2])]
+    data = {"gmsh:physical": marks, "gmsh:geometrical": marks}
+    foreign = meshio.Mesh(mesh.x, [("tetra", mesh.cells), ("vertex", [[11]])], cell_data=data)
+    foreign.write(tmp_path / "cut.msh", file_format="gmsh22", binary=False)
+    whole = (tmp_path / "cut.msh").read_bytes()
+    assert read(tmp_path / "cut.msh").node_tags["2"].tolist() == [11]
+    (tmp_path / "cut.msh").write_bytes(whole[: whole.index(b"2\n$EndElements")])  # node 12 becomes node 1
+    assert refused(tmp_path / "cut.msh").endswith(
+        "truncated (Warning: $Elements not closed by $EndElements.)"
+    )
+
+
+def test_text_after_numbers_is_refused_and_not_dropped(tmp_path):
+    path = file_of(tmp_path, ("tetra", [[0, 1, 2, 3]]), x=X[:4])
+    meshio.vtu.write(path, meshio.read(path), binary=False)
+    text = path.read_text()
+    start = text.index("connectivity")
+    end = text.index("</DataArray>", start)
+    path.write_text(f"{text[:end]} and so on{text[end:]}")
+    assert "unmatched data" in refused(path)
+
+
 def test_two_dimensional_meshes(tmp_path):
     flat = file_of(tmp_path, ("triangle", [[0, 1, 2], [1, 4, 2]]))
     assert refused(flat).endswith("a 2-D mesh (2 triangle cells only); expected tetrahedra or hexahedra")

@@ -143,6 +143,7 @@ def test_single_precision_coordinates_are_read_as_they_are(tmp_path):
     [
         ("part", "suffix ''; expected .vtu"),
         ("part.node", "suffix '.node'; expected .vtu"),
+        ("part.xdmf", "suffix '.xdmf'; expected .vtu"),
         ("part.xyz", "Could not deduce file format from path .*part.xyz"),
     ],
 )

@@ -35,6 +35,8 @@ def test_flat_and_inverted_cells_have_quality_zero():
     assert quality(np.zeros((4, 3)), TET, "tet4")[0] == 0.0
     assert quality(CUBE * [1, 1, -1], HEX, "hex8")[0] == 0.0
     assert quality(CUBE * [1, 0, 1], HEX, "hex8")[0] == 0.0
+    pushed_in = np.where(CUBE.sum(axis=1, keepdims=True) == 3, 0.3, CUBE)
+    assert quality(pushed_in, HEX, "hex8")[0] == 0.0
 
 
 def test_the_volume_of_a_tetrahedron_is_a_sixth_of_the_determinant():

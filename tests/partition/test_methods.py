@@ -36,7 +36,7 @@ def test_shares_are_achieved_to_one_percent_and_one_cell(spec, text, method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("parts", "bound"), [(2, 1188), (4, 2478), (8, 4383)])
 def test_interfaces_and_balance_are_those_of_a_graph_partitioner(parts, bound, method):
-    """METIS 5 reaches 852, 1833, 3201 shared dofs on this mesh; plain coordinate bisection 1596, 3096, 5847."""
+    """METIS 5 reaches 852, 1833, 3201 shared dofs on this mesh; plain bisection 1596, 3096, 5847."""
     mesh = resolve("m3")
     facts = metrics(mesh, partition(mesh, (1 / parts,) * parts, method), clamped(mesh))
     assert sum(facts.shared_dofs_all) <= bound

@@ -60,23 +60,28 @@ def _explain(message: str, kind: type) -> str:
         return message.replace("`", "'")
     key = unknown.group(1)
     place = re.search(r" - at `\$?\.?(.*?)`$", message)
-    inside = f" in [{place.group(1)}]" if place and place.group(1) else ""
-    near = difflib.get_close_matches(key, sorted(_known_keys(kind)), n=1, cutoff=0.0)
-    return f"unknown key '{key}'{inside}; the nearest known key is '{near[0]}'"
+    path = place.group(1) if place else ""
+    near = difflib.get_close_matches(key, sorted(_keys_at(kind, path)), n=1, cutoff=0.0)
+    hint = f"; the nearest known key is '{near[0]}'" if near else ""
+    return f"unknown key '{key}'" + (f" in [{path}]" if path else "") + hint
 
 
-def _known_keys(kind: Any, seen: set[Any] | None = None) -> set[str]:
-    """Every field name of a struct type and of the structs inside it."""
-    seen = set() if seen is None else seen
+def _keys_at(kind: Any, path: str) -> set[str]:
+    """Field names of the struct that a path such as 'cases[...].mesh' leads to, from `kind`."""
+    found = _structs(kind)
+    for name in re.findall(r"[A-Za-z_]\w*", path):
+        found = {
+            s
+            for struct in found
+            for f in msgspec.structs.fields(struct)
+            if f.encode_name == name
+            for s in _structs(f.type)
+        }
+    return {f.encode_name for struct in found for f in msgspec.structs.fields(struct)}
+
+
+def _structs(kind: Any) -> set[type[msgspec.Struct]]:
+    """The struct types that a type such as `tuple[A, ...] | None` is made of."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        if kind in seen:
-            return set()
-        seen.add(kind)
-        keys = set()
-        for field in msgspec.structs.fields(kind):
-            keys |= {field.encode_name} | _known_keys(field.type, seen)
-        return keys
-    keys = set()
-    for argument in getattr(kind, "__args__", ()):
-        keys |= _known_keys(argument, seen)
-    return keys
+        return {kind}
+    return {struct for argument in getattr(kind, "__args__", ()) for struct in _structs(argument)}

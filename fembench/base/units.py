@@ -5,7 +5,9 @@ def seconds(value: float) -> str:
     """'1.23 s', '4.56 ms', '7.89 µs' or '12.3 ns'."""
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if abs(value) >= scale:
-            return f"{value / scale:.3g} {unit}" if abs(value) < 1000 * scale else f"{value / scale:.0f} {unit}"
+            return (
+                f"{value / scale:.3g} {unit}" if abs(value) < 1000 * scale else f"{value / scale:.0f} {unit}"
+            )
     return f"{value / 1e-9:.3g} ns" if value else "0 s"
 
 

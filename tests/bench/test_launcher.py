@@ -32,7 +32,10 @@ def test_a_rank_that_raised_is_named():
 
 
 def test_an_input_error_of_one_rank_is_an_input_error():
-    assert _diagnosis(3, "fembench: rank 0 on n1 raised InputError: cannot write x") == ("input", "cannot write x")
+    assert _diagnosis(3, "fembench: rank 0 on n1 raised InputError: cannot write x") == (
+        "input",
+        "cannot write x",
+    )
 
 
 def test_anything_else_shows_the_last_line_that_says_something():

@@ -57,7 +57,12 @@ def test_shares_that_fit_no_rank_are_refused():
 
 @pytest.mark.parametrize(
     ("fields", "word"),
-    [({"name": "a/b"}, "name"), ({"repetitions": 0}, "repetitions"), ({"cases": []}, "cases"), ({"nam": 1}, "'name'")],
+    [
+        ({"name": "a/b"}, "name"),
+        ({"repetitions": 0}, "repetitions"),
+        ({"cases": []}, "cases"),
+        ({"nam": 1}, "'name'"),
+    ],
 )
 def test_a_bad_campaign_is_refused_with_the_key(fields, word):
     with pytest.raises(InputError, match=word):

@@ -1,0 +1,82 @@
+"""Records on disk: whole or absent, versioned, read back as they were."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.records import store
+from fembench.records.record import SCHEMA
+
+FROZEN = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+
+
+def test_the_frozen_record_of_this_schema_is_read():
+    record = store.load(FROZEN)
+    assert record.schema == SCHEMA == 1
+    assert record.mesh.n_equations == 630
+    assert len(record.sets) == 12
+
+
+def test_a_record_is_written_and_read_back_unchanged(tmp_path):
+    record = store.load(FROZEN)
+    assert store.load(store.save(record, tmp_path)) == record
+
+
+def test_numbers_of_numpy_are_written_as_plain_ones(tmp_path):
+    record = msgspec.structs.replace(store.load(FROZEN), total=(np.float64(1.5), np.float32(2.5)))
+    assert store.load(store.save(record, tmp_path)).total == (1.5, 2.5)
+
+
+def test_what_json_cannot_hold_is_refused():
+    record = msgspec.structs.replace(store.load(FROZEN), total=(object(),))
+    with pytest.raises(TypeError, match="object"):
+        store.encode(record)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"schema": 99}, "newer"), ({"schema": 0}, "older"), ({"schema": None}, "not a fembench record")],
+)
+def test_another_schema_is_refused_with_what_to_do(tmp_path, change, words):
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(json.loads(FROZEN.read_text()) | change))
+    with pytest.raises(InputError, match=words):
+        store.load(path)
+
+
+def test_an_unknown_key_names_the_nearest(tmp_path):
+    tree = json.loads(FROZEN.read_text())
+    tree["solve"]["iteration"] = 1
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(tree))
+    with pytest.raises(InputError, match=r"unknown key 'iteration' in \[solve\].*'iterations'"):
+        store.load(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "not json"])
+def test_what_is_not_a_record_is_refused(tmp_path, text):
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"r\.json"):
+        store.load(path)
+
+
+def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(InputError, match="No space left"):
+        store.save(store.load(FROZEN), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_campaign_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no records found"):
+        store.load_all(tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        store.load_all(tmp_path / "nowhere")

@@ -1,0 +1,177 @@
+"""Each rule of the verdict, by spoiling a good record in one place."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fembench.records.store import load
+from fembench.records.validity import fingerprint_difference, judge, timed_sets, unattributed_share
+
+FROZEN = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+replace = msgspec.structs.replace
+
+
+@pytest.fixture
+def record():
+    """A record that is VALID: long enough and without drift."""
+    raw = load(FROZEN)
+    steady = timed_sets(raw)[0]
+    longer = replace(steady, seconds=tuple(tuple(200 * s for s in row) for row in steady.seconds))
+    longer = replace(longer, total=tuple(200 * t for t in longer.total))
+    warm = tuple(s for s in raw.sets if s.warmup)
+    sets = warm + (longer,) * 20
+    extra = [
+        sum(
+            row[i]
+            for s in sets
+            for row in [s.seconds[rank]]
+            for i, n in enumerate(raw.phases)
+            if "." not in n
+        )
+        + sum(raw.setup[rank])
+        for rank in range(2)
+    ]
+    good = replace(raw, sets=sets, total=tuple(1.001 * t for t in extra))
+    assert judge(good).status == "VALID", judge(good).reasons
+    return good
+
+
+def status(record, **changes):
+    return judge(replace(record, **changes)).status
+
+
+def broken(record, **changes):
+    """Rules that do not hold after the change."""
+    return {rule.id for rule in judge(replace(record, **changes)).rules if rule.ok is not True}
+
+
+def test_every_rule_shows_value_and_threshold(record):
+    verdict = judge(record)
+    assert {
+        "A1",
+        "A2",
+        "A3",
+        "A4",
+        "A5",
+        "B1",
+        "B2",
+        "B3",
+        "B4",
+        "C1",
+        "C2",
+        "C3",
+        "C4",
+        "D1",
+        "D3",
+        "E7",
+    } <= {rule.id for rule in verdict.rules}
+    assert all(rule.value and rule.threshold for rule in verdict.rules)
+
+
+@pytest.mark.parametrize(
+    ("rule", "change"),
+    [
+        ("A1", {"true_residual": 1.0}),
+        ("A1", {"true_residual": float("nan")}),
+        ("A2", {"symmetry": 1e-12}),
+        ("A3", {"positive": -0.1}),
+        ("A3", {"rigid_body": 1e-10}),
+        ("A4", {"energy": 3.3895e-05}),
+        ("A5", {"copies_identical": False}),
+        ("A5", {"fingerprint": (0.0,) * 16}),
+    ],
+)
+def test_a_wrong_answer_is_invalid(record, rule, change):
+    verification = replace(record.verification, **change)
+    assert rule in broken(record, verification=verification)
+    assert status(record, verification=verification) == "INVALID"
+
+
+def test_a_solve_that_did_not_converge_is_invalid(record):
+    assert broken(record, solve=replace(record.solve, converged=False)) == {"A1"}
+
+
+def test_other_iterations_than_the_reference_are_invalid(record):
+    reference = replace(record.reference, iterations=record.solve.iterations)
+    assert status(record, reference=reference) == "VALID"
+    off = replace(reference, iterations=record.solve.iterations + 6)
+    assert broken(record, reference=off) == {"A5"}
+
+
+def test_without_a_reference_a_run_is_provisional(record):
+    assert status(record, reference=None) == "PROVISIONAL"
+    assert "A4 cannot be judged" in judge(replace(record, reference=None)).reasons[0]
+
+
+def test_time_that_no_phase_accounts_for_is_invalid(record):
+    longer = tuple(1.2 * t for t in record.total)
+    assert broken(record, total=longer) == {"B2"}
+    assert unattributed_share(replace(record, total=longer), 0) > 0.05
+
+
+def test_a_product_faster_than_memory_is_invalid(record):
+    solve = replace(record.solve, bandwidth=tuple(1e6 for _ in record.solve.bandwidth))
+    assert broken(record, solve=solve) == {"B3"}
+
+
+def test_a_missed_share_is_invalid(record):
+    assert broken(record, partition=replace(record.partition, targets=(0.7, 0.3))) == {"B4"}
+
+
+def test_a_drifting_counter_is_invalid(record):
+    clock = replace(record.clock, certified=False)
+    assert broken(record, clock=clock) == {"C2"}
+
+
+def test_a_clock_too_coarse_for_the_shortest_phase_is_invalid(record):
+    assert "C3" in broken(record, clock=replace(record.clock, quantum_ns=1e9))
+
+
+def test_more_ranks_than_cores_is_provisional_and_says_so(record):
+    environment = replace(record.environment, oversubscribed=True)
+    verdict = judge(replace(record, environment=environment))
+    assert verdict.status == "PROVISIONAL"
+    assert "OVERSUBSCRIBED" in verdict.reasons[0]
+
+
+def test_few_sets_are_provisional(record):
+    few = replace(record, sets=record.sets[:5])
+    assert broken(few, total=tuple(t * 0.3 for t in record.total)) >= {"D1"}
+    assert not [rule for rule in judge(few).rules if rule.id == "D1" and rule.ok]
+
+
+def test_drift_is_provisional(record):
+    def slower(s, k):
+        return replace(s, seconds=tuple(tuple((1 + 0.02 * k) * t for t in row) for row in s.seconds))
+
+    sets = tuple(s if s.warmup else slower(s, k) for k, s in enumerate(record.sets))
+    assert "D3" in broken(record, sets=sets, total=tuple(3 * t for t in record.total))
+
+
+def test_steal_is_provisional(record):
+    hosts = tuple(replace(h, steal_percent=5.0) for h in record.environment.hosts)
+    assert broken(record, environment=replace(record.environment, hosts=hosts)) == {"D3"}
+
+
+@pytest.mark.parametrize("change", [{"kernels": "reference"}, {"blas_threads": 2}, {"commit": ""}])
+def test_weak_provenance_is_provisional(record, change):
+    changed = replace(record, environment=replace(record.environment, **change))
+    assert {rule.id for rule in judge(changed).rules if rule.ok is not True} == {"E7"}
+    assert judge(changed).status == "PROVISIONAL"
+
+
+def test_emulated_slowness_is_labelled(record):
+    environment = replace(record.environment, synthetic="speeds 1, 0.5")
+    assert any("SYNTHETIC" in rule.value for rule in judge(replace(record, environment=environment)).rules)
+
+
+def test_the_distance_of_fingerprints_is_relative_and_needs_equal_lengths():
+    assert fingerprint_difference((1.0, 2.0), (1.0, 2.0), 5.0) == 0.0
+    assert fingerprint_difference((3.0, -3.0), (0.0, 0.0), 3.0) == pytest.approx(1.0)
+    assert fingerprint_difference((1.0,), (1.0, 2.0), 1.0) != fingerprint_difference((1.0,), (1.0,), 1.0)
+
+
+def test_the_verdict_in_the_record_is_the_verdict_of_the_record():
+    raw = load(FROZEN)
+    assert judge(raw) == raw.verdict

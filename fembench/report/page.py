@@ -38,7 +38,7 @@ SECTIONS = (
     ("Time lines", ("time_line",), ()),
     ("Solver", ("iterations", "residuals"), ("iterations", "rates")),
     ("Body and partition", ("body", "parts"), ("partitions", "parts")),
-    ("Rules", (), ("rules",)),
+    ("Every rule", (), ("rules",)),
 )
 
 

@@ -45,8 +45,8 @@ def speedup(result: Result, everyone: Sequence[Result], quantity: str = "cg") ->
         result=result,
         base=base,
         ratio=ratio,
-        low=alone.low / mine.high,
-        high=alone.high / mine.low,
+        low=1.0 if base is result else alone.low / mine.high,
+        high=1.0 if base is result else alone.high / mine.low,
         efficiency=efficiency,
         notes=tuple(_notes(result, base, withheld, efficiency)),
     )

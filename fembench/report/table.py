@@ -10,7 +10,7 @@ from typing import Any
 from fembench.base import tables, units
 from fembench.report.results import Result
 
-LONG = 14  # rows; a longer table is folded on the page
+LONG = 24  # rows; a longer table is folded on the page
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

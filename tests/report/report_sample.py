@@ -50,7 +50,7 @@ def make_record(
 ):
     """A record of `mesh` on `ranks` ranks. `changes`: fields of Case, or whole fields of Record."""
     case_fields = {k: changes.pop(k) for k in list(changes) if k in Case.__struct_fields__ and k != "mesh"}
-    case = Case(mesh=mesh, ranks=ranks, sets=sets, **case_fields)
+    case = Case(**{"storage": "csr", "mesh": mesh, "ranks": ranks, "sets": sets, **case_fields})
     size = MESHES[mesh]
     rng = np.random.default_rng([run, ranks, size[0], case.storage == "dense"])
     seconds = set_seconds(size, ranks, dense=case.storage == "dense", skew=skew)
@@ -237,7 +237,7 @@ def make_failure(mesh="m2", ranks=2, **changes):
         schema=SCHEMA,
         id=f"{mesh}-P{ranks}-failed",
         created="2026-01-02T03:05:00Z",
-        case=Case(mesh=mesh, ranks=ranks),
+        case=Case(mesh=mesh, ranks=ranks, storage="csr"),
         kind="killed",
         message="rank 1 on node8 was killed by signal 9",
         exit_status=137,

@@ -99,7 +99,8 @@ def test_a_campaign_becomes_one_page_that_fetches_nothing(built):
     assert "@import" not in text
     assert 'src="http' not in text
     order = [
-        found.words.index(w) for w in ("Verdict", "Provenance", "Times", "Speedup", "Communication", "Rules")
+        found.words.index(w)
+        for w in ("Verdict", "Provenance", "Times", "Speedup", "Communication", "Every rule")
     ]
     assert order == sorted(order)
     assert text.count("<svg ") == len(list(built.with_name("plots").iterdir()))

@@ -102,12 +102,24 @@ def _draw(axes: Axes, record: Record, events: Sequence[Event], shown: Sequence[i
 
 
 def _mark_iterations(axes: Axes, events: Sequence[Event]) -> None:
-    """A line and its number where the first rank begins an iteration."""
-    start = min(e.begin for e in events)
-    factor, _ = canvas.seconds_scale(max(e.end for e in events) - start)
-    found = sorted({e.iteration for e in events if e.iteration >= 0})
-    for iteration in found[:: -(-len(found) // 12)]:
-        begin = factor * (min(e.begin for e in events if e.iteration == iteration) - start)
-        axes.axvline(begin, color=canvas.BLACK, linewidth=0.8)
-        axes.annotate(str(iteration + 1), (begin, 1), (0, 3), xycoords=("data", "axes fraction"),
-                      textcoords="offset points", size=9.5, color=canvas.BLACK)  # fmt: skip
+    """A line where the first rank begins an iteration, and its number where there is room."""
+    start, end = min(e.begin for e in events), max(e.end for e in events)
+    factor, _ = canvas.seconds_scale(end - start)
+    begins: dict[int, float] = {}
+    for e in events:
+        if e.iteration >= 0:
+            begins[e.iteration] = min(e.begin, begins.get(e.iteration, end))
+    last = start - end
+    for iteration, begin in sorted(begins.items()):
+        axes.axvline(factor * (begin - start), color=canvas.BLACK, linewidth=0.8)
+        if begin - last > 0.03 * (end - start):
+            axes.annotate(
+                str(iteration + 1),
+                (factor * (begin - start), 1),
+                (0, 3),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                size=9.5,
+                color=canvas.BLACK,
+            )
+            last = begin

@@ -32,7 +32,7 @@ def speedups(results: Sequence[Result]) -> Plot | None:
             _speedup_curve(left, right, group, style)
         canvas.rank_axis(left, ranks)
         left.set_yscale("log", base=2)
-        left.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
+        left.yaxis.set_major_formatter(lambda v, _: f"{v:g}" if v >= 1 else f"1/{1 / v:g}")
         canvas.rank_axis(right, ranks)
         top = max([1.1, *(1.1 * s.efficiency for s in found if np.isfinite(s.efficiency))])
         right.set_ylim(0, top)

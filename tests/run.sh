@@ -35,6 +35,8 @@ cd "$ROOT" || exit 3
 tally=$(mktemp)
 trap 'rm -f "$tally"' EXIT
 export FEMBENCH_TEST_TALLY=$tally
+color=no # under mpiexec pytest sees a terminal where there is none
+[[ ! -t 1 ]] || color=yes
 read -ra RANKS <<<"${FEMBENCH_TEST_RANKS:-1 2 3 4}"
 
 total() { awk -v word="$1" '$1 == word { n += $2 } END { print n + 0 }' "$tally"; }
@@ -63,7 +65,8 @@ if (($# == 0)); then
 fi
 session "serial tests" python -W error -m pytest -m "not mpi" "$@"
 for n in "${RANKS[@]}"; do
-    session "MPI tests on $n rank(s)" mpiexec -n "$n" python -W error -m pytest -p no:cacheprovider -m mpi "$@"
+    session "MPI tests on $n rank(s)" mpiexec -n "$n" python -W error -m pytest -q --no-header --color=$color \
+        -p no:cacheprovider -m mpi "$@"
 done
 if (($# == 0)); then
     session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -m "not mpi and not slow" \

@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 from types import TracebackType
+from typing import Any
 
 from mpi4py import MPI
 
@@ -23,6 +24,14 @@ def world() -> Comm:
 def alone() -> Comm:
     """This rank by itself."""
     return MPI.COMM_SELF
+
+
+def persistent_allreduce(comm: Comm, *arguments: Any) -> Request | None:
+    """An all-reduce that can be started again and again, or None where MPI is older than 4.0. Collective."""
+    try:
+        return comm.Allreduce_init(*arguments)
+    except NotImplementedError:
+        return None
 
 
 def wtime() -> float:

@@ -4,16 +4,19 @@ One message a neighbour and direction, non-blocking and persistent. Every sharer
 contributions in ascending order of rank, its own at its place, so that all copies of a shared
 value are bit-identical.
 
-Phases traced: cg.send (pack and start), cg.wait, cg.unpack (the ordered sum), cg.allreduce.
+Phases traced: cg.send (pack and start), cg.wait, cg.unpack (the ordered sum), cg.allreduce. Of an
+all-reduce in two halves the start is cg.send, the wait for it cg.allreduce.
 """
 
 import itertools
+import weakref
+from array import array
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.dist.comm import DOUBLE, SUM, Comm, Request
+from fembench.dist.comm import DOUBLE, IN_PLACE, SUM, Comm, Request, persistent_allreduce
 from fembench.dist.sharing import Sharing
 from fembench.kernels.backend import kernels
 from fembench.timing.phases import ALLREDUCE, SEND, UNPACK, WAIT
@@ -138,20 +141,57 @@ class Update:
 
 
 class AllReduce:
-    """The sum of one or two numbers over ranks, in place in a fixed buffer, stamped."""
+    """The sum of a few numbers over ranks, in place in a fixed buffer, stamped."""
 
     def __init__(self, comm: Comm, count: int, tracer: Stamps) -> None:
-        self.values = np.zeros(count)
-        self._sums = np.zeros(count)
+        self.values = array("d", bytes(8 * count))  # an item costs a quarter of an ndarray's
         self._comm, self._tracer = comm, tracer
-        self._buffers = ([self.values, count, DOUBLE], [self._sums, count, DOUBLE])
+        self._buffer = [self.values, count, DOUBLE]
+        self._alone = comm.size == 1  # nothing to sum, and nobody to call for it
 
-    def run(self) -> list[float]:
-        """The sums of `values` over all ranks. Collective."""
+    def run(self) -> "array[float]":
+        """Replace `values` by their sums over all ranks, and return it. Collective."""
         self._tracer.begin(ALLREDUCE)
-        self._comm.Allreduce(*self._buffers, SUM)
+        if not self._alone:
+            self._comm.Allreduce(IN_PLACE, self._buffer, SUM)
         self._tracer.end(ALLREDUCE)
-        return self._sums.tolist()
+        return self.values
+
+
+class PendingAllReduce:
+    """The same in two halves, with work between them; stamped as cg.send and cg.allreduce.
+
+    Persistent where MPI offers it (MPI 4), else a request is made anew each time.
+    """
+
+    def __init__(self, comm: Comm, count: int, tracer: Stamps) -> None:
+        self.values = array("d", bytes(8 * count))  # of this rank; untouched from start to finish
+        self._sums = array("d", bytes(8 * count))
+        self._comm, self._tracer = comm, tracer
+        self._buffers = ([self.values, count, DOUBLE], [self._sums, count, DOUBLE], SUM)
+        self._alone = comm.size == 1
+        self._persistent = None if self._alone else persistent_allreduce(comm, *self._buffers)
+        if self._persistent is not None:
+            weakref.finalize(self, self._persistent.Free).atexit = False
+
+    def start(self) -> None:
+        """Send `values` on their way. Collective."""
+        self._tracer.begin(SEND)
+        if self._persistent is not None:
+            self._persistent.Start()
+        elif not self._alone:
+            self._request = self._comm.Iallreduce(*self._buffers)
+        self._tracer.end(SEND)
+
+    def finish(self) -> "array[float]":
+        """Wait for the sums over all ranks."""
+        self._tracer.begin(ALLREDUCE)
+        if self._persistent is not None:
+            self._persistent.Wait()
+        elif not self._alone:
+            self._request.Wait()
+        self._tracer.end(ALLREDUCE)
+        return self.values if self._alone else self._sums
 
 
 class _Silent:

@@ -2,7 +2,7 @@
 
 The loop is Python; every line of it that touches n numbers is one call of a bound kernel. It knows
 neither MPI nor a matrix format: it needs a product, a neighbour sum, an all-reduce, vector
-updates and a preconditioner.
+updates and a preconditioner. `iterate` drives this loop and the variants of solve/variants.py.
 
 Symbols
     x  solution            r = f - A x   residual       d  direction
@@ -12,12 +12,13 @@ Arrays are flat (3 * n_active,), interior nodes first, interface last; shared do
 bits on every sharer.
 
 Modules and phases: M1 cg.spmv_interior, M2 cg.spmv_interface, M3 cg.send cg.wait cg.unpack,
-M4 cg.dot cg.allreduce, M6 M7 cg.axpy with the local part of M9, M9 cg.allreduce, M12 cg.axpy. M5 M8 M10
-M11 are scalars: they are what cg leaves over its parts, with the cost of the loop itself.
+M4 cg.dot cg.allreduce, M6 M7 cg.axpy with the local part of M9, M9 cg.allreduce, M12 cg.axpy (it opens the
+next iteration). M5 M8 M10 M11 are scalars: they are what cg leaves over its parts, with the cost of the
+loop itself.
 """
 
-from dataclasses import dataclass
-from math import isfinite, sqrt
+from dataclasses import dataclass, field
+from math import inf, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -27,7 +28,7 @@ from fembench.base.errors import BreakdownError
 from fembench.dist.interface import AllReduce, Interface
 from fembench.kernels.backend import kernels
 from fembench.solve.operators import Operator
-from fembench.timing.phases import AXPY, CG, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
+from fembench.timing.phases import AXPY, CG, DOT, NAMES, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike
 
 F64 = NDArray[np.float64]
@@ -63,6 +64,10 @@ class Control:
         return self.fixed or self.max_iterations
 
 
+def _nothing() -> NDArray[np.int64]:
+    return np.zeros(len(NAMES), np.int64)
+
+
 @dataclass(frozen=True)
 class CGResult:
     """What one solve did. Not converging is a result, not an exception."""
@@ -72,6 +77,92 @@ class CGResult:
     residuals: tuple[float, ...]  # |r_k| by recurrence, k = 0 … iterations
     target: float
     converged: bool
+    outside: NDArray[np.int64] = field(default_factory=_nothing)  # (n_phases,) spans before the iterations
+
+
+class Method(Protocol):
+    """One way to do a conjugate-gradient iteration."""
+
+    x: F64
+    gamma: float  # <r, M^-1 r>
+    outside: NDArray[np.int64]  # (n_phases,) spans that belong to no iteration
+
+    def start(self, f: F64) -> float:
+        """x = 0, r = the sum of f; returns <r, r>. Collective."""
+
+    def advance(self) -> float:
+        """One iteration; returns <r, r> after it. Collective."""
+
+
+def iterate(method: Method, tracer: TracerLike, f: F64, control: Control, record: int) -> CGResult:
+    """Iterate until the residual is small enough or the limit is reached. Collective.
+
+    A tracer that is recording goes on for `record` iterations and is then switched off. Raises
+    BreakdownError on every rank alike (all scalars come from all-reduces) if A or M is not positive definite.
+    """
+    tracer.iteration = -1
+    tracer.begin(CG)
+    residual = sqrt(method.start(f))
+    residuals = [residual]
+    target = control.target(residual)
+    for k in range(control.limit):
+        gamma = method.gamma
+        if not 0.0 < gamma < inf:
+            if gamma == 0.0:  # a zero load, or fixed work went on to what doubles call zero
+                break
+            raise breakdown("<r, M r>", gamma, k)
+        tracer.iteration = k
+        if k == record:
+            tracer.recording = False
+        residual = sqrt(method.advance())
+        residuals.append(residual)
+        if residual <= target:  # M10
+            break
+    tracer.end(CG)
+    tracer.iteration = -1
+    return CGResult(
+        x=method.x,
+        iterations=len(residuals) - 1,
+        residuals=tuple(residuals),
+        target=target,
+        converged=residual <= target,
+        outside=method.outside,
+    )
+
+
+def breakdown(name: str, value: float, iteration: int) -> BreakdownError:
+    """The error to raise where a number that must be positive is not."""
+    return BreakdownError(
+        f"{name} = {value:.3e} at iteration {iteration}; expected > 0: is the mesh restrained?"
+    )
+
+
+class Multiply:
+    """q = A d summed over sharers, bound to its vectors; messages travel while interior rows are computed."""
+
+    def __init__(
+        self, A: Operator, interface: Interface, d: F64, q: F64, tracer: TracerLike, overlap: bool
+    ) -> None:
+        self._product, self._update = A.bind(d, q), interface.bind(q, tracer)
+        self._tracer, self._overlap = tracer, overlap
+
+    def run(self) -> float | None:
+        """Overwrite q. Returns the rank's part of <d, q> where the product knows it. Collective."""
+        begin, end = self._tracer.begin, self._tracer.end
+        begin(SPMV_INTERFACE)
+        at_interface = self._product.interface()  # M2
+        end(SPMV_INTERFACE)
+        if self._overlap:
+            self._update.start()  # M3
+        begin(SPMV_INTERIOR)
+        inside = self._product.interior()  # M1
+        end(SPMV_INTERIOR)
+        if not self._overlap:
+            self._update.start()
+        self._update.finish()
+        if at_interface is None or inside is None:
+            return None
+        return at_interface + inside  # d . (A_local d) needs no weights: its sum over ranks is <d, A d>
 
 
 class ConjugateGradients:
@@ -90,9 +181,10 @@ class ConjugateGradients:
         self.operator = A
         self.x, self.r, self.d, self.q = (kernels.empty(n) for _ in range(4))
         self.z = self.r if M.identity or M.inverse is not None else kernels.empty(n)
-        self._interface, self._M, self._tracer, self._overlap = interface, M, tracer, overlap
-        self._product = A.bind(self.d, self.q)
-        self._update = interface.bind(self.q, tracer)
+        self._M, self._tracer = M, tracer
+        self._folded = M.inverse is not None
+        self._multiply = Multiply(A, interface, self.d, self.q, tracer, overlap)
+        self._sum_loads = interface.bind(self.q, tracer)
         self._vectors = kernels.CGVectors(
             self.x, self.r, self.d, self.q, self.z, interface.weights, M.inverse
         )
@@ -100,115 +192,65 @@ class ConjugateGradients:
         self._rho = AllReduce(interface.comm, 1 if M.identity else 2, tracer)
 
     def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
-        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective.
+        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
+        return iterate(self, self._tracer, f, control, record)
 
-        A tracer that is recording goes on for `record` iterations and is then switched off. Raises
-        BreakdownError on every rank alike if A or M is not positive definite.
-        """
-        tracer = self._tracer
-        tracer.iteration = -1
-        tracer.begin(CG)
-        gamma, rr = self._start(f)
-        norm_f = sqrt(rr)
-        residuals = [norm_f]
-        target = control.target(norm_f)
-        keep_going = rr > 0.0  # a zero load has the solution zero
-        while keep_going and len(residuals) <= control.limit:
-            tracer.iteration += 1
-            if tracer.iteration == record:
-                tracer.recording = False
-            tau = self._multiply()
-            _check_positive("<d, A d>", tau, len(residuals))
-            gamma_old = gamma  # M8
-            rr, gamma = self._step(gamma / tau)  # M5
-            residuals.append(sqrt(rr))
-            if not control.fixed and residuals[-1] <= target:  # M10
-                break
-            if gamma == 0.0:
-                break
-            _check_positive("<r, M r>", gamma, len(residuals))
-            tracer.begin(AXPY)
-            self._vectors.direction(gamma / gamma_old)  # M11, M12
-            tracer.end(AXPY)
-        tracer.end(CG)
-        tracer.iteration = -1
-        return CGResult(
-            x=self.x,
-            iterations=len(residuals) - 1,
-            residuals=tuple(residuals),
-            target=target,
-            converged=residuals[-1] <= target,
-        )
-
-    def _start(self, f: F64) -> tuple[float, float]:
-        """Lines 1–5 of the thesis: x = 0, r = sum of f, d = M r; returns <r, z>, <r, r>."""
+    def start(self, f: F64) -> float:
+        """Lines 1–5 of the thesis: x = 0, r = sum of f, d = 0; returns <r, r>."""
+        before = self._tracer.counts()
         begin, end = self._tracer.begin, self._tracer.end
         begin(AXPY)
         self.q[:] = f
         end(AXPY)
-        self._update.start()
-        self._update.finish()
+        self._sum_loads.start()
+        self._sum_loads.finish()
         begin(AXPY)
         self.x[:] = 0.0
         self.d[:] = 0.0
         self.r[:] = self.q
         end(AXPY)
-        rr, gamma = self._step(0.0)
-        begin(AXPY)
-        self._vectors.direction(0.0)
-        end(AXPY)
-        return gamma, rr
+        self._beta = 0.0
+        rr = self._step(0.0)
+        self.outside = self._tracer.counts() - before
+        return rr
 
-    def _multiply(self) -> float:
-        """q = A d summed over sharers; returns <d, q>. Messages travel while interior rows are computed."""
+    def advance(self) -> float:
+        """Lines 6–12 of the thesis."""
         begin, end = self._tracer.begin, self._tracer.end
-        begin(SPMV_INTERFACE)
-        at_interface = self._product.interface()  # M2
-        end(SPMV_INTERFACE)
-        if self._overlap:
-            self._update.start()  # M3
-        begin(SPMV_INTERIOR)
-        inside = self._product.interior()  # M1
-        end(SPMV_INTERIOR)
-        if not self._overlap:
-            self._update.start()
-        self._update.finish()
-        if at_interface is None or inside is None:
+        begin(AXPY)
+        self._vectors.direction(self._beta)  # M12 of the last iteration
+        end(AXPY)
+        dq = self._multiply.run()
+        if dq is None:
             begin(DOT)
-            self._tau.values[0] = self._vectors.dot_dq()  # M4
+            dq = self._vectors.dot_dq()  # M4
             end(DOT)
-        else:  # d . (A_local d) needs no weights: its sum over ranks is <d, A d>
-            self._tau.values[0] = at_interface + inside
-        return self._tau.run()[0]
+        self._tau.values[0] = dq
+        tau = self._tau.run()[0]
+        if not 0.0 < tau < inf:
+            raise breakdown("<d, A d>", tau, self._tracer.iteration + 1)
+        gamma = self.gamma  # M8
+        rr = self._step(gamma / tau)  # M5
+        self._beta = self.gamma / gamma  # M11
+        return rr
 
-    def _step(self, alpha: float) -> tuple[float, float]:
-        """x += alpha d, r -= alpha q, z = M r; returns the global <r, r> and <r, z> from one all-reduce."""
+    def _step(self, alpha: float) -> float:
+        """x += alpha d, r -= alpha q, z = M r, gamma = <r, z>; returns <r, r>. One all-reduce for both."""
         begin, end = self._tracer.begin, self._tracer.end
-        values = self._rho.values
+        sums = self._rho.values
         begin(AXPY)
-        if self._M.inverse is not None:
-            values[:] = self._vectors.step_jacobi(alpha)
-            end(AXPY)
-            rr, rz = self._rho.run()
-            return rr, rz
-        values[0] = self._vectors.step(alpha)  # M6, M7 and the local part of M9 in one pass
+        if self._folded:
+            sums[0], sums[1] = self._vectors.step_jacobi(alpha)
+        else:
+            sums[0] = self._vectors.step(alpha)  # M6, M7 and the local part of M9 in one pass
         end(AXPY)
-        if self._M.identity:
-            rr = self._rho.run()[0]  # M9
-            return rr, rr
-        begin(PRECOND)
-        self._M.apply(self.r, self.z)
-        end(PRECOND)
-        begin(DOT)
-        values[1] = self._vectors.dot_rz()
-        end(DOT)
-        rr, rz = self._rho.run()
-        return rr, rz
-
-
-def _check_positive(name: str, value: float, iteration: int) -> None:
-    """The values come from all-reduces, so every rank takes the same branch."""
-    if not (value > 0.0 and isfinite(value)):
-        raise BreakdownError(
-            f"{name} = {value:.3e} at iteration {iteration}; expected > 0: is the mesh restrained?"
-        )
+        if not self._folded and not self._M.identity:
+            begin(PRECOND)
+            self._M.apply(self.r, self.z)
+            end(PRECOND)
+            begin(DOT)
+            sums[1] = self._vectors.dot_rz()
+            end(DOT)
+        sums = self._rho.run()  # M9
+        rr, self.gamma = sums[0], sums[-1]
+        return rr

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fembench.dist.interface import AllReduce, Interface
+from fembench.dist import interface as interface_module
+from fembench.dist.interface import AllReduce, Interface, PendingAllReduce
 from fembench.dist.sharing import find_sharing
 from fembench.timing import phases
 from fembench.timing.tracer import make_tracer
@@ -83,6 +84,19 @@ def test_an_update_is_stamped_as_send_wait_unpack(comm):
 def test_allreduce_sums_and_is_stamped(comm):
     tracer = make_tracer("counter")
     reduce = AllReduce(comm, 2, tracer)
-    reduce.values[:] = comm.rank, 1.0
-    assert reduce.run() == [comm.size * (comm.size - 1) / 2, comm.size]
+    reduce.values[0], reduce.values[1] = comm.rank, 1.0
+    assert list(reduce.run()) == [comm.size * (comm.size - 1) / 2, comm.size]
     assert tracer.counts()[phases.ALLREDUCE] == 1
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_an_allreduce_in_two_halves_sums_each_time_anew(comm, monkeypatch, persistent):
+    if not persistent:  # as with MPI 3
+        monkeypatch.setattr(interface_module, "persistent_allreduce", lambda *arguments: None)
+    tracer = make_tracer("counter")
+    reduce = PendingAllReduce(comm, 2, tracer)
+    for k in range(1, 4):
+        reduce.values[0], reduce.values[1] = comm.rank, k
+        reduce.start()
+        assert list(reduce.finish()) == [comm.size * (comm.size - 1) / 2, k * comm.size]
+    assert tracer.counts()[[phases.SEND, phases.ALLREDUCE]].tolist() == [3, 3]

@@ -7,7 +7,7 @@ import numpy as np
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
 )
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
@@ -45,8 +45,19 @@ cdef extern from "kernels.h" nogil:
                     const int64_t *indptr, const int32_t *rows, const int32_t *columns, double *values)
     double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
                   const double *values, const double *d, double *q)
-    double fb_sym(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *rows,
-                  const int32_t *columns, const double *values, const double *d, double *q)
+    int FB_SYM_WINDOW
+    ctypedef struct fb_sym:
+        int64_t n, n_interior, n_touched
+        const int64_t *indptr
+        const int32_t *columns
+        const double *values
+        const uint16_t *length
+        const int32_t *touched
+        const int32_t *reach
+    int64_t fb_sym_plan(int64_t n, int64_t n_interior, const int64_t *indptr, const int32_t *columns,
+                        uint16_t *length, int32_t *touched, int32_t *reach)
+    double fb_sym_interface(const fb_sym *m, const double *d, double *q)
+    double fb_sym_interior(const fb_sym *m, const double *d, double *q)
     void fb_csr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
                 const double *values, const double *d, double *q)
     void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values, const double *d, double *q)
@@ -84,6 +95,16 @@ cdef double *doubles(object array, str name, Py_ssize_t size=-1) except? NULL:
 
 cdef const double *doubles_read(object array, str name, Py_ssize_t size=-1) except? NULL:
     return <const double *>address(array, name, "d", 8, size, False)
+
+
+cdef const double *doubles_padded(object array, str name, Py_ssize_t size) except? NULL:
+    """For kernels that read one vector past the end."""
+    owner = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if size and not isinstance(owner, _Memory) and not isinstance(getattr(owner, "obj", None), _Memory):
+        raise ValueError(f"{name}: expected an array of kernels.empty: it is read a little past its end")
+    return doubles_read(array, name, size)
 
 
 cdef const int32_t *ints(object array, str name, Py_ssize_t size=-1) except? NULL:
@@ -443,28 +464,33 @@ cdef class _Product:
         if not 0 <= n_interior <= n:
             raise ValueError("n_interior: expected 0 <= n_interior <= n_active")
         self.n, self.n_interior = n, n_interior
-        self.d, self.q = doubles_read(d, "d", 3 * n), doubles(q, "q", 3 * n)
+        self.d, self.q = doubles_padded(d, "d", 3 * n), doubles(q, "q", 3 * n)
 
 
 cdef class SymProduct(_Product):
-    cdef const int64_t *indptr
-    cdef const int32_t *rows
-    cdef const int32_t *columns
-    cdef const double *values
+    cdef fb_sym m
 
     def __init__(self, indptr, rows, columns, values, Py_ssize_t n_interior, d, q):
-        self.keep = (indptr, rows, columns, values, d, q)
         self._bind(d, q, rows.size, n_interior)
-        self.indptr, self.rows = longs(indptr, "indptr", self.n + 1), ints(rows, "rows")
-        self.columns, self.values = ints(columns, "columns"), doubles_read(values, "values", 9 * columns.size)
+        n_windows = -(-n_interior // FB_SYM_WINDOW)
+        length, touched = np.empty(self.n, np.uint16), np.empty(n_windows, np.int32)
+        reach = np.empty(n_windows, np.int32)
+        self.keep = (indptr, columns, values, length, touched, reach, d, q)
+        self.m.n, self.m.n_interior = self.n, n_interior
+        self.m.indptr, self.m.columns = longs(indptr, "indptr", self.n + 1), ints(columns, "columns")
+        self.m.values = doubles_padded(values, "values", 9 * columns.size)
+        self.m.length = <const uint16_t *>address(length, "length", "H", 2, self.n, False)
+        self.m.touched, self.m.reach = ints(touched, "touched"), ints(reach, "reach")
+        self.m.n_touched = fb_sym_plan(self.n, n_interior, self.m.indptr, self.m.columns, <uint16_t *>self.m.length,
+                                       <int32_t *>self.m.touched, <int32_t *>self.m.reach)
+        if self.m.n_touched < 0:
+            raise ValueError("indptr: a row of more than 65535 blocks")
 
     def interface(self):
-        memset(self.q, 0, 3 * self.n * sizeof(double))
-        return fb_sym(0, self.n - self.n_interior, self.indptr, self.rows, self.columns, self.values, self.d, self.q)
+        return fb_sym_interface(&self.m, self.d, self.q)
 
     def interior(self):
-        return fb_sym(self.n - self.n_interior, self.n, self.indptr, self.rows, self.columns, self.values, self.d,
-                      self.q)
+        return fb_sym_interior(&self.m, self.d, self.q)
 
 
 cdef class BsrProduct(_Product):
@@ -476,7 +502,7 @@ cdef class BsrProduct(_Product):
         self.keep = (indptr, columns, values, d, q)
         self._bind(d, q, indptr.size - 1, n_interior)
         self.indptr, self.columns = longs(indptr, "indptr"), ints(columns, "columns")
-        self.values = doubles_read(values, "values", 9 * columns.size)
+        self.values = doubles_padded(values, "values", 9 * columns.size)
 
     def interface(self):
         return fb_bsr(self.n_interior, self.n, self.indptr, self.columns, self.values, self.d, self.q)

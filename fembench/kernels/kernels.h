@@ -80,14 +80,28 @@ int fb_assemble(int npc, int64_t n_cells, const double *x, const int32_t *cells,
                 int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
                 const int64_t *indptr, const int32_t *rows, const int32_t *columns, double *values);
 
-/* products.c: rows [begin, end) in storage order; a negative result never means an error */
+/* products.c: rows [begin, end) of a full pattern; all rows are independent */
 double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
               const double *values, const double *d, double *q);
-double fb_sym(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *rows,
-              const int32_t *columns, const double *values, const double *d, double *q);
 void fb_csr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
             const double *values, const double *d, double *q);
 void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values, const double *d, double *q);
+
+/* symmetric.c: interface rows first, then interior rows; both return their part of d . q */
+#define FB_SYM_WINDOW 32 /* nodes */
+typedef struct {
+    int64_t n, n_interior, n_touched; /* nodes, interior nodes, windows touched by interface rows */
+    const int64_t *indptr;            /* (n+1,) by stored row */
+    const int32_t *columns;
+    const double *values;
+    const uint16_t *length; /* (n,) blocks of each stored row */
+    const int32_t *touched; /* (n_touched,) */
+    const int32_t *reach;   /* (windows,) */
+} fb_sym;
+int64_t fb_sym_plan(int64_t n, int64_t n_interior, const int64_t *indptr, const int32_t *columns,
+                    uint16_t *length, int32_t *touched, int32_t *reach);
+double fb_sym_interface(const fb_sym *m, const double *d, double *q);
+double fb_sym_interior(const fb_sym *m, const double *d, double *q);
 
 /* ebe.c: cells [begin, end); q must be zeroed by the caller */
 void fb_ebe(int npc, int64_t begin, int64_t end, const double *x, const int32_t *cells, double lam,

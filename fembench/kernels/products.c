@@ -1,82 +1,73 @@
-/* Matrix-vector products of a rank's own, unassembled stiffness over a range of rows. */
-#include "kernels.h"
+/* Matrix-vector products of a rank's own, unassembled stiffness: scalar rows, dense, full 3x3 blocks. */
+#include "blocks.h"
+#include "sums.h"
 
-INLINE void multiply_add(const double *a, const double *x, double *y)
+/* Full 3x3 blocks, rows [begin, end); returns their part of d . q. */
+CLONES double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
+                     const double *values, const double *d, double *restrict q)
 {
-    for (int r = 0; r < 3; r++)
-        y[r] += a[3 * r] * x[0] + a[3 * r + 1] * x[1] + a[3 * r + 2] * x[2];
-}
-
-INLINE void multiply_add_transposed(const double *a, const double *x, double *y)
-{
-    for (int c = 0; c < 3; c++)
-        y[c] += a[c] * x[0] + a[3 + c] * x[1] + a[6 + c] * x[2];
-}
-
-CLONES double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr,
-                     const int32_t *columns, const double *values, const double *d, double *restrict q)
-{
-    double sum = 0;
-    for (int64_t i = begin; i < end; i++) {
-        double y[3] = {0};
-        for (int64_t k = indptr[i]; k < indptr[i + 1]; k++)
-            multiply_add(values + 9 * k, d + 3 * (int64_t)columns[k], y);
-        for (int c = 0; c < 3; c++) {
-            q[3 * i + c] = y[c];
-            sum += y[c] * d[3 * i + c];
+    total t = {0, 0};
+    const double *a = values + 9 * indptr[begin];
+    const int32_t *column = columns + indptr[begin];
+    for (int64_t window = begin; window < end; window += WINDOW) {
+        v4 part = {0};
+        int64_t last = window + WINDOW < end ? window + WINDOW : end;
+        for (int64_t i = window; i < last; i++) {
+            v4 s0 = {0}, s1 = {0}, s2 = {0}, y;
+            const int32_t *row_end = columns + indptr[i + 1];
+            for (; column < row_end; column++, a += 9) {
+                PREFETCH(a);
+                v4 x = LOAD4(d + 3 * (size_t)(uint32_t)*column);
+                s0 += LOAD4(a) * x;
+                s1 += LOAD4(a + 3) * x;
+                s2 += LOAD4(a + 6) * x;
+            }
+            SUMS(y, s0, s1, s2);
+            const double *x = d + 3 * i;
+            v4 xi = {x[0], x[1], x[2], 0};
+            part += y * xi;
+            *(v2 *)(q + 3 * i) = (v2){y[0], y[1]};
+            q[3 * i + 2] = y[2];
         }
+        add(&t, LANES4(part));
     }
-    return sum;
+    return result(&t);
 }
 
-CLONES double fb_sym(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *rows,
-                     const int32_t *columns, const double *values, const double *d, double *restrict q)
-{
-    for (int64_t k = begin; k < end; k++) {
-        const double *x = d + 3 * (int64_t)rows[k];
-        double y[3] = {0};
-        multiply_add(values + 9 * indptr[k], x, y);
-        for (int64_t b = indptr[k] + 1; b < indptr[k + 1]; b++) {
-            int64_t j = 3 * (int64_t)columns[b];
-            multiply_add(values + 9 * b, d + j, y);
-            multiply_add_transposed(values + 9 * b, x, q + j);
-        }
-        for (int c = 0; c < 3; c++)
-            q[3 * (int64_t)rows[k] + c] += y[c];
-    }
-    double sum = 0;
-    for (int64_t k = begin; k < end; k++)
-        for (int c = 0; c < 3; c++)
-            sum += d[3 * (int64_t)rows[k] + c] * q[3 * (int64_t)rows[k] + c];
-    return sum;
-}
-
+/* Scalar compressed rows [begin, end), four partial sums a row. */
 CLONES void fb_csr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
                    const double *values, const double *d, double *restrict q)
 {
     for (int64_t i = begin; i < end; i++) {
-        double y = 0;
-        for (int64_t k = indptr[i]; k < indptr[i + 1]; k++)
-            y += values[k] * d[columns[k]];
-        q[i] = y;
+        double s[4] = {0};
+        int64_t k = indptr[i], last = indptr[i + 1];
+        for (; k + 4 <= last; k += 4)
+            for (int c = 0; c < 4; c++)
+                s[c] += values[k + c] * d[columns[k + c]];
+        for (; k < last; k++)
+            s[0] += values[k] * d[columns[k]];
+        q[i] = (s[0] + s[2]) + (s[1] + s[3]);
     }
 }
 
+/* All n entries of rows [begin, end), zero or not. */
 CLONES void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values, const double *d,
                      double *restrict q)
 {
     for (int64_t i = begin; i < end; i++) {
         const double *a = values + n * i;
-        v8 s = {0}, t = {0};
+        v4 s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+        double tail = 0;
         int64_t j = 0;
         for (; j + 16 <= n; j += 16) {
-            s += *(const v8 *)(a + j) * *(const v8 *)(d + j);
-            t += *(const v8 *)(a + j + 8) * *(const v8 *)(d + j + 8);
+            s0 += LOAD4(a + j) * LOAD4(d + j);
+            s1 += LOAD4(a + j + 4) * LOAD4(d + j + 4);
+            s2 += LOAD4(a + j + 8) * LOAD4(d + j + 8);
+            s3 += LOAD4(a + j + 12) * LOAD4(d + j + 12);
         }
-        double y = 0;
         for (; j < n; j++)
-            y += a[j] * d[j];
-        s += t;
-        q[i] = y + ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+            tail += a[j] * d[j];
+        s0 = (s0 + s1) + (s2 + s3);
+        q[i] = LANES4(s0) + tail;
     }
 }

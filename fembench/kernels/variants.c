@@ -33,17 +33,22 @@ INLINE void precondition(int kind, int64_t n, const double *restrict inverse, co
 /* one chunk of a . b, weighted by w unless it is NULL */
 INLINE double product(int64_t n, const double *a, const double *b, const double *w)
 {
-    v8 sum = {0};
+    v4 sum = {0}, odd = {0};
     double tail = 0;
     int64_t i = 0;
     if (w)
-        for (; i + 8 <= n; i += 8)
+        for (; i + 8 <= n; i += 8) {
             sum += LOAD(a + i) * LOAD(b + i) * LOAD(w + i);
+            odd += LOAD(a + i + 4) * LOAD(b + i + 4) * LOAD(w + i + 4);
+        }
     else
-        for (; i + 8 <= n; i += 8)
+        for (; i + 8 <= n; i += 8) {
             sum += LOAD(a + i) * LOAD(b + i);
+            odd += LOAD(a + i + 4) * LOAD(b + i + 4);
+        }
     for (; i < n; i++)
         tail += w ? a[i] * b[i] * w[i] : a[i] * b[i];
+    sum += odd;
     return LANES(sum) + tail;
 }
 
@@ -80,8 +85,8 @@ CLONES void fb_single_reduction(const fb_recurrences *v, double alpha, double be
         }
         at += c.n;
     }
-    sums[0] = rr.sum + rr.carry;
-    sums[1] = v->inverse ? ru.sum + ru.carry : sums[0]; /* another M: fb_dot overwrites it */
+    sums[0] = result(&rr);
+    sums[1] = v->inverse ? result(&ru) : sums[0]; /* another M: fb_dot overwrites it */
 }
 
 /* m = M^-1 w and the three sums of one chunk; u is of M^-1 r */
@@ -122,9 +127,9 @@ INLINE void pipelined(const fb_recurrences *v, int moving, double alpha, double 
         sum_chunk(v, c, u, &rr, &ru, &wu);
         at += c.n;
     }
-    sums[0] = rr.sum + rr.carry;
-    sums[1] = v->kind == FB_IDENTITY ? sums[0] : ru.sum + ru.carry;
-    sums[2] = wu.sum + wu.carry;
+    sums[0] = result(&rr);
+    sums[1] = v->kind == FB_IDENTITY ? sums[0] : result(&ru);
+    sums[2] = result(&wu);
 }
 
 CLONES void fb_pipelined(const fb_recurrences *v, double alpha, double beta, double *sums)

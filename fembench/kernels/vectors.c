@@ -1,80 +1,89 @@
 /* Vector kernels of conjugate gradients: each pass over memory does all that can be done in it. */
 #include "passes.h"
 
-/* One pass in chunks: BODY8 works on entries [i, i+8), BODY1 on entry i; both add to `acc`/`tail`. */
-#define CHUNKED(n, BODY8, BODY1, t)                                  \
-    for (int64_t begin = 0; begin < (n); begin += CHUNK) {           \
+/* One pass in chunks: BODY(i, acc) works on the entries [i, i+4) and adds to acc, BODY1 on entry i. */
+#define CHUNKED(n, BODY, BODY1, t)                                          \
+    for (int64_t begin = 0; begin < (n); begin += CHUNK) {                  \
         int64_t end = begin + CHUNK < (n) ? begin + CHUNK : (n), i = begin; \
-        v8 acc = {0};                                                \
-        double tail = 0;                                             \
-        for (; i + 8 <= end; i += 8) {                               \
-            BODY8;                                                   \
-        }                                                            \
-        for (; i < end; i++) {                                       \
-            BODY1;                                                   \
-        }                                                            \
-        add(&(t), LANES(acc) + tail);                                \
+        v4 even = {0}, odd = {0};                                           \
+        double tail = 0;                                                    \
+        for (; i + 8 <= end; i += 8) {                                      \
+            BODY(i, even);                                                  \
+            BODY(i + 4, odd);                                               \
+        }                                                                   \
+        for (; i < end; i++) {                                              \
+            BODY1(i);                                                       \
+        }                                                                   \
+        even += odd;                                                        \
+        add(&(t), LANES(even) + tail);                                      \
     }
+
+#define DOT(i, acc) acc += LOAD(a + (i)) * LOAD(b + (i))
+#define DOT1(i) tail += a[i] * b[i]
+#define DOT_W(i, acc) acc += LOAD(a + (i)) * LOAD(b + (i)) * LOAD(w + (i))
+#define DOT1_W(i) tail += a[i] * b[i] * w[i]
 
 CLONES double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w)
 {
     total t = {0, 0};
     int64_t m = n - n_weighted;
-    CHUNKED(m, acc += LOAD(a + i) * LOAD(b + i), tail += a[i] * b[i], t)
+    CHUNKED(m, DOT, DOT1, t)
     a += m, b += m;
-    CHUNKED(n_weighted, acc += LOAD(a + i) * LOAD(b + i) * LOAD(w + i), tail += a[i] * b[i] * w[i], t)
-    return t.sum + t.carry;
+    CHUNKED(n_weighted, DOT_W, DOT1_W, t)
+    return result(&t);
 }
 
-#define STEP8                                  \
-    *(v8 *)(x + i) += alpha * LOAD(d + i);     \
-    v8 e = LOAD(r + i) - alpha * LOAD(q + i);  \
-    *(v8 *)(r + i) = e
-#define STEP1                  \
-    x[i] += alpha * d[i];      \
+#define UPDATE(i)                                 \
+    *(v4 *)(x + (i)) += alpha * LOAD(d + (i));    \
+    v4 e = LOAD(r + (i)) - alpha * LOAD(q + (i)); \
+    *(v4 *)(r + (i)) = e
+#define UPDATE1(i)                  \
+    x[i] += alpha * d[i];           \
     double e = r[i] - alpha * q[i]; \
     r[i] = e
+#define STEP(i, acc) { UPDATE(i); acc += e * e; }
+#define STEP1(i) { UPDATE1(i); tail += e * e; }
+#define STEP_W(i, acc) { UPDATE(i); acc += e * e * LOAD(w + (i)); }
+#define STEP1_W(i) { UPDATE1(i); tail += e * e * w[i]; }
 
 CLONES double fb_step(int64_t n, int64_t n_weighted, double alpha, double *restrict x, double *restrict r,
                       const double *restrict d, const double *restrict q, const double *restrict w)
 {
     total t = {0, 0};
     int64_t m = n - n_weighted;
-    CHUNKED(m, STEP8; acc += e * e, STEP1; tail += e * e, t)
+    CHUNKED(m, STEP, STEP1, t)
     x += m, r += m, d += m, q += m;
-    CHUNKED(n_weighted, STEP8; acc += e * e * LOAD(w + i), STEP1; tail += e * e * w[i], t)
-    return t.sum + t.carry;
+    CHUNKED(n_weighted, STEP_W, STEP1_W, t)
+    return result(&t);
 }
 
-/* The same with a second sum r.z, z = inverse * r entry by entry. */
-#define CHUNKED2(n, BODY8, BODY1, t, u)                              \
-    for (int64_t begin = 0; begin < (n); begin += CHUNK) {           \
-        int64_t end = begin + CHUNK < (n) ? begin + CHUNK : (n), i = begin; \
-        v8 acc = {0}, acz = {0};                                     \
-        double tail = 0, taiz = 0;                                   \
-        for (; i + 8 <= end; i += 8) {                               \
-            BODY8;                                                   \
-        }                                                            \
-        for (; i < end; i++) {                                       \
-            BODY1;                                                   \
-        }                                                            \
-        add(&(t), LANES(acc) + tail);                                \
-        add(&(u), LANES(acz) + taiz);                                \
+/* The same with a second sum r . z, z = inverse * r entry by entry. */
+#define JACOBI(i, acc) { UPDATE(i); v4 s = e * e; acc += s; z += s * LOAD(inverse + (i)); }
+#define JACOBI1(i) { UPDATE1(i); double s = e * e; tail += s; z1 += s * inverse[i]; }
+#define JACOBI_W(i, acc) { UPDATE(i); v4 s = e * e * LOAD(w + (i)); acc += s; z += s * LOAD(inverse + (i)); }
+#define JACOBI1_W(i) { UPDATE1(i); double s = e * e * w[i]; tail += s; z1 += s * inverse[i]; }
+#define CHUNK_BY_CHUNK(n, BODY, BODY1)                               \
+    for (int64_t first = 0; first < (n); first += CHUNK) {           \
+        int64_t size = first + CHUNK < (n) ? CHUNK : (n) - first;    \
+        v4 z = {0};                                                  \
+        double z1 = 0;                                               \
+        CHUNKED(size, BODY, BODY1, t)                                \
+        add(&u, LANES(z) + z1);                                      \
+        x += size, r += size, d += size, q += size, inverse += size; \
+        w += w ? size : 0;                                           \
     }
 
 CLONES void fb_step_jacobi(int64_t n, int64_t n_weighted, double alpha, double *restrict x,
                            double *restrict r, const double *restrict d, const double *restrict q,
-                           const double *restrict w, const double *restrict inverse, double *rr_rz)
+                           const double *restrict weights, const double *restrict inverse, double *rr_rz)
 {
     total t = {0, 0}, u = {0, 0};
-    int64_t m = n - n_weighted;
-    CHUNKED2(m, STEP8; v8 s = e * e; acc += s; acz += s * LOAD(inverse + i),
-             STEP1; double s = e * e; tail += s; taiz += s * inverse[i], t, u)
-    x += m, r += m, d += m, q += m, inverse += m;
-    CHUNKED2(n_weighted, STEP8; v8 s = e * e * LOAD(w + i); acc += s; acz += s * LOAD(inverse + i),
-             STEP1; double s = e * e * w[i]; tail += s; taiz += s * inverse[i], t, u)
-    rr_rz[0] = t.sum + t.carry;
-    rr_rz[1] = u.sum + u.carry;
+    const double *w = NULL;
+    CHUNK_BY_CHUNK(n - n_weighted, JACOBI, JACOBI1)
+    w = weights;
+    CHUNK_BY_CHUNK(n_weighted, JACOBI_W, JACOBI1_W)
+    rr_rz[0] = result(&t);
+    rr_rz[1] = result(&u);
 }
 
 INLINE void step_block_part(int64_t n, double alpha, double *restrict x, double *restrict r,
@@ -109,8 +118,8 @@ CLONES void fb_step_block(int64_t n, int64_t n_weighted, double alpha, double *x
     int64_t m = n - n_weighted;
     step_block_part(m, alpha, x, r, d, q, NULL, inverse, &t, &u);
     step_block_part(n_weighted, alpha, x + m, r + m, d + m, q + m, w, inverse + 2 * m, &t, &u);
-    rr_rz[0] = t.sum + t.carry;
-    rr_rz[1] = u.sum + u.carry;
+    rr_rz[0] = result(&t);
+    rr_rz[1] = result(&u);
 }
 
 CLONES void fb_direction(int64_t n, double beta, double *restrict d, const double *restrict z)
@@ -168,19 +177,19 @@ CLONES void fb_chebyshev(int64_t n, double keep, double gain, double *restrict z
 
 CLONES double fb_read(int64_t n, const double *a)
 {
-    v8 s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+    v4 s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
     double tail = 0;
     int64_t i = 0;
-    for (; i + 32 <= n; i += 32) {
+    for (; i + 16 <= n; i += 16) {
         s0 += LOAD(a + i);
-        s1 += LOAD(a + i + 8);
-        s2 += LOAD(a + i + 16);
-        s3 += LOAD(a + i + 24);
+        s1 += LOAD(a + i + 4);
+        s2 += LOAD(a + i + 8);
+        s3 += LOAD(a + i + 12);
     }
     for (; i < n; i++)
         tail += a[i];
-    v8 s = (s0 + s1) + (s2 + s3);
-    return LANES(s) + tail;
+    s0 = (s0 + s1) + (s2 + s3);
+    return LANES(s0) + tail;
 }
 
 CLONES void fb_triad(int64_t n, double s, double *restrict a, const double *restrict b,

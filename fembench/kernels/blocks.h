@@ -1,0 +1,34 @@
+/* What the block products share: a 3x3 block times a 3-vector in vector registers.
+ *
+ * Blocks are row-major; a row is loaded as four entries, the fourth (the next row's first) lands in a
+ * dead lane. So values and d must be followed by 8 readable bytes: arrays of kernels.empty are. */
+#ifndef FEMBENCH_BLOCKS_H
+#define FEMBENCH_BLOCKS_H
+
+#include "kernels.h"
+
+#define WINDOW FB_SYM_WINDOW /* nodes whose part of d . q is one partial sum */
+#define LOOKAHEAD 8192       /* bytes of values that are on their way to the second-level cache */
+
+#define LOAD4(p) (*(const v4 *)(p))
+#define LOAD4_ONCE(p) (*(const volatile v4 *)(p)) /* kept in a register: a second load costs more */
+
+/* Two lines for every 72 bytes: one would leave every ninth line to be waited for. The second level (T1):
+ * the first has room for two dozen misses only, too few for the latency of memory. */
+#define PREFETCH(a)                                              \
+    __builtin_prefetch((const char *)(a) + LOOKAHEAD, 0, 2);     \
+    __builtin_prefetch((const char *)(a) + LOOKAHEAD + 64, 0, 2)
+
+/* (sum of a, sum of b, sum of c, 0), fourth lanes left out */
+#define SUMS(out, a, b, c)                                                                        \
+    do {                                                                                          \
+        v4 none = {0, 0, 0, 0};                                                                   \
+        (a)[3] = (b)[3] = (c)[3] = 0;                                                             \
+        v4 ab = __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7); \
+        v4 cc = __builtin_shufflevector(c, none, 0, 4, 2, 6) + __builtin_shufflevector(c, none, 1, 5, 3, 7); \
+        out = __builtin_shufflevector(ab, cc, 0, 1, 4, 5) + __builtin_shufflevector(ab, cc, 2, 3, 6, 7); \
+    } while (0)
+
+#define LANES4(a) (((a)[0] + (a)[2]) + ((a)[1] + (a)[3]))
+
+#endif

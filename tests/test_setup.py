@@ -258,3 +258,80 @@ def without_compilers(clone):
                 if program.name not in ("cc", "gcc", "clang") and not (folder / program.name).is_symlink():
                     (folder / program.name).symlink_to(program)
     return str(folder)
+
+
+SESSION = f"""#!/bin/bash
+[[ $* == *pytest* ]] || exec {sys.executable} "$@"
+echo "python $*" >>"$CALLS"
+[[ -z $TALLY ]] || printf "$TALLY" >>"$FEMBENCH_TEST_TALLY"
+exit "${{STATUS:-0}}"
+"""
+SUITE = """
+install_test() {
+    rm "$VENV/bin/python" && cp "$ROOT/session" "$VENV/bin/python"
+    printf '#!/bin/bash\\necho "mpiexec $1 $2" >>"$CALLS"; shift 2; exec "$@"\\n' >"$VENV/bin/mpiexec"
+    printf '#!/bin/bash\\nexit "${LINT:-0}"\\n' | tee "$VENV/bin/ruff" >"$VENV/bin/mypy"
+    chmod +x "$VENV"/bin/*
+}
+"""
+
+
+@pytest.fixture
+def suite(clone, tmp_path):
+    """Run tests/run.sh with sessions that only add TALLY to the counts and end with STATUS."""
+    (clone / "session").write_text(SESSION)
+    (clone / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "run.sh", clone / "tests")
+    with (clone / "scripts" / "environment.sh").open("a") as script:
+        script.write(SUITE)
+
+    def run(*arguments, **changes):
+        changes = {"TALLY": "passed 2\\nfailed 0\\n", "CALLS": str(tmp_path / "calls")} | changes
+        done = start(clone / "tests" / "run.sh", *arguments, **changes)
+        return done.returncode, done.stdout.splitlines(), (tmp_path / "calls").read_text()
+
+    return run
+
+
+def test_the_suite_runs_checks_and_sessions_and_adds_them_up(suite):
+    status, lines, calls = suite()
+    assert (status, lines[-1]) == (0, "15 passed, 0 failed")  # 3 checks, 6 sessions of 2
+    assert [line for line in calls.splitlines() if line.startswith("mpiexec")] == [
+        f"mpiexec -n {n}" for n in (1, 2, 3, 4)
+    ]
+    assert calls.count("-W error -m pytest") == 6
+    assert calls.count("-O -W error") == 1
+
+
+def test_with_arguments_only_what_was_asked_is_run(suite):
+    status, lines, calls = suite("tests/mesh", "-k", "box", FEMBENCH_TEST_RANKS="2 5")
+    assert (status, lines[-1]) == (0, "6 passed, 0 failed")
+    assert calls.count("tests/mesh -k box") == 3
+    assert "mpiexec -n 5" in calls
+    assert "-O" not in calls
+
+
+def test_failures_of_sessions_and_of_checks_are_counted_once(suite):
+    status, lines, _ = suite(TALLY="passed 1\\nfailed 1\\n", STATUS="1", LINT="1")
+    assert (status, lines[-1]) == (1, "6 passed, 9 failed")
+
+
+def test_a_session_that_breaks_down_without_a_count_is_a_failure(suite):
+    status, lines, _ = suite("tests/mesh", TALLY="", STATUS="139")
+    assert (status, lines[-1]) == (1, "0 passed, 5 failed")
+    assert "'serial tests' broke down with status 139" in lines
+
+
+def test_a_session_in_which_nothing_was_selected_is_no_failure(suite):
+    status, lines, _ = suite("tests/mesh", TALLY="passed 0\\nfailed 0\\n", STATUS="5")
+    assert (status, lines[-1]) == (0, "0 passed, 0 failed")
+
+
+def test_a_skip_that_is_not_on_the_list_is_a_failure(suite, tmp_path):
+    (tmp_path / "allowed").write_text("# reasons\n\ntest_a: .*root\n")
+    tally = "passed 1\\nfailed 0\\nskipped x.py::test_a: as root\\nskipped x.py::test_b: no PETSc\\n"
+    status, lines, _ = suite("x.py", TALLY=tally, FEMBENCH_ALLOWED_SKIPS=str(tmp_path / "allowed"))
+    assert (status, lines[-1]) == (1, "5 passed, 1 failed")
+    assert [line for line in lines if "not to be skipped" in line] == [
+        "not to be skipped here: x.py::test_b: no PETSc"
+    ]

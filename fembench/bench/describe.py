@@ -40,4 +40,5 @@ def environment_of(comm: Comm, job: Job, before: HostFacts, steal: Callable[[], 
         kernels=kernels.NAME,
         blas_threads=max(threads for _, _, threads in rows),
         variables=variables(),
+        synthetic=job.synthetic,
     )

@@ -52,6 +52,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     launcher: str
     reference: Reference | None = None
     fields_path: str = ""
+    synthetic: str = ""  # how heterogeneity is emulated around the job (VALIDITY E8)
 
 
 def find_mpiexec() -> str:
@@ -126,7 +127,11 @@ def launch(
     fields_path: Path | None = None,
     mpi_options: Sequence[str] = (),
 ) -> Outcome:
-    """Run one case under MPI. `scratch`: a folder that rank 0's host sees too; `timeout` in s, 0: none."""
+    """Run one case under MPI. `scratch`: a folder that rank 0's host sees too; `timeout` in s, 0: none.
+
+    In a lab (`fembench lab run`) FEMBENCH_HOSTFILE names its hosts, FEMBENCH_SYNTHETIC labels the record.
+    """
+    hostfile = hostfile or os.environ.get("FEMBENCH_HOSTFILE", "")
     if case.ranks < 1:
         raise InputError(f"ranks = {case.ranks}: expected at least 1")
     if hostfile and not Path(hostfile).is_file():
@@ -142,6 +147,7 @@ def launch(
             launcher=" ".join(line),
             reference=reference,
             fields_path=str(fields_path or ""),
+            synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
         )
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
         full = [*line, sys.executable, "-m", "fembench.bench.rank", folder]

@@ -1,0 +1,100 @@
+"""Separate, unequal hosts on one Linux machine: namespaces, CPU quotas, link rates (needs root).
+
+What runs in a lab is labelled SYNTHETIC in every record. Examples:
+  fembench lab up CLUSTER.toml                  build it
+  fembench lab run fembench run m3 --ranks 2    run something on it
+  fembench lab status                           what there is
+  fembench lab down                             end and remove it; harmless where there is none
+CLUSTER.toml:
+  name = "pair"
+  [[hosts]]
+  name = "node8"
+  cpus = [0]
+  [[hosts]]
+  name = "node00"
+  cpus = [1]
+  speed = 0.25         # of its CPUs' time
+  rate = "100mbit"     # of its link, each way
+"""
+
+import argparse
+import json
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="up|run|status|down", required=True)
+    up = actions.add_parser("up", help="build the lab that a file describes")
+    up.add_argument("cluster", metavar="CLUSTER.toml")
+    run = actions.add_parser("run", help="run a command in the lab")
+    run.add_argument("--name", default="", metavar="LAB", help="which lab (default: the only one)")
+    run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
+    status = actions.add_parser("status", help="what labs there are")
+    status.add_argument("--json", action="store_true", help="print JSON")
+    down = actions.add_parser("down", help="end what runs in the lab, and remove it")
+    down.add_argument("name", nargs="?", default="", metavar="LAB", help="which lab (default: all)")
+
+
+def run(options: argparse.Namespace) -> int:
+    from fembench.machine import lab
+
+    if options.action == "up":
+        state = lab.up(options.cluster)
+        print(as_table(state))
+        print(f"up: {state.cluster.label}; next: fembench lab run fembench run m3 --ranks {_ranks(state)}")
+    elif options.action == "run":
+        command = options.command[1:] if options.command[:1] == ["--"] else options.command
+        lab.enter(lab.state_of(options.name or lab.only_lab()), command)
+    elif options.action == "down":
+        lab.require_root()
+        gone = [
+            thing for name in ([options.name] if options.name else lab.labs()) for thing in lab.down(name)
+        ]
+        print(f"removed: {', '.join(gone)}" if gone else "no lab to remove")
+    else:
+        _status(options.json)
+    return 0
+
+
+def _status(as_json: bool) -> None:
+    import msgspec
+
+    from fembench.base.errors import InputError
+    from fembench.machine import lab
+
+    states, broken = [], []
+    for name in lab.labs():
+        try:
+            states.append(lab.state_of(name))
+        except InputError as error:
+            broken.append({"name": name, "problem": str(error)})
+    if as_json:
+        print(json.dumps({"labs": [msgspec.to_builtins(s) for s in states], "broken": broken}))
+        return
+    for state in states:
+        print(f"{state.cluster.label}\n\n{as_table(state)}\n")
+    for one in broken:
+        print(f"{one['name']}: {one['problem']}")
+    if not states and not broken:
+        print("no lab is up")
+
+
+def as_table(state) -> str:
+    """A row a host."""
+    from fembench.base.tables import table
+
+    rows = [
+        [
+            h.name,
+            ",".join(map(str, h.cpus)),
+            h.speed,
+            h.ranks,
+            h.rate or "unlimited",
+            state.cluster.address(i),
+        ]
+        for i, h in enumerate(state.cluster.hosts)
+    ]
+    return table(["host", "CPUs", "speed", "ranks", "link", "address"], rows, align="llrrll")
+
+
+def _ranks(state) -> int:
+    return sum(host.ranks for host in state.cluster.hosts)

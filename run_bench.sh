@@ -28,6 +28,7 @@ needs: Python >= 3.10 with venv; a C compiler and Python.h for the fast kernels 
   Open MPI from PyPI. A machine without a compiler runs the slow reference kernels, and says so.
 settings: FEMBENCH_VENV=DIR     another place for the environment than .venv
   FEMBENCH_PYTHON=PYTHON        the Python to make it with
+  FEMBENCH_WITH_PETSC=1         also compile and install PETSc, to compare with (10 minutes, once)
   FEMBENCH_MPI=wheel            Open MPI from PyPI even where an mpiexec is on PATH
 exit status: 0 good, 1 measured but invalid or failed, 2 something in your input, 3 the installation failed
 TEXT
@@ -44,5 +45,5 @@ esac
 
 # shellcheck source=scripts/environment.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/scripts/environment.sh"
-prepare_environment base
+prepare_environment base ${FEMBENCH_WITH_PETSC:+petsc}
 exec "$VENV/bin/fembench" "$@"

@@ -133,12 +133,13 @@ def mpi() -> Iterator[Finding]:
 def optional() -> Iterator[Finding]:
     """Peers and tools that add comparisons and meshes."""
     if importlib.util.find_spec("petsc4py") is None:
-        how = f"{PIP} petsc petsc4py (compiles for some minutes): the peer to compare with"
+        how = "'FEMBENCH_WITH_PETSC=1 ./run_bench.sh doctor' compiles it (10 minutes, once): to compare with"
         yield Finding("PETSc", "missing (optional)", "not installed", how)
     else:
-        call = "from petsc4py import PETSc; print('PETSc', *PETSc.Sys.getVersion(), sep='.')"
+        # mpi4py first: it loads the MPI library that petsc4py may have been told to look for elsewhere
+        call = "from mpi4py import MPI; from petsc4py import PETSc; print('PETSc', *PETSc.Sys.getVersion(), sep='.')"
         good, text = output_of([sys.executable, "-c", call])
-        how = f"{PIP} --force-reinstall --no-cache-dir petsc petsc4py: it does not fit this MPI"
+        how = "it does not fit this MPI: uninstall petsc and petsc4py, then FEMBENCH_WITH_PETSC=1 ./run_bench.sh doctor"
         yield ok("PETSc", text.replace("PETSc.", "")) if good else Finding("PETSc", "problem", text, how)
     yield _package(
         "gmsh", f"{PIP} gmsh, and apt-get install libglu1-mesa: makes unstructured meshes", required=False

@@ -137,9 +137,10 @@ def optional() -> Iterator[Finding]:
         yield Finding("PETSc", "missing (optional)", "not installed", how)
     else:
         # mpi4py first: it loads the MPI library that petsc4py may have been told to look for elsewhere
-        call = "from mpi4py import MPI; from petsc4py import PETSc; print('PETSc', *PETSc.Sys.getVersion(), sep='.')"
+        imports = "from mpi4py import MPI; from petsc4py import PETSc"
+        call = f"{imports}; print('PETSc', *PETSc.Sys.getVersion(), sep='.')"
         good, text = output_of([sys.executable, "-c", call])
-        how = "it does not fit this MPI: uninstall petsc and petsc4py, then FEMBENCH_WITH_PETSC=1 ./run_bench.sh doctor"
+        how = f"it does not fit this MPI: {PIP.replace('install', 'uninstall')} petsc petsc4py, then build it anew"
         yield ok("PETSc", text.replace("PETSc.", "")) if good else Finding("PETSc", "problem", text, how)
     yield _package(
         "gmsh", f"{PIP} gmsh, and apt-get install libglu1-mesa: makes unstructured meshes", required=False

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from fembench.bench.parts import partition_facts
 from fembench.dist.agree import on_root, together
+from fembench.dist.box import box_hash, box_piece, plan_of
+from fembench.dist.box import count_cut as count_cut_of_box
 from fembench.dist.comm import MAX, MIN, SUM, Comm
 from fembench.dist.interface import Interface
 from fembench.dist.piece import Piece, extract, scatter, tagged_facets
@@ -52,10 +54,22 @@ class Prepared:
     partition: PartitionFacts
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What is known of the whole mesh and how it was cut."""
+
+    name: str
+    hash: str
+    targets: tuple[float, ...]
+    cut: int | None  # facets between parts; None where it must be counted
+
+
 def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
     """Read, partition, distribute, find the interface. Collective; input errors are raised on all ranks."""
     spec = together(comm, lambda: load_problem(case.problem))
     targets = together(comm, lambda: parse_shares(case.shares, comm.size))
+    if case.partitioner == "blocks":
+        return _prepare_box(comm, case, spec, targets, tracer)
     with span(tracer, READ):
         mesh = _where_needed(comm, case, lambda: resolve(case.mesh))
     with span(tracer, PARTITION):
@@ -69,6 +83,30 @@ def prepare_parts(
     """Distribute a mesh that is cut already, on rank 0 or, where replicated, on all. Collective."""
     with span(tracer, DISTRIBUTE):
         piece = _piece(comm, case, mesh, parts, needs_boundary(spec))
+    with span(tracer, VERIFY):
+        origin = comm.bcast(_origin(mesh, parts) if comm.rank == 0 else None)
+    return _prepare_piece(comm, case, spec, piece, origin, tracer)
+
+
+def _origin(mesh: Mesh | None, parts: Partition | None) -> Origin | None:
+    if mesh is None or parts is None:
+        return None
+    return Origin(mesh.name, mesh.hash, parts.targets, count_cut(mesh, parts))
+
+
+def _prepare_box(
+    comm: Comm, case: Case, spec: ProblemSpec, targets: tuple[float, ...], tracer: TracerLike
+) -> Prepared:
+    """Make a box in parallel: reading and cutting are one."""
+    plan = together(comm, lambda: plan_of(case.mesh))
+    with span(tracer, READ):
+        piece = together(comm, lambda: box_piece(plan, targets, comm.rank))
+    return _prepare_piece(comm, case, spec, piece, Origin(plan.title, box_hash(plan), targets, None), tracer)
+
+
+def _prepare_piece(
+    comm: Comm, case: Case, spec: ProblemSpec, piece: Piece, origin: Origin, tracer: TracerLike
+) -> Prepared:
     with span(tracer, INTERFACE):
         sharing = find_sharing(comm, piece.global_nodes)
         extent = _extent(comm, piece.x)
@@ -78,11 +116,9 @@ def prepare_parts(
     with span(tracer, VERIFY):
         surveys = comm.allgather(survey(spec, sub, extent))
         together(comm, lambda: check(spec, merge(surveys)))
-        known = comm.bcast(
-            (parts.targets, count_cut(mesh, parts)) if mesh and parts and comm.rank == 0 else None
-        )
-        mesh_facts = _mesh_facts(comm, mesh, sub)
-        part_facts = partition_facts(comm, case, sub, interface, *known)
+        cut = origin.cut if origin.cut is not None else count_cut_of_box(comm, sub)
+        mesh_facts = _mesh_facts(comm, origin, sub)
+        part_facts = partition_facts(comm, case, sub, interface, origin.targets, cut)
     with span(tracer, ASSEMBLY):
         load = local_load(spec, sub, extent)
         rhs = _right_hand_side(spec, sub, load)
@@ -121,10 +157,8 @@ def _right_hand_side(spec: ProblemSpec, sub: Subdomain, load: F64) -> F64:
     return np.where(sub.restrained, 0.0, load)[: sub.n_active].ravel()
 
 
-def _mesh_facts(comm: Comm, mesh: Mesh | None, sub: Subdomain) -> MeshFacts:
-    """Counts from the parts, name and hash from the whole mesh on rank 0. Collective."""
-    known = (mesh.name, mesh.hash) if mesh is not None else None
-    name, digest = comm.bcast(known)
+def _mesh_facts(comm: Comm, origin: Origin, sub: Subdomain) -> MeshFacts:
+    """Counts from the parts. Collective."""
     worst, lowest = np.empty(1), np.array([quality(sub.x, sub.cells, sub.element).min()])
     comm.Allreduce(lowest, worst, MIN)
     owned = sub.owned_nodes
@@ -133,8 +167,8 @@ def _mesh_facts(comm: Comm, mesh: Mesh | None, sub: Subdomain) -> MeshFacts:
     comm.Allreduce(local, counts, SUM)
     n_nodes, n_cells, n_equations, n_fixed = counts.tolist()
     return MeshFacts(
-        name=name,
-        hash=digest,
+        name=origin.name,
+        hash=origin.hash,
         element=sub.element,
         n_nodes=n_nodes,
         n_cells=n_cells,

@@ -132,7 +132,8 @@ def _rigid_body(solved: Solved) -> float:
         interface, np.where(sub.fixed, 0.0, interface.update(solved.operator.diagonal().copy()))
     )
     modes = rigid_modes(sub.x, solved.extent.centre, solved.extent.diagonal)
-    held = sub.cells[sub.restrained.any(axis=1)[sub.cells].any(axis=1)]  # cells with a restrained dof
+    held_nodes = np.flatnonzero(sub.restrained.any(axis=1))
+    held = sub.cells[np.isin(sub.cells, held_nodes).any(axis=1)]  # cells with a restrained dof
     worst = 0.0
     for k in range(6):
         r = modes[:, :, k]

@@ -15,7 +15,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     problem: str = "thesis"  # preset or a TOML file
     ranks: int = 1
     shares: str = ""  # "7:1", "2,1,1", "8*1"; "" means equal
-    partitioner: Literal["metis", "rcb"] = "metis"
+    partitioner: Literal["metis", "rcb", "blocks"] = "metis"  # blocks: a box, made in parallel
     replicated: bool = False  # every rank partitions the whole mesh, as in the thesis
     storage: Storage = "sym"
     precond: Preconditioner = "none"

@@ -202,7 +202,9 @@ def _shortest_phase(record: Record) -> Rule:
     Barriers are left out, and the phases of messages where none is sent.
     """
     sets = timed_sets(record)
-    silent = {"sync"} | ({"cg.send", "cg.wait", "cg.unpack", "cg.spmv_interface"} if record.solve.messages == 0 else set())
+    silent = {"sync"} | (
+        {"cg.send", "cg.wait", "cg.unpack", "cg.spmv_interface"} if record.solve.messages == 0 else set()
+    )
     least, name = float("inf"), ""
     grain = (record.clock.read_ns + record.clock.quantum_ns) * 1e-9
     for phase, label in enumerate(record.phases):

@@ -36,8 +36,10 @@ def test_a_node_is_owned_once(comm):
 
 def test_disjoint_sets_share_nothing(comm):
     sharing = find_sharing(comm, np.arange(10, dtype=np.int64) + 10 * comm.rank)
-    assert sharing.ranks == () and sharing.nodes == ()
-    assert (sharing.sharers == 1).all() and sharing.owned.all()
+    assert sharing.ranks == ()
+    assert sharing.nodes == ()
+    assert (sharing.sharers == 1).all()
+    assert sharing.owned.all()
 
 
 def test_a_rank_without_nodes_takes_part(comm):

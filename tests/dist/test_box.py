@@ -1,0 +1,50 @@
+"""A box made in parallel is the box made whole and cut the same way; any number of ranks."""
+
+import numpy as np
+import pytest
+
+from fembench.bench.prepare import prepare, prepare_parts
+from fembench.fem.problem import load_problem
+from fembench.mesh.box_part import parts_of_grid_cells
+from fembench.mesh.presets import box_named, resolve
+from fembench.partition.partition import Partition
+from fembench.records.case import Case
+from fembench.timing.tracer import NullTracer
+
+pytestmark = pytest.mark.mpi
+SHARES = {1: "", 2: "3:1", 3: "2,1,1", 4: "4*1"}
+
+
+@pytest.mark.parametrize("mesh", ["box:5x4x6", "box:4x3x5:hex8"])
+@pytest.mark.parametrize("problem", ["thesis", "patch", "bar"])
+def test_it_is_the_whole_box_cut_the_same_way(comm, mesh, problem):
+    case = Case(mesh=mesh, partitioner="blocks", shares=SHARES[comm.size], problem=problem)
+    mine = prepare(comm, case, NullTracer())
+    plan, whole = box_named(mesh), resolve(mesh)
+    per_grid = whole.n_cells // np.prod(plan.cells)
+    grid = np.indices(plan.cells[::-1]).reshape(3, -1)[::-1]
+    part = np.repeat(parts_of_grid_cells(plan.cells, mine.partition.targets, list(grid)), per_grid)
+    cut = Partition(part, mine.partition.targets, "blocks", 0)
+    other = prepare_parts(comm, case, load_problem(problem), whole, cut, NullTracer())
+    assert mine.partition == other.partition
+    np.testing.assert_array_equal(mine.sub.global_nodes, other.sub.global_nodes)
+    np.testing.assert_array_equal(mine.sub.cells, other.sub.cells)
+    np.testing.assert_array_equal(mine.sub.x, other.sub.x)
+    np.testing.assert_array_equal(mine.rhs, other.rhs)
+    np.testing.assert_array_equal(mine.sub.restrained, other.sub.restrained)
+
+
+def test_its_hash_is_of_the_specification(comm):
+    a, b = (
+        prepare(comm, Case(mesh=m, partitioner="blocks"), NullTracer()).mesh.hash
+        for m in ("box:5x4x6", "box:6x4x5")
+    )
+    assert a.startswith("box-")
+    assert a != b
+
+
+def test_a_file_cannot_be_cut_in_blocks(comm):
+    from fembench.base.errors import InputError
+
+    with pytest.raises(InputError, match="boxes only"):
+        prepare(comm, Case(mesh="part.msh", partitioner="blocks"), NullTracer())

@@ -8,7 +8,6 @@ from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
 )
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 cdef extern from "kernels.h" nogil:
@@ -119,16 +118,12 @@ cdef class _Memory:
     """Memory that an array made by `empty` (or a kernel) rests on."""
     cdef void *p
     cdef Py_ssize_t n
-    cdef bint from_malloc
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self.p, self.n, 0, flags)
 
     def __dealloc__(self):
-        if self.from_malloc:
-            free(self.p)
-        else:
-            fb_release(self.p)
+        fb_release(self.p)
 
 
 def empty(shape, dtype="float64"):
@@ -408,7 +403,7 @@ def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper):
                   <int64_t *>longs(indptr, "indptr"), <int32_t *>ints(rows, "rows"), &columns):
         raise MemoryError("pattern: no memory")
     cdef _Memory memory = _Memory.__new__(_Memory)
-    memory.p, memory.n, memory.from_malloc = columns, indptr[n_active] * 4, True
+    memory.p, memory.n = columns, indptr[n_active] * 4
     return indptr, rows, np.frombuffer(memory, np.int32) if memory.n else np.empty(0, np.int32)
 
 

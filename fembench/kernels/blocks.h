@@ -8,16 +8,17 @@
 #include "kernels.h"
 
 #define WINDOW FB_SYM_WINDOW /* nodes whose part of d . q is one partial sum */
-#define LOOKAHEAD 8192       /* bytes of values that are on their way to the second-level cache */
 
 #define LOAD4(p) (*(const v4 *)(p))
 #define LOAD4_ONCE(p) (*(const volatile v4 *)(p)) /* kept in a register: a second load costs more */
 
-/* Two lines for every 72 bytes: one would leave every ninth line to be waited for. The second level (T1):
- * the first has room for two dozen misses only, too few for the latency of memory. */
-#define PREFETCH(a)                                              \
-    __builtin_prefetch((const char *)(a) + LOOKAHEAD, 0, 2);     \
-    __builtin_prefetch((const char *)(a) + LOOKAHEAD + 64, 0, 2)
+/* Two lines for every block of 72 bytes: one would leave every ninth line to be waited for. */
+#define PREFETCH(...) PREFETCH_(__VA_ARGS__) /* AHEAD is two arguments */
+#define PREFETCH_(a, ahead, level)                                 \
+    do {                                                          \
+        __builtin_prefetch((const char *)(a) + (ahead), 0, level); \
+        __builtin_prefetch((const char *)(a) + (ahead) + 64, 0, level); \
+    } while (0)
 
 /* (sum of a, sum of b, sum of c, 0), fourth lanes left out */
 #define SUMS(out, a, b, c)                                                                        \

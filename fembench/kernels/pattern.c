@@ -106,8 +106,10 @@ int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interio
         rows[k] = i;
         indptr[k + 1] = indptr[k] + n;
     }
-    *columns = out;
-    out = NULL;
+    *columns = fb_allocate((size_t)indptr[n_active] * sizeof **columns); /* on huge pages where large */
+    if (!*columns)
+        goto done;
+    memcpy(*columns, out, (size_t)indptr[n_active] * sizeof **columns);
     status = 0;
 done:
     free(out);

@@ -3,8 +3,8 @@
 #include "sums.h"
 
 /* Full 3x3 blocks, rows [begin, end); returns their part of d . q. */
-CLONES double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
-                     const double *values, const double *d, double *restrict q)
+INLINE double bsr(int prefetch, int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
+                  const double *values, const double *d, double *restrict q)
 {
     total t = {0, 0};
     const double *a = values + 9 * indptr[begin];
@@ -16,7 +16,8 @@ CLONES double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const in
             v4 s0 = {0}, s1 = {0}, s2 = {0}, y;
             const int32_t *row_end = columns + indptr[i + 1];
             for (; column < row_end; column++, a += 9) {
-                PREFETCH(a);
+                if (prefetch)
+                    PREFETCH(a, 4096, 3);
                 v4 x = LOAD4(d + 3 * (size_t)(uint32_t)*column);
                 s0 += LOAD4(a) * x;
                 s1 += LOAD4(a + 3) * x;
@@ -32,6 +33,16 @@ CLONES double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const in
         add(&t, LANES4(part));
     }
     return result(&t);
+}
+
+#define CACHED 40000 /* blocks of a matrix that is in a cache anyway: 3 MB */
+
+CLONES double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
+                     const double *values, const double *d, double *restrict q)
+{
+    if (indptr[end] - indptr[begin] < CACHED)
+        return bsr(0, begin, end, indptr, columns, values, d, q);
+    return bsr(1, begin, end, indptr, columns, values, d, q);
 }
 
 /* Scalar compressed rows [begin, end), four partial sums a row. */

@@ -9,6 +9,10 @@
 #include "blocks.h"
 #include "sums.h"
 
+/* Values are called into the second-level cache (locality 2): the misses of d and q need the few places
+ * that the first level has for misses in flight. */
+#define AHEAD 8192, 2
+
 typedef struct {
     const double *a;      /* next block */
     const int32_t *column; /* its column */
@@ -25,9 +29,9 @@ INLINE cursor sym_rows(cursor at, int64_t i, int64_t last, const uint16_t *lengt
         v4 xi = {x0, x1, x2, 0}, y;
         v4 s0 = LOAD4(a) * xi, s1 = LOAD4(a + 3) * xi, s2 = LOAD4(a + 6) * xi;
         const int32_t *row_end = column + *length;
-        PREFETCH(a);
+        PREFETCH(a, AHEAD);
         for (a += 9, column++; column < row_end; a += 9, column++) {
-            PREFETCH(a);
+            PREFETCH(a, AHEAD);
             size_t j = 3 * (size_t)(uint32_t)*column;
             v4 r0 = LOAD4_ONCE(a), r1 = LOAD4_ONCE(a + 3), r2 = LOAD4_ONCE(a + 6), xj = LOAD4(d + j);
             s0 += r0 * xj;

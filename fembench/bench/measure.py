@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from fembench.bench.prepare import Prepared
 from fembench.dist.comm import Comm
 from fembench.records.case import Case
-from fembench.solve.cg import CGResult, ConjugateGradients, Control
+from fembench.solve.cg import CGResult, Control, Solver
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.precond import make_preconditioner
+from fembench.solve.variants import VARIANTS
+from fembench.solve.work import Work
 from fembench.timing.phases import ASSEMBLY, CG, SYNC
 from fembench.timing.tracer import TracerLike, span
 
@@ -36,6 +38,7 @@ class Measured:
     """What the timed part leaves: the last set's operator and solution, and every set's times."""
 
     operator: Operator
+    work: Work  # of one iteration, products apart
     result: CGResult
     sets: list[SetTicks]
 
@@ -53,7 +56,7 @@ def control_of(case: Case, n_equations: int) -> Control:
 def measure(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Measured:
     """Run the warm-ups and the timed sets. Collective."""
     sets: list[SetTicks] = []
-    solver: ConjugateGradients | None = None
+    solver: Solver | None = None
     while True:
         tracer.reset(events=False)
         begin = tracer.now()
@@ -70,15 +73,15 @@ def measure(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> M
         tracer.recording = False
         sets.append(_harvest(tracer, begin, result, warmup=len(sets) < case.warmups))
         if not _more(comm, case, sets, tracer):
-            return Measured(solver.operator, result, sets)
+            return Measured(solver.operator, solver.work, result, sets)
 
 
-def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> ConjugateGradients:
+def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
     """The matrix, the preconditioner, vectors and bound kernels."""
     material, interface = prepared.spec.material, prepared.interface
     operator = build_operator(case.storage, prepared.sub, material.lam, material.mu)
     M = make_preconditioner(case.precond, operator, interface, prepared.sub, tracer)
-    return ConjugateGradients(operator, interface, M, tracer, overlap=case.overlap)
+    return VARIANTS[case.variant](operator, interface, M, tracer, overlap=case.overlap)
 
 
 def _harvest(tracer: TracerLike, begin: int, result: CGResult, *, warmup: bool) -> SetTicks:

@@ -5,21 +5,21 @@ from fembench.bench.prepare import Prepared
 from fembench.dist.comm import Comm
 from fembench.machine.bandwidth import roof
 from fembench.records.record import SolveFacts
-from fembench.timing.phases import ALLREDUCE, SEND
+from fembench.timing.phases import ALLREDUCE, SPMV_INTERIOR, UNPACK
 from fembench.timing.tracer import TracerLike
-
-DOUBLE = 8
 
 
 def solve_facts(comm: Comm, prepared: Prepared, measured: Measured, tracer: TracerLike) -> SolveFacts:
     """Counts of the last set, and the memory bandwidth of all ranks at once. Collective."""
     operator, result, interface = measured.operator, measured.result, prepared.interface
     last = measured.sets[-1]
-    updates = _an_iteration(int(last.counts[SEND]) - 1, last.iterations)
+    counts = last.counts - result.outside  # of the iterations alone
+    updates = _an_iteration(int(counts[UNPACK]), last.iterations)
+    products = last.counts[SPMV_INTERIOR] / max(last.iterations, 1)  # with those that belong to no iteration
     comm.Barrier()
     here = (
-        float(operator.flops + vector_flops(interface.n_dofs)),
-        float(operator.bytes_per_product + vector_bytes(interface.n_dofs)),
+        float(products * operator.flops + measured.work.flops),
+        float(products * operator.bytes_per_product + measured.work.bytes),
         int(operator.matrix_bytes),
         roof(operator.matrix_bytes),
         len(interface.neighbours),
@@ -31,7 +31,7 @@ def solve_facts(comm: Comm, prepared: Prepared, measured: Measured, tracer: Trac
         converged=result.converged,
         target=result.target,
         residuals=result.residuals,
-        allreduces=_an_iteration(int(last.counts[ALLREDUCE]) - 1, last.iterations),
+        allreduces=_an_iteration(int(counts[ALLREDUCE]), last.iterations),
         updates=updates,
         messages=updates * sum(neighbours),
         message_bytes=updates * sum(message_bytes),
@@ -47,13 +47,3 @@ def _an_iteration(count: int, iterations: int) -> int:
     if iterations == 0:
         return 0
     return count // iterations if count % iterations == 0 else -1
-
-
-def vector_flops(n: int) -> int:
-    """Of the fused updates of one iteration: x, r, <r, r> (6 n), d (2 n), <d, q> (2 n)."""
-    return 10 * n
-
-
-def vector_bytes(n: int) -> int:
-    """Step reads x r d q and writes x r, direction reads d z and writes d; <d, q> is in the product."""
-    return DOUBLE * n * (6 + 3)

@@ -28,6 +28,7 @@ from fembench.base.errors import BreakdownError
 from fembench.dist.interface import AllReduce, Interface
 from fembench.kernels.backend import kernels
 from fembench.solve.operators import Operator
+from fembench.solve.work import Work, dot, folded, passes
 from fembench.timing.phases import AXPY, CG, DOT, NAMES, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike
 
@@ -39,6 +40,7 @@ class Preconditioner(Protocol):
 
     identity: bool  # M = I: nothing is applied, z is r
     inverse: F64 | None  # diagonal (n,) or 3x3 blocks (n / 3, 6): folded into the vector updates
+    work: Work  # of one apply()
 
     def apply(self, r: F64, z: F64) -> None:
         """Overwrite z with M^-1 r, consistent on shared dofs. Collective if M communicates."""
@@ -78,6 +80,16 @@ class CGResult:
     target: float
     converged: bool
     outside: NDArray[np.int64] = field(default_factory=_nothing)  # (n_phases,) spans before the iterations
+
+
+class Solver(Protocol):
+    """One rank's handle on a matrix, a preconditioner and a way to solve with them."""
+
+    operator: Operator
+    work: Work  # of one iteration, products apart
+
+    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective."""
 
 
 class Method(Protocol):
@@ -178,7 +190,7 @@ class ConjugateGradients:
         overlap: bool = True,
     ) -> None:
         n = interface.n_dofs
-        self.operator = A
+        self.operator, self.work = A, work_of(A, M, n)
         self.x, self.r, self.d, self.q = (kernels.empty(n) for _ in range(4))
         self.z = self.r if M.identity or M.inverse is not None else kernels.empty(n)
         self._M, self._tracer = M, tracer
@@ -254,3 +266,12 @@ class ConjugateGradients:
         sums = self._rho.run()  # M9
         rr, self.gamma = sums[0], sums[-1]
         return rr
+
+
+def work_of(A: Operator, M: Preconditioner, n: int) -> Work:
+    """Of one iteration, products apart: step (x r d q read, x r written), direction (d z read, d written)."""
+    work = passes(n, 6, 6) + passes(n, 3, 2)
+    work += Work(flops=2 * n) if A.fused else dot(n)
+    if M.inverse is not None:
+        return work + folded(n, M.inverse.size) * 2 + Work(flops=2 * n)
+    return work if M.identity else work + M.work + dot(n)

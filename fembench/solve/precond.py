@@ -6,7 +6,8 @@
     chebyshev     a Chebyshev polynomial in D^-1 A (Saad, Iterative Methods, 2nd ed., algorithm 12.1):
                   products and neighbour sums only, no all-reduce
 
-`inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes.
+`inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes. `work` is that
+of one apply().
 apply() runs inside the phase cg.precond; where it communicates it leaves that phase for the
 interface's own phases.
 """
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from fembench.base.errors import BreakdownError, InputError
 from fembench.kernels.backend import kernels
 from fembench.solve.spectrum import largest_eigenvalue
+from fembench.solve.work import Work, folded, passes
 from fembench.timing.phases import PRECOND
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class Identity:
 
     identity = True
     inverse: F64 | None = None
+    work = Work()
 
     def apply(self, r: F64, z: F64) -> None:
         """z = r"""
@@ -65,6 +68,8 @@ class Diagonal:
 
     def __init__(self, inverse: F64) -> None:
         self.inverse: F64 | None = inverse
+        n = inverse.size if inverse.ndim == 1 else inverse.size // 2
+        self.work = passes(n, 2, 0) + folded(n, inverse.size)
         self._bound: tuple[F64, F64] | None = None
 
     def apply(self, r: F64, z: F64) -> None:
@@ -90,6 +95,8 @@ class Chebyshev:
         self._tracer = tracer
         self.largest = 1.1 * largest_eigenvalue(A, interface, self._diagonal)
         self._coefficients = chebyshev_coefficients(self.largest / RATIO, self.largest, degree)
+        step = Work(A.flops, A.bytes_per_product) + passes(n, 8, 7)
+        self.work = passes(n, 9, 2) + step * (degree - 1)
         self._bound: F64 | None = None
 
     def apply(self, r: F64, z: F64) -> None:

@@ -1,0 +1,287 @@
+"""Conjugate gradients with one all-reduce an iteration, and the registry of all variants.
+
+    standard          two all-reduces (solve/cg.py)
+    single-reduction  one: A. T. Chronopoulos, C. W. Gear, s-step iterative methods for symmetric linear
+                      systems, J. Comput. Appl. Math. 25 (1989) 153-168
+    pipelined         one, non-blocking, under way during product and preconditioner: P. Ghysels,
+                      W. Vanroose, Hiding global synchronization latency in the preconditioned Conjugate
+                      Gradient algorithm, Parallel Computing 40 (2014) 224-238, algorithm 4
+
+In exact arithmetic all three give the same iterates. The all-reduce of an iteration brings |r_k| after the
+product that the next iteration needs, so the last product of a solve is for nothing.
+
+Symbols (the papers' letters; x r alpha beta gamma as in solve/cg.py)
+    u = M^-1 r             p  direction                 delta = <w, u>
+    w = A u                s = A p                      <p, A p> = delta - beta gamma / alpha_old
+    m = M^-1 w             q = M^-1 s                   the second and third line are kept by recurrences
+    n = A m                z = A q                      (pipelined: w too, only n is a product)
+
+Rounding. Recurrences in place of products let the r of the pipelined variant drift away from f - A x. On the
+thesis' problem, solved to |r| = 2e-9 |f|, |f - A x| is 4 |r| on 30 k equations and 14 |r| on 150 k; asked for
+1e-11 |f|, |r| stagnates above it. The remedy is residual replacement (S. Cools, E. F. Yetkin, E. Agullo, L.
+Giraud, W. Vanroose, SIAM J. Matrix Anal. Appl. 39 (2018) 426-450; at fixed intervals here): every REPLACE
+iterations r w s z are computed anew from x and p by four products, which is 8 % more of them. Then
+|f - A x| = |r|, and 1e-11 |f| takes one iteration more than the standard variant. Single reduction needs
+nothing of the kind.
+
+Phases: as in solve/cg.py; starting the pipelined all-reduce is cg.send, waiting for it cg.allreduce.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.dist.interface import AllReduce, Interface, PendingAllReduce
+from fembench.kernels.backend import kernels
+from fembench.solve.cg import (
+    CGResult,
+    ConjugateGradients,
+    Control,
+    Multiply,
+    Preconditioner,
+    breakdown,
+    iterate,
+)
+from fembench.solve.operators import Operator
+from fembench.solve.work import Work, dot, folded, passes
+from fembench.timing.phases import AXPY, DOT, PRECOND
+from fembench.timing.tracer import TracerLike
+
+F64 = NDArray[np.float64]
+REPLACE = 50  # iterations between two residual replacements
+
+
+class Lengths:
+    """alpha and beta of each step from gamma = <r, u> and delta = <w, u>."""
+
+    def __init__(self) -> None:
+        self.gamma, self.alpha = inf, 1.0  # as if coming from nowhere: beta of the first step is 0
+
+    def next(self, gamma: float, delta: float, iteration: int) -> tuple[float, float]:
+        """(alpha, beta); a steepest-descent step where rounding has eaten <p, A p>."""
+        if not 0.0 < delta < inf:
+            raise breakdown("<u, A u>", delta, iteration)
+        beta = gamma / self.gamma
+        pAp = delta - beta * gamma / self.alpha
+        if not 0.0 < pAp < inf:
+            beta, pAp = 0.0, delta
+        self.gamma, self.alpha = gamma, gamma / pAp
+        return self.alpha, beta
+
+
+class SingleReduction:
+    """Chronopoulos and Gear: as ConjugateGradients, <r, r>, <r, u> and <w, u> in one all-reduce."""
+
+    def __init__(
+        self,
+        A: Operator,
+        interface: Interface,
+        M: Preconditioner,
+        tracer: TracerLike,
+        *,
+        overlap: bool = True,
+    ) -> None:
+        n = interface.n_dofs
+        self.operator, self.work = A, _single_reduction_work(A, M, n)
+        self.x, self.r, self.w, self.p, self.s = (kernels.empty(n) for _ in range(5))
+        self.u = self.r if M.identity else kernels.empty(n)
+        self._M, self._tracer = M, tracer
+        self._outer_M = not M.identity and M.inverse is None  # not folded into the step
+        self._multiply = Multiply(A, interface, self.u, self.w, tracer, overlap)
+        self._sum_loads = interface.bind(self.r, tracer)
+        self._sums = AllReduce(interface.comm, 3, tracer)
+        self._vectors = kernels.SingleReduction(
+            self.x, self.r, self.u, self.w, self.p, self.s, interface.weights, M.inverse, self._sums.values
+        )
+
+    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
+        return iterate(self, self._tracer, f, control, record)
+
+    def start(self, f: F64) -> float:
+        """x = 0, r = the sum of f, u = M r, w = A u; returns <r, r>."""
+        before = self._tracer.counts()
+        self._tracer.begin(AXPY)
+        for v in (self.x, self.u, self.w, self.p, self.s):
+            v[:] = 0.0
+        self.r[:] = f
+        self._tracer.end(AXPY)
+        self._sum_loads.start()
+        self._sum_loads.finish()
+        self._lengths = Lengths()
+        rr = self._step(0.0, 0.0)
+        self.outside = self._tracer.counts() - before
+        return rr
+
+    def advance(self) -> float:
+        """One iteration; returns <r, r>."""
+        return self._step(*self._lengths.next(self.gamma, self._delta, self._tracer.iteration + 1))
+
+    def _step(self, alpha: float, beta: float) -> float:
+        """p s by beta, x r by alpha, u = M r, w = A u, then the sums of all three products."""
+        begin, end = self._tracer.begin, self._tracer.end
+        begin(AXPY)
+        self._vectors.step(alpha, beta)
+        end(AXPY)
+        if self._outer_M:
+            begin(PRECOND)
+            self._M.apply(self.r, self.u)
+            end(PRECOND)
+            begin(DOT)
+            self._vectors.dot_ru()
+            end(DOT)
+        wu = self._multiply.run()
+        if wu is None:
+            begin(DOT)
+            self._vectors.dot_wu()
+            end(DOT)
+        else:
+            self._sums.values[2] = wu
+        rr, self.gamma, self._delta = self._sums.run()
+        return rr
+
+
+class Pipelined:
+    """Ghysels and Vanroose: as SingleReduction, the all-reduce under way while n = A M^-1 w is computed.
+
+    `replace`: iterations between two residual replacements, 0 for none.
+    """
+
+    def __init__(
+        self,
+        A: Operator,
+        interface: Interface,
+        M: Preconditioner,
+        tracer: TracerLike,
+        *,
+        overlap: bool = True,
+        replace: int = REPLACE,
+    ) -> None:
+        n = interface.n_dofs
+        self.operator, self.work = A, _pipelined_work(M, n)
+        self.x, self.r, self.w, self.p, self.s, self.z, self.n, self._f = (kernels.empty(n) for _ in range(8))
+        self.m = self.w if M.identity else kernels.empty(n)
+        self._outer_M = not M.identity and M.inverse is None  # not folded into the step
+        # u = M r and q = M s: r and s themselves, vectors, or made in m when they are needed
+        self.u, self.q = (self.r, self.s) if M.identity else (self.m, self.m)
+        if self._outer_M:
+            self.u, self.q = kernels.empty(n), kernels.empty(n)
+        self._M, self._tracer, self._replace = M, tracer, replace
+        self._sum_loads = interface.bind(self._f, tracer)
+        self._n_is_Am, self._n_is_Ax, self._w_is_Au, self._s_is_Ap, self._z_is_Aq = (
+            Multiply(A, interface, d, q, tracer, overlap)
+            for d, q in (
+                (self.m, self.n),
+                (self.x, self.n),
+                (self.u, self.w),
+                (self.p, self.s),
+                (self.q, self.z),
+            )
+        )
+        self._sums = PendingAllReduce(interface.comm, 3, tracer)
+        vectors = (self.x, self.r, self.u, self.w, self.p, self.s, self.z, self.q, self.m, self.n)
+        self._vectors = kernels.Pipelined(*vectors, interface.weights, M.inverse, self._sums.values)
+
+    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
+        return iterate(self, self._tracer, f, control, record)
+
+    def start(self, f: F64) -> float:
+        """x = 0, r = the sum of f, u = M r, w = A u, m = M w, n = A m; returns <r, r>."""
+        before = self._tracer.counts()
+        self._tracer.begin(AXPY)
+        self._f[:] = f
+        self._tracer.end(AXPY)
+        self._sum_loads.start()
+        self._sum_loads.finish()
+        self._tracer.begin(AXPY)
+        for v in (self.x, self.p, self.s, self.z, self.q):
+            v[:] = 0.0
+        self.r[:] = self._f
+        self._tracer.end(AXPY)
+        self._precondition(self.r, self.u)
+        self._w_is_Au.run()
+        self._refresh()
+        self._lengths, self._age = Lengths(), 0
+        rr = self._finish_iteration()
+        self.outside = self._tracer.counts() - before
+        return rr
+
+    def advance(self) -> float:
+        """One iteration; returns <r, r>."""
+        alpha, beta = self._lengths.next(self.gamma, self._delta, self._tracer.iteration + 1)
+        self._tracer.begin(AXPY)
+        self._vectors.step(alpha, beta)
+        self._tracer.end(AXPY)
+        self._age += 1
+        if self._age == self._replace:
+            self._make_anew()
+        return self._finish_iteration()
+
+    def _finish_iteration(self) -> float:
+        """m = M w and n = A m while the sums are on their way; returns <r, r>."""
+        self._sums.start()
+        if self._outer_M:
+            self._precondition(self.w, self.m)
+        self._n_is_Am.run()
+        rr, self.gamma, self._delta = self._sums.finish()
+        return rr
+
+    def _make_anew(self) -> None:
+        """Residual replacement: r from x, w from r, s and z from p; their spans belong to no iteration."""
+        before = self._tracer.counts()
+        self._n_is_Ax.run()
+        self._tracer.begin(AXPY)
+        np.subtract(self._f, self.n, out=self.r)
+        self._tracer.end(AXPY)
+        self._precondition(self.r, self.u)
+        self._w_is_Au.run()
+        self._s_is_Ap.run()
+        self._precondition(self.s, self.q)
+        self._z_is_Aq.run()
+        self._refresh()
+        self._age = 0
+        self.outside += self._tracer.counts() - before
+
+    def _precondition(self, r: F64, z: F64) -> None:
+        """z = M^-1 r"""
+        if not self._M.identity:
+            self._tracer.begin(PRECOND)
+            self._M.apply(r, z)
+            self._tracer.end(PRECOND)
+
+    def _refresh(self) -> None:
+        """The sums (and a folded-in m) of vectors that were set anew."""
+        self._tracer.begin(AXPY)
+        self._vectors.refresh()
+        self._tracer.end(AXPY)
+
+
+def _single_reduction_work(A: Operator, M: Preconditioner, n: int) -> Work:
+    """The pass reads w p s x r and, unless u is r, u; writes p s x r and, folded in, u."""
+    work = Work(flops=2 * n) if A.fused else dot(n)
+    if M.identity:
+        return work + passes(n, 9, 10)
+    if M.inverse is None:
+        return work + passes(n, 10, 10) + M.work + dot(n)
+    return work + passes(n, 11, 12) + folded(n, M.inverse.size)
+
+
+def _pipelined_work(M: Preconditioner, n: int) -> Work:
+    """The pass reads n z s p w x r and writes all but n; it also writes m, or reads m q u and writes q u."""
+    if M.identity:
+        return passes(n, 13, 16)
+    if M.inverse is None:
+        return passes(n, 18, 22) + M.work
+    once = folded(n, M.inverse.size)
+    return passes(n, 14, 18) + Work(3 * once.flops, once.bytes)
+
+
+VARIANTS: dict[str, type[ConjugateGradients] | type[SingleReduction] | type[Pipelined]] = {
+    "standard": ConjugateGradients,
+    "single-reduction": SingleReduction,
+    "pipelined": Pipelined,
+}

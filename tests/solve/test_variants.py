@@ -1,0 +1,272 @@
+"""The variants of conjugate gradients: standard iterates from fewer all-reduces, on any number of ranks."""
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+
+from fembench.base.errors import BreakdownError
+from fembench.bench.measure import measure
+from fembench.bench.prepare import prepare
+from fembench.bench.work import solve_facts
+from fembench.dist import interface as interface_module
+from fembench.records.case import Case
+from fembench.solve.cg import Control
+from fembench.solve.operators import build_operator
+from fembench.solve.precond import Diagonal, make_preconditioner
+from fembench.solve.variants import REPLACE, VARIANTS, Lengths, Pipelined
+from fembench.timing import phases
+from fembench.timing.tracer import make_tracer
+
+mpi = pytest.mark.mpi
+LEANER = ("single-reduction", "pipelined")
+PRECONDITIONERS = ("none", "jacobi", "block-jacobi", "chebyshev", "unfolded")
+leaner = pytest.mark.parametrize("variant", LEANER)
+every_m = pytest.mark.parametrize("precond", PRECONDITIONERS)
+
+
+class Unfolded:
+    """Jacobi as a preconditioner that must be applied."""
+
+    identity = False
+    inverse = None
+
+    def __init__(self, diagonal):
+        self._diagonal, self.work = diagonal, diagonal.work
+
+    def apply(self, r, z):
+        self._diagonal.apply(r, z)
+
+
+class System:
+    """A prepared case that any variant can solve."""
+
+    def __init__(self, comm, mesh, storage="sym", precond="none", *, stiffness=1.0):
+        self.tracer = make_tracer("counter")
+        self.prepared = prepare(comm, Case(ranks=comm.size, mesh=mesh), self.tracer)
+        sub, self.interface, self.rhs = self.prepared.sub, self.prepared.interface, self.prepared.rhs
+        material = self.prepared.spec.material
+        self.A = build_operator(storage, sub, stiffness * material.lam, stiffness * material.mu)
+        known = "jacobi" if precond == "unfolded" else precond
+        self.M = make_preconditioner(known, self.A, self.interface, sub, self.tracer)
+        if precond == "unfolded":
+            self.M = Unfolded(self.M)
+
+    def solver(self, variant, **choices):
+        return VARIANTS[variant](self.A, self.interface, self.M, self.tracer, **choices)
+
+    def solve(self, variant, control, **choices):
+        """(CGResult with x copied, spans by phase)."""
+        self.tracer.reset()
+        result = self.solver(variant, **choices).solve(self.rhs, control)
+        return result, self.tracer.counts()
+
+    def norm(self, v):
+        return np.sqrt(self.interface.dot(v, v))
+
+    def true_residual(self, x):
+        """|f - A x|"""
+        return self.norm(self.interface.update(self.rhs - self.A.apply(x)))
+
+
+@mpi
+@leaner
+@every_m
+@pytest.mark.parametrize(
+    ("mesh", "storage"), [("m1", "sym"), ("box:8x5x8:hex8", "csr"), ("box:5x6x4", "ebe")]
+)
+def test_thirty_iterates_are_those_of_the_standard_variant(comm, mesh, storage, precond, variant):
+    system = System(comm, mesh, storage, precond)
+    standard, _ = system.solve("standard", Control(fixed=30))
+    other, _ = system.solve(variant, Control(fixed=30))
+    np.testing.assert_allclose(other.residuals, standard.residuals, rtol=1e-8)
+    assert system.norm(other.x - standard.x) <= 1e-9 * system.norm(standard.x)
+
+
+@mpi
+@leaner
+@every_m
+def test_the_solution_is_that_of_the_standard_variant(comm, precond, variant):
+    system, control = System(comm, "m2", "sym", precond), Control(tolerance=1e-8, relative=True)
+    standard, _ = system.solve("standard", control)
+    other, _ = system.solve(variant, control)
+    assert other.converged
+    assert abs(other.iterations - standard.iterations) <= 2
+    assert system.norm(other.x - standard.x) <= 1e-6 * system.norm(standard.x)
+    assert system.true_residual(other.x) <= 1.01 * other.target
+
+
+@mpi
+@leaner
+@every_m
+@pytest.mark.parametrize("storage", ["csr", "sym"])
+def test_an_iteration_has_one_allreduce(comm, storage, precond, variant):
+    system = System(comm, "m1", storage, precond)
+    result, counts = system.solve(variant, Control(fixed=2 * REPLACE + 7))
+    inside = counts - result.outside
+    n = result.iterations
+    assert n == 2 * REPLACE + 7
+    assert counts[phases.ALLREDUCE] == n + 1
+    assert inside[phases.ALLREDUCE] == n
+    assert inside[[phases.SPMV_INTERFACE, phases.SPMV_INTERIOR]].tolist() == [n, n]
+    updates = n * (4 if precond == "chebyshev" else 1)
+    assert inside[[phases.WAIT, phases.UNPACK]].tolist() == [updates, updates]
+    assert inside[phases.SEND] == updates + (n if variant == "pipelined" else 0)
+    assert result.outside[phases.SPMV_INTERIOR] == {"single-reduction": 1, "pipelined": 2 + 2 * 4}[variant]
+
+
+@mpi
+@leaner
+@pytest.mark.parametrize("storage", ["csr", "sym"])
+@pytest.mark.parametrize("precond", ["none", "jacobi", "chebyshev"])
+def test_overlap_on_and_off_are_bit_identical(comm, storage, precond, variant):
+    system = System(comm, "m1", storage, precond)
+    on, off = (system.solve(variant, Control(fixed=70), overlap=overlap)[0] for overlap in (True, False))
+    assert on.residuals == off.residuals
+    assert on.x.tobytes() == off.x.tobytes()
+
+
+@mpi
+@leaner
+@every_m
+def test_shared_values_are_bit_identical(comm, precond, variant):
+    system = System(comm, "m1", "sym", precond)
+    result, _ = system.solve(variant, Control(fixed=REPLACE + 10))
+    for mine, theirs in system.interface.copies(result.x):
+        assert mine.tobytes() == theirs.tobytes()
+
+
+@mpi
+@leaner
+def test_a_second_solve_starts_from_nothing(comm, variant):
+    system = System(comm, "m1", "sym", "chebyshev")
+    solver = system.solver(variant)
+    first, again = (solver.solve(system.rhs, Control(fixed=REPLACE + 20)) for _ in range(2))
+    assert first.residuals == again.residuals
+    assert first.outside.tolist() == again.outside.tolist()
+
+
+@mpi
+def test_without_mpi_4_the_pipelined_variant_gives_the_same_solution(comm, monkeypatch):
+    system = System(comm, "m1")
+    persistent, _ = system.solve("pipelined", Control(fixed=30))
+    monkeypatch.setattr(interface_module, "persistent_allreduce", lambda *arguments: None)
+    anew, _ = system.solve("pipelined", Control(fixed=30))
+    np.testing.assert_allclose(anew.residuals, persistent.residuals, rtol=1e-9)
+
+
+@mpi
+@pytest.mark.parametrize("precond", ["none", "jacobi", "block-jacobi", "unfolded"])
+def test_residual_replacement_ends_the_drift_of_the_pipelined_variant(comm, precond):
+    """To 1e-12 |f|: r by recurrences alone ends far from f - A x, r made anew now and then does not."""
+    system = System(comm, "m1", "sym", precond)
+    control = Control(tolerance=1e-12, relative=True, max_iterations=400)
+    standard, _ = system.solve("standard", control)
+    drifting, _ = system.solve("pipelined", control, replace=0)
+    replaced, _ = system.solve("pipelined", control)
+    assert system.true_residual(drifting.x) > 20 * control.tolerance * drifting.residuals[0]
+    assert replaced.converged
+    assert replaced.iterations <= 1.1 * standard.iterations
+    assert system.true_residual(replaced.x) <= 1.1 * replaced.target
+
+
+@mpi
+def test_single_reduction_does_not_drift(comm):
+    system = System(comm, "m1")
+    result, _ = system.solve("single-reduction", Control(tolerance=1e-12, relative=True))
+    assert system.true_residual(result.x) <= 1.1 * result.target
+
+
+@mpi
+@leaner
+def test_a_zero_load_has_the_solution_zero(comm, variant):
+    system = System(comm, "m1")
+    system.rhs[:] = 0.0
+    result, _ = system.solve(variant, Control())
+    assert (result.iterations, result.converged) == (0, True)
+    assert not result.x.any()
+
+
+@mpi
+@leaner
+def test_an_indefinite_operator_is_refused_on_every_rank(comm, variant):
+    with pytest.raises(BreakdownError, match="<u, A u> = -"):
+        System(comm, "m1", stiffness=-1.0).solve(variant, Control())
+
+
+@mpi
+@leaner
+def test_an_indefinite_preconditioner_is_refused_on_every_rank(comm, variant):
+    system = System(comm, "m1", "sym", "jacobi")
+    system.M = Diagonal(-system.M.inverse)
+    with pytest.raises(BreakdownError, match="<r, M r> = -"):
+        system.solve(variant, Control())
+
+
+@mpi
+@leaner
+def test_work_goes_on_where_rounding_is_all_that_is_left(comm, variant):
+    system = System(comm, "box:2x2x2")
+    result, _ = system.solve(variant, Control(fixed=400))
+    assert result.iterations == 400 or result.residuals[-1] == 0.0
+    assert system.true_residual(result.x) <= 1e-11 * result.residuals[0]
+
+
+@mpi
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_case_chooses_its_variant_and_its_work_is_counted(comm, variant):
+    case = Case(mesh="m1", variant=variant, ranks=comm.size, storage="sym", iterations=40, sets=1, warmups=0)
+    tracer = make_tracer("perf_counter_ns")
+    prepared = prepare(comm, case, tracer)
+    measured = measure(comm, case, prepared, tracer)
+    facts = solve_facts(comm, prepared, measured, tracer)
+    assert facts.iterations == 40
+    assert (facts.allreduces, facts.updates) == (2 if variant == "standard" else 1, 1)
+    n, A = prepared.interface.n_dofs, measured.operator
+    products, vectors = {"standard": (40, 9), "single-reduction": (41, 9), "pipelined": (42, 13)}[variant]
+    expected = products / 40 * A.bytes_per_product + 8 * n * vectors
+    assert facts.bytes[comm.rank] == pytest.approx(expected, rel=1e-12)
+
+
+@mpi
+def test_vectors_in_memory_are_counted_pass_by_pass(comm):
+    """Vectors read and written in an iteration; (block) Jacobi adds n (2 n) numbers wherever it is folded in."""
+    vectors = {
+        ("standard", "sym"): (9, 11, 13),
+        ("standard", "csr"): (11, 13, 15),
+        ("single-reduction", "sym"): (9, 12, 13),
+        ("single-reduction", "csr"): (11, 14, 15),
+        ("pipelined", "sym"): (13, 15, 16),
+        ("pipelined", "csr"): (13, 15, 16),
+    }
+    for (variant, storage), expected in vectors.items():
+        for precond, count in zip(("none", "jacobi", "block-jacobi"), expected):
+            solver = System(comm, "box:2x3x2", storage, precond).solver(variant)
+            assert solver.work.bytes == 8 * solver.x.size * count, (variant, storage, precond)
+
+
+def test_lengths_follow_the_recurrences_of_both_papers():
+    lengths = Lengths()
+    assert lengths.next(8.0, 4.0, 1) == (2.0, 0.0)
+    alpha, beta = lengths.next(2.0, 3.0, 2)
+    assert beta == 0.25
+    assert alpha == 2.0 / (3.0 - 0.25 * 2.0 / 2.0)
+
+
+def test_a_denominator_lost_to_rounding_restarts_from_steepest_descent():
+    lengths = Lengths()
+    lengths.next(1.0, 1.0, 1)
+    assert lengths.next(2.0, 4.0, 2) == (0.5, 0.0)  # 4 - 2 * 2 / 1 = 0
+
+
+@pytest.mark.parametrize("delta", [0.0, -1.0, nan, inf])
+def test_an_operator_that_is_not_positive_breaks_down(delta):
+    with pytest.raises(BreakdownError, match="at iteration 7"):
+        Lengths().next(1.0, delta, 7)
+
+
+def test_the_registry_knows_every_variant_of_a_case():
+    from typing import get_args, get_type_hints
+
+    assert set(get_args(get_type_hints(Case)["variant"])) == set(VARIANTS)
+    assert VARIANTS["pipelined"] is Pipelined

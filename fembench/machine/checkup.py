@@ -140,7 +140,7 @@ def optional() -> Iterator[Finding]:
         imports = "from mpi4py import MPI; from petsc4py import PETSc"
         call = f"{imports}; print('PETSc', *PETSc.Sys.getVersion(), sep='.')"
         good, text = output_of([sys.executable, "-c", call])
-        how = f"it does not fit this MPI: {PIP.replace('install', 'uninstall')} petsc petsc4py, then build it anew"
+        how = f"not for this MPI: {PIP.replace('install', 'uninstall')} petsc petsc4py, build it anew"
         yield ok("PETSc", text.replace("PETSc.", "")) if good else Finding("PETSc", "problem", text, how)
     yield _package(
         "gmsh", f"{PIP} gmsh, and apt-get install libglu1-mesa: makes unstructured meshes", required=False

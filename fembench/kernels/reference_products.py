@@ -130,7 +130,7 @@ class EbeProduct:
         u = np.zeros((self.x.shape[0], 3))
         u[: self.d.size // 3] = self.d.reshape(-1, 3)
         ke = stiffness(self.x, cells, self.lam, self.mu)
-        f = np.einsum("nij,nj->ni", ke, u[cells].reshape(ke.shape[0], -1)).reshape(-1, 3)
+        f = np.einsum("nij,nj->ni", ke, u[cells].reshape(ke.shape[:2])).reshape(-1, 3)
         total = np.zeros_like(u)
         np.add.at(total, cells.reshape(-1), f)
         self.q += total[: self.d.size // 3].reshape(-1)

@@ -230,7 +230,7 @@ def test_a_case_chooses_its_variant_and_its_work_is_counted(comm, variant):
 
 @mpi
 def test_vectors_in_memory_are_counted_pass_by_pass(comm):
-    """Vectors read and written in an iteration; (block) Jacobi adds n (2 n) numbers wherever it is folded in."""
+    """Vectors read and written in an iteration; (block) Jacobi adds n (2 n) numbers where it is folded in."""
     vectors = {
         ("standard", "sym"): (9, 11, 13),
         ("standard", "csr"): (11, 13, 15),

@@ -128,8 +128,9 @@ def as_table(weights) -> str:
     ]
     heads = ["rank", "host", "share", "95 % interval", "time per cell", "relative speed"]
     hours = age_seconds(weights, now_utc()) / 3600
+    age = f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
     count = f"{len(weights.source)} record{'s' * (len(weights.source) > 1)}"
-    head = f"rule {weights.rule}, from {count} of {weights.mesh}, measured {hours:.1f} h ago"
+    head = f"rule {weights.rule}, from {count} of {weights.mesh}, measured {age} ago"
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
     tasks = [f"equal tasks: {', '.join(f'{h} {k}' for h, k in weights.tasks)}"] if weights.tasks else []
     body = table(heads, rows, align="rlrrrr")

@@ -22,12 +22,18 @@ from fembench.base.config import read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.machine import lab_groups
-from fembench.machine.lab_cluster import HEAD, LabCluster, read_cluster
+from fembench.machine.lab_cluster import HEAD, LabCluster, check_name, read_cluster
 from fembench.machine.lab_network import PREFIX, namespace, namespaces, up_commands
 
 FOLDER = Path("/run/fembench-labs")
 NAMESPACES = Path("/run/netns")
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
+PLACEMENT = (  # settings of Open MPI for this machine that would put ranks on the wrong host or CPU
+    "PRTE_MCA_rmaps_default_mapping_policy",
+    "OMPI_MCA_rmaps_base_oversubscribe",
+    "PRTE_MCA_hwloc_default_binding_policy",
+    "OMPI_MCA_hwloc_base_binding_policy",
+)
 # $1 host, the rest the command that Open MPI would give to ssh; the name is set in a name space of its own
 AGENT = """#!/bin/sh
 host=$1; shift
@@ -79,6 +85,7 @@ def up(path: Path | str, folder: Path = FOLDER) -> LabState:
 def down(name: str, folder: Path = FOLDER) -> list[str]:
     """End what runs in a lab and remove all of it; the names of what was removed, none where none was."""
     require_root()
+    check_name(name, "lab")
     trees = lab_groups.hierarchies()
     gone = [str(group) for group in lab_groups.groups_of(name, trees)]
     lab_groups.remove(name, trees)
@@ -107,6 +114,7 @@ def labs(folder: Path = FOLDER) -> list[str]:
 
 def state_of(name: str, folder: Path = FOLDER) -> LabState:
     """The state of a lab. Raises InputError where there is none, or it is half built."""
+    check_name(name, "lab")
     path = folder / name / "state.json"
     if not path.exists():
         raise InputError(f"no lab {name}; expected one of {labs(folder)}, or fembench lab up CLUSTER.toml")
@@ -145,7 +153,10 @@ def environment(state: LabState, variables: Mapping[str, str], folder: Path = FO
     """`variables` with those that make Open MPI (4 and 5) and fembench use the lab."""
     home = folder / state.cluster.name
     agent, network = str(home / "agent"), state.cluster.network
-    return dict(variables) | {
+    kept = {name: value for name, value in variables.items() if name not in PLACEMENT}
+    return kept | {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "PRTE_MCA_plm_ssh_agent": agent,  # Open MPI 5
         "OMPI_MCA_plm_rsh_agent": agent,  # Open MPI 4
         "PRTE_MCA_prte_default_hostfile": str(home / "hosts"),

@@ -69,7 +69,7 @@ def read_cluster(path: Path | str, usable: tuple[int, ...]) -> LabCluster:
 
 def check(cluster: LabCluster, usable: tuple[int, ...], where: str) -> None:
     """Raises InputError naming the first thing that cannot be."""
-    _name(cluster.name, f"{where}: name")
+    check_name(cluster.name, f"{where}: name")
     names = [host.name for host in cluster.hosts]
     if not names:
         raise InputError(f"{where}: no hosts; expected at least one [[hosts]]")
@@ -80,7 +80,7 @@ def check(cluster: LabCluster, usable: tuple[int, ...], where: str) -> None:
     if network.version != 4 or not network.is_private or network.num_addresses < len(names) + 3:
         raise InputError(f"{where}: network '{network}'; expected a private IPv4 range that holds all hosts")
     for host in cluster.hosts:
-        _name(host.name, f"{where}: host")
+        check_name(host.name, f"{where}: host")
         if host.name == HEAD or names.count(host.name) > 1:
             raise InputError(f"{where}: host name '{host.name}' is taken; expected one name a host")
         _check_host(host, usable, f"{where}: host {host.name}")
@@ -109,7 +109,8 @@ def bits_per_second(rate: str, where: str = "link") -> float:
     return bits
 
 
-def _name(name: str, where: str) -> None:
+def check_name(name: str, where: str) -> None:
+    """Raises InputError for a name that cannot be one of a lab or a host, or leads elsewhere as a path."""
     if not _NAME.fullmatch(name):
         raise InputError(f"{where} '{name}'; expected 1 to 30 of a-z, 0-9 and - (not at an end)")
 

@@ -90,9 +90,13 @@ def _limit(tree: Hierarchy, folder: Path, host: LabHost) -> None:
     quota, period = quota_and_period(host.speed * len(host.cpus))
     if tree.version == 2:
         _write(folder / "cpu.max", f"{quota} {period}")
+        burst = folder / "cpu.max.burst"
     else:
         _write(folder / "cpu.cfs_period_us", str(period))
         _write(folder / "cpu.cfs_quota_us", str(quota))
+        burst = folder / "cpu.cfs_burst_us"
+    if burst.exists():  # Linux 5.14: time lost to another process is made up for in the next period
+        _write(burst, str(quota))
 
 
 def quota_and_period(cpus: float) -> tuple[int, int]:

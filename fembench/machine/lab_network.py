@@ -1,8 +1,8 @@
 """The network of a lab, as commands: a namespace a host, joined by a bridge in the head's namespace.
 
 Nothing exists outside these namespaces: no interface, address or route of the machine is touched, and
-no packet leaves. A link's rate is a token bucket at both of its ends; the bucket is kept small (two
-packets, or 100 microseconds), or a message of CG would pass at once out of a full one.
+no packet leaves. A link's rate is a token bucket at both of its ends; the bucket is kept small (one
+packet, or 100 microseconds), or a message of CG would pass at once out of a full one.
 """
 
 from fembench.machine.lab_cluster import HEAD, LabCluster, LabHost, bits_per_second
@@ -55,6 +55,6 @@ def _host_commands(cluster: LabCluster, index: int, host: LabHost) -> list[list[
 
 
 def _limit(where: str, device: str, rate: str) -> list[str]:
-    burst = max(2 * PACKET, round(bits_per_second(rate) / 8 * 100e-6))
+    burst = max(PACKET, round(bits_per_second(rate) / 8 * 100e-6))
     bucket = ["rate", rate, "burst", str(burst), "limit", str(QUEUE)]
     return ["tc", "-n", where, "qdisc", "add", "dev", device, "root", "tbf", *bucket]

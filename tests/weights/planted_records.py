@@ -26,7 +26,11 @@ PER_CELL = {ph.ASSEMBLY: 4e-6, ph.SPMV_INTERIOR: 20e-6, ph.AXPY: 5e-6, ph.DOT: 1
 def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id="planted", **changes):
     """A record of ranks with these speeds; `changes` are fields of Case or of Record."""
     n = len(speeds)
-    case_fields = {k: changes.pop(k) for k in list(changes) if k in Case.__struct_fields__}
+    case_fields = {
+        k: changes.pop(k)
+        for k in list(changes)
+        if k in Case.__struct_fields__ and k not in Record.__struct_fields__
+    }
     hosts = tuple(hosts or ("node8",) * n)
     names = tuple(dict.fromkeys(hosts))
     share = np.full(n, 1 / n) if shares is None else np.asarray(shares, float) / sum(shares)

@@ -1,0 +1,79 @@
+import json
+
+import msgspec
+import pytest
+from planted_records import planted
+
+from fembench.cli.main import main
+from fembench.mesh.presets import resolve
+from fembench.partition.methods import partition
+from fembench.partition.partition import metrics
+from fembench.records.store import save
+from fembench.records.weights import load_weights
+
+
+@pytest.fixture
+def record(tmp_path):
+    """A file of a run of m1: two ranks on one host, one at half speed on another; its true partition."""
+    mesh = resolve("m1")
+    facts = msgspec.structs.replace(
+        planted([1.0, 1.0, 0.5]).mesh, hash=mesh.hash, n_cells=mesh.n_cells, n_nodes=mesh.n_nodes
+    )
+    cut = metrics(mesh, partition(mesh, (1 / 3,) * 3))
+    made = planted([1.0, 1.0, 0.5], hosts=("a", "a", "b"), mesh=facts)
+    scaled = msgspec.structs.replace(made, partition=msgspec.structs.replace(cut, cells=made.partition.cells))
+    return str(save(scaled, tmp_path / "runs"))
+
+
+def test_weights_are_printed_and_written(record, tmp_path, capsys):
+    out = tmp_path / "w.json"
+    assert main(["weights", record, "-o", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "|    2 | b    |" in text
+    assert "rule time, from 1 record of m1" in text
+    assert [r.share for r in load_weights(out).ranks] == pytest.approx([0.4, 0.4, 0.2], rel=0.01)
+
+
+def test_json_is_the_file(record, tmp_path, capsys):
+    out = tmp_path / "w.json"
+    assert main(["weights", record, "-o", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(out.read_text())
+
+
+def test_a_file_of_weights_is_exported_as_it_stands(record, tmp_path, capsys):
+    out = tmp_path / "w.json"
+    main(["weights", record, "-o", str(out)])
+    capsys.readouterr()
+    assert main(["weights", str(out), "--export", "pyfr"]) == 0
+    assert capsys.readouterr().out == "2:2:1\n"
+
+
+def test_a_slow_link_takes_cells_from_the_host_behind_it(record, capsys):
+    shares = {}
+    for link in ("0,1e12", "2e-5,1e9"):
+        assert main(["weights", record, "--rule", "comm", "--link", link, "--json"]) == 0
+        shares[link] = [r["share"] for r in json.loads(capsys.readouterr().out)["ranks"]]
+    assert shares["0,1e12"] == pytest.approx([0.4, 0.4, 0.2], rel=0.03)
+    assert shares["2e-5,1e9"][2] < 0.9 * shares["0,1e12"][2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rule", "comm"], "needs --link"),
+        (["--link", "1e-6,1e9"], "--link with --rule time"),
+        (["--ranks", "4"], "--ranks with --rule time"),
+        (["--rule", "comm", "--link", "fast"], "link 'fast'"),
+        (["--rule", "thesis"], "several hosts"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_in_one_line(record, options, message, capsys):
+    assert main(["weights", record, *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_missing_file_is_refused(capsys):
+    assert main(["weights", "no-such-file.json"]) == 2
+    assert "no-such-file.json" in capsys.readouterr().err

@@ -163,7 +163,8 @@ class PetscSolver:
 
     def _operator(self, storage: str, sub: Subdomain, lam: float, mu: float) -> Operator:
         """The matrix as an `Operator`: what verification multiplies with, not what KSP does."""
-        n, nonzeros = self._numbering.n_owned, self.A.getInfo()["nz_used"]
+        n = self._numbering.n_owned
+        nonzeros = self.A.getInfo(library().Mat.InfoType.LOCAL)["nz_used"]
         entry = {"aij": 12.0, "baij": 8 + 4 / 9, "sbaij": 8 + 4 / 9, "is": 8 + 4 / 9}[storage]  # bytes
         useful = 2 * nonzeros - 9 * n if storage == "sbaij" else nonzeros
         return Operator(

@@ -97,6 +97,11 @@ def test_the_tolerance_stops_where_the_own_solver_stops(system):
         assert system.norm(theirs.x - own.x) <= 1e-6 * system.norm(own.x)
 
 
+def test_fixed_work_does_not_stop_at_a_relative_tolerance_either(system):
+    result = system.petsc().solve(system.prepared.rhs, Control(0.5, relative=True, fixed=30))
+    assert (result.iterations, result.target) == (30, 0.0)
+
+
 def test_too_few_iterations_are_a_result_and_not_an_error(system):
     result = system.petsc().solve(system.prepared.rhs, Control(tolerance=1e-6, max_iterations=5))
     assert (result.iterations, result.converged) == (5, False)
@@ -117,6 +122,47 @@ def test_multigrid_with_rigid_modes_needs_far_fewer_iterations(comm, storage):
     assert gamg.converged
     assert gamg.iterations < jacobi.iterations / 4
     assert system.norm(gamg.x - jacobi.x) <= 1e-5 * system.norm(jacobi.x)
+
+
+def test_the_near_null_space_is_that_of_the_rigid_motions(system):
+    solver = system.petsc()
+    sub, interface = system.parts
+    modes = [solver._numbering.spread(v.array_r) for v in solver.A.getNearNullSpace().getVecs()]
+    gram = np.array([[interface.dot(a, b) for b in modes] for a in modes])
+    np.testing.assert_allclose(gram, np.eye(6), atol=1e-12)
+    near = np.zeros((sub.n_nodes, 3))
+    near[sub.cells[sub.restrained[sub.cells].any(axis=(1, 2))]] = 1.0
+    far = interface.update(near[: sub.n_active].ravel()) == 0.0
+    scale = np.abs(interface.update(solver.operator.diagonal())).max()
+    for mode in modes:
+        assert (mode[sub.fixed] == 0.0).all()
+        assert np.abs(solver.multiply(mode)[far]).max(initial=0.0) <= 1e-12 * scale
+
+
+@pytest.mark.parametrize("storage", petsc.STORAGES)
+def test_useful_flops_and_bytes_are_those_of_the_blocks_that_a_rank_holds(system, storage):
+    theirs, interface = system.petsc(storage).operator, system.parts[1]
+    ours = {name: build_operator(name, system.parts[0], *system.lame) for name in ("csr", "bsr", "sym")}
+    if interface.comm.size == 1 or storage == "is":
+        twin = ours[{"aij": "csr", "sbaij": "sym"}.get(storage, "bsr")]
+        assert theirs.flops == twin.flops
+        assert theirs.matrix_bytes == pytest.approx(twin.matrix_bytes, rel=0.05)  # pointers to rows
+    else:  # rows are summed over sharers and held once
+        assert 0 < interface.total(theirs.flops) < interface.total(ours["bsr"].flops)
+
+
+def test_time_in_scatters_is_not_counted_as_product_too(system, monkeypatch):
+    solver = system.petsc()
+    seconds = dict.fromkeys(solver._times(), 0.0) | {
+        "MatMult": 5.0,
+        "VecScatterBegin": 1.0,
+        "VecScatterEnd": 2.0,
+    }
+    monkeypatch.setattr(solver, "_times", lambda: {name: (t, 2) for name, t in seconds.items()})
+    system.tracer.reset()
+    solver._trace(dict.fromkeys(seconds, (0.0, 0)))
+    times = system.tracer.seconds()[[phases.SPMV_INTERIOR, phases.SEND, phases.WAIT]]
+    np.testing.assert_allclose(times, [2.0, 1.0, 2.0], rtol=1e-8)
 
 
 @pytest.mark.parametrize("storage", petsc.STORAGES)

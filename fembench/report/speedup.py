@@ -54,6 +54,9 @@ def speedup(result: Result, everyone: Sequence[Result], quantity: str = "cg") ->
 
 def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> list[str]:
     notes = [withheld] if withheld else []
+    alone, mine = base.record.solve.iterations, result.record.solve.iterations
+    if abs(mine - alone) > max(2, 0.02 * alone):
+        notes.append(f"iterations differ: {alone} on one rank, {mine} here")
     if efficiency > SUPERLINEAR:
         notes.append(_superlinear(result.record, base.record))
     if "PROVISIONAL" in (result.pool.status, base.pool.status):

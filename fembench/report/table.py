@@ -62,7 +62,7 @@ def to_csv(table: Table) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([name for c in table.columns for name in c.key.split()])
-    writer.writerows([["" if v is None else v for v in row.values()] for row in to_json(table)])
+    writer.writerows(row.values() for row in to_json(table))
     return stream.getvalue()
 
 

@@ -107,8 +107,9 @@ def iterations(results: Sequence[Result]) -> Table:
     return Table(
         "iterations",
         "Iterations and equations",
-        "The count must not depend on the number of ranks but for rounding (at most 2 or 2 % apart). Without "
-        "a preconditioner it grows about as the cube root of the number of equations.",
+        "The count must not depend on the number of ranks but for rounding (at most 2 or 2 % apart), unless "
+        "a preconditioner is built from the parts. Without a preconditioner it grows about as the cube root "
+        "of the number of equations.",
         (
             words("mesh"),
             words("variant"),

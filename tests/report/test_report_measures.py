@@ -166,6 +166,14 @@ def test_no_speedup_over_a_base_of_another_kind(environment_of_two, field):
     assert s.notes == (f"base differs in {field}",)
 
 
+def test_a_speedup_with_other_iterations_says_so():
+    solve = make_record(ranks=2).solve
+    assert pair([[8.0]], [[5.0, 5.0]], solve=replace(solve, iterations=213)).notes == ()
+    assert pair([[8.0]], [[5.0, 5.0]], solve=replace(solve, iterations=150)).notes == (
+        "iterations differ: 211 on one rank, 150 here",
+    )
+
+
 def test_invalid_runs_are_not_compared():
     found = results([make_record(), make_record(ranks=2, status="INVALID")])
     assert speedup(found[-1], found).notes == ("INVALID: not compared",)

@@ -77,8 +77,8 @@ def deformed_picture(fields: Fields, title: str) -> Plot:
             f"Deformed body, {title}",
             f"Displacements drawn {scale:,.0f} times as large as they are (the largest is {largest:.3g} m); "
             "the thin box is the body at rest. Colours show the von Mises stress of the cells at the "
-            f"surface; at most 2 % of them exceed the scale, the highest has {stress.max():.3g} MPa. Near a point "
-            "load it grows with every refinement.",
+            f"surface; at most 2 % of them exceed the scale, the highest has {stress.max():.3g} MPa. Near a "
+            "point load it grows with every refinement.",
         )
 
 

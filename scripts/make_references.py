@@ -32,7 +32,11 @@ def by_cg(mesh: str, problem: str) -> np.ndarray:
     p = prepare(alone(), case, NullTracer())
     A = build_operator("sym", p.sub, p.spec.material.lam, p.spec.material.mu)
     M = make_preconditioner("block-jacobi", A, p.interface, p.sub)
-    x = ConjugateGradients(A, p.interface, M, NullTracer()).solve(p.rhs, control_of(case, p.mesh.n_equations)).x
+    x = (
+        ConjugateGradients(A, p.interface, M, NullTracer())
+        .solve(p.rhs, control_of(case, p.mesh.n_equations))
+        .x
+    )
     state = Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, x)
     u = np.empty((p.mesh.n_nodes, 3))
     u[p.sub.global_nodes] = state.u
@@ -48,7 +52,7 @@ def main() -> None:
             u = solve(spec, mesh) if name in DIRECT else by_cg(name, problem)
             lam, mu = spec.material.lam, spec.material.mu
             table[key_of(mesh.hash, spec)] = Reference(
-                source=f"shipped: {name}, {problem}, " + ("direct solve" if name in DIRECT else "CG to 1e-13"),
+                source=f"shipped: {name}, {problem}, {'direct solve' if name in DIRECT else 'CG to 1e-13'}",
                 energy=float(strain_energy(mesh.x, mesh.cells, mesh.element, lam, mu, u)),
                 iterations=0,
                 fingerprint=fingerprint(alone(), np.arange(mesh.n_nodes), u),

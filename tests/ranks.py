@@ -8,6 +8,7 @@ finds nobody at the meeting: it prints its own failure and aborts the job.
 import io
 import os
 import sys
+import tempfile
 import time
 import zlib
 from array import array
@@ -29,6 +30,9 @@ class Ranks:
     def __init__(self, door, limit, stderr):
         self.door, self.comm, self.limit, self.stderr = door, door.world().Dup(), limit, stderr
         self.failures = []  # of the running test, on this rank
+        # a folder of its own: pytest tidies its temporary folders, and would tidy the other ranks' away
+        self.temporary = tempfile.TemporaryDirectory(prefix="fembench-tests-", ignore_cleanup_errors=True)
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = self.temporary.name
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session):
@@ -75,6 +79,7 @@ class Ranks:
     def pytest_unconfigure(self):
         """Nobody leaves before rank 0 has printed: some launchers end the job at the first exit."""
         sys.stdout.flush()
+        self.temporary.cleanup()
         self.meet("the end of the session")
 
     def meet(self, place):

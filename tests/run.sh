@@ -44,7 +44,7 @@ total() { awk -v word="$1" '$1 == word { n += $2 } END { print n + 0 }' "$tally"
 # check NAME COMMAND...: a check that counts as one
 check() {
     printf '\n== %s\n' "$1"
-    if "${@:2}"; then echo "passed 1"; else echo "failed 1"; fi >>"$tally"
+    if "${@:2}"; then echo "passed 1" >>"$tally"; else echo "failed 1" >>"$tally"; fi
 }
 
 # session NAME COMMAND...: a pytest session, which counts for itself; one that breaks down counts as a failure

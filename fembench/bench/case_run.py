@@ -1,5 +1,6 @@
 """One case, start to record, on every rank."""
 
+import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
     )
     host, steal = host_facts(), steal_meter()
     comm.Barrier()
-    first = _start_clock(tracer, begin)
+    first = _start_clock(comm, tracer, begin)
     prepared = prepare(comm, case, tracer)
     setup = tracer.ticks()
     measured = measure(comm, case, prepared, tracer)
@@ -96,11 +97,15 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
     return msgspec.structs.replace(record, verdict=judge(record))
 
 
-def _start_clock(tracer: TracerLike, begin: float) -> int:
-    """Count what came before as start-up; time 0 of every rank's events is the barrier just passed."""
+def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> int:
+    """Count what came before as start-up. Time 0 of all events is a barrier, left first by a rank of the host.
+
+    Ranks of one host read one clock, so they share its moment; across hosts the barrier is the common one.
+    """
     now = tracer.now()
     before = int((time.perf_counter() - begin) * tracer.ticks_per_second)
-    tracer.origin = now
+    here = (platform.node(), tracer.clock_name)
+    tracer.origin = min(other for where, other in comm.allgather((here, now)) if where == here)
     tracer.recording = True
     tracer.iteration = -1
     tracer.add(START_UP, now - before, now)

@@ -41,8 +41,7 @@ def run(options: argparse.Namespace) -> int:
     folder.prepare(source)
     failed = _execute(campaign, runs, folder, options.hostfile)
     records = [record for item in runs if (record := folder.record(item))]
-    if records:
-        _report(records, folder.path, not options.no_report)
+    _report(records, folder.path, not options.no_report)
     invalid = [record.id for record in records if record.verdict.status == "INVALID"]
     for id in invalid:
         print(f"INVALID: {id}")
@@ -72,9 +71,10 @@ def _execute(campaign, runs, folder, hostfile) -> int:
 
 
 def _report(records, folder: Path, with_page: bool) -> None:
+    from fembench.records.store import failures
     from fembench.report.tables import terminal
 
-    print(terminal(records))
+    print(terminal(records, list(failures(folder))))
     print(f"records: {folder / 'runs'}")
     if with_page:
         from fembench.report.page import build

@@ -33,15 +33,19 @@ cdef extern from "kernels.h" nogil:
     void fb_triad(int64_t n, double s, double *a, const double *b, const double *c)
     void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer)
     void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v)
+    void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
+                      int32_t *list)
     int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interior, int32_t n_active,
-                   int upper, int64_t *indptr, int32_t *rows, int32_t **columns)
+                   int upper, const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows,
+                   int32_t **columns)
     int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
                int32_t *position)
     void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
                       double *ke)
-    int fb_assemble(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
-                    int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
-                    const int64_t *indptr, const int32_t *rows, const int32_t *columns, double *values)
+    int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
+                    double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
+                    const int64_t *start, const int32_t *list, const int64_t *indptr, const int32_t *rows,
+                    const int32_t *columns, double *values)
     double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
                   const double *values, const double *d, double *q)
     int FB_SYM_WINDOW
@@ -392,14 +396,24 @@ cdef const int32_t *cells_of(object cells, Py_ssize_t n_nodes) except? NULL:
     return ints(cells, "cells")
 
 
-def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper):
+def incidence(cells, Py_ssize_t n_active):
+    """Cells of each active node: (start (n_active+2,) int64, list (n_cells * npc,) int32)."""
+    start, list_ = np.empty(n_active + 2, np.int64), empty(cells.size, np.int32)
+    fb_incidence(cells.shape[0], cells.shape[1], cells_of(cells, -1), n_active, <int64_t *>longs(start, "start"),
+                 <int32_t *>ints(list_, "list"))
+    return start, list_
+
+
+def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper, cells_of_nodes=None):
     """(indptr (n_active+1,) int64, rows (n_active,) int32, columns (n_blocks,) int32): see pattern.c."""
     cdef const int32_t *c = cells_of(cells, -1)
     cdef int32_t *columns = NULL
     if not 0 <= n_interior <= n_active:
         raise ValueError("n_interior: expected 0 <= n_interior <= n_active")
+    start, list_ = cells_of_nodes or incidence(cells, n_active)
     indptr, rows = np.empty(n_active + 1, np.int64), np.empty(n_active, np.int32)
     if fb_pattern(cells.shape[0], cells.shape[1], c, n_interior, n_active, upper,
+                  longs(start, "start", n_active + 2), ints(list_, "list", cells.size),
                   <int64_t *>longs(indptr, "indptr"), <int32_t *>ints(rows, "rows"), &columns):
         raise MemoryError("pattern: no memory")
     cdef _Memory memory = _Memory.__new__(_Memory)
@@ -433,13 +447,17 @@ def stiffness(x, cells, double lam, double mu):
     return ke
 
 
-def assemble(x, cells, double lam, double mu, Py_ssize_t n_interior, bint upper, fixed, indptr, rows, columns):
+def assemble(x, cells, double lam, double mu, Py_ssize_t n_interior, bint upper, fixed, indptr, rows, columns,
+             cells_of_nodes=None):
     """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,) bool: rows and columns zero, diagonal one."""
     cdef Py_ssize_t n_active = rows.size
     bits = np.ascontiguousarray(fixed.reshape(n_active, 3) @ np.array([1, 2, 4], np.uint8), np.uint8)
+    start, list_ = cells_of_nodes or incidence(cells, n_active)
     values = empty((columns.size, 3, 3))
-    if fb_assemble(cells.shape[1], cells.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]), lam, mu,
-                   n_interior, n_active, upper, <const uint8_t *>address(bits, "fixed", "B", 1, n_active, False),
+    if fb_assemble(cells.shape[1], cells.shape[0], x.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]),
+                   lam, mu, n_interior, n_active, upper,
+                   <const uint8_t *>address(bits, "fixed", "B", 1, n_active, False),
+                   longs(start, "start", n_active + 2), ints(list_, "list", cells.size),
                    longs(indptr, "indptr", n_active + 1), ints(rows, "rows"), ints(columns, "columns"),
                    doubles(values, "values")):
         raise MemoryError("assemble: no memory")

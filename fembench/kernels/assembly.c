@@ -1,7 +1,12 @@
-/* Stiffness of linear isotropic elasticity and its scatter into 3x3 blocks.
+/* Stiffness of linear isotropic elasticity, element by element and assembled into 3x3 blocks.
  *
  * With G_ab = integral of grad N_a (x) grad N_b the block of nodes a, b is
- *   K_ab = lam G_ab + mu G_ab^T + mu tr(G_ab) I          (K_ba = K_ab^T). */
+ *   K_ab = lam G_ab + mu G_ab^T + mu tr(G_ab) I          (K_ba = K_ab^T).
+ *
+ * Tetrahedra are assembled row by row: every cell of the row's node adds its blocks to a buffer in the
+ * first-level cache, and the row is written once, in order. A cell is visited once a node; computing its
+ * gradients again costs less than searching rows for columns and adding to blocks all over memory.
+ * Hexahedra, whose integrals cost more than finding the place, are assembled cell by cell. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,83 +35,134 @@ INLINE void hex8_pairs(const double x[8][3], double G[][9])
     }
 }
 
-INLINE void block(double lam, double mu, const double G[9], double K[9])
-{
-    double trace = mu * (G[0] + G[4] + G[8]);
-    for (int r = 0; r < 3; r++)
-        for (int c = 0; c < 3; c++)
-            K[3 * r + c] = lam * G[3 * r + c] + mu * G[3 * c + r] + (r == c ? trace : 0);
-}
-
-INLINE void cell_pairs(int npc, const double *x, const int32_t *nodes, double G[][9])
-{
-    double at[8][3];
-    for (int a = 0; a < npc; a++)
-        for (int c = 0; c < 3; c++)
-            at[a][c] = x[3 * (int64_t)nodes[a] + c];
-    if (npc == 4)
-        tet4_pairs(at, G);
-    else
-        hex8_pairs(at, G);
-}
-
 INLINE void stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
                       double *ke)
 {
     int m = 3 * npc;
     for (int64_t cell = 0; cell < n_cells; cell++, ke += m * m) {
-        double G[36][9], K[9];
-        cell_pairs(npc, x, cells + npc * cell, G);
+        double at[8][3], G[36][9];
+        for (int a = 0; a < npc; a++)
+            for (int c = 0; c < 3; c++)
+                at[a][c] = x[3 * (int64_t)cells[npc * cell + a] + c];
+        if (npc == 4)
+            tet4_pairs(at, G);
+        else
+            hex8_pairs(at, G);
         for (int a = 0, k = 0; a < npc; a++)
             for (int b = a; b < npc; b++, k++) {
-                block(lam, mu, G[k], K);
+                double trace = mu * (G[k][0] + G[k][4] + G[k][8]);
                 for (int r = 0; r < 3; r++)
                     for (int c = 0; c < 3; c++)
-                        ke[(3 * a + r) * m + 3 * b + c] = ke[(3 * b + c) * m + 3 * a + r] = K[3 * r + c];
+                        ke[(3 * a + r) * m + 3 * b + c] = ke[(3 * b + c) * m + 3 * a + r] =
+                            lam * G[k][3 * r + c] + mu * G[k][3 * c + r] + (r == c ? trace : 0);
             }
     }
 }
 
-CLONES static void stiffness_tet4(int64_t n, const double *x, const int32_t *cells, double lam, double mu, double *ke)
+CLONES void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam,
+                         double mu, double *ke)
 {
-    stiffness(4, n, x, cells, lam, mu, ke);
+    if (npc == 4)
+        stiffness(4, n_cells, x, cells, lam, mu, ke);
+    else
+        stiffness(8, n_cells, x, cells, lam, mu, ke);
 }
 
-CLONES static void stiffness_hex8(int64_t n, const double *x, const int32_t *cells, double lam, double mu, double *ke)
+#define YZX(v) __builtin_shufflevector(v, v, 1, 2, 0, 3)
+
+typedef struct {
+    v4 row[3]; /* G of one block, a row a vector */
+} slot;
+
+/* Add the G of node i with the nodes of one tetrahedron. x (n_nodes, 4): coordinates and a zero;
+ * place[node]: slot of a column, 0 where it has none. */
+INLINE void tet4_visit(const v4 *x, const int32_t *nodes, int32_t i, const int32_t *place, slot *buffer)
 {
-    stiffness(8, n, x, cells, lam, mu, ke);
+    v4 a = x[nodes[1]] - x[nodes[0]], b = x[nodes[2]] - x[nodes[0]], c = x[nodes[3]] - x[nodes[0]], g[4];
+    v4 bc = b * YZX(c) - YZX(b) * c, ca = c * YZX(a) - YZX(c) * a, ab = a * YZX(b) - YZX(a) * b;
+    g[1] = YZX(bc), g[2] = YZX(ca), g[3] = YZX(ab); /* gradients times det, which is 6 volumes */
+    g[0] = -(g[1] + g[2] + g[3]);
+    v4 det = a * g[1];
+    double weight = 1 / (6 * ((det[0] + det[1]) + det[2]));
+    v4 own = weight * g[(nodes[1] == i) + 2 * (nodes[2] == i) + 3 * (nodes[3] == i)];
+    for (int k = 0; k < 4; k++) {
+        v4 *to = buffer[place[nodes[k]]].row;
+        to[0] += own[0] * g[k];
+        to[1] += own[1] * g[k];
+        to[2] += own[2] * g[k];
+    }
 }
 
-void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
-                  double *ke)
+/* K = lam G + mu G^T + mu tr(G) I */
+INLINE void stiffness_of(const slot *from, double lam, double mu, double *K)
 {
-    (npc == 4 ? stiffness_tet4 : stiffness_hex8)(n_cells, x, cells, lam, mu, ke);
-}
-
-/* Zero the rows and columns of restrained dofs (bits of `row`, `column`). */
-INLINE void restrain(double K[9], int row, int column)
-{
+    const v4 *G = from->row;
+    double trace = mu * (G[0][0] + G[1][1] + G[2][2]);
     for (int r = 0; r < 3; r++)
         for (int c = 0; c < 3; c++)
-            if ((row >> r | column >> c) & 1)
-                K[3 * r + c] = 0;
+            K[3 * r + c] = lam * G[r][c] + mu * G[c][r] + (r == c ? trace : 0);
 }
 
 typedef struct {
     int32_t n_interior, n_active;
     int upper;
-    const uint8_t *fixed;   /* (n_active,) bits of restrained components */
-    const int64_t *first;   /* (n_active,) by node: its row's first block */
-    const int32_t *columns;
+    const uint8_t *fixed; /* (n_active,) bits of restrained components */
+    const int64_t *indptr;
+    const int32_t *rows, *columns;
     double *values;
 } matrix;
 
-INLINE double *find(const matrix *m, int32_t i, int32_t j)
+/* Zero the rows and columns of restrained dofs; one on the diagonal of node i's own block. */
+static void restrain(double *K, int row, int column, int own)
 {
-    int64_t k = m->first[i];
-    while (m->columns[k] != j)
-        k++;
-    return m->values + 9 * k;
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < 3; c++)
+            if ((row >> r | column >> c) & 1)
+                K[3 * r + c] = own && r == c ? 1 : 0;
+}
+
+static void restrain_row(const matrix *m, int64_t k)
+{
+    int own = m->fixed[m->rows[k]];
+    for (int64_t e = m->indptr[k]; e < m->indptr[k + 1]; e++) {
+        int32_t j = m->columns[e];
+        if (own | m->fixed[j])
+            restrain(m->values + 9 * e, own, m->fixed[j], j == m->rows[k]);
+    }
+}
+
+/* place (n_nodes,) of zeros; buffer has one slot more than the longest row, slot 0 takes what is dropped. */
+CLONES static void assemble_tet4(const v4 *x, const int32_t *cells, double lam, double mu,
+                                 const int64_t *start, const int32_t *list, const matrix *m, int32_t *place,
+                                 slot *buffer)
+{
+    for (int64_t k = 0; k < m->n_active; k++) {
+        int32_t i = m->rows[k];
+        const int32_t *columns = m->columns + m->indptr[k];
+        int32_t n = (int32_t)(m->indptr[k + 1] - m->indptr[k]);
+        memset(buffer, 0, (size_t)(n + 1) * sizeof *buffer);
+        for (int32_t e = 0; e < n; e++)
+            place[columns[e]] = e + 1;
+        for (int64_t c = start[i]; c < start[i + 1]; c++)
+            tet4_visit(x, cells + 4 * (int64_t)list[c], i, place, buffer);
+        double *to = m->values + 9 * m->indptr[k];
+        for (int32_t e = 0; e < n; e++, to += 9) {
+            stiffness_of(buffer + e + 1, lam, mu, to);
+            place[columns[e]] = 0;
+        }
+        restrain_row(m, k);
+    }
+}
+
+/* Where block (i, j) is: halving without a branch; columns ascend behind the row's own. */
+INLINE double *find(const matrix *m, const int64_t *first, const int32_t *length, int32_t i, int32_t j)
+{
+    const int32_t *at = m->columns + first[i] + m->upper, *row = m->columns + first[i];
+    if (m->upper && i == j)
+        return m->values + 9 * first[i];
+    for (int32_t n = length[i] - m->upper; n > 1; n -= n / 2)
+        at += at[n / 2 - 1] < j ? n / 2 : 0;
+    return m->values + 9 * (first[i] + (at - row));
 }
 
 INLINE int64_t key(const matrix *m, int32_t i) /* rows of interface nodes come first */
@@ -114,68 +170,147 @@ INLINE int64_t key(const matrix *m, int32_t i) /* rows of interface nodes come f
     return i >= m->n_interior ? i - m->n_active : i;
 }
 
-INLINE void scatter(const matrix *m, int32_t i, int32_t j, const double K[9])
+/* Gradients at the eight points and their weights; shape (8, 8, 3): dN_a / dxi_e at each point. */
+INLINE void hex8_all_gradients(const v4 *x, const int32_t *nodes, const double shape[8][8][3], v4 g[8][8],
+                               double weight[8])
+{
+    for (int p = 0; p < 8; p++) {
+        v4 u = {0}, v = {0}, w = {0}; /* dx / dxi_e */
+        for (int a = 0; a < 8; a++) {
+            u += shape[p][a][0] * x[nodes[a]];
+            v += shape[p][a][1] * x[nodes[a]];
+            w += shape[p][a][2] * x[nodes[a]];
+        }
+        v4 vw = v * YZX(w) - YZX(v) * w, wu = w * YZX(u) - YZX(w) * u, uv = u * YZX(v) - YZX(u) * v;
+        vw = YZX(vw), wu = YZX(wu), uv = YZX(uv);
+        v4 det = u * vw;
+        weight[p] = (det[0] + det[1]) + det[2];
+        double scale = 1 / weight[p];
+        for (int a = 0; a < 8; a++)
+            g[p][a] = (shape[p][a][0] * scale) * vw + (shape[p][a][1] * scale) * wu + (shape[p][a][2] * scale) * uv;
+    }
+}
+
+INLINE void hex8_block(v4 g[8][8], const double weight[8], int a, int b, double lam, double mu, double K[9])
+{
+    slot sum = {{{0}}};
+    for (int p = 0; p < 8; p++) {
+        v4 own = weight[p] * g[p][a];
+        for (int r = 0; r < 3; r++)
+            sum.row[r] += own[r] * g[p][b];
+    }
+    stiffness_of(&sum, lam, mu, K);
+}
+
+INLINE void scatter(const matrix *m, const int64_t *first, const int32_t *length, int32_t i, int32_t j,
+                    const double K[9])
 {
     int rows_first = !m->upper || key(m, i) <= key(m, j);
     if (rows_first) {
-        double *to = find(m, i, j);
+        double *to = find(m, first, length, i, j);
         for (int e = 0; e < 9; e++)
             to[e] += K[e];
     }
     if (i != j && (!m->upper || !rows_first)) {
-        double *to = find(m, j, i);
+        double *to = find(m, first, length, j, i);
         for (int r = 0; r < 3; r++)
             for (int c = 0; c < 3; c++)
                 to[3 * r + c] += K[3 * c + r];
     }
 }
 
-INLINE void assemble(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
-                     const matrix *m)
+static void shape_gradients(double shape[8][8][3])
 {
-    for (int64_t cell = 0; cell < n_cells; cell++) {
-        const int32_t *nodes = cells + npc * cell;
-        double G[36][9], K[9];
-        cell_pairs(npc, x, nodes, G);
-        for (int a = 0, k = 0; a < npc; a++) {
-            for (int b = a; b < npc; b++, k++) {
-                if (nodes[a] >= m->n_active || nodes[b] >= m->n_active)
-                    continue;
-                block(lam, mu, G[k], K);
-                if (m->fixed[nodes[a]] | m->fixed[nodes[b]])
-                    restrain(K, m->fixed[nodes[a]], m->fixed[nodes[b]]);
-                scatter(m, nodes[a], nodes[b], K);
+    for (int p = 0; p < 8; p++)
+        for (int a = 0; a < 8; a++)
+            for (int e = 0; e < 3; e++) {
+                const double *s = HEX_SIGN[a], *t = HEX_SIGN[p];
+                int f = (e + 1) % 3, h = (e + 2) % 3;
+                shape[p][a][e] = 0.125 * s[e] * (1 + GAUSS * t[f] * s[f]) * (1 + GAUSS * t[h] * s[h]);
             }
-        }
+}
+
+CLONES static void assemble_hex8(int64_t n_cells, const v4 *x, const int32_t *cells, double lam, double mu,
+                                 const matrix *m, const int64_t *first, const int32_t *length)
+{
+    double shape[8][8][3];
+    shape_gradients(shape);
+    memset(m->values, 0, (size_t)m->indptr[m->n_active] * 9 * sizeof *m->values);
+    for (int64_t cell = 0; cell < n_cells; cell++) {
+        const int32_t *nodes = cells + 8 * cell;
+        v4 g[8][8];
+        double weight[8], K[9];
+        hex8_all_gradients(x, nodes, shape, g, weight);
+        for (int a = 0; a < 8; a++)
+            for (int b = a; b < 8; b++)
+                if (nodes[a] < m->n_active && nodes[b] < m->n_active) {
+                    hex8_block(g, weight, a, b, lam, mu, K);
+                    scatter(m, first, length, nodes[a], nodes[b], K);
+                }
     }
+    for (int64_t k = 0; k < m->n_active; k++)
+        restrain_row(m, k);
 }
 
-CLONES static void assemble_tet4(int64_t n, const double *x, const int32_t *cells, double lam, double mu, const matrix *m)
+static int32_t longest_row(const matrix *m)
 {
-    assemble(4, n, x, cells, lam, mu, m);
+    int64_t longest = 0;
+    for (int64_t k = 0; k < m->n_active; k++)
+        longest = m->indptr[k + 1] - m->indptr[k] > longest ? m->indptr[k + 1] - m->indptr[k] : longest;
+    return (int32_t)longest;
 }
 
-CLONES static void assemble_hex8(int64_t n, const double *x, const int32_t *cells, double lam, double mu, const matrix *m)
+/* (n_nodes, 4): coordinates and a zero, one aligned load a node */
+static v4 *padded(int64_t n_nodes, const double *x)
 {
-    assemble(8, n, x, cells, lam, mu, m);
+    v4 *out = fb_allocate((size_t)n_nodes * sizeof *out);
+    for (int64_t i = 0; out && i < n_nodes; i++)
+        out[i] = (v4){x[3 * i], x[3 * i + 1], x[3 * i + 2], 0};
+    return out;
 }
 
-int fb_assemble(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
-                int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
-                const int64_t *indptr, const int32_t *rows, const int32_t *columns, double *values)
+static int by_rows(int64_t n_nodes, const v4 *x, const int32_t *cells, double lam, double mu,
+                   const int64_t *start, const int32_t *list, const matrix *m)
 {
-    int64_t *first = malloc(((size_t)n_active + 1) * sizeof *first);
-    if (!first)
-        return -1;
-    for (int32_t k = 0; k < n_active; k++)
-        first[rows[k]] = indptr[k];
-    matrix m = {n_interior, n_active, upper, fixed, first, columns, values};
-    memset(values, 0, (size_t)indptr[n_active] * 9 * sizeof *values);
-    (npc == 4 ? assemble_tet4 : assemble_hex8)(n_cells, x, cells, lam, mu, &m);
-    for (int32_t i = 0; i < n_active; i++)
-        for (int c = 0; c < 3; c++)
-            if (fixed[i] >> c & 1)
-                find(&m, i, i)[4 * c] = 1;
+    int32_t *place = calloc((size_t)n_nodes + 1, sizeof *place);
+    slot *buffer = fb_allocate(((size_t)longest_row(m) + 1) * sizeof *buffer);
+    int status = place && buffer ? 0 : -1;
+    if (!status)
+        assemble_tet4(x, cells, lam, mu, start, list, m, place, buffer);
+    free(place);
+    fb_release(buffer);
+    return status;
+}
+
+static int by_cells(int64_t n_cells, const v4 *x, const int32_t *cells, double lam, double mu,
+                    const matrix *m)
+{
+    int64_t *first = malloc(((size_t)m->n_active + 1) * sizeof *first);
+    int32_t *length = malloc(((size_t)m->n_active + 1) * sizeof *length);
+    int status = first && length ? 0 : -1;
+    if (!status) {
+        for (int32_t k = 0; k < m->n_active; k++) {
+            first[m->rows[k]] = m->indptr[k];
+            length[m->rows[k]] = (int32_t)(m->indptr[k + 1] - m->indptr[k]);
+        }
+        assemble_hex8(n_cells, x, cells, lam, mu, m, first, length);
+    }
     free(first);
-    return 0;
+    free(length);
+    return status;
+}
+
+int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
+                double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
+                const int64_t *start, const int32_t *list, const int64_t *indptr, const int32_t *rows,
+                const int32_t *columns, double *values)
+{
+    matrix m = {n_interior, n_active, upper, fixed, indptr, rows, columns, values};
+    v4 *at = padded(n_nodes, x);
+    int status = -1;
+    if (at)
+        status = npc == 4 ? by_rows(n_nodes, at, cells, lam, mu, start, list, &m)
+                          : by_cells(n_cells, at, cells, lam, mu, &m);
+    fb_release(at);
+    return status;
 }

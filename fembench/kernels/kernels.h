@@ -65,9 +65,12 @@ void fb_pipelined_sums(const fb_recurrences *v, double *sums);
 void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer);
 void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v);
 
-/* pattern.c */
+/* pattern.c: start (n_active + 2,), list (npc n_cells,): the cells of each node */
+void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
+                  int32_t *list);
 int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interior, int32_t n_active,
-               int upper, int64_t *indptr, int32_t *rows, int32_t **columns);
+               int upper, const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows,
+               int32_t **columns);
 
 /* ordering.c: position of nodes [low, high) within that range */
 int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
@@ -76,9 +79,10 @@ int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32
 /* assembly.c */
 void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
                   double *ke);
-int fb_assemble(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
-                int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
-                const int64_t *indptr, const int32_t *rows, const int32_t *columns, double *values);
+int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
+                double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
+                const int64_t *start, const int32_t *list, const int64_t *indptr, const int32_t *rows,
+                const int32_t *columns, double *values);
 
 /* products.c: rows [begin, end) of a full pattern; all rows are independent */
 double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,

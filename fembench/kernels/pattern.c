@@ -11,110 +11,163 @@
 
 #include "kernels.h"
 
-static int node_cells(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t **start,
-                      int32_t **list)
+/* Cells of each node: start (n_active + 2,) with node i's at [start[i], start[i+1]), list (npc n_cells,). */
+void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
+                  int32_t *list)
 {
-    int64_t *first = calloc((size_t)n_active + 2, sizeof *first), size = n_cells * npc;
-    int32_t *of = malloc(((size_t)size + 1) * sizeof *of);
-    *start = first;
-    *list = of;
-    if (!first || !of)
-        return -1;
+    int64_t size = n_cells * npc;
+    memset(start, 0, ((size_t)n_active + 2) * sizeof *start);
     for (int64_t k = 0; k < size; k++)
         if (cells[k] < n_active)
-            first[cells[k] + 2]++;
+            start[cells[k] + 2]++;
     for (int32_t i = 0; i < n_active; i++)
-        first[i + 2] += first[i + 1];
+        start[i + 2] += start[i + 1];
     for (int64_t c = 0, k = 0; c < n_cells; c++)
         for (int a = 0; a < npc; a++, k++)
             if (cells[k] < n_active)
-                of[first[cells[k] + 1]++] = (int32_t)c; /* afterwards first[i] is where i begins */
-    return 0;
+                list[start[cells[k] + 1]++] = (int32_t)c;
 }
 
-static void sort(int32_t *a, int n)
+static void sort(int32_t *a, int64_t n)
 {
-    for (int i = 1; i < n; i++) {
+    for (int64_t i = 1; i < n; i++) {
         int32_t key = a[i];
-        int j = i;
+        int64_t j = i;
         for (; j > 0 && a[j - 1] > key; j--)
             a[j] = a[j - 1];
         a[j] = key;
     }
 }
 
-/* Nodes of the cells [first, last) that belong to row i, ascending behind i itself where upper. */
-INLINE int gather_row(int npc, const int32_t *cells, const int32_t *first, const int32_t *last, int32_t i,
-                      int32_t low, int32_t high, int upper, int32_t *mark, int32_t *row)
+/* Row i: its own node, then the nodes of its cells in [low, high), ascending; returns how many. Written
+ * without a branch on "seen before", which no processor could predict: row needs one entry of room more. */
+INLINE int64_t gather_row(int npc, const int32_t *cells, const int32_t *first, const int32_t *last, int32_t i,
+                          int32_t low, int32_t high, int32_t *mark, int32_t *row)
 {
-    int n = 0;
+    int64_t n = 1;
     mark[i] = i + 1;
-    row[n++] = i;
+    row[0] = i;
     for (; first < last; first++) {
         const int32_t *nodes = cells + (int64_t)npc * *first;
         for (int a = 0; a < npc; a++) {
             int32_t j = nodes[a];
-            int wanted = j < high && mark[j] != i + 1 && (!upper || j >= low);
-            if (wanted) {
-                mark[j] = i + 1;
-                row[n++] = j;
-            }
+            row[n] = j;
+            n += (mark[j] != i + 1) & (j >= low) & (j < high);
+            mark[j] = i + 1;
         }
     }
-    if (upper)
-        sort(row + 1, n - 1);
-    else
-        sort(row, n);
+    sort(row + 1, n - 1);
     return n;
 }
 
-int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interior, int32_t n_active,
-               int upper, int64_t *indptr, int32_t *rows, int32_t **columns)
+/* Of an interface row: all interior nodes, and the interface nodes above i. */
+static int64_t drop_below(int32_t *row, int64_t n, int32_t n_interior)
 {
-    int64_t *start = NULL;
-    int32_t *list = NULL, *mark = calloc((size_t)n_active + 1, sizeof *mark);
-    int64_t room = 16 * (int64_t)n_active + 1024;
-    int32_t *out = malloc((size_t)room * sizeof *out);
-    int status = -1;
-    if (!mark || !out || node_cells(n_cells, npc, cells, n_active, &start, &list))
-        goto done;
+    int64_t kept = 1;
+    for (int64_t e = 1; e < n; e++)
+        if (row[e] < n_interior || row[e] > row[0])
+            row[kept++] = row[e];
+    return kept;
+}
+
+typedef struct {
+    int32_t *columns;
+    int64_t room;
+} growing;
+
+static int reserve(growing *g, int64_t size)
+{
+    if (size > g->room) {
+        int64_t room = g->room + g->room / 2 > size ? g->room + g->room / 2 : size;
+        int32_t *more = realloc(g->columns, (size_t)room * sizeof *more);
+        if (!more)
+            return -1;
+        g->columns = more;
+        g->room = room;
+    }
+    return 0;
+}
+
+INLINE int upper_rows(int npc, const int32_t *cells, const int64_t *start, const int32_t *list,
+                      int32_t n_interior, int32_t n_active, int32_t *mark, int64_t *indptr, int32_t *rows,
+                      growing *out)
+{
     int32_t n_interface = n_active - n_interior;
     indptr[0] = 0;
     for (int32_t k = 0; k < n_active; k++) {
-        int32_t i = !upper ? k : k < n_interface ? n_interior + k : k - n_interface;
-        int64_t most = (start[i + 1] - start[i]) * (npc - 1) + 1;
-        if (indptr[k] + most > room) {
-            room = room + room / 2 + most;
-            int32_t *more = realloc(out, (size_t)room * sizeof *out);
-            if (!more)
-                goto done;
-            out = more;
-        }
-        /* an interface row takes every interior node: those are below n_interior, or above i */
-        int32_t high = upper && i < n_interior ? n_interior : n_active;
-        int32_t *row = out + indptr[k];
-        int n;
-        if (upper && i >= n_interior) {
-            n = gather_row(npc, cells, list + start[i], list + start[i + 1], i, 0, high, 1, mark, row);
-            int kept = 1;
-            for (int e = 1; e < n; e++)
-                if (row[e] < n_interior || row[e] > i)
-                    row[kept++] = row[e];
-            n = kept;
-        } else
-            n = gather_row(npc, cells, list + start[i], list + start[i + 1], i, i, high, upper, mark, row);
+        int at_interface = k < n_interface;
+        int32_t i = at_interface ? n_interior + k : k - n_interface;
+        int32_t low = at_interface ? 0 : i, high = at_interface ? n_active : n_interior;
+        if (reserve(out, indptr[k] + (start[i + 1] - start[i]) * npc + 2))
+            return -1;
+        int32_t *row = out->columns + indptr[k];
+        int64_t n = gather_row(npc, cells, list + start[i], list + start[i + 1], i, low, high, mark, row);
         rows[k] = i;
-        indptr[k + 1] = indptr[k] + n;
+        indptr[k + 1] = indptr[k] + (at_interface ? drop_below(row, n, n_interior) : n);
     }
-    *columns = fb_allocate((size_t)indptr[n_active] * sizeof **columns); /* on huge pages where large */
-    if (!*columns)
-        goto done;
-    memcpy(*columns, out, (size_t)indptr[n_active] * sizeof **columns);
-    status = 0;
-done:
-    free(out);
+    return 0;
+}
+
+/* The full pattern from the upper one of the same numbering: row i's lower columns arrive ascending, each
+ * from the row that holds it, before i's own are copied. indptr is rewritten. */
+static int32_t *mirrored(int32_t n, int64_t *indptr, const int32_t *upper)
+{
+    int64_t *next = calloc((size_t)n + 1, sizeof *next);
+    int32_t *full = fb_allocate((size_t)(2 * indptr[n] - n) * sizeof *full);
+    if (next && full) {
+        for (int64_t k = 0; k < indptr[n]; k++)
+            next[upper[k]]++; /* row j's lower columns, itself counted */
+        for (int64_t i = 0, size = 0; i < n; i++) {
+            int64_t lower = next[i] - 1;
+            next[i] = size;
+            size += lower + indptr[i + 1] - indptr[i];
+        }
+        for (int32_t i = 0; i < n; i++) {
+            for (int64_t k = indptr[i] + 1; k < indptr[i + 1]; k++)
+                full[next[upper[k]]++] = i;
+            memcpy(full + next[i], upper + indptr[i], (size_t)(indptr[i + 1] - indptr[i]) * sizeof *full);
+        }
+        for (int64_t i = 0, before = 0; i < n; i++) { /* next[i] is where i's own columns begin */
+            int64_t own = indptr[i + 1] - before;
+            before = indptr[i + 1];
+            indptr[i + 1] = next[i] + own;
+        }
+    } else {
+        fb_release(full);
+        full = NULL;
+    }
+    free(next);
+    return full;
+}
+
+static int32_t *copied(int64_t n, const int32_t *columns)
+{
+    int32_t *out = fb_allocate((size_t)n * sizeof *out); /* on huge pages where large */
+    if (out)
+        memcpy(out, columns, (size_t)n * sizeof *out);
+    return out;
+}
+
+int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interior, int32_t n_active,
+               int upper, const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows,
+               int32_t **columns)
+{
+    int32_t highest = n_active; /* nodes that are not there are marked too */
+    for (int64_t k = 0; k < n_cells * npc; k++)
+        highest = cells[k] > highest ? cells[k] : highest;
+    int32_t *mark = calloc((size_t)highest + 1, sizeof *mark);
+    growing out = {NULL, 0};
+    int status = -1;
+    if (mark && !reserve(&out, 8 * (int64_t)n_active + 64)) {
+        int split = upper ? n_interior : n_active;
+        status = npc == 4 ? upper_rows(4, cells, start, list, split, n_active, mark, indptr, rows, &out)
+                          : upper_rows(8, cells, start, list, split, n_active, mark, indptr, rows, &out);
+        if (!status)
+            *columns = upper ? copied(indptr[n_active], out.columns) : mirrored(n_active, indptr, out.columns);
+        if (!*columns)
+            status = -1;
+    }
+    free(out.columns);
     free(mark);
-    free(start);
-    free(list);
     return status;
 }

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from fembench.kernels.reference_assembly import assemble, count_blocks, pattern, reorder, stiffness
+from fembench.kernels.reference_assembly import (
+    assemble,
+    count_blocks,
+    incidence,
+    pattern,
+    reorder,
+    stiffness,
+)
 from fembench.kernels.reference_products import (
     BsrProduct,
     CsrProduct,
@@ -43,6 +50,7 @@ __all__ = [
     "assemble",
     "count_blocks",
     "empty",
+    "incidence",
     "pattern",
     "reorder",
     "stiffness",

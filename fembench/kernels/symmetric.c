@@ -11,7 +11,7 @@
 
 /* Values are called into the second-level cache (locality 2): the misses of d and q need the few places
  * that the first level has for misses in flight. */
-#define AHEAD 8192, 2
+#define AHEAD 12288, 2
 
 typedef struct {
     const double *a;      /* next block */

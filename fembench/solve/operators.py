@@ -80,9 +80,10 @@ def build_operator(storage: str, sub: Subdomain, lam: float, mu: float) -> Opera
 
 def _assembled(sub: Subdomain, lam: float, mu: float, upper: bool) -> tuple[NDArray, NDArray, NDArray, F64]:
     """(indptr, rows, columns, values (n_blocks, 3, 3)); see kernels.pattern."""
-    indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, upper)
+    incidence = kernels.incidence(sub.cells, sub.n_active)
+    indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, upper, incidence)
     values = kernels.assemble(
-        sub.x, sub.cells, lam, mu, sub.n_interior, upper, sub.fixed, indptr, rows, columns
+        sub.x, sub.cells, lam, mu, sub.n_interior, upper, sub.fixed, indptr, rows, columns, incidence
     )
     return indptr, rows, columns, values
 

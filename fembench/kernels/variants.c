@@ -1,143 +1,187 @@
-/* The vector work of the conjugate-gradient variants that sum over ranks once an iteration: one pass each.
+/* The vector work of the conjugate-gradient variants that sum over ranks once an iteration: one pass each,
+ * in which every vector crosses memory once in each direction. Letters as in solve/variants.py.
  *
- * A pass goes in chunks that stay in the first-level cache, so that plain loops over a chunk cost no
- * traffic: every vector crosses memory once in each direction. Letters as in solve/variants.py. */
+ * A pass is written once for T = v4 (four entries) and T = double (the rest of a chunk). `kind`, `moving`
+ * and whether `weights` is NULL are constants wherever a pass is compiled. */
 #include "passes.h"
 
-/* p = u + beta p */
-INLINE void recur(int64_t n, double beta, double *restrict p, const double *restrict u)
-{
-    for (int64_t i = 0; i < n; i++)
-        p[i] = u[i] + beta * p[i];
-}
+#define LENGTH 96 /* entries of a chunk, which is walked several times for block Jacobi */
+#define AT(T, p, i) (*(T *)((p) + (i)))
+#define AT_CONST(T, p, i) (*(const T *)((p) + (i)))
 
-/* x += alpha p */
-INLINE void move(int64_t n, double alpha, double *restrict x, const double *restrict p)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] += alpha * p[i];
-}
+typedef struct {
+    total rr, ru, wu; /* r . r, r . u, w . u */
+} triple;
 
-/* u = M^-1 r of a folded-in (block) Jacobi */
-INLINE void precondition(int kind, int64_t n, const double *restrict inverse, const double *restrict r,
+/* u = D^-1 r within a chunk; a block is xx yy zz xy yz zx */
+INLINE void apply_blocks(int64_t n, const double *restrict inverse, const double *restrict r,
                          double *restrict u)
 {
-    if (kind == FB_DIAGONAL)
-        for (int64_t i = 0; i < n; i++)
-            u[i] = inverse[i] * r[i];
-    else
-        for (int64_t i = 0; i < n; i += 3)
-            apply_block(inverse + 2 * i, r + i, u + i);
+    for (int64_t i = 0; i < n; i += 3) {
+        v4 a = LOAD(inverse + 2 * i), b = LOAD(inverse + 2 * i + 2); /* xx yy zz xy, zz xy yz zx */
+        v4 z = __builtin_shufflevector(a, b, 0, 3, 7, 7) * r[i];
+        z += __builtin_shufflevector(a, b, 3, 1, 6, 6) * r[i + 1];
+        z += __builtin_shufflevector(a, b, 7, 6, 2, 2) * r[i + 2];
+        u[i] = z[0];
+        u[i + 1] = z[1];
+        u[i + 2] = z[2];
+    }
 }
 
-/* one chunk of a . b, weighted by w unless it is NULL */
-INLINE double product(int64_t n, const double *a, const double *b, const double *w)
+/* a . b within a chunk */
+INLINE double product(int64_t n, const double *a, const double *b, const double *weights)
 {
-    v4 sum = {0}, odd = {0};
+    v4 sum = {0};
     double tail = 0;
     int64_t i = 0;
-    if (w)
-        for (; i + 8 <= n; i += 8) {
-            sum += LOAD(a + i) * LOAD(b + i) * LOAD(w + i);
-            odd += LOAD(a + i + 4) * LOAD(b + i + 4) * LOAD(w + i + 4);
-        }
-    else
-        for (; i + 8 <= n; i += 8) {
-            sum += LOAD(a + i) * LOAD(b + i);
-            odd += LOAD(a + i + 4) * LOAD(b + i + 4);
-        }
+    for (; i + 4 <= n; i += 4)
+        sum += LOAD(a + i) * (weights ? LOAD(b + i) * LOAD(weights + i) : LOAD(b + i));
     for (; i < n; i++)
-        tail += w ? a[i] * b[i] * w[i] : a[i] * b[i];
-    sum += odd;
+        tail += a[i] * (weights ? b[i] * weights[i] : b[i]);
     return LANES(sum) + tail;
 }
 
-/* A chunk: entries [at, at + n), where its inverse diagonal begins, its weights or NULL. */
-typedef struct {
-    int64_t at, n;
-    const double *inverse, *weights;
-} chunk;
+/* BODY on all entries of the chunk [begin, end); it adds to rr, ru and wu */
+#define CHUNK_PASS(BODY)                                           \
+    v4 rr4 = {0}, ru4 = {0}, wu4 = {0};                            \
+    double rr1 = 0, ru1 = 0, wu1 = 0;                              \
+    int64_t i = begin;                                             \
+    for (; i + 4 <= end; i += 4) {                                 \
+        BODY(v4, rr4, ru4, wu4)                                    \
+    }                                                              \
+    for (; i < end; i++) {                                         \
+        BODY(double, rr1, ru1, wu1)                                \
+    }                                                              \
+    add(&t->rr, LANES(rr4) + rr1);                                 \
+    if (kind == FB_DIAGONAL || kind == FB_EXTERNAL)                \
+        add(&t->ru, LANES(ru4) + ru1);                             \
+    if (kind != FB_BLOCKS)                                         \
+        add(&t->wu, LANES(wu4) + wu1);
 
-INLINE chunk next_chunk(const fb_recurrences *v, int64_t at)
+#define SINGLE_REDUCTION(T, rr, ru, wu)                                             \
+    T ri = AT(T, r, i), ui = kind == FB_IDENTITY ? ri : AT(T, u, i);                \
+    T pi = ui + beta * AT(T, p, i), si = AT(T, w, i) + beta * AT(T, s, i);          \
+    AT(T, p, i) = pi;                                                               \
+    AT(T, s, i) = si;                                                               \
+    AT(T, x, i) += alpha * pi;                                                      \
+    AT(T, r, i) = ri -= alpha * si;                                                 \
+    T weighted = weights ? ri * AT_CONST(T, weights, i - begin) : ri;               \
+    rr += weighted * ri;                                                            \
+    if (kind == FB_DIAGONAL) {                                                      \
+        AT(T, u, i) = ui = AT_CONST(T, v->inverse, i) * ri;                         \
+        ru += weighted * ui;                                                        \
+    }
+
+INLINE void single_reduction_chunk(const fb_recurrences *v, int kind, const double *weights, int64_t begin,
+                                   int64_t end, double alpha, double beta, triple *t)
 {
-    int64_t first_weighted = v->n - v->n_weighted, end = at < first_weighted ? first_weighted : v->n;
-    chunk c = {at, end - at < CHUNK ? end - at : CHUNK, NULL, NULL};
-    if (v->inverse)
-        c.inverse = v->inverse + (v->kind == FB_BLOCKS ? 2 * at : at);
-    if (at >= first_weighted)
-        c.weights = v->weights + (at - first_weighted);
-    return c;
+    double *x = v->x, *r = v->r, *u = v->u, *w = v->w, *p = v->p, *s = v->s;
+    CHUNK_PASS(SINGLE_REDUCTION)
+    if (kind == FB_BLOCKS) {
+        apply_blocks(end - begin, v->inverse + 2 * begin, r + begin, u + begin);
+        add(&t->ru, product(end - begin, r + begin, u + begin, weights));
+    }
 }
 
+#define PIPELINED(T, rr, ru, wu)                                                                   \
+    T ri = AT(T, r, i), wi = AT(T, w, i), ui = kind == FB_EXTERNAL ? AT(T, u, i) : ri;             \
+    if (moving) {                                                                                  \
+        T old = kind == FB_DIAGONAL ? AT_CONST(T, v->inverse, i) * ri                              \
+                : kind == FB_BLOCKS ? AT(T, blocked, i - begin)                                    \
+                                    : ui;                                                          \
+        T pi = old + beta * AT(T, p, i), si = wi + beta * AT(T, s, i);                             \
+        T zi = AT(T, n, i) + beta * AT(T, z, i);                                                   \
+        AT(T, p, i) = pi;                                                                          \
+        AT(T, s, i) = si;                                                                          \
+        AT(T, z, i) = zi;                                                                          \
+        AT(T, x, i) += alpha * pi;                                                                 \
+        AT(T, r, i) = ri -= alpha * si;                                                            \
+        AT(T, w, i) = wi -= alpha * zi;                                                            \
+        if (kind == FB_EXTERNAL) {                                                                 \
+            T qi = AT(T, m, i) + beta * AT(T, q, i);                                               \
+            AT(T, q, i) = qi;                                                                      \
+            AT(T, u, i) = ui -= alpha * qi;                                                        \
+        }                                                                                          \
+    }                                                                                              \
+    if (kind == FB_IDENTITY)                                                                       \
+        ui = ri;                                                                                   \
+    if (kind == FB_DIAGONAL) {                                                                     \
+        T inverse = AT_CONST(T, v->inverse, i);                                                    \
+        ui = inverse * ri;                                                                         \
+        AT(T, m, i) = inverse * wi;                                                                \
+    }                                                                                              \
+    rr += weights ? ri * ri * AT_CONST(T, weights, i - begin) : ri * ri;                           \
+    T weighted = weights ? ui * AT_CONST(T, weights, i - begin) : ui;                              \
+    ru += weighted * ri;                                                                           \
+    wu += weighted * wi;
+
+INLINE void pipelined_chunk(const fb_recurrences *v, int kind, int moving, const double *weights,
+                            int64_t begin, int64_t end, double alpha, double beta, triple *t)
+{
+    double *x = v->x, *r = v->r, *u = v->u, *w = v->w, *p = v->p, *s = v->s, *z = v->z, *q = v->q, *m = v->m;
+    double *n = v->n_, blocked[LENGTH];
+    const double *inverse = v->inverse + 2 * begin;
+    int64_t length = end - begin;
+    if (kind == FB_BLOCKS && moving)
+        apply_blocks(length, inverse, r + begin, blocked);
+    CHUNK_PASS(PIPELINED)
+    if (kind == FB_BLOCKS) {
+        apply_blocks(length, inverse, r + begin, blocked);
+        add(&t->ru, product(length, r + begin, blocked, weights));
+        add(&t->wu, product(length, w + begin, blocked, weights));
+        apply_blocks(length, inverse, w + begin, m + begin);
+    }
+}
+
+/* CALL(kind, weights, begin, end) on every chunk; those of the weighted end begin where it begins */
+#define ALL_CHUNKS(CALL, kind)                                                                     \
+    for (int64_t begin = 0, end; begin < v->n; begin = end) {                                      \
+        end = begin + LENGTH;                                                                       \
+        if (begin < plain) {                                                                       \
+            end = end < plain ? end : plain;                                                       \
+            CALL(kind, NULL);                                                                      \
+        } else {                                                                                   \
+            end = end < v->n ? end : v->n;                                                         \
+            CALL(kind, (v->weights + (begin - plain)));                                            \
+        }                                                                                          \
+    }
+#define ALL_KINDS(CALL)                                            \
+    int64_t plain = v->n - v->n_weighted;                          \
+    triple t = {{0, 0}, {0, 0}, {0, 0}};                           \
+    if (v->kind == FB_IDENTITY) {                                  \
+        ALL_CHUNKS(CALL, FB_IDENTITY)                              \
+    } else if (v->kind == FB_DIAGONAL) {                           \
+        ALL_CHUNKS(CALL, FB_DIAGONAL)                              \
+    } else if (v->kind == FB_BLOCKS) {                             \
+        ALL_CHUNKS(CALL, FB_BLOCKS)                                \
+    } else {                                                       \
+        ALL_CHUNKS(CALL, FB_EXTERNAL)                              \
+    }
+
+#define SINGLE_CHUNK(kind, weights) single_reduction_chunk(v, kind, weights, begin, end, alpha, beta, &t)
+#define MOVING_CHUNK(kind, weights) pipelined_chunk(v, kind, 1, weights, begin, end, alpha, beta, &t)
+#define RESTING_CHUNK(kind, weights) pipelined_chunk(v, kind, 0, weights, begin, end, 0, 0, &t)
+
+/* For a preconditioner of the caller's, r . u is the caller's as well. */
 CLONES void fb_single_reduction(const fb_recurrences *v, double alpha, double beta, double *sums)
 {
-    total rr = {0, 0}, ru = {0, 0};
-    for (int64_t at = 0; at < v->n;) {
-        chunk c = next_chunk(v, at);
-        recur(c.n, beta, v->p + at, v->u + at);
-        recur(c.n, beta, v->s + at, v->w + at);
-        move(c.n, alpha, v->x + at, v->p + at);
-        move(c.n, -alpha, v->r + at, v->s + at);
-        add(&rr, product(c.n, v->r + at, v->r + at, c.weights));
-        if (v->inverse) {
-            precondition(v->kind, c.n, c.inverse, v->r + at, v->u + at);
-            add(&ru, product(c.n, v->r + at, v->u + at, c.weights));
-        }
-        at += c.n;
-    }
-    sums[0] = result(&rr);
-    sums[1] = v->inverse ? result(&ru) : sums[0]; /* another M: fb_dot overwrites it */
-}
-
-/* m = M^-1 w and the three sums of one chunk; u is of M^-1 r */
-INLINE void sum_chunk(const fb_recurrences *v, chunk c, const double *u, total *rr, total *ru, total *wu)
-{
-    const double *r = v->r + c.at, *w = v->w + c.at;
-    add(rr, product(c.n, r, r, c.weights));
-    if (v->kind != FB_IDENTITY)
-        add(ru, product(c.n, r, u, c.weights));
-    add(wu, product(c.n, w, u, c.weights));
-    if (v->inverse)
-        precondition(v->kind, c.n, c.inverse, w, v->m + c.at);
-}
-
-INLINE void pipelined(const fb_recurrences *v, int moving, double alpha, double beta, double *sums)
-{
-    total rr = {0, 0}, ru = {0, 0}, wu = {0, 0};
-    double preconditioned[CHUNK];
-    for (int64_t at = 0; at < v->n;) {
-        chunk c = next_chunk(v, at);
-        double *u = v->inverse ? preconditioned : v->u + at; /* folded in: u and q exist in chunks only */
-        if (moving) {
-            if (v->inverse)
-                precondition(v->kind, c.n, c.inverse, v->r + at, u);
-            recur(c.n, beta, v->p + at, u);
-            recur(c.n, beta, v->s + at, v->w + at);
-            recur(c.n, beta, v->z + at, v->n_ + at);
-            move(c.n, alpha, v->x + at, v->p + at);
-            move(c.n, -alpha, v->r + at, v->s + at);
-            move(c.n, -alpha, v->w + at, v->z + at);
-            if (v->kind == FB_EXTERNAL) {
-                recur(c.n, beta, v->q + at, v->m + at);
-                move(c.n, -alpha, u, v->q + at);
-            }
-        }
-        if (v->inverse)
-            precondition(v->kind, c.n, c.inverse, v->r + at, u);
-        sum_chunk(v, c, u, &rr, &ru, &wu);
-        at += c.n;
-    }
-    sums[0] = result(&rr);
-    sums[1] = v->kind == FB_IDENTITY ? sums[0] : result(&ru);
-    sums[2] = result(&wu);
+    ALL_KINDS(SINGLE_CHUNK)
+    sums[0] = result(&t.rr);
+    sums[1] = v->inverse ? result(&t.ru) : sums[0];
 }
 
 CLONES void fb_pipelined(const fb_recurrences *v, double alpha, double beta, double *sums)
 {
-    pipelined(v, 1, alpha, beta, sums);
+    ALL_KINDS(MOVING_CHUNK)
+    sums[0] = result(&t.rr);
+    sums[1] = v->kind == FB_IDENTITY ? sums[0] : result(&t.ru);
+    sums[2] = result(&t.wu);
 }
 
 CLONES void fb_pipelined_sums(const fb_recurrences *v, double *sums)
 {
-    pipelined(v, 0, 0.0, 0.0, sums);
+    ALL_KINDS(RESTING_CHUNK)
+    sums[0] = result(&t.rr);
+    sums[1] = v->kind == FB_IDENTITY ? sums[0] : result(&t.ru);
+    sums[2] = result(&t.wu);
 }

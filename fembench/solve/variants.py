@@ -54,6 +54,18 @@ F64 = NDArray[np.float64]
 REPLACE = 50  # iterations between two residual replacements
 
 
+def staggered(n: int, count: int) -> list[F64]:
+    """`count` vectors (n,), each beginning nine cache lines further into its page than the last.
+
+    A pass walks up to eleven vectors in step. Where all begin at the same place of a huge page they fight for
+    the same cache sets: measured, 20 % (nine vectors) to 40 % (eleven) of the time of a pass.
+    """
+    line, page = 8, 512  # doubles
+    stride = -(-n // page) * page + 9 * line
+    block = kernels.empty(count * stride)
+    return [block[k * stride :][:n] for k in range(count)]
+
+
 class Lengths:
     """alpha and beta of each step from gamma = <r, u> and delta = <w, u>."""
 
@@ -86,8 +98,8 @@ class SingleReduction:
     ) -> None:
         n = interface.n_dofs
         self.operator, self.work = A, _single_reduction_work(A, M, n)
-        self.x, self.r, self.w, self.p, self.s = (kernels.empty(n) for _ in range(5))
-        self.u = self.r if M.identity else kernels.empty(n)
+        self.x, self.r, self.w, self.p, self.s, *more = staggered(n, 5 if M.identity else 6)
+        self.u = self.r if M.identity else more[0]
         self._M, self._tracer = M, tracer
         self._outer_M = not M.identity and M.inverse is None  # not folded into the step
         self._multiply = Multiply(A, interface, self.u, self.w, tracer, overlap)
@@ -162,13 +174,15 @@ class Pipelined:
     ) -> None:
         n = interface.n_dofs
         self.operator, self.work = A, _pipelined_work(M, n)
-        self.x, self.r, self.w, self.p, self.s, self.z, self.n, self._f = (kernels.empty(n) for _ in range(8))
-        self.m = self.w if M.identity else kernels.empty(n)
         self._outer_M = not M.identity and M.inverse is None  # not folded into the step
-        # u = M r and q = M s: r and s themselves, vectors, or made in m when they are needed
-        self.u, self.q = (self.r, self.s) if M.identity else (self.m, self.m)
-        if self._outer_M:
-            self.u, self.q = kernels.empty(n), kernels.empty(n)
+        vectors = staggered(n, 11 if self._outer_M else 8 if M.identity else 9)
+        self.x, self.r, self.w, self.p, self.s, self.z, self.n, self._f, *more = vectors
+        if M.identity:
+            self.m, self.u, self.q = self.w, self.r, self.s
+        elif self._outer_M:
+            self.m, self.u, self.q = more
+        else:  # u and q are made in m when they are needed
+            self.m = self.u = self.q = more[0]
         self._M, self._tracer, self._replace = M, tracer, replace
         self._sum_loads = interface.bind(self._f, tracer)
         self._n_is_Am, self._n_is_Ax, self._w_is_Au, self._s_is_Ap, self._z_is_Aq = (
@@ -182,8 +196,8 @@ class Pipelined:
             )
         )
         self._sums = PendingAllReduce(interface.comm, 3, tracer)
-        vectors = (self.x, self.r, self.u, self.w, self.p, self.s, self.z, self.q, self.m, self.n)
-        self._vectors = kernels.Pipelined(*vectors, interface.weights, M.inverse, self._sums.values)
+        letters = (self.x, self.r, self.u, self.w, self.p, self.s, self.z, self.q, self.m, self.n)
+        self._vectors = kernels.Pipelined(*letters, interface.weights, M.inverse, self._sums.values)
 
     def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""

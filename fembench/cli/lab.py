@@ -1,6 +1,7 @@
 """Separate, unequal hosts on one Linux machine: namespaces, CPU quotas, link rates (needs root).
 
-What runs in a lab is labelled SYNTHETIC in every record. Examples:
+What runs in a lab is labelled SYNTHETIC in every record. CPU time is dealt out in periods of 5 ms:
+use meshes of which an iteration lasts 10 ms or more (l, xl). Examples:
   fembench lab up CLUSTER.toml                  build it
   fembench lab run fembench run m3 --ranks 2    run something on it
   fembench lab status                           what there is
@@ -15,6 +16,7 @@ CLUSTER.toml:
   cpus = [1]
   speed = 0.25         # of its CPUs' time
   rate = "100mbit"     # of its link, each way
+With priority = true at the top the lab goes before all other processes of this machine.
 """
 
 import argparse
@@ -27,6 +29,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     up.add_argument("cluster", metavar="CLUSTER.toml")
     run = actions.add_parser("run", help="run a command in the lab")
     run.add_argument("--name", default="", metavar="LAB", help="which lab (default: the only one)")
+    run.add_argument(
+        "--spin",
+        action="store_true",
+        help="waiting ranks spin: for measuring speeds (default: they sleep, for measuring run times)",
+    )
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     status = actions.add_parser("status", help="what labs there are")
     status.add_argument("--json", action="store_true", help="print JSON")
@@ -43,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"up: {state.cluster.label}; next: fembench lab run fembench run m3 --ranks {_ranks(state)}")
     elif options.action == "run":
         command = options.command[1:] if options.command[:1] == ["--"] else options.command
-        lab.enter(lab.state_of(options.name or lab.only_lab()), command)
+        lab.enter(lab.state_of(options.name or lab.only_lab()), command, spin=options.spin)
     elif options.action == "down":
         lab.require_root()
         gone = [

@@ -4,6 +4,13 @@ Each host is a network namespace, a control group (CPUs, CPU time) and a host na
 daemons on them through an agent in place of ssh and talks TCP. Everything carries the prefix of labs,
 and a state file lists it before it is made, so that `down` finds all of it also after a kill.
 
+A quota is dealt out in periods of 5 ms. A host computes at full speed until its part of a period is
+used up, then stands still; so what lasts less than a few periods is not slowed evenly. What a waiting
+rank does decides which number is right. If it sleeps (Open MPI 5), it saves its quota: the time of the
+whole is right from iterations of 10 ms on, but a host that waits much seems faster than it is. If it
+spins, it uses its quota up: its time per work is right, but the whole takes too long. Measured with
+speeds 1 : 0.25 in balance: what should take 16 ms takes 17.4 asleep and 23 spinning; 1.6 ms, 2.7 and 7.9.
+
     /run/fembench-labs/NAME/state.json   what there is       …/hosts   MPI host file
     /run/fembench-labs/NAME/agent        AGENT HOST COMMAND: runs COMMAND on HOST
 """
@@ -27,6 +34,7 @@ from fembench.machine.lab_network import PREFIX, namespace, namespaces, up_comma
 
 FOLDER = Path("/run/fembench-labs")
 NAMESPACES = Path("/run/netns")
+NAP_NS = 20_000
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
 PLACEMENT = (  # settings of Open MPI for this machine that would put ranks on the wrong host or CPU
     "PRTE_MCA_rmaps_default_mapping_policy",
@@ -134,7 +142,7 @@ def only_lab(folder: Path = FOLDER) -> str:
     return names[0]
 
 
-def enter(state: LabState, command: Sequence[str], folder: Path = FOLDER) -> None:
+def enter(state: LabState, command: Sequence[str], *, spin: bool = False, folder: Path = FOLDER) -> None:
     """Become `command`, started at the head of a lab. Returns only by InputError."""
     require_root()
     if not command:
@@ -146,10 +154,12 @@ def enter(state: LabState, command: Sequence[str], folder: Path = FOLDER) -> Non
         entrance.write_text(str(os.getpid()))
     space = NAMESPACES / namespace(name, HEAD)
     line = ["nsenter", f"--net={space}", *command]
-    os.execvpe(line[0], line, environment(state, os.environ, folder))
+    os.execvpe(line[0], line, environment(state, os.environ, spin=spin, folder=folder))
 
 
-def environment(state: LabState, variables: Mapping[str, str], folder: Path = FOLDER) -> dict[str, str]:
+def environment(
+    state: LabState, variables: Mapping[str, str], *, spin: bool = False, folder: Path = FOLDER
+) -> dict[str, str]:
     """`variables` with those that make Open MPI (4 and 5) and fembench use the lab."""
     home = folder / state.cluster.name
     agent, network = str(home / "agent"), state.cluster.network
@@ -163,6 +173,9 @@ def environment(state: LabState, variables: Mapping[str, str], folder: Path = FO
         "OMPI_MCA_orte_default_hostfile": str(home / "hosts"),
         "PRTE_MCA_prte_hetero_nodes": "1",  # each host reports its own CPUs, or ranks are bound to wrong ones
         "OMPI_MCA_pml": "ob1",
+        "OMPI_MCA_mpi_yield_when_idle": "0" if spin else "1",
+        "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
+        "OMPI_MCA_threads_pthreads_nanosleep_time": str(NAP_NS),
         "OMPI_MCA_btl": "tcp,self",
         "OMPI_MCA_btl_tcp_if_include": network,
         "FEMBENCH_HOSTFILE": str(home / "hosts"),

@@ -95,8 +95,8 @@ def _limit(tree: Hierarchy, folder: Path, host: LabHost) -> None:
         _write(folder / "cpu.cfs_period_us", str(period))
         _write(folder / "cpu.cfs_quota_us", str(quota))
         burst = folder / "cpu.cfs_burst_us"
-    if burst.exists():  # Linux 5.14: time lost to another process is made up for in the next period
-        _write(burst, str(quota))
+    if burst.exists():  # Linux 5.14: some time lost to another process is made up for in the next period
+        _write(burst, str(quota // 4))
 
 
 def quota_and_period(cpus: float) -> tuple[int, int]:

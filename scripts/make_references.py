@@ -32,12 +32,9 @@ def by_cg(mesh: str, problem: str) -> np.ndarray:
     p = prepare(alone(), case, NullTracer())
     A = build_operator("sym", p.sub, p.spec.material.lam, p.spec.material.mu)
     M = make_preconditioner("block-jacobi", A, p.interface, p.sub)
-    x = (
-        ConjugateGradients(A, p.interface, M, NullTracer())
-        .solve(p.rhs, control_of(case, p.mesh.n_equations))
-        .x
-    )
-    state = Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, x)
+    solver = ConjugateGradients(A, p.interface, M, NullTracer())
+    result = solver.solve(p.rhs, control_of(case, p.mesh.n_equations))
+    state = Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, result.x)
     u = np.empty((p.mesh.n_nodes, 3))
     u[p.sub.global_nodes] = state.u
     return u

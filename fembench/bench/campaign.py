@@ -4,6 +4,7 @@ Folder: results/<campaign>/{campaign.toml, runs/<id>.json | <id>.failed.json, re
 a record is never run again; one that failed is tried again when the campaign is started again.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import msgspec
 from fembench.base.config import read_text, read_toml
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
-from fembench.bench.launcher import Outcome, launch
+from fembench.bench.launcher import SCRATCH, Outcome, launch
 from fembench.bench.matrix import Campaign, Run, expand
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
@@ -66,6 +67,8 @@ class Folder:
             self.runs.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
+        for stale in self.runs.glob(f"{SCRATCH}*"):  # of a campaign that was killed
+            shutil.rmtree(stale, ignore_errors=True)
 
     def record(self, run: Run) -> Record | None:
         """The record of a run, if there is one of the same case."""

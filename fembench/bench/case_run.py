@@ -98,7 +98,7 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
 
 
 def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> int:
-    """Count what came before as start-up. Time 0 of all events is a barrier, left first by a rank of the host.
+    """Count what came before as start-up. Time 0 of all events is one barrier.
 
     Ranks of one host read one clock, so they share its moment; across hosts the barrier is the common one.
     """

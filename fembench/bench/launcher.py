@@ -6,6 +6,7 @@ good. Where there is no outcome the job crashed, and what was printed says which
 """
 
 import contextlib
+import ctypes
 import os
 import re
 import shutil
@@ -26,6 +27,8 @@ from fembench.records.case import Case
 from fembench.records.record import Record, Reference
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
 _NOISE = re.compile(
     r"^\s*$|^-+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\""
@@ -104,9 +107,14 @@ def command_line(
     return [mpiexec, *options, *extra, "-n", str(ranks)]
 
 
-def environment(kind: str) -> dict[str, str]:
-    """The environment of a job: one BLAS thread a rank, Open MPI allowed to run as root in a container."""
+def environment(kind: str, solver: str = "own") -> dict[str, str]:
+    """The environment of a job: one BLAS thread a rank, Open MPI allowed to run as root in a container.
+
+    PETSc gets the huge pages that our own kernels ask for themselves.
+    """
     variables = dict(os.environ)
+    if solver == "petsc":
+        variables.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
     for name in THREADS:
         variables.setdefault(name, "1")
     if kind == "openmpi" and hasattr(os, "geteuid") and os.geteuid() == 0:
@@ -139,7 +147,7 @@ def launch(
     mpiexec = find_mpiexec()
     kind = flavour(mpiexec)
     line = command_line(mpiexec, kind, case.ranks, hostfile, mpi_options)
-    with tempfile.TemporaryDirectory(prefix=".job-", dir=scratch) as folder:
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as folder:
         job = Job(
             case=case,
             id=id,
@@ -151,7 +159,7 @@ def launch(
         )
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
         full = [*line, sys.executable, "-m", "fembench.bench.rank", folder]
-        status, output, late = _run(full, environment(kind), timeout)
+        status, output, late = _run(full, environment(kind, case.solver), timeout)
         return _outcome(Path(folder), status, output, late, timeout)
 
 
@@ -165,6 +173,7 @@ def _run(line: list[str], variables: dict[str, str], timeout: float) -> tuple[in
             stdout=sink,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )
         late = False
         try:
@@ -175,6 +184,11 @@ def _run(line: list[str], variables: dict[str, str], timeout: float) -> tuple[in
             _end_group(process)
         sink.seek(0)
         return process.returncode, sink.read().decode(errors="replace"), late
+
+
+def _end_with_parent() -> None:
+    """In the launcher, before it starts: be asked to end when this process ends, however that happens."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _end_group(process: subprocess.Popen) -> None:

@@ -79,6 +79,19 @@ def measure(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> M
 def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
     """The matrix, the preconditioner, vectors and bound kernels."""
     material, interface = prepared.spec.material, prepared.interface
+    if case.solver == "petsc":
+        from fembench.solve.petsc import PetscSolver
+
+        return PetscSolver(
+            case.storage,
+            prepared.sub,
+            interface,
+            material.lam,
+            material.mu,
+            precond=case.precond,
+            options=case.petsc_options.split(),
+            tracer=tracer,
+        )
     operator = build_operator(case.storage, prepared.sub, material.lam, material.mu)
     M = make_preconditioner(case.precond, operator, interface, prepared.sub, tracer)
     return VARIANTS[case.variant](operator, interface, M, tracer, overlap=case.overlap)

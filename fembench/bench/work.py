@@ -16,6 +16,7 @@ def solve_facts(comm: Comm, prepared: Prepared, measured: Measured, tracer: Trac
     counts = last.counts - result.outside  # of the iterations alone
     updates = _an_iteration(int(counts[UNPACK]), last.iterations)
     products = last.counts[SPMV_INTERIOR] / max(last.iterations, 1)  # with those that belong to no iteration
+    told = max(updates, 0)  # PETSc's log does not always tell
     comm.Barrier()
     here = (
         float(products * operator.flops + measured.work.flops),
@@ -33,8 +34,8 @@ def solve_facts(comm: Comm, prepared: Prepared, measured: Measured, tracer: Trac
         residuals=result.residuals,
         allreduces=_an_iteration(int(counts[ALLREDUCE]), last.iterations),
         updates=updates,
-        messages=updates * sum(neighbours),
-        message_bytes=updates * sum(message_bytes),
+        messages=told * sum(neighbours),
+        message_bytes=told * sum(message_bytes),
         flops=flops,
         bytes=n_bytes,
         matrix_bytes=matrix,

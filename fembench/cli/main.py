@@ -56,7 +56,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run the verb, and turn what went wrong into one line and an exit status."""
-    options = build_parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    end = words.index("--") if "--" in words else len(words)
+    options = build_parser().parse_args(words[:end])
+    options.after = words[end + 1 :]  # what follows `--` is for somebody else, such as PETSc
     try:
         return int(options.run(options))
     except InputError as error:

@@ -3,6 +3,7 @@
 Leaves one record (JSON) in the results folder. Examples:
   fembench run m1 --ranks 2
   fembench run l --ranks 4 --shares 7:1:1:1 --iterations 100
+  fembench run m --ranks 2 --solver petsc --precond gamg -- -ksp_monitor
   fembench run part.msh --problem bracket.toml --precond jacobi --tolerance-kind relative
 """
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fembench.base.config import convert
 from fembench.records.case import Case
 
 _HELP = {
@@ -16,7 +17,9 @@ _HELP = {
     "shares": "target share of each rank: 7:1, 2,1,1 or 8*1 (default: equal)",
     "partitioner": "how the mesh is cut",
     "replicated": "every rank partitions the whole mesh, as in the source thesis",
-    "storage": "how the stiffness is stored",
+    "solver": "own, or petsc: the same system through PETSc's KSP",
+    "storage": "how the stiffness is stored; default: sym, with --solver petsc baij",
+    "petsc_options": "PETSc's own options in one string; or give them after `--`",
     "precond": "preconditioner of CG",
     "variant": "form of the CG recurrence",
     "overlap": "compute interior rows while interface messages travel",
@@ -46,6 +49,9 @@ def case_options(parser: argparse.ArgumentParser) -> None:
         if field.type is bool:
             parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=text)
             continue
+        if field.name == "storage":
+            parser.add_argument(flag, choices=field.type.__args__, default=None, help=text)
+            continue
         choices = getattr(field.type, "__args__", None)
         kind = str if choices else field.type
         shown = f"{text} (default: {field.default})" if field.default not in ("", 0, 0.0) else text
@@ -60,8 +66,11 @@ def case_options(parser: argparse.ArgumentParser) -> None:
 
 
 def case_from(options: argparse.Namespace) -> Case:
-    """The case that the options describe."""
-    return Case(**{f.name: getattr(options, f.name) for f in msgspec.structs.fields(Case)})
+    """The case that the options describe. Raises InputError."""
+    values = {f.name: getattr(options, f.name) for f in msgspec.structs.fields(Case)}
+    values["storage"] = options.storage or ("baij" if options.solver == "petsc" else "sym")
+    values["petsc_options"] = " ".join(filter(None, [options.petsc_options, *options.after]))
+    return convert(values, Case, where="options")
 
 
 def typed_command(arguments: Sequence[str] | None = None) -> str:

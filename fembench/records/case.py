@@ -4,8 +4,10 @@ from typing import Literal
 
 import msgspec
 
-Storage = Literal["csr", "dense", "bsr", "sym", "ebe"]
-Preconditioner = Literal["none", "jacobi", "block-jacobi", "chebyshev", "two-level"]
+Storage = Literal["sym", "bsr", "csr", "dense", "ebe", "aij", "baij", "sbaij", "is"]
+Preconditioner = Literal["none", "jacobi", "block-jacobi", "chebyshev", "two-level", "gamg"]
+PETSC_STORAGES = ("aij", "baij", "sbaij", "is")
+PETSC_PRECONDITIONERS = ("none", "jacobi", "gamg")
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,7 +19,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     shares: str = ""  # "7:1", "2,1,1", "8*1"; "" means equal
     partitioner: Literal["metis", "rcb", "blocks"] = "metis"  # blocks: a box, made in parallel
     replicated: bool = False  # every rank partitions the whole mesh, as in the thesis
-    storage: Storage = "sym"
+    solver: Literal["own", "petsc"] = "own"
+    storage: Storage = "sym"  # aij, baij, sbaij, is: PETSc's
     precond: Preconditioner = "none"
     variant: Literal["standard", "single-reduction", "pipelined"] = "standard"
     overlap: bool = True  # interface rows first, messages travel while interior rows are computed
@@ -32,4 +35,22 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     trace_iterations: int = 3  # iterations whose every event is kept
     fields: bool = False  # also write displacement, stress and part for pictures and ParaView
     seed: int = 0
+    petsc_options: str = ""  # PETSc's own, as it takes them on a command line
     label: str = ""  # free text
+
+    def __post_init__(self) -> None:
+        petsc = self.solver == "petsc"
+        if petsc != (self.storage in PETSC_STORAGES):
+            stores = ", ".join(PETSC_STORAGES if petsc else ("sym", "bsr", "csr", "dense", "ebe"))
+            raise ValueError(f"storage '{self.storage}': solver {self.solver} stores {stores}")
+        if petsc and self.precond not in PETSC_PRECONDITIONERS:
+            raise ValueError(f"precond '{self.precond}': solver petsc has {', '.join(PETSC_PRECONDITIONERS)}")
+        if not petsc and self.precond == "gamg":
+            raise ValueError("precond 'gamg': solver petsc has it, solver own does not")
+        if self.petsc_options and not petsc:
+            raise ValueError("petsc_options: expected solver = 'petsc'")
+        for name in ("max_iterations", "iterations", "sets", "warmups", "trace_iterations", "seconds"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} = {getattr(self, name)}: expected 0 or more")
+        if not 0 <= self.tolerance < float("inf"):
+            raise ValueError(f"tolerance = {self.tolerance}: expected a number of 0 or more")

@@ -1,5 +1,7 @@
 """A rank that raises, dies or hangs ends its job, is named, and does not stop a campaign."""
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -73,3 +75,40 @@ def test_a_failed_run_is_tried_again_and_a_good_one_is_not(tmp_path):
     assert good.stat().st_mtime_ns == before
     assert len(record_paths(tmp_path / "out")) == 2
     assert not list((tmp_path / "out" / "runs").glob("*.failed.json"))
+
+
+def test_a_killed_campaign_ends_its_ranks_and_goes_on_where_it_stopped(tmp_path):
+    file = tmp_path / "long.toml"
+    file.write_text('name = "long"\n[[cases]]\nmesh = ["m1", "m2", "m3"]\nranks = [1, 2]\nsets = 2\n')
+    out = tmp_path / "out"
+    line = [sys.executable, "-m", "fembench", "sweep", str(file), "--results", str(out), "--no-report"]
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(record_paths(out)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    kept = {path: path.read_bytes() for path in record_paths(out)}
+    assert 2 <= len(kept) < 6
+    deadline = time.monotonic() + 10
+    while jobs_in(out) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not jobs_in(out)
+    done = cli("sweep", file, "--results", out, "--no-report")
+    assert done.returncode == 0, done.stderr
+    assert len(record_paths(out)) == 6
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert not list((out / "runs").glob(".*"))
+
+
+def jobs_in(folder):
+    """Processes whose command line names the folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in words and b"fembench.bench.rank" in words:
+            found.append(entry)
+    return found

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fembench.dist.piece import Piece
 from fembench.dist.sharing import Sharing
+from fembench.kernels.backend import kernels
 
 Reorder = Callable[[NDArray[np.int32], int, int], NDArray[np.int32]]
 
@@ -79,14 +80,16 @@ def build_subdomain(
         move[:n_active] = reorder(first[piece.cells], n_interior, n_active)
         order = order[_inverse(move)]
     position = _inverse(order)  # old -> new
+    cells = position[piece.cells]
+    by_node = kernels.cell_order(cells)  # assembly then goes through memory in order
     sub = Subdomain(
         element=piece.element,
         x=np.ascontiguousarray(piece.x[order]),
-        cells=np.ascontiguousarray(position[piece.cells]),
+        cells=cells[by_node],
         n_interior=n_interior,
         n_active=n_active,
         global_nodes=piece.global_nodes[order],
-        global_cells=piece.global_cells,
+        global_cells=piece.global_cells[by_node],
         node_tags={name: mask[order] for name, mask in piece.node_tags.items()},
         facet_tags={name: position[facets] for name, facets in piece.facet_tags.items()},
         owned_nodes=sharing.owned[order],

@@ -40,6 +40,7 @@ cdef extern from "kernels.h" nogil:
                    int32_t **columns)
     int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
                int32_t *position)
+    int fb_cell_order(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *order)
     void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
                       double *ke)
     int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
@@ -436,6 +437,15 @@ def reorder(cells, Py_ssize_t n_interior, Py_ssize_t n_active):
     if fb_rcm(n_active, p, c, 0, n_interior, to) or fb_rcm(n_active, p, c, n_interior, n_active, to):
         raise MemoryError("reorder: no memory")
     return position
+
+
+def cell_order(cells):
+    """Order (n_cells,) int32 of the cells by their lowest node: with it assembly goes through memory in order."""
+    order = np.empty(cells.shape[0], np.int32)
+    if fb_cell_order(cells.shape[0], cells.shape[1], cells_of(cells, -1), int(cells.max(initial=-1)) + 1,
+                     <int32_t *>ints(order, "order")):
+        raise MemoryError("cell_order: no memory")
+    return order
 
 
 def stiffness(x, cells, double lam, double mu):

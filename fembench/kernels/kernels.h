@@ -75,6 +75,7 @@ int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interio
 /* ordering.c: position of nodes [low, high) within that range */
 int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
            int32_t *position);
+int fb_cell_order(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *order);
 
 /* assembly.c */
 void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,

@@ -120,3 +120,28 @@ int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32
     free(order);
     return status;
 }
+
+/* Order of cells by their lowest node, equal ones as they are: a counting sort. */
+int fb_cell_order(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *order)
+{
+    int32_t *lowest = malloc(((size_t)n_cells + 1) * sizeof *lowest);
+    int32_t *next = calloc((size_t)n_nodes + 2, sizeof *next);
+    int status = lowest && next ? 0 : -1;
+    if (!status) {
+        for (int64_t c = 0; c < n_cells; c++) {
+            const int32_t *nodes = cells + npc * c;
+            int32_t least = nodes[0];
+            for (int a = 1; a < npc; a++)
+                least = nodes[a] < least ? nodes[a] : least;
+            lowest[c] = least;
+            next[least + 1]++;
+        }
+        for (int32_t i = 0; i < n_nodes; i++)
+            next[i + 1] += next[i];
+        for (int64_t c = 0; c < n_cells; c++)
+            order[next[lowest[c]]++] = (int32_t)c;
+    }
+    free(lowest);
+    free(next);
+    return status;
+}

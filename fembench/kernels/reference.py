@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from fembench.kernels.reference_assembly import (
     assemble,
+    cell_order,
     count_blocks,
     incidence,
     pattern,
@@ -48,6 +49,7 @@ __all__ = [
     "Stream",
     "SymProduct",
     "assemble",
+    "cell_order",
     "count_blocks",
     "empty",
     "incidence",

@@ -92,3 +92,18 @@ def test_reordering_brings_a_shuffled_box_to_a_bandwidth_near_its_cross_section(
     position = kernels.reorder(shuffled, len(x), len(x))
     assert _bandwidth(shuffled) > 500
     assert _bandwidth(position[shuffled]) <= 3 * 5 * 6
+
+
+@every_sample
+def test_cells_are_ordered_by_their_lowest_node(s):
+    order = kernels.cell_order(s.cells)
+    np.testing.assert_array_equal(order, reference.cell_order(s.cells))
+    assert (np.diff(s.cells[order].min(axis=1)) >= 0).all()
+
+
+@every_sample
+def test_the_cells_of_each_node_are_all_its_cells(s):
+    start, cells = kernels.incidence(s.cells, s.n_active)
+    twin_start, twin_cells = reference.incidence(s.cells, s.n_active)
+    np.testing.assert_array_equal(start[:-1], twin_start[:-1])
+    np.testing.assert_array_equal(cells[: start[-2]], twin_cells[: start[-2]])

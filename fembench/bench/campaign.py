@@ -36,7 +36,17 @@ FREE = (
     "seconds",
     "clock",
 )
-FREE_TOO = ("trace_iterations", "fields", "seed", "label", "variant")
+FREE_TOO = (
+    "emulate",
+    "dilate",
+    "solver",
+    "petsc_options",
+    "trace_iterations",
+    "fields",
+    "seed",
+    "label",
+    "variant",
+)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,10 @@ from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.references import shipped
 from fembench.bench.verify import Solved, verify
 from fembench.bench.work import solve_facts
+from fembench.dist.agree import together
 from fembench.dist.comm import Comm, wtime
 from fembench.fem.problem import resolved
+from fembench.machine.emulate import parse_speeds, stretched
 from fembench.machine.host import host_facts, peak_memory, steal_meter
 from fembench.records.ids import now_utc
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
@@ -58,7 +60,8 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
     first = _start_clock(comm, tracer, begin)
     prepared = prepare(comm, case, tracer)
     setup = tracer.ticks()
-    measured = measure(comm, case, prepared, tracer)
+    speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
+    measured = measure(comm, case, prepared, stretched(tracer, speeds[comm.rank], case.dilate))
     memory = comm.gather(peak_memory())
     tracer.reset(events=False)
     with span(tracer, VERIFY):

@@ -8,6 +8,7 @@ import msgspec
 from fembench.bench.launcher import Job
 from fembench.dist.comm import Comm, library
 from fembench.kernels.backend import kernels
+from fembench.machine.emulate import label
 from fembench.machine.host import affinity
 from fembench.machine.provenance import blas_threads, source_state, variables, versions
 from fembench.records.record import Environment, HostFacts
@@ -30,7 +31,7 @@ def environment_of(comm: Comm, job: Job, before: HostFacts, steal: Callable[[], 
         hosts=tuple(hosts.values()),
         rank_host=tuple(names.index(facts.name) for facts, _, _ in rows),
         affinity=tuple(cpus for _, cpus, _ in rows),
-        oversubscribed=any(ranks_on[name] > hosts[name].cores for name in names),
+        oversubscribed=any(ranks_on[name] > hosts[name].cores * job.case.dilate for name in names),
         mpi=library(),
         launcher=job.launcher,
         command=job.command,
@@ -40,5 +41,5 @@ def environment_of(comm: Comm, job: Job, before: HostFacts, steal: Callable[[], 
         kernels=kernels.NAME,
         blas_threads=max(threads for _, _, threads in rows),
         variables=variables(),
-        synthetic=job.synthetic,
+        synthetic=", ".join(filter(None, [job.synthetic, label(job.case.emulate, job.case.dilate)])),
     )

@@ -16,7 +16,8 @@ def solve_facts(comm: Comm, prepared: Prepared, measured: Measured, tracer: Trac
     counts = last.counts - result.outside  # of the iterations alone
     updates = _an_iteration(int(counts[UNPACK]), last.iterations)
     products = last.counts[SPMV_INTERIOR] / max(last.iterations, 1)  # with those that belong to no iteration
-    told = max(updates, 0)  # PETSc's log does not always tell
+    products = products or 1.0  # PETSc's log does not always tell
+    told = max(updates, 0)  # nor here
     comm.Barrier()
     here = (
         float(products * operator.flops + measured.work.flops),

@@ -33,6 +33,8 @@ _HELP = {
     "clock": "auto, tsc, perf_counter_ns, mpi_wtime, monotonic_raw, time_ns",
     "trace_iterations": "iterations whose every event is kept",
     "fields": "also write displacement, stress and part, for pictures and ParaView",
+    "emulate": "SYNTHETIC: speed of each rank, 1,1,0.5,0.25; a rank computes so much slower",
+    "dilate": "SYNTHETIC: all ranks compute so many times slower, so that several share a core",
     "seed": "of partition",
     "label": "free text kept in the record",
 }

@@ -34,6 +34,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     clock: str = "auto"  # "auto", "tsc", "perf_counter_ns", …
     trace_iterations: int = 3  # iterations whose every event is kept
     fields: bool = False  # also write displacement, stress and part for pictures and ParaView
+    emulate: str = ""  # speed of each rank, "1,1,0.5": it computes so much slower (SYNTHETIC)
+    dilate: float = 1.0  # all ranks compute so many times slower, to share cores (SYNTHETIC)
     seed: int = 0
     petsc_options: str = ""  # PETSc's own, as it takes them on a command line
     label: str = ""  # free text
@@ -45,6 +47,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError(f"storage '{self.storage}': solver {self.solver} stores {stores}")
         if petsc and self.precond not in PETSC_PRECONDITIONERS:
             raise ValueError(f"precond '{self.precond}': solver petsc has {', '.join(PETSC_PRECONDITIONERS)}")
+        if petsc and self.variant != "standard":
+            raise ValueError(f"variant '{self.variant}': solver petsc takes petsc_options = '-ksp_type pipecg'")
         if not petsc and self.precond == "gamg":
             raise ValueError("precond 'gamg': solver petsc has it, solver own does not")
         if self.petsc_options and not petsc:
@@ -52,5 +56,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         for name in ("max_iterations", "iterations", "sets", "warmups", "trace_iterations", "seconds"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} = {getattr(self, name)}: expected 0 or more")
+        if not 1 <= self.dilate < float("inf"):
+            raise ValueError(f"dilate = {self.dilate}: expected a number of at least 1")
         if not 0 <= self.tolerance < float("inf"):
             raise ValueError(f"tolerance = {self.tolerance}: expected a number of 0 or more")

@@ -63,6 +63,16 @@ def test_every_storage_gives_the_same_solution(comm, storage):
     assert np.abs(state.u - reference.u).max() <= 1e-9 * 1.4e-7
 
 
+def test_emulated_slowness_does_not_change_a_bit(comm):
+    from fembench.machine.emulate import stretched
+    from fembench.timing.tracer import NullTracer
+
+    slow = stretched(NullTracer(), 0.5 if comm.rank else 1.0, 1.5)
+    (_, honest), (_, emulated) = (solved(comm, tracer, mesh="m1", iterations=40) for tracer in (None, slow))
+    assert honest.residuals == emulated.residuals
+    assert honest.x.tobytes() == emulated.x.tobytes()
+
+
 def test_replicated_partition_gives_the_same_bits(comm):
     (_, scattered), (_, replicated) = (solved(comm, mesh="m1", replicated=flag) for flag in (False, True))
     assert scattered.x.tobytes() == replicated.x.tobytes()

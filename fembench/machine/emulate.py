@@ -1,0 +1,113 @@
+"""Emulated slowness: a rank of speed s takes 1/s of the time for everything that it computes.
+
+After each compute phase the rank sleeps until the phase has lasted (processor time used) x dilation / s.
+So the work is real, only its duration is stretched; messages are not. A dilation F slows all ranks alike,
+which lets F ranks share a core and still run side by side: each computes 1/F of the time.
+
+Processor time, not elapsed time, is stretched: what a rank loses because another one ran does not
+count, as long as it fits into the sleep. Records made so are SYNTHETIC (VALIDITY E8).
+"""
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.timing.phases import PHASES
+from fembench.timing.tracer import TracerLike
+
+COMPUTE = frozenset(p.number for p in PHASES if p.group in ("compute", "assembly"))
+SPIN = 100_000  # ns before the end at which sleeping becomes too coarse, and the rank spins
+
+
+def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
+    """(ranks,) speeds in (0, 1] from "1,1,0.5,0.25"; all 1 where the text is empty. Raises InputError."""
+    if not text:
+        return (1.0,) * ranks
+    try:
+        speeds = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise InputError(f"emulate '{text}': expected speeds such as 1,1,0.5,0.25") from None
+    if len(speeds) != ranks:
+        raise InputError(f"emulate '{text}': {len(speeds)} speeds for {ranks} ranks")
+    if not all(math.isfinite(s) and 0 < s <= 1 for s in speeds):
+        raise InputError(f"emulate '{text}': expected speeds above 0 and at most 1")
+    return speeds
+
+
+def label(emulate: str, dilate: float) -> str:
+    """What a record says of emulated slowness; "" where there is none."""
+    words = [f"emulated speeds {emulate}"] if emulate else []
+    words += [f"dilated {dilate:g} times"] if dilate != 1 else []
+    return ", ".join(words)
+
+
+def stretched(tracer: TracerLike, speed: float, dilate: float) -> TracerLike:
+    """The tracer, stretching compute phases by dilate / speed; itself where that is 1."""
+    return tracer if dilate == speed else StretchingTracer(tracer, dilate / speed)
+
+
+class StretchingTracer:
+    """A tracer whose compute phases last `factor` times the processor time that was used in them."""
+
+    def __init__(self, tracer: TracerLike, factor: float) -> None:
+        if not factor >= 1:
+            raise ValueError(f"factor {factor}: expected at least 1")
+        self._tracer, self._factor = tracer, factor
+        self._wall = self._used = 0
+
+    def begin(self, phase: int, /) -> None:
+        """Open a span."""
+        self._tracer.begin(phase)
+        if phase in COMPUTE:
+            self._wall, self._used = time.perf_counter_ns(), time.thread_time_ns()
+
+    def end(self, phase: int, /) -> None:
+        """Close a span; a compute phase first lasts as long as it must."""
+        if phase in COMPUTE:
+            used = time.thread_time_ns() - self._used
+            sleep_until(self._wall + round(used * self._factor))
+        self._tracer.end(phase)
+
+    def add(self, phase: int, begin: int, end: int, /) -> None:
+        self._tracer.add(phase, begin, end)
+
+    def now(self) -> int:
+        return self._tracer.now()
+
+    def reset(self, events: bool = True) -> None:
+        self._tracer.reset(events)
+
+    def ticks(self) -> npt.NDArray[np.int64]:
+        return self._tracer.ticks()
+
+    def seconds(self) -> npt.NDArray[np.float64]:
+        return self._tracer.seconds()
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        return self._tracer.counts()
+
+    def events(self) -> npt.NDArray[Any]:
+        return self._tracer.events()
+
+    # state that callers set goes to the tracer inside
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tracer, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._tracer, name, value)
+
+
+def sleep_until(moment: int) -> None:
+    """Give the processor away until `moment` (perf_counter_ns), spinning over the last 0.1 ms."""
+    left = moment - time.perf_counter_ns()
+    if left > SPIN:
+        time.sleep((left - SPIN) * 1e-9)
+    while time.perf_counter_ns() < moment:
+        pass

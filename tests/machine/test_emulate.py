@@ -1,0 +1,83 @@
+"""Emulated slowness stretches what is computed, and nothing else."""
+
+import time
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.machine.emulate import label, parse_speeds, sleep_until, stretched
+from fembench.timing.phases import ALLREDUCE, CG, SPMV_INTERIOR
+from fembench.timing.tracer import make_tracer
+
+
+def busy(seconds):
+    """Use so much processor time."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_a_compute_phase_lasts_as_its_speed_says():
+    tracer = stretched(make_tracer(), 0.25, 1.0)
+    used = time.thread_time()
+    tracer.begin(SPMV_INTERIOR)
+    busy(0.02)
+    used = time.thread_time() - used
+    tracer.end(SPMV_INTERIOR)
+    assert tracer.seconds()[SPMV_INTERIOR] >= 4 * used * 0.98
+
+
+def test_dilation_and_slowness_multiply():
+    tracer = stretched(make_tracer(), 0.5, 3.0)
+    tracer.begin(SPMV_INTERIOR)
+    busy(0.01)
+    tracer.end(SPMV_INTERIOR)
+    assert tracer.seconds()[SPMV_INTERIOR] >= 0.0595
+
+
+@pytest.mark.parametrize("phase", [ALLREDUCE, CG])
+def test_other_phases_are_left_alone(phase):
+    tracer = stretched(make_tracer(), 0.01, 1.0)
+    tracer.begin(phase)
+    busy(0.005)
+    tracer.end(phase)
+    assert tracer.seconds()[phase] < 0.25
+
+
+def test_full_speed_is_the_tracer_itself():
+    tracer = make_tracer()
+    assert stretched(tracer, 1.0, 1.0) is tracer
+
+
+def test_state_reaches_the_tracer_inside():
+    inner = make_tracer(capacity=8)
+    tracer = stretched(inner, 0.5, 1.0)
+    tracer.recording, tracer.iteration = True, 7
+    tracer.begin(SPMV_INTERIOR)
+    tracer.end(SPMV_INTERIOR)
+    assert inner.recording
+    assert tracer.events()["iteration"].tolist() == [7]
+    tracer.reset()
+    assert inner.counts().sum() == 0
+
+
+def test_sleeping_does_not_end_early():
+    moment = time.perf_counter_ns() + 2_000_000
+    sleep_until(moment)
+    assert time.perf_counter_ns() >= moment
+
+
+def test_speeds_are_read():
+    assert parse_speeds("1,0.5", 2) == (1.0, 0.5)
+    assert parse_speeds("", 3) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("text", ["1", "1,2", "0,1", "-1,1", "a,b", "nan,1", "1,1,1"])
+def test_bad_speeds_are_refused(text):
+    with pytest.raises(InputError, match="emulate"):
+        parse_speeds(text, 2)
+
+
+def test_the_label_says_what_was_emulated():
+    assert label("", 1.0) == ""
+    assert label("1,0.5", 4.0) == "emulated speeds 1,0.5, dilated 4 times"

@@ -15,6 +15,7 @@ from fembench.base.errors import InputError
 
 Array = npt.NDArray[np.float64]
 SEPARABLE = 0.02  # least relative strength of the direction that tells the two apart
+NOISE = 0.1  # most that the error of the model may reach of that direction's strength
 
 
 class Factors(NamedTuple):
@@ -45,7 +46,10 @@ def factors(seconds: npt.ArrayLike, counts: npt.ArrayLike) -> Factors | None:
     rows[:, np.arange(ranks), np.arange(ranks)] = 1.0
     rows[:, :, ranks:] = -rates / scale_a
     _, sigma, v = np.linalg.svd(rows.reshape(runs * ranks, -1))
-    if len(sigma) < ranks + kinds - 1 or sigma[ranks + kinds - 2] < SEPARABLE * sigma[0]:
+    unknowns = ranks + kinds
+    if len(sigma) < unknowns - 1 or sigma[unknowns - 2] < SEPARABLE * sigma[0]:
+        return None
+    if len(sigma) == unknowns and sigma[-1] > NOISE * sigma[-2]:  # the model's error drowns the direction
         return None
     answer = v[-1] * np.sign(v[-1].sum())
     s, a = answer[:ranks], answer[ranks:] / scale_a

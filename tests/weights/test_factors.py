@@ -47,3 +47,12 @@ def test_one_kind_of_cell_gives_the_speeds():
 def test_counts_of_another_shape_are_refused():
     with pytest.raises(InputError, match="runs, ranks, kinds"):
         factors([[1.0, 2.0]], [[[1], [1], [1]]])
+
+
+@pytest.mark.parametrize(("variation", "noise"), [(0.005, 0.003), (0.1, 0.02)])
+def test_mixes_that_hardly_differ_tell_nothing_within_noise(variation, noise):
+    mix = np.array([[100.0, 20.0], [60.0, 60.0], [20.0, 100.0]])
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        counts = mix * (1 + variation * rng.standard_normal((6, 3, 2)))
+        assert factors(times(counts) * (1 + noise * rng.standard_normal((6, 3))), counts) is None

@@ -65,3 +65,11 @@ def test_a_slow_rank_with_a_smaller_share_holds_nobody_up():
 def test_arrays_that_do_not_fit_are_refused():
     with pytest.raises(InputError, match="one a rank"):
         slow_rank([[1, 2]], [[1, 2]], ("a",))
+
+
+def test_a_host_that_both_estimators_name_among_others_is_named():
+    cost, waiting = planted([1, 1, 1, 0.5])
+    waiting[:, [2, 3]] = waiting[:, [3, 2]]
+    waiting[:, 0] = waiting[:, 2]  # a rank of host a waits as little
+    found = slow_rank(cost, waiting, HOSTS)
+    assert (found.answer, found.host) == ("host", "b")

@@ -1,0 +1,268 @@
+"""What the Python loop costs: microseconds an iteration beside the same loop in C, on a small mesh.
+
+    python benchmarks/loop.py [--ranks 1,2] [--mesh m1] [--json]
+
+Both loops call the same compiled kernels and the same MPI functions in the same order (their solutions are
+bit-identical, which is checked); what Python takes longer is the cost of the loop, with the tracer's stamps
+and without. The variants stand beside it. All configurations take turns in one process a rank; times are
+medians over the turns, differences are medians of the differences within a turn.
+"""
+
+import argparse
+import ctypes
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fembench.base.tables import table
+from fembench.bench.launcher import command_line, environment, find_mpiexec, flavour
+from fembench.stats.summary import median, median_interval
+
+HERE = Path(__file__).resolve()
+COMPILER = os.environ.get("CC", "cc")  # for the loop in C; without it the rest is measured
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", default="1,2", help="counts of ranks, separated by commas")
+    parser.add_argument("--mesh", default="m1")
+    parser.add_argument("--precond", default="none")
+    parser.add_argument("--iterations", type=int, default=200, help="of one solve")
+    parser.add_argument("--turns", type=int, default=200, help="solves of each configuration")
+    parser.add_argument("--json", action="store_true", help="print results as JSON")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        return work(options)
+    results = [run(int(count), sys.argv[1:]) for count in options.ranks.split(",")]
+    print(json.dumps(results, indent=1) if options.json else "\n\n".join(map(report, results)))
+    return None
+
+
+def run(ranks: int, arguments: list[str]) -> dict:
+    """This program as a worker on that many ranks; what rank 0 found."""
+    mpiexec = find_mpiexec()
+    kind = flavour(mpiexec)
+    with tempfile.TemporaryDirectory() as folder:
+        worker = [sys.executable, str(HERE), *arguments, "--worker", folder]
+        subprocess.run([*command_line(mpiexec, kind, ranks), *worker], env=environment(kind), check=True)
+        return json.loads(Path(folder, "result.json").read_text())
+
+
+def report(result: dict) -> str:
+    """Times of the configurations, and what each takes longer than the loop in C."""
+    times, more = result["times"], result["more_than_c"]
+    head = (
+        f"{result['ranks']} rank(s), {result['mesh']}: {result['equations']} equations, "
+        f"{result['turns']} turns of {result['iterations']} iterations, {result['mpi']}"
+    )
+    rows = [[name, t["median"], t["low"], t["high"], t["minimum"]] for name, t in times.items()]
+    rows += [[f"{name}: more than in C", t["median"], t["low"], t["high"]] for name, t in more.items()]
+    rows += [["standard: cg less its phases", result["left_over"]]]
+    return f"{head}\n{table(['µs an iteration', 'median', '95 % from', 'to', 'minimum'], rows, digits=3)}"
+
+
+def work(options: argparse.Namespace) -> None:
+    """Measure on every rank; rank 0 writes the result."""
+    from fembench.dist.comm import library, world
+
+    comm = world()
+    setup = Setup(comm, options)
+    calls = setup.calls()
+    if "C" in calls and calls["C"]().tobytes() != calls["Python, standard"]().x.tobytes():
+        print("loop.py: the loop in C gave another solution than the loop in Python", file=sys.stderr)
+        comm.Abort(1)
+    samples, left_over = take_turns(comm, calls, setup.tracer, options)
+    if comm.rank:
+        return
+    more = {n: np.subtract(s, samples["C"]) for n, s in samples.items() if "C" in samples and n != "C"}
+    result = {
+        "ranks": comm.size,
+        "mesh": options.mesh,
+        "equations": setup.prepared.mesh.n_equations,
+        "iterations": options.iterations,
+        "turns": options.turns,
+        "mpi": library(),
+        "times": {name: summary(s) for name, s in samples.items()},
+        "more_than_c": {name: summary(s) for name, s in more.items()},
+        "left_over": median(left_over),
+    }
+    Path(options.worker, "result.json").write_text(json.dumps(result))
+
+
+def take_turns(comm, calls, tracer, options) -> tuple[dict[str, list[float]], list[float]]:
+    """Microseconds an iteration of every configuration, and what the traced standard loop leaves over."""
+    from fembench.timing.phases import CG, CG_PARTS
+
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    left_over = []
+    for _ in range(options.turns):
+        for name, call in calls.items():
+            comm.Barrier()
+            tracer.reset()
+            begin = time.perf_counter()
+            call()
+            samples[name].append((time.perf_counter() - begin) / options.iterations * 1e6)
+            if name == "Python, standard":
+                spent = tracer.seconds() / options.iterations * 1e6
+                left_over.append(spent[CG] - spent[list(CG_PARTS)].sum())
+    return samples, left_over
+
+
+def summary(samples) -> dict:
+    interval = median_interval(samples)
+    return {
+        "median": median(samples),
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "minimum": float(np.min(samples)),
+    }
+
+
+class Setup:
+    """One system and all loops over it."""
+
+    def __init__(self, comm, options) -> None:
+        from fembench.bench.prepare import prepare
+        from fembench.dist.comm import wtime
+        from fembench.records.case import Case
+        from fembench.solve.cg import Control
+        from fembench.timing.certificate import Certifier
+        from fembench.timing.tracer import make_tracer
+
+        certificate = Certifier("auto", wtime).start()
+        self.tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second)
+        self.case = Case(mesh=options.mesh, ranks=comm.size, storage="bsr", precond=options.precond)
+        self.prepared = prepare(comm, self.case, self.tracer)
+        self.control = Control(fixed=options.iterations)
+
+    def calls(self) -> dict[str, Callable[[], Any]]:
+        """Every configuration as a call that solves; all are bound to one matrix."""
+        from fembench.solve.operators import build_operator
+        from fembench.solve.precond import make_preconditioner
+        from fembench.solve.variants import VARIANTS
+        from fembench.timing.tracer import NullTracer
+
+        p, material = self.prepared, self.prepared.spec.material
+        A = build_operator(self.case.storage, p.sub, material.lam, material.mu)
+        M = make_preconditioner(self.case.precond, A, p.interface, p.sub, self.tracer)
+        silent = VARIANTS["standard"](A, p.interface, M, NullTracer())
+        solvers = {"Python, silent": silent}
+        solvers |= {f"Python, {v}": make(A, p.interface, M, self.tracer) for v, make in VARIANTS.items()}
+        calls = {name: functools.partial(s.solve, p.rhs, self.control) for name, s in solvers.items()}
+        if not M.identity or shutil.which(COMPILER) is None:  # the loop in C knows no other M
+            return calls
+        in_c = LoopInC(VARIANTS["standard"](A, p.interface, M, NullTracer()), p)
+        return {"C": functools.partial(in_c.solve, p.rhs, self.control.fixed)} | calls
+
+
+class LoopInC:
+    """loop_in_c.c, compiled here and bound to the vectors of a ConjugateGradients; full blocks, no M."""
+
+    def __init__(self, solver, prepared) -> None:
+        from fembench.solve.operators import _assembled
+
+        self._solver, sub, material = solver, prepared.sub, prepared.spec.material
+        indptr, _, columns, values = _assembled(sub, material.lam, material.mu, upper=False)
+        self._fields = {
+            "n_nodes": sub.n_active,
+            "n_interior": sub.n_interior,
+            "indptr": indptr,
+            "columns": columns,
+            "values": values,
+            "weights": prepared.interface.weights,
+            "x": solver.x,
+            "r": solver.r,
+            "d": solver.d,
+            "q": solver.q,
+        }
+        self._fields |= (
+            kernel_addresses() | interface_fields(prepared.interface) | mpi_fields(prepared.interface)
+        )
+        self._struct = np.array([number(value) for value in self._fields.values()], np.int64)
+        self._iterate = compiled().iterate
+        self._iterate.restype = ctypes.c_double
+        self._residuals = np.empty(0)
+
+    def solve(self, f, iterations: int):
+        """The solution after so many iterations."""
+        if self._residuals.size != iterations:
+            self._residuals = np.empty(iterations)
+        self._solver.start(f)
+        struct, residuals = (ctypes.c_void_p(a.ctypes.data) for a in (self._struct, self._residuals))
+        self._iterate(struct, ctypes.c_int64(iterations), ctypes.c_double(self._solver.gamma), residuals)
+        return self._solver.x
+
+
+def kernel_addresses() -> dict[str, object]:
+    """In the order of loop_in_c.c: those of rows and vectors, then those of the interface."""
+    from fembench.kernels import _compiled
+
+    library = ctypes.CDLL(_compiled.__file__)
+    names = ("bsr", "step", "direction", "pack", "add", "axpy")
+    return {name: getattr(library, f"fb_{name}") for name in names}
+
+
+def interface_fields(interface) -> dict[str, object]:
+    return {
+        "n_neighbours": len(interface.neighbours),
+        "n_below": sum(rank < interface.comm.rank for rank in interface.neighbours),
+        "n_shared": interface._index.size,
+        "first": np.cumsum([0, *(nodes.size for nodes in interface.nodes)]).astype(np.int64),
+        "index": interface._index,
+        "out": interface._out,
+        "in": interface._in,
+        "own": np.empty(interface.weights.size),
+    }
+
+
+def mpi_fields(interface) -> dict[str, object]:
+    """MPI's functions by address, its handles by value."""
+    from mpi4py import MPI
+
+    library, requests = ctypes.CDLL(MPI.__file__), interface._requests
+    width = {4: np.int32, 8: np.int64}[MPI._sizeof(MPI.Request)]
+    return {
+        "startall": library.MPI_Startall,
+        "waitall": library.MPI_Waitall,
+        "allreduce": library.MPI_Allreduce,
+        "requests": np.array([MPI._handleof(request) for request in requests], np.int64).astype(width),
+        "statuses": np.zeros(max(1, len(requests)) * MPI._sizeof(MPI.Status), np.uint8),
+        "n_requests": len(requests),
+        "alone": interface.comm.size == 1,
+        "comm": MPI._handleof(interface.comm),
+        "type": MPI._handleof(MPI.DOUBLE),
+        "sum": MPI._handleof(MPI.SUM),
+    }
+
+
+def number(value) -> int:
+    """A field of loop_in_c.c's struct: an address or a number, 64 bits either way."""
+    if isinstance(value, np.ndarray):
+        return value.ctypes.data
+    if isinstance(value, ctypes._CFuncPtr):
+        return ctypes.cast(value, ctypes.c_void_p).value or 0
+    return int(value)
+
+
+def compiled() -> ctypes.CDLL:
+    """loop_in_c.c as a library, by the C compiler that is there."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "loop_in_c.so")
+        source = HERE.with_name("loop_in_c.c")
+        subprocess.run([COMPILER, "-O2", "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
+        return ctypes.CDLL(str(library))
+
+
+if __name__ == "__main__":
+    main()

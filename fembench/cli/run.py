@@ -25,6 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference", metavar="RECORD", help="one-rank record to hold energy and solution against"
     )
+    parser.add_argument("--weights", metavar="FILE", help="shares from fembench tune or fembench weights")
     parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
     parser.add_argument(
         "--timeout",
@@ -43,11 +44,11 @@ def run(options: argparse.Namespace) -> int:
     from fembench.bench.launcher import launch
     from fembench.bench.matrix import run_id
     from fembench.bench.scratch import next_id, writable
-    from fembench.cli.shared import case_from, typed_command
+    from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
     from fembench.records.store import load, save
     from fembench.report.tables import terminal
 
-    case = case_from(options)
+    case = weighted(case_from(options), options.weights)
     folder = Path(options.results) / "runs"
     writable(folder)
     id = next_id(folder, run_id(case, 1).rsplit("-r", 1)[0])
@@ -68,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"fembench: {outcome.message}", file=sys.stderr)
         return 2 if outcome.kind == "input" else 1
     path = save(outcome.record, folder)
+    warn_if_stale(options.weights, outcome.record)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(outcome.record), indent=1).decode())
     else:

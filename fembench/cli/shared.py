@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from fembench.base.config import convert
+from fembench.base.errors import InputError
 from fembench.records.case import Case
+from fembench.records.record import Record
 
 _HELP = {
     "mesh": "preset (m1 m2 m3 s m l xl), box:NXxNYxNZ[:tet4|hex8], box:N-equations, or a mesh file",
@@ -83,3 +85,29 @@ def typed_command(arguments: Sequence[str] | None = None) -> str:
 def progress(text: str) -> None:
     """One line of progress on stderr, at once."""
     print(text, file=sys.stderr, flush=True)
+
+
+def weighted(case: Case, path: str | None) -> Case:
+    """The case with the shares of a weights file; itself without one. Raises InputError."""
+    if not path:
+        return case
+    from fembench.records.weights import as_text, load_weights
+
+    if case.shares:
+        raise InputError(f"--weights {path} and shares {case.shares}: expected one of them")
+    weights = load_weights(path)
+    if len(weights.ranks) != case.ranks:
+        raise InputError(f"{path}: weights of {len(weights.ranks)} ranks; the case has {case.ranks}")
+    return msgspec.structs.replace(case, shares=as_text(weights))
+
+
+def warn_if_stale(path: str | None, record: Record) -> None:
+    """Say on stderr where the weights of a run no longer fit its machines."""
+    if not path:
+        return
+    from fembench.records.weights import load_weights
+    from fembench.tune.stale import warning
+
+    text = warning(load_weights(path), record)
+    if text:
+        progress(f"fembench: warning: {text}")

@@ -24,6 +24,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--results", metavar="DIR", help="where records and report go (default: results/NAME)"
     )
     parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
+    parser.add_argument(
+        "--weights", metavar="FILE", help="shares of the cases with as many ranks and none of their own"
+    )
     parser.add_argument("--dry-run", action="store_true", help="list the runs and stop")
     parser.add_argument("--no-report", action="store_true", help="leave out the report")
 
@@ -33,6 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
     source = Path(options.campaign) if options.campaign else DEFAULT
     campaign, runs = read_campaign(source)
+    runs = _weighted(runs, options.weights)
     if options.dry_run:
         for item in runs:
             print(item.id)
@@ -46,6 +50,23 @@ def run(options: argparse.Namespace) -> int:
     for id in invalid:
         print(f"INVALID: {id}")
     return 1 if failed or invalid else 0
+
+
+def _weighted(runs, path):
+    """The runs, those that the weights fit with their shares. Raises InputError where they fit none."""
+    if not path:
+        return runs
+    from fembench.base.errors import InputError
+    from fembench.bench.matrix import Run, run_id
+    from fembench.cli.shared import weighted
+    from fembench.records.weights import load_weights
+
+    ranks = len(load_weights(path).ranks)
+    fits = [run.case.ranks == ranks and not run.case.shares for run in runs]
+    if not any(fits):
+        raise InputError(f"{path}: weights of {ranks} ranks fit no case of the campaign")
+    cases = [weighted(run.case, path) if fit else run.case for run, fit in zip(runs, fits)]
+    return [Run(run_id(case, run.repetition), case, run.repetition) for case, run in zip(cases, runs)]
 
 
 def _execute(campaign, runs, folder, hostfile) -> int:

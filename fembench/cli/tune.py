@@ -1,0 +1,117 @@
+"""Close the loop: time equal shares, derive weights, partition with them, prove the gain.
+
+Runs the case with equal shares, makes weights of what each rank measured, runs it weighted (a few rounds),
+then both in turns, and says: use these weights, no detectable gain, or leave a host out. Examples:
+  fembench tune m --ranks 2
+  fembench tune l --ranks 8 --hostfile hosts -o weights.json
+  fembench tune m --ranks 2 --emulate 1,0.5          (SYNTHETIC: to see it work)
+Then: fembench run l --ranks 8 --weights weights.json
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+ITERATIONS = 50  # fixed work, unless told
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import case_options
+
+    case_options(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where the weights go (default: DIR/weights.json)"
+    )
+    parser.add_argument("--results", metavar="DIR", help="where records go (default: results/tune-MESH)")
+    parser.add_argument(
+        "--rounds", type=int, default=2, metavar="N", help="of weighing, at most (default: 2)"
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=7, metavar="N", help="of equal and weighted runs (default: 7)"
+    )
+    parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, metavar="SECONDS", help="of one run (default: 600)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the proof as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from fembench.base.files import write_atomic
+    from fembench.records.weights import save_weights
+    from fembench.tune.loop import close_the_loop
+    from fembench.tune.proof import prove
+    from fembench.tune.text import as_text, as_tree
+
+    case = _case(options)
+    folder = Path(options.results or f"results/tune-{Path(case.mesh).stem.replace(':', '-')}")
+    say = _speaker()
+    trail = close_the_loop(
+        case, _runner(options, folder, say), say, rounds=options.rounds, pairs=options.pairs
+    )
+    proof = prove(trail)
+    output = Path(options.output or folder / "weights.json")
+    save_weights(trail.weights, output)
+    tree = msgspec.json.format(msgspec.json.encode(as_tree(proof, trail.weights)), indent=1).decode()
+    write_atomic(folder / "tuning.json", tree)
+    print(tree if options.json else as_text(proof, trail.weights))
+    if not options.json:
+        print(f"\nweights: {output}\nrecords: {folder / 'runs'}")
+    return 0
+
+
+def _case(options: argparse.Namespace):
+    """The case, with fixed work where neither iterations nor sets were chosen. Raises InputError."""
+    import msgspec
+
+    from fembench.base.errors import InputError
+    from fembench.cli.shared import case_from
+
+    case = case_from(options)
+    if case.shares:
+        raise InputError("tune finds the shares itself; leave --shares out")
+    if case.ranks < 2:
+        raise InputError(f"tune --ranks {case.ranks}: expected at least 2, there is nothing to share on one")
+    if options.rounds < 1 or options.pairs < 1:
+        raise InputError("tune: expected at least one round and one pair")
+    return case if case.iterations else msgspec.structs.replace(case, iterations=ITERATIONS)
+
+
+def _runner(options: argparse.Namespace, folder: Path, say):
+    """A function that runs a case under MPI and keeps its record. Raises RunFailedError or InputError."""
+    from fembench.base.errors import InputError
+    from fembench.bench.launcher import launch
+    from fembench.bench.matrix import run_id
+    from fembench.bench.scratch import next_id, writable
+    from fembench.cli.shared import typed_command
+    from fembench.records.store import save
+    from fembench.tune.loop import failed
+    from fembench.tune.proof import run_seconds
+
+    runs = folder / "runs"
+    writable(runs)
+
+    def one(case, word: str):
+        outcome = launch(
+            case,
+            id=next_id(runs, run_id(case, 1).rsplit("-r", 1)[0]),
+            command=typed_command(),
+            scratch=runs,
+            hostfile=options.hostfile,
+            timeout=options.timeout,
+        )
+        if outcome.record is None:
+            raise InputError(outcome.message) if outcome.kind == "input" else failed(outcome.message)
+        save(outcome.record, runs)
+        say(f"{word}: {run_seconds([outcome.record])[0]:.4g} s a set")
+        return outcome.record
+
+    return one
+
+
+def _speaker():
+    from fembench.cli.shared import progress
+
+    return lambda text: progress(f"tune: {text}") if sys.stderr else None

@@ -1,0 +1,98 @@
+"""What the runs of a tuning prove: gain, captured gain, efficiency, imbalance, the slow rank, a verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.records.record import Record
+from fembench.records.weights import shares_of
+from fembench.tune.loop import Trail
+from fembench.weights.advice import Advice, advise
+from fembench.weights.efficiency import (
+    CapturedGain,
+    captured_gain,
+    heterogeneous_efficiency,
+    ideal_seconds,
+    imbalance,
+)
+from fembench.weights.observe import COMPUTE, observe, pooled, set_seconds
+from fembench.weights.slow_rank import SlowRank, slow_rank
+
+Array = npt.NDArray[np.float64]
+SEED = 11  # of the bootstrap: the same records give the same intervals
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Numbers of the comparison; times are seconds a set (assembly and CG), medians."""
+
+    equal: float
+    weighted: float
+    ideal: float  # all ranks computing from beginning to end, no communication
+    advice: Advice
+    captured: CapturedGain
+    e_het: tuple[float, float]  # equal, weighted
+    imbalance: tuple[float, float]  # of computing time, max / mean - 1: equal, weighted
+    by_phase: tuple[tuple[str, float, float], ...]  # (phase, imbalance equal, weighted)
+    slow: SlowRank
+    achieved: tuple[float, ...]  # shares of the weighted partition
+    owners: tuple[str, ...]  # who could be left out: hosts, or ranks where all are on one
+
+
+def prove(trail: Trail) -> Proof:
+    """The proof of a finished trail."""
+    first = trail.equal[0]
+    n_cells = first.mesh.n_cells
+    equal, weighted = run_seconds(trail.equal), run_seconds(trail.weighted)
+    seen = pooled(trail.equal)
+    speeds = 1.0 / np.median(seen.cost, axis=0)  # cells a second, from runs that the weights did not see
+    ideal = ideal_seconds(n_cells, speeds)
+    owners = owners_of(first)
+    cells = np.asarray(trail.weighted[0].partition.cells, float)
+    return Proof(
+        equal=float(np.median(equal)),
+        weighted=float(np.median(weighted)),
+        ideal=ideal,
+        advice=advise(equal, weighted, shares_of(trail.weights), owners),
+        captured=captured_gain(equal, weighted, ideal, np.random.default_rng(SEED)),
+        e_het=(
+            heterogeneous_efficiency(n_cells, speeds, float(np.median(equal))),
+            heterogeneous_efficiency(n_cells, speeds, float(np.median(weighted))),
+        ),
+        imbalance=(_imbalance(trail.equal), _imbalance(trail.weighted)),
+        by_phase=_by_phase(trail.equal, trail.weighted),
+        slow=slow_rank(seen.cost, seen.waiting_share, seen.hosts),
+        achieved=tuple((cells / cells.sum()).tolist()),
+        owners=owners,
+    )
+
+
+def run_seconds(records: Sequence[Record]) -> list[float]:
+    """Of each run the median set, seconds of the slowest rank."""
+    return [float(np.median(observe(record).total)) for record in records]
+
+
+def owners_of(record: Record) -> tuple[str, ...]:
+    """For each rank what could be left out: its host, or itself where all ranks are on one."""
+    hosts = observe(record).hosts
+    if len(set(hosts)) > 1:
+        return hosts
+    return tuple(f"rank {rank}" for rank in range(len(hosts)))
+
+
+def _imbalance(records: Sequence[Record]) -> float:
+    return float(imbalance(np.median(pooled(records).compute, axis=0)))
+
+
+def _by_phase(equal: Sequence[Record], weighted: Sequence[Record]) -> tuple[tuple[str, float, float], ...]:
+    names = equal[0].phases
+    before, after = (imbalance(_phase_seconds(records)) for records in (equal, weighted))
+    used = _phase_seconds(equal).max(axis=0) > 0
+    return tuple((names[i], float(before[i]), float(after[i])) for i in COMPUTE if used[i])
+
+
+def _phase_seconds(records: Sequence[Record]) -> Array:
+    """(P, n_phases) median seconds a set."""
+    return np.asarray(np.median(np.concatenate([set_seconds(r) for r in records]), axis=0))

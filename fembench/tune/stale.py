@@ -1,0 +1,33 @@
+"""Do weights still fit the machines that run with them?"""
+
+from collections import defaultdict
+
+import numpy as np
+
+from fembench.records.record import Record
+from fembench.records.weights import Weights, mismatch, stale_hosts
+from fembench.weights.observe import COMPUTE, observe
+
+CHANGED = 0.1  # relative; a host whose speed changed by more makes weights stale
+
+
+def warning(weights: Weights, record: Record) -> str:
+    """What speaks against the weights after the first set of a run with them; '' where nothing does."""
+    hosts = observe(record).hosts
+    if reason := mismatch(weights, hosts):
+        return f"the weights are of other ranks: {reason}"
+    if (weights.storage, weights.precond) != (record.case.storage, record.case.precond):
+        return f"the weights were measured with {weights.storage}, {weights.precond}; speeds differ by kernel"
+    stale = stale_hosts(weights, first_costs(record), CHANGED)
+    if not stale:
+        return ""
+    return f"the weights are stale: {', '.join(stale)} changed by more than {CHANGED:.0%}; run fembench tune again"
+
+
+def first_costs(record: Record) -> dict[str, float]:
+    """Host -> mean seconds of computing per cell in the first set, warm-up or not."""
+    seconds = np.asarray(record.sets[0].seconds)[:, list(COMPUTE)].sum(axis=1)
+    cost = defaultdict(list)
+    for host, spent, cells in zip(observe(record).hosts, seconds, record.partition.cells):
+        cost[host].append(spent / cells)
+    return {host: float(np.mean(values)) for host, values in cost.items()}

@@ -21,7 +21,8 @@ def warning(weights: Weights, record: Record) -> str:
     stale = stale_hosts(weights, first_costs(record), CHANGED)
     if not stale:
         return ""
-    return f"the weights are stale: {', '.join(stale)} changed by more than {CHANGED:.0%}; run fembench tune again"
+    changed = ", ".join(stale)
+    return f"the weights are stale: {changed} changed by more than {CHANGED:.0%}; tune again"
 
 
 def first_costs(record: Record) -> dict[str, float]:

@@ -1,0 +1,95 @@
+"""The closed loop on machines whose speeds are known."""
+
+import pytest
+from msgspec.structs import replace
+from planted import planted
+
+from fembench.base.errors import RunFailedError
+from fembench.records.case import Case
+from fembench.records.weights import shares_of
+from fembench.tune.loop import close_the_loop
+from fembench.tune.proof import prove
+from fembench.tune.stale import warning
+from fembench.tune.text import as_text, as_tree
+
+
+def tuned(*speeds, **options):
+    """(trail, proof) of ranks with these speeds."""
+    case = Case(mesh="m1", ranks=len(speeds), iterations=50)
+    trail = close_the_loop(case, planted(speeds, **options), lambda text: None, rounds=2, pairs=7)
+    return trail, prove(trail)
+
+
+@pytest.mark.parametrize("speeds", [(1, 0.5), (1, 1, 0.5, 0.5), (1, 0.7), (1, 0.13)])
+def test_planted_speeds_are_found_and_their_gain_is_captured(speeds):
+    trail, proof = tuned(*speeds)
+    ideal = [s / sum(speeds) for s in speeds]
+    assert shares_of(trail.weights) == pytest.approx(ideal, rel=0.02)
+    assert proof.advice.kind == "use"
+    assert proof.captured.value >= 0.95
+    assert proof.weighted <= 1.02 * proof.ideal
+    assert proof.equal == pytest.approx(proof.ideal * sum(speeds) / len(speeds) / min(speeds), rel=0.03)
+    assert proof.imbalance[1] < 0.02 < proof.imbalance[0]
+
+
+def test_equal_ranks_have_no_detectable_gain():
+    _, proof = tuned(1, 1)
+    assert proof.advice.kind == "no gain"
+    assert proof.slow.answer == "equal"
+
+
+def test_a_rank_that_cannot_help_is_to_be_left_out():
+    _, proof = tuned(1, 1, 1, 0.02)
+    assert proof.advice.kind == "leave out"
+    assert "leave rank 3 out: adding it can gain at most 0.66 %" in proof.advice.text
+    assert (proof.slow.answer, proof.slow.rank) == ("rank", 3)
+
+
+def test_efficiency_of_unequal_ranks_is_against_their_summed_speed():
+    _, proof = tuned(1, 0.5)
+    assert proof.e_het == pytest.approx((2 / 3, 1.0), rel=0.02)
+
+
+def test_comparison_runs_are_in_turns_and_not_those_of_the_weights():
+    trail, _ = tuned(1, 0.5)
+    used = {id(record) for record, _ in trail.rounds}
+    assert len(trail.equal) == len(trail.weighted) == 7
+    assert not used & {id(r) for r in trail.equal + trail.weighted}
+
+
+def test_settled_shares_need_no_further_round():
+    case = Case(mesh="m1", ranks=2, iterations=50)
+    trail = close_the_loop(case, planted((1, 0.5), noise=1e-6), lambda text: None, rounds=9, pairs=1)
+    assert len(trail.rounds) == 2
+
+
+def test_a_run_that_fails_ends_the_tuning():
+    def run(case, word):
+        raise RunFailedError("rank 1 was ended by signal 9")
+
+    with pytest.raises(RunFailedError, match="signal 9"):
+        close_the_loop(Case(ranks=2, iterations=5), run, lambda text: None)
+
+
+def test_the_text_names_verdict_shares_and_gain():
+    trail, proof = tuned(1, 0.5)
+    text = as_text(proof, trail.weights)
+    assert "verdict: use these weights: 33" in text
+    assert "captured gain" in text
+    assert as_tree(proof, trail.weights)["verdict"] == "use"
+
+
+def test_emulated_speeds_are_labelled():
+    trail, proof = tuned(1, 0.5)
+    assert as_text(proof, replace(trail.weights, synthetic="emulated speeds 1,0.5")).startswith("SYNTHETIC")
+
+
+def test_weights_that_still_fit_raise_no_warning():
+    trail, _ = tuned(1, 0.5)
+    assert warning(trail.weights, trail.weighted[0]) == ""
+
+
+def test_weights_of_other_ranks_are_noticed():
+    trail, _ = tuned(1, 0.5)
+    other, _ = tuned(1, 1, 1)
+    assert "2 ranks, 3 ranks here" in warning(trail.weights, other.equal[0])

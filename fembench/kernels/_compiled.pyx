@@ -31,6 +31,12 @@ cdef extern from "kernels.h" nogil:
                       const double *inverse)
     double fb_read(int64_t n, const double *a)
     void fb_triad(int64_t n, double s, double *a, const double *b, const double *c)
+    void fb_moments(int64_t n, int64_t n_weighted, const double *x, const double *centre, const double *r,
+                    const double *w, double *out)
+    void fb_small_product(int64_t m, int64_t n, const double *A, const double *v, double *out)
+    void fb_jacobi_and_motion(int64_t n, int64_t n_interior, const double *x, const double *origin,
+                              const int32_t *kind, const double *motion, const double *inverse,
+                              const double *r, double *z)
     void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer)
     void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v)
     void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
@@ -292,6 +298,52 @@ cdef class Chebyshev:
 
     def run(self, double keep, double gain):
         fb_chebyshev(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
+
+
+cdef class RigidModes:
+    """The coarse part of a two-level preconditioner on one rank, bound to its vectors.
+
+    restrict(): moments (6,) of the weighted r about `centre`. correct(): from the moments of all parts,
+    `gathered` (6 n_parts,), motion = coarse (6 n_kinds, 6 n_parts) gathered, then z = inverse r + the motion
+    of each node about `origin`: kind 0 inside, `kind` (n_interface,) on the interface."""
+    cdef object keep
+    cdef Py_ssize_t n, n_interior, m, n_all
+    cdef const double *x
+    cdef const double *centre
+    cdef const double *origin
+    cdef const double *weights
+    cdef const int32_t *kind
+    cdef const double *coarse
+    cdef const double *gathered
+    cdef double *moments
+    cdef double *motion
+    cdef const double *inverse
+    cdef const double *r
+    cdef double *z
+
+    def __init__(self, x, centre, origin, weights, kind, coarse, moments, gathered, inverse, r, z):
+        self.n, self.n_interior = r.size // 3, r.size // 3 - kind.size
+        self.m, self.n_all = coarse.shape
+        motion = np.empty(self.m)
+        self.keep = (x, centre, origin, weights, kind, coarse, moments, gathered, motion, inverse, r, z)
+        if self.n_interior < 0 or self.n_all % 6 or self.n > x.shape[0]:
+            raise ValueError("r, kind, coarse, x: sizes do not fit")
+        if kind.size and not 0 <= kind.min() <= kind.max() < self.m // 6:
+            raise ValueError("kind: outside the motions")
+        self.x, self.weights = doubles_read(x, "x"), doubles_read(weights, "weights", 3 * kind.size)
+        self.centre, self.origin = doubles_read(centre, "centre", 3), doubles_read(origin, "origin", 3)
+        self.kind, self.coarse = ints(kind, "kind"), doubles_read(coarse, "coarse")
+        self.moments, self.gathered = doubles(moments, "moments", 6), doubles_read(gathered, "gathered", self.n_all)
+        self.motion, self.inverse = doubles(motion, "motion"), doubles_read(inverse, "inverse", 3 * self.n)
+        self.r, self.z = doubles_read(r, "r", 3 * self.n), doubles(z, "z", 3 * self.n)
+
+    def restrict(self):
+        fb_moments(self.n, self.n - self.n_interior, self.x, self.centre, self.r, self.weights, self.moments)
+
+    def correct(self):
+        fb_small_product(self.m, self.n_all, self.coarse, self.gathered, self.motion)
+        fb_jacobi_and_motion(self.n, self.n_interior, self.x, self.origin, self.kind, self.motion, self.inverse,
+                             self.r, self.z)
 
 
 cdef class Stream:

@@ -22,7 +22,6 @@
 
 typedef double v2 __attribute__((vector_size(16), aligned(8)));  /* loads and stores at any address */
 typedef double v4 __attribute__((vector_size(32), aligned(8)));
-typedef double v8 __attribute__((vector_size(64), aligned(8)));
 
 /* memory.c */
 void *fb_allocate(size_t n_bytes);
@@ -60,6 +59,14 @@ typedef struct {
 void fb_single_reduction(const fb_recurrences *v, double alpha, double beta, double *sums);
 void fb_pipelined(const fb_recurrences *v, double alpha, double beta, double *sums);
 void fb_pipelined_sums(const fb_recurrences *v, double *sums);
+
+/* modes.c */
+void fb_moments(int64_t n, int64_t n_weighted, const double *x, const double *centre, const double *r,
+                const double *w, double *out);
+void fb_small_product(int64_t m, int64_t n, const double *A, const double *v, double *out);
+void fb_jacobi_and_motion(int64_t n, int64_t n_interior, const double *x, const double *origin,
+                          const int32_t *kind, const double *motion, const double *inverse, const double *r,
+                          double *z);
 
 /* interface.c */
 void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer);

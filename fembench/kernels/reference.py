@@ -21,6 +21,7 @@ from fembench.kernels.reference_assembly import (
     reorder,
     stiffness,
 )
+from fembench.kernels.reference_precond import Chebyshev, RigidModes, Scale
 from fembench.kernels.reference_products import (
     BsrProduct,
     CsrProduct,
@@ -44,6 +45,7 @@ __all__ = [
     "NeighbourSum",
     "Pack",
     "Pipelined",
+    "RigidModes",
     "Scale",
     "SingleReduction",
     "Stream",
@@ -157,30 +159,6 @@ class Axpy:
         """y = x + beta y"""
         self.y *= beta
         self.y += self.x
-
-
-class Scale:
-    """z = D^-1 r; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as in CGVectors."""
-
-    def __init__(self, inverse: Vector, r: Vector, z: Vector) -> None:
-        self.inverse, self.r, self.z = inverse, r, z
-
-    def run(self) -> None:
-        """Overwrite z."""
-        self.z[:] = scaled(self.inverse, self.r)
-
-
-class Chebyshev:
-    """One step of the polynomial: r -= q; d = keep d + gain inverse r; z += d."""
-
-    def __init__(self, z: Vector, r: Vector, d: Vector, q: Vector, inverse: Vector) -> None:
-        self.z, self.r, self.d, self.q, self.inverse = z, r, d, q, inverse
-
-    def run(self, keep: float, gain: float) -> None:
-        """The step."""
-        self.r -= self.q
-        self.d[:] = keep * self.d + gain * self.inverse * self.r
-        self.z += self.d
 
 
 class Stream:

@@ -43,6 +43,8 @@ class Operator:
     """One rank's A, with the bytes and flops that a product really costs."""
 
     storage: str
+    lam: float  # pascal
+    mu: float  # pascal
     n_interior: int  # nodes
     n_active: int  # nodes
     fused: bool  # the product returns d . q as well
@@ -102,6 +104,8 @@ def _sym(sub: Subdomain, lam: float, mu: float) -> Operator:
 
     return Operator(
         storage="sym",
+        lam=lam,
+        mu=mu,
         n_interior=sub.n_interior,
         n_active=sub.n_active,
         fused=True,
@@ -116,6 +120,8 @@ def _bsr(sub: Subdomain, lam: float, mu: float) -> Operator:
     indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
     return Operator(
         storage="bsr",
+        lam=lam,
+        mu=mu,
         n_interior=sub.n_interior,
         n_active=sub.n_active,
         fused=True,
@@ -138,6 +144,8 @@ def _csr(sub: Subdomain, lam: float, mu: float) -> Operator:
     scalar_indptr, scalar_columns, entries = _scalar(indptr, columns, values)
     return Operator(
         storage="csr",
+        lam=lam,
+        mu=mu,
         n_interior=sub.n_interior,
         n_active=sub.n_active,
         fused=False,
@@ -181,6 +189,8 @@ def _dense(sub: Subdomain, lam: float, mu: float) -> Operator:
     A.reshape(sub.n_active, 3, sub.n_active, 3)[rows, :, columns, :] = values
     return Operator(
         storage="dense",
+        lam=lam,
+        mu=mu,
         n_interior=sub.n_interior,
         n_active=sub.n_active,
         fused=False,
@@ -199,6 +209,8 @@ def _ebe(sub: Subdomain, lam: float, mu: float) -> Operator:
     fixed = np.flatnonzero(sub.fixed).astype(np.int32)
     return Operator(
         storage="ebe",
+        lam=lam,
+        mu=mu,
         n_interior=sub.n_interior,
         n_active=sub.n_active,
         fused=True,

@@ -171,6 +171,8 @@ class PetscSolver:
         useful = 2 * nonzeros - 9 * n if storage == "sbaij" else nonzeros
         return Operator(
             storage=f"petsc-{storage}",
+            lam=lam,
+            mu=mu,
             n_interior=sub.n_interior,
             n_active=sub.n_active,
             fused=False,

@@ -5,6 +5,7 @@
     block-jacobi  its 3x3 diagonal blocks, one a node
     chebyshev     a Chebyshev polynomial in D^-1 A (Saad, Iterative Methods, 2nd ed., algorithm 12.1):
                   products and neighbour sums only, no all-reduce
+    two-level     the diagonal and the rigid-body modes of every part (twolevel.py): one all-gather
 
 `inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes. `work` is that
 of one apply().
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from fembench.base.errors import BreakdownError, InputError
 from fembench.kernels.backend import kernels
 from fembench.solve.spectrum import largest_eigenvalue
+from fembench.solve.twolevel import TwoLevel
 from fembench.solve.work import Work, folded, passes
 from fembench.timing.phases import PRECOND
 
@@ -159,7 +161,7 @@ def inverse_blocks(A: Operator, interface: Interface) -> F64:
 
 def make_preconditioner(
     name: str, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps | None = None
-) -> Identity | Diagonal | Chebyshev:
+) -> Identity | Diagonal | Chebyshev | TwoLevel:
     """The preconditioner of that name. Collective. Raises InputError for an unknown one."""
     if name == "none":
         return Identity()
@@ -169,4 +171,6 @@ def make_preconditioner(
         return Diagonal(inverse_blocks(A, interface))
     if name == "chebyshev":
         return Chebyshev(A, interface, tracer or Silent())
-    raise InputError(f"preconditioner '{name}': expected none, jacobi, block-jacobi or chebyshev")
+    if name == "two-level":
+        return TwoLevel(A, interface, sub, inverse_diagonal(A, interface), tracer or Silent())
+    raise InputError(f"preconditioner '{name}': expected none, jacobi, block-jacobi, chebyshev or two-level")

@@ -1,0 +1,100 @@
+"""The two-level preconditioner: Jacobi plus a correction by the rigid motions of all parts.
+
+    z = D^-1 r + Z E^-1 Z^T r              (additive; Z and E as in coarse.py)
+
+Z^T r of a part needs only the part's own nodes, so an application costs one all-gather of six numbers a
+rank and no neighbour message. Every sharer of a node computes its correction from the same numbers in the
+same order: copies stay bit-identical.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.dist.comm import DOUBLE
+from fembench.kernels.backend import kernels
+from fembench.solve.coarse import Sharers, about_origin, coarse_inverse, find_sharers, local_energy
+from fembench.solve.work import Work, passes
+from fembench.timing.phases import ALLREDUCE, PRECOND
+
+if TYPE_CHECKING:
+    from fembench.dist.interface import Interface
+    from fembench.dist.subdomain import Subdomain
+    from fembench.solve.operators import Operator
+    from fembench.solve.precond import Stamps
+
+F64 = NDArray[np.float64]
+
+
+class TwoLevel:
+    """Jacobi and six rigid-body modes a part."""
+
+    identity = False
+    inverse: F64 | None = None  # nothing to fold in
+
+    def __init__(
+        self, A: Operator, interface: Interface, sub: Subdomain, inverse_diagonal: F64, tracer: Stamps
+    ) -> None:
+        comm = interface.comm
+        self._x, self._weights, self._diagonal = sub.x, interface.weights, inverse_diagonal
+        self._fixed = np.flatnonzero(sub.fixed)
+        self._comm, self._tracer = comm, tracer
+        centres = np.array(comm.allgather(_centre(sub)))
+        self._centre, self._origin = centres[comm.rank].copy(), centres.mean(axis=0)
+        sharers = find_sharers(interface)
+        self._kind = sharers.kind
+        parts, E = local_energy(sub, sharers, centres, A.lam, A.mu)
+        self._coarse = _motions(coarse_inverse(interface, parts, E), sharers, centres, self._origin)
+        self._moments, self._gathered = np.empty(6), np.empty(6 * comm.size)
+        self._bound: tuple[F64, F64] | None = None
+        n = interface.n_dofs
+        self.work = passes(n, 5, 9) + Work(2 * self._coarse.size, self._coarse.nbytes)
+
+    def apply(self, r: F64, z: F64) -> None:
+        """Overwrite z. Collective."""
+        if self._bound is None or self._bound[0] is not r or self._bound[1] is not z:
+            self._bound = (r, z)
+            self._modes = kernels.RigidModes(
+                self._x,
+                self._centre,
+                self._origin,
+                self._weights,
+                self._kind,
+                self._coarse,
+                self._moments,
+                self._gathered,
+                self._diagonal,
+                r,
+                z,
+            )
+        begin, end = self._tracer.begin, self._tracer.end
+        self._modes.restrict()
+        end(PRECOND)
+        begin(ALLREDUCE)
+        self._comm.Allgather([self._moments, 6, DOUBLE], [self._gathered, 6, DOUBLE])
+        end(ALLREDUCE)
+        begin(PRECOND)
+        self._modes.correct()
+        if self._fixed.size:
+            z[self._fixed] = 0.0
+
+
+def _centre(sub: Subdomain) -> F64:
+    """(3,) mean of a part's nodes."""
+    return sub.x.mean(axis=0)
+
+
+def _motions(inverse: F64, sharers: Sharers, centres: F64, origin: F64) -> F64:
+    """(6 n_kinds, 6 P): from all moments to the motion of each kind of node, about the common origin.
+
+    Sums over sharers go in ascending order of rank, element by element: the same bits on every sharer.
+    """
+    out = kernels.zeros((len(sharers.parts), 6, inverse.shape[1]))
+    for motion, held in zip(out, sharers.parts):
+        for q in held:
+            motion += about_origin(inverse[6 * q : 6 * q + 6], centres[q], origin)
+        motion /= len(held)
+    return out.reshape(-1, inverse.shape[1])

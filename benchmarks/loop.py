@@ -198,9 +198,9 @@ class LoopInC:
         """The solution after so many iterations."""
         if self._residuals.size != iterations:
             self._residuals = np.empty(iterations)
-        self._solver.start(f)
+        rr = next(self._solver.iterations(f))  # the start is Python's in both
         struct, residuals = (ctypes.c_void_p(a.ctypes.data) for a in (self._struct, self._residuals))
-        self._iterate(struct, ctypes.c_int64(iterations), ctypes.c_double(self._solver.gamma), residuals)
+        self._iterate(struct, ctypes.c_int64(iterations), ctypes.c_double(rr), residuals)
         return self._solver.x
 
 

@@ -17,6 +17,7 @@ next iteration). M5 M8 M10 M11 are scalars: they are what cg leaves over its par
 loop itself.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from typing import Protocol
@@ -28,7 +29,7 @@ from fembench.base.errors import BreakdownError
 from fembench.dist.interface import AllReduce, Interface
 from fembench.kernels.backend import kernels
 from fembench.solve.operators import Operator
-from fembench.solve.work import Work, dot, folded, passes
+from fembench.solve.work import Work, dot, folded_in, passes
 from fembench.timing.phases import AXPY, CG, DOT, NAMES, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike
 
@@ -93,17 +94,13 @@ class Solver(Protocol):
 
 
 class Method(Protocol):
-    """One way to do a conjugate-gradient iteration."""
+    """One way to do conjugate-gradient iterations."""
 
     x: F64
-    gamma: float  # <r, M^-1 r>
     outside: NDArray[np.int64]  # (n_phases,) spans that belong to no iteration
 
-    def start(self, f: F64) -> float:
-        """x = 0, r = the sum of f; returns <r, r>. Collective."""
-
-    def advance(self) -> float:
-        """One iteration; returns <r, r> after it. Collective."""
+    def iterations(self, f: F64) -> Iterator[float]:
+        """Yield <r, r> for x = 0, then after each iteration; end where nothing is left to do. Collective."""
 
 
 def iterate(method: Method, tracer: TracerLike, f: F64, control: Control, record: int) -> CGResult:
@@ -113,23 +110,24 @@ def iterate(method: Method, tracer: TracerLike, f: F64, control: Control, record
     BreakdownError on every rank alike (all scalars come from all-reduces) if A or M is not positive definite.
     """
     tracer.iteration = -1
+    before = tracer.counts()
     tracer.begin(CG)
-    residual = sqrt(method.start(f))
+    iterations = method.iterations(f)
+    residual = sqrt(next(iterations))
+    method.outside = tracer.counts() - before
     residuals = [residual]
     target = control.target(residual)
-    for k in range(control.limit):
-        gamma = method.gamma
-        if not 0.0 < gamma < inf:
-            if gamma == 0.0:  # a zero load, or fixed work went on to what doubles call zero
-                break
-            raise breakdown("<r, M r>", gamma, k)
-        tracer.iteration = k
-        if k == record:
-            tracer.recording = False
-        residual = sqrt(method.advance())
+    if record == 0:
+        tracer.recording = False
+    tracer.iteration = 0
+    for k, rr in zip(range(1, control.limit + 1), iterations):
+        residual = sqrt(rr)
         residuals.append(residual)
         if residual <= target:  # M10
             break
+        tracer.iteration = k
+        if k == record:
+            tracer.recording = False
     tracer.end(CG)
     tracer.iteration = -1
     return CGResult(
@@ -149,36 +147,47 @@ def breakdown(name: str, value: float, iteration: int) -> BreakdownError:
     )
 
 
-class Multiply:
-    """q = A d summed over sharers, bound to its vectors; messages travel while interior rows are computed."""
+def bind_product(
+    A: Operator, interface: Interface, d: F64, q: F64, tracer: TracerLike, overlap: bool
+) -> Callable[[], float | None]:
+    """A call that makes q = A d summed over sharers; with `overlap`, messages travel meanwhile.
 
-    def __init__(
-        self, A: Operator, interface: Interface, d: F64, q: F64, tracer: TracerLike, overlap: bool
-    ) -> None:
-        self._product, self._update = A.bind(d, q), interface.bind(q, tracer)
-        self._tracer, self._overlap = tracer, overlap
+    It returns d . (A_local d) where the product knows it, else None; that needs no weights, for its sum over
+    ranks is <d, q>. Collective.
+    """
+    product, update = A.bind(d, q), interface.bind(q, tracer)
+    at_interface, inside = product.interface, product.interior
+    begin, end, start, finish = tracer.begin, tracer.end, update.start, update.finish
 
-    def run(self) -> float | None:
-        """Overwrite q. Returns the rank's part of <d, q> where the product knows it. Collective."""
-        begin, end = self._tracer.begin, self._tracer.end
+    def overlapped() -> float | None:
         begin(SPMV_INTERFACE)
-        at_interface = self._product.interface()  # M2
+        outer = at_interface()  # M2
         end(SPMV_INTERFACE)
-        if self._overlap:
-            self._update.start()  # M3
+        start()  # M3
         begin(SPMV_INTERIOR)
-        inside = self._product.interior()  # M1
+        inner = inside()  # M1
         end(SPMV_INTERIOR)
-        if not self._overlap:
-            self._update.start()
-        self._update.finish()
-        if at_interface is None or inside is None:
-            return None
-        return at_interface + inside  # d . (A_local d) needs no weights: its sum over ranks is <d, A d>
+        finish()  # M3
+        return None if outer is None or inner is None else outer + inner
+
+    def in_turn() -> float | None:
+        begin(SPMV_INTERFACE)
+        outer = at_interface()
+        end(SPMV_INTERFACE)
+        begin(SPMV_INTERIOR)
+        inner = inside()
+        end(SPMV_INTERIOR)
+        start()
+        finish()
+        return None if outer is None or inner is None else outer + inner
+
+    return overlapped if overlap else in_turn
 
 
 class ConjugateGradients:
     """One rank's solver: vectors allocated and kernels bound once, solved as often as wanted."""
+
+    outside: NDArray[np.int64]
 
     def __init__(
         self,
@@ -194,8 +203,7 @@ class ConjugateGradients:
         self.x, self.r, self.d, self.q = (kernels.empty(n) for _ in range(4))
         self.z = self.r if M.identity or M.inverse is not None else kernels.empty(n)
         self._M, self._tracer = M, tracer
-        self._folded = M.inverse is not None
-        self._multiply = Multiply(A, interface, self.d, self.q, tracer, overlap)
+        self._multiply = bind_product(A, interface, self.d, self.q, tracer, overlap)
         self._sum_loads = interface.bind(self.q, tracer)
         self._vectors = kernels.CGVectors(
             self.x, self.r, self.d, self.q, self.z, interface.weights, M.inverse
@@ -207,65 +215,85 @@ class ConjugateGradients:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
         return iterate(self, self._tracer, f, control, record)
 
-    def start(self, f: F64) -> float:
-        """Lines 1–5 of the thesis: x = 0, r = sum of f, d = 0; returns <r, r>."""
-        before = self._tracer.counts()
+    def iterations(self, f: F64) -> Iterator[float]:
+        """The loop of the thesis, line by line; everything in it is bound to a name first."""
         begin, end = self._tracer.begin, self._tracer.end
-        begin(AXPY)
+        multiply, direction, dot_dq = self._multiply, self._vectors.direction, self._vectors.dot_dq
+        dq, sum_dq, step = self._tau.values, self._tau.run, self._bind_step()
+        self._start(f)
+        rr, gamma = step(0.0)
+        beta = 0.0
+        yield rr
+        while gamma != 0.0:  # zero: no load, or fixed work went on to what doubles call zero
+            if not 0.0 < gamma < inf:
+                raise breakdown("<r, M r>", gamma, self._tracer.iteration + 1)
+            begin(AXPY)
+            direction(beta)  # M12 of the iteration before
+            end(AXPY)
+            local = multiply()  # M1, M2, M3
+            if local is None:
+                begin(DOT)
+                local = dot_dq()  # M4
+                end(DOT)
+            dq[0] = local
+            sum_dq()
+            tau = dq[0]
+            if not 0.0 < tau < inf:
+                raise breakdown("<d, A d>", tau, self._tracer.iteration + 1)
+            old = gamma  # M8
+            rr, gamma = step(old / tau)  # M5, M6, M7, M9
+            beta = gamma / old  # M11
+            yield rr
+
+    def _start(self, f: F64) -> None:
+        """Lines 1–4 of the thesis: x = 0, r = sum of f, d = 0."""
+        self._tracer.begin(AXPY)
         self.q[:] = f
-        end(AXPY)
+        self._tracer.end(AXPY)
         self._sum_loads.start()
         self._sum_loads.finish()
-        begin(AXPY)
+        self._tracer.begin(AXPY)
         self.x[:] = 0.0
         self.d[:] = 0.0
         self.r[:] = self.q
-        end(AXPY)
-        self._beta = 0.0
-        rr = self._step(0.0)
-        self.outside = self._tracer.counts() - before
-        return rr
+        self._tracer.end(AXPY)
 
-    def advance(self) -> float:
-        """Lines 6–12 of the thesis."""
-        begin, end = self._tracer.begin, self._tracer.end
-        begin(AXPY)
-        self._vectors.direction(self._beta)  # M12 of the last iteration
-        end(AXPY)
-        dq = self._multiply.run()
-        if dq is None:
-            begin(DOT)
-            dq = self._vectors.dot_dq()  # M4
-            end(DOT)
-        self._tau.values[0] = dq
-        tau = self._tau.run()[0]
-        if not 0.0 < tau < inf:
-            raise breakdown("<d, A d>", tau, self._tracer.iteration + 1)
-        gamma = self.gamma  # M8
-        rr = self._step(gamma / tau)  # M5
-        self._beta = self.gamma / gamma  # M11
-        return rr
+    def _bind_step(self) -> Callable[[float], tuple[float, float]]:
+        """A call x += alpha d, r -= alpha q, z = M r that returns <r, r> and <r, z>, by one all-reduce."""
+        begin, end, sums, total = self._tracer.begin, self._tracer.end, self._rho.values, self._rho.run
+        vectors, apply, r, z = self._vectors, self._M.apply, self.r, self.z
+        move, move_folded, dot_rz = vectors.step, vectors.step_jacobi, vectors.dot_rz
 
-    def _step(self, alpha: float) -> float:
-        """x += alpha d, r -= alpha q, z = M r, gamma = <r, z>; returns <r, r>. One all-reduce for both."""
-        begin, end = self._tracer.begin, self._tracer.end
-        sums = self._rho.values
-        begin(AXPY)
-        if self._folded:
-            sums[0], sums[1] = self._vectors.step_jacobi(alpha)
-        else:
-            sums[0] = self._vectors.step(alpha)  # M6, M7 and the local part of M9 in one pass
-        end(AXPY)
-        if not self._folded and not self._M.identity:
+        def plain(alpha: float) -> tuple[float, float]:
+            begin(AXPY)
+            sums[0] = move(alpha)  # M6, M7 and the local part of M9 in one pass
+            end(AXPY)
+            total()
+            return sums[0], sums[0]
+
+        def folded(alpha: float) -> tuple[float, float]:
+            begin(AXPY)
+            sums[0], sums[1] = move_folded(alpha)
+            end(AXPY)
+            total()
+            return sums[0], sums[1]
+
+        def applied(alpha: float) -> tuple[float, float]:
+            begin(AXPY)
+            sums[0] = move(alpha)
+            end(AXPY)
             begin(PRECOND)
-            self._M.apply(self.r, self.z)
+            apply(r, z)
             end(PRECOND)
             begin(DOT)
-            sums[1] = self._vectors.dot_rz()
+            sums[1] = dot_rz()
             end(DOT)
-        sums = self._rho.run()  # M9
-        rr, self.gamma = sums[0], sums[-1]
-        return rr
+            total()
+            return sums[0], sums[1]
+
+        if self._M.identity:
+            return plain
+        return applied if self._M.inverse is None else folded
 
 
 def work_of(A: Operator, M: Preconditioner, n: int) -> Work:
@@ -273,5 +301,5 @@ def work_of(A: Operator, M: Preconditioner, n: int) -> Work:
     work = passes(n, 6, 6) + passes(n, 3, 2)
     work += Work(flops=2 * n) if A.fused else dot(n)
     if M.inverse is not None:
-        return work + folded(n, M.inverse.size) * 2 + Work(flops=2 * n)
+        return work + folded_in(n, M.inverse.size) * 2 + Work(flops=2 * n)
     return work if M.identity else work + M.work + dot(n)

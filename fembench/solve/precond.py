@@ -24,7 +24,7 @@ from fembench.base.errors import BreakdownError, InputError
 from fembench.kernels.backend import kernels
 from fembench.solve.spectrum import largest_eigenvalue
 from fembench.solve.twolevel import TwoLevel
-from fembench.solve.work import Work, folded, passes
+from fembench.solve.work import Work, folded_in, passes
 from fembench.timing.phases import PRECOND
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Diagonal:
     def __init__(self, inverse: F64) -> None:
         self.inverse: F64 | None = inverse
         n = inverse.size if inverse.ndim == 1 else inverse.size // 2
-        self.work = passes(n, 2, 0) + folded(n, inverse.size)
+        self.work = passes(n, 2, 0) + folded_in(n, inverse.size)
         self._bound: tuple[F64, F64] | None = None
 
     def apply(self, r: F64, z: F64) -> None:

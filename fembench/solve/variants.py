@@ -29,6 +29,7 @@ Phases: as in solve/cg.py; starting the pipelined all-reduce is cg.send, waiting
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 
 import numpy as np
@@ -40,13 +41,13 @@ from fembench.solve.cg import (
     CGResult,
     ConjugateGradients,
     Control,
-    Multiply,
     Preconditioner,
+    bind_product,
     breakdown,
     iterate,
 )
 from fembench.solve.operators import Operator
-from fembench.solve.work import Work, dot, folded, passes
+from fembench.solve.work import Work, dot, folded_in, passes
 from fembench.timing.phases import AXPY, DOT, PRECOND
 from fembench.timing.tracer import TracerLike
 
@@ -74,6 +75,8 @@ class Lengths:
 
     def next(self, gamma: float, delta: float, iteration: int) -> tuple[float, float]:
         """(alpha, beta); a steepest-descent step where rounding has eaten <p, A p>."""
+        if not 0.0 < gamma < inf:
+            raise breakdown("<r, M r>", gamma, iteration)
         if not 0.0 < delta < inf:
             raise breakdown("<u, A u>", delta, iteration)
         beta = gamma / self.gamma
@@ -86,6 +89,8 @@ class Lengths:
 
 class SingleReduction:
     """Chronopoulos and Gear: as ConjugateGradients, <r, r>, <r, u> and <w, u> in one all-reduce."""
+
+    outside: NDArray[np.int64]
 
     def __init__(
         self,
@@ -102,7 +107,7 @@ class SingleReduction:
         self.u = self.r if M.identity else more[0]
         self._M, self._tracer = M, tracer
         self._outer_M = not M.identity and M.inverse is None  # not folded into the step
-        self._multiply = Multiply(A, interface, self.u, self.w, tracer, overlap)
+        self._multiply = bind_product(A, interface, self.u, self.w, tracer, overlap)
         self._sum_loads = interface.bind(self.r, tracer)
         self._sums = AllReduce(interface.comm, 3, tracer)
         self._vectors = kernels.SingleReduction(
@@ -113,9 +118,40 @@ class SingleReduction:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
         return iterate(self, self._tracer, f, control, record)
 
-    def start(self, f: F64) -> float:
-        """x = 0, r = the sum of f, u = M r, w = A u; returns <r, r>."""
-        before = self._tracer.counts()
+    def iterations(self, f: F64) -> Iterator[float]:
+        """Yield <r, r> for x = 0, then after each iteration."""
+        begin, end, sums, total = self._tracer.begin, self._tracer.end, self._sums.values, self._sums.run
+        multiply, lengths, vectors = self._multiply, Lengths().next, self._vectors
+        step, dot_ru, dot_wu = vectors.step, vectors.dot_ru, vectors.dot_wu
+        outer_M, apply, r, u = self._outer_M, self._M.apply, self.r, self.u
+        self._start(f)
+        alpha = beta = 0.0  # the first pass only makes u
+        while True:
+            begin(AXPY)
+            step(alpha, beta)
+            end(AXPY)
+            if outer_M:
+                begin(PRECOND)
+                apply(r, u)
+                end(PRECOND)
+                begin(DOT)
+                dot_ru()
+                end(DOT)
+            wu = multiply()
+            if wu is None:
+                begin(DOT)
+                dot_wu()
+                end(DOT)
+            else:
+                sums[2] = wu
+            total()
+            yield sums[0]
+            if sums[1] == 0.0:
+                return
+            alpha, beta = lengths(sums[1], sums[2], self._tracer.iteration + 1)
+
+    def _start(self, f: F64) -> None:
+        """x = 0, r = the sum of f."""
         self._tracer.begin(AXPY)
         for v in (self.x, self.u, self.w, self.p, self.s):
             v[:] = 0.0
@@ -123,37 +159,6 @@ class SingleReduction:
         self._tracer.end(AXPY)
         self._sum_loads.start()
         self._sum_loads.finish()
-        self._lengths = Lengths()
-        rr = self._step(0.0, 0.0)
-        self.outside = self._tracer.counts() - before
-        return rr
-
-    def advance(self) -> float:
-        """One iteration; returns <r, r>."""
-        return self._step(*self._lengths.next(self.gamma, self._delta, self._tracer.iteration + 1))
-
-    def _step(self, alpha: float, beta: float) -> float:
-        """p s by beta, x r by alpha, u = M r, w = A u, then the sums of all three products."""
-        begin, end = self._tracer.begin, self._tracer.end
-        begin(AXPY)
-        self._vectors.step(alpha, beta)
-        end(AXPY)
-        if self._outer_M:
-            begin(PRECOND)
-            self._M.apply(self.r, self.u)
-            end(PRECOND)
-            begin(DOT)
-            self._vectors.dot_ru()
-            end(DOT)
-        wu = self._multiply.run()
-        if wu is None:
-            begin(DOT)
-            self._vectors.dot_wu()
-            end(DOT)
-        else:
-            self._sums.values[2] = wu
-        rr, self.gamma, self._delta = self._sums.run()
-        return rr
 
 
 class Pipelined:
@@ -161,6 +166,8 @@ class Pipelined:
 
     `replace`: iterations between two residual replacements, 0 for none.
     """
+
+    outside: NDArray[np.int64]
 
     def __init__(
         self,
@@ -186,7 +193,7 @@ class Pipelined:
         self._M, self._tracer, self._replace = M, tracer, replace
         self._sum_loads = interface.bind(self._f, tracer)
         self._n_is_Am, self._n_is_Ax, self._w_is_Au, self._s_is_Ap, self._z_is_Aq = (
-            Multiply(A, interface, d, q, tracer, overlap)
+            bind_product(A, interface, d, q, tracer, overlap)
             for d, q in (
                 (self.m, self.n),
                 (self.x, self.n),
@@ -203,9 +210,36 @@ class Pipelined:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
         return iterate(self, self._tracer, f, control, record)
 
-    def start(self, f: F64) -> float:
-        """x = 0, r = the sum of f, u = M r, w = A u, m = M w, n = A m; returns <r, r>."""
-        before = self._tracer.counts()
+    def iterations(self, f: F64) -> Iterator[float]:
+        """Yield <r, r> for x = 0, then after each iteration."""
+        begin, end = self._tracer.begin, self._tracer.end
+        start_sums, finish_sums = self._sums.start, self._sums.finish
+        n_is_Am, lengths, step = self._n_is_Am, Lengths().next, self._vectors.step
+        outer_M, apply, w, m = self._outer_M, self._M.apply, self.w, self.m
+        self._start(f)
+        age = 0
+        while True:
+            start_sums()
+            if outer_M:
+                begin(PRECOND)
+                apply(w, m)
+                end(PRECOND)
+            n_is_Am()
+            sums = finish_sums()
+            yield sums[0]
+            if sums[1] == 0.0:
+                return
+            alpha, beta = lengths(sums[1], sums[2], self._tracer.iteration + 1)
+            begin(AXPY)
+            step(alpha, beta)
+            end(AXPY)
+            age += 1
+            if age == self._replace:
+                self._make_anew()
+                age = 0
+
+    def _start(self, f: F64) -> None:
+        """x = 0, r = the sum of f, u = M r, w = A u, and the rank's part of the sums."""
         self._tracer.begin(AXPY)
         self._f[:] = f
         self._tracer.end(AXPY)
@@ -217,47 +251,22 @@ class Pipelined:
         self.r[:] = self._f
         self._tracer.end(AXPY)
         self._precondition(self.r, self.u)
-        self._w_is_Au.run()
+        self._w_is_Au()
         self._refresh()
-        self._lengths, self._age = Lengths(), 0
-        rr = self._finish_iteration()
-        self.outside = self._tracer.counts() - before
-        return rr
-
-    def advance(self) -> float:
-        """One iteration; returns <r, r>."""
-        alpha, beta = self._lengths.next(self.gamma, self._delta, self._tracer.iteration + 1)
-        self._tracer.begin(AXPY)
-        self._vectors.step(alpha, beta)
-        self._tracer.end(AXPY)
-        self._age += 1
-        if self._age == self._replace:
-            self._make_anew()
-        return self._finish_iteration()
-
-    def _finish_iteration(self) -> float:
-        """m = M w and n = A m while the sums are on their way; returns <r, r>."""
-        self._sums.start()
-        if self._outer_M:
-            self._precondition(self.w, self.m)
-        self._n_is_Am.run()
-        rr, self.gamma, self._delta = self._sums.finish()
-        return rr
 
     def _make_anew(self) -> None:
         """Residual replacement: r from x, w from r, s and z from p; their spans belong to no iteration."""
         before = self._tracer.counts()
-        self._n_is_Ax.run()
+        self._n_is_Ax()
         self._tracer.begin(AXPY)
         np.subtract(self._f, self.n, out=self.r)
         self._tracer.end(AXPY)
         self._precondition(self.r, self.u)
-        self._w_is_Au.run()
-        self._s_is_Ap.run()
+        self._w_is_Au()
+        self._s_is_Ap()
         self._precondition(self.s, self.q)
-        self._z_is_Aq.run()
+        self._z_is_Aq()
         self._refresh()
-        self._age = 0
         self.outside += self._tracer.counts() - before
 
     def _precondition(self, r: F64, z: F64) -> None:
@@ -281,7 +290,7 @@ def _single_reduction_work(A: Operator, M: Preconditioner, n: int) -> Work:
         return work + passes(n, 9, 10)
     if M.inverse is None:
         return work + passes(n, 10, 10) + M.work + dot(n)
-    return work + passes(n, 11, 12) + folded(n, M.inverse.size)
+    return work + passes(n, 11, 12) + folded_in(n, M.inverse.size)
 
 
 def _pipelined_work(M: Preconditioner, n: int) -> Work:
@@ -290,7 +299,7 @@ def _pipelined_work(M: Preconditioner, n: int) -> Work:
         return passes(n, 13, 16)
     if M.inverse is None:
         return passes(n, 18, 22) + M.work
-    once = folded(n, M.inverse.size)
+    once = folded_in(n, M.inverse.size)
     return passes(n, 14, 18) + Work(3 * once.flops, once.bytes)
 
 

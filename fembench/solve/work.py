@@ -34,7 +34,7 @@ def dot(n: int) -> Work:
     return passes(n, 2, 2)
 
 
-def folded(n: int, inverse_size: int | None) -> Work:
+def folded_in(n: int, inverse_size: int | None) -> Work:
     """Once through D^-1, whose vectors the pass touches anyhow; inverse_size n, 2 n (blocks) or None."""
     if inverse_size is None:
         return Work()

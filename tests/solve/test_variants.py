@@ -22,7 +22,7 @@ mpi = pytest.mark.mpi
 LEANER = ("single-reduction", "pipelined")
 PRECONDITIONERS = ("none", "jacobi", "block-jacobi", "chebyshev", "unfolded")
 leaner = pytest.mark.parametrize("variant", LEANER)
-every_m = pytest.mark.parametrize("precond", PRECONDITIONERS)
+every_m = pytest.mark.parametrize("precond", [*PRECONDITIONERS, "two-level"])
 
 
 class Unfolded:
@@ -98,7 +98,7 @@ def test_the_solution_is_that_of_the_standard_variant(comm, precond, variant):
 
 @mpi
 @leaner
-@every_m
+@pytest.mark.parametrize("precond", PRECONDITIONERS)
 @pytest.mark.parametrize("storage", ["csr", "sym"])
 def test_an_iteration_has_one_allreduce(comm, storage, precond, variant):
     system = System(comm, "m1", storage, precond)

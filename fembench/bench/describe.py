@@ -16,6 +16,29 @@ from fembench.records.record import Environment, HostFacts
 
 def environment_of(comm: Comm, job: Job, before: HostFacts, steal: Callable[[], float]) -> Environment | None:
     """The environment on rank 0, None elsewhere; `before` is the host before the run. Collective."""
+    slowed = label(job.case.emulate, job.case.dilate)
+    return describe(
+        comm,
+        before,
+        steal,
+        launcher=job.launcher,
+        command=job.command,
+        synthetic=", ".join(filter(None, [job.synthetic, slowed])),
+        dilate=job.case.dilate,
+    )
+
+
+def describe(
+    comm: Comm,
+    before: HostFacts,
+    steal: Callable[[], float],
+    *,
+    launcher: str,
+    command: str,
+    synthetic: str,
+    dilate: float,
+) -> Environment | None:
+    """As environment_of, for whatever the ranks did. Collective."""
     here = msgspec.structs.replace(before, steal_percent=steal())
     rows = comm.gather((here, affinity(), blas_threads()))
     if rows is None:
@@ -31,15 +54,15 @@ def environment_of(comm: Comm, job: Job, before: HostFacts, steal: Callable[[], 
         hosts=tuple(hosts.values()),
         rank_host=tuple(names.index(facts.name) for facts, _, _ in rows),
         affinity=tuple(cpus for _, cpus, _ in rows),
-        oversubscribed=any(ranks_on[name] > hosts[name].cores * job.case.dilate for name in names),
+        oversubscribed=any(ranks_on[name] > hosts[name].cores * dilate for name in names),
         mpi=library(),
-        launcher=job.launcher,
-        command=job.command,
+        launcher=launcher,
+        command=command,
         versions=versions(),
         commit=commit,
         dirty=dirty,
         kernels=kernels.NAME,
         blas_threads=max(threads for _, _, threads in rows),
         variables=variables(),
-        synthetic=", ".join(filter(None, [job.synthetic, label(job.case.emulate, job.case.dilate)])),
+        synthetic=synthetic,
     )

@@ -7,6 +7,7 @@ good. Where there is no outcome the job crashed, and what was printed says which
 
 import contextlib
 import ctypes
+import math
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
+GLANCE = 0.2  # seconds between two looks at a running job
 _NOISE = re.compile(
     r"^\s*$|^-+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\""
 )
@@ -139,14 +141,7 @@ def launch(
 
     In a lab (`fembench lab run`) FEMBENCH_HOSTFILE names its hosts, FEMBENCH_SYNTHETIC labels the record.
     """
-    hostfile = hostfile or os.environ.get("FEMBENCH_HOSTFILE", "")
-    if case.ranks < 1:
-        raise InputError(f"ranks = {case.ranks}: expected at least 1")
-    if hostfile and not Path(hostfile).is_file():
-        raise InputError(f"{hostfile}: no such host file")
-    mpiexec = find_mpiexec()
-    kind = flavour(mpiexec)
-    line = command_line(mpiexec, kind, case.ranks, hostfile, mpi_options)
+    line, kind = launcher_line(case.ranks, hostfile, mpi_options)
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as folder:
         job = Job(
             case=case,
@@ -159,12 +154,38 @@ def launch(
         )
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
         full = [*line, sys.executable, "-m", "fembench.bench.rank", folder]
-        status, output, late = _run(full, environment(kind, case.solver), timeout)
-        return _outcome(Path(folder), status, output, late, timeout)
+        ended = run_ranks(full, environment(kind, case.solver), timeout)
+        return _outcome(Path(folder), ended, timeout)
 
 
-def _run(line: list[str], variables: dict[str, str], timeout: float) -> tuple[int, str, bool]:
-    """Exit status, printed text and whether time ran out; the whole process group ends with the job."""
+def launcher_line(ranks: int, hostfile: str = "", mpi_options: Sequence[str] = ()) -> tuple[list[str], str]:
+    """(the launcher with its options, its flavour) for so many ranks here. Raises InputError."""
+    hostfile = hostfile or os.environ.get("FEMBENCH_HOSTFILE", "")
+    if ranks < 1:
+        raise InputError(f"ranks = {ranks}: expected at least 1")
+    if hostfile and not Path(hostfile).is_file():
+        raise InputError(f"{hostfile}: no such host file")
+    mpiexec = find_mpiexec()
+    kind = flavour(mpiexec)
+    return command_line(mpiexec, kind, ranks, hostfile, mpi_options), kind
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a launcher ended."""
+
+    status: int
+    output: str  # all that it printed
+    late: bool  # time ran out
+
+
+def run_ranks(
+    line: list[str],
+    variables: dict[str, str],
+    timeout: float = 0.0,
+    watch: Callable[[], None] | None = None,
+) -> Ended:
+    """Run a launcher to its end; the whole process group ends with it. `watch` is called while it runs."""
     with tempfile.TemporaryFile() as sink:
         process = subprocess.Popen(
             line,
@@ -175,15 +196,30 @@ def _run(line: list[str], variables: dict[str, str], timeout: float) -> tuple[in
             start_new_session=True,
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )
-        late = False
         try:
-            process.wait(timeout or None)
-        except subprocess.TimeoutExpired:
-            late = True
+            late = not _wait(process, timeout or math.inf, watch)
         finally:
             _end_group(process)
         sink.seek(0)
-        return process.returncode, sink.read().decode(errors="replace"), late
+        return Ended(process.returncode, sink.read().decode(errors="replace"), late)
+
+
+def _wait(process: subprocess.Popen, timeout: float, watch: Callable[[], None] | None) -> bool:
+    """Whether the process ended in time."""
+    deadline = time.monotonic() + timeout
+    while True:
+        left = deadline - time.monotonic()
+        slice_ = min(left, GLANCE) if watch else left
+        try:
+            process.wait(None if slice_ == math.inf else max(slice_, 0.0))
+        except subprocess.TimeoutExpired:
+            if slice_ == left:
+                return False
+        else:
+            return True
+        finally:
+            if watch:
+                watch()
 
 
 def _end_with_parent() -> None:
@@ -206,19 +242,25 @@ def _end_group(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def _outcome(folder: Path, status: int, output: str, late: bool, timeout: float) -> Outcome:
-    tail = "\n".join(output.splitlines()[-TAIL:])
-    record, error = folder / "record.json", folder / "error.txt"
+def _outcome(folder: Path, ended: Ended, timeout: float) -> Outcome:
+    tail = "\n".join(ended.output.splitlines()[-TAIL:])
+    record = folder / "record.json"
     if record.exists():
         found = convert(msgspec.json.decode(record.read_bytes()), Record, where="record")
         return Outcome(found, "ok", "", 0, tail)
+    kind, message = why_nothing(folder, ended, timeout)
+    return Outcome(None, kind, message, 2 if (folder / "error.txt").exists() else ended.status, tail)
+
+
+def why_nothing(folder: Path, ended: Ended, timeout: float) -> tuple[str, str]:
+    """(kind as in Outcome, one line) of a job that left no result in its folder."""
+    error = folder / "error.txt"
     if error.exists():
         kind, message = error.read_text().split("\n", 1)
-        return Outcome(None, kind, message, 2, tail)
-    if late:
-        return Outcome(None, "timeout", f"no result after {timeout:g} s: ended", status, tail)
-    kind, message = _diagnosis(status, output)
-    return Outcome(None, kind, message, status, tail)
+        return kind, message
+    if ended.late:
+        return "timeout", f"no result after {timeout:g} s: ended"
+    return _diagnosis(ended.status, ended.output)
 
 
 def _diagnosis(status: int, output: str) -> tuple[str, str]:

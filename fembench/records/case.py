@@ -48,7 +48,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if petsc and self.precond not in PETSC_PRECONDITIONERS:
             raise ValueError(f"precond '{self.precond}': solver petsc has {', '.join(PETSC_PRECONDITIONERS)}")
         if petsc and self.variant != "standard":
-            raise ValueError(f"variant '{self.variant}': solver petsc takes petsc_options = '-ksp_type pipecg'")
+            raise ValueError(f"variant '{self.variant}': with petsc, petsc_options = '-ksp_type pipecg'")
         if not petsc and self.precond == "gamg":
             raise ValueError("precond 'gamg': solver petsc has it, solver own does not")
         if self.petsc_options and not petsc:

@@ -24,7 +24,7 @@ from fembench.fem.extent import Extent
 from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
 from fembench.fem.residual import internal_force
 from fembench.fem.survey import check, merge, survey
-from fembench.kernels.backend import kernels
+from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.mesh.quality import quality
@@ -111,7 +111,7 @@ def _prepare_piece(
         sharing = find_sharing(comm, piece.global_nodes)
         extent = _extent(comm, piece.x)
         restrained, prescribed = fixed_dofs(spec, piece, extent)
-        sub, active = build_subdomain(piece, sharing, restrained, prescribed, kernels.reorder)
+        sub, active = build_subdomain(piece, sharing, restrained, prescribed, rows_in_space)
         interface = Interface(comm, active, sub.n_interior, sub.n_active)
     with span(tracer, VERIFY):
         surveys = comm.allgather(survey(spec, sub, extent))

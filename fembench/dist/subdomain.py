@@ -17,7 +17,7 @@ from fembench.dist.piece import Piece
 from fembench.dist.sharing import Sharing
 from fembench.kernels.backend import kernels
 
-Reorder = Callable[[NDArray[np.int32], int, int], NDArray[np.int32]]
+Reorder = Callable[[NDArray[np.float64], int, int], NDArray[np.int32]]
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,17 @@ def build_subdomain(
 ) -> tuple[Subdomain, Sharing]:
     """Number the nodes of a piece; `restrained`, `prescribed` are (n_nodes, 3) in piece order.
 
-    `reorder(cells, n_interior, n_active)` returns the new position of each active node, keeping
-    each within its range (bandwidth reduction). The second result is the sharing of the active
-    nodes in the new numbers, each list still ascending by global number.
+    `reorder(x, n_interior, n_active)` returns the new position of each active node, keeping each
+    within its range, so that neighbours come to lie near each other in memory. The second result is
+    the sharing of the active nodes in the new numbers, each list still ascending by global number.
     """
     dropped = restrained.all(axis=1)
     rank_of_kind = np.where(dropped, 2, (sharing.sharers > 1).astype(int))
     order = np.argsort(rank_of_kind, kind="stable")  # new -> old
     n_interior, n_active = int((rank_of_kind == 0).sum()), int((rank_of_kind < 2).sum())
     if reorder is not None and n_active:
-        first = _inverse(order)
         move = np.arange(order.size, dtype=np.int32)
-        move[:n_active] = reorder(first[piece.cells], n_interior, n_active)
+        move[:n_active] = reorder(piece.x[order], n_interior, n_active)
         order = order[_inverse(move)]
     position = _inverse(order)  # old -> new
     cells = position[piece.cells]

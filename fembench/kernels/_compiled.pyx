@@ -62,10 +62,10 @@ cdef extern from "kernels.h" nogil:
         const int32_t *columns
         const double *values
         const uint16_t *length
-        const int32_t *touched
-        const int32_t *reach
+        const int32_t *order
+        const int32_t *ready
     int64_t fb_sym_plan(int64_t n, int64_t n_interior, const int64_t *indptr, const int32_t *columns,
-                        uint16_t *length, int32_t *touched, int32_t *reach)
+                        uint16_t *length, int32_t *order, int32_t *ready)
     double fb_sym_interface(const fb_sym *m, const double *d, double *q)
     double fb_sym_interior(const fb_sym *m, const double *d, double *q)
     void fb_csr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
@@ -548,18 +548,18 @@ cdef class SymProduct(_Product):
     def __init__(self, indptr, rows, columns, values, Py_ssize_t n_interior, d, q):
         self._bind(d, q, rows.size, n_interior)
         n_windows = -(-n_interior // FB_SYM_WINDOW)
-        length, touched = np.empty(self.n, np.uint16), np.empty(n_windows, np.int32)
-        reach = np.empty(n_windows, np.int32)
-        self.keep = (indptr, columns, values, length, touched, reach, d, q)
+        length, order = np.empty(self.n, np.uint16), np.empty(n_windows, np.int32)
+        ready = np.empty(n_windows, np.int32)
+        self.keep = (indptr, columns, values, length, order, ready, d, q)
         self.m.n, self.m.n_interior = self.n, n_interior
         self.m.indptr, self.m.columns = longs(indptr, "indptr", self.n + 1), ints(columns, "columns")
         self.m.values = doubles_padded(values, "values", 9 * columns.size)
         self.m.length = <const uint16_t *>address(length, "length", "H", 2, self.n, False)
-        self.m.touched, self.m.reach = ints(touched, "touched"), ints(reach, "reach")
+        self.m.order, self.m.ready = ints(order, "order"), ints(ready, "ready")
         self.m.n_touched = fb_sym_plan(self.n, n_interior, self.m.indptr, self.m.columns, <uint16_t *>self.m.length,
-                                       <int32_t *>self.m.touched, <int32_t *>self.m.reach)
+                                       <int32_t *>self.m.order, <int32_t *>self.m.ready)
         if self.m.n_touched < 0:
-            raise ValueError("indptr: a row of more than 65535 blocks")
+            raise ValueError("indptr: a row of more than 65535 blocks, or no memory")
 
     def interface(self):
         return fb_sym_interface(&self.m, self.d, self.q)

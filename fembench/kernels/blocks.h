@@ -20,14 +20,13 @@
         __builtin_prefetch((const char *)(a) + (ahead) + 64, 0, level); \
     } while (0)
 
-/* (sum of a, sum of b, sum of c, 0), fourth lanes left out */
-#define SUMS(out, a, b, c)                                                                        \
-    do {                                                                                          \
-        v4 none = {0, 0, 0, 0};                                                                   \
-        (a)[3] = (b)[3] = (c)[3] = 0;                                                             \
-        v4 ab = __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7); \
-        v4 cc = __builtin_shufflevector(c, none, 0, 4, 2, 6) + __builtin_shufflevector(c, none, 1, 5, 3, 7); \
-        out = __builtin_shufflevector(ab, cc, 0, 1, 4, 5) + __builtin_shufflevector(ab, cc, 2, 3, 6, 7); \
+/* two = (sum of a, sum of b), one = sum of c; fourth lanes left out */
+#define SUMS(two, one, a, b, c)                                              \
+    do {                                                                     \
+        v4 even_ = __builtin_shufflevector(a, b, 0, 4, 2, 6);                \
+        two = __builtin_shufflevector(even_, even_, 0, 1) + __builtin_shufflevector(a, b, 1, 5) + \
+              __builtin_shufflevector(even_, even_, 2, 3);                   \
+        one = ((c)[0] + (c)[1]) + (c)[2];                                    \
     } while (0)
 
 #define LANES4(a) (((a)[0] + (a)[2]) + ((a)[1] + (a)[3]))

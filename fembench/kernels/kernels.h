@@ -102,16 +102,17 @@ void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values, const
 /* symmetric.c: interface rows first, then interior rows; both return their part of d . q */
 #define FB_SYM_WINDOW 32 /* nodes */
 typedef struct {
-    int64_t n, n_interior, n_touched; /* nodes, interior nodes, windows touched by interface rows */
+    int64_t n, n_interior; /* nodes */
+    int64_t n_touched;     /* interior windows that interface rows use */
     const int64_t *indptr;            /* (n+1,) by stored row */
     const int32_t *columns;
     const double *values;
     const uint16_t *length; /* (n,) blocks of each stored row */
-    const int32_t *touched; /* (n_touched,) */
-    const int32_t *reach;   /* (windows,) */
+    const int32_t *order;   /* (windows,) interior windows by first use */
+    const int32_t *ready;   /* (windows,) how many of them are in use when window w is done */
 } fb_sym;
 int64_t fb_sym_plan(int64_t n, int64_t n_interior, const int64_t *indptr, const int32_t *columns,
-                    uint16_t *length, int32_t *touched, int32_t *reach);
+                    uint16_t *length, int32_t *order, int32_t *ready);
 double fb_sym_interface(const fb_sym *m, const double *d, double *q);
 double fb_sym_interior(const fb_sym *m, const double *d, double *q);
 

@@ -10,10 +10,11 @@ INLINE double bsr(int prefetch, int64_t begin, int64_t end, const int64_t *indpt
     const double *a = values + 9 * indptr[begin];
     const int32_t *column = columns + indptr[begin];
     for (int64_t window = begin; window < end; window += WINDOW) {
-        v4 part = {0};
+        v2 part = {0};
+        double third = 0;
         int64_t last = window + WINDOW < end ? window + WINDOW : end;
         for (int64_t i = window; i < last; i++) {
-            v4 s0 = {0}, s1 = {0}, s2 = {0}, y;
+            v4 s0 = {0}, s1 = {0}, s2 = {0};
             const int32_t *row_end = columns + indptr[i + 1];
             for (; column < row_end; column++, a += 9) {
                 if (prefetch)
@@ -23,14 +24,15 @@ INLINE double bsr(int prefetch, int64_t begin, int64_t end, const int64_t *indpt
                 s1 += LOAD4(a + 3) * x;
                 s2 += LOAD4(a + 6) * x;
             }
-            SUMS(y, s0, s1, s2);
-            const double *x = d + 3 * i;
-            v4 xi = {x[0], x[1], x[2], 0};
-            part += y * xi;
-            *(v2 *)(q + 3 * i) = (v2){y[0], y[1]};
-            q[3 * i + 2] = y[2];
+            v2 y01;
+            double y2;
+            SUMS(y01, y2, s0, s1, s2);
+            *(v2 *)(q + 3 * i) = y01;
+            q[3 * i + 2] = y2;
+            part += y01 * *(const v2 *)(d + 3 * i);
+            third += y2 * d[3 * i + 2];
         }
-        add(&t, LANES4(part));
+        add(&t, (part[0] + part[1]) + third);
     }
     return result(&t);
 }

@@ -1,4 +1,4 @@
-"""The plain twins of the kernels in variants.c. Letters as in solve/variants.py."""
+"""The plain twins of the kernels in variants.c. Letters as in solve/single_reduction.py and pipelined.py."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
  * Rows are stored interface first, see pattern.c. Row i adds its blocks times d to q_i and their
  * transposes times d_i to the q of its columns. A window of rows is final when its last row is done, for
  * every other contribution comes from rows before it: then its part of d . q is taken, while q is in
- * the first-level cache. q is zeroed window by window just ahead of its first use, for the same reason. */
+ * the first-level cache. A window of q is zeroed just ahead of its first use, for the same reason. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "blocks.h"
@@ -26,7 +27,7 @@ INLINE cursor sym_rows(cursor at, int64_t i, int64_t last, const uint16_t *lengt
     for (; i < last; i++, length++) {
         const double *x = d + 3 * i;
         double x0 = x[0], x1 = x[1], x2 = x[2];
-        v4 xi = {x0, x1, x2, 0}, y;
+        v4 xi = {x0, x1, x2, 0};
         v4 s0 = LOAD4(a) * xi, s1 = LOAD4(a + 3) * xi, s2 = LOAD4(a + 6) * xi;
         const int32_t *row_end = column + *length;
         PREFETCH(a, AHEAD);
@@ -43,9 +44,11 @@ INLINE cursor sym_rows(cursor at, int64_t i, int64_t last, const uint16_t *lengt
             *(v2 *)(q + j) += (v2){t[0], t[1]}; /* 2 + 1 entries: a store of 4 would block the next load */
             q[j + 2] += t[2];
         }
-        SUMS(y, s0, s1, s2);
-        *(v2 *)(q + 3 * i) += (v2){y[0], y[1]};
-        q[3 * i + 2] += y[2];
+        v2 y01;
+        double y2;
+        SUMS(y01, y2, s0, s1, s2);
+        *(v2 *)(q + 3 * i) += y01;
+        q[3 * i + 2] += y2;
     }
     return (cursor){a, column};
 }
@@ -67,16 +70,20 @@ static void zero(double *q, int64_t begin, int64_t end)
     memset(q + 3 * begin, 0, (size_t)(end - begin) * 3 * sizeof *q);
 }
 
-/* Interface rows. touched: interior windows that they contribute to, ascending. */
+static void zero_windows(const fb_sym *m, int64_t from, int64_t to, double *q)
+{
+    for (int64_t k = from; k < to; k++) {
+        int64_t first = (int64_t)m->order[k] * WINDOW;
+        zero(q, first, first + WINDOW < m->n_interior ? first + WINDOW : m->n_interior);
+    }
+}
+
 CLONES double fb_sym_interface(const fb_sym *m, const double *d, double *q)
 {
     total t = {0, 0};
     cursor at = {m->values, m->columns};
     zero(q, m->n_interior, m->n);
-    for (int64_t k = 0; k < m->n_touched; k++) {
-        int64_t first = (int64_t)m->touched[k] * WINDOW;
-        zero(q, first, first + WINDOW < m->n_interior ? first + WINDOW : m->n_interior);
-    }
+    zero_windows(m, 0, m->n_touched, q);
     for (int64_t i = m->n_interior; i < m->n; i += WINDOW) {
         int64_t last = i + WINDOW < m->n ? i + WINDOW : m->n;
         at = sym_rows(at, i, last, m->length + (i - m->n_interior), d, q);
@@ -85,51 +92,53 @@ CLONES double fb_sym_interface(const fb_sym *m, const double *d, double *q)
     return result(&t);
 }
 
-/* Interior rows. reach[w]: windows that rows up to window w contribute to. */
 CLONES double fb_sym_interior(const fb_sym *m, const double *d, double *q)
 {
     total t = {0, 0};
-    int64_t n = m->n_interior, skip = m->indptr[m->n - n], ready = 0, k = 0;
+    int64_t n = m->n_interior, skip = m->indptr[m->n - n], ready = m->n_touched;
     const uint16_t *length = m->length + (m->n - n);
     cursor at = {m->values + 9 * skip, m->columns + skip};
     for (int64_t w = 0, i = 0; i < n; w++, i += WINDOW) {
         int64_t last = i + WINDOW < n ? i + WINDOW : n;
-        for (; ready < m->reach[w]; ready++)
-            if (k < m->n_touched && m->touched[k] == ready)
-                k++; /* interface rows were there before */
-            else
-                zero(q, ready * WINDOW, (ready + 1) * WINDOW < n ? (ready + 1) * WINDOW : n);
+        zero_windows(m, ready, m->ready[w], q);
+        ready = m->ready[w];
         at = sym_rows(at, i, last, length + i, d, q);
         add(&t, window_dot(i, last, d, q));
     }
     return result(&t);
 }
 
-/* Fill length (n,), touched (<= windows,), reach (windows,); returns how many windows are touched, -1 if a
- * row is too long. */
-int64_t fb_sym_plan(int64_t n, int64_t n_interior, const int64_t *indptr, const int32_t *columns,
-                    uint16_t *length, int32_t *touched, int32_t *reach)
+/* Note the windows of [begin, end) that nobody has used before; returns how many are noted now. */
+static int64_t note(int64_t begin, int64_t end, int64_t n_interior, const int32_t *columns, uint8_t *used,
+                    int32_t *order, int64_t noted)
 {
-    int64_t n_windows = (n_interior + WINDOW - 1) / WINDOW, n_interface = n - n_interior, n_touched = 0;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t blocks = indptr[k + 1] - indptr[k];
-        if (blocks > UINT16_MAX)
-            return -1;
-        length[k] = (uint16_t)blocks;
-    }
-    memset(reach, 0, (size_t)n_windows * sizeof *reach);
-    for (int64_t b = 0; b < indptr[n_interface]; b++)
-        if (columns[b] < n_interior)
-            reach[columns[b] / WINDOW] = 1;
-    for (int32_t w = 0; w < n_windows; w++)
-        if (reach[w])
-            touched[n_touched++] = w;
-    for (int64_t w = 0, far = 0; w < n_windows; w++) {
-        for (int64_t i = w * WINDOW; i < n_interior && i < (w + 1) * WINDOW; i++) {
-            int64_t last = columns[indptr[n_interface + i + 1] - 1] / WINDOW + 1; /* a row's columns ascend */
-            far = last > far ? last : far;
+    for (int64_t b = begin; b < end; b++)
+        if (columns[b] < n_interior && !used[columns[b] / WINDOW]) {
+            used[columns[b] / WINDOW] = 1;
+            order[noted++] = columns[b] / WINDOW;
         }
-        reach[w] = (int32_t)far;
+    return noted;
+}
+
+/* Fill length (n,), order and ready (windows,); returns how many windows interface rows use, or -1. */
+int64_t fb_sym_plan(int64_t n, int64_t n_interior, const int64_t *indptr, const int32_t *columns,
+                    uint16_t *length, int32_t *order, int32_t *ready)
+{
+    int64_t n_windows = (n_interior + WINDOW - 1) / WINDOW, split = n - n_interior;
+    uint8_t *used = calloc((size_t)n_windows + 1, 1);
+    for (int64_t k = 0; k < n; k++) {
+        length[k] = (uint16_t)(indptr[k + 1] - indptr[k]);
+        if (indptr[k + 1] - indptr[k] > UINT16_MAX || !used) {
+            free(used);
+            return -1;
+        }
     }
+    int64_t n_touched = note(0, indptr[split], n_interior, columns, used, order, 0), noted = n_touched;
+    for (int64_t w = 0; w < n_windows; w++) {
+        int64_t last = (w + 1) * WINDOW < n_interior ? (w + 1) * WINDOW : n_interior;
+        noted = note(indptr[split + w * WINDOW], indptr[split + last], n_interior, columns, used, order, noted);
+        ready[w] = (int32_t)noted;
+    }
+    free(used);
     return n_touched;
 }

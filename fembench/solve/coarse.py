@@ -74,7 +74,7 @@ def about_origin(rows: F64, centre: F64, origin: F64) -> F64:
 def local_energy(
     sub: Subdomain, sharers: Sharers, centres: F64, lam: float, mu: float
 ) -> tuple[list[int], F64]:
-    """(parts, E (6 parts, 6 parts)): what this rank's cells add to the coarse matrix; centres (n_ranks, 3)."""
+    """(parts, E (6 n, 6 n) for n parts): what the cells of this rank add to E; centres (n_ranks, 3)."""
     parts = sorted({q for kind in sharers.parts for q in kind})
     kind = np.zeros(sub.n_nodes, np.int32)
     kind[sub.n_interior : sub.n_active] = sharers.kind

@@ -1,0 +1,56 @@
+"""Numbering of a rank's nodes by place, so that products find d and q in a cache.
+
+Nodes are cut into slabs across the longest axis, each slab into rows across the second, and numbered
+along the rows: on a box the natural order, on any mesh one like it. Slabs and rows are one mean node
+distance thick and hold equal numbers of nodes, so graded meshes do not pile up. The symmetric product
+measured 6 to 9 % faster with it than with reverse Cuthill-McKee (benchmarks/kernels.py), which
+`kernels.reorder` gives where only the cells are known.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+
+def rows_in_space(x: F64, n_interior: int, n_active: int) -> NDArray[np.int32]:
+    """New position (n_active,) of each active node, within interior and interface apart; x (n_nodes, 3)."""
+    extent = np.ptp(x, axis=0) if len(x) else np.zeros(3)
+    distance = _mean_distance(extent, len(x))
+    position = np.empty(n_active, np.int32)
+    for low, high in ((0, n_interior), (n_interior, n_active)):
+        order = _along_rows(x[low:high], np.argsort(-extent, kind="stable"), distance)
+        position[low + order] = np.arange(low, high, dtype=np.int32)
+    return position
+
+
+def _mean_distance(extent: F64, n: int) -> float:
+    """h of a grid of n nodes with planes at both ends: the product of extent / h + 1 is n."""
+    low, high = 1e-9 * float(extent.max(initial=0)), float(extent.max(initial=0)) or 1.0
+    for _ in range(60):
+        h = (low + high) / 2
+        low, high = (h, high) if np.prod(extent / h + 1) > n else (low, h)
+    return high
+
+
+def _along_rows(x: F64, axes: NDArray[np.intp], distance: float) -> NDArray[np.intp]:
+    """Order of nodes by slab, row and place along the row."""
+    n = len(x)
+    if n == 0:
+        return np.zeros(0, np.intp)
+    a, b, c = axes
+    slab = _equal_parts(x[:, a], np.zeros(n, np.intp), distance)
+    row = _equal_parts(x[:, b], slab, distance)
+    return np.lexsort((x[:, c], row, slab))
+
+
+def _equal_parts(t: F64, group: NDArray[np.intp], distance: float) -> NDArray[np.intp]:
+    """Cut each group along t into equal parts, `distance` thick in the mean; returns the part of each."""
+    n_parts = round(float(np.ptp(t)) / distance) + 1
+    order = np.lexsort((t, group))
+    size = np.bincount(group)
+    first = np.cumsum(size) - size
+    part = np.empty(len(t), np.intp)
+    sorted_group = group[order]
+    part[order] = (np.arange(len(t)) - first[sorted_group]) * n_parts // size[sorted_group]
+    return part

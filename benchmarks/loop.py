@@ -136,7 +136,7 @@ class Setup:
         from fembench.bench.prepare import prepare
         from fembench.dist.comm import wtime
         from fembench.records.case import Case
-        from fembench.solve.cg import Control
+        from fembench.solve.iterate import Control
         from fembench.timing.certificate import Certifier
         from fembench.timing.tracer import make_tracer
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fembench.bench.prepare import Prepared
 from fembench.dist.comm import Comm
 from fembench.records.case import Case
-from fembench.solve.cg import CGResult, Control, Solver
+from fembench.solve.iterate import CGResult, Control, Solver
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.solve.variants import VARIANTS

@@ -11,10 +11,12 @@ from fembench.bench.prepare import prepare
 from fembench.bench.work import solve_facts
 from fembench.dist import interface as interface_module
 from fembench.records.case import Case
-from fembench.solve.cg import Control
+from fembench.solve.iterate import Control
 from fembench.solve.operators import build_operator
+from fembench.solve.pipelined import REPLACE, Pipelined
 from fembench.solve.precond import Diagonal, make_preconditioner
-from fembench.solve.variants import REPLACE, VARIANTS, Lengths, Pipelined
+from fembench.solve.recurrences import Lengths
+from fembench.solve.variants import VARIANTS
 from fembench.timing import phases
 from fembench.timing.tracer import make_tracer
 

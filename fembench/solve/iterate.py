@@ -1,0 +1,171 @@
+"""What all ways to iterate share: when to stop, what a solve leaves, the driver, the product.
+
+A way to iterate (`Method`) is a generator that yields <r, r>; `iterate` pulls it until the residual is small
+enough. It reads like its paper, and every name is bound before the loop: methods that look up their
+attributes would cost half a microsecond an iteration.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import BreakdownError
+from fembench.dist.interface import Interface
+from fembench.solve.operators import Operator
+from fembench.solve.work import Work
+from fembench.timing.phases import CG, NAMES, SPMV_INTERFACE, SPMV_INTERIOR
+from fembench.timing.tracer import TracerLike
+
+F64 = NDArray[np.float64]
+
+
+class Preconditioner(Protocol):
+    """M^-1, symmetric positive definite."""
+
+    identity: bool  # M = I: nothing is applied, z is r
+    inverse: F64 | None  # diagonal (n,) or 3x3 blocks (n / 3, 6): folded into the vector updates
+    work: Work  # of one apply()
+
+    def apply(self, r: F64, z: F64) -> None:
+        """Overwrite z with M^-1 r, consistent on shared dofs. Collective if M communicates."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """When to stop."""
+
+    tolerance: float = 1e-6  # on |r|_2
+    relative: bool = False  # tolerance times |f|
+    max_iterations: int = 10_000
+    fixed: int = 0  # > 0: exactly so many iterations, whatever the residual
+
+    def target(self, norm_f: float) -> float:
+        """|r| at which to stop; 0 where work is fixed."""
+        if self.fixed:
+            return 0.0
+        return self.tolerance * norm_f if self.relative else self.tolerance
+
+    @property
+    def limit(self) -> int:
+        return self.fixed or self.max_iterations
+
+
+def _nothing() -> NDArray[np.int64]:
+    return np.zeros(len(NAMES), np.int64)
+
+
+@dataclass(frozen=True)
+class CGResult:
+    """What one solve did. Not converging is a result, not an exception."""
+
+    x: F64  # (3 * n_active,), a view of the solver's own vector
+    iterations: int
+    residuals: tuple[float, ...]  # |r_k| by recurrence, k = 0 … iterations
+    target: float
+    converged: bool
+    outside: NDArray[np.int64] = field(default_factory=_nothing)  # (n_phases,) spans before the iterations
+
+
+class Solver(Protocol):
+    """One rank's handle on a matrix, a preconditioner and a way to solve with them."""
+
+    operator: Operator
+    work: Work  # of one iteration, products apart
+
+    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective."""
+
+
+class Method(Protocol):
+    """One way to do conjugate-gradient iterations."""
+
+    x: F64
+    outside: NDArray[np.int64]  # (n_phases,) spans that belong to no iteration
+
+    def iterations(self, f: F64) -> Iterator[float]:
+        """Yield <r, r> for x = 0, then after each iteration; end where nothing is left to do. Collective."""
+
+
+def iterate(method: Method, tracer: TracerLike, f: F64, control: Control, record: int) -> CGResult:
+    """Iterate until the residual is small enough or the limit is reached. Collective.
+
+    A tracer that is recording goes on for `record` iterations and is then switched off. Raises
+    BreakdownError on every rank alike (all scalars come from all-reduces) if A or M is not positive definite.
+    """
+    tracer.iteration = -1
+    before = tracer.counts()
+    tracer.begin(CG)
+    iterations = method.iterations(f)
+    residual = sqrt(next(iterations))
+    method.outside = tracer.counts() - before
+    residuals = [residual]
+    target = control.target(residual)
+    if record == 0:
+        tracer.recording = False
+    tracer.iteration = 0
+    for k, rr in zip(range(1, control.limit + 1), iterations):
+        residual = sqrt(rr)
+        residuals.append(residual)
+        if residual <= target:  # M10
+            break
+        tracer.iteration = k
+        if k == record:
+            tracer.recording = False
+    tracer.end(CG)
+    tracer.iteration = -1
+    return CGResult(
+        x=method.x,
+        iterations=len(residuals) - 1,
+        residuals=tuple(residuals),
+        target=target,
+        converged=residual <= target,
+        outside=method.outside,
+    )
+
+
+def breakdown(name: str, value: float, iteration: int) -> BreakdownError:
+    """The error to raise where a number that must be positive is not."""
+    return BreakdownError(
+        f"{name} = {value:.3e} at iteration {iteration}; expected > 0: is the mesh restrained?"
+    )
+
+
+def bind_product(
+    A: Operator, interface: Interface, d: F64, q: F64, tracer: TracerLike, overlap: bool
+) -> Callable[[], float | None]:
+    """A call that makes q = A d summed over sharers; with `overlap`, messages travel meanwhile.
+
+    It returns d . (A_local d) where the product knows it, else None; that needs no weights, for its sum over
+    ranks is <d, q>. Collective.
+    """
+    product, update = A.bind(d, q), interface.bind(q, tracer)
+    at_interface, inside = product.interface, product.interior
+    begin, end, start, finish = tracer.begin, tracer.end, update.start, update.finish
+
+    def overlapped() -> float | None:
+        begin(SPMV_INTERFACE)
+        outer = at_interface()  # M2
+        end(SPMV_INTERFACE)
+        start()  # M3
+        begin(SPMV_INTERIOR)
+        inner = inside()  # M1
+        end(SPMV_INTERIOR)
+        finish()  # M3
+        return None if outer is None or inner is None else outer + inner
+
+    def in_turn() -> float | None:
+        begin(SPMV_INTERFACE)
+        outer = at_interface()
+        end(SPMV_INTERFACE)
+        begin(SPMV_INTERIOR)
+        inner = inside()
+        end(SPMV_INTERIOR)
+        start()
+        finish()
+        return None if outer is None or inner is None else outer + inner
+
+    return overlapped if overlap else in_turn

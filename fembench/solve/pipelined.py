@@ -1,0 +1,171 @@
+"""Conjugate gradients with one non-blocking all-reduce, under way during product and preconditioner.
+
+Source: P. Ghysels, W. Vanroose, Hiding global synchronization latency in the preconditioned Conjugate
+Gradient algorithm, Parallel Computing 40 (2014) 224-238, algorithm 4.
+
+Symbols (x r alpha beta gamma as in cg.py)
+    u = M^-1 r             p  direction                 delta = <w, u>
+    w = A u                s = A p                      <p, A p> = delta - beta gamma / alpha_old
+    m = M^-1 w             q = M^-1 s
+    n = A m                z = A q                      of all these only m and n are computed, the rest recur
+
+Rounding. Recurrences in place of products let the r of the pipelined variant drift away from f - A x. On the
+thesis' problem, solved to |r| = 2e-9 |f|, |f - A x| is 4 |r| on 30 k equations and 14 |r| on 150 k; asked for
+1e-11 |f|, |r| stagnates above it. The remedy is residual replacement (S. Cools, E. F. Yetkin, E. Agullo, L.
+Giraud, W. Vanroose, SIAM J. Matrix Anal. Appl. 39 (2018) 426-450; at fixed intervals here): every REPLACE
+iterations r w s z are computed anew from x and p by four products, which is 8 % more of them. Then
+|f - A x| = |r|, and 1e-11 |f| takes one iteration more than the standard variant.
+
+Phases as in cg.py; starting the all-reduce is cg.send, waiting for it cg.allreduce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.dist.interface import Interface, PendingAllReduce
+from fembench.kernels.backend import kernels
+from fembench.solve.iterate import CGResult, Control, Preconditioner, bind_product, iterate
+from fembench.solve.operators import Operator
+from fembench.solve.recurrences import Lengths, staggered
+from fembench.solve.work import Work, folded_in, passes
+from fembench.timing.phases import AXPY, PRECOND
+from fembench.timing.tracer import TracerLike
+
+F64 = NDArray[np.float64]
+REPLACE = 50  # iterations between two residual replacements
+
+
+class Pipelined:
+    """Ghysels and Vanroose: as SingleReduction, the all-reduce under way while n = A M^-1 w is computed.
+
+    `replace`: iterations between two residual replacements, 0 for none.
+    """
+
+    outside: NDArray[np.int64]
+
+    def __init__(
+        self,
+        A: Operator,
+        interface: Interface,
+        M: Preconditioner,
+        tracer: TracerLike,
+        *,
+        overlap: bool = True,
+        replace: int = REPLACE,
+    ) -> None:
+        n = interface.n_dofs
+        self.operator, self.work = A, _pipelined_work(M, n)
+        self._outer_M = not M.identity and M.inverse is None  # not folded into the step
+        vectors = staggered(n, 11 if self._outer_M else 8 if M.identity else 9)
+        self.x, self.r, self.w, self.p, self.s, self.z, self.n, self._f, *more = vectors
+        if M.identity:
+            self.m, self.u, self.q = self.w, self.r, self.s
+        elif self._outer_M:
+            self.m, self.u, self.q = more
+        else:  # u and q are made in m when they are needed
+            self.m = self.u = self.q = more[0]
+        self._M, self._tracer, self._replace = M, tracer, replace
+        self._sum_loads = interface.bind(self._f, tracer)
+        self._n_is_Am, self._n_is_Ax, self._w_is_Au, self._s_is_Ap, self._z_is_Aq = (
+            bind_product(A, interface, d, q, tracer, overlap)
+            for d, q in (
+                (self.m, self.n),
+                (self.x, self.n),
+                (self.u, self.w),
+                (self.p, self.s),
+                (self.q, self.z),
+            )
+        )
+        self._sums = PendingAllReduce(interface.comm, 3, tracer)
+        letters = (self.x, self.r, self.u, self.w, self.p, self.s, self.z, self.q, self.m, self.n)
+        self._vectors = kernels.Pipelined(*letters, interface.weights, M.inverse, self._sums.values)
+
+    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
+        return iterate(self, self._tracer, f, control, record)
+
+    def iterations(self, f: F64) -> Iterator[float]:
+        """Yield <r, r> for x = 0, then after each iteration."""
+        begin, end = self._tracer.begin, self._tracer.end
+        start_sums, finish_sums = self._sums.start, self._sums.finish
+        n_is_Am, lengths, step = self._n_is_Am, Lengths().next, self._vectors.step
+        outer_M, apply, w, m = self._outer_M, self._M.apply, self.w, self.m
+        self._start(f)
+        age = 0
+        while True:
+            start_sums()
+            if outer_M:
+                begin(PRECOND)
+                apply(w, m)
+                end(PRECOND)
+            n_is_Am()
+            sums = finish_sums()
+            yield sums[0]
+            if sums[1] == 0.0:
+                return
+            alpha, beta = lengths(sums[1], sums[2], self._tracer.iteration + 1)
+            begin(AXPY)
+            step(alpha, beta)
+            end(AXPY)
+            age += 1
+            if age == self._replace:
+                self._make_anew()
+                age = 0
+
+    def _start(self, f: F64) -> None:
+        """x = 0, r = the sum of f, u = M r, w = A u, and the rank's part of the sums."""
+        self._tracer.begin(AXPY)
+        self._f[:] = f
+        self._tracer.end(AXPY)
+        self._sum_loads.start()
+        self._sum_loads.finish()
+        self._tracer.begin(AXPY)
+        for v in (self.x, self.p, self.s, self.z, self.q):
+            v[:] = 0.0
+        self.r[:] = self._f
+        self._tracer.end(AXPY)
+        self._precondition(self.r, self.u)
+        self._w_is_Au()
+        self._refresh()
+
+    def _make_anew(self) -> None:
+        """Residual replacement: r from x, w from r, s and z from p; their spans belong to no iteration."""
+        before = self._tracer.counts()
+        self._n_is_Ax()
+        self._tracer.begin(AXPY)
+        np.subtract(self._f, self.n, out=self.r)
+        self._tracer.end(AXPY)
+        self._precondition(self.r, self.u)
+        self._w_is_Au()
+        self._s_is_Ap()
+        self._precondition(self.s, self.q)
+        self._z_is_Aq()
+        self._refresh()
+        self.outside += self._tracer.counts() - before
+
+    def _precondition(self, r: F64, z: F64) -> None:
+        """z = M^-1 r"""
+        if not self._M.identity:
+            self._tracer.begin(PRECOND)
+            self._M.apply(r, z)
+            self._tracer.end(PRECOND)
+
+    def _refresh(self) -> None:
+        """The sums (and a folded-in m) of vectors that were set anew."""
+        self._tracer.begin(AXPY)
+        self._vectors.refresh()
+        self._tracer.end(AXPY)
+
+
+def _pipelined_work(M: Preconditioner, n: int) -> Work:
+    """The pass reads n z s p w x r and writes all but n; it also writes m, or reads m q u and writes q u."""
+    if M.identity:
+        return passes(n, 13, 16)
+    if M.inverse is None:
+        return passes(n, 18, 22) + M.work
+    once = folded_in(n, M.inverse.size)
+    return passes(n, 14, 18) + Work(3 * once.flops, once.bytes)

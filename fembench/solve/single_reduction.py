@@ -1,0 +1,112 @@
+"""Conjugate gradients with one all-reduce an iteration.
+
+Source: A. T. Chronopoulos, C. W. Gear, s-step iterative methods for symmetric linear systems, J. Comput.
+Appl. Math. 25 (1989) 153-168. Rounding does it no harm that the standard variant does not suffer.
+
+Symbols (x r alpha beta gamma as in cg.py)
+    u = M^-1 r             p  direction                 delta = <w, u>
+    w = A u                s = A p, by a recurrence     <p, A p> = delta - beta gamma / alpha_old
+Phases as in cg.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.dist.interface import AllReduce, Interface
+from fembench.kernels.backend import kernels
+from fembench.solve.iterate import CGResult, Control, Preconditioner, bind_product, iterate
+from fembench.solve.operators import Operator
+from fembench.solve.recurrences import Lengths, staggered
+from fembench.solve.work import Work, dot, folded_in, passes
+from fembench.timing.phases import AXPY, DOT, PRECOND
+from fembench.timing.tracer import TracerLike
+
+F64 = NDArray[np.float64]
+
+
+class SingleReduction:
+    """Chronopoulos and Gear: as ConjugateGradients, <r, r>, <r, u> and <w, u> in one all-reduce."""
+
+    outside: NDArray[np.int64]
+
+    def __init__(
+        self,
+        A: Operator,
+        interface: Interface,
+        M: Preconditioner,
+        tracer: TracerLike,
+        *,
+        overlap: bool = True,
+    ) -> None:
+        n = interface.n_dofs
+        self.operator, self.work = A, _single_reduction_work(A, M, n)
+        self.x, self.r, self.w, self.p, self.s, *more = staggered(n, 5 if M.identity else 6)
+        self.u = self.r if M.identity else more[0]
+        self._M, self._tracer = M, tracer
+        self._outer_M = not M.identity and M.inverse is None  # not folded into the step
+        self._multiply = bind_product(A, interface, self.u, self.w, tracer, overlap)
+        self._sum_loads = interface.bind(self.r, tracer)
+        self._sums = AllReduce(interface.comm, 3, tracer)
+        self._vectors = kernels.SingleReduction(
+            self.x, self.r, self.u, self.w, self.p, self.s, interface.weights, M.inverse, self._sums.values
+        )
+
+    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
+        return iterate(self, self._tracer, f, control, record)
+
+    def iterations(self, f: F64) -> Iterator[float]:
+        """Yield <r, r> for x = 0, then after each iteration."""
+        begin, end, sums, total = self._tracer.begin, self._tracer.end, self._sums.values, self._sums.run
+        multiply, lengths, vectors = self._multiply, Lengths().next, self._vectors
+        step, dot_ru, dot_wu = vectors.step, vectors.dot_ru, vectors.dot_wu
+        outer_M, apply, r, u = self._outer_M, self._M.apply, self.r, self.u
+        self._start(f)
+        alpha = beta = 0.0  # the first pass only makes u
+        while True:
+            begin(AXPY)
+            step(alpha, beta)
+            end(AXPY)
+            if outer_M:
+                begin(PRECOND)
+                apply(r, u)
+                end(PRECOND)
+                begin(DOT)
+                dot_ru()
+                end(DOT)
+            wu = multiply()
+            if wu is None:
+                begin(DOT)
+                dot_wu()
+                end(DOT)
+            else:
+                sums[2] = wu
+            total()
+            yield sums[0]
+            if sums[1] == 0.0:
+                return
+            alpha, beta = lengths(sums[1], sums[2], self._tracer.iteration + 1)
+
+    def _start(self, f: F64) -> None:
+        """x = 0, r = the sum of f."""
+        self._tracer.begin(AXPY)
+        for v in (self.x, self.u, self.w, self.p, self.s):
+            v[:] = 0.0
+        self.r[:] = f
+        self._tracer.end(AXPY)
+        self._sum_loads.start()
+        self._sum_loads.finish()
+
+
+def _single_reduction_work(A: Operator, M: Preconditioner, n: int) -> Work:
+    """The pass reads w p s x r and, unless u is r, u; writes p s x r and, folded in, u."""
+    work = Work(flops=2 * n) if A.fused else dot(n)
+    if M.identity:
+        return work + passes(n, 9, 10)
+    if M.inverse is None:
+        return work + passes(n, 10, 10) + M.work + dot(n)
+    return work + passes(n, 11, 12) + folded_in(n, M.inverse.size)

@@ -42,6 +42,7 @@ DOORS = {  # third-party package -> the one module, or room, that may import it
     "meshio": "mesh/io",
     "matplotlib": "report/plots",
 }
+ALONE = {"bench/peers_dolfinx"}  # a program for other Pythons: imports nothing of fembench
 
 
 def imports(path):
@@ -80,13 +81,19 @@ def test_a_room_imports_only_what_the_table_allows(room):
 
 
 def test_each_third_party_package_has_one_door():
-    for path in ROOT.rglob("*.py"):
+    for path in (p for p in ROOT.rglob("*.py") if where(p) not in ALONE):
         for name in imports(path):
             door = DOORS.get(name.split(".")[0])
             here = where(path)
             assert door is None or here == door or here.startswith(f"{door}/"), (
                 f"{here} imports {name}; door: {door}"
             )
+
+
+def test_a_program_for_other_pythons_imports_nothing_of_fembench():
+    for path in ROOT.rglob("*.py"):
+        if where(path) in ALONE:
+            assert not [name for name in imports(path) if name.split(".")[0] == "fembench"]
 
 
 def test_the_table_has_no_cycle():

@@ -22,9 +22,9 @@ def run(options: argparse.Namespace) -> int:
     campaign = page.read_campaign(options.folder)
     index = page.build(options.folder, options.out)
     if options.json:
-        made = tables.every_table(campaign.records, campaign.failures)
+        made = tables.every_table(campaign.records, campaign.failures, campaign.peers)
         print(json.dumps({"report": str(index), "tables": {t.name: table.to_json(t) for t in made}}))
     else:
-        print(tables.terminal(campaign.records, campaign.failures), end="\n\n")
+        print(tables.terminal(campaign.records, campaign.failures, campaign.peers), end="\n\n")
         print(f"report: {index}")
     return 0

@@ -17,6 +17,8 @@ import markupsafe
 
 from fembench.base.errors import InputError
 from fembench.records import store
+from fembench.records.peers import FILE as PEERS_FILE
+from fembench.records.peers import PeersRecord, load_peers
 from fembench.records.record import Failure, Record
 from fembench.report import exports, table
 from fembench.report.fields import fields_path, read_fields
@@ -34,6 +36,7 @@ SECTIONS = (
     ("Provenance", (), ("hosts", "meshes", "clocks", "software")),
     ("Times", ("phases",), ("summary", "phases", "thesis_phases")),
     ("Speedup", ("speedup",), ("speedup",)),
+    ("Peers", ("peers",), ("peers",)),
     ("Communication", ("communication", "send_receive", "ranks"), ("communication", "send_receive")),
     ("Time lines", ("time_line",), ()),
     ("Solver", ("iterations", "residuals"), ("iterations", "rates")),
@@ -51,6 +54,7 @@ class Campaign:
     failures: list[Failure]
     fields: dict[str, Path]  # record id -> file
     description: str  # campaign.toml, or ""
+    peers: PeersRecord | None = None  # a comparison with other codes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,8 +73,8 @@ def build(folder: Path | str, out: Path | str | None = None) -> Path:
     """
     campaign = read_campaign(Path(folder))
     target = Path(out) if out else Path(folder) / "report"
-    tables = every_table(campaign.records, campaign.failures)
-    plots = gallery(results(campaign.records), campaign.fields)
+    tables = every_table(campaign.records, campaign.failures, campaign.peers)
+    plots = gallery(results(campaign.records), campaign.fields, campaign.peers)
     with _replacing(target) as fresh:
         _write_exports(campaign, fresh / "exports")
         for made in tables:
@@ -85,9 +89,11 @@ def build(folder: Path | str, out: Path | str | None = None) -> Path:
 
 
 def read_campaign(folder: Path) -> Campaign:
-    """Records, failures and files of fields. Raises InputError where there is neither record nor failure."""
+    """Records, failures, fields, peers. Raises InputError where there is no record, failure or comparison."""
     failures = list(store.failures(folder)) if folder.is_dir() else []
-    records = [store.load(p) for p in store.record_paths(folder)] if failures else store.load_all(folder)
+    peers = load_peers(folder / PEERS_FILE) if (folder / PEERS_FILE).is_file() else None
+    lenient = failures or peers
+    records = [store.load(p) for p in _runs(folder)] if lenient else store.load_all(folder)
     found = {r.id: fields_path(folder, r.id) for r in records}
     description = folder / "campaign.toml"
     return Campaign(
@@ -96,7 +102,13 @@ def read_campaign(folder: Path) -> Campaign:
         failures=failures,
         fields={name: path for name, path in found.items() if path.is_file()},
         description=description.read_text(encoding="utf-8") if description.is_file() else "",
+        peers=peers,
     )
+
+
+def _runs(folder: Path) -> list[Path]:
+    """Files of records; a folder with a comparison alone has none."""
+    return store.record_paths(folder) if (folder / "runs").is_dir() else []
 
 
 def arrange(tables: Sequence[Table], plots: Sequence[Plot]) -> list[Section]:
@@ -140,12 +152,18 @@ def _render(template: str, campaign: Campaign, sections: Sequence[Section], file
         files=files,
         counts={s: statuses.count(s) for s in ("VALID", "PROVISIONAL", "INVALID") if s in statuses},
         synthetic=sorted({r.environment.synthetic for r in campaign.records} - {""}),
-        newest=max([r.created for r in campaign.records] + [f.created for f in campaign.failures]),
+        newest=max(_dates(campaign)),
         text=table.text,
         most=MOST_ROWS,
         raw=markupsafe.Markup,
         mark=markupsafe.Markup(MARK),
     )
+
+
+def _dates(campaign: Campaign) -> list[str]:
+    """When each thing that it holds was made."""
+    dates = [r.created for r in campaign.records] + [f.created for f in campaign.failures]
+    return dates + ([campaign.peers.created] if campaign.peers else [])
 
 
 def _write(path: Path, content: str) -> None:

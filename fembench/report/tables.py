@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+from fembench.records.peers import PeersRecord
 from fembench.records.record import Failure, Record
 from fembench.report import measures, origin, runs, times, work
+from fembench.report.peers import peers_tables
 from fembench.report.results import Result, results
 from fembench.report.speedup import Speedup, speedup
 from fembench.report.table import Table, text
@@ -17,16 +19,23 @@ TERMINAL = (
     "communication",
     "partitions",
     "failures",
+    "peers",
+    "peers_base",
+    "peers_missing",
 )
 
 
-def terminal(records: Sequence[Record], failures: Iterable[Failure] = ()) -> str:
+def terminal(
+    records: Sequence[Record], failures: Iterable[Failure] = (), peers: PeersRecord | None = None
+) -> str:
     """The tables that matter most, as aligned text."""
-    shown = [t for t in every_table(records, failures) if t.name in TERMINAL]
+    shown = [t for t in every_table(records, failures, peers) if t.name in TERMINAL]
     return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown)
 
 
-def every_table(records: Sequence[Record], failures: Iterable[Failure] = ()) -> list[Table]:
+def every_table(
+    records: Sequence[Record], failures: Iterable[Failure] = (), peers: PeersRecord | None = None
+) -> list[Table]:
     """Every table that has rows."""
     found = results(records)
     made = [
@@ -50,6 +59,7 @@ def every_table(records: Sequence[Record], failures: Iterable[Failure] = ()) -> 
         origin.clocks(records),
         origin.software(records),
         runs.rules(records),
+        *(peers_tables(peers) if peers else ()),
     ]
     return [t for t in made if t.rows]
 

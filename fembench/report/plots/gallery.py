@@ -3,13 +3,17 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from fembench.records.peers import PeersRecord
 from fembench.report.fields import read_fields
 from fembench.report.plots import bars, body, gantt, lines
 from fembench.report.plots.canvas import Plot
+from fembench.report.plots.peers import peers as plot_peers
 from fembench.report.results import Result
 
 
-def gallery(results: Sequence[Result], fields: Mapping[str, Path]) -> list[Plot]:
+def gallery(
+    results: Sequence[Result], fields: Mapping[str, Path], peers: PeersRecord | None = None
+) -> list[Plot]:
     """Every plot that has something to show; `fields` are files by record id."""
     timed = [r for r in results if r.pool.status != "INVALID"]
     found: list[Plot | None] = [
@@ -18,6 +22,7 @@ def gallery(results: Sequence[Result], fields: Mapping[str, Path]) -> list[Plot]
         lines.communication(timed),
         *bars.send_receive(timed),
         bars.rank_by_rank(timed),
+        plot_peers(peers) if peers else None,
         *gantt.time_lines(timed),
         lines.iterations(timed),
         lines.residuals(results),

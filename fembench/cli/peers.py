@@ -1,0 +1,128 @@
+"""The same system solved by others: numpy, scipy, PETSc, scikit-fem + pyamg, DOLFINx.
+
+One system is exported; a peer is timed only if its solution agrees with the exported one (|du|/|u| <= 1e-6).
+Peers take turns in one session. What is not installed is listed with how to get it. Leaves DIR/peers.json,
+which `fembench report DIR` shows. Examples:
+  fembench peers m
+  fembench peers l --ranks 2 --only own petsc --precond none jacobi --iterations 50
+  fembench peers part.msh --problem bracket.toml --export exported/
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("mesh", metavar="MESH", help="as for `fembench run`")
+    parser.add_argument("--problem", default="thesis", metavar="X", help="preset or a TOML file")
+    parser.add_argument(
+        "--ranks", type=int, default=1, metavar="P", help="own and PETSc also on P ranks (default: 1)"
+    )
+    parser.add_argument("--shares", default="", metavar="X", help="target share of each of the P ranks")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="PEER", help="own, own-sym, numpy, petsc, petsc-baij, …"
+    )
+    parser.add_argument(
+        "--precond", nargs="+", default=[], metavar="X", help="none, jacobi, block-jacobi, gamg, pyamg"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-9,
+        metavar="X",
+        help="of |r|/|f|, unpreconditioned (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--repetitions", type=int, default=5, metavar="N", help="solves of each peer (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--iterations",
+        type=int,
+        default=0,
+        metavar="N",
+        help="repeat N iterations only, after one solve to the tolerance; for large meshes",
+    )
+    parser.add_argument("--export", default="", metavar="DIR", help="write K, f, u here (npz, PETSc binary)")
+    parser.add_argument(
+        "--dolfinx-python", default="", metavar="PATH", help="a Python that has dolfinx (default: looks)"
+    )
+    parser.add_argument(
+        "--results",
+        default="results/peers",
+        metavar="DIR",
+        help="where peers.json goes (default: %(default)s)",
+    )
+    parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
+    parser.add_argument(
+        "--timeout", type=float, default=0.0, metavar="SECONDS", help="end it after this time"
+    )
+    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """0, or 1 where a peer was there and has no time."""
+    import msgspec
+
+    from fembench.bench.peers_launch import launch_peers
+    from fembench.bench.scratch import writable
+    from fembench.cli.shared import progress
+    from fembench.records.peers import save_peers
+    from fembench.report.peers import peers_tables
+    from fembench.report.table import text
+
+    job = job_of(options)
+    folder = Path(options.results)
+    writable(folder)
+    record = launch_peers(
+        job, scratch=folder, hostfile=options.hostfile, timeout=options.timeout, progress=_sometimes(progress)
+    )
+    path = save_peers(record, folder)
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(record), indent=1).decode())
+    else:
+        for table in peers_tables(record):
+            print(f"{table.title}\n{table.note}\n\n{text(table)}\n")
+        print(f"record: {path}")
+    return 1 if any(r.status in ("failed", "no parity") for r in record.runs) else 0
+
+
+def _sometimes(show: Callable[[str], None]) -> Callable[[str], None]:
+    """A line of progress every two seconds at most."""
+    last = 0.0
+
+    def line(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last > 2.0:
+            last = time.monotonic()
+            show(f"peers: {text}")
+
+    return line
+
+
+def job_of(options: argparse.Namespace):
+    """What the options ask for. Raises InputError."""
+    from fembench.base.config import convert
+    from fembench.base.errors import InputError
+    from fembench.bench.peers import chosen, find_dolfinx
+    from fembench.bench.peers_contest import PeersJob
+    from fembench.cli.shared import typed_command
+    from fembench.records.case import Case
+
+    for name, least in (("repetitions", 1), ("iterations", 0)):
+        if getattr(options, name) < least:
+            raise InputError(f"--{name} {getattr(options, name)}: expected {least} or more")
+    entries = chosen(options.only, options.precond)
+    values = {name: getattr(options, name) for name in ("mesh", "problem", "ranks", "shares", "tolerance")}
+    case = convert(values | {"tolerance_kind": "relative"}, Case, where="options")
+    wants_dolfinx = any(e.peer == "dolfinx" for e in entries)
+    return PeersJob(
+        case=case,
+        names=tuple(e.name for e in entries),
+        repetitions=options.repetitions,
+        iterations=options.iterations,
+        export=str(Path(options.export).resolve()) if options.export else "",
+        dolfinx_python=find_dolfinx(options.dolfinx_python) if wants_dolfinx else "",
+        command=typed_command(),
+    )

@@ -1,0 +1,103 @@
+"""Peers: what `fembench peers` leaves behind: one system, solved by us and by others, raw.
+
+Times are seconds, the slowest rank's. Schema history:
+    1  first
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from fembench.base.config import convert, read_text
+from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
+from fembench.records.case import Case
+from fembench.records.record import Environment, Frozen, MeshFacts
+from fembench.records.store import encode
+from fembench.stats.summary import median
+
+SCHEMA = 1
+FILE = "peers.json"  # in the folder of a campaign
+
+
+class PeerRun(Frozen, frozen=True):
+    """One peer with one preconditioner on so many ranks."""
+
+    peer: str  # "own-sym", "petsc-baij", "scikit-fem", …
+    precond: str
+    ranks: int
+    status: Literal["timed", "no parity", "failed", "missing"]
+    library: str = ""  # name and version
+    note: str = ""  # why it has no time, or how to get it
+    difference: float | None = None  # |u - u_exported| / |u_exported|
+    iterations: int = 0  # to the tolerance
+    solves: tuple[float, ...] = ()  # each to the tolerance; none without parity
+    per_iteration: tuple[float, ...] = ()  # one a repetition
+    assembly: tuple[float, ...] = ()  # from cells to the matrix; none where the matrix was given
+    setup: tuple[float, ...] = ()  # from the matrix to what iterates: preconditioner, vectors
+
+    @property
+    def own(self) -> bool:
+        return self.peer.startswith("own-")
+
+    @property
+    def solve(self) -> float:
+        """Median time of a solve with all at hand; nan without one."""
+        return median(self.solves)
+
+    @property
+    def iteration(self) -> float:
+        """Median time of an iteration; nan without one."""
+        return median(self.per_iteration)
+
+    @property
+    def to_solution(self) -> float:
+        """Set-up and solve; the matrix is there."""
+        return median(self.setup) + self.solve
+
+
+class SystemFacts(Frozen, frozen=True):
+    """The system that all were given, K u = f."""
+
+    n_rows: int  # restrained dofs of active nodes among them, each a 1 on the diagonal
+    nonzeros: int
+    residual: float  # |f - K u| / |f| of the exported u
+    folder: str = ""  # where it was exported to
+
+
+class PeersRecord(Frozen, frozen=True):
+    """One comparison."""
+
+    schema: int
+    created: str  # ISO 8601, UTC
+    case: Case  # mesh, problem, ranks and how it is cut, tolerance
+    environment: Environment
+    mesh: MeshFacts
+    system: SystemFacts
+    runs: tuple[PeerRun, ...]
+
+
+def best_serial(record: PeersRecord) -> PeerRun | None:
+    """The peer that is first at the solution on one rank: the base of an honest speedup."""
+    others = [r for r in record.runs if r.status == "timed" and not r.own and r.ranks == 1]
+    return min(others, key=lambda r: r.to_solution, default=None)
+
+
+def save_peers(record: PeersRecord, folder: Path) -> Path:
+    """Write the record whole; return its path."""
+    path = Path(folder) / FILE
+    write_atomic(path, msgspec.json.format(encode(record), indent=1))
+    return path
+
+
+def load_peers(path: Path | str) -> PeersRecord:
+    """The comparison in a file. Raises InputError for another schema or a file that is not one."""
+    try:
+        tree = msgspec.json.decode(read_text(path).encode())
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: not valid JSON: {error}") from error
+    version = tree.get("schema") if isinstance(tree, dict) else None
+    if version != SCHEMA:
+        raise InputError(f"{path}: schema {version}, expected {SCHEMA}: run `fembench peers` again")
+    return convert(tree, PeersRecord, where=str(path))

@@ -1,0 +1,95 @@
+"""Messages of the interface and the rigid modes of a part, against twins and hand arithmetic."""
+
+import numpy as np
+import pytest
+
+from fembench.kernels import reference
+from fembench.kernels.backend import kernels
+
+both = pytest.mark.parametrize("module", [kernels, reference], ids=["compiled", "twin"])
+
+
+@both
+def test_pack_gathers_dofs_or_whole_nodes(module):
+    v = np.arange(12.0)
+    dofs, nodes = np.empty(3), np.empty(6)
+    module.Pack(v, np.array([11, 0, 4], np.int32), dofs).run()
+    module.Pack(v, np.array([3, 1], np.int32), nodes).run()
+    assert dofs.tolist() == [11, 0, 4]
+    assert nodes.tolist() == [9, 10, 11, 3, 4, 5]
+
+
+@both
+def test_nothing_is_packed_where_nothing_is_shared(module):
+    module.Pack(np.arange(3.0), np.empty(0, np.int32), np.empty(0)).run()
+
+
+@both
+@pytest.mark.parametrize("index", [[4], [-1]])
+def test_an_index_outside_the_vector_is_refused(module, index):
+    with pytest.raises(ValueError, match="outside the vector"):
+        module.Pack(np.zeros(12), np.array(index, np.int32), np.zeros(3))
+
+
+@both
+def test_contributions_are_added_in_ascending_order_of_rank(module):
+    """1 + 1e16 - 1e16 is 0 in one order and 1 in the other: the order is what is tested."""
+    received = [np.array([1e16]), np.array([-1e16])]
+    index = [np.array([1], np.int32)] * 2
+    for n_below, own, expected in ((0, 1.0, 0.0), (2, 1.0, 1.0), (1, 1.0, 0.0)):
+        v = np.array([7.0, own])
+        module.NeighbourSum(v, 1, n_below, index, received).run()
+        assert v.tolist() == [7.0, expected]
+
+
+def test_the_neighbour_sum_is_that_of_the_twin():
+    rng = np.random.default_rng(0)
+    n, first = 300, 120
+    indices = [np.sort(rng.choice(np.arange(40, 100), 25, replace=False)).astype(np.int32) for _ in range(4)]
+    received = [rng.standard_normal(75) for _ in indices]
+    results = []
+    for module in (kernels, reference):
+        v = np.random.default_rng(1).standard_normal(n)
+        module.NeighbourSum(v, first, 2, indices, received).run()
+        results.append(v)
+    np.testing.assert_array_equal(*results)
+
+
+def rigid(module, n=50, n_interface=20):
+    """RigidModes of a part with two kinds of interface nodes, and its arrays."""
+    rng = np.random.default_rng(2)
+    x, r = rng.random((n + 4, 3)), rng.standard_normal(3 * n)
+    arrays = {
+        "x": x,
+        "centre": x.mean(axis=0),
+        "origin": np.array([0.2, -0.1, 0.4]),
+        "weights": rng.random(n_interface).repeat(3),
+        "kind": rng.integers(1, 3, n_interface).astype(np.int32),
+        "coarse": rng.standard_normal((18, 24)),
+        "moments": np.full(6, np.nan),
+        "gathered": rng.standard_normal(24),
+        "inverse": rng.random(3 * n),
+        "r": r,
+        "z": np.full(3 * n, np.nan),
+    }
+    return module.RigidModes(*arrays.values()), arrays
+
+
+def test_rigid_modes_are_those_of_the_twin():
+    (ours, a), (twin, b) = rigid(kernels), rigid(reference)
+    for modes in (ours, twin):
+        modes.restrict()
+        modes.correct()
+    np.testing.assert_allclose(a["moments"], b["moments"], rtol=1e-12)
+    np.testing.assert_allclose(a["z"], b["z"], rtol=1e-12, atol=1e-12)
+
+
+@both
+def test_moments_are_force_and_torque(module):
+    modes, a = rigid(module, n=2, n_interface=0)
+    a["x"][:2] = a["centre"] + [[0, 0, 0], [1, 0, 0]]
+    a["r"][:] = [1, 2, 3, 0, 5, 0]
+    if module is reference:  # it keeps lever arms, not coordinates
+        modes = module.RigidModes(*a.values())
+    modes.restrict()
+    np.testing.assert_allclose(a["moments"], [1, 7, 3, 0, 0, 5], atol=1e-15)

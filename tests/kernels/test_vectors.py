@@ -1,0 +1,200 @@
+"""Vector kernels against their twins, and their inner products against exact sums."""
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fembench.kernels import reference
+from fembench.kernels.backend import kernels
+
+SIZES = [(0, 0), (3, 0), (3, 3), (12, 6), (189, 3), (192, 0), (195, 192), (600, 201), (3000, 999)]
+every_size = pytest.mark.parametrize(("n", "n_weighted"), SIZES)
+
+
+def system(n, n_weighted, seed=0):
+    """Arrays of one iteration: x r d q z weights, reciprocals (n,), inverse blocks (n/3, 6)."""
+    rng = np.random.default_rng(seed)
+    vectors = [rng.standard_normal(n) for _ in range(5)]
+    weights = 1 / rng.integers(2, 5, n_weighted // 3).repeat(3) if n_weighted else np.empty(0)
+    return vectors, weights, rng.random(n) + 0.5, rng.random((n // 3, 6)) + [1, 1, 1, 0, 0, 0]
+
+
+def exact(a, b, weights):
+    """The exactly rounded weighted inner product of the doubles, by rational arithmetic."""
+    from fractions import Fraction
+
+    w = np.concatenate([np.ones(a.size - weights.size), weights])
+    return float(sum((Fraction(x) * Fraction(y) * Fraction(z) for x, y, z in zip(a, b, w)), Fraction(0)))
+
+
+def both(n, n_weighted, **inverse):
+    """The compiled object and its twin on equal arrays, and those arrays."""
+    pairs = []
+    for module in (kernels, reference):
+        vectors, weights, *_ = system(n, n_weighted)
+        pairs.append((module.CGVectors(*vectors, weights, **inverse), vectors))
+    return pairs
+
+
+def close(a, b):
+    np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
+
+
+@every_size
+def test_step_and_direction_are_those_of_the_twin(n, n_weighted):
+    (ours, a), (twin, b) = both(n, n_weighted)
+    close(ours.step(0.3), twin.step(0.3))
+    ours.direction(-0.7)
+    twin.direction(-0.7)
+    for u, v in zip(a, b):
+        close(u, v)
+    for dot in ("dot_dq", "dot_rr", "dot_rz"):
+        close(getattr(ours, dot)(), getattr(twin, dot)())
+
+
+@every_size
+@pytest.mark.parametrize("blocks", [False, True], ids=["jacobi", "block-jacobi"])
+def test_folded_preconditioners_are_those_of_the_twin(n, n_weighted, blocks):
+    inverse = system(n, n_weighted)[3 if blocks else 2]
+    (ours, a), (twin, b) = both(n, n_weighted, inverse=inverse)
+    close(ours.step_jacobi(0.3), twin.step_jacobi(0.3))
+    ours.direction(-0.7)
+    twin.direction(-0.7)
+    for u, v in zip(a, b):
+        close(u, v)
+
+
+@every_size
+@pytest.mark.parametrize("blocks", [False, True], ids=["jacobi", "block-jacobi"])
+def test_scale_is_that_of_the_twin(n, n_weighted, blocks):
+    vectors, _, *inverses = system(n, n_weighted)
+    results = []
+    for module in (kernels, reference):
+        z = np.full(n, np.nan)
+        module.Scale(inverses[blocks], vectors[1], z).run()
+        results.append(z)
+    close(*results)
+
+
+@every_size
+def test_axpy_xpby_and_a_chebyshev_step_are_those_of_the_twin(n, n_weighted):
+    results = []
+    for module in (kernels, reference):
+        (x, r, d, q, z), _, inverse, _ = system(n, n_weighted)
+        axpy = module.Axpy(x, r)
+        axpy.run(0.4)
+        axpy.xpby(1.5)
+        module.Chebyshev(z, r, d, q, inverse).run(0.3, 0.9)
+        results.append(np.concatenate([x, r, d, q, z]))
+    close(*results)
+
+
+def test_a_sum_of_many_terms_is_as_accurate_as_numpys_pairwise_one():
+    """Errors of 30 fused sums beside those of np.sum of the products, against exact sums."""
+    n, ours, numpys = 30_000, [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        a = rng.random(n) * 10.0 ** rng.uniform(-3, 3, n)
+        b = rng.random(n)
+        truth = exact(a, b, np.empty(0))
+        ours.append(abs(kernels.Dot(a, b, np.empty(0)).run() - truth) / truth)
+        numpys.append(abs(np.sum(a * b) - truth) / truth)
+    assert np.sqrt(np.mean(np.square(ours))) <= 4 * np.sqrt(np.mean(np.square(numpys)))
+
+
+def test_the_fused_residual_norm_is_accurate_for_long_vectors():
+    n = 300_000
+    vectors, weights, *_ = system(n, 30_000)
+    r = vectors[1]
+    found = kernels.CGVectors(*vectors, weights).step(0.25)
+    w = np.concatenate([np.ones(n - weights.size), weights])
+    assert abs(found - math.fsum(r * r * w)) <= 1e-15 * found
+
+
+def test_equal_numbers_of_a_million_terms_lose_nothing():
+    """One running accumulator would lose five digits here."""
+    a = np.full(3_000_000, 0.1)
+    found = kernels.Dot(a, a, np.empty(0)).run()
+    assert abs(found - a.size * (0.1 * 0.1)) <= 4e-16 * found
+
+
+def test_results_do_not_depend_on_where_the_arrays_lie():
+    vectors, weights, *_ = system(600, 201)
+    found = kernels.Dot(vectors[0], vectors[1], weights).run()
+    for shift in range(1, 9):
+        room = [np.empty(620) for _ in range(3)]
+        moved = [space[shift : shift + v.size] for space, v in zip(room, (*vectors[:2], weights))]
+        for m, v in zip(moved, (*vectors[:2], weights)):
+            m[:] = v
+        assert kernels.Dot(*moved).run() == found
+
+
+def test_a_bound_kernel_keeps_its_arrays_alive():
+    def made():
+        a = np.ones(30_000)
+        return kernels.Dot(a, a, np.empty(0))
+
+    dots = [made() for _ in range(20)]
+    assert all(dot.run() == 30_000 for dot in dots)
+
+
+def test_stream_reads_and_writes_what_it_says():
+    stream = kernels.Stream(1000)
+    assert stream.read() == 0.0
+    stream.triad(2.0)
+
+
+@pytest.mark.parametrize("shape", [(0,), (5,), (3, 4), (300_000,), (0, 3)])
+def test_empty_arrays_are_aligned_and_writable(shape):
+    array = kernels.empty(shape)
+    assert array.shape == shape
+    assert array.flags.c_contiguous
+    array[...] = 1.0
+    assert not array.size or array.ctypes.data % 64 == 0
+    assert (kernels.zeros(shape) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"r": np.zeros(9)}, "r: expected 12 items, got 9"),
+        ({"q": np.zeros(24)[::2]}, "q: expected a C-contiguous writable array"),
+        ({"d": np.zeros(12, np.float32)}, "d: expected items of kind d"),
+        ({"weights": np.zeros(15)}, "three entries a node"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(wrong, message):
+    arrays = {name: np.zeros(12) for name in "xrdqz"} | {"weights": np.zeros(3)} | wrong
+    with pytest.raises((ValueError, TypeError), match=message):
+        kernels.CGVectors(*arrays.values())
+
+
+def test_a_read_only_vector_is_not_written_to():
+    arrays = [np.zeros(12) for _ in range(5)]
+    arrays[0].flags.writeable = False
+    with pytest.raises(ValueError, match="x: expected a C-contiguous writable array"):
+        kernels.CGVectors(*arrays, np.zeros(3))
+
+
+def test_the_reference_twin_serves_where_it_is_asked_for():
+    code = "from fembench.kernels.backend import kernels; print(kernels.NAME, kernels.ISA)"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env=os.environ | {"FEMBENCH_KERNELS": "reference"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["reference", "numpy"]
+
+
+def test_a_wrong_choice_of_kernels_is_refused():
+    code = "import fembench.kernels.backend"
+    environment = os.environ | {"FEMBENCH_KERNELS": "fast"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "FEMBENCH_KERNELS=fast: expected 'compiled' or 'reference'" in done.stderr

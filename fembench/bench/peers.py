@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
-from fembench.solve.cg import Control
+from fembench.solve.iterate import Control
 
 F64 = NDArray[np.float64]
 PIP = f"{sys.executable} -m pip install"
@@ -68,7 +68,7 @@ def _petsc(storage: str, precond: str) -> Entry:
     )
 
 
-_OWN = [("sym", "none"), ("sym", "jacobi"), ("sym", "block-jacobi")]
+_OWN = [("sym", name) for name in ("none", "jacobi", "block-jacobi", "two-level")]
 _OWN += [(storage, precond) for storage in ("bsr", "csr") for precond in ("none", "jacobi")]
 ENTRIES = (
     *(Entry(f"own-{storage}", precond, parallel=True) for storage, precond in _OWN),

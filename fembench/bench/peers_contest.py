@@ -22,7 +22,7 @@ from fembench.dist.agree import all_arrive, on_root
 from fembench.dist.comm import MAX, Comm
 from fembench.records.case import Case
 from fembench.records.peers import PeerRun
-from fembench.solve.cg import Control
+from fembench.solve.iterate import Control
 
 PARITY = 1e-6  # |u - u_exported| / |u_exported| that a peer must reach to be timed
 ENOUGH = 10.0  # seconds of building after which a peer is not built once more
@@ -88,7 +88,8 @@ class Contest:
         """What goes into the record: no time without parity."""
         note = self.failed
         if not note and not self.agrees:
-            note = f"|du|/|u| = {self.difference:.1e}, expected at most {PARITY:g}"
+            reached = math.nan if self.difference is None else self.difference
+            note = f"|du|/|u| = {reached:.1e}, expected at most {PARITY:g}"
         timed = not note
         return PeerRun(
             peer=self.entry.peer,

@@ -7,7 +7,8 @@ import fembench.solve.petsc as petsc
 from fembench.bench.peers import Entry, Peer, Sample
 from fembench.bench.prepare import Prepared
 from fembench.kernels.backend import kernels
-from fembench.solve.cg import ConjugateGradients, Control
+from fembench.solve.cg import ConjugateGradients
+from fembench.solve.iterate import Control
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.timing.phases import CG

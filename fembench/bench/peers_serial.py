@@ -20,7 +20,7 @@ from fembench.bench import peers_dolfinx
 from fembench.bench.peers import Entry, Peer, Sample
 from fembench.bench.peers_system import System, write_npz
 from fembench.fem.rigid import rigid_modes
-from fembench.solve.cg import Control
+from fembench.solve.iterate import Control
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

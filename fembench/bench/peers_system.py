@@ -22,7 +22,8 @@ from fembench.base.errors import InputError
 from fembench.base.files import atomic_path
 from fembench.bench.prepare import Prepared
 from fembench.kernels.backend import kernels
-from fembench.solve.cg import ConjugateGradients, Control
+from fembench.solve.cg import ConjugateGradients
+from fembench.solve.iterate import Control
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.timing.tracer import NullTracer

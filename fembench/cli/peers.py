@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tolerance",
         type=float,
-        default=1e-9,
+        default=1e-8,
         metavar="X",
         help="of |r|/|f|, unpreconditioned (default: %(default)g)",
     )
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _sometimes(show: Callable[[str], None]) -> Callable[[str], None]:
     """A line of progress every two seconds at most."""
-    last = 0.0
+    last = time.monotonic()
 
     def line(text: str) -> None:
         nonlocal last

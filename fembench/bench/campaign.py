@@ -6,7 +6,7 @@ a record is never run again; one that failed is tried again when the campaign is
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,6 +125,7 @@ def execute(
     *,
     command: str,
     hostfile: str = "",
+    mpi_options: Sequence[str] = (),
     starting: Callable[[int, Run], None] = lambda k, run: None,
 ) -> Iterator[Done]:
     """Run what has no record yet, one after another; yields every run as it is done."""
@@ -139,6 +140,7 @@ def execute(
                 command=command,
                 scratch=folder.runs,
                 hostfile=hostfile,
+                mpi_options=mpi_options,
                 timeout=campaign.timeout,
                 reference=_reference(references, run.case),
                 fields_path=(folder.runs / f"{run.id}.fields.npz").resolve() if run.case.fields else None,

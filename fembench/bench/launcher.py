@@ -98,7 +98,8 @@ def command_line(
     options: list[str] = []
     if kind == "openmpi":
         options = ["--hostfile", hostfile] if hostfile else []
-        options += ["--bind-to", "none"] if crowded else ["--bind-to", "core"]
+        if "--bind-to" not in extra:  # Open MPI takes it once
+            options += ["--bind-to", "none"] if crowded else ["--bind-to", "core"]
         if crowded:
             options += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
     elif kind == "mpich":

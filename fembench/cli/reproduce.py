@@ -1,0 +1,178 @@
+"""Reproduce a study: its experiments on the hosts at hand, its tables and plots with both numbers.
+
+thesis-004: R. R. Ferreira, performance of a parallel FEM program on unequal PCs (Brasilia, 2006); experiments
+E0 to E14. Without hosts they are emulated (SYNTHETIC; no root needed). Stop it whenever you like: the same
+command goes on where it stopped. Examples:
+  fembench reproduce thesis-004 --quick                     under 15 minutes on two cores
+  fembench reproduce thesis-004                             every run to the tolerance; many hours
+  fembench reproduce thesis-004 --fast a:2,b:2 --slow c     on real hosts, the first two cores each
+  fembench reproduce thesis-004 --lab                       in a lab of one fast and one slow host (root)
+"""
+
+import argparse
+from pathlib import Path
+
+STUDIES = ("thesis-004",)
+LAB = """name = "thesis-004"
+[[hosts]]
+name = "node8"
+cpus = [{first}, {second}]
+speed = 0.9
+slots = 8
+[[hosts]]
+name = "node00"
+cpus = [{second}]
+speed = {slow:g}
+slots = 8
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", choices=STUDIES, metavar="STUDY", help=", ".join(STUDIES))
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer sets and iterations, all tables and plots"
+    )
+    parser.add_argument(
+        "--results", metavar="DIR", help="where everything goes (default: results/STUDY[-quick])"
+    )
+    parser.add_argument("--fast", default="", metavar="HOST[:CORES],…", help="fast hosts, all alike")
+    parser.add_argument("--slow", default="", metavar="HOST[:CORES],…", help="slow hosts, all alike")
+    parser.add_argument(
+        "--hostfile",
+        metavar="FILE",
+        help="hosts from an MPI host file; --slow names the slow ones among them",
+    )
+    parser.add_argument("--lab", action="store_true", help="build a lab of two hosts and run in it (root)")
+    parser.add_argument(
+        "--slow-speed",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="emulated, lab: speed of a slow processor relative to a fast one (default: 0.13, 1 : 7.7)",
+    )
+    parser.add_argument("--page", action="store_true", help="measure nothing; make the page of what there is")
+
+
+def run(options: argparse.Namespace) -> int:
+    from fembench.cli.shared import progress, typed_command
+    from fembench.reproduce.measure import Study
+    from fembench.reproduce.page import build, load_timers
+    from fembench.reproduce.plan import FULL, QUICK, Plan
+
+    if options.lab:
+        return _in_lab(options)
+    plan = Plan(_machines(options), QUICK if options.quick else FULL)
+    folder = Path(options.results or f"results/{options.study}{'-quick' if options.quick else ''}")
+    study = Study(folder, plan, typed_command())
+    timers = _timers(folder / "timers.json")
+    _measure(study, options.page)
+    if plan.machines.emulated:
+        progress(f"SYNTHETIC: hosts were emulated, dilated {plan.machines.dilate:g} times")
+    for line in study.failed:
+        progress(f"FAILED: {line}")
+    page = build(study, load_timers(timers))
+    print(_terminal(page))
+    print(f"records: {folder}\nreport:  {page}")
+    invalid = sum(r.verdict.status == "INVALID" for group in study.records.values() for r in group)
+    return 1 if study.failed or invalid else 0
+
+
+def _machines(options: argparse.Namespace):
+    """The hosts given, or emulated ones. Raises InputError."""
+    from fembench.base.config import read_text
+    from fembench.base.errors import InputError
+    from fembench.reproduce.machines import SLOW_SPEED, emulated, given, hosts_in
+    from fembench.reproduce.measure import cores_here
+
+    slow = [h for h in options.slow.split(",") if h]
+    fast = [h for h in options.fast.split(",") if h]
+    if options.hostfile:
+        names = {h.split(":")[0] for h in slow}
+        fast = fast or [h for h in hosts_in(read_text(options.hostfile)) if h.split(":")[0] not in names]
+    if not (fast or slow):
+        return emulated(cores_here(), options.slow_speed or SLOW_SPEED)
+    if options.slow_speed:
+        raise InputError("--slow-speed with hosts: it is for emulated ones and labs")
+    return given(fast, slow)
+
+
+def _measure(study, only_page: bool) -> None:
+    """Everything known beforehand, then both rounds of E13; a line a run."""
+    from fembench.base.units import seconds
+    from fembench.bench.campaign import Timekeeper
+    from fembench.cli.shared import progress
+    from fembench.report.summary import summary_line
+    from fembench.reproduce import weighted
+    from fembench.reproduce.times import Measured
+
+    wants = study.plan.wants()
+    later = len(weighted.KINDS) * len(weighted.ROUNDS) * 3 * study.plan.effort.repetitions
+    clock = Timekeeper(study.missing(wants) + later)
+
+    def ended(done) -> None:
+        if done.outcome is None:
+            return
+        clock.one_more()
+        text = summary_line(done.record) if done.record else f"{done.run.id}: FAILED: {done.outcome.message}"
+        place = f" [{done.run.case.label}]" if done.run.case.label else ""
+        progress(f"[{clock.done}/{clock.to_do}, {seconds(max(clock.left or 0.0, 0.0))} left]{place} {text}")
+
+    study.measure(wants, ended, only_kept=only_page)
+    for round_ in weighted.ROUNDS:
+        study.measure(weighted.wants(study.plan, Measured(study.records), round_), ended, only_kept=only_page)
+
+
+def _timers(path: Path) -> Path:
+    """The experiment with timers, once, in a process of its own: MPI is not wanted in this one."""
+    import subprocess
+    import sys
+
+    from fembench.base.errors import RunFailedError
+    from fembench.base.files import write_atomic
+
+    if not path.exists():
+        line = [sys.executable, "-m", "fembench", "timers", "--json"]
+        done = subprocess.run(line, capture_output=True, text=True)
+        if done.returncode:
+            raise RunFailedError(f"fembench timers: {done.stderr.strip().splitlines()[-1:]}")
+        write_atomic(path, done.stdout)
+    return path
+
+
+def _terminal(page: Path) -> str:
+    """The findings, from the Markdown page."""
+    text = (page.parent / "report.md").read_text(encoding="utf-8")
+    start = text.index("## Findings")
+    return text[start : text.index("\n## ", start + 1)]
+
+
+def _in_lab(options: argparse.Namespace) -> int:
+    """The same command inside a lab, which is gone afterwards. Raises InputError."""
+    import subprocess
+    import sys
+    import tempfile
+
+    from fembench.base.errors import InputError
+    from fembench.machine import lab, lab_groups
+    from fembench.reproduce.machines import SLOW_SPEED
+
+    if options.fast or options.slow or options.hostfile:
+        raise InputError("--lab with hosts: expected one of them")
+    lab.require_root()
+    cpus = lab_groups.usable_cpus(lab_groups.hierarchies())
+    if len(cpus) < 2:
+        raise InputError(f"--lab: {len(cpus)} usable CPU; expected two")
+    text = LAB.format(first=cpus[0], second=cpus[1], slow=0.9 * (options.slow_speed or SLOW_SPEED))
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch, "lab.toml")
+        path.write_text(text)
+        state = lab.up(path)
+    results = options.results or f"results/{options.study}-lab{'-quick' if options.quick else ''}"
+    inner = ["reproduce", options.study, "--fast", "node8:2", "--slow", "node00:1", "--results", results]
+    inner += ["--quick"] if options.quick else []
+    inner += ["--page"] if options.page else []
+    me = [sys.executable, "-m", "fembench"]
+    try:
+        return subprocess.run([*me, "lab", "run", "--name", state.cluster.name, "--", *me, *inner]).returncode
+    finally:
+        lab.down(state.cluster.name)

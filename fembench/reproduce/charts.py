@@ -1,0 +1,102 @@
+"""Bars as the thesis has them: grouped and stacked, several panels, and lines against tasks."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fembench.report.plots import canvas
+from fembench.report.plots.canvas import Plot
+
+OURS, THESIS = canvas.BLUE, canvas.PALE
+Series = Mapping[str, Sequence[float]]
+
+
+class Panel(NamedTuple):
+    """Values by series and category; nan where there is none."""
+
+    title: str
+    names: Sequence[str]  # categories
+    series: Series
+    y: str
+    x: str = "tasks"
+
+
+def grouped(
+    name: str,
+    title: str,
+    caption: str,
+    panels: Sequence[Panel],
+    *,
+    colours: Sequence[str] = (OURS, THESIS, canvas.ORANGE, canvas.GREEN, canvas.PURPLE),
+    log: bool = False,
+    line: float | None = None,
+    columns: int = 3,
+    height: float = 3.2,
+) -> Plot:
+    """Bars beside each other, one group a category; `line` is drawn across."""
+    with canvas.figure(len(panels), columns=columns, height=height) as (drawn, axes_of):
+        for axes, panel in zip(axes_of, panels):
+            width = 0.84 / len(panel.series)
+            for k, (label, heights) in enumerate(panel.series.items()):
+                x = np.arange(len(panel.names)) + width * (k - (len(panel.series) - 1) / 2)
+                axes.bar(x, np.asarray(heights, float), 0.92 * width, color=colours[k], label=label)
+            if line is not None:
+                axes.axhline(line, color=canvas.BLACK, linestyle="--", linewidth=1.1)
+            if log:
+                axes.set_yscale("log")
+            _finish(axes, panel)
+        canvas.legend_below(drawn, axes_of[0])
+        return canvas.plot(drawn, name, title, caption)
+
+
+def stacked(
+    name: str, title: str, caption: str, panels: Sequence[Panel], colours: Sequence[str], columns: int = 3
+) -> Plot:
+    """Bars on top of each other."""
+    with canvas.figure(len(panels), columns=columns, height=2.9) as (drawn, axes_of):
+        for axes, panel in zip(axes_of, panels):
+            bottom = np.zeros(len(panel.names))
+            for colour, (label, heights) in zip(colours, panel.series.items()):
+                axes.bar(
+                    range(len(panel.names)), np.asarray(heights), 0.72, bottom, color=colour, label=label
+                )
+                bottom = bottom + np.nan_to_num(np.asarray(heights, float))
+            _finish(axes, panel)
+        canvas.legend_below(drawn, axes_of[0])
+        return canvas.plot(drawn, name, title, caption)
+
+
+def curves(
+    name: str,
+    title: str,
+    caption: str,
+    panels: Sequence[Panel],
+    *,
+    log: bool = False,
+    dashed: str = "thesis",
+    columns: int = 3,
+) -> Plot:
+    """Points joined by lines, one panel a group; series whose name has `dashed` in it are dashed."""
+    with canvas.figure(len(panels), columns=columns, height=3.3) as (drawn, axes_of):
+        for axes, panel in zip(axes_of, panels):
+            for k, (label, heights) in enumerate(panel.series.items()):
+                axes.plot(
+                    range(len(panel.names)),
+                    np.asarray(heights, float),
+                    color=canvas.CYCLE[k % len(canvas.CYCLE)],
+                    marker=canvas.MARKERS[k % len(canvas.MARKERS)],
+                    linestyle="--" if dashed in label else "-",
+                    label=label,
+                )
+            if log:
+                axes.set_yscale("log")
+            _finish(axes, panel)
+        canvas.legend_below(drawn, axes_of[0])
+        return canvas.plot(drawn, name, title, caption)
+
+
+def _finish(axes: canvas.Axes, panel: Panel) -> None:
+    axes.set_title(canvas.escaped(panel.title))
+    axes.set_ylabel(panel.y)
+    canvas.categories(axes, panel.names, panel.x)

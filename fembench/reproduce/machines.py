@@ -1,0 +1,112 @@
+"""The two kinds of hosts that the thesis compares, and where tasks go on them.
+
+Hosts are given (a host file), or emulated: every task is a rank here, whose computing is stretched as
+if it ran on its host. k tasks on a host of c cores and speed s compute at s min(1, c / k) each; all
+are dilated alike, so that they fit side by side on the cores that are here.
+
+A fast host has two processors (node8, Cluster 1), a slow one has one (node00, Cluster 2).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from fembench.base.errors import InputError
+from fembench.records.case import Case
+
+SLOW_SPEED = 0.13  # of one processor: 1 / 7.7 (Tables 5.25, 5.26, one task)
+MOST_AT_ONCE = 8.0  # summed speeds of the ranks in the largest experiment: 8 fast hosts, a task each
+ROOM = 1.2  # cores are left idle so much, or ranks would be late
+
+
+class Host(NamedTuple):
+    """A machine."""
+
+    name: str
+    cores: int
+    speed: float = 1.0  # of a core, relative to a fast host's; 0: not known
+
+
+Placement = tuple[tuple[Host, int], ...]  # hosts in the order of ranks, with their tasks
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Hosts by kind."""
+
+    fast: tuple[Host, ...]
+    slow: tuple[Host, ...]
+    emulated: bool
+    dilate: float = 1.0
+
+    def one_each(self, kind: str, tasks: int) -> Placement | None:
+        """One task on each of so many hosts of 'cluster1' or 'cluster2'; None where there are too few."""
+        hosts = self.fast if kind == "cluster1" else self.slow
+        return tuple((host, 1) for host in hosts[:tasks]) if tasks <= len(hosts) else None
+
+    def mixed(self, on_slow: int, on_fast: int) -> Placement:
+        """So many tasks on node00, and on node8."""
+        pair = ((self.slow[0], on_slow), (self.fast[0], on_fast))
+        return tuple((host, tasks) for host, tasks in pair if tasks)
+
+    def place(self, case: Case, placement: Placement) -> Case:
+        """The case on these hosts."""
+        text = " ".join(f"{host.name}*{tasks}" for host, tasks in placement)
+        placed = msgspec.structs.replace(case, ranks=sum(k for _, k in placement), label=text)
+        if not self.emulated:
+            return placed
+        emulate = ",".join(f"{s:.6g}" for s in speeds(placement))
+        return msgspec.structs.replace(placed, emulate=emulate, dilate=self.dilate)
+
+
+def speeds(placement: Placement) -> tuple[float, ...]:
+    """Speed of every rank: tasks on one host share its cores."""
+    return tuple(host.speed * min(1.0, host.cores / tasks) for host, tasks in placement for _ in range(tasks))
+
+
+def emulated(cores: int, slow_speed: float = SLOW_SPEED) -> Machines:
+    """Eight fast and eight slow hosts on a machine with so many cores. Raises InputError."""
+    if not 0.001 <= slow_speed <= 1:
+        raise InputError(f"speed of the slow hosts {slow_speed:g}: expected 0.001 to 1")
+    dilate = max(1.0, round(ROOM * MOST_AT_ONCE / cores + 0.049, 1))
+    return Machines(
+        tuple(Host(f"node{8 - i}", 2) for i in range(8)),
+        tuple(Host(f"node{i:02d}", 1, slow_speed) for i in range(8)),
+        emulated=True,
+        dilate=dilate,
+    )
+
+
+def given(fast: Sequence[str], slow: Sequence[str]) -> Machines:
+    """Real hosts, NAME or NAME:CORES. Raises InputError."""
+    hosts = [tuple(map(_host, words, (cores,) * len(words))) for words, cores in ((fast, 2), (slow, 1))]
+    names = [host.name for kind in hosts for host in kind]
+    if not all(hosts) or len(set(names)) < len(names):
+        raise InputError(
+            f"fast hosts {list(fast)}, slow hosts {list(slow)}: expected at least one each, once"
+        )
+    return Machines(hosts[0], hosts[1], emulated=False)
+
+
+def _host(text: str, cores: int) -> Host:
+    name, _, count = text.partition(":")
+    if not name or (count and not (count.isdigit() and int(count))):
+        raise InputError(f"host '{text}': expected NAME or NAME:CORES")
+    return Host(name, int(count or cores), 0.0)
+
+
+def host_file(placement: Placement) -> str:
+    """An MPI host file that fills the hosts in the order of ranks."""
+    return "".join(f"{host.name} slots={tasks}\n" for host, tasks in placement)
+
+
+def hosts_in(text: str) -> list[str]:
+    """NAME:SLOTS of every line of a host file."""
+    lines = [line.split("#")[0].split() for line in text.splitlines()]
+    found = []
+    for words in filter(None, lines):
+        slots = next((w.removeprefix("slots=") for w in words[1:] if w.startswith("slots=")), "")
+        found.append(f"{words[0]}:{slots}" if slots else words[0])
+    return found

@@ -1,0 +1,174 @@
+"""The page of a reproduction: every section, as one HTML and one Markdown page, CSV and SVG beside them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import markupsafe
+
+import fembench.report
+from fembench.base.files import write_atomic
+from fembench.records.record import Failure, Record
+from fembench.records.store import failures
+from fembench.report import exports, table
+from fembench.report.fields import fields_path, read_fields
+from fembench.report.page import MARK, MOST_ROWS, Campaign, Section
+from fembench.report.plots import body
+from fembench.report.plots.canvas import Plot
+from fembench.report.results import results
+from fembench.report.runs import overview, reasons, rules
+from fembench.report.table import Table
+from fembench.reproduce import overview as first
+from fembench.reproduce import pair_tables, phase_tables, storage_tables, weighted_tables
+from fembench.reproduce.findings import findings
+from fembench.reproduce.measure import Study
+from fembench.reproduce.plan import CAMPAIGNS, Plan
+from fembench.reproduce.times import Measured
+
+TITLE = "Reproduction of thesis 004"
+MOST_NAMED = 2  # ways of making hosts unequal, in the banner
+
+
+def build(study: Study, timers: dict[str, Any]) -> Path:
+    """Write the report into the study's folder; returns index.html."""
+    found = Measured(study.records)
+    sections = compose(study, found, timers)
+    target = study.path / "report"
+    for section in sections:
+        for made in section.tables:
+            write_atomic(target / "tables" / f"{made.name}.csv", table.to_csv(made))
+        for plot in section.plots:
+            write_atomic(target / "plots" / f"{plot.name}.svg", plot.svg)
+    records = [r for group in study.records.values() for r in group]
+    _exports(study, records, target / "exports")
+    campaign = Campaign(TITLE, records, _failures(study), {}, "")
+    files = sorted(str(p.relative_to(target)) for p in (target / "exports").iterdir())
+    write_atomic(target / "report.md", _render("report.md.j2", campaign, sections, files))
+    write_atomic(target / "index.html", _render("page.html.j2", campaign, sections, files))
+    return target / "index.html"
+
+
+def compose(study: Study, found: Measured, timers: dict[str, Any]) -> list[Section]:
+    """All sections; one without either plot or table is left out."""
+    plan = study.plan
+    parts, deformed = _bodies(study, found)
+    records = [r for group in study.records.values() for r in group]
+    sections = [
+        findings(plan, found, note(plan, found)),
+        first.hosts(plan.machines, records),
+        first.timers(timers),
+        first.meshes(plan, found, deformed),
+        phase_tables.separate_hosts(plan, found),
+        phase_tables.one_host(plan, found),
+        first.time_lines(plan, found),
+        first.iterations(plan, found),
+        phase_tables.communication(plan, found),
+        phase_tables.send_receive(plan, found),
+        pair_tables.totals(plan, found),
+        pair_tables.together(plan, found),
+        pair_tables.pairs(plan, found),
+        storage_tables.parts(plan, found, parts),
+        weighted_tables.weighted(plan, found),
+        storage_tables.storage(plan, found),
+        Section("Every run", [], _runs(records)),
+    ]
+    return [s for s in sections if s.plots or s.tables]
+
+
+def note(plan: Plan, found: Measured) -> str:
+    """How it was measured, in a few sentences."""
+    m, effort = plan.machines, plan.effort
+    words = []
+    if m.emulated:
+        words.append(
+            "SYNTHETIC: E3, E7, E9, E10, E11, E13 and the right half of E14 ran on emulated hosts: one "
+            "slow host "
+            f"has one processor of speed {m.slow[0].speed:.3g}, a fast one two of speed 1, all dilated "
+            f"{m.dilate:g} times. Tasks on one host share its processors evenly; messages are those of this "
+            "machine and are not slowed. A lab with CPU quotas cannot hold these meshes: an iteration is "
+            "shorter than two quota periods."
+        )
+    words.append(
+        "E4, E5, E8 and the left half of E14 ran undisguised on one and two cores here; waiting tasks sleep."
+    )
+    if any(effort.iterations.values()):
+        timed = ", ".join(
+            f"{mesh} {k} of {found.iterations.get(mesh, 0)}" for mesh, k in effort.iterations.items()
+        )
+        words.append(
+            f"Quick: fewer iterations were timed on these hosts ({timed}; csr ten times as many) and CG "
+            "scaled up to "
+            "all; every iteration costs the same. Few sets: a difference of some per cent means nothing."
+        )
+    return " ".join(words)
+
+
+def _bodies(study: Study, found: Measured) -> tuple[list[Plot], list[Plot]]:
+    """Pictures of the parts, and of the deformed body."""
+    record = found.record(study.plan.sparse("m3", 8, fields=True))
+    path = fields_path(study.path / "sparse", record.id) if record else None
+    if path is None or not path.is_file():
+        return [], []
+    fields = read_fields(path)
+    return [body.parts_picture(fields, "Mesh 3 (Fig. 4.7)")], [
+        body.deformed_picture(fields, "Mesh 3 (Figs 5.7, 5.8)")
+    ]
+
+
+def _runs(records: Sequence[Record]) -> list[Table]:
+    pooled = results(records)
+    return [overview(pooled), reasons(pooled), rules(records)]
+
+
+def _failures(study: Study) -> list[Failure]:
+    return [f for where in CAMPAIGNS for f in failures(study.path / where)]
+
+
+def _exports(study: Study, records: Sequence[Record], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    exports.write_everything(records, folder / "everything.csv")
+    for record in records:
+        if record.events:
+            exports.write_trace(record, folder / f"{record.id}.trace.json")
+        path = fields_path(study.path / "sparse", record.id)
+        if path.is_file():
+            exports.write_vtu(read_fields(path), folder / f"{record.id}.vtu")
+
+
+def _render(template: str, campaign: Campaign, sections: Sequence[Section], files: Sequence[str]) -> str:
+    """The templates of every report."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(str(fembench.report.__file__)).parent),
+        autoescape=template.endswith(".html.j2"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    statuses = [r.verdict.status for r in campaign.records]
+    dates = [r.created for r in campaign.records] + [f.created for f in campaign.failures]
+    return environment.get_template(template).render(
+        campaign=campaign,
+        sections=sections,
+        files=files,
+        counts={s: statuses.count(s) for s in ("VALID", "PROVISIONAL", "INVALID") if s in statuses},
+        synthetic=_ways(campaign.records),
+        newest=max(dates, default="never"),
+        text=table.text,
+        most=MOST_ROWS,
+        raw=markupsafe.Markup,
+        mark=markupsafe.Markup(MARK),
+    )
+
+
+def _ways(records: Sequence[Record]) -> list[str]:
+    """How hosts were made unequal, in one line however many placements there are."""
+    ways = sorted({r.environment.synthetic for r in records} - {""})
+    more = f" and {len(ways) - MOST_NAMED} more placements" if len(ways) > MOST_NAMED else ""
+    return ["; ".join(ways[:MOST_NAMED]) + more] if ways else []
+
+
+def load_timers(path: Path) -> dict[str, Any]:
+    """What fembench timers --json printed."""
+    return dict(json.loads(path.read_text(encoding="utf-8")))

@@ -132,6 +132,7 @@ def _result(plan: Plan, found: Measured, mesh: str, kind: Kind, round_: int) -> 
     record, phases = found.record(wanted), found.phases(wanted)
     if record is None or phases is None:
         return None
+    fast_alone, slow_alone = (found.total(_alone(plan, mesh, kind, host)) for host in ("node8", "node00"))
     best, best_seconds = _best_run(plan, found, mesh) if kind.storage == "dense" else (0, np.nan)
     cells = record.partition.cells
     counts = ONE_HOST if kind.storage == "dense" else (kind.like[1],)
@@ -144,8 +145,8 @@ def _result(plan: Plan, found: Measured, mesh: str, kind: Kind, round_: int) -> 
         equal=found.total(plan.on_hosts(mesh, _placement(plan, kind), kind.storage)),
         best_run=best,
         best_seconds=best_seconds,
-        fast_alone=found.total(_alone(plan, mesh, kind, "node8")),
-        slow_alone=found.total(_alone(plan, mesh, kind, "node00")),
+        fast_alone=fast_alone,
+        slow_alone=slow_alone,
         fast_best=min(found.total(_alone(plan, mesh, kind, "node8", p)) for p in counts),
         communication=phases.communication / phases.cg,
     )

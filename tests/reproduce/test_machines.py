@@ -1,0 +1,55 @@
+"""Hosts, real or emulated, and what their tasks get."""
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.records.case import Case
+from fembench.reproduce.machines import emulated, given, host_file, hosts_in, speeds
+
+
+def test_tasks_on_one_host_share_its_processors():
+    machines = emulated(2)
+    assert speeds(machines.mixed(1, 7)) == pytest.approx((0.13, *[2 / 7] * 7))
+    assert speeds(machines.mixed(2, 1)) == pytest.approx((0.065, 0.065, 1.0))
+
+
+def test_emulated_ranks_never_need_more_than_the_cores_that_are_here():
+    for cores in (1, 2, 4, 16, 64):
+        machines = emulated(cores)
+        assert 8 / machines.dilate <= cores
+        assert machines.dilate >= 1
+    assert emulated(64).dilate == 1
+
+
+def test_an_emulated_case_names_its_placement_and_carries_its_speeds():
+    machines = emulated(2)
+    case = machines.place(Case(mesh="m1"), machines.mixed(1, 2))
+    assert (case.ranks, case.label, case.emulate) == (3, "node00*1 node8*2", "0.13,1,1")
+    assert case.dilate == machines.dilate
+
+
+def test_a_case_on_given_hosts_is_not_emulated_and_fills_them_in_order():
+    machines = given(["a:4", "b"], ["c"])
+    case = machines.place(Case(mesh="m1"), machines.mixed(2, 3))
+    assert (case.emulate, case.dilate, case.ranks) == ("", 1.0, 5)
+    assert host_file(machines.mixed(2, 3)) == "c slots=2\na slots=3\n"
+    assert machines.one_each("cluster1", 3) is None
+    assert machines.one_each("cluster1", 2) is not None
+
+
+def test_a_host_file_gives_names_and_slots():
+    assert hosts_in("a slots=2 # fast\n\n# nothing\nb\n") == ["a:2", "b"]
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow"), [([], ["c"]), (["a"], []), (["a"], ["a"]), (["a:x"], ["b"]), ([":2"], ["b"])]
+)
+def test_hosts_that_make_no_pair_are_refused(fast, slow):
+    with pytest.raises(InputError):
+        given(fast, slow)
+
+
+@pytest.mark.parametrize("speed", [0.0, 1.5, -1.0])
+def test_a_slow_speed_that_is_none_is_refused(speed):
+    with pytest.raises(InputError):
+        emulated(2, speed)

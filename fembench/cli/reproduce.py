@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     timers = _timers(folder / "timers.json")
     _measure(study, options.page)
     if plan.machines.emulated:
-        progress(f"SYNTHETIC: hosts were emulated, dilated {plan.machines.dilate:g} times")
+        progress(f"SYNTHETIC: {plan.machines.label}")
     for line in study.failed:
         progress(f"FAILED: {line}")
     page = build(study, load_timers(timers))

@@ -121,7 +121,7 @@ def _weighted(plan: Plan, found: Measured) -> Iterator[Row]:
         each = [w for w in best if w]
         if not each:
             continue
-        tasks = f"{each[0].kind.on_slow} + {each[0].kind.on_fast} tasks"
+        tasks = ", ".join(dict.fromkeys(w.kind.tasks for w in each)) + " tasks"
         if storage == "dense":
             gains = ", ".join(f"{w.best_seconds / w.seconds:.2f}" for w in each)
             yield "E13", f"weighted, dense, {tasks}: times faster than the best of runs 1 to 11", "–", gains

@@ -1,4 +1,4 @@
-"""Tables of the thesis with our numbers before its own, under its column names."""
+"""Tables of the thesis with its numbers beside ours, under its column names."""
 
 from collections.abc import Iterable, Sequence
 
@@ -32,8 +32,9 @@ def beside(
     measures: Sequence[str],
     rows: Iterable[tuple[Sequence[object], Sequence[float], Sequence[float]]],
 ) -> Table:
-    """Rows of (keys, our values, the thesis' values): ours under the thesis' names, then its own."""
+    """Rows of (keys, our values, the thesis' values): ours under the thesis' names, its own beside each."""
     columns = [words(k) if k == "platform" else count(k) for k in keys]
-    columns += [value(m) for m in measures]
-    columns += [value(f"{THESIS}{m}") for m in measures]
-    return Table(name, title, note, tuple(columns), tuple((*k, *ours, *theirs) for k, ours, theirs in rows))
+    for m in measures:
+        columns += [value(m), value(f"{THESIS}{m}", "thesis")]
+    pairs = ((k, [v for pair in zip(ours, theirs) for v in pair]) for k, ours, theirs in rows)
+    return Table(name, title, note, tuple(columns), tuple((*k, *values) for k, values in pairs))

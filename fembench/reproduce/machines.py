@@ -41,6 +41,17 @@ class Machines:
     emulated: bool
     dilate: float = 1.0
 
+    @property
+    def label(self) -> str:
+        """How they are emulated; "" for real ones."""
+        if not self.emulated:
+            return ""
+        fast, slow = self.fast[0], self.slow[0]
+        return (
+            f"emulated hosts: fast {fast.cores} processors of speed {fast.speed:g}, slow {slow.cores} of "
+            f"speed {slow.speed:g}, all dilated {self.dilate:g} times"
+        )
+
     def one_each(self, kind: str, tasks: int) -> Placement | None:
         """One task on each of so many hosts of 'cluster1' or 'cluster2'; None where there are too few."""
         hosts = self.fast if kind == "cluster1" else self.slow

@@ -33,19 +33,17 @@ MACHINES = ("machine_1", "machine_2", "machine_3")
 def hosts(machines: Machines, records: Sequence[Record]) -> Section:
     """E0: the hosts, ours and the thesis'."""
     kinds = [
-        (kind, host.name, host.cores, host.speed or None)
+        (kind, ", ".join(h.name for h in group), group[0].cores, group[0].speed or None)
         for kind, group in (("cluster 1 (fast)", machines.fast), ("cluster 2 (slow)", machines.slow))
-        for host in group
     ]
     ours = Table(
         "machines",
         "Hosts of the experiments",
         "Emulated: a task computes as slowly as it would there, by sleeping after each phase; speeds are "
-        "of one "
-        f"processor, all dilated {machines.dilate:g} times so that they fit this machine."
+        f"of one processor, all dilated {machines.dilate:g} times so that they fit this machine."
         if machines.emulated
         else "Real hosts, as given.",
-        (words("kind"), words("host"), count("processors"), value("speed")),
+        (words("kind"), words("hosts"), count("processors"), value("speed")),
         tuple(kinds),
     )
     columns = list(thesis.rows("5_4")[0])
@@ -153,9 +151,8 @@ def meshes(plan: Plan, found: Measured, pictures: list[Plot]) -> Section:
     table = beside(
         "meshes",
         "Meshes (Table 5.5)",
-        "The thesis' meshes are lost; these stand-ins are boxes of Kuhn tetrahedra of the same solid (1 x "
-        "0.5 x 1 m, "
-        "x = 0 clamped, 500 N at a corner) with about as many equations.",
+        "The thesis' meshes are lost; these stand-ins are boxes of Kuhn tetrahedra of the same solid (1 "
+        "x 0.5 x 1 m, x = 0 clamped, 500 N at a corner) with about as many equations.",
         ("mesh",),
         columns,
         rows,
@@ -191,8 +188,7 @@ def iterations(plan: Plan, found: Measured) -> Section:
         "iterations",
         "Iterations and equations (Fig. 5.22)",
         "To ‖r‖ ≤ 1e-6 N without a preconditioner, on one rank. The thesis' values were in a figure and "
-        "are lost; "
-        "expected are those of an independent solver on the same boxes (seed 004, 2.9).",
+        "are lost; expected are those of an independent solver on the same boxes (seed 004, 2.9).",
         (words("mesh"), count("equations"), count("iterations"), count("expected")),
         tuple(rows),
     )

@@ -28,7 +28,6 @@ from fembench.reproduce.plan import CAMPAIGNS, Plan
 from fembench.reproduce.times import Measured
 
 TITLE = "Reproduction of thesis 004"
-MOST_NAMED = 2  # ways of making hosts unequal, in the banner
 
 
 def build(study: Study, timers: dict[str, Any]) -> Path:
@@ -43,10 +42,12 @@ def build(study: Study, timers: dict[str, Any]) -> Path:
             write_atomic(target / "plots" / f"{plot.name}.svg", plot.svg)
     records = [r for group in study.records.values() for r in group]
     _exports(study, records, target / "exports")
+    label = study.plan.machines.label
+    ways = [label] if label else sorted({r.environment.synthetic for r in records} - {""})
     campaign = Campaign(TITLE, records, _failures(study), {}, "")
     files = sorted(str(p.relative_to(target)) for p in (target / "exports").iterdir())
-    write_atomic(target / "report.md", _render("report.md.j2", campaign, sections, files))
-    write_atomic(target / "index.html", _render("page.html.j2", campaign, sections, files))
+    write_atomic(target / "report.md", _render("report.md.j2", campaign, sections, files, ways))
+    write_atomic(target / "index.html", _render("page.html.j2", campaign, sections, files, ways))
     return target / "index.html"
 
 
@@ -84,11 +85,10 @@ def note(plan: Plan, found: Measured) -> str:
     if m.emulated:
         words.append(
             "SYNTHETIC: E3, E7, E9, E10, E11, E13 and the right half of E14 ran on emulated hosts: one "
-            "slow host "
-            f"has one processor of speed {m.slow[0].speed:.3g}, a fast one two of speed 1, all dilated "
-            f"{m.dilate:g} times. Tasks on one host share its processors evenly; messages are those of this "
-            "machine and are not slowed. A lab with CPU quotas cannot hold these meshes: an iteration is "
-            "shorter than two quota periods."
+            f"slow host has one processor of speed {m.slow[0].speed:.3g}, a fast one two of speed 1, all "
+            f"dilated {m.dilate:g} times. Tasks on one host share its processors evenly; messages are "
+            "those of this machine and are not slowed. A lab with CPU quotas cannot hold these meshes: "
+            "an iteration is shorter than two quota periods."
         )
     words.append(
         "E4, E5, E8 and the left half of E14 ran undisguised on one and two cores here; waiting tasks sleep."
@@ -99,8 +99,8 @@ def note(plan: Plan, found: Measured) -> str:
         )
         words.append(
             f"Quick: fewer iterations were timed on these hosts ({timed}; csr ten times as many) and CG "
-            "scaled up to "
-            "all; every iteration costs the same. Few sets: a difference of some per cent means nothing."
+            "scaled up to all; every iteration costs the same. Few sets: a difference of some per cent "
+            "means nothing."
         )
     return " ".join(words)
 
@@ -137,7 +137,9 @@ def _exports(study: Study, records: Sequence[Record], folder: Path) -> None:
             exports.write_vtu(read_fields(path), folder / f"{record.id}.vtu")
 
 
-def _render(template: str, campaign: Campaign, sections: Sequence[Section], files: Sequence[str]) -> str:
+def _render(
+    template: str, campaign: Campaign, sections: Sequence[Section], files: Sequence[str], ways: Sequence[str]
+) -> str:
     """The templates of every report."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(str(fembench.report.__file__)).parent),
@@ -153,20 +155,13 @@ def _render(template: str, campaign: Campaign, sections: Sequence[Section], file
         sections=sections,
         files=files,
         counts={s: statuses.count(s) for s in ("VALID", "PROVISIONAL", "INVALID") if s in statuses},
-        synthetic=_ways(campaign.records),
+        synthetic=ways,
         newest=max(dates, default="never"),
         text=table.text,
         most=MOST_ROWS,
         raw=markupsafe.Markup,
         mark=markupsafe.Markup(MARK),
     )
-
-
-def _ways(records: Sequence[Record]) -> list[str]:
-    """How hosts were made unequal, in one line however many placements there are."""
-    ways = sorted({r.environment.synthetic for r in records} - {""})
-    more = f" and {len(ways) - MOST_NAMED} more placements" if len(ways) > MOST_NAMED else ""
-    return ["; ".join(ways[:MOST_NAMED]) + more] if ways else []
 
 
 def load_timers(path: Path) -> dict[str, Any]:

@@ -102,8 +102,7 @@ def _ratios(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]]) -> 
         "slowness",
         "How many times slower node00 is",
         "The thesis makes 7.7 of this (one task) and gives node8 seven tasks of eight. With both "
-        "processors of "
-        "node8 busy the ratio is about twice that: the rule overloads node00.",
+        "processors of node8 busy the ratio is about twice that: the rule overloads node00.",
         ("tasks",),
         ("mesh_1_ratio", "mesh_2_ratio", "mesh_3_ratio", "mean_ratio"),
         rows,
@@ -130,9 +129,8 @@ def _weights(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]]) ->
     return beside(
         "weights",
         "Weights: the share of node00 with which both finish at once",
-        "From the totals alone with as many tasks on each (like for like). The share is also the most that "
-        "adding "
-        "node00 to node8 can save.",
+        "From the totals alone with as many tasks on each (like for like). The share is also the most "
+        "that adding node00 to node8 can save.",
         ("mesh", "tasks"),
         ("share_of_node00_percent", "ideal_s"),
         rows,
@@ -172,8 +170,8 @@ def _detail(plan: Plan, found: Measured, k: int, mesh: str, runs: Totals) -> Tab
     return beside(
         f"speedup_m{k + 1}",
         f"Speedup and efficiency of the runs, Mesh {k + 1}",
-        "Against one task on each host; efficiency is per task. Model: the host that is slower for its part "
-        "decides, T = max(a/p T_node00(p), b/p T_node8(p)); its error is against the measured time.",
+        "Against one task on each host; efficiency is per task. Model: the host that is slower for its "
+        "part decides, T = max(a/p T_node00(p), b/p T_node8(p)); its error is against the measured time.",
         ("run", "tasks_on_node00", "tasks_on_node8"),
         (
             "speedup_vs_node8",
@@ -210,9 +208,8 @@ def _times_plot(mine: dict[str, Totals], printed: dict[str, Totals], plan: Plan,
     return charts.grouped(
         "runs",
         "Time of the runs (Figs 5.33, 5.34, 5.35)",
-        "Runs 1 to 11 by their tasks on node00 and node8, relative to one task on node8 (dashed line). The "
-        "more "
-        "tasks the slow host has, the longer all wait for it.",
+        "Runs 1 to 11 by their tasks on node00 and node8, relative to one task on node8 (dashed line). "
+        "The more tasks the slow host has, the longer all wait for it.",
         panels,
         line=1.0,
         columns=1,
@@ -242,9 +239,8 @@ def _speedup_plots(
             charts.grouped(
                 f"{what}_runs",
                 f"{title} of the runs ({figures})",
-                "Against one task on node8 (left) and on node00 (right). Values below the line are slower "
-                "than "
-                "that host alone; the thesis left them out."
+                "Against one task on node8 (left) and on node00 (right). Values below the line are "
+                "slower than that host alone; the thesis left them out."
                 if what == "speedup"
                 else "Speedup over the number of tasks, as in the thesis; above 1 because dense work shrinks "
                 "when it is split (E14).",
@@ -275,10 +271,9 @@ def pairs(plan: Plan, found: Measured) -> Section:
     table = beside(
         "pairs",
         "Two tasks on two hosts (Tables 5.28, 5.29, 5.30)",
-        "Seconds. The thesis' Table 5.28 is shifted by one column (its values are 0.57, 3.22, 3.29 s), and "
-        "382.81 "
-        "in 5.30 should be 372.82, 389.48 probably 380.49; they stand here as printed, corrected in the "
-        "picture.",
+        "Seconds. The thesis' Table 5.28 is shifted by one column (its values are 0.57, 3.22, 3.29 s), "
+        "and 382.81 in 5.30 should be 372.82, 389.48 probably 380.49; they stand here as printed, "
+        "corrected in the picture.",
         ("mesh", "tasks", "machines"),
         columns,
         rows,

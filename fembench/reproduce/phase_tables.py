@@ -81,9 +81,8 @@ def _phases(plan: Plan, found: Measured, platform: str) -> tuple[Table, Plot]:
     table = beside(
         f"phases_{platform}",
         f"Phases: {WORDS[platform]} ({_tables(thesis.PHASES[platform])})",
-        "Milliseconds, means over tasks, as in the thesis. Speedup is the total of one task over this one; "
-        "with "
-        "dense storage most of it is work that splitting saves (E14), not parallelism.",
+        "Milliseconds, means over tasks, as in the thesis. Speedup is the total of one task over this "
+        "one; with dense storage most of it is work that splitting saves (E14), not parallelism.",
         ("mesh", "platform", "tasks"),
         ("partition_ms", "assembly_ms", "cg_ms", "total_ms", "speedup"),
         rows,
@@ -92,8 +91,7 @@ def _phases(plan: Plan, found: Measured, platform: str) -> tuple[Table, Plot]:
         f"phases_{platform}",
         f"Phases: {WORDS[platform]} ({FIGURES[platform]})",
         "Above, here; below, the thesis. CG takes nearly all of the time in both; its fall with tasks is "
-        "what "
-        "to compare, not its height: the machines are twenty years apart.",
+        "what to compare, not its height: the machines are twenty years apart.",
         [*ours, *theirs],
         COLOURS,
     )
@@ -152,10 +150,8 @@ def communication(plan: Plan, found: Measured) -> Section:
                 f"CG and communication: {WORDS[platform]} (Tables "
                 f"{', '.join(n.replace('_', '.') for n in names)})",
                 "Milliseconds, means over tasks. Communication is send, receive with its waiting, and "
-                "all-reduce. "
-                "The thesis' values of Meshes 2 and 3 on 5 and 6 hosts of Cluster 1 are overstated: they "
-                "leave "
-                "less computing than dense splitting can (seed 004, 7.3).",
+                "all-reduce. The thesis' values of Meshes 2 and 3 on 5 and 6 hosts of Cluster 1 are "
+                "overstated: they leave less computing than dense splitting can (seed 004, 7.3).",
                 ("mesh", "platform", "tasks"),
                 ("cg_ms", "communication_ms", "communication_percent"),
                 rows,
@@ -201,8 +197,7 @@ def send_receive(plan: Plan, found: Measured) -> Section:
         "point_to_point",
         "Send and receive inside one host, Mesh 2 (Table 5.24)",
         "Milliseconds of one solve, means over tasks. Receive holds the waiting for the partner: it "
-        "exceeds send "
-        "many times over in both.",
+        "exceeds send many times over in both.",
         ("mesh", "platform", "tasks"),
         (*columns, "receive_over_send"),
         rows,

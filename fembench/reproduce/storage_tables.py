@@ -35,9 +35,8 @@ def parts(plan: Plan, found: Measured, pictures: list[Plot]) -> Section:
             beside(
                 f"parts_{tasks}",
                 f"Mesh 3 in {tasks} parts (Table {name.replace('_', '.')})",
-                f"Here {_sums(rows, 1)}; in the thesis {_sums(rows, 2)}. Shared dofs count restrained ones "
-                "too, as "
-                "the thesis may have; free ones stand beside.",
+                f"Here {_sums(rows, 1)}; in the thesis {_sums(rows, 2)}. Shared dofs count restrained "
+                "ones too, as the thesis may have; free ones stand beside.",
                 ("mesh", "tasks", "task"),
                 ("elements", "shared_dofs", "shared_free_dofs"),
                 rows,
@@ -57,8 +56,7 @@ def _sums(rows: list, which: int) -> str:
     shared = sum(row[which][1] for row in rows)
     return (
         f"{sum(elements):.0f} elements, largest part {max(elements) * len(rows) / sum(elements):.3f} of "
-        "the mean, "
-        f"{shared:.0f} shared dofs in all"
+        f"the mean, {shared:.0f} shared dofs in all"
     )
 
 
@@ -129,13 +127,11 @@ def storage(plan: Plan, found: Measured) -> Section:
     table = beside(
         "storage",
         "Why the speedups are super-linear: dense work of Mesh 3",
-        "Relative work is the sum (all tasks, one core) and the largest (a core each) of n_i² over n²: n_i "
-        "the "
-        "equations that a task touches. Splitting a dense matrix saves that much work without any "
-        "parallelism: the "
-        "gain predicted on one core is 1 / sum. Sparse storage (csr) saves nothing, so it gains nothing on "
-        "one "
-        "core. Gains are of CG, one task over these; more than predicted: smaller blocks fit a cache.",
+        "Relative work is the sum (all tasks, one core) and the largest (a core each) of n_i² over n²: "
+        "n_i the equations that a task touches. Splitting a dense matrix saves that much work without "
+        "any parallelism: the gain predicted on one core is 1 / sum. Sparse storage (csr) saves nothing, "
+        "so it gains nothing on one core. Gains are of CG, one task over these; more than predicted: "
+        "smaller blocks fit a cache.",
         ("mesh", "tasks"),
         (
             "dense_work_sum",
@@ -178,8 +174,7 @@ def _plot(mine: dict[int, Work], printed: dict[int, Work]) -> Plot:
         "storage",
         "Speedup of CG on Mesh 3, dense and csr",
         "Left no parallelism is possible, and still dense storage gains: work is saved. Dashed lines "
-        "follow from "
-        "the sizes of the parts alone.",
+        "follow from the sizes of the parts alone.",
         panels,
         log=True,
         dashed="predicted",

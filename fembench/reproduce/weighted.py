@@ -1,8 +1,8 @@
 """E13: partitions with unequal parts, which the thesis left as future work.
 
 Two kinds, each on node8 and node00 together:
-    dense, 8 tasks    7 on node8 and 1 on node00, as run 3, but with parts of unequal size
-    csr, 3 tasks      one part a processor
+    dense    the tasks of the best of runs 1 to 11, but with parts of unequal size
+    csr      one part a processor: one on node00, two on node8
 
 Shares, round 1, are E9's: the time of each host alone, as many tasks. Round 2 corrects them by what each
 rank computed in round 1: share x (mean time / own time)^e, e = 1/2 where work is the square of a part.
@@ -16,13 +16,17 @@ from fembench.partition.shares import normalise
 from fembench.records.record import Record
 from fembench.reproduce.machines import Placement
 from fembench.reproduce.pair_tables import run_totals
-from fembench.reproduce.plan import ONE_HOST, Plan, Want
+from fembench.reproduce.plan import ONE_HOST, RUNS, Plan, Want
 from fembench.reproduce.thesis import MESHES
 from fembench.reproduce.times import Measured
 from fembench.weights.observe import observe
 from fembench.weights.slowness import ideal_split
 
 ROUNDS = (1, 2)
+HOSTS = ("node00", "node8")
+
+
+KINDS = {"dense": 0.5, "csr": 1.0}  # storage -> exponent of the correction
 
 
 class Kind(NamedTuple):
@@ -32,10 +36,23 @@ class Kind(NamedTuple):
     on_slow: int
     on_fast: int
     like: tuple[int, int]  # tasks of node00 and of node8 alone that it is held against
-    exponent: float  # of the correction
+    run: int = 0  # of 1 to 11, the best; 0: none
+
+    @property
+    def tasks(self) -> str:
+        return f"{self.on_slow} + {self.on_fast}"
 
 
-KINDS = (Kind("dense", 1, 7, (8, 8), 0.5), Kind("csr", 1, 2, (1, 2), 1.0))
+def kind_of(plan: Plan, found: Measured, mesh: str, storage: str) -> Kind | None:
+    """The kind for a mesh; None until the runs are there that decide it."""
+    if storage == "csr":
+        return Kind("csr", 1, 2, (1, 2))
+    times = {r: t for r, t in run_totals(plan, found, mesh).items() if np.isfinite(t)}
+    if not times:
+        return None
+    run = min(times, key=lambda r: times[r])
+    a, b = RUNS[run]
+    return Kind("dense", a, b, (a + b, a + b), run)
 
 
 class Weighted(NamedTuple):
@@ -47,8 +64,7 @@ class Weighted(NamedTuple):
     share: float  # of the cells, node00's, achieved
     seconds: float
     equal: float  # the same tasks, equal parts
-    best_run: int  # of 1 to 11; 0: the kind has none
-    best_seconds: float
+    best_seconds: float  # of runs 1 to 11; nan: the kind has none
     fast_alone: float  # like for like
     slow_alone: float
     fast_best: float  # node8 alone with any number of tasks
@@ -74,16 +90,18 @@ class Weighted(NamedTuple):
         return f"leave node00 out: {-100 * saved:.0f} % longer, and {most}"
 
 
-def want(plan: Plan, found: Measured, mesh: str, kind: Kind, round_: int) -> Want | None:
+def want(plan: Plan, found: Measured, mesh: str, storage: str, round_: int) -> Want | None:
     """The weighted case of a round; None until what its shares follow from is there."""
+    kind = kind_of(plan, found, mesh, storage)
+    if kind is None:
+        return None
     if round_ == 1:
-        slow, fast = (found.total(_alone(plan, mesh, kind, host)) for host in ("node00", "node8"))
+        slow, fast = (found.total(_alone(plan, mesh, kind, host)) for host in HOSTS)
         if not np.isfinite(slow + fast):
             return None
-        part = ideal_split([slow, fast]).shares[0]
-        return _with_shares(plan, mesh, kind, first_shares(part, kind))
-    before = found.record(want(plan, found, mesh, kind, 1))
-    return _with_shares(plan, mesh, kind, corrected(before, kind.exponent)) if before else None
+        return _with_shares(plan, mesh, kind, first_shares(ideal_split([slow, fast]).shares[0], kind))
+    before = found.record(want(plan, found, mesh, storage, 1))
+    return _with_shares(plan, mesh, kind, corrected(before, KINDS[storage])) if before else None
 
 
 def first_shares(part: float, kind: Kind) -> list[float]:
@@ -109,50 +127,42 @@ def _placement(plan: Plan, kind: Kind) -> Placement:
 
 def _alone(plan: Plan, mesh: str, kind: Kind, host: str, tasks: int = 0) -> Want:
     slow, fast = kind.like
-    placement = (
-        plan.machines.mixed(tasks or slow, 0) if host == "node00" else plan.machines.mixed(0, tasks or fast)
+    m = plan.machines
+    return plan.on_hosts(
+        mesh, m.mixed(tasks or slow, 0) if host == "node00" else m.mixed(0, tasks or fast), kind.storage
     )
-    return plan.on_hosts(mesh, placement, kind.storage)
 
 
 def wants(plan: Plan, found: Measured, round_: int) -> list[Want]:
     """All weighted cases of a round."""
-    made = (want(plan, found, mesh, kind, round_) for mesh in MESHES for kind in KINDS)
+    made = (want(plan, found, mesh, storage, round_) for mesh in MESHES for storage in KINDS)
     return [w for w in made if w is not None]
 
 
 def results(plan: Plan, found: Measured) -> list[Weighted]:
     """Every weighted run that was measured."""
-    made = (_result(plan, found, mesh, k, r) for mesh in MESHES for k in KINDS for r in ROUNDS)
+    made = (_result(plan, found, mesh, s, r) for mesh in MESHES for s in KINDS for r in ROUNDS)
     return [w for w in made if w is not None]
 
 
-def _result(plan: Plan, found: Measured, mesh: str, kind: Kind, round_: int) -> Weighted | None:
-    wanted = want(plan, found, mesh, kind, round_)
+def _result(plan: Plan, found: Measured, mesh: str, storage: str, round_: int) -> Weighted | None:
+    kind, wanted = kind_of(plan, found, mesh, storage), want(plan, found, mesh, storage, round_)
     record, phases = found.record(wanted), found.phases(wanted)
-    if record is None or phases is None:
+    if kind is None or record is None or phases is None:
         return None
-    fast_alone, slow_alone = (found.total(_alone(plan, mesh, kind, host)) for host in ("node8", "node00"))
-    best, best_seconds = _best_run(plan, found, mesh) if kind.storage == "dense" else (0, np.nan)
+    slow_alone, fast_alone = (found.total(_alone(plan, mesh, kind, host)) for host in HOSTS)
     cells = record.partition.cells
-    counts = ONE_HOST if kind.storage == "dense" else (kind.like[1],)
+    counts = ONE_HOST if storage == "dense" else (kind.like[1],)
     return Weighted(
         mesh=mesh,
         kind=kind,
         round=round_,
         share=sum(cells[: kind.on_slow]) / sum(cells),
         seconds=phases.total,
-        equal=found.total(plan.on_hosts(mesh, _placement(plan, kind), kind.storage)),
-        best_run=best,
-        best_seconds=best_seconds,
+        equal=found.total(plan.on_hosts(mesh, _placement(plan, kind), storage)),
+        best_seconds=run_totals(plan, found, mesh)[kind.run] if kind.run else np.nan,
         fast_alone=fast_alone,
         slow_alone=slow_alone,
         fast_best=min(found.total(_alone(plan, mesh, kind, "node8", p)) for p in counts),
         communication=phases.communication / phases.cg,
     )
-
-
-def _best_run(plan: Plan, found: Measured, mesh: str) -> tuple[int, float]:
-    times = {r: t for r, t in run_totals(plan, found, mesh).items() if np.isfinite(t)}
-    run = min(times, key=lambda r: times[r], default=0)
-    return run, times.get(run, np.nan)

@@ -91,10 +91,14 @@ def test_the_page_has_every_experiment_every_table_and_every_plot(study):
     } <= tables
     assert len(list((study.path / "report" / "plots").glob("*.svg"))) == 19  # without bodies and time lines
     assert html.count("SYNTHETIC") >= 2
-    header = (study.path / "report" / "tables" / "runs.csv").read_text().splitlines()[0]
-    assert header.startswith(
-        "run,tasks_on_node00,tasks_on_node8,mesh_1_total_s,mesh_2_total_s,mesh_3_total_s,thesis_"
-    )
+    header = (study.path / "report" / "tables" / "runs.csv").read_text().splitlines()[0].split(",")
+    assert header[:5] == [
+        "run",
+        "tasks_on_node00",
+        "tasks_on_node8",
+        "mesh_1_total_s",
+        "thesis_mesh_1_total_s",
+    ]
 
 
 @pytest.mark.slow

@@ -17,9 +17,10 @@ from fembench.records.record import Record
 from fembench.reproduce.machines import host_file
 from fembench.reproduce.plan import CORES, Plan, Want, Where
 
-# waiting ranks sleep, or those that share a core would take each other's time (Open MPI 4 and 5)
-SLEEPERS = {
-    "OMPI_MCA_mpi_yield_when_idle": "1",
+YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # tasks that share a core make room for each other
+# emulated: waiting ranks sleep, or they would take time from ranks that compute for another host (Open MPI 5)
+SLEEP = {
+    **YIELD,
     "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
     "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
 }
@@ -105,8 +106,7 @@ def _environment(want: Want, real: bool) -> Iterator[str]:
     try:
         if cores and mask:
             os.sched_setaffinity(0, sorted(mask)[:cores])
-        if want.where != "sparse":
-            os.environ.update(SLEEPERS)
+        os.environ.update(SLEEP if want.case.emulate else YIELD if real else {})
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch, "hosts")
             if real:

@@ -91,7 +91,7 @@ def note(plan: Plan, found: Measured) -> str:
             "an iteration is shorter than two quota periods."
         )
     words.append(
-        "E4, E5, E8 and the left half of E14 ran undisguised on one and two cores here; waiting tasks sleep."
+        "E4, E5, E8 and the left half of E14 ran undisguised on one and two cores here; waiting tasks yield."
     )
     if any(effort.iterations.values()):
         timed = ", ".join(

@@ -75,7 +75,7 @@ def totals(plan: Plan, found: Measured) -> Section:
                 for who, times in (("here", mine), ("thesis", printed))
                 for host in HOSTS
             },
-            "total / one task on node8",
+            "time / 1 task on node8",
         )
         for k in range(3)
     ]
@@ -204,7 +204,7 @@ def _times_plot(mine: dict[str, Totals], printed: dict[str, Totals], plan: Plan,
             "here": [t / base[1] for t in mine[mesh].values()],
             "thesis": [t / theirs[1] for t in printed[mesh].values()],
         }
-        panels.append(Panel(f"Mesh {k + 1}", _names(), series, "total / one task on node8", X_RUNS))
+        panels.append(Panel(f"Mesh {k + 1}", _names(), series, "time / 1 task on node8", X_RUNS))
     return charts.grouped(
         "runs",
         "Time of the runs (Figs 5.33, 5.34, 5.35)",
@@ -265,9 +265,7 @@ def pairs(plan: Plan, found: Measured) -> Section:
         theirs = [number(row, c) for c in columns]
         rows.append(((k + 1, 2, 2), ours, theirs))
         series = {"here": [t / ours[1] for t in ours], "thesis": [t / CORRECT[k][1] for t in CORRECT[k]]}
-        panels.append(
-            Panel(f"Mesh {k + 1}", ["fast+fast", "fast+slow", "slow+slow"], series, "total / mixed", "")
-        )
+        panels.append(Panel(f"Mesh {k + 1}", ["2 fast", "mixed", "2 slow"], series, "time / mixed pair", ""))
     table = beside(
         "pairs",
         "Two tasks on two hosts (Tables 5.28, 5.29, 5.30)",

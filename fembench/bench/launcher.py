@@ -148,7 +148,7 @@ def launch(
             case=case,
             id=id,
             command=command,
-            launcher=" ".join(line),
+            launcher=" ".join([Path(line[0]).name, *line[1:]]),  # which library it is, the record knows
             reference=reference,
             fields_path=str(fields_path or ""),
             synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),

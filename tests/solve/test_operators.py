@@ -91,5 +91,5 @@ def test_an_unknown_storage_is_refused_by_name(comm):
 @mpi
 def test_a_dense_matrix_that_no_memory_holds_is_refused(comm):
     p = prepared(comm, f"box:{36 * comm.size}x30x36")
-    with pytest.raises(InputError, match="dofs on one rank need .* GiB"):
+    with pytest.raises(InputError, match=r"dofs on one rank need .* GiB"):
         operator(p, "dense")

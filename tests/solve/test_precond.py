@@ -32,7 +32,8 @@ class System:
 
     def vector(self, seed):
         """Random, alike on all sharers, zero on restrained dofs."""
-        v = np.random.default_rng(seed + 100 * self.interface.comm.rank).standard_normal(self.interface.n_dofs)
+        draw = np.random.default_rng(seed + 100 * self.interface.comm.rank)
+        v = draw.standard_normal(self.interface.n_dofs)
         self.interface.update(v)
         v[self.sub.fixed] = 0
         return v

@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset
 
 cdef extern from "kernels.h" nogil:
     void *fb_allocate(size_t n_bytes)
-    void fb_release(void *block)
+    void fb_release(void *block, size_t n_bytes)
     const char *fb_isa()
     double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w)
     double fb_step(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
@@ -134,7 +134,7 @@ cdef class _Memory:
         PyBuffer_FillInfo(view, self, self.p, self.n, 0, flags)
 
     def __dealloc__(self):
-        fb_release(self.p)
+        fb_release(self.p, self.n)
 
 
 def empty(shape, dtype="float64"):

@@ -273,12 +273,13 @@ static int by_rows(int64_t n_nodes, const v4 *x, const int32_t *cells, double la
                    const int64_t *start, const int32_t *list, const matrix *m)
 {
     int32_t *place = calloc((size_t)n_nodes + 1, sizeof *place);
-    slot *buffer = fb_allocate(((size_t)longest_row(m) + 1) * sizeof *buffer);
+    size_t buffer_bytes = ((size_t)longest_row(m) + 1) * sizeof(slot);
+    slot *buffer = fb_allocate(buffer_bytes);
     int status = place && buffer ? 0 : -1;
     if (!status)
         assemble_tet4(x, cells, lam, mu, start, list, m, place, buffer);
     free(place);
-    fb_release(buffer);
+    fb_release(buffer, buffer_bytes);
     return status;
 }
 
@@ -311,6 +312,6 @@ int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, cons
     if (at)
         status = npc == 4 ? by_rows(n_nodes, at, cells, lam, mu, start, list, &m)
                           : by_cells(n_cells, at, cells, lam, mu, &m);
-    fb_release(at);
+    fb_release(at, (size_t)n_nodes * sizeof *at);
     return status;
 }

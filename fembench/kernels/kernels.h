@@ -25,7 +25,7 @@ typedef double v4 __attribute__((vector_size(32), aligned(8)));
 
 /* memory.c */
 void *fb_allocate(size_t n_bytes);
-void fb_release(void *block);
+void fb_release(void *block, size_t n_bytes); /* as many as were allocated */
 const char *fb_isa(void);
 
 /* vectors.c: n entries, the last n_weighted of them weighted by w in inner products */

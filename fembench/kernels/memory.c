@@ -1,4 +1,8 @@
-/* Aligned memory on huge pages where the system gives them. */
+/* Aligned memory on huge pages where the system gives them.
+ *
+ * Large blocks are mapped afresh: what malloc hands out again has its small pages already, and a wish for
+ * huge ones comes too late. They begin at different places of a page, so that a load from one vector does
+ * not look like a store to another that is still under way (processors compare the low 12 bits first). */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -7,24 +11,52 @@
 
 #define HUGE_PAGE ((size_t)1 << 21)
 #define PADDING 64 /* kernels may read one vector past the end */
+#define STAGGER 576
+#define PLACES 7
+
+static size_t pages(size_t size)
+{
+    return (size + 4095) & ~(size_t)4095;
+}
+
+static void *map(size_t size)
+{
+    static unsigned turn;
+    size_t offset = STAGGER * (turn++ % PLACES), length = pages(size + offset);
+    char *area = mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (area == MAP_FAILED)
+        return NULL;
+    char *block = (char *)(((uintptr_t)area + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
+    if (block > area)
+        munmap(area, (size_t)(block - area));
+    if (block + length < area + length + HUGE_PAGE)
+        munmap(block + length, (size_t)(area + length + HUGE_PAGE - (block + length)));
+#ifdef MADV_HUGEPAGE
+    madvise(block, length, MADV_HUGEPAGE); /* a wish; refusal costs only time */
+#endif
+    return block + offset;
+}
 
 void *fb_allocate(size_t n_bytes)
 {
     void *block = NULL;
     size_t size = n_bytes + PADDING;
-    int large = size >= HUGE_PAGE;
-    if (posix_memalign(&block, large ? HUGE_PAGE : 64, size))
-        return NULL;
-#ifdef MADV_HUGEPAGE
-    if (large)
-        madvise(block, (size + 4095) & ~(size_t)4095, MADV_HUGEPAGE); /* a wish; refusal costs only time */
-#endif
-    return block;
+    if (size >= HUGE_PAGE)
+        return map(size);
+    return posix_memalign(&block, 64, size) ? NULL : block;
 }
 
-void fb_release(void *block)
+void fb_release(void *block, size_t n_bytes)
 {
-    free(block);
+    size_t size = n_bytes + PADDING;
+    if (!block)
+        return;
+    if (size < HUGE_PAGE) {
+        free(block);
+        return;
+    }
+    size_t offset = (uintptr_t)block & (HUGE_PAGE - 1);
+    munmap((char *)block - offset, pages(size + offset));
 }
 
 const char *fb_isa(void)

@@ -113,7 +113,8 @@ INLINE int upper_rows(int npc, const int32_t *cells, const int64_t *start, const
 static int32_t *mirrored(int32_t n, int64_t *indptr, const int32_t *upper)
 {
     int64_t *next = calloc((size_t)n + 1, sizeof *next);
-    int32_t *full = fb_allocate((size_t)(2 * indptr[n] - n) * sizeof *full);
+    size_t n_bytes = (size_t)(2 * indptr[n] - n) * sizeof(int32_t);
+    int32_t *full = fb_allocate(n_bytes);
     if (next && full) {
         for (int64_t k = 0; k < indptr[n]; k++)
             next[upper[k]]++; /* row j's lower columns, itself counted */
@@ -133,7 +134,7 @@ static int32_t *mirrored(int32_t n, int64_t *indptr, const int32_t *upper)
             indptr[i + 1] = next[i] + own;
         }
     } else {
-        fb_release(full);
+        fb_release(full, n_bytes);
         full = NULL;
     }
     free(next);

@@ -37,12 +37,10 @@ INLINE double bsr(int prefetch, int64_t begin, int64_t end, const int64_t *indpt
     return result(&t);
 }
 
-#define CACHED 40000 /* blocks of a matrix that is in a cache anyway: 3 MB */
-
 CLONES double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
                      const double *values, const double *d, double *restrict q)
 {
-    if (indptr[end] - indptr[begin] < CACHED)
+    if (indptr[end] - indptr[begin] < NEAR)
         return bsr(0, begin, end, indptr, columns, values, d, q);
     return bsr(1, begin, end, indptr, columns, values, d, q);
 }

@@ -10,9 +10,9 @@
 #include "blocks.h"
 #include "sums.h"
 
-/* Values are called into the second-level cache (locality 2): the misses of d and q need the few places
- * that the first level has for misses in flight. */
-#define AHEAD 12288, 2
+/* Of a matrix that no near cache holds, values are called into the second-level cache (locality 2): the
+ * first level has few places for misses under way, and d and q need them. */
+#define AHEAD 12288, 2 /* bytes */
 
 typedef struct {
     const double *a;      /* next block */
@@ -20,7 +20,7 @@ typedef struct {
 } cursor;
 
 /* Rows of the nodes [i, last); length: blocks of each row, its own node's first. */
-INLINE cursor sym_rows(cursor at, int64_t i, int64_t last, const uint16_t *length, const double *d, double *q)
+INLINE cursor sym_rows(int far, cursor at, int64_t i, int64_t last, const uint16_t *length, const double *d, double *q)
 {
     const double *a = at.a;
     const int32_t *column = at.column;
@@ -30,9 +30,11 @@ INLINE cursor sym_rows(cursor at, int64_t i, int64_t last, const uint16_t *lengt
         v4 xi = {x0, x1, x2, 0};
         v4 s0 = LOAD4(a) * xi, s1 = LOAD4(a + 3) * xi, s2 = LOAD4(a + 6) * xi;
         const int32_t *row_end = column + *length;
-        PREFETCH(a, AHEAD);
-        for (a += 9, column++; column < row_end; a += 9, column++) {
+        if (far)
             PREFETCH(a, AHEAD);
+        for (a += 9, column++; column < row_end; a += 9, column++) {
+            if (far)
+                PREFETCH(a, AHEAD);
             size_t j = 3 * (size_t)(uint32_t)*column;
             v4 r0 = LOAD4_ONCE(a), r1 = LOAD4_ONCE(a + 3), r2 = LOAD4_ONCE(a + 6), xj = LOAD4(d + j);
             s0 += r0 * xj;
@@ -78,7 +80,7 @@ static void zero_windows(const fb_sym *m, int64_t from, int64_t to, double *q)
     }
 }
 
-CLONES double fb_sym_interface(const fb_sym *m, const double *d, double *q)
+INLINE double interface_rows(int far, const fb_sym *m, const double *d, double *q)
 {
     total t = {0, 0};
     cursor at = {m->values, m->columns};
@@ -86,13 +88,13 @@ CLONES double fb_sym_interface(const fb_sym *m, const double *d, double *q)
     zero_windows(m, 0, m->n_touched, q);
     for (int64_t i = m->n_interior; i < m->n; i += WINDOW) {
         int64_t last = i + WINDOW < m->n ? i + WINDOW : m->n;
-        at = sym_rows(at, i, last, m->length + (i - m->n_interior), d, q);
+        at = sym_rows(far, at, i, last, m->length + (i - m->n_interior), d, q);
         add(&t, window_dot(i, last, d, q));
     }
     return result(&t);
 }
 
-CLONES double fb_sym_interior(const fb_sym *m, const double *d, double *q)
+INLINE double interior_rows(int far, const fb_sym *m, const double *d, double *q)
 {
     total t = {0, 0};
     int64_t n = m->n_interior, skip = m->indptr[m->n - n], ready = m->n_touched;
@@ -102,10 +104,20 @@ CLONES double fb_sym_interior(const fb_sym *m, const double *d, double *q)
         int64_t last = i + WINDOW < n ? i + WINDOW : n;
         zero_windows(m, ready, m->ready[w], q);
         ready = m->ready[w];
-        at = sym_rows(at, i, last, length + i, d, q);
+        at = sym_rows(far, at, i, last, length + i, d, q);
         add(&t, window_dot(i, last, d, q));
     }
     return result(&t);
+}
+
+CLONES double fb_sym_interface(const fb_sym *m, const double *d, double *q)
+{
+    return m->indptr[m->n] > NEAR ? interface_rows(1, m, d, q) : interface_rows(0, m, d, q);
+}
+
+CLONES double fb_sym_interior(const fb_sym *m, const double *d, double *q)
+{
+    return m->indptr[m->n] > NEAR ? interior_rows(1, m, d, q) : interior_rows(0, m, d, q);
 }
 
 /* Note the windows of [begin, end) that nobody has used before; returns how many are noted now. */

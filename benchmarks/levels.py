@@ -1,0 +1,57 @@
+"""Iterations against ranks: Jacobi and the two-level preconditioner on the same cuts of the same mesh.
+
+    python benchmarks/levels.py [--mesh m] [--ranks 2,4,8,16] [--tolerance 1e-8] [--json]
+
+Counts of iterations only: more ranks than cores are fine.
+"""
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from fembench.base.tables import table
+from fembench.bench.launcher import launch
+from fembench.records.case import Case
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mesh", default="m")
+    parser.add_argument("--ranks", default="2,4,8,16", help="counts of ranks, separated by commas")
+    parser.add_argument("--tolerance", type=float, default=1e-8, help="of |r|/|f|")
+    parser.add_argument("--json", action="store_true", help="print results as JSON")
+    options = parser.parse_args()
+    ranks = [int(count) for count in options.ranks.split(",")]
+    found = {
+        precond: {str(p): iterations(options.mesh, p, precond, options.tolerance) for p in ranks}
+        for precond in ("jacobi", "two-level")
+    }
+    if options.json:
+        print(json.dumps(found, indent=1))
+        return
+    rows = [[p, *(counts[str(p)] for counts in found.values())] for p in ranks]
+    print(f"{options.mesh}, |r|/|f| = {options.tolerance:g}\n{table(['ranks', *found], rows)}")
+
+
+def iterations(mesh: str, ranks: int, precond: str, tolerance: float) -> int:
+    """Of one solve."""
+    case = Case(
+        mesh=mesh,
+        ranks=ranks,
+        precond=precond,  # type: ignore[arg-type]
+        tolerance=tolerance,
+        tolerance_kind="relative",
+        sets=1,
+        warmups=0,
+        trace_iterations=0,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = launch(case, id="levels", command="benchmarks/levels.py", scratch=Path(folder))
+    if outcome.record is None:
+        raise SystemExit(f"levels.py: {outcome.message}")
+    return outcome.record.solve.iterations
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,333 @@
+"""How fast, in ratios: everything that the project promises of its speed, measured now, in one table.
+
+    python benchmarks/speed.py [--quick] [--only WORD ...] [--json FILE]
+
+Each ratio is of numbers measured in turns in one session; it is the median, with its quartiles. The roof is
+measured in the same turns. Without --quick: boxes `l` and `xl`, an unstructured mesh of 681 k dofs, half an
+hour; with it `m` and a small unstructured mesh, some minutes. Needs petsc4py, scikit-fem and pyamg for the
+lines about them. Exit status 1 if a target is not met.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fembench.base.tables import table
+from fembench.machine.host import host_facts
+from fembench.machine.provenance import source_state
+
+HERE = Path(__file__).resolve().parent
+CACHE = Path(tempfile.gettempdir()) / "fembench-benchmarks"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    line: str  # of the list of promises in README.md
+    what: str
+    measured: float
+    low: float | None = None  # quartiles of the samples, where there are some
+    high: float | None = None
+    target: float | None = None  # None: stated, not judged
+    at_least: bool = True
+
+    @property
+    def verdict(self) -> str:
+        if self.target is None:
+            return "stated"
+        met = self.measured >= self.target if self.at_least else self.measured <= self.target
+        return "met" if met else "NOT MET"
+
+    def cells(self) -> list[object]:
+        spread = None if self.low is None or self.high is None else f"{self.low:.3g} – {self.high:.3g}"
+        sign = "≥" if self.at_least else "≤"
+        target = None if self.target is None else f"{sign} {self.target:g}"
+        return [self.line, self.what, f"{self.measured:.3g}", spread, target, self.verdict]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Meshes of a run."""
+
+    box: str
+    boxes: tuple[str, ...]  # of the product
+    side: int  # nodes along an edge of the unstructured mesh
+    memory: str
+    accuracy: str
+    levels: tuple[str, ...]
+    repetitions: int
+
+
+QUICK = Sizes("m", ("m",), 42, "m", "s", ("s",), 7)
+FULL = Sizes("l", ("l", "xl"), 61, "xl", "m", ("m", "l"), 15)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smaller meshes")
+    parser.add_argument("--only", nargs="+", default=[], choices=[p.__name__ for p in PARTS], metavar="PART",
+                        help=", ".join(p.__name__ for p in PARTS))  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write rows and what was measured here")
+    options = parser.parse_args()
+    tools = Tools()
+    host, (commit, dirty) = host_facts(), source_state()
+    print(f"{host.cpu_model}, {host.cores} cores, load {host.load_average:.2f}, commit {commit[:12]}"
+          f"{', changed since' if dirty else ''}", file=sys.stderr)  # fmt: skip
+    rows: list[Row] = []
+    for part in PARTS:
+        if not options.only or part.__name__ in options.only:
+            rows += attempt(part, tools, QUICK if options.quick else FULL)
+    heads = ["line", "what", "measured", "quartiles", "target", "verdict"]
+    print(table(heads, [row.cells() for row in rows], align="llrrrl"))
+    if options.json:
+        found = {"rows": [asdict(r) | {"verdict": r.verdict} for r in rows], "loads": tools.loads}
+        found |= {"cpu": host.cpu_model, "commit": commit, "dirty": dirty, "measured": tools.found}
+        options.json.write_text(json.dumps(found, indent=1))
+    return 1 if any(row.verdict == "NOT MET" for row in rows) else 0
+
+
+def attempt(part: Callable[["Tools", Sizes], Iterator[Row]], tools: "Tools", sizes: Sizes) -> list[Row]:
+    """The rows of one part; what went wrong is a line on stderr, and the other parts go on."""
+    try:
+        return list(part(tools, sizes))
+    except (subprocess.CalledProcessError, KeyError, StopIteration, ValueError) as error:
+        said = getattr(error, "stderr", "") or f"{type(error).__name__}: {error}"
+        print(f"{part.__name__}: failed: {said.strip().splitlines()[-1]}", file=sys.stderr)
+        return []
+
+
+class Tools:
+    """The programs that measure; keeps what they found and how busy the machine was."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Any] = {}
+        self.loads: dict[str, float] = {}
+
+    def run(self, *words: object) -> Any:
+        """What a program prints as JSON. Raises CalledProcessError."""
+        line = [str(word) for word in words]
+        name = " ".join([Path(line[0]).name, *line[1:]])
+        load = os.getloadavg()[0]
+        print(f"load {load:5.2f}  {name}", file=sys.stderr, flush=True)
+        start = (
+            [sys.executable, "-m", "fembench"] if line[0] == "fembench" else [sys.executable, HERE / line[0]]
+        )
+        done = subprocess.run([*start, *line[1:]], capture_output=True, text=True)
+        if not done.stdout:
+            raise subprocess.CalledProcessError(done.returncode, name, done.stdout, done.stderr)
+        self.found[name], self.loads[name] = json.loads(done.stdout), load
+        return self.found[name]
+
+
+def ratio(line: str, what: str, samples: Any, target: float | None = None, at_least: bool = True) -> Row:
+    """A row from samples."""
+    low, middle, high = np.quantile(np.asarray(samples, float), [0.25, 0.5, 0.75]).tolist()
+    return Row(line, what, middle, low, high, target, at_least)
+
+
+def products(tools: Tools, sizes: Sizes) -> Iterator[Row]:
+    """Line 1."""
+    jittered = f"jittered:{sizes.side}"
+    for mesh in (*sizes.boxes, jittered):
+        found = tools.run("kernels.py", "--json", "--meshes", mesh, "--only", "product sym,product bsr")[0]
+        sym, bsr = of_roof(found, "product sym"), of_roof(found, "product bsr")
+        yield ratio("1", f"sym product over the roof, {mesh}", sym, 0.8 if mesh == jittered else 0.9)
+        yield ratio("1", f"bsr product over the roof, {mesh}", bsr, 0.9)
+    both = tools.run(
+        "kernels.py", "--json", "--processes", 2, "--meshes", sizes.box, "--only", "product sym"
+    )[0]
+    yield ratio(
+        "1", f"sym product over the roof of 2 processes, {sizes.box}", of_roof(both, "product sym"), 0.85
+    )
+
+
+def of_roof(found: dict[str, Any], name: str) -> Any:
+    """Bytes a second of a kernel over those of the read in the same turn."""
+    speed, roof = (found["bytes"][n] / np.array(found["ns"][n]) for n in (name, "read"))
+    return speed / roof
+
+
+def iterations(tools: Tools, sizes: Sizes) -> Iterator[Row]:
+    """Line 2, with the time to solution of line 6 and the assembly of line 4 from the same session."""
+    n = sizes.repetitions
+    box = peers(tools, sizes.box, 2, "own-sym", "numpy", "petsc", "scikit-fem", repetitions=n)
+    yield from against_petsc(box, sizes.box, {1: 2.0, 2: 1.5})
+    for precond in ("none", "jacobi"):
+        yield over_own(box, f"numpy + scipy CSR over own, {sizes.box}, {precond}", ["numpy"], precond, 1, 3.3)
+    yield from solutions(box, sizes.box)
+    yield from against_skfem(box, sizes.box)
+    mesh = unstructured(sizes.side)
+    plain = ("none", "jacobi")
+    shaken = peers(tools, mesh, 2, "own-sym", "petsc", methods=plain, repetitions=n)
+    yield from against_petsc(shaken, "unstructured", {1: 2.0, 2: 1.5})
+    small = peers(tools, "m3", 1, "own-sym", "petsc", methods=plain, repetitions=100)
+    yield from against_petsc(small, "m3", {1: 1.4})
+
+
+def peers(tools: Tools, mesh: Path | str, ranks: int, *only: str, methods: tuple[str, ...] = (),
+          repetitions: int = 15) -> list[dict[str, Any]]:  # fmt: skip
+    """Runs of `fembench peers` that have a time."""
+    words = [
+        "--ranks",
+        ranks,
+        "--only",
+        *only,
+        "--repetitions",
+        repetitions,
+        "--iterations",
+        50,
+        "--tolerance",
+        1e-7,
+    ]
+    words += ["--precond", *methods] if methods else []
+    with tempfile.TemporaryDirectory() as folder:
+        record = tools.run("fembench", "peers", mesh, *words, "--json", "--results", folder)
+    return [run for run in record["runs"] if run["status"] == "timed"]
+
+
+def pick(runs: list[dict[str, Any]], peer: str, precond: str, ranks: int) -> dict[str, Any]:
+    return next(r for r in runs if (r["peer"], r["precond"], r["ranks"]) == (peer, precond, ranks))
+
+
+def over_own(
+    runs: list[dict[str, Any]], what: str, names: list[str], precond: str, ranks: int, target: float
+) -> Row:
+    """Time of an iteration of the fastest of these peers over ours."""
+    ours = pick(runs, "own-sym", precond, ranks)
+    best = min(
+        (pick(runs, name, precond, ranks) for name in names), key=lambda r: np.median(r["per_iteration"])
+    )
+    samples = np.array(best["per_iteration"]) / np.array(ours["per_iteration"])
+    return ratio("2", what.replace("BEST", best["peer"]), samples, target)
+
+
+def against_petsc(runs: list[dict[str, Any]], mesh: str, targets: dict[int, float]) -> Iterator[Row]:
+    formats = ["petsc-aij", "petsc-baij", "petsc-sbaij"]
+    for ranks, target in targets.items():
+        for precond in ("none", "jacobi"):
+            what = f"BEST over own, {mesh}, {precond}, {ranks} rank{'s' * (ranks > 1)}"
+            yield over_own(runs, what, formats, precond, ranks, target)
+
+
+def solutions(runs: list[dict[str, Any]], mesh: str) -> Iterator[Row]:
+    """Set-up and solve of PETSc's multigrid and of scikit-fem with pyamg over our fastest."""
+
+    def spent(run: dict[str, Any]) -> float:
+        return float(np.median(run["setup"]) + np.median(run["solves"]))
+
+    for peer, precond in (("petsc-aij", "gamg"), ("scikit-fem", "pyamg")):
+        for other in (r for r in runs if (r["peer"], r["precond"]) == (peer, precond)):
+            own = min((r for r in runs if r["peer"] == "own-sym" and r["ranks"] == other["ranks"]), key=spent)
+            what = f"to the solution: {peer} {precond} over own {own['precond']}, {mesh}"
+            yield Row("6", f"{what}, {other['ranks']} rank(s)", spent(other) / spent(own))
+
+
+def against_skfem(runs: list[dict[str, Any]], mesh: str) -> Iterator[Row]:
+    ours, theirs = pick(runs, "own-sym", "none", 1), pick(runs, "scikit-fem", "pyamg", 1)
+    yield Row("4", f"assembly of scikit-fem over own, {mesh}",
+              float(np.median(theirs["assembly"]) / np.median(ours["assembly"])), target=15)  # fmt: skip
+
+
+def unstructured(side: int) -> Path:
+    """The jittered mesh of kernels.py as a file, kept for the next time, in the shape of the boxes."""
+    path = CACHE / f"jittered-{side}.vtu"
+    if not path.exists():
+        from kernels import jittered
+
+        from fembench.mesh.io import write
+        from fembench.mesh.mesh import Mesh
+
+        x, cells = jittered(side)
+        write(Mesh.create(x / (side - 1) * [1.0, 0.5, 1.0], cells, "tet4", path.stem), path)
+    return path
+
+
+def loop(tools: Tools, sizes: Sizes) -> Iterator[Row]:
+    """The Python loop of line 2."""
+    for ranks, target in ((1, 2.5), (2, 5.0)):
+        found = tools.run("loop.py", "--json", "--ranks", ranks)[0]
+        more = found["more_than_c"]["Python, standard"]
+        what = f"µs an iteration that the loop in Python costs, {ranks} rank(s)"
+        yield Row("2", what, more["median"], more["low"], more["high"], target, at_least=False)
+
+
+def accuracy(tools: Tools, sizes: Sizes) -> Iterator[Row]:
+    """Line 3."""
+    found = tools.run("accuracy.py", "--json", "--mesh", sizes.accuracy)
+    worst = max(found["dots"], key=found["dots"].get)
+    what = f"error of the worst fused inner product over numpy's: {worst}"
+    yield Row("3", what, found["dots"][worst], target=4, at_least=False)
+    for precond, errors in found["iterates"].items():
+        theirs = [e for name, e in errors.items() if name.startswith("petsc")]
+        if theirs:
+            what = f"error of own-sym's 50th iterate over PETSc's, {sizes.accuracy}, {precond}"
+            yield Row("3", what, errors["own-sym"] / float(np.median(theirs)), target=2, at_least=False)
+
+
+def assembly(tools: Tools, sizes: Sizes) -> Iterator[Row]:
+    """Line 4."""
+    found = tools.run("kernels.py", "--json", "--meshes", sizes.box, "--only", "symbolic sym,numeric sym")[0]
+    for name, target in (("symbolic", 25), ("numeric", 10)):
+        rate = found["assembled"][f"{name} sym"] / np.array(found["ns"][f"{name} sym"]) * 1e3
+        yield ratio("4", f"{name} assembly, M tets/s, {sizes.box}", rate, target)
+
+
+def memory(tools: Tools, sizes: Sizes) -> Iterator[Row]:
+    """Line 5."""
+    one, two, four = tools.run("memory.py", "--json", "--mesh", sizes.memory, "--ranks", "1,2,4")
+    mesh = sizes.memory
+    yield Row("5", f"GiB on 2 ranks, {mesh}", two["together"] / 2**30, target=8, at_least=False)
+    worst = max(f["a_node"] for f in (one, two, four))
+    yield Row("5", f"bytes a node on a rank, {mesh}", worst, target=3000, at_least=False)
+    yield Row("5", f"largest rank of 4 over 1 rank, {mesh}", four["largest"] / one["largest"], target=0.35,
+              at_least=False)  # fmt: skip
+
+
+def levels(tools: Tools, sizes: Sizes) -> Iterator[Row]:
+    """Line 6."""
+    for mesh in sizes.levels:
+        found = tools.run("levels.py", "--json", "--mesh", mesh)
+        two_level, jacobi = found["two-level"], found["jacobi"]
+        growth = max(two_level.values()) / two_level["2"]
+        yield Row(
+            "6",
+            f"two-level iterations, most of 2 … 16 ranks over 2, {mesh}",
+            growth,
+            target=1.25,
+            at_least=False,
+        )
+        worst = max(two_level[p] / jacobi[p] for p in two_level)
+        yield Row("6", f"two-level iterations over Jacobi's, {mesh}", worst, target=1, at_least=False)
+
+
+def imports(tools: Tools, sizes: Sizes) -> Iterator[Row]:
+    """Line 8."""
+    script = (
+        "import time; b = time.perf_counter(); import mpi4py; mpi4py.rc.initialize = False; "
+        "import fembench.bench.rank; m = time.perf_counter(); from mpi4py import MPI; MPI.Init(); "
+        "print(m - b, time.perf_counter() - m)"
+    )
+    times = []
+    for _ in range(9):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        times.append([float(word) for word in done.stdout.split()])
+    load, start = np.array(times).T
+    yield ratio("8", "s to import what a rank needs", load, 0.35, at_least=False)
+    yield ratio("8", "s of MPI_Init after that", start)
+
+
+PARTS = (products, iterations, loop, accuracy, assembly, memory, levels, imports)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -68,8 +68,6 @@ CLONES void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_
         stiffness(8, n_cells, x, cells, lam, mu, ke);
 }
 
-#define YZX(v) __builtin_shufflevector(v, v, 1, 2, 0, 3)
-
 typedef struct {
     v4 row[3]; /* G of one block, a row a vector */
 } slot;
@@ -170,27 +168,6 @@ INLINE int64_t key(const matrix *m, int32_t i) /* rows of interface nodes come f
     return i >= m->n_interior ? i - m->n_active : i;
 }
 
-/* Gradients at the eight points and their weights; shape (8, 8, 3): dN_a / dxi_e at each point. */
-INLINE void hex8_all_gradients(const v4 *x, const int32_t *nodes, const double shape[8][8][3], v4 g[8][8],
-                               double weight[8])
-{
-    for (int p = 0; p < 8; p++) {
-        v4 u = {0}, v = {0}, w = {0}; /* dx / dxi_e */
-        for (int a = 0; a < 8; a++) {
-            u += shape[p][a][0] * x[nodes[a]];
-            v += shape[p][a][1] * x[nodes[a]];
-            w += shape[p][a][2] * x[nodes[a]];
-        }
-        v4 vw = v * YZX(w) - YZX(v) * w, wu = w * YZX(u) - YZX(w) * u, uv = u * YZX(v) - YZX(u) * v;
-        vw = YZX(vw), wu = YZX(wu), uv = YZX(uv);
-        v4 det = u * vw;
-        weight[p] = (det[0] + det[1]) + det[2];
-        double scale = 1 / weight[p];
-        for (int a = 0; a < 8; a++)
-            g[p][a] = (shape[p][a][0] * scale) * vw + (shape[p][a][1] * scale) * wu + (shape[p][a][2] * scale) * uv;
-    }
-}
-
 INLINE void hex8_block(v4 g[8][8], const double weight[8], int a, int b, double lam, double mu, double K[9])
 {
     slot sum = {{{0}}};
@@ -217,17 +194,6 @@ INLINE void scatter(const matrix *m, const int64_t *first, const int32_t *length
             for (int c = 0; c < 3; c++)
                 to[3 * r + c] += K[3 * c + r];
     }
-}
-
-static void shape_gradients(double shape[8][8][3])
-{
-    for (int p = 0; p < 8; p++)
-        for (int a = 0; a < 8; a++)
-            for (int e = 0; e < 3; e++) {
-                const double *s = HEX_SIGN[a], *t = HEX_SIGN[p];
-                int f = (e + 1) % 3, h = (e + 2) % 3;
-                shape[p][a][e] = 0.125 * s[e] * (1 + GAUSS * t[f] * s[f]) * (1 + GAUSS * t[h] * s[h]);
-            }
 }
 
 CLONES static void assemble_hex8(int64_t n_cells, const v4 *x, const int32_t *cells, double lam, double mu,
@@ -258,15 +224,6 @@ static int32_t longest_row(const matrix *m)
     for (int64_t k = 0; k < m->n_active; k++)
         longest = m->indptr[k + 1] - m->indptr[k] > longest ? m->indptr[k + 1] - m->indptr[k] : longest;
     return (int32_t)longest;
-}
-
-/* (n_nodes, 4): coordinates and a zero, one aligned load a node */
-static v4 *padded(int64_t n_nodes, const double *x)
-{
-    v4 *out = fb_allocate((size_t)n_nodes * sizeof *out);
-    for (int64_t i = 0; out && i < n_nodes; i++)
-        out[i] = (v4){x[3 * i], x[3 * i + 1], x[3 * i + 2], 0};
-    return out;
 }
 
 static int by_rows(int64_t n_nodes, const v4 *x, const int32_t *cells, double lam, double mu,
@@ -307,7 +264,7 @@ int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, cons
                 const int32_t *columns, double *values)
 {
     matrix m = {n_interior, n_active, upper, fixed, indptr, rows, columns, values};
-    v4 *at = padded(n_nodes, x);
+    v4 *at = fb_padded(n_nodes, x);
     int status = -1;
     if (at)
         status = npc == 4 ? by_rows(n_nodes, at, cells, lam, mu, start, list, &m)

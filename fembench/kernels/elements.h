@@ -60,4 +60,39 @@ INLINE double hex8_gradients(const double x[8][3], int p, double g[8][3])
     return det;
 }
 
+#define YZX(v) __builtin_shufflevector(v, v, 1, 2, 0, 3)
+
+/* shape (8 points, 8 nodes, 3): dN_a / dxi_e */
+static inline void shape_gradients(double shape[8][8][3])
+{
+    for (int p = 0; p < 8; p++)
+        for (int a = 0; a < 8; a++)
+            for (int e = 0; e < 3; e++) {
+                const double *s = HEX_SIGN[a], *t = HEX_SIGN[p];
+                int f = (e + 1) % 3, h = (e + 2) % 3;
+                shape[p][a][e] = 0.125 * s[e] * (1 + GAUSS * t[f] * s[f]) * (1 + GAUSS * t[h] * s[h]);
+            }
+}
+
+/* hex8: gradients at the eight points and the points' weights; x (n_nodes, 4): coordinates and a zero. */
+INLINE void hex8_all_gradients(const v4 *x, const int32_t *nodes, const double shape[8][8][3], v4 g[8][8],
+                               double weight[8])
+{
+    for (int p = 0; p < 8; p++) {
+        v4 u = {0}, v = {0}, w = {0}; /* dx / dxi_e */
+        for (int a = 0; a < 8; a++) {
+            u += shape[p][a][0] * x[nodes[a]];
+            v += shape[p][a][1] * x[nodes[a]];
+            w += shape[p][a][2] * x[nodes[a]];
+        }
+        v4 vw = v * YZX(w) - YZX(v) * w, wu = w * YZX(u) - YZX(w) * u, uv = u * YZX(v) - YZX(u) * v;
+        vw = YZX(vw), wu = YZX(wu), uv = YZX(uv);
+        v4 det = u * vw;
+        weight[p] = (det[0] + det[1]) + det[2];
+        double scale = 1 / weight[p];
+        for (int a = 0; a < 8; a++)
+            g[p][a] = (shape[p][a][0] * scale) * vw + (shape[p][a][1] * scale) * wu + (shape[p][a][2] * scale) * uv;
+    }
+}
+
 #endif

@@ -26,6 +26,7 @@ typedef double v4 __attribute__((vector_size(32), aligned(8)));
 /* memory.c */
 void *fb_allocate(size_t n_bytes);
 void fb_release(void *block, size_t n_bytes); /* as many as were allocated */
+v4 *fb_padded(int64_t n_nodes, const double *x); /* (n_nodes, 4): coordinates and a zero */
 const char *fb_isa(void);
 
 /* vectors.c: n entries, the last n_weighted of them weighted by w in inner products */
@@ -116,8 +117,9 @@ int64_t fb_sym_plan(int64_t n, int64_t n_interior, const int64_t *indptr, const 
 double fb_sym_interface(const fb_sym *m, const double *d, double *q);
 double fb_sym_interior(const fb_sym *m, const double *d, double *q);
 
-/* ebe.c: cells [begin, end); q must be zeroed by the caller */
-void fb_ebe(int npc, int64_t begin, int64_t end, const double *x, const int32_t *cells, double lam,
+/* ebe.c: cells [begin, end), of which those before `plain` have no node >= n_active; adds to q; x as of
+ * fb_padded */
+void fb_ebe(int npc, int64_t begin, int64_t plain, int64_t end, const v4 *x, const int32_t *cells, double lam,
             double mu, int32_t n_active, const double *d, double *q);
 
 #endif

@@ -59,6 +59,14 @@ void fb_release(void *block, size_t n_bytes)
     munmap((char *)block - offset, pages(size + offset));
 }
 
+v4 *fb_padded(int64_t n_nodes, const double *x)
+{
+    v4 *out = fb_allocate((size_t)n_nodes * sizeof *out);
+    for (int64_t i = 0; out && i < n_nodes; i++)
+        out[i] = (v4){x[3 * i], x[3 * i + 1], x[3 * i + 2], 0};
+    return out;
+}
+
 const char *fb_isa(void)
 {
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)

@@ -73,7 +73,7 @@ def test_bytes_are_those_of_the_arrays(comm, storage):
         "csr": 9 * blocks * 12 + 8 * (3 * n + 1),
         "bsr": blocks * 76 + 8 * (n + 1),
         "sym": half * 76 + 2 * n,
-        "ebe": 16 * cells + 24 * p.sub.n_nodes,
+        "ebe": 16 * cells + 32 * p.sub.n_nodes,
     }[storage]
     assert A.matrix_bytes == pytest.approx(expected, abs=12 * n + 16)
     assert A.bytes_per_product == A.matrix_bytes + 72 * n

@@ -173,6 +173,6 @@ def _in_lab(options: argparse.Namespace) -> int:
     inner += ["--page"] if options.page else []
     me = [sys.executable, "-m", "fembench"]
     try:
-        return subprocess.run([*me, "lab", "run", "--name", state.cluster.name, "--", *me, *inner]).returncode
+        return subprocess.run([*me, "lab", "run", "--name", state.cluster.name, *me, *inner]).returncode
     finally:
         lab.down(state.cluster.name)

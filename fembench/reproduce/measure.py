@@ -121,7 +121,11 @@ def _environment(want: Want, real: bool) -> Iterator[str]:
 
 def _options() -> tuple[str, ...]:
     """What lets a host take more ranks than it has cores."""
-    return ("--map-by", ":OVERSUBSCRIBE", "--bind-to", "none") if flavour(find_mpiexec()) == "openmpi" else ()
+    return (
+        ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none")
+        if flavour(find_mpiexec()) == "openmpi"
+        else ()
+    )
 
 
 def _toml(case: Case) -> str:

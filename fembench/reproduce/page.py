@@ -98,7 +98,7 @@ def note(plan: Plan, found: Measured) -> str:
             f"{mesh} {k} of {found.iterations.get(mesh, 0)}" for mesh, k in effort.iterations.items()
         )
         words.append(
-            f"Quick: fewer iterations were timed on these hosts ({timed}; csr ten times as many) and CG "
+            f"Quick: fewer iterations were timed on these hosts ({timed}; csr all) and CG "
             "scaled up to all; every iteration costs the same. Few sets: a difference of some per cent "
             "means nothing."
         )

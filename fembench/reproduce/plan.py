@@ -115,7 +115,7 @@ def _case(mesh: str, storage: str, effort: Effort, iterations: int) -> Case:
         mesh=mesh,
         storage=storage,  # type: ignore[arg-type]
         overlap=False,
-        iterations=iterations * (10 if storage == "csr" else 1),
+        iterations=iterations if storage == "dense" else 0,
         sets=effort.sets,
         warmups=effort.warmups,
         trace_iterations=0,

@@ -61,7 +61,9 @@ def _load(record: PeersRecord) -> str:
     """How busy the machine was before, for that decides how much a small difference means."""
     busy = max(record.environment.hosts, key=lambda h: h.load_average / h.cores)
     others = " (others were at work: expect noise)" if busy.load_average > 0.25 * busy.cores + 0.25 else ""
-    return f"Load before the session: {busy.load_average:.2f} on {busy.cores} cores{others}."
+    crowded = " More ranks than cores: times on many ranks say nothing."
+    load = f"Load before the session: {busy.load_average:.2f} on {busy.cores} cores{others}."
+    return load + (crowded if record.environment.oversubscribed else "")
 
 
 def _row(record: PeersRecord, run: PeerRun) -> tuple[object, ...]:

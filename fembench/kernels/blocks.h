@@ -25,9 +25,9 @@
 /* two = (sum of a, sum of b), one = sum of c; fourth lanes left out */
 #define SUMS(two, one, a, b, c)                                              \
     do {                                                                     \
-        v4 even_ = __builtin_shufflevector(a, b, 0, 4, 2, 6);                \
-        two = __builtin_shufflevector(even_, even_, 0, 1) + __builtin_shufflevector(a, b, 1, 5) + \
-              __builtin_shufflevector(even_, even_, 2, 3);                   \
+        v4 even_ = PICK4(a, b, 0, 4, 2, 6);                \
+        two = PICK2(even_, even_, 0, 1) + PICK2(a, b, 1, 5) + \
+              PICK2(even_, even_, 2, 3);                   \
         one = ((c)[0] + (c)[1]) + (c)[2];                                    \
     } while (0)
 

@@ -6,7 +6,6 @@
 #include "elements.h"
 
 #define LOAD4(p) (*(const v4 *)(p))
-#define SHUFFLE __builtin_shufflevector
 
 typedef struct {
     v4 c[3]; /* x, y, z of one point of four cells */
@@ -15,9 +14,9 @@ typedef struct {
 /* Rows (x y z -) of four cells to vectors of x, of y, of z. */
 INLINE point columns(v4 a, v4 b, v4 c, v4 d)
 {
-    v4 ab = SHUFFLE(a, b, 0, 4, 2, 6), cd = SHUFFLE(c, d, 0, 4, 2, 6);
-    v4 ab1 = SHUFFLE(a, b, 1, 5, 3, 7), cd1 = SHUFFLE(c, d, 1, 5, 3, 7);
-    point p = {{SHUFFLE(ab, cd, 0, 1, 4, 5), SHUFFLE(ab1, cd1, 0, 1, 4, 5), SHUFFLE(ab, cd, 2, 3, 6, 7)}};
+    v4 ab = PICK4(a, b, 0, 4, 2, 6), cd = PICK4(c, d, 0, 4, 2, 6);
+    v4 ab1 = PICK4(a, b, 1, 5, 3, 7), cd1 = PICK4(c, d, 1, 5, 3, 7);
+    point p = {{PICK4(ab, cd, 0, 1, 4, 5), PICK4(ab1, cd1, 0, 1, 4, 5), PICK4(ab, cd, 2, 3, 6, 7)}};
     return p;
 }
 
@@ -45,12 +44,12 @@ INLINE void add_to(double *q, v4 f)
 INLINE void scatter(point f, const int32_t *nodes, double *q)
 {
     v4 none = {0, 0, 0, 0};
-    v4 xy = SHUFFLE(f.c[0], f.c[1], 0, 4, 2, 6), xy1 = SHUFFLE(f.c[0], f.c[1], 1, 5, 3, 7);
-    v4 z = SHUFFLE(f.c[2], none, 0, 4, 2, 6), z1 = SHUFFLE(f.c[2], none, 1, 5, 3, 7);
-    add_to(q + 3 * (int64_t)nodes[0], SHUFFLE(xy, z, 0, 1, 4, 5));
-    add_to(q + 3 * (int64_t)nodes[4], SHUFFLE(xy1, z1, 0, 1, 4, 5));
-    add_to(q + 3 * (int64_t)nodes[8], SHUFFLE(xy, z, 2, 3, 6, 7));
-    add_to(q + 3 * (int64_t)nodes[12], SHUFFLE(xy1, z1, 2, 3, 6, 7));
+    v4 xy = PICK4(f.c[0], f.c[1], 0, 4, 2, 6), xy1 = PICK4(f.c[0], f.c[1], 1, 5, 3, 7);
+    v4 z = PICK4(f.c[2], none, 0, 4, 2, 6), z1 = PICK4(f.c[2], none, 1, 5, 3, 7);
+    add_to(q + 3 * (int64_t)nodes[0], PICK4(xy, z, 0, 1, 4, 5));
+    add_to(q + 3 * (int64_t)nodes[4], PICK4(xy1, z1, 0, 1, 4, 5));
+    add_to(q + 3 * (int64_t)nodes[8], PICK4(xy, z, 2, 3, 6, 7));
+    add_to(q + 3 * (int64_t)nodes[12], PICK4(xy1, z1, 2, 3, 6, 7));
 }
 
 /* Four tetrahedra, 16 nodes, all of them active. */

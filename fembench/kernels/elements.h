@@ -60,7 +60,7 @@ INLINE double hex8_gradients(const double x[8][3], int p, double g[8][3])
     return det;
 }
 
-#define YZX(v) __builtin_shufflevector(v, v, 1, 2, 0, 3)
+#define YZX(v) PICK4(v, v, 1, 2, 0, 3)
 
 /* shape (8 points, 8 nodes, 3): dN_a / dxi_e */
 static inline void shape_gradients(double shape[8][8][3])

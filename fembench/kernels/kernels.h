@@ -23,6 +23,19 @@
 typedef double v2 __attribute__((vector_size(16), aligned(8)));  /* loads and stores at any address */
 typedef double v4 __attribute__((vector_size(32), aligned(8)));
 
+/* Vectors of chosen lanes of a (0-3) and b (4-7). */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define PICK4(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#define PICK2(a, b, i, j) __builtin_shufflevector(a, b, i, j)
+#endif
+#endif
+#ifndef PICK4 /* gcc before 12 */
+#define LANE(a, b, i) ((i) < 4 ? (a)[(i) % 4] : (b)[(i) % 4])
+#define PICK4(a, b, i, j, k, l) ((v4){LANE(a, b, i), LANE(a, b, j), LANE(a, b, k), LANE(a, b, l)})
+#define PICK2(a, b, i, j) ((v2){LANE(a, b, i), LANE(a, b, j)})
+#endif
+
 /* memory.c */
 void *fb_allocate(size_t n_bytes);
 void fb_release(void *block, size_t n_bytes); /* as many as were allocated */

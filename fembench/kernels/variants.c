@@ -20,9 +20,9 @@ INLINE void apply_blocks(int64_t n, const double *restrict inverse, const double
 {
     for (int64_t i = 0; i < n; i += 3) {
         v4 a = LOAD(inverse + 2 * i), b = LOAD(inverse + 2 * i + 2); /* xx yy zz xy, zz xy yz zx */
-        v4 z = __builtin_shufflevector(a, b, 0, 3, 7, 7) * r[i];
-        z += __builtin_shufflevector(a, b, 3, 1, 6, 6) * r[i + 1];
-        z += __builtin_shufflevector(a, b, 7, 6, 2, 2) * r[i + 2];
+        v4 z = PICK4(a, b, 0, 3, 7, 7) * r[i];
+        z += PICK4(a, b, 3, 1, 6, 6) * r[i + 1];
+        z += PICK4(a, b, 7, 6, 2, 2) * r[i + 2];
         u[i] = z[0];
         u[i + 1] = z[1];
         u[i + 2] = z[2];

@@ -222,8 +222,9 @@ def _ebe(sub: Subdomain, lam: float, mu: float) -> Operator:
     )
 
 
-# Per cell, counted in ebe.c. tet4: edges 9, gradients 27, weight 7, differences of u 9, H 45, stress 23, forces
-# 45 + 9, added 12. hex8: 8 points of J 144, inverse 33, gradients 120, H 144, stress 25, forces 144; added 24.
+# Per cell, counted in ebe.c. tet4: edges 9, gradients 27, weight 7, differences of u 9, H 45, stress 23,
+# forces 45 + 9, added 12. hex8: at 8 points J 144, inverse 33, gradients 120, H 144, stress 25, forces 144;
+# added 24.
 _EBE_FLOPS = {4: 9 + 27 + 7 + 9 + 45 + 23 + 54 + 12, 8: 8 * (144 + 33 + 120 + 144 + 25 + 144) + 24}
 
 

@@ -145,6 +145,8 @@ def optional() -> Iterator[Finding]:
     yield _package(
         "gmsh", f"{PIP} gmsh, and apt-get install libglu1-mesa: makes unstructured meshes", required=False
     )
+    for name, package in (("skfem", "scikit-fem"), ("pyamg", "pyamg")):
+        yield _package(name, f"{PIP} {package}: a peer to compare with", required=False)
     git = shutil.which("git")
     commit, dirty = provenance.source_state()
     state = f"commit {commit[:12]}{', changed since' if dirty else ''}" if commit != "unknown" else "no clone"

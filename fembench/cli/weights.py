@@ -1,9 +1,11 @@
 """Target shares for unequal ranks from measured runs: who is how fast, and gets how much.
 
-Rules: time (share / time of any runs), rate (speeds by phase), comm (equal finish with communication:
-needs --link), thesis (equal tasks per host from runs on each host alone). Examples:
+Rules: time (share / time of any runs), rate (speeds by phase, of runs or of fembench characterize), comm
+(equal finish with communication: needs --link), thesis (equal tasks per host from runs on each host
+alone). Examples:
   fembench weights results/single/runs/m3-p4.json -o weights.json
   fembench weights results/alone --rule thesis --ranks 8
+  fembench weights machine.json --rule rate -o weights.json
   fembench weights RECORD --rule comm --link 50e-6,125e6 --link slow=1e-3,1e6 --export metis
 """
 
@@ -16,10 +18,15 @@ FORMATS = ("metis", "petsc", "scotch", "hostfile", "pyfr", "shares")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("records", nargs="+", metavar="RECORDS", help="records, folders of them, or weights")
+    parser.add_argument(
+        "records",
+        nargs="+",
+        metavar="RECORDS",
+        help="records, folders of them, a machine profile, or weights",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the weights here (JSON)")
     parser.add_argument(
-        "--rule", choices=RULES, default="time", help="how shares follow (default: %(default)s)"
+        "--rule", choices=RULES, help="how shares follow (default: time; rate from a machine profile)"
     )
     parser.add_argument("--ranks", type=int, default=0, metavar="N", help="rule thesis: tasks in all")
     parser.add_argument(
@@ -28,6 +35,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[HOST=]SECONDS,BYTES/S",
         help="rule comm: latency and bandwidth between hosts, of all or of one; may be repeated",
+    )
+    parser.add_argument(
+        "--storage", default="sym", metavar="S", help="machine profile: whose product (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--iterations",
+        type=int,
+        default=100,
+        metavar="N",
+        help="machine profile: of CG for each assembly (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--cells",
+        type=int,
+        default=0,
+        metavar="N",
+        help="machine profile: cells of a rank (default: the most)",
     )
     parser.add_argument("--export", choices=FORMATS, help="print the shares as another program reads them")
     parser.add_argument("--json", action="store_true", help="print the weights as JSON")
@@ -57,22 +81,50 @@ def _weights(options: argparse.Namespace):
     """From records by the rule asked, or as they stand in a file of weights."""
     from fembench.base.config import read_json
     from fembench.base.errors import InputError
+    from fembench.records.profile import is_profile
     from fembench.records.weights import load_weights
     from fembench.weights import make
 
     paths = [Path(text) for text in options.records]
-    if len(paths) == 1 and paths[0].is_file() and "rule" in read_json(paths[0], dict):
-        return load_weights(paths[0])
-    if options.link and options.rule != "comm":
-        raise InputError(f"--link with --rule {options.rule}; it is for --rule comm")
+    if len(paths) == 1 and paths[0].is_file():
+        tree = read_json(paths[0], dict)
+        if "rule" in tree:
+            return load_weights(paths[0])
+        if is_profile(tree):
+            return _from_profile(options, paths[0])
+    rule = options.rule or "time"
+    if options.link and rule != "comm":
+        raise InputError(f"--link with --rule {rule}; it is for --rule comm")
     records = _records(paths)
-    if options.rule == "thesis":
+    if rule == "thesis":
         return make.by_tasks(records, options.ranks)
     if options.ranks:
-        raise InputError(f"--ranks with --rule {options.rule}; it is for --rule thesis")
-    if options.rule == "comm":
+        raise InputError(f"--ranks with --rule {rule}; it is for --rule thesis")
+    if rule == "comm":
         return make.by_finish(records, communication_of(records, options.link))
-    return make.by_time(records) if options.rule == "time" else make.by_rate(records)
+    return make.by_time(records) if rule == "time" else make.by_rate(records)
+
+
+def _from_profile(options: argparse.Namespace, path: Path):
+    from fembench.base.errors import InputError
+    from fembench.records.profile import load_profile
+    from fembench.weights.from_profile import by_profile
+
+    if options.rule not in (None, "rate"):
+        raise InputError(
+            f"--rule {options.rule} from the profile {path}: expected --rule rate, or records of runs"
+        )
+    if options.link or options.ranks:
+        raise InputError(
+            f"--{'link' if options.link else 'ranks'} with the profile {path}: expected records of runs"
+        )
+    return by_profile(
+        load_profile(path),
+        str(path),
+        storage=options.storage,
+        iterations=options.iterations,
+        cells=options.cells,
+    )
 
 
 def _records(paths: list[Path]):
@@ -130,7 +182,8 @@ def as_table(weights) -> str:
     hours = age_seconds(weights, now_utc()) / 3600
     age = f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
     count = f"{len(weights.source)} record{'s' * (len(weights.source) > 1)}"
-    head = f"rule {weights.rule}, from {count} of {weights.mesh}, measured {age} ago"
+    origin = f"{count} of {weights.mesh}" if weights.mesh else "a machine profile"
+    head = f"rule {weights.rule}, from {origin}, measured {age} ago"
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
     tasks = [f"equal tasks: {', '.join(f'{h} {k}' for h, k in weights.tasks)}"] if weights.tasks else []
     body = table(heads, rows, align="rlrrrr")

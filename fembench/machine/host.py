@@ -104,6 +104,16 @@ def caches(root: Path = ROOT) -> dict[str, int]:
     return found
 
 
+def cache_instances(level: int, root: Path = ROOT) -> int:
+    """How many caches of this level the host's CPUs have between them; 0 where unknown."""
+    sharers = {
+        read(folder / "shared_cpu_list")
+        for folder in (root / CPUS).glob("cpu[0-9]*/cache/index*")
+        if read(folder / "level") == str(level) and read(folder / "type") != "Instruction"
+    }
+    return len(sharers - {""})
+
+
 def governor(root: Path = ROOT) -> str:
     """How the clock rate is chosen: 'performance', 'powersave', …; 'unknown' in most virtual machines."""
     names = {read(p) for p in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")} - {""}

@@ -1,0 +1,106 @@
+"""Start `characterize` under MPI, show its progress, bring back the profile."""
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.config import convert, read_text
+from fembench.base.errors import InputError, RunFailedError
+from fembench.bench.characterize_job import CharacterizeJob
+from fembench.bench.launcher import SCRATCH, environment, launcher_line, run_ranks, why_nothing
+from fembench.machine.emulate import parse_speeds
+from fembench.records.profile import Profile
+
+SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring on each host; starting and binding kernels come on top
+VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # in a lab CPU time is dealt out in periods of 5 ms
+ROUNDS, QUICK_ROUNDS = 30, 12
+PATIENCE = 600.0  # seconds after which the job is ended
+
+
+def measure_hosts(
+    ranks: int,
+    *,
+    quick: bool = False,
+    emulate: str = "",
+    dilate: float = 1.0,
+    hostfile: str = "",
+    command: str = "",
+    scratch: Path,
+    mpi_options: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda text: None,
+) -> Profile:
+    """The profile of the hosts of so many ranks. `scratch`: a folder that rank 0's host sees too.
+
+    Raises InputError, or RunFailedError where the job ended without a profile.
+    """
+    line, kind = launcher_line(ranks, hostfile, mpi_options)
+    parse_speeds(emulate, ranks)
+    if not 1 <= dilate < float("inf"):
+        raise InputError(f"dilate = {dilate}: expected a number of at least 1")
+    synthetic = os.environ.get("FEMBENCH_SYNTHETIC", "")
+    job = CharacterizeJob(
+        quick=quick,
+        seconds=QUICK_SECONDS if quick else SECONDS,
+        visit=LAB_VISIT if synthetic else QUICK_VISIT if quick else VISIT,
+        rounds=QUICK_ROUNDS if quick else ROUNDS,
+        emulate=emulate,
+        dilate=dilate,
+        command=command,
+        launcher=" ".join(line),
+        synthetic=synthetic,
+    )
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
+        folder = Path(name)
+        (folder / "job.json").write_bytes(msgspec.json.encode(job))
+        full = [*line, sys.executable, "-m", "fembench.bench.characterize_rank", name]
+        ended = run_ranks(full, environment(kind), PATIENCE, _watch(folder / "progress.txt", tell))
+        result = folder / "profile.json"
+        if result.exists():
+            return convert(msgspec.json.decode(result.read_bytes()), Profile, where="profile")
+        why, message = why_nothing(folder, ended, PATIENCE)
+        raise InputError(message) if why == "input" else RunFailedError(message)
+
+
+def _watch(path: Path, tell: Callable[[str], None]) -> Callable[[], None]:
+    """Tells the whole lines that were added to a file since the last call."""
+    told = 0
+
+    def look() -> None:
+        nonlocal told
+        if not path.exists():
+            return
+        *lines, _ = path.read_text(encoding="utf-8").split("\n")
+        for line in lines[told:]:
+            tell(line)
+        told = len(lines)
+
+    return look
+
+
+def hosts_file(text: str) -> str:
+    """The MPI host file that 'a,b:4' stands for: two hosts, the second with four ranks. Raises InputError."""
+    lines = []
+    for word in text.split(","):
+        found = re.fullmatch(r"([\w.-]+)(?::(\d+))?", word.strip())
+        if not found or found.group(2) == "0":
+            raise InputError(f"hosts '{text}': cannot read '{word}'; expected names such as a,b or a:2,b:4")
+        lines.append(f"{found.group(1)} slots={found.group(2) or 1}\n")
+    return "".join(lines)
+
+
+def ranks_in(path: str) -> int:
+    """Ranks that a host file has room for: 'name slots=2', 'name:2', or one a line. Raises InputError."""
+    total = 0
+    for line in read_text(path).splitlines():
+        words = line.split("#")[0].split()
+        if words:
+            slots = re.search(r"slots\s*=\s*(\d+)|:(\d+)", " ".join(words))
+            total += int(next(filter(None, slots.groups()))) if slots else 1
+    if not total:
+        raise InputError(f"{path}: no hosts in it; expected lines such as 'node1 slots=2'")
+    return total

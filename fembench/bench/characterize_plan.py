@@ -1,0 +1,73 @@
+"""Who measures what, and when: visits in rounds, so that no disturbance falls on one rank or kernel alone.
+
+A round visits every probe once with all ranks of the host, and once with each group of fewer ranks that
+is due. Its order is drawn anew each time. Probes whose calls take long are visited in every second,
+third, … round only, so that one of them does not use up the time of the others.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+GROUPS = 4  # of one number of ranks in a round; the others have their turn in the next
+SEED = 4
+
+
+class Visit(NamedTuple):
+    """These ranks of the host run one probe at once; the others sleep."""
+
+    probe: int
+    ranks: tuple[int, ...]
+
+
+def corunning_counts(ranks: int, quick: bool) -> tuple[int, ...]:
+    """How many ranks of a host run at once: 1, 2, 4, … and all; quick: 1 and all."""
+    powers = [1 << k for k in range(ranks.bit_length()) if 1 << k < ranks]
+    return (*(powers[:1] if quick else powers), ranks)
+
+
+def groups(ranks: int, count: int) -> list[tuple[int, ...]]:
+    """Groups of `count` ranks, spread over the host; every rank is in at least one."""
+    shifts = -(-ranks // count)
+    return [
+        tuple(sorted((shift + i * ranks // count) % ranks for i in range(count))) for shift in range(shifts)
+    ]
+
+
+def periods(costs: Sequence[float], visits: float, seconds: float, rounds: int) -> list[int]:
+    """In every how many rounds each probe is visited, so that `rounds` rounds fit into `seconds`.
+
+    A visit costs `costs` seconds, a round has `visits` of each probe. All probes get the same time at most.
+    """
+    room = seconds / (visits * rounds)
+    share, left = room / max(len(costs), 1), len(costs)
+    for cost in sorted(costs):  # what the quick ones leave goes to the others
+        if cost > share:
+            break
+        room, left = room - cost, left - 1
+        share = room / left if left else share
+    return [max(1, int(np.ceil(cost / share))) for cost in costs]
+
+
+def visits_of(
+    number: int, ranks: int, counts: Sequence[int], every: Sequence[int], n_groups: int
+) -> list[Visit]:
+    """The visits of round `number` in their order; `every` as periods() gives it, 0: never."""
+    fewer = [count for count in counts if count < ranks]
+    chosen = [tuple(range(ranks))]
+    if fewer:
+        turn, which = divmod(number, len(fewer))
+        found = groups(ranks, fewer[which])
+        first = turn * n_groups
+        chosen += [found[(first + i) % len(found)] for i in range(min(n_groups, len(found)))]
+    due = [probe for probe, period in enumerate(every) if period and number % period == 0]
+    visits = [Visit(probe, group) for probe in due for group in chosen]
+    order = np.random.default_rng((SEED, number)).permutation(len(visits))
+    return [visits[i] for i in order]
+
+
+def visits_a_round(ranks: int, counts: Sequence[int], n_groups: int) -> float:
+    """Visits to one probe in a mean round."""
+    fewer = [min(len(groups(ranks, count)), n_groups) for count in counts if count < ranks]
+    return 1 + (sum(fewer) / len(fewer) if fewer else 0)

@@ -1,0 +1,106 @@
+"""One visit to a probe: how many units a second this rank does, emulated slowness included.
+
+Three ways to tell the time of a batch of calls:
+
+    processor   processor time: what others on the machine take from a rank now and then does not count
+                (it is reported apart, as held back); caches and memory that they fill do
+    elapsed     where a rank is kept from its processor all the time, by a quota or because the ranks
+                are more than the cores: then it is as fast as it gets on, the whole visit through
+    stretched   emulated: elapsed, one batch, stretched by the tracer as a run's phases are. Where others
+                held it back for longer than its sleep, it counts as long as it should have lasted:
+                processor time x factor. So does every batch of factor 1, which has no sleep
+
+The rate of a visit is that of its median batch; of the mean batch where elapsed time counts. Stretched
+visits have one batch each because ranks that slept for different times, or met each other at work more
+or less often, would show more than the speeds injected.
+"""
+
+import itertools
+import statistics
+import time
+from typing import Literal
+
+from fembench.machine.emulate import stretched
+from fembench.machine.rates import Probe
+from fembench.timing.tracer import TracerLike
+
+BATCH = 1e-3  # seconds of calls between two stamps
+SHORTEST, LONGEST = 3e-4, 3e-3  # seconds of processor time in a stretched batch
+WARM = 1e-2  # seconds; a call that takes as long warms itself
+Way = Literal["processor", "elapsed", "stretched"]
+STRETCHED = 0.05  # seconds that a stretched batch should not exceed by much
+SLIP = 0.01  # part by which a stretched batch may last longer than it should
+
+
+def batch_of(way: Way, slowest: float) -> float:
+    """Seconds of processor time in a batch, where the host's slowest rank has the factor `slowest`."""
+    return min(max(STRETCHED / slowest, SHORTEST), LONGEST) if way == "stretched" else BATCH
+
+
+def way_of(emulated: bool, ranks: int, cores: int, quota: float | None) -> Way:
+    """How to tell the time on a host with so many ranks; `quota` in CPUs."""
+    if emulated:
+        return "stretched"
+    return "elapsed" if quota is not None or ranks > cores else "processor"
+
+
+class Meter:
+    """Measures probes on one rank of emulated `speed`."""
+
+    def __init__(self, tracer: TracerLike, speed: float, dilate: float, way: Way, batch: float) -> None:
+        self._tracer = stretched(tracer, speed, dilate)
+        self.factor, self.way, self._batch = dilate / speed, way, batch
+        self._elapsed = self._due = 0.0
+
+    @property
+    def held_back(self) -> float:
+        """Part of the time of all visits in which this rank wanted its processor and did not get it."""
+        return max(0.0, 1.0 - self._due / self._elapsed) if self._elapsed else 0.0
+
+    def cost(self, probe: Probe) -> float:
+        """Seconds of processor time of one call: the least of three."""
+        probe.call()
+        return max(min(self._timed(probe, 1)[1] for _ in range(3)), 1e-9)
+
+    def calls(self, cost: float) -> int:
+        """Calls in a batch."""
+        return max(1, round(self._batch / cost))
+
+    def shortest_visit(self, cost: float) -> float:
+        """Seconds that a visit takes at least: one batch."""
+        return self.calls(cost) * cost * self.factor
+
+    def visit(self, probe: Probe, cost: float, seconds: float) -> float:
+        """Units a second, from batches that together fill `seconds`; where stretched, from one."""
+        calls = self.calls(cost)
+        if self.way == "stretched":
+            for _ in range(calls if cost < WARM else 0):
+                probe.call()  # what slept has lost its caches
+            return calls * probe.units / self._batch_seconds(probe, calls)
+        batches: list[float] = []
+        end = time.perf_counter() + seconds
+        while not batches or time.perf_counter() < end:
+            batches.append(self._batch_seconds(probe, calls))
+        middle = statistics.fmean(batches) if self.way == "elapsed" else statistics.median(batches)
+        return calls * probe.units / middle
+
+    def _batch_seconds(self, probe: Probe, calls: int) -> float:
+        elapsed, used = self._timed(probe, calls)
+        due = used * self.factor
+        self._elapsed += elapsed
+        self._due += due
+        if self.way == "elapsed" or (self.way == "stretched" and elapsed <= (1 + SLIP) * due):
+            return elapsed
+        return due
+
+    def _timed(self, probe: Probe, calls: int) -> tuple[float, float]:
+        """Seconds (elapsed, of processor time unstretched) of a batch."""
+        tracer, call, phase = self._tracer, probe.call, probe.number
+        before = tracer.now()
+        tracer.begin(phase)
+        used = time.thread_time_ns()
+        for _ in itertools.repeat(None, calls):
+            call()
+        used = time.thread_time_ns() - used
+        tracer.end(phase)
+        return (tracer.now() - before) / tracer.ticks_per_second, used * 1e-9

@@ -1,0 +1,148 @@
+"""Profile: hosts and how fast their ranks compute, as `fembench characterize` measured it.
+
+A rank's speed depends on what it computes (phase, storage), on how much data it has (level) and on how
+many ranks of its host compute at once. One visit of a rank to one of these is one sample; the speed is
+the median of its samples, the interval that of order statistics. Schema history:
+    1  first
+"""
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.config import convert, read_json
+from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
+from fembench.records.record import ClockCertificate, Environment, Frozen
+from fembench.stats.summary import median_interval
+
+PROFILE_SCHEMA = 1
+Level = Literal["L2", "L3", "memory"]
+LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
+
+
+class Speed(Frozen, frozen=True):
+    """How fast one rank does one thing."""
+
+    rank: int
+    phase: str  # assembly, product, updates, triad, read
+    storage: str  # of a product; else ""
+    level: Level  # which holds the rank's symmetric matrix, or the arrays of triad and read
+    corunning: int  # ranks of the host that did the same at the same time, this one included
+    unit: str  # cells, blocks (3x3, of the whole stiffness), dofs, bytes
+    units: int  # of one call
+    cells: int  # of the mesh; 0 where there is none
+    n_bytes: int  # that one call goes through
+    speed: float  # units a second: the median of the samples
+    low: float | None  # its 95 % interval; None: fewer than six samples
+    high: float | None
+    samples: tuple[float, ...]  # units a second of each visit
+
+    @property
+    def name(self) -> str:
+        """'product sym', 'assembly', …: what tables call it."""
+        return f"{self.phase} {self.storage}".strip()
+
+
+class Profile(Frozen, frozen=True):
+    """Speeds of all ranks of some hosts."""
+
+    schema: int
+    created: str  # ISO 8601, UTC
+    quick: bool
+    seconds: float  # that measuring took
+    emulate: str  # as in Case
+    dilate: float
+    environment: Environment  # hosts with their facts; synthetic: how speeds were emulated (VALIDITY E8)
+    clock: ClockCertificate
+    isa: str  # instruction set of the kernels
+    way: tuple[Literal["processor", "elapsed", "stretched"], ...]  # [rank] the time that speeds are of
+    held_back: tuple[float, ...]  # [rank] part of its time in which the rank did not get its processor
+    speeds: tuple[Speed, ...]
+    notes: tuple[str, ...] = ()  # what was left out, and why
+
+
+class Matrix(NamedTuple):
+    """S[rank, phase] with intervals; nan where a rank was not measured or samples are too few."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    speed: npt.NDArray[np.float64]  # (P, n_names)
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+
+
+def speed_of(samples: Sequence[float]) -> tuple[float, float | None, float | None]:
+    """(median, low, high) of samples."""
+    interval = median_interval(samples)
+    ends = (interval.low, interval.high) if interval else (None, None)
+    return statistics.median(samples), *ends
+
+
+def ranks_per_host(profile: Profile) -> tuple[int, ...]:
+    """[rank] ranks on its host."""
+    count = Counter(profile.environment.rank_host)
+    return tuple(count[host] for host in profile.environment.rank_host)
+
+
+def host_names(profile: Profile) -> tuple[str, ...]:
+    """[rank] name of its host."""
+    environment = profile.environment
+    return tuple(environment.hosts[i].name for i in environment.rank_host)
+
+
+def together(profile: Profile) -> list[Speed]:
+    """The speeds with all ranks of each host computing at once: those that weights need."""
+    everyone = ranks_per_host(profile)
+    return [s for s in profile.speeds if s.corunning == everyone[s.rank]]
+
+
+def speed_matrix(profile: Profile, level: Level = "memory") -> Matrix:
+    """The speeds at one level, all ranks of each host computing at once."""
+    found = [s for s in together(profile) if s.level == level]
+    units = {s.name: s.unit for s in found}
+    names = tuple(units)
+    shape = (len(profile.environment.rank_host), len(names))
+    speed, low, high = (np.full(shape, np.nan) for _ in range(3))
+    for s in found:
+        place = s.rank, names.index(s.name)
+        speed[place] = s.speed
+        if s.low is not None and s.high is not None:
+            low[place], high[place] = s.low, s.high
+    return Matrix(names, tuple(units.values()), speed, low, high)
+
+
+def save_profile(profile: Profile, path: Path | str) -> None:
+    """Write a profile as JSON, whole or not at all."""
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(profile), indent=1))
+
+
+def load_profile(path: Path | str) -> Profile:
+    """The profile in a file. Raises InputError for anything else."""
+    tree = read_json(path, dict)
+    if tree.get("schema") != PROFILE_SCHEMA or not is_profile(tree):
+        raise InputError(
+            f"{path}: not a profile of schema {PROFILE_SCHEMA}; expected a file of fembench characterize"
+        )
+    profile = convert(tree, Profile, where=str(path))
+    ranks = len(profile.environment.rank_host)
+    wrong = next(
+        (s for s in profile.speeds if not (0 <= s.rank < ranks and 0 < s.speed < float("inf"))), None
+    )
+    if wrong is not None:
+        raise InputError(
+            f"{path}: {wrong.name} of rank {wrong.rank} at {wrong.speed} a second; expected positive "
+            f"speeds of ranks below {ranks}"
+        )
+    return profile
+
+
+def is_profile(tree: dict) -> bool:
+    """Whether the JSON object is a profile, of whatever schema."""
+    return "speeds" in tree and "held_back" in tree

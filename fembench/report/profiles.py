@@ -1,0 +1,133 @@
+"""A machine profile as text: hosts, the speed matrix, and how size and company change speeds."""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from fembench.base.tables import table
+from fembench.base.units import size
+from fembench.records.profile import LEVELS, Level, Profile, Speed, host_names, ranks_per_host, speed_matrix
+
+SHOWN = 8  # hosts whose speeds by size are printed; the profile has all
+SCALES = {
+    "cells": (1e6, "M cells/s"),
+    "blocks": (1e6, "M blocks/s"),
+    "dofs": (1e6, "M dofs/s"),
+    "bytes": (1e9, "GB/s"),
+}
+HELD_BACK, STEAL = 0.05, 2.0  # part, percent: above, the speeds are those of a disturbed machine
+
+
+def as_text(profile: Profile, relative: Sequence[float] = ()) -> str:
+    """All tables; `relative` overall speeds of the ranks, where somebody weighed the phases."""
+    parts = [head(profile), hosts_table(profile), "", speeds_table(profile, relative)]
+    names = [h.name for h in profile.environment.hosts]
+    for host in range(min(len(names), SHOWN)):
+        parts += ["", sizes_table(profile, host)]
+    if len(names) > SHOWN:
+        parts += ["", f"{len(names) - SHOWN} more hosts: --json has all"]
+    lines = warnings(profile) + list(profile.notes)
+    return "\n".join(parts + ([""] + lines if lines else []))
+
+
+def head(profile: Profile) -> str:
+    """What was measured; SYNTHETIC where speeds are not the machine's own."""
+    e = profile.environment
+    kind = "quick, " if profile.quick else ""
+    first = f"{len(e.rank_host)} ranks on {len(e.hosts)} hosts ({kind}{profile.seconds:.0f} s), {e.mpi}"
+    second = f"kernels {e.kernels} ({profile.isa}), clock {profile.clock.name}"
+    label = [f"SYNTHETIC: {e.synthetic}"] if e.synthetic else []
+    return "\n".join([first, second, *label, ""])
+
+
+def hosts_table(profile: Profile) -> str:
+    """A row a host."""
+    e = profile.environment
+    heads = ["host", "processor", "cores", "ranks", "memory", "L2", "L3", "governor", "load", "steal %"]
+    rows = [
+        [
+            h.name,
+            h.cpu_model,
+            h.cores,
+            e.rank_host.count(i),
+            size(h.memory_bytes),
+            size(h.caches.get("L2", 0)),
+            size(h.caches.get("L3", 0)),
+            h.governor,
+            round(h.load_average, 2),
+            round(h.steal_percent, 2),
+        ]
+        for i, h in enumerate(e.hosts)
+    ]
+    return table(heads, rows, align="llrrrrrlrr")
+
+
+def speeds_table(profile: Profile, relative: Sequence[float] = (), level: Level = "memory") -> str:
+    """A row a rank, a column a phase: the speed matrix, half the width of its intervals behind each."""
+    matrix = speed_matrix(profile, level)
+    label = " (SYNTHETIC)" if profile.environment.synthetic else ""
+    title = f"Speeds{label}, data in {level}, all ranks of a host at once; ± half the 95 % interval"
+    scales = [SCALES[unit] for unit in matrix.units]
+    heads = ["rank", "host", *(f"{n}, {unit}" for n, (_, unit) in zip(matrix.names, scales))]
+    rows: list[list[object]] = []
+    for rank, host in enumerate(host_names(profile)):
+        cells = [
+            _with_interval(s / scale, (high - low) / 2 / s)
+            for s, low, high, (scale, _) in zip(
+                matrix.speed[rank], matrix.low[rank], matrix.high[rank], scales
+            )
+        ]
+        rows.append([rank, host, *cells, *([f"{relative[rank]:.3f}"] if relative else [])])
+    heads += ["relative speed"] if relative else []
+    return f"{title}\n\n{table(heads, rows, align='rl' + 'r' * len(heads))}"
+
+
+def _with_interval(value: float, part: float) -> str | None:
+    if math.isnan(value):
+        return None
+    return f"{value:.4g}" if math.isnan(part) else f"{value:.4g} ±{part:.1%}"
+
+
+def sizes_table(profile: Profile, host: int) -> str:
+    """Speeds of one host's median rank by level, all at once; then what more ranks leave a rank in memory."""
+    e, everyone = profile.environment, ranks_on(profile, host)
+    mine = [s for s in profile.speeds if e.rank_host[s.rank] == host]
+    counts = sorted({s.corunning for s in mine})
+    label = " (SYNTHETIC)" if e.synthetic else ""
+    title = f"{e.hosts[host].name}{label}: median rank, {everyone} at once; in memory also with fewer at once"
+    heads = ["phase", "unit", *LEVELS, *(f"memory, {k} at once" for k in counts if k < everyone)]
+    rows = []
+    for name, unit in {s.name: s.unit for s in mine}.items():
+        scale, text = SCALES[unit]
+        wanted = [(level, everyone) for level in LEVELS] + [("memory", k) for k in counts if k < everyone]
+        rows.append([name, text, *(_median(mine, name, level, k, scale) for level, k in wanted)])
+    return f"{title}\n\n{table(heads, rows, align='ll' + 'r' * len(heads))}"
+
+
+def ranks_on(profile: Profile, host: int) -> int:
+    """Ranks on a host."""
+    return ranks_per_host(profile)[profile.environment.rank_host.index(host)]
+
+
+def _median(speeds: Sequence[Speed], name: str, level: str, corunning: int, scale: float) -> float | None:
+    found = [s.speed for s in speeds if (s.name, s.level, s.corunning) == (name, level, corunning)]
+    return statistics.median(found) / scale if found else None
+
+
+def warnings(profile: Profile) -> list[str]:
+    """Why these may not be the speeds of the machine."""
+    e = profile.environment
+    lines = []
+    if e.oversubscribed:
+        lines.append(
+            "OVERSUBSCRIBED: more ranks than cores, they share them; not the speed of a rank of its own"
+        )
+    held = [(part, rank) for rank, part in enumerate(profile.held_back) if part > HELD_BACK]
+    if held:
+        part, rank = max(held)
+        who = f"rank {rank} on {host_names(profile)[rank]}"
+        lines.append(f"{len(held)} ranks were held back, {who} most: {part:.0%} of its time went to others")
+    for h in e.hosts:
+        if h.steal_percent > STEAL:
+            lines.append(f"{h.name}: {h.steal_percent:.1f} % of its time was stolen or withheld")
+    return lines

@@ -1,0 +1,128 @@
+"""Rule `rate` from a machine profile: no run is needed, its mix of phases is that of a CG run.
+
+    c_p = 1 / S_p,assembly + iterations x (1 / S_p,product + 1 / S_p,updates)      seconds per cell
+
+with the speeds S in cells a second: those of a rank that has about `cells` cells, all ranks of its host
+computing at once. Ranks of one host were measured in the same visits, and most of what disturbs one
+disturbs all: they are compared visit by visit. S_p is the host's median visit (geometric mean of its
+ranks) times the rank's median ratio to it.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.partition.shares import normalise
+from fembench.records.ids import now_utc
+from fembench.records.profile import Profile, Speed, host_names, together
+from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
+from fembench.stats.bootstrap import percentile_interval
+
+Array = npt.NDArray[np.float64]
+ITERATIONS = 100  # of CG, for each assembly
+SEED, DRAWS = 4, 1000  # of the bootstrap
+
+
+def by_profile(
+    profile: Profile,
+    source: str,
+    *,
+    storage: str = "sym",
+    iterations: int = ITERATIONS,
+    cells: int = 0,
+) -> Weights:
+    """Weights of the profile's ranks; `cells` of each, 0: as many as were measured at most."""
+    if iterations < 0 or cells < 0:
+        raise InputError(f"{iterations} iterations, {cells} cells; expected 0 or more")
+    hosts = host_names(profile)
+    chosen = [_phases(profile, rank, storage, cells) for rank in range(len(hosts))]
+    repeats = np.array([1.0, iterations, iterations])
+    phases = [[_samples(row[k]) for row in chosen] for k in range(len(repeats))]
+    speeds = np.stack([_paired(hosts, samples, None)[0] for samples in phases], axis=1)  # (P, 3)
+    spent = repeats / speeds  # seconds per cell
+    cost = spent.sum(axis=1)
+    shares, intervals = normalise((1 / cost).tolist()), _intervals(hosts, phases, repeats)
+    sizes = [s.cells for row in chosen for s in row]
+    parts = zip(("assembly", f"product {storage}", "updates"), spent.sum(axis=0) / spent.sum())
+    return Weights(
+        schema=WEIGHTS_SCHEMA,
+        rule="rate",
+        created=now_utc(),
+        measured=profile.created,
+        source=(source,),
+        ranks=tuple(
+            RankShare(host=host, share=share, low=low, high=high, cost=c)
+            for host, share, (low, high), c in zip(hosts, shares, intervals, cost.tolist())
+        ),
+        storage=storage,
+        synthetic=profile.environment.synthetic,
+        notes=(
+            f"time of {iterations} iterations: {', '.join(f'{name} {part:.0%}' for name, part in parts)}",
+            f"speeds at {min(sizes)} to {max(sizes)} cells a rank",
+        ),
+    )
+
+
+def _phases(profile: Profile, rank: int, storage: str, cells: int) -> tuple[Speed, Speed, Speed]:
+    """Assembly, product and updates of a rank, each at the size nearest to `cells` that has an interval."""
+    mine = [s for s in together(profile) if s.rank == rank and s.cells > 0]
+    kept = []
+    for phase, kind in (("assembly", ""), ("product", storage), ("updates", "")):
+        sizes = [s for s in mine if (s.phase, s.storage) == (phase, kind)]
+        if not sizes:
+            has = sorted({s.storage for s in mine if s.phase == "product"})
+            raise InputError(
+                f"the profile has no {' '.join(filter(None, (phase, kind)))} of rank {rank}; "
+                f"products: {', '.join(has) or 'none'}"
+            )
+        sizes = [s for s in sizes if s.low is not None] or sizes
+        wanted = cells or max(s.cells for s in sizes)
+        kept.append(min(sizes, key=lambda s: abs(math.log(s.cells / wanted))))
+    return kept[0], kept[1], kept[2]
+
+
+def _samples(speed: Speed) -> Array:
+    """(n_visits,) cells a second."""
+    return np.asarray(speed.samples) * speed.cells / speed.units
+
+
+def _paired(
+    hosts: Sequence[str], samples: Sequence[Array], rng: np.random.Generator | None, draws: int = 1
+) -> Array:
+    """(draws, P) speeds from the visits of each rank; with `rng` from visits drawn anew, whole ones."""
+    speeds = np.empty((draws, len(hosts)))
+    for group in _measured_together(hosts, [len(s) for s in samples]):
+        x = np.stack([samples[p] for p in group], axis=1)  # (n_visits, ranks)
+        n = len(x)
+        visits = np.arange(n)[None] if rng is None else rng.integers(n, size=(draws, n))
+        common = np.exp(np.log(x).mean(axis=1))
+        ratio = np.median((x / common[:, None])[visits], axis=1)  # (draws, ranks)
+        speeds[:, group] = np.median(common[visits], axis=1)[:, None] * ratio
+    return speeds
+
+
+def _measured_together(hosts: Sequence[str], counts: Sequence[int]) -> list[list[int]]:
+    """Ranks of each host; where their numbers of visits differ, every rank by itself."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for host in dict.fromkeys(hosts):
+        ranks = [p for p, other in enumerate(hosts) if other == host]
+        alike = len({counts[p] for p in ranks}) == 1
+        for p in ranks:
+            groups.setdefault((host,) if alike else (host, p), []).append(p)
+    return list(groups.values())
+
+
+def _intervals(
+    hosts: Sequence[str], phases: Sequence[Sequence[Array]], repeats: Array
+) -> list[tuple[float | None, float | None]]:
+    """95 % intervals of the shares, by drawing the visits of each phase anew."""
+    if any(len(s) < 2 for samples in phases for s in samples):
+        return [(None, None)] * len(hosts)
+    rng = np.random.default_rng(SEED)
+    spent = [times / _paired(hosts, samples, rng, DRAWS) for samples, times in zip(phases, repeats)]
+    speeds = 1 / np.sum(spent, axis=0)
+    ends = [percentile_interval(column) for column in (speeds / speeds.sum(axis=1, keepdims=True)).T]
+    return [(i.low, i.high) for i in ends]

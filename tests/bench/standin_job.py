@@ -11,6 +11,7 @@ import numpy as np
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import prepare, prepare_parts
 from fembench.bench.verify import Solved, verify
+from fembench.dist.agree import all_arrive
 from fembench.dist.comm import world
 from fembench.fem.problem import load_problem
 from fembench.mesh.presets import resolve
@@ -83,31 +84,29 @@ def relative(u, reference):
 
 
 def main(world_comm, n_ranks):
-    whole = None
+    """Ranks that a solve does not need wait asleep: spinning, they would take the cores from it."""
+    comms = {n: world_comm.Split(0 if world_comm.rank < n else 1) for n in n_ranks}
     for mesh in ("m1", "m2", "m3"):
+        whole = None
         for n in n_ranks:
-            comm = world_comm.Split(0 if world_comm.rank < n else 1)
-            if world_comm.rank >= n:
-                continue
-            for method in ("metis", "rcb"):
-                case = Case(mesh=mesh, ranks=n, partitioner=method)
-                prepared = prepare(comm, case, TRACER)
-                for storage in ("csr", "dense"):
-                    verification, result, u = solve(comm, Case(mesh=mesh, storage=storage), prepared)
-                    if n == 1 and storage == "csr":
-                        whole = u
-                    error = relative(u, whole) if comm.rank == 0 else 0.0
-                    row(
-                        comm,
-                        Case(mesh=mesh, partitioner=method, storage=storage),
-                        prepared.mesh,
-                        verification,
-                        result,
-                        error,
-                    )
-            if 1 < n <= 6:
-                forced(comm, mesh, n, whole)
-        world_comm.Barrier()
+            if world_comm.rank < n:
+                whole = on_ranks(comms[n], mesh, whole)
+        assert all_arrive(world_comm, 600)
+
+
+def on_ranks(comm, mesh, whole):
+    """Both partitioners, both storages; returns u of one rank."""
+    for method in ("metis", "rcb") if comm.size > 1 else ("metis",):
+        prepared = prepare(comm, Case(mesh=mesh, ranks=comm.size, partitioner=method), TRACER)
+        for storage in ("csr", "dense"):
+            case = Case(mesh=mesh, partitioner=method, storage=storage)
+            verification, result, u = solve(comm, case, prepared)
+            whole = u if whole is None else whole
+            error = relative(u, whole) if comm.rank == 0 else 0.0
+            row(comm, case, prepared.mesh, verification, result, error)
+    if 1 < comm.size <= 6:
+        forced(comm, mesh, comm.size, whole)
+    return whole
 
 
 def forced(comm, mesh, n, whole):

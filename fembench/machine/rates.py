@@ -50,7 +50,7 @@ class Probe:
 def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int) -> dict[Level, int]:
     """Bytes of the symmetric matrix by level; `sharers` ranks have a third cache, `ranks` the memory."""
     second, third = caches.get("L2") or L2, caches.get("L3") or L3
-    inner = PART * second
+    inner = max(PART * second, LEAST)
     middle = max(PART * third / max(sharers, 1), 3 * inner)
     outer = max(2.0 * third, 4 * middle)
     room = memory / (2 * COPIES * ranks) if memory else math.inf

@@ -90,7 +90,7 @@ def _phases(plan: Plan, found: Measured, platform: str) -> tuple[Table, Plot]:
     plot = charts.stacked(
         f"phases_{platform}",
         f"Phases: {WORDS[platform]} ({FIGURES[platform]})",
-        "Above, here; below, the thesis. CG takes nearly all of the time in both; its fall with tasks is "
+        "Above, here; below, the thesis. The fall of CG with tasks is "
         "what to compare, not its height: the machines are twenty years apart.",
         [*ours, *theirs],
         COLOURS,
@@ -162,7 +162,7 @@ def communication(plan: Plan, found: Measured) -> Section:
             charts.grouped(
                 f"share_{platform}",
                 f"Share of communication in CG: {WORDS[platform]} ({figures})",
-                "The share grows with tasks and is largest for the smallest mesh, here as there.",
+                "In the thesis the share grows with tasks and is largest for the smallest mesh.",
                 panels,
             )
         )

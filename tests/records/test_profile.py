@@ -1,0 +1,86 @@
+"""Profiles: what is kept of a machine, and what a file must hold to be one."""
+
+import json
+
+import msgspec
+import numpy as np
+import pytest
+from planted_profile import planted_profile
+
+from fembench.base.errors import InputError
+from fembench.records.profile import (
+    load_profile,
+    ranks_per_host,
+    save_profile,
+    speed_matrix,
+    speed_of,
+    together,
+)
+
+
+def test_a_profile_survives_its_file(tmp_path):
+    profile = planted_profile([1.0, 0.5], hosts=("a", "b"), noise=0.01)
+    save_profile(profile, tmp_path / "machine.json")
+    assert load_profile(tmp_path / "machine.json") == profile
+
+
+def test_the_speed_is_the_median_and_its_interval_that_of_order_statistics():
+    # n = 6: the extremes cover the median with 1 - 2/64 >= 95 %
+    assert speed_of([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]) == (3.5, 1.0, 6.0)
+
+
+def test_fewer_than_six_samples_have_no_interval():
+    assert speed_of([1.0, 2.0, 3.0, 4.0, 5.0]) == (3.0, None, None)
+
+
+def test_the_matrix_holds_the_speeds_of_all_ranks_of_each_host_at_once():
+    profile = planted_profile([1.0, 1.0, 0.5], hosts=("a", "a", "b"))
+    matrix = speed_matrix(profile, "L3")
+    assert matrix.names == ("assembly", "product sym", "product csr", "updates")
+    assert matrix.units == ("cells", "blocks", "blocks", "dofs")
+    # two at once on a share its memory: 1/sqrt(2) each; b has one rank
+    expected = 1e7 * np.array([0.5**0.5, 0.5**0.5, 0.5])
+    assert matrix.speed[:, 0] == pytest.approx(expected)
+    assert matrix.low[:, 0] == pytest.approx(expected)
+
+
+def test_what_was_not_measured_is_not_a_number():
+    profile = planted_profile([1.0, 0.5])
+    kept = tuple(s for s in profile.speeds if s.rank == 0 or s.phase != "assembly")
+    matrix = speed_matrix(msgspec.structs.replace(profile, speeds=kept))
+    assert np.isfinite(matrix.speed[0]).all()
+    assert np.isnan(matrix.speed[1, 0])
+    assert np.isfinite(matrix.speed[1, 1:]).all()
+
+
+def test_all_at_once_means_all_of_the_same_host():
+    profile = planted_profile([1.0] * 3, hosts=("a", "a", "b"))
+    assert ranks_per_host(profile) == (2, 2, 1)
+    assert {(s.rank, s.corunning) for s in together(profile)} == {(0, 2), (1, 2), (2, 1)}
+
+
+def spoiled(**changes):
+    tree = msgspec.to_builtins(planted_profile([1.0, 0.5]))
+    tree["speeds"][0].update(changes.pop("speed", {}))
+    return json.dumps({**tree, **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "not a profile"),
+        ("[]", "Expected 'object'"),
+        ("no json", "not valid JSON"),
+        (spoiled(schema=2), "schema 1"),
+        (spoiled(colour="red"), "colour"),
+        (spoiled(speed={"speed": -1.0}), "expected positive"),
+        (spoiled(speed={"rank": 2}), "ranks below 2"),
+    ],
+)
+def test_another_file_is_refused_in_one_line(tmp_path, text, message):
+    path = tmp_path / "machine.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as error:
+        load_profile(path)
+    assert "machine.json" in str(error.value)
+    assert "\n" not in str(error.value)

@@ -21,7 +21,7 @@ from fembench.dist.agree import together
 from fembench.dist.comm import Comm, wtime
 from fembench.fem.problem import resolved
 from fembench.machine.emulate import parse_speeds, stretched
-from fembench.machine.host import host_facts, peak_memory, steal_meter
+from fembench.machine.host import host_facts, peak_memory, taken_meter
 from fembench.records.ids import now_utc
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
 from fembench.records.validity import judge
@@ -55,7 +55,7 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
         certificate.ticks_per_second,
         certifier.clock.read,
     )
-    host, steal = host_facts(), steal_meter()
+    host, taken = host_facts(), taken_meter()
     comm.Barrier()
     first = _start_clock(comm, tracer, begin)
     prepared = prepare(comm, case, tracer)
@@ -73,7 +73,7 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
     total = tracer.now() - first
     times = RankTimes(setup + tracer.ticks(), total, measured.sets, tracer.events(), certifier.finish())
     ranks = comm.gather(times)
-    environment = environment_of(comm, job, host, steal)
+    environment = environment_of(comm, job, host, taken)
     if ranks is None or memory is None or environment is None:
         return None
     record = Record(

@@ -24,7 +24,7 @@ from fembench.dist.comm import Comm, alone, wtime
 from fembench.kernels.backend import kernels
 from fembench.machine.cgroup import cpu_quota
 from fembench.machine.emulate import label, parse_speeds
-from fembench.machine.host import cache_instances, host_facts, steal_meter
+from fembench.machine.host import cache_instances, host_facts, taken_meter
 from fembench.machine.meter import Meter, Way, batch_of, way_of
 from fembench.machine.rates import (
     STORAGES,
@@ -88,7 +88,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
     certifier = Certifier("auto", wtime)
     certificate = certifier.start()
-    facts, steal = host_facts(), steal_meter()
+    facts, taken = host_facts(), taken_meter()
     names = comm.allgather(platform.node())
     host = cast(Comm, comm.Split(names.index(names[comm.rank]), comm.rank))
     tell(f"{comm.size} ranks on {len(set(names))} hosts: kernels are bound to local meshes of three sizes")
@@ -111,7 +111,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     environment = describe(
         comm,
         facts,
-        steal,
+        taken,
         launcher=job.launcher,
         command=job.command,
         synthetic=", ".join(filter(None, [job.synthetic, label(job.emulate, job.dilate)])),

@@ -9,18 +9,18 @@ from fembench.bench.launcher import Job
 from fembench.dist.comm import Comm, library
 from fembench.kernels.backend import kernels
 from fembench.machine.emulate import label
-from fembench.machine.host import affinity
+from fembench.machine.host import Taken, affinity
 from fembench.machine.provenance import blas_threads, source_state, variables, versions
 from fembench.records.record import Environment, HostFacts
 
 
-def environment_of(comm: Comm, job: Job, before: HostFacts, steal: Callable[[], float]) -> Environment | None:
+def environment_of(comm: Comm, job: Job, before: HostFacts, taken: Callable[[], Taken]) -> Environment | None:
     """The environment on rank 0, None elsewhere; `before` is the host before the run. Collective."""
     slowed = label(job.case.emulate, job.case.dilate)
     return describe(
         comm,
         before,
-        steal,
+        taken,
         launcher=job.launcher,
         command=job.command,
         synthetic=", ".join(filter(None, [job.synthetic, slowed])),
@@ -31,7 +31,7 @@ def environment_of(comm: Comm, job: Job, before: HostFacts, steal: Callable[[], 
 def describe(
     comm: Comm,
     before: HostFacts,
-    steal: Callable[[], float],
+    taken: Callable[[], Taken],
     *,
     launcher: str,
     command: str,
@@ -39,14 +39,14 @@ def describe(
     dilate: float,
 ) -> Environment | None:
     """As environment_of, for whatever the ranks did. Collective."""
-    here = msgspec.structs.replace(before, steal_percent=steal())
+    here = msgspec.structs.replace(before, **taken()._asdict())
     rows = comm.gather((here, affinity(), blas_threads()))
     if rows is None:
         return None
     hosts: dict[str, HostFacts] = {}
     for facts, _, _ in rows:
         known = hosts.setdefault(facts.name, facts)
-        hosts[facts.name] = max(known, facts, key=lambda h: h.steal_percent)
+        hosts[facts.name] = max(known, facts, key=lambda h: h.steal_percent + h.throttled_percent)
     names = list(hosts)
     ranks_on = Counter(facts.name for facts, _, _ in rows)
     commit, dirty = source_state()

@@ -22,7 +22,7 @@ from fembench.bench.peers_system import export, make_system
 from fembench.bench.prepare import prepare
 from fembench.bench.serve import serve
 from fembench.dist.comm import Comm, abort_on_exception, alone, world
-from fembench.machine.host import host_facts, steal_meter
+from fembench.machine.host import host_facts, taken_meter
 from fembench.records.ids import now_utc
 from fembench.records.peers import SCHEMA, PeerRun, PeersRecord, SystemFacts
 from fembench.records.store import encode
@@ -35,14 +35,14 @@ Say = Callable[[str], None]
 
 def compare(comm: Comm, job: PeersJob, say: Say) -> PeersRecord | None:
     """The whole session: the record on rank 0, None elsewhere. Collective."""
-    host, steal = host_facts(), steal_meter()
+    host, taken = host_facts(), taken_meter()
     stage = set_stage(comm, job, say)
     contests, absent = contests_of(comm, job)
     if any(c.entry.peer.startswith("petsc") for c in contests):
         start_petsc()
     run_all(stage, contests, say)
     here = Job(case=job.case, id="peers", command=job.command, launcher=job.launcher)
-    environment = environment_of(comm, here, host, steal)
+    environment = environment_of(comm, here, host, taken)
     if stage.serial is None or stage.system is None or environment is None:
         return None
     system = stage.system

@@ -58,8 +58,15 @@ def allowed_cpus(root: Path = ROOT) -> tuple[int, ...] | None:
 
 def cpu_quota(root: Path = ROOT) -> float | None:
     """CPU seconds a second that this process's groups may use."""
-    limits = [_quota(folder) for folder in folders("cpu", root)]
-    return min((limit for limit in limits if limit is not None), default=None)
+    found = tightest_quota(root)
+    return found[0] if found else None
+
+
+def tightest_quota(root: Path = ROOT) -> tuple[float, str] | None:
+    """(CPU seconds a second, path of the control group that sets them) of the smallest quota, if any."""
+    mount = root / "sys/fs/cgroup"
+    limits = [(_quota(folder), str(folder.relative_to(mount))) for folder in folders("cpu", root)]
+    return min(((limit, name) for limit, name in limits if limit is not None), default=None)
 
 
 def _quota(folder: Path) -> float | None:

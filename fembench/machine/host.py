@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import NamedTuple
 
 from fembench.machine import cgroup
 from fembench.machine.cgroup import ROOT, read
@@ -22,7 +23,8 @@ UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def host_facts(root: Path = ROOT) -> HostFacts:
-    """This host now. `steal_percent` is 0: ask a `steal_meter` when the run is over."""
+    """This host now. What was taken of its time is 0: ask a `taken_meter` when the run is over."""
+    quota = cgroup.tightest_quota(root) or (0.0, "")
     return HostFacts(
         name=platform.node(),
         cpu_model=cpu_model(root),
@@ -37,6 +39,8 @@ def host_facts(root: Path = ROOT) -> HostFacts:
         tsc_flags=certificate.tsc_flags(root / certificate.CPUINFO.relative_to("/")),
         huge_pages=huge_pages(root),
         load_average=load_average(),
+        cpu_quota=quota[0],
+        quota_group=quota[1],
     )
 
 
@@ -160,21 +164,24 @@ def cpu_times(cpus: Collection[int] | None = None, root: Path = ROOT) -> tuple[i
     return stolen, total
 
 
-def steal_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counter) -> Callable[[], float]:
-    """A function that tells the percentage of CPU time taken from this process's CPUs since now.
+class Taken(NamedTuple):
+    """What of the time of this process's CPUs others had, percent; 0 where the system does not tell."""
 
-    Taken by the hypervisor (steal), or by a quota that held the control group back. 0 where the system
-    does not tell.
-    """
+    steal_percent: float  # the hypervisor
+    throttled_percent: float  # nobody: a quota held the control group back
+
+
+def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counter) -> Callable[[], Taken]:
+    """A function that tells what was taken since now. A quota's part is not steal: somebody has set it."""
     cpus = affinity()
     stolen, total = cpu_times(cpus, root)
     held, begin = cgroup.throttled_seconds(root), clock()
 
-    def percent() -> float:
+    def taken() -> Taken:
         stolen_now, total_now = cpu_times(cpus, root)
         held_now, passed = cgroup.throttled_seconds(root) - held, clock() - begin
         by_hypervisor = (stolen_now - stolen) / (total_now - total) if total_now > total else 0.0
         by_quota = held_now / (passed * len(cpus)) if passed > 0 else 0.0
-        return 100 * (max(by_hypervisor, 0.0) + max(by_quota, 0.0))
+        return Taken(100 * max(by_hypervisor, 0.0), 100 * max(by_quota, 0.0))
 
-    return percent
+    return taken

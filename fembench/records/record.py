@@ -32,7 +32,10 @@ class HostFacts(Frozen, frozen=True):
     tsc_flags: tuple[str, ...] = ()
     huge_pages: str = "unknown"
     load_average: float = 0.0  # 1 minute, before the run
-    steal_percent: float = 0.0  # of CPU time during the run
+    steal_percent: float = 0.0  # of CPU time during the run: taken by the hypervisor
+    throttled_percent: float = 0.0  # of CPU time during the run: withheld by a quota
+    cpu_quota: float = 0.0  # CPUs that the quota leaves; 0: none
+    quota_group: str = ""  # control group that has the quota
 
 
 class Environment(Frozen, frozen=True):

@@ -129,5 +129,10 @@ def warnings(profile: Profile) -> list[str]:
         lines.append(f"{len(held)} ranks were held back, {who} most: {part:.0%} of its time went to others")
     for h in e.hosts:
         if h.steal_percent > STEAL:
-            lines.append(f"{h.name}: {h.steal_percent:.1f} % of its time was stolen or withheld")
+            lines.append(f"{h.name}: {h.steal_percent:.1f} % of its time was stolen by the hypervisor")
+        if h.throttled_percent > 0:
+            lines.append(
+                f"{h.name}: {h.throttled_percent:.1f} % of its time was withheld by the quota of "
+                f"{h.cpu_quota:.3g} CPUs on control group {h.quota_group}"
+            )
     return lines

@@ -67,7 +67,7 @@ def test_a_machine_without_proc_and_sys_has_facts_too(tmp_path):
     assert (facts.caches, facts.tsc_flags, facts.sockets) == ({}, (), 1)
     assert facts.memory_bytes > 0
     assert host.peak_memory(tmp_path) > 0
-    assert host.steal_meter(tmp_path)() == 0.0
+    assert host.taken_meter(tmp_path)() == (0.0, 0.0)
 
 
 def test_an_arm_processor_is_named_by_its_numbers(files):
@@ -116,6 +116,8 @@ VERSION_1 = {
 def test_the_limits_of_a_control_group_are_the_tightest_of_its_line(files, tree):
     root = files(tree | {"proc/meminfo": "MemTotal: 99999 kB\n", f"{CPU}/online": "0-63\n"})
     assert cgroup.cpu_quota(root) == 1.5
+    assert cgroup.tightest_quota(root)[1].endswith("job")
+    assert (host.host_facts(root).cpu_quota, host.host_facts(root).quota_group[-3:]) == (1.5, "job")
     assert cgroup.allowed_cpus(root) == (2, 3, 4, 5)
     assert cgroup.memory_limit(root) == 1048576
     assert cgroup.throttled_seconds(root) == 2.5
@@ -146,31 +148,31 @@ def stat(stolen, idle):
 
 def test_steal_is_the_part_of_the_cpu_time_of_our_cpus_that_was_stolen(files):
     root = files({"proc/stat": stat(5, 1000)})
-    percent = host.steal_meter(root)
+    taken = host.taken_meter(root)
     files({"proc/stat": stat(35, 1070)})  # 30 stolen of 100 that passed
-    assert percent() == pytest.approx(30.0)
+    assert taken() == pytest.approx((30.0, 0.0))
 
 
 def test_no_time_passed_means_nothing_stolen(files):
     root = files({"proc/stat": stat(5, 1000)})
-    assert host.steal_meter(root)() == 0.0
+    assert host.taken_meter(root)() == (0.0, 0.0)
 
 
-def test_time_that_a_quota_took_counts_as_stolen(files):
+def test_time_that_a_quota_took_is_no_steal(files):
     cpus = len(host.affinity())
     group = {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.stat": "throttled_usec 0\n"}
     root = files(group)
     now = [10.0]
-    percent = host.steal_meter(root, lambda: now[0])
+    taken = host.taken_meter(root, lambda: now[0])
     now[0] = 14.0
     files({"sys/fs/cgroup/cpu.stat": f"throttled_usec {cpus * 1_000_000}\n"})
-    assert percent() == pytest.approx(25.0)
+    assert taken() == pytest.approx((0.0, 25.0))
 
 
 def test_the_meter_of_this_machine_answers_between_0_and_100():
-    percent = host.steal_meter()
+    taken = host.taken_meter()
     time.sleep(0.05)
-    assert 0 <= percent() <= 100
+    assert all(0 <= percent <= 100 for percent in taken())
 
 
 def test_memory_that_was_held_shows_in_the_peak():

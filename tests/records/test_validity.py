@@ -154,6 +154,30 @@ def test_steal_is_provisional(record):
     assert broken(record, environment=replace(record.environment, hosts=hosts)) == {"D3"}
 
 
+def throttled(record, group):
+    (first, *others) = record.environment.hosts
+    slow = replace(first, throttled_percent=60.0, cpu_quota=0.25, quota_group=group)
+    return replace(record.environment, hosts=(slow, *others))
+
+
+def test_a_foreign_quota_is_provisional_and_named(record):
+    environment = throttled(record, "system.slice/job")
+    assert broken(record, environment=environment) == {"D3"}
+    (reason,) = [r for r in judge(replace(record, environment=environment)).reasons if "D3" in r]
+    assert "quota of 0.25 CPUs on control group system.slice/job" in reason
+    assert "steal" not in reason
+
+
+@pytest.mark.parametrize("group", ["fembench.pair/node00", "cpu,cpuacct/fembench.pair/node00"])
+def test_the_quota_of_a_lab_is_said_and_held_against_nobody(record, group):
+    environment = throttled(record, group)
+    assert broken(record, environment=environment) == broken(record)
+    rules = judge(replace(record, environment=environment)).rules
+    (said,) = [rule.value for rule in rules if "withheld" in rule.value]
+    assert "60 % of CPU time" in said
+    assert group in said
+
+
 @pytest.mark.parametrize("change", [{"kernels": "reference"}, {"blas_threads": 2}, {"commit": ""}])
 def test_weak_provenance_is_provisional(record, change):
     changed = replace(record, environment=replace(record.environment, **change))

@@ -45,6 +45,7 @@ from fembench.timing.certificate import Certificate, Certifier
 from fembench.timing.tracer import NullTracer, make_tracer
 
 ROUNDS = 6  # at least as many samples as an interval needs
+OVERTIME = 2  # times the seconds planned, to get those samples on a disturbed machine
 POLL = 3e-4  # seconds between two looks of a rank that waits
 TOO_LONG = 0.1  # of the time to measure: a probe whose single visit takes longer is left out
 
@@ -91,7 +92,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     facts, taken = host_facts(), taken_meter()
     names = comm.allgather(platform.node())
     host = cast(Comm, comm.Split(names.index(names[comm.rank]), comm.rank))
-    tell(f"{comm.size} ranks on {len(set(names))} hosts: kernels are bound to local meshes of three sizes")
+    tell(f"ranks {comm.size}, hosts {len(set(names))}: kernels are bound to local meshes of three sizes")
     probes = together(comm, lambda: list(_probes(facts, host.size, job.levels)))
     tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second, certifier.clock.read)
     way = way_of(job.emulated, host.size, facts.cores, cpu_quota())
@@ -236,8 +237,9 @@ class Rounds:
             tell(f"round {number} of at most {self._job.rounds}: {time.perf_counter() - begin:.0f} s")
 
     def _another(self, done: int, spent: float, last: float) -> bool:
-        """The first rank's clock decides."""
-        more = done < self._job.rounds and spent + last / 2 < self._job.seconds
+        """The first rank's clock decides: until time is up, later only for as many as an interval needs."""
+        limit = self._job.seconds * (1 if done >= ROUNDS else OVERTIME)
+        more = done < self._job.rounds and spent + last / 2 < limit
         return bool(self._host.bcast(more))
 
     def _visit(self, visit: Visit) -> None:

@@ -34,10 +34,14 @@ def head(profile: Profile) -> str:
     """What was measured; SYNTHETIC where speeds are not the machine's own."""
     e = profile.environment
     kind = "quick, " if profile.quick else ""
-    first = f"{len(e.rank_host)} ranks on {len(e.hosts)} hosts ({kind}{profile.seconds:.0f} s), {e.mpi}"
+    first = f"{_counted(len(e.rank_host), 'rank')} on {_counted(len(e.hosts), 'host')} ({kind}{profile.seconds:.0f} s), {e.mpi}"
     second = f"kernels {e.kernels} ({profile.isa}), clock {profile.clock.name}"
     label = [f"SYNTHETIC: {e.synthetic}"] if e.synthetic else []
     return "\n".join([first, second, *label, ""])
+
+
+def _counted(n: int, thing: str) -> str:
+    return f"{n} {thing}{'' if n == 1 else 's'}"
 
 
 def hosts_table(profile: Profile) -> str:
@@ -126,7 +130,8 @@ def warnings(profile: Profile) -> list[str]:
     if held:
         part, rank = max(held)
         who = f"rank {rank} on {host_names(profile)[rank]}"
-        lines.append(f"{len(held)} ranks were held back, {who} most: {part:.0%} of its time went to others")
+        lines.append(f"{_counted(len(held), 'rank')} held back, {who} most: {part:.0%} of its time went to others")
+    lines += [line for host in range(len(e.hosts)) if (line := _still_cached(profile, host))]
     for h in e.hosts:
         if h.steal_percent > STEAL:
             lines.append(f"{h.name}: {h.steal_percent:.1f} % of its time was stolen by the hypervisor")
@@ -136,3 +141,21 @@ def warnings(profile: Profile) -> list[str]:
                 f"{h.cpu_quota:.3g} CPUs on control group {h.quota_group}"
             )
     return lines
+
+
+def _still_cached(profile: Profile, host: int) -> str:
+    """A line where the matrices 'in memory' of a host's ranks are not twice as large as its third cache."""
+    e = profile.environment
+    facts, ranks = e.hosts[host], e.rank_host.count(host)
+    inside = [
+        s.n_bytes
+        for s in profile.speeds
+        if e.rank_host[s.rank] == host and (s.name, s.level) == ("product sym", "memory")
+    ]
+    third = facts.caches.get("L3", 0)
+    if not inside or ranks * min(inside) >= 2 * third:
+        return ""
+    return (
+        f"{facts.name}: its third cache ({size(third)}) may hold part of the data 'in memory' "
+        f"({ranks} x {size(min(inside))})"
+    )

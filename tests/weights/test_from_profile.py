@@ -1,0 +1,93 @@
+"""Rule `rate` from a machine profile: planted speeds are the shares, whatever disturbs all ranks alike."""
+
+import msgspec
+import numpy as np
+import pytest
+from planted_profile import CELLS, PHASES, planted_profile
+
+from fembench.base.errors import InputError
+from fembench.cli.main import main
+from fembench.partition.shares import normalise
+from fembench.records.profile import save_profile
+from fembench.records.weights import load_weights, shares_of
+from fembench.weights.from_profile import by_profile
+
+
+@pytest.mark.parametrize("speeds", [(1, 1, 0.5, 0.25), (1, 0.7), (1, 0.13)])
+def test_planted_speeds_are_found_within_3_percent(speeds):
+    found = by_profile(planted_profile(speeds, noise=0.01, visits=20), "machine.json")
+    assert shares_of(found) == pytest.approx(normalise(speeds), rel=0.03)
+    for rank in found.ranks:
+        assert rank.low <= rank.share <= rank.high
+
+
+def test_what_disturbs_all_ranks_of_a_visit_does_not_move_the_shares():
+    half = np.where(np.arange(9) % 2, 0.5, 1.0)
+    found = by_profile(planted_profile((1, 0.5), common=half), "")
+    assert shares_of(found) == pytest.approx((2 / 3, 1 / 3))
+
+
+def test_speeds_are_those_with_all_ranks_of_the_host_at_once():
+    # two at once on a leave each 1/sqrt(2) of its speed, the one on b has all of its own
+    found = by_profile(planted_profile((1, 1, 1), hosts=("a", "a", "b")), "")
+    assert shares_of(found) == pytest.approx(normalise((0.5**0.5, 0.5**0.5, 1)))
+
+
+def test_phases_are_mixed_by_the_time_of_so_many_iterations():
+    slow = {("product", "sym"): (1.0, 0.5)}  # rank 1 has half the speed in the product alone
+    profile = planted_profile((1, 1), slower=slow)
+    cost = {phase: 1 / rate for phase, (_, _, rate) in PHASES.items()}
+    for iterations in (0, 10, 1000):
+        whole = cost["assembly", ""] + iterations * (cost["product", "sym"] + cost["updates", ""])
+        longer = whole + iterations * cost["product", "sym"]
+        found = by_profile(profile, "", iterations=iterations)
+        assert shares_of(found) == pytest.approx(normalise((1 / whole, 1 / longer)))
+        assert found.ranks[1].cost / found.ranks[0].cost == pytest.approx(longer / whole)
+
+
+def test_the_storage_chooses_the_product():
+    profile = planted_profile((1, 1), slower={("product", "csr"): (1.0, 0.5)})
+    assert shares_of(by_profile(profile, "", storage="sym")) == pytest.approx((0.5, 0.5))
+    assert by_profile(profile, "", storage="csr").ranks[1].share < 0.35
+
+
+def test_the_size_nearest_to_the_cells_asked_for_is_taken():
+    for cells, nearest in ((0, "memory"), (1_000, "L2"), (10**9, "memory"), (30_000, "L3")):
+        notes = by_profile(planted_profile((1, 1)), "", cells=cells).notes
+        assert f"speeds at {CELLS[nearest]} to {CELLS[nearest]} cells a rank" in notes
+
+
+def test_a_single_visit_has_shares_and_no_interval():
+    found = by_profile(planted_profile((1, 0.5), visits=1), "")
+    assert shares_of(found) == pytest.approx((2 / 3, 1 / 3))
+    assert found.ranks[0].low is None
+
+
+def test_what_was_not_measured_is_refused():
+    with pytest.raises(InputError, match="no product ebe of rank 0; products: csr, sym"):
+        by_profile(planted_profile((1, 1)), "", storage="ebe")
+    with pytest.raises(InputError, match="expected 0 or more"):
+        by_profile(planted_profile((1, 1)), "", iterations=-1)
+
+
+def test_the_verb_makes_weights_of_a_profile_and_labels_emulated_ones(tmp_path, capsys):
+    profile = planted_profile((1, 0.5))
+    environment = msgspec.structs.replace(profile.environment, synthetic="emulated speeds 1,0.5")
+    machine, out = tmp_path / "machine.json", tmp_path / "weights.json"
+    save_profile(msgspec.structs.replace(profile, environment=environment), machine)
+    assert main(["weights", str(machine), "--rule", "rate", "-o", str(out)]) == 0
+    assert "SYNTHETIC: emulated speeds 1,0.5" in capsys.readouterr().out
+    weights = load_weights(out)
+    assert shares_of(weights) == pytest.approx((2 / 3, 1 / 3))
+    assert (weights.rule, weights.source) == ("rate", (str(machine),))
+    assert main(["weights", str(out), "--export", "pyfr"]) == 0
+    assert capsys.readouterr().out == "2:1\n"
+
+
+@pytest.mark.parametrize("options", [["--rule", "time"], ["--link", "1e-6,1e9"], ["--ranks", "3"]])
+def test_what_a_profile_cannot_tell_is_refused_in_one_line(tmp_path, capsys, options):
+    save_profile(planted_profile((1, 1)), tmp_path / "machine.json")
+    assert main(["weights", str(tmp_path / "machine.json"), *options]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("fembench: ")
+    assert error.count("\n") == 1

@@ -4,6 +4,7 @@ A rank's speed depends on what it computes (phase, storage), on how much data it
 many ranks of its host compute at once. One visit of a rank to one of these is one sample; the speed is
 the median of its samples, the interval that of order statistics. Schema history:
     1  first
+    2  network, optional: what --network measured
 """
 
 import statistics
@@ -19,10 +20,12 @@ import numpy.typing as npt
 from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.records.network import Network, check_network
 from fembench.records.record import ClockCertificate, Environment, Frozen
 from fembench.stats.summary import median_interval
 
-PROFILE_SCHEMA = 1
+PROFILE_SCHEMA = 2
+READABLE = (1, 2)
 Level = Literal["L2", "L3", "memory"]
 LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
 
@@ -66,6 +69,7 @@ class Profile(Frozen, frozen=True):
     held_back: tuple[float, ...]  # [rank] part of its time in which the rank did not get its processor
     speeds: tuple[Speed, ...]
     notes: tuple[str, ...] = ()  # what was left out, and why
+    network: Network | None = None
 
 
 class Matrix(NamedTuple):
@@ -126,11 +130,14 @@ def save_profile(profile: Profile, path: Path | str) -> None:
 def load_profile(path: Path | str) -> Profile:
     """The profile in a file. Raises InputError for anything else."""
     tree = read_json(path, dict)
-    if tree.get("schema") != PROFILE_SCHEMA or not is_profile(tree):
+    if tree.get("schema") not in READABLE or not is_profile(tree):
         raise InputError(
-            f"{path}: not a profile of schema {PROFILE_SCHEMA}; expected a file of fembench characterize"
+            f"{path}: not a profile of schema {PROFILE_SCHEMA} or older; expected a file of fembench "
+            "characterize"
         )
     profile = convert(tree, Profile, where=str(path))
+    if profile.network is not None:
+        check_network(profile.network, len(profile.environment.hosts), str(path))
     ranks = len(profile.environment.rank_host)
     wrong = next(
         (s for s in profile.speeds if not (0 <= s.rank < ranks and 0 < s.speed < float("inf"))), None

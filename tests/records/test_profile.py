@@ -8,6 +8,7 @@ import pytest
 from planted_profile import planted_profile
 
 from fembench.base.errors import InputError
+from fembench.records.network import Network, PairClass, Piece, class_of, value_at
 from fembench.records.profile import (
     load_profile,
     ranks_per_host,
@@ -71,7 +72,7 @@ def spoiled(**changes):
         ("{}", "not a profile"),
         ("[]", "Expected 'object'"),
         ("no json", "not valid JSON"),
-        (spoiled(schema=2), "schema 1"),
+        (spoiled(schema=3), "schema 2 or older"),
         (spoiled(colour="red"), "colour"),
         (spoiled(speed={"speed": -1.0}), "expected positive"),
         (spoiled(speed={"rank": 2}), "ranks below 2"),
@@ -84,3 +85,46 @@ def test_another_file_is_refused_in_one_line(tmp_path, text, message):
         load_profile(path)
     assert "machine.json" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_profile_of_schema_1_is_still_read(tmp_path):
+    tree = json.loads(spoiled(schema=1))
+    del tree["network"]
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(tree))
+    assert load_profile(path).network is None
+
+
+def lines(*firsts):
+    return tuple(Piece(first=first, coefficients=(1e-6, 1e-9)) for first in firsts)
+
+
+def network(pair_class, *, sites=("s", "s"), latency=(0,)):
+    one = PairClass(name="all", send=lines(0), latency=lines(*latency), receive=lines(0, 64))
+    return Network(send_mode="isend", pairs="classes", sites=sites, classes=(one,), pair_class=pair_class)
+
+
+def test_a_network_survives_its_file_and_is_looked_up_by_pair_and_size(tmp_path):
+    profile = planted_profile([1.0, 0.5], hosts=("a", "b"), network=network(((0, 0), (0, 0))))
+    save_profile(profile, tmp_path / "machine.json")
+    again = load_profile(tmp_path / "machine.json")
+    assert again == profile
+    found = class_of(again.network, 0, 1)
+    assert value_at(found.receive, 63) == pytest.approx(1e-6 + 63e-9)
+    assert value_at(found.receive, 65) == pytest.approx(1e-6 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (network(((0,),)), "a class for 2 hosts"),
+        (network(((0, 0), (0, 1))), "beyond 1"),
+        (network(((0, 0), (0, 0)), latency=(64, 0)), "ascending"),
+        (network(((0, 0), (0, 0)), latency=()), "latency of class 'all'"),
+    ],
+)
+def test_a_network_that_does_not_fit_is_refused(tmp_path, wrong, message):
+    profile = planted_profile([1.0, 0.5], hosts=("a", "b"), network=wrong)
+    save_profile(profile, tmp_path / "machine.json")
+    with pytest.raises(InputError, match=message):
+        load_profile(tmp_path / "machine.json")

@@ -1,0 +1,117 @@
+"""The network part of a machine profile: HLogP of every pair of hosts, and what else MPI does to time.
+
+HLogP (thesis-001): a message of m bytes from p to q takes Os(m) + L(m) + Or(m). In Os and Or the sender's,
+the receiver's processor can do nothing else; L passes between them. All three are piecewise polynomials
+in m, a set of them for each class of pairs of hosts. Seconds and bytes.
+"""
+
+import bisect
+from collections.abc import Sequence
+from typing import Literal
+
+from fembench.base.errors import InputError
+from fembench.records.record import Frozen
+
+
+class Piece(Frozen, frozen=True):
+    """coefficients[0] + coefficients[1] (m - first) + … for m >= first, up to the next piece's first."""
+
+    first: float  # bytes
+    coefficients: tuple[float, ...]  # seconds, seconds a byte, …
+
+
+class PairClass(Frozen, frozen=True):
+    """Pairs of hosts that share one set of functions."""
+
+    name: str  # same host, a site, 'site > site', 'host > host'
+    send: tuple[Piece, ...]  # Os(m)
+    latency: tuple[Piece, ...]  # L(m); may be negative where Os and Or overlap (blocking sends)
+    receive: tuple[Piece, ...]  # Or(m)
+    gap: tuple[Piece, ...] = ()  # g(m): shortest time between two messages of one sender; (): not measured
+    switch: int | None = None  # bytes from which messages wait for their receiver (rendezvous); None: none
+
+
+class PairSamples(Frozen, frozen=True):
+    """Ping-pongs of m bytes between two ranks (thesis-001, Fig. 4.9), seconds, one entry a repetition."""
+
+    measure: int  # rank that times the round trip
+    mirror: int
+    m: int  # bytes
+    os_measure: tuple[float, ...]
+    or_mirror: tuple[float, ...]
+    os_mirror: tuple[float, ...]
+    or_measure: tuple[float, ...]
+    rtt: tuple[float, ...]
+
+
+class AllReduceTime(Frozen, frozen=True):
+    """One all-reduce, all ranks ready."""
+
+    ranks: int
+    m: int  # bytes
+    seconds: float  # median
+    low: float | None  # its 95 % interval
+    high: float | None
+
+
+class Contention(Frozen, frozen=True):
+    """Several pairs at once."""
+
+    pairs: int
+    m: int  # bytes
+    factor: float  # time of a message over its time alone
+
+
+class KernelTime(Frozen, frozen=True):
+    """One of thesis-001's three kernels on one rank: increment, matmul, gauss."""
+
+    rank: int
+    kernel: str
+    seconds: float
+
+
+class Network(Frozen, frozen=True):
+    """What `fembench characterize --network` measured."""
+
+    send_mode: Literal["isend", "send"]  # how Os was measured
+    pairs: Literal["all", "classes"]  # thesis-001's II(a): every pair of hosts; II(b): one of each class
+    sites: tuple[str, ...]  # [host] of Environment.hosts
+    classes: tuple[PairClass, ...]
+    pair_class: tuple[tuple[int, ...], ...]  # [host][host] -> index into classes; diagonal: same host
+    allreduce: tuple[AllReduceTime, ...] = ()
+    contention: tuple[Contention, ...] = ()
+    overlap: bool | None = None  # a non-blocking message beyond the switch travels while ranks compute
+    polling: float | None = None  # time of a rank beside one that waits, over its time alone on the core
+    kernels: tuple[KernelTime, ...] = ()
+    samples: tuple[PairSamples, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def value_at(pieces: Sequence[Piece], m: float) -> float:
+    """The function at m bytes; the first piece serves below its own begin."""
+    k = max(0, bisect.bisect_right(pieces, m, key=lambda piece: piece.first) - 1)
+    x, value = m - pieces[k].first, 0.0
+    for c in reversed(pieces[k].coefficients):
+        value = value * x + c
+    return value
+
+
+def class_of(network: Network, a: int, b: int) -> PairClass:
+    """The class of messages from host a to host b."""
+    return network.classes[network.pair_class[a][b]]
+
+
+def check_network(network: Network, hosts: int, where: str) -> None:
+    """Raises InputError where the parts of a network do not fit each other or the number of hosts."""
+    table = network.pair_class
+    if len(network.sites) != hosts or len(table) != hosts or any(len(row) != hosts for row in table):
+        raise InputError(
+            f"{where}: network of {len(network.sites)} sites; expected a class for {hosts} hosts"
+        )
+    if not all(0 <= k < len(network.classes) for row in table for k in row):
+        raise InputError(f"{where}: pair_class names a class beyond {len(network.classes)}")
+    for c in network.classes:
+        for name, pieces in (("send", c.send), ("latency", c.latency), ("receive", c.receive)):
+            starts = [piece.first for piece in pieces]
+            if not pieces or starts != sorted(set(starts)) or not all(p.coefficients for p in pieces):
+                raise InputError(f"{where}: {name} of class '{c.name}'; expected pieces in ascending order")

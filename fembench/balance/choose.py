@@ -1,0 +1,102 @@
+"""Which blocks go where, the thesis' ways and ours: MigBSP, APBSP (literal, scan), amortised."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.balance.potential import candidates
+from fembench.balance.stats import F64, I64, Stats, Tuning
+
+Moves = list[tuple[int, int]]  # (block, rank it goes to), in the order decided
+
+
+def best_potential(stats: Stats, tuning: Tuning) -> Moves:
+    """MigBSP: the one move of the highest potential."""
+    return [(c.block, c.target) for c in candidates(stats, tuning, 1)]
+
+
+def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
+    """The BSP prediction algorithm (thesis-002, algorithm 6): moves while the next iteration is not longer.
+
+    Migration cost is charged to that one iteration. The thesis stops at the first move that is refused;
+    `scan` goes on with the next candidate.
+    """
+    owner, spent, moves = stats.owner.copy(), 0.0, []
+    current = float(stats.rank_time.max()) + stats.communication
+    gone: set[int] = set()
+    for c in candidates(stats, tuning):
+        if c.block in gone:
+            continue
+        owner[c.block] = c.target
+        new = float(stats.times_if(owner).max()) + stats.communication + spent + c.mem
+        if new <= current:
+            moves.append((c.block, c.target))
+            gone.add(c.block)
+            spent, current = spent + c.mem, new
+            continue
+        owner[c.block] = c.source
+        if not scan:
+            break
+    return moves
+
+
+def scan(stats: Stats, tuning: Tuning) -> Moves:
+    """As apbsp, all candidates tried."""
+    return apbsp(stats, tuning, scan=True)
+
+
+def amortised(stats: Stats, tuning: Tuning) -> Moves:
+    """The best prefix of a descent: a move is paid once, its gain comes in every remaining iteration.
+
+    Each step takes a block off the rank that is done last, to where the later of the two is done
+    soonest. A step may leave the iteration as long as it was (two ranks equally late); the prefix with the
+    least remaining time, cost included, is taken if it wins more than the hysteresis.
+    """
+    owner, t = stats.owner.copy(), stats.rank_time.copy()
+    fixed = np.zeros(stats.n_blocks, bool)
+    now = float(t.max()) * stats.remaining
+    best, chosen = now * (1 - tuning.hysteresis), 0
+    moves: Moves = []
+    spent = 0.0
+    while True:
+        source = int(np.argmax(t))
+        step = _relief(stats, owner, t, fixed, source)
+        if step is None:
+            break
+        i, j = step
+        t[source] -= stats.inst[i] / stats.speed[source]
+        t[j] += stats.inst[i] / stats.speed[j]
+        owner[i], fixed[i] = j, True
+        moves.append((i, j))
+        spent += float(stats.cost[i])
+        value = float(t.max()) * stats.remaining + spent
+        if value < best - 1e-12 * now:
+            best, chosen = value, len(moves)
+    return moves[:chosen]
+
+
+def _relief(
+    stats: Stats, owner: I64, t: F64, fixed: NDArray[np.bool_], source: int
+) -> tuple[int, int] | None:
+    """The move off `source` after which the later of both ranks is done soonest; None where none helps."""
+    mine = np.flatnonzero((owner == source) & ~fixed)
+    if not mine.size:
+        return None
+    there = t + stats.inst[mine, None] / stats.speed  # (blocks, P)
+    there[:, ~stats.open] = np.inf
+    there[:, source] = np.inf
+    later = np.maximum(there, (t[source] - stats.inst[mine] / stats.speed[source])[:, None])
+    later[there >= t[source]] = np.inf
+    k, j = divmod(int(np.argmin(later)), stats.n_ranks)
+    return (int(mine[k]), j) if np.isfinite(later[k, j]) else None
+
+
+def evacuate(stats: Stats) -> Moves:
+    """Blocks of leaving ranks, the largest first, each to the open rank that would be done first with it."""
+    t, moves = stats.rank_time.copy(), []
+    stranded = np.flatnonzero(~stats.open[stats.owner])
+    for i in stranded[np.argsort(-stats.inst[stranded], kind="stable")]:
+        there = np.where(stats.open, t + stats.inst[i] / stats.speed, np.inf)
+        j = int(np.argmin(there))
+        t[j] = there[j]
+        moves.append((int(i), j))
+    return moves

@@ -1,0 +1,83 @@
+"""The state between looks: gamma, alpha, which blocks rest. One look in, one entry of the ledger out.
+
+Neither MPI nor a clock: a driver on ranks and one on a virtual clock use the same object.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fembench.balance.detect import next_alpha, reachable
+from fembench.balance.policies import POLICIES, balanced, decide
+from fembench.balance.potential import forecast, ranking
+from fembench.balance.stats import Stats, Tuning
+from fembench.records.ledger import Look, Move
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may choose."""
+
+    policy: str = "amortised"
+    alpha: int = 2  # calls before the first look
+    gamma: int = 10  # iterations between calls
+    cooldown: int = 2  # looks during which a block that moved stays where it is
+    tuning: Tuning = field(default_factory=Tuning)
+
+
+class Control:
+    """When to look and what to move."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.policy = settings, POLICIES[settings.policy]
+        self.alpha = self.wait = settings.alpha
+        self.looks = 0
+        self._moved_at: dict[int, int] = {}
+
+    def due(self, iteration: int, urgent: bool = False) -> bool:
+        """Whether there is a look after so many iterations; counts the call. `urgent`: a rank must leave."""
+        if iteration % self.settings.gamma or not (self.policy.looks or urgent):
+            return False
+        self.wait -= 1
+        return self.wait <= 0 or urgent
+
+    def look(self, stats: Stats, iteration: int, superstep: float) -> Look:
+        """Decide, and say what was seen; the moves are for the caller to make."""
+        tuning = self.settings.tuning
+        fine = balanced(self.policy, stats, tuning.band)
+        count, known = (0, []) if fine else ranking(stats, tuning, tuning.shown)
+        moves = [] if fine else decide(self.policy, stats, tuning, self._resting())
+        self.looks += 1
+        self._moved_at.update({block: self.looks for block, _ in moves})
+        before = self.alpha
+        self.alpha = self.wait = next_alpha(before, fine, halve=self.policy.by_block)
+        return Look(
+            iteration=iteration,
+            alpha=before,
+            next_alpha=self.alpha,
+            rank_time=tuple(stats.rank_time.tolist()),
+            superstep=superstep,
+            balanced=fine,
+            reachable=fine or reachable(stats, tuning.band),
+            n_candidates=count,
+            candidates=tuple(known),
+            moves=tuple(
+                Move(block=i, source=int(stats.owner[i]), target=j, bytes=int(stats.size[i]))
+                for i, j in moves
+            ),
+            predicted=forecast(stats, moves),
+            remaining=stats.remaining,
+            look_seconds=0.0,
+            drained=tuple(sorted(stats.leaving)),
+        )
+
+    def _resting(self) -> frozenset[int]:
+        since = self.looks + 1 - self.settings.cooldown
+        return frozenset(block for block, at in self._moved_at.items() if at >= since)
+
+
+def known_speeds(work: np.ndarray, time: np.ndarray, owner: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """(P,) work a second of each rank in this window; of ranks without blocks what was known before."""
+    n = before.size
+    done, took = np.bincount(owner, work, n), np.bincount(owner, time, n)
+    return np.where(took > 0, done / np.where(took > 0, took, 1.0), before)

@@ -1,0 +1,75 @@
+"""When to act: is the job balanced, how long until the next look, how wide is the band.
+
+alpha counts calls of the balancer between two looks, gamma the iterations between two calls.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from fembench.balance.stats import F64, I64, Stats
+
+
+def within(times: F64, band: float) -> bool:
+    """Whether max < mean (1 + band) and min > mean (1 - band) (thesis-002, 4.1 and 4.2; 2.8 and 2.9)."""
+    mean = float(times.mean())
+    return bool(times.max() < mean * (1 + band) and times.min() > mean * (1 - band))
+
+
+def balanced_ranks(stats: Stats, band: float) -> bool:
+    """MigBSP++: by what each rank computes in all; ranks that are to be empty do not count."""
+    return within(stats.rank_time[stats.open], band)
+
+
+def balanced_blocks(stats: Stats, band: float) -> bool:
+    """MigBSP: by the time of each block, wherever it is."""
+    return within(stats.time, band)
+
+
+def reachable(stats: Stats, band: float) -> bool:
+    """Whether the greedy assignment (longest block first, to the rank that is done first) is in the band.
+
+    Exact for equal blocks; for others a band that is called unreachable may be reached by another one.
+    """
+    return within(stats.times_if(by_finish(stats))[stats.open], band)
+
+
+def by_finish(stats: Stats) -> I64:
+    """(V,) owners: the largest block first, each to the open rank that would finish it first."""
+    owner = np.empty(stats.n_blocks, np.int64)
+    load = np.where(stats.open, 0.0, np.inf)
+    for i in np.argsort(-stats.inst, kind="stable"):
+        j = int(np.argmin(load + stats.inst[i] / stats.speed))
+        owner[i] = j
+        load[j] += stats.inst[i] / stats.speed[j]
+    return owner
+
+
+def next_alpha(alpha: int, balanced: bool, *, halve: bool = False) -> int:
+    """Twice where balanced, else 1 (thesis-002, algorithm 5); `halve`: half of it (MigBSPLB-A, table 7)."""
+    if balanced:
+        return 2 * alpha
+    return max(1, alpha // 2) if halve else 1
+
+
+def next_alpha_migbsp(alpha: int, initial: int, balanced: Iterable[bool]) -> int:
+    """MigBSP's rule over a window of supersteps: one more, or one less down to the initial (algorithm 2)."""
+    for fine in balanced:
+        if fine:
+            alpha += 1
+        elif alpha > initial:
+            alpha -= 1
+    return alpha
+
+
+def wider(band: float, quiet: int, patience: int) -> float:
+    """The band after `quiet` looks without a move: from `patience` on half as wide again (algorithm 1)."""
+    return band * 1.5 if quiet >= patience and band * 1.5 <= 1 else band
+
+
+def aged(values: Sequence[float]) -> list[float]:
+    """Each the mean of itself and the one before, as aged (thesis-002, 2.11)."""
+    result: list[float] = []
+    for value in values:
+        result.append(0.5 * result[-1] + 0.5 * value if result else float(value))
+    return result

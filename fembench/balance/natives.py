@@ -1,0 +1,147 @@
+"""Policies to compare with: what run-time systems offer (thesis-002, section 6), and repartitioning.
+
+greedy random rcb metis-shares make a new assignment and compare it with the present one; refine and
+diffusion change the present one little by little.
+"""
+
+import numpy as np
+
+from fembench.balance.choose import Moves
+from fembench.balance.detect import by_finish
+from fembench.balance.stats import F64, I64, Stats, Tuning, proposal
+
+
+def greedy(stats: Stats, tuning: Tuning) -> Moves:
+    """The largest block first, to the rank that is done with it first; wherever it was (GreedyLB)."""
+    return proposal(stats, by_finish(stats))
+
+
+def random(stats: Stats, tuning: Tuning) -> Moves:
+    """Any block anywhere (RandCentLB), the same for the same seed."""
+    ranks = np.flatnonzero(stats.open)
+    return proposal(stats, np.random.default_rng(stats.seed).choice(ranks, stats.n_blocks))
+
+
+def refine(stats: Stats, tuning: Tuning) -> Moves:
+    """Off ranks above the band, the largest block that the least loaded rank can take and stay below it
+    (RefineLB). At most one move a block."""
+    owner, t, moves = stats.owner.copy(), stats.rank_time.copy(), []
+    limit = float(t[stats.open].mean()) * (1 + tuning.band)
+    done: set[int] = set()
+    for source in np.argsort(-t, kind="stable"):
+        mine = np.flatnonzero(owner == source)
+        for i in mine[np.argsort(-stats.inst[mine], kind="stable")]:
+            if t[source] <= limit:
+                break
+            there = np.where(stats.open, t + stats.inst[i] / stats.speed, np.inf)
+            there[source] = np.inf
+            j = int(np.argmin(there))
+            if i in done or there[j] >= t[source]:
+                continue
+            t[source] -= stats.inst[i] / stats.speed[source]
+            t[j], owner[i] = there[j], j
+            done.add(int(i))
+            moves.append((int(i), j))
+    return moves
+
+
+def diffusion(stats: Stats, tuning: Tuning) -> Moves:
+    """One step of first-order diffusion: between ranks that exchange messages (all where none do) flows
+    the difference of their times over (degree + 1), in whole blocks (Cybenko 1989)."""
+    t, owner = stats.rank_time, stats.owner.copy()
+    moves: Moves = []
+    pairs = _neighbours(stats)
+    degree = np.bincount(np.array([p for p, _ in pairs], np.int64), minlength=stats.n_ranks)
+    gone: set[int] = set()
+    for p, q in sorted(pairs, key=lambda pair: (t[pair[1]] - t[pair[0]], pair)):
+        flow = (t[p] - t[q]) / (1 + max(degree[p], degree[q]))
+        if flow <= 0 or not stats.open[q]:
+            continue
+        mine = np.array([i for i in np.flatnonzero(owner == p) if int(i) not in gone], np.int64)
+        for i in mine[np.argsort(stats.inst[mine], kind="stable")]:
+            here = stats.inst[i] / stats.speed[p]
+            if here > 2 * flow or stats.inst[i] / stats.speed[q] >= t[p] - t[q]:
+                break
+            flow -= here
+            owner[i] = q
+            gone.add(int(i))
+            moves.append((int(i), q))
+    return moves
+
+
+def _neighbours(stats: Stats) -> list[tuple[int, int]]:
+    """Ordered pairs of ranks that exchange messages; every pair with an empty rank counts as well."""
+    links = stats.links
+    a, b = stats.owner[links.to], stats.owner[links.source]
+    pairs = {(int(x), int(y)) for x, y in zip(a, b) if x != y}
+    empty = np.flatnonzero(np.bincount(stats.owner, minlength=stats.n_ranks) == 0)
+    ranks = range(stats.n_ranks)
+    if not links.to.size:
+        return [(p, q) for p in ranks for q in ranks if p != q]
+    return sorted(pairs | {(p, int(q)) for q in empty for p in ranks if p != q})
+
+
+def rcb(stats: Stats, tuning: Tuning) -> Moves:
+    """Recursive coordinate bisection of the blocks' centres, by work, for the speeds of the ranks."""
+    places = np.zeros((stats.n_blocks, 3)) if stats.places is None else stats.places
+    owner = np.empty(stats.n_blocks, np.int64)
+    stack = [(np.arange(stats.n_blocks), np.flatnonzero(stats.open))]
+    while stack:
+        blocks, ranks = stack.pop()
+        if ranks.size == 1 or blocks.size == 0:
+            owner[blocks] = ranks[0]
+            continue
+        first, second = ranks[: ranks.size // 2], ranks[ranks.size // 2 :]
+        lower = _lower(places[blocks], stats.inst[blocks], _share(stats.speed, first, second))
+        stack += [(blocks[lower], first), (blocks[~lower], second)]
+    return proposal(stats, owner)
+
+
+def _share(speed: F64, first: I64, second: I64) -> float:
+    return float(speed[first].sum() / (speed[first].sum() + speed[second].sum()))
+
+
+def _lower(places: F64, work: F64, share: float) -> np.ndarray:
+    """(n,) the blocks on the low side of the longest axis whose work comes closest to the share."""
+    axis = int(np.argmax(np.ptp(places, axis=0)))
+    order = np.argsort(places[:, axis], kind="stable")
+    cumulated = np.concatenate(([0.0], np.cumsum(work[order])))
+    cut = int(np.argmin(np.abs(cumulated - share * cumulated[-1])))
+    lower = np.zeros(work.size, bool)
+    lower[order[:cut]] = True
+    return lower
+
+
+def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
+    """The graph of blocks cut anew by METIS for the measured speeds, parts named so that least moves."""
+    from fembench.mesh.adjacency import Graph
+    from fembench.partition.metis import cut_graph
+
+    ranks = np.flatnonzero(stats.open)
+    if ranks.size == 1 or not stats.links.to.size:
+        return greedy(stats, tuning)
+    order = np.lexsort((stats.links.source, stats.links.to))
+    starts = np.searchsorted(stats.links.to[order], np.arange(stats.n_blocks + 1))
+    graph = Graph(starts.astype(np.int64), stats.links.source[order].astype(np.int64))
+    shares = stats.speed[ranks] / stats.speed[ranks].sum()
+    part = cut_graph(graph, shares.tolist(), stats.seed % 1000, True)
+    return proposal(stats, ranks[_names(stats, part, ranks)[part]])
+
+
+def _names(stats: Stats, part: np.ndarray, ranks: I64) -> I64:
+    """(P,) index of the rank that each part goes to: the most bytes stay, and no rank is done later than
+    with METIS' own naming."""
+    from scipy.optimize import linear_sum_assignment
+
+    n = ranks.size
+    stay = np.zeros((n, n))
+    work = np.bincount(part, stats.inst, n)
+    index = {int(rank): k for k, rank in enumerate(ranks)}
+    for i, p in enumerate(part):
+        k = index.get(int(stats.owner[i]))
+        if k is not None:
+            stay[p, k] += stats.size[i]
+    time = work[:, None] / stats.speed[ranks]
+    worst = float(time.diagonal().max()) * (1 + 1e-9)
+    value = np.where(time <= worst, stay, stay - stats.size.sum() * n)
+    return linear_sum_assignment(value, maximize=True)[1].astype(np.int64)

@@ -1,0 +1,65 @@
+"""Potential of migration: the seconds of the next iteration that a move saves (thesis-002, 4.5 to 4.11)."""
+
+import numpy as np
+
+from fembench.balance.stats import F64, Stats, Tuning
+from fembench.records.ledger import Candidate
+
+
+def received(stats: Stats) -> F64:
+    """(V, P) bytes that each block receives from the blocks of each rank in an iteration (4.8)."""
+    table = np.zeros((stats.n_blocks, stats.n_ranks))
+    links = stats.links
+    np.add.at(table, (links.to, stats.owner[links.source]), links.bytes)
+    return table
+
+
+def candidates(stats: Stats, tuning: Tuning, most: int | None = None) -> list[Candidate]:
+    """Moves with a positive potential, the highest first (`most` of them); equal ones by block, then rank.
+
+    From ranks above the band (or above the mean, `tuning.origin`) to ranks not above the mean.
+    """
+    return ranking(stats, tuning, most)[1]
+
+
+def ranking(stats: Stats, tuning: Tuning, most: int | None = None) -> tuple[int, list[Candidate]]:
+    """(how many there are, the best of them), as candidates."""
+    t, mean = stats.rank_time, float(stats.rank_time[stats.open].mean())
+    over = t > mean * (1 + tuning.band) if tuning.origin == "strict" else t >= mean
+    blocks = np.flatnonzero(over[stats.owner])
+    targets = np.flatnonzero((t <= mean) & stats.open)
+    if not blocks.size or not targets.size:
+        return 0, []
+    comp = t[stats.owner[blocks], None] - (
+        stats.inst[blocks, None] / stats.speed[targets] + t[targets]
+    )  # (4.11)
+    table = received(stats)[blocks]
+    gross = table[:, targets]
+    if tuning.net:
+        gross = gross - table[np.arange(blocks.size), stats.owner[blocks], None]
+    comm = gross * stats.second_per_byte  # (4.7)
+    mem = stats.cost[blocks]
+    potential = comp + comm - mem[:, None]
+    potential[stats.owner[blocks, None] == targets] = 0.0
+    rows, columns = np.nonzero(potential > 0)  # (4.6)
+    order = np.lexsort((columns, rows, -potential[rows, columns]))[:most]
+    best = [
+        Candidate(
+            block=int(blocks[r]),
+            source=int(stats.owner[blocks[r]]),
+            target=int(targets[c]),
+            comp=float(comp[r, c]),
+            comm=float(comm[r, c]),
+            mem=float(mem[r]),
+        )
+        for r, c in zip(rows[order], columns[order])
+    ]
+    return rows.size, best
+
+
+def forecast(stats: Stats, moves: list[tuple[int, int]]) -> float:
+    """Seconds of the next iteration after these moves, without their cost (4.12 with cm = 0)."""
+    owner = stats.owner.copy()
+    for block, rank in moves:
+        owner[block] = rank
+    return float(stats.times_if(owner).max()) + stats.communication

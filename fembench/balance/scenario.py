@@ -1,0 +1,131 @@
+"""Scenarios for the virtual clock, from TOML: ranks, blocks, and what happens to them during a solve.
+
+name = "slows and recovers"
+speeds = [1, 1, 1, 1]      # of the ranks; or ranks = 300 for so many of speed 1
+blocks = 16
+iterations = 400
+work = 4.0                 # of all blocks in an iteration; a rank of speed 1 does 1 a second
+move_cost = 0.03           # s to move a block, in parts of a block's iteration on speed 1
+look_cost = 0.0            # s of each look
+communication = 0.0        # s an iteration that no move changes
+noise = 0.0                # every block's time is off by up to this part, either way
+[[events]]                 # from iteration `at` on
+at = 100
+rank = 0
+speed = 0.33
+[[events]]                 # a hot spot: blocks that weigh more
+at = 200
+blocks = [0, 1]
+weight = 3.0
+[[events]]                 # a drift: the speed goes linearly to this one, over so many iterations
+at = 250
+rank = 1
+speed = 0.5
+over = 100
+"""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from fembench.balance.stats import F64
+from fembench.base.config import read_toml
+from fembench.base.errors import InputError
+
+HERE = Path(__file__).parent / "scenarios"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something changes from iteration `at` on."""
+
+    at: int
+    rank: int = -1
+    speed: float = 0.0
+    over: int = 0  # iterations that the change takes
+    blocks: tuple[int, ...] = ()
+    weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        if (self.rank >= 0) == bool(self.blocks):
+            raise ValueError(f"event at {self.at}: expected rank and speed, or blocks and weight")
+        value = self.weight if self.blocks else self.speed
+        if not 0 < value < float("inf"):
+            raise ValueError(f"event at {self.at}: {value:g}; expected a positive speed or weight")
+        if self.over < 0 or self.at < 0:
+            raise ValueError(f"event at {self.at}, over {self.over}: expected 0 or more")
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job on a virtual clock."""
+
+    name: str
+    speeds: tuple[float, ...] = ()
+    ranks: int = 0
+    blocks: int
+    iterations: int = 200
+    work: float = 0.0  # 0: one a rank
+    move_cost: float = 0.03
+    look_cost: float = 0.0
+    communication: float = 0.0
+    noise: float = 0.0
+    seed: int = 0
+    events: tuple[Event, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.speeds) == bool(self.ranks):
+            raise ValueError("expected speeds, or ranks for so many of speed 1")
+        if not all(0 < s < float("inf") for s in self.speeds):
+            raise ValueError("speeds: expected positive numbers")
+        n = len(self.speeds) or self.ranks
+        if self.blocks < n:
+            raise ValueError(f"blocks = {self.blocks}: expected at least one a rank ({n})")
+        for name in ("iterations", "work", "move_cost", "look_cost", "communication", "noise"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} = {getattr(self, name)}: expected 0 or more")
+        for event in self.events:
+            if event.rank >= n or any(not 0 <= b < self.blocks for b in event.blocks):
+                raise ValueError(f"event at {event.at}: no such rank or block")
+
+    @property
+    def n_ranks(self) -> int:
+        return len(self.speeds) or self.ranks
+
+    @property
+    def total_work(self) -> float:
+        return self.work or float(self.n_ranks)
+
+    def speeds_at(self, iteration: int) -> F64:
+        """(P,) speed of each rank."""
+        speed = np.array(self.speeds or (1.0,) * self.ranks)
+        for event in sorted((e for e in self.events if e.rank >= 0 and e.at <= iteration), key=_at):
+            part = 1.0 if event.over == 0 else min(1.0, (iteration - event.at) / event.over)
+            speed[event.rank] += part * (event.speed - speed[event.rank])
+        return speed
+
+    def work_at(self, iteration: int) -> F64:
+        """(V,) work of each block."""
+        work = np.full(self.blocks, self.total_work / self.blocks)
+        weight = np.ones(self.blocks)
+        for event in sorted((e for e in self.events if e.blocks and e.at <= iteration), key=_at):
+            weight[list(event.blocks)] = event.weight
+        return work * weight
+
+
+def _at(event: Event) -> int:
+    return event.at
+
+
+def known() -> tuple[str, ...]:
+    """Names of the scenarios that come with fembench."""
+    return tuple(sorted(path.stem for path in HERE.glob("*.toml")))
+
+
+def read_scenario(name: str) -> Scenario:
+    """The scenario in a file, or one of ours by its name. Raises InputError."""
+    own = HERE / f"{name}.toml"
+    if own.is_file():
+        return read_toml(own, Scenario)
+    if not Path(name).is_file():
+        raise InputError(f"scenario '{name}': no such file, nor one of {', '.join(known())}")
+    return read_toml(Path(name), Scenario)

@@ -1,0 +1,115 @@
+"""What a policy may look at, and what it answers: plain arrays, no MPI, no clock.
+
+Symbols (thesis-002): blocks i < V are its processes, ranks j < P its processors, an iteration its superstep.
+    T(i)      time[i]    seconds of block i in an iteration on its present rank
+    Speed(j)  speed[j]   work a second; any unit of work. A measured speed has background load in it, so
+                         the occupancy L of (4.10), (4.11) is 1 at the source and 0 at the target
+    Inst(i)   inst[i]    work of block i = T(i) Speed(owner of i)                              (4.10)
+    t_j       rank_time  sum of T(i) over the blocks of rank j                                  (4.3)
+    SizeOf(i) size[i]    bytes that move with block i
+    K         seconds a byte between ranks
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Messages between blocks in one iteration: block `to[k]` receives `bytes[k]` from block `source[k]`."""
+
+    to: I64  # (n,)
+    source: I64  # (n,)
+    bytes: F64  # (n,)
+
+    @classmethod
+    def none(cls) -> "Links":
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Stats:
+    """One look's view of the job."""
+
+    owner: I64  # (V,) rank of each block
+    time: F64  # (V,) s an iteration
+    speed: F64  # (P,)
+    size: F64  # (V,) bytes
+    links: Links = field(default_factory=Links.none)
+    second_per_byte: float = 8.5e-9  # Charm++'s constant, as in thesis-002
+    per_move: float = 0.0  # s that any move costs whatever its size (Mig of 2.17)
+    communication: float = 0.0  # max(cc) of (4.12): s an iteration that no move changes
+    remaining: int = 1  # iterations still to come, expected
+    places: F64 | None = None  # (V, 3) centres of the blocks
+    leaving: frozenset[int] = frozenset()  # ranks that must be empty
+    seed: int = 0
+
+    @property
+    def n_blocks(self) -> int:
+        return self.owner.size
+
+    @property
+    def n_ranks(self) -> int:
+        return self.speed.size
+
+    @cached_property
+    def inst(self) -> F64:
+        """(V,) work of each block."""
+        return self.time * self.speed[self.owner]
+
+    @cached_property
+    def rank_time(self) -> F64:
+        """(P,) s that each rank computes."""
+        return np.bincount(self.owner, self.time, self.n_ranks).astype(np.float64)
+
+    @cached_property
+    def cost(self) -> F64:
+        """(V,) s to move each block (Mem of 4.9, with the constant part of 2.17)."""
+        return self.size * self.second_per_byte + self.per_move
+
+    @cached_property
+    def open(self) -> NDArray[np.bool_]:
+        """(P,) ranks that may be given blocks."""
+        mask = np.ones(self.n_ranks, bool)
+        mask[list(self.leaving)] = False
+        return mask
+
+    def times_if(self, owner: I64) -> F64:
+        """(P,) s that each rank would compute."""
+        return np.bincount(owner, self.inst / self.speed[owner], self.n_ranks).astype(np.float64)
+
+    def moved(self, owner: I64) -> "Stats":
+        """The same job with other owners."""
+        return dataclasses.replace(self, owner=owner, time=self.inst / self.speed[owner])
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Parameters of detection and choice; names of thesis-002 in brackets."""
+
+    band: float = 0.1  # tolerated deviation of a rank from the mean [D]
+    origin: str = "strict"  # blocks leave ranks above mean (1 + band); "mean": above the mean
+    net: bool = False  # Comm less what becomes remote; thesis-002 counts what becomes local alone
+    hysteresis: float = 0.02  # part of the iteration that a proposal must win
+    shown: int = 10  # candidates kept in a ledger
+
+
+def proposal(stats: Stats, owner: I64) -> list[tuple[int, int]]:
+    """[(block, rank)] that turn the present owners into these, by block."""
+    changed = np.flatnonzero(owner != stats.owner)
+    return [(int(i), int(owner[i])) for i in changed]
+
+
+def applied(owner: I64, moves: list[tuple[int, int]]) -> I64:
+    """Owners after the moves."""
+    result = owner.copy()
+    for block, rank in moves:
+        result[block] = rank
+    return result

@@ -1,0 +1,132 @@
+"""Ledger of rebalancing: every look, what it saw, what it moved, what that cost (VALIDITY E6).
+
+Raw numbers only; what follows from them (mean, deviation, paid back or not) is computed on reading. A look is
+one activation of the balancer between two iterations (supersteps). Times are seconds.
+"""
+
+import msgspec
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of every struct of a ledger."""
+
+
+class Candidate(Row, frozen=True):
+    """A move that might pay: potential of migration = comp + comm - mem (thesis-002, 4.5)."""
+
+    block: int
+    source: int
+    target: int
+    comp: float  # seconds that the source's superstep is longer than the target's would be
+    comm: float  # seconds of messages that become local
+    mem: float  # seconds to move it
+
+    @property
+    def potential(self) -> float:
+        return self.comp + self.comm - self.mem
+
+
+class Move(Row, frozen=True):
+    """A block that went to another rank."""
+
+    block: int
+    source: int
+    target: int
+    bytes: int
+
+
+class Look(Row, frozen=True):
+    """One activation."""
+
+    iteration: int  # iterations done before it
+    alpha: int  # calls between looks before this one …
+    next_alpha: int  # … and after it
+    rank_time: tuple[float, ...]  # [rank] computing in one iteration, mean of the window
+    superstep: float  # one iteration, slowest rank, mean of the window
+    balanced: bool
+    reachable: bool  # some assignment of these blocks (greedy) is inside the band
+    n_candidates: int
+    candidates: tuple[Candidate, ...]  # the best of them, best first
+    moves: tuple[Move, ...]
+    predicted: float  # the next superstep, before it was run
+    remaining: int  # iterations that the decision expected to come
+    look_seconds: float  # gathering and deciding, slowest rank
+    move_seconds: float = 0.0  # moving and rebuilding, slowest rank
+    measured: float = -1.0  # superstep of the window after the look; -1: the solve ended before
+    drained: tuple[int, ...] = ()  # ranks that had to be empty after it
+
+    @property
+    def bytes(self) -> int:
+        return sum(move.bytes for move in self.moves)
+
+    @property
+    def cost(self) -> float:
+        """Seconds spent on this look."""
+        return self.look_seconds + self.move_seconds
+
+
+class Ledger(Row, frozen=True):
+    """All looks of one solve."""
+
+    looks: tuple[Look, ...]
+    owner: tuple[int, ...]  # [block] rank at the end
+    iterations: int
+    seconds: float  # of the solve, slowest rank
+    warmup: bool = False
+
+
+class BalanceFacts(Row, frozen=True):
+    """What a balanced run did, set by set."""
+
+    policy: str
+    owner: tuple[int, ...]  # [block] rank at the start
+    block_cells: tuple[int, ...]
+    block_bytes: tuple[int, ...]  # that move with it
+    second_per_byte: float  # between ranks, measured at the start
+    ledgers: tuple[Ledger, ...]  # one a set
+
+
+class Account(Row, frozen=True):
+    """What one look with moves has brought until the next such look, or the end."""
+
+    iteration: int
+    cost: float  # seconds
+    gain: float  # seconds an iteration, measured
+    iterations: int  # for which it lasted
+    break_even: int  # iterations until the cost is back; -1: never
+
+    @property
+    def net(self) -> float:
+        """Seconds won, cost included."""
+        return self.gain * self.iterations - self.cost
+
+    @property
+    def paid_back(self) -> bool:
+        return self.net > 0
+
+
+def accounts(ledger: Ledger) -> list[Account]:
+    """One a look that moved something and was followed by a measured superstep."""
+    moved = [look for look in ledger.looks if look.moves]
+    ends = [look.iteration for look in moved[1:]] + [ledger.iterations]
+    result = []
+    for look, end in zip(moved, ends):
+        if look.measured < 0:
+            continue
+        gain = look.superstep - look.measured
+        result.append(
+            Account(
+                iteration=look.iteration,
+                cost=look.cost,
+                gain=gain,
+                iterations=end - look.iteration,
+                break_even=int(-(-look.cost // gain)) if gain > 0 else -1,
+            )
+        )
+    return result
+
+
+def bill(ledger: Ledger) -> tuple[float, float]:
+    """(seconds spent on all looks, seconds won by moves, without their cost)."""
+    spent = sum(look.cost for look in ledger.looks)
+    return spent, sum(a.gain * a.iterations for a in accounts(ledger))

@@ -1,0 +1,147 @@
+"""Worked examples of thesis-002: detection, alpha, band, ageing, potential of migration, APBSP, tie stall."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from golden import job, three_ranks
+
+from fembench.balance.choose import amortised, apbsp, best_potential, scan
+from fembench.balance.detect import (
+    aged,
+    balanced_blocks,
+    balanced_ranks,
+    next_alpha,
+    next_alpha_migbsp,
+    reachable,
+    wider,
+)
+from fembench.balance.potential import candidates, forecast
+from fembench.balance.stats import Tuning
+
+LITERAL = Tuning(band=0.3)
+
+
+def test_blocks_that_differ_on_ranks_that_do_not_are_a_false_alarm_of_migbsp():
+    stats = job([0, 0, 1, 1], [1, 3, 2, 2])
+    assert not balanced_blocks(stats, 0.3)  # 3 >= 2.6
+    assert balanced_ranks(stats, 0.3)  # 4, 4
+
+
+def test_equal_blocks_on_ranks_with_more_of_them_are_missed_by_migbsp():
+    stats = job([0, 0, 1], [2, 2, 2])
+    assert balanced_blocks(stats, 0.3)
+    assert not balanced_ranks(stats, 0.3)  # 4 >= 3.9
+
+
+def test_alpha_doubles_and_falls_to_one():
+    alpha, seen = 2, []
+    for fine in (True, True, False, True, True, True, False):
+        alpha = next_alpha(alpha, fine)
+        seen.append(alpha)
+    assert seen == [4, 8, 1, 2, 4, 8, 1]
+
+
+def test_alpha_of_version_a_is_halved():
+    assert [next_alpha(a, False, halve=True) for a in (8, 3, 1)] == [4, 1, 1]
+    assert next_alpha(4, True, halve=True) == 8
+
+
+def test_alpha_of_migbsp_goes_by_one_and_not_below_its_start():
+    assert next_alpha_migbsp(2, 2, [True, True, False]) == 3
+    assert next_alpha_migbsp(3, 2, [False, False]) == 2
+
+
+def test_the_band_widens_by_half_while_it_stays_below_one():
+    band, seen = 0.3, []
+    for _ in range(3):
+        band = wider(band, quiet=3, patience=3)
+        seen.append(band)
+    assert seen == pytest.approx([0.45, 0.675, 0.675])  # 1.0125 is refused
+    assert wider(0.3, quiet=2, patience=3) == 0.3
+
+
+def test_ageing_halves_what_is_older():
+    assert aged([8, 16, 4, 4]) == [8, 12, 8, 6]
+
+
+def test_potentials_of_the_worked_example():
+    stats = three_ranks()
+    assert stats.rank_time.tolist() == [5, 3, 1]
+    assert not balanced_ranks(stats, 0.3)
+    found = {(c.block, c.target): c.potential for c in candidates(stats, LITERAL)}
+    assert found == pytest.approx({(1, 2): 2.80, (0, 2): 2.45})  # to rank 1 both are negative
+
+
+def test_the_prediction_algorithm_stops_where_the_next_iteration_would_be_longer():
+    stats = three_ranks()
+    assert forecast(stats, []) == pytest.approx(5.1)
+    assert forecast(stats, [(1, 2)]) + 0.2 == pytest.approx(3.3)
+    assert forecast(stats, [(1, 2), (0, 2)]) + 0.3 == pytest.approx(3.9)
+    assert apbsp(stats, LITERAL) == [(1, 2)]
+    assert best_potential(stats, LITERAL) == [(1, 2)]
+
+
+def test_two_equal_bottlenecks_stall_the_literal_algorithm_and_not_the_amortised_one():
+    stats = job(np.repeat(range(4), 2), [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5], [1, 1, 2, 2], size=np.ones(8),
+                second_per_byte=0.01, remaining=100)  # fmt: skip
+    assert apbsp(stats, Tuning()) == []
+    moves = amortised(stats, Tuning())
+    assert len(moves) >= 2
+    assert forecast(stats, moves) == pytest.approx(0.75 * forecast(stats, []))
+
+
+def test_scan_goes_on_where_the_literal_algorithm_stops():
+    stats = job([0, 0, 0, 1, 2], [4, 3, 1, 1, 2], [1, 1, 1], size=np.array([1.0, 0, 0, 0, 0]),
+                second_per_byte=1.5)  # fmt: skip
+    tuning = Tuning(band=0.1)
+    assert len(scan(stats, tuning)) >= len(apbsp(stats, tuning))
+    assert forecast(stats, scan(stats, tuning)) <= forecast(stats, apbsp(stats, tuning))
+
+
+@pytest.mark.parametrize("field", ["size", "bytes", "time"])
+def test_the_potential_falls_with_size_and_rises_with_traffic_and_with_the_time_of_the_source(field):
+    def potential(factor):
+        stats = three_ranks()
+        if field == "size":
+            stats = dataclasses.replace(stats, size=stats.size * factor)
+        elif field == "bytes":
+            links = dataclasses.replace(stats.links, bytes=stats.links.bytes * factor)
+            stats = dataclasses.replace(stats, links=links)
+        else:  # another block of the source rank takes longer
+            stats = dataclasses.replace(stats, time=stats.time + np.array([0, 0.1 * factor, 0, 0]))
+        return next(c.potential for c in candidates(stats, LITERAL) if (c.block, c.target) == (0, 2))
+
+    series = np.diff([potential(factor) for factor in (1, 2, 3, 4)])
+    assert (series < 0).all() if field == "size" else (series > 0).all()
+
+
+def test_what_becomes_remote_is_counted_on_request():
+    stats = three_ranks()
+    plain = candidates(stats, LITERAL)[0]
+    with_loss = dataclasses.replace(
+        stats,
+        links=dataclasses.replace(
+            stats.links,
+            to=np.append(stats.links.to, 1),
+            source=np.append(stats.links.source, 0),
+            bytes=np.append(stats.links.bytes, 4e4),
+        ),
+    )
+    assert candidates(with_loss, LITERAL)[0].comm == plain.comm
+    net = next(c for c in candidates(with_loss, Tuning(band=0.3, net=True)) if c.block == 1)
+    assert net.comm == pytest.approx(plain.comm - 0.04)
+
+
+def test_the_origin_may_be_above_the_mean_instead_of_above_the_band():
+    stats = job([0, 0, 1, 1, 2], [1.1, 1.1, 1, 1, 0.9])  # times 2.2, 2, 0.9: mean 1.7
+    assert {c.source for c in candidates(stats, Tuning(band=0.2))} == {0}
+    assert {c.source for c in candidates(stats, Tuning(band=0.2, origin="mean"))} == {0, 1}
+
+
+def test_whether_the_band_can_be_reached_depends_on_the_blocks():
+    slow = [0.5, 1, 1, 1]
+    few = job(np.repeat(range(4), 2), np.r_[2, 2, np.ones(6)], slow)
+    many = job(np.repeat(range(4), 8), np.r_[np.full(8, 2.0), np.ones(24)], slow)
+    assert not reachable(few, 0.1)
+    assert reachable(many, 0.2)

@@ -1,0 +1,183 @@
+"""Policies on the virtual clock: oracle gains, adaptivity, no harm, hundreds of ranks."""
+
+import msgspec
+import numpy as np
+import pytest
+from golden import integer_optimum, oracle
+
+from fembench.balance.control import Settings
+from fembench.balance.policies import POLICIES
+from fembench.balance.scenario import Event, Scenario, known, read_scenario
+from fembench.balance.stats import Tuning
+from fembench.balance.virtual import simulate
+from fembench.base.errors import InputError
+from fembench.records.ledger import accounts, bill
+
+
+def run(scenario, policy="amortised", gamma=1, alpha=2, band=0.1, **more):
+    tuning = Tuning(band=band, hysteresis=more.pop("hysteresis", 0.0))
+    return simulate(scenario, Settings(policy=policy, gamma=gamma, alpha=alpha, tuning=tuning), **more)
+
+
+def gain(scenario, policy, **more):
+    return 100 * (1 - run(scenario, policy, **more).seconds / run(scenario, "none").seconds)
+
+
+def of(speeds, blocks, **more):
+    return Scenario(name="t", speeds=tuple(speeds), blocks=blocks, work=float(len(speeds)), **more)
+
+
+@pytest.mark.parametrize(("speeds", "blocks", "expected"), oracle())
+def test_gains_of_the_oracle(speeds, blocks, expected):
+    scenario = of(speeds, blocks)
+    optimum = integer_optimum(speeds, blocks)
+    assert optimum == pytest.approx(expected["optimum"], abs=0.06)
+    ours, literal = gain(scenario, "amortised"), gain(scenario, "migbsp++")
+    assert ours >= 0.9 * optimum
+    assert ours >= literal
+    assert ours == pytest.approx(expected["amortised"], abs=0.15)
+    assert literal == pytest.approx(expected["literal"], abs=0.15)
+    assert gain(scenario, "migbsp") == pytest.approx(expected["migbsp"], abs=0.6)
+
+
+@pytest.mark.parametrize(("blocks", "least"), [(14, 49.0), (28, 49.0), (56, 53.0)])
+def test_a_rank_with_three_times_the_work(blocks, least):
+    hot = Event(at=0, blocks=tuple(range(blocks // 7)), weight=3.0)
+    scenario = Scenario(name="t", ranks=7, blocks=blocks, work=float(blocks), events=(hot,))
+    assert gain(scenario, "amortised", band=0.3) >= least
+
+
+def test_a_run_can_be_repeated_exactly():
+    noisy = read_scenario("noise")
+    assert run(noisy).seconds == run(noisy).seconds
+    other = msgspec.structs.replace(noisy, seed=1)
+    assert run(other).seconds != run(noisy).seconds
+
+
+def test_predictions_are_exact_without_noise():
+    looks = run(of((0.5, 1, 1, 1), 16)).ledger.looks
+    assert any(look.moves for look in looks)
+    for look in looks:
+        if look.measured >= 0:
+            assert look.predicted == pytest.approx(look.measured, rel=1e-12)
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_blocks_are_a_partition_after_every_look(policy):
+    scenario = of((0.5, 1, 1, 1), 16)
+    seen = []
+    result = run(scenario, policy, watch=lambda k, owner: seen.append(owner.copy()))
+    assert all(o.size == 16 and o.min() >= 0 and o.max() < 4 for o in seen)
+    if policy in ("none", "observe"):
+        assert result.n_moves == 0
+    else:
+        assert result.n_moves >= 1
+    assert len(result.ledger.looks) == 0 if policy == "none" else len(result.ledger.looks) > 0
+
+
+@pytest.mark.parametrize("policy", ["amortised", "migbsp++", "refine", "greedy", "diffusion"])
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+def test_one_block_a_rank_does_no_harm_and_no_block_goes_back_and_forth(policy, noise):
+    scenario = of((0.6, 1, 1, 1), 4, noise=noise, iterations=400)
+    result = run(scenario, policy, gamma=10, hysteresis=0.02)
+    assert result.seconds <= 1.02 * run(scenario, "none").seconds
+    path = {
+        i: [m.target for look in result.ledger.looks for m in look.moves if m.block == i] for i in range(4)
+    }
+    assert all(len(targets) <= 2 for targets in path.values())
+
+
+def test_equal_hosts_are_left_alone():
+    result = run(read_scenario("noise"), gamma=10, hysteresis=0.02)
+    assert result.n_moves == 0
+    assert all(look.balanced for look in result.ledger.looks)
+    assert result.ledger.looks[-1].alpha > 8  # looks become rare
+
+
+def test_after_a_host_slows_the_new_optimum_is_near_in_five_looks_and_again_when_it_recovers():
+    scenario = read_scenario("slows-and-recovers")
+    result = run(scenario, gamma=5, hysteresis=0.02)
+    slow = [look for look in result.ledger.looks if 150 < look.iteration <= 400]
+    optimum = (
+        min(t for t in (k / 0.333 for k in range(1, 17)) if 3 * int(t) + int(t * 0.333 + 1e-9) >= 16) / 4
+    )
+    assert result.supersteps[slow[4].iteration] <= 1.1 * optimum
+    assert not slow[0].balanced
+    assert result.supersteps[-1] <= 1.1 * 1.0
+
+
+def test_a_hot_spot_that_moves_sets_alpha_to_one_and_is_balanced_again():
+    result = run(read_scenario("hot-spot"), gamma=5, band=0.3)
+    first = next(look for look in result.ledger.looks if look.iteration > 350)
+    assert (first.balanced, first.next_alpha) == (False, 1)
+    later = [look for look in result.ledger.looks if look.iteration > 350][:10]
+    assert any(look.balanced for look in later)
+
+
+def test_hundreds_of_ranks():
+    scenario = read_scenario("many-ranks")
+    result, nothing = run(scenario, gamma=10, hysteresis=0.02), run(scenario, "none")
+    assert result.seconds <= 0.67 * nothing.seconds  # ten ranks of half the speed: 2 -> 1.25 at best
+    assert result.n_moves >= 20
+
+
+@pytest.mark.parametrize("policy", ["none", "amortised", "greedy"])
+def test_a_rank_told_to_leave_is_empty_from_its_next_look_on(policy):
+    scenario = of((1, 1, 1, 1), 16)
+    result = run(scenario, policy, gamma=10, drain={2: 50})
+    assert 2 not in result.ledger.owner
+    gone = next(look for look in result.ledger.looks if look.drained)
+    assert gone.iteration == 50
+    assert {m.source for m in gone.moves} >= {2}
+
+
+def test_the_bill_of_a_run_adds_up_to_its_gain():
+    scenario = of((0.5, 1, 1, 1), 16)
+    result, nothing = run(scenario), run(scenario, "none")
+    spent, won = bill(result.ledger)
+    assert won - spent == pytest.approx(nothing.seconds - result.seconds, rel=1e-9)
+    assert all(a.paid_back and a.break_even >= 1 for a in accounts(result.ledger))
+
+
+def test_a_move_that_cannot_pay_any_more_is_not_made():
+    scenario = of((0.5, 1, 1, 1), 16, move_cost=40.0, iterations=20)
+    assert run(scenario, "amortised").n_moves == 0
+
+
+@pytest.mark.parametrize("policy", ["greedy", "refine", "rcb", "random", "metis-shares", "diffusion"])
+def test_the_amortised_policy_is_as_good_as_the_others(policy):
+    for name in known():
+        scenario = read_scenario(name)
+        if scenario.n_ranks > 20 and policy in ("metis-shares", "random"):
+            continue
+        ours = run(scenario, gamma=5, hysteresis=0.02).seconds
+        assert ours <= 1.05 * run(scenario, policy, gamma=5, hysteresis=0.02).seconds, name
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("blocks = 4\nspeeds = [1, 1]\nranks = 2", "speeds"),
+        ("blocks = 1\nranks = 2", "at least one a rank"),
+        ("blocks = 4\nranks = 2\n[[events]]\nat = 3", "rank and speed"),
+        ("blocks = 4\nranks = 2\n[[events]]\nat = 3\nrank = 2\nspeed = 1.0", "no such rank"),
+        ("blocks = 4\nranks = 2\n[[events]]\nat = 3\nrank = 1\nspeed = 0.0", "positive"),
+    ],
+)
+def test_a_wrong_scenario_is_refused_with_what_is_wrong(tmp_path, text, word):
+    path = tmp_path / "s.toml"
+    path.write_text(f'name = "s"\n{text}\n')
+    with pytest.raises(InputError, match=word):
+        read_scenario(str(path))
+
+
+def test_an_unknown_scenario_names_the_known():
+    with pytest.raises(InputError, match="slow-host"):
+        read_scenario("slow-hots")
+
+
+def test_speeds_drift_linearly():
+    drift = read_scenario("drift")
+    assert drift.speeds_at(300)[3] == pytest.approx(0.75)
+    assert drift.speeds_at(700)[3] == pytest.approx(0.5)
+    assert np.count_nonzero(drift.speeds_at(300) == 1.0) == 7

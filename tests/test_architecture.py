@@ -30,7 +30,8 @@ MAY_IMPORT = {
     "bench": f"{GROUND} dist solve machine",
     # office: runs on a laptop, reads records, reasons
     "weights": "base stats records timing partition",
-    "report": "base stats records timing mesh",
+    "report": "base stats records timing mesh weights",
+    "analytic": "base partition",
     "predict": "base stats records timing mesh partition fem weights",
     "tune": "base stats records timing weights",
     # roof: the only places that see both

@@ -20,7 +20,7 @@ from fembench.bench.work import solve_facts
 from fembench.dist.agree import together
 from fembench.dist.comm import Comm, wtime
 from fembench.fem.problem import resolved
-from fembench.machine.emulate import parse_speeds, stretched
+from fembench.machine.emulate import parse_speeds, sleep_finely, stretched
 from fembench.machine.host import host_facts, peak_memory, taken_meter
 from fembench.records.ids import now_utc
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
@@ -61,6 +61,8 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
     prepared = prepare(comm, case, tracer)
     setup = tracer.ticks()
     speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
+    if case.emulate or case.dilate > 1:
+        sleep_finely()
     measured = measure(comm, case, prepared, stretched(tracer, speeds[comm.rank], case.dilate))
     memory = comm.gather(peak_memory())
     tracer.reset(events=False)

@@ -23,7 +23,7 @@ from fembench.dist.agree import together
 from fembench.dist.comm import Comm, alone, wtime
 from fembench.kernels.backend import kernels
 from fembench.machine.cgroup import cpu_quota
-from fembench.machine.emulate import label, parse_speeds
+from fembench.machine.emulate import label, parse_speeds, sleep_finely
 from fembench.machine.host import cache_instances, host_facts, taken_meter
 from fembench.machine.meter import Meter, Way, batch_of, way_of
 from fembench.machine.rates import (
@@ -87,6 +87,8 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     """Measure all hosts; the profile on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
     begin = time.perf_counter()
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
+    if job.emulated:
+        sleep_finely()
     certifier = Certifier("auto", wtime)
     certificate = certifier.start()
     facts, taken = host_facts(), taken_meter()

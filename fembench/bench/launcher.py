@@ -29,6 +29,11 @@ from fembench.records.record import Record, Reference
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
+    "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
+}
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
 GLANCE = 0.2  # seconds between two looks at a running job
@@ -110,10 +115,11 @@ def command_line(
     return [mpiexec, *options, *extra, "-n", str(ranks)]
 
 
-def environment(kind: str, solver: str = "own") -> dict[str, str]:
+def environment(kind: str, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:
     """The environment of a job: one BLAS thread a rank, Open MPI allowed to run as root in a container.
 
-    PETSc gets the huge pages that our own kernels ask for themselves.
+    PETSc gets the huge pages that our own kernels ask for themselves. `asleep`: waiting ranks leave the
+    processor to others, as emulated ones must: they share it with ranks that stand for other machines.
     """
     variables = dict(os.environ)
     if solver == "petsc":
@@ -123,6 +129,8 @@ def environment(kind: str, solver: str = "own") -> dict[str, str]:
     if kind == "openmpi" and hasattr(os, "geteuid") and os.geteuid() == 0:
         variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
         variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    if kind == "openmpi" and asleep:
+        variables.update(ASLEEP)
     return variables
 
 
@@ -155,7 +163,8 @@ def launch(
         )
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
         full = [*line, sys.executable, "-m", "fembench.bench.rank", folder]
-        ended = run_ranks(full, environment(kind, case.solver), timeout)
+        variables = environment(kind, case.solver, asleep=bool(case.emulate) or case.dilate > 1)
+        ended = run_ranks(full, variables, timeout)
         return _outcome(Path(folder), ended, timeout)
 
 

@@ -54,9 +54,10 @@ def shares_of(weights: Weights) -> tuple[float, ...]:
     return tuple(r.share for r in weights.ranks)
 
 
-def as_text(weights: Weights) -> str:
-    """The shares as `--shares` takes them: '0.7,0.3'."""
-    return ",".join(f"{share:.9g}" for share in shares_of(weights))
+def as_text(weights: Weights, ranks: Sequence[int] | None = None) -> str:
+    """The shares as `--shares` takes them: '0.7,0.3'; of some ranks in the same ratios."""
+    shares = shares_of(weights)
+    return ",".join(f"{shares[rank]:.9g}" for rank in (range(len(shares)) if ranks is None else ranks))
 
 
 def save_weights(weights: Weights, path: Path | str) -> None:

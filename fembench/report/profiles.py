@@ -34,7 +34,8 @@ def head(profile: Profile) -> str:
     """What was measured; SYNTHETIC where speeds are not the machine's own."""
     e = profile.environment
     kind = "quick, " if profile.quick else ""
-    first = f"{_counted(len(e.rank_host), 'rank')} on {_counted(len(e.hosts), 'host')} ({kind}{profile.seconds:.0f} s), {e.mpi}"
+    ranks, hosts = _counted(len(e.rank_host), "rank"), _counted(len(e.hosts), "host")
+    first = f"{ranks} on {hosts} ({kind}{profile.seconds:.0f} s), {e.mpi}"
     second = f"kernels {e.kernels} ({profile.isa}), clock {profile.clock.name}"
     label = [f"SYNTHETIC: {e.synthetic}"] if e.synthetic else []
     return "\n".join([first, second, *label, ""])
@@ -130,7 +131,9 @@ def warnings(profile: Profile) -> list[str]:
     if held:
         part, rank = max(held)
         who = f"rank {rank} on {host_names(profile)[rank]}"
-        lines.append(f"{_counted(len(held), 'rank')} held back, {who} most: {part:.0%} of its time went to others")
+        lines.append(
+            f"{_counted(len(held), 'rank')} held back, {who} most: {part:.0%} of its time went to others"
+        )
     lines += [line for host in range(len(e.hosts)) if (line := _still_cached(profile, host))]
     for h in e.hosts:
         if h.steal_percent > STEAL:

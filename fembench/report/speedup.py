@@ -58,7 +58,7 @@ def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> li
     if abs(mine - alone) > max(2, 0.02 * alone):
         notes.append(f"iterations differ: {alone} on one rank, {mine} here")
     if efficiency > SUPERLINEAR:
-        notes.append(_superlinear(result.record, base.record))
+        notes.append(superlinear(result.record, base.record))
     if "PROVISIONAL" in (result.pool.status, base.pool.status):
         notes.append("PROVISIONAL")
     return notes
@@ -80,8 +80,8 @@ def unequal_ranks(record: Record) -> str:
     return ""
 
 
-def _superlinear(run: Record, base: Record) -> str:
-    """What may explain E > 1.05: data that fit a cache now, or work that splitting saved."""
+def superlinear(run: Record, base: Record) -> str:
+    """What may explain a speedup beyond the ranks: data that fit a cache now, or work saved."""
     caches = run.environment.hosts[0].caches
     cache = max(caches.values(), default=0)
     note = f"super-linear: a rank touches {units.size(max(run.solve.bytes))} an iteration, alone "

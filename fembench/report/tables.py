@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from fembench.records.peers import PeersRecord
 from fembench.records.record import Failure, Record
-from fembench.report import measures, origin, runs, times, work
+from fembench.report import measures, origin, runs, times, unequal_tables, work
 from fembench.report.peers import peers_tables
 from fembench.report.results import Result, results
 from fembench.report.speedup import Speedup, speedup
 from fembench.report.table import Table, text
+from fembench.report.unequal import laws, unequal_results
 
 TERMINAL = (
     "overview",
@@ -16,6 +17,7 @@ TERMINAL = (
     "kinds",
     "summary",
     "speedup_cg",
+    "speedup_unequal",
     "communication",
     "partitions",
     "failures",
@@ -38,6 +40,7 @@ def every_table(
 ) -> list[Table]:
     """Every table that has rows."""
     found = results(records)
+    unequal = unequal_results(found)
     made = [
         runs.overview(found),
         runs.reasons(found),
@@ -46,6 +49,9 @@ def every_table(
         times.summary(found),
         times.speedups(all_speedups(found), "cg"),
         times.speedups(all_speedups(found, measures.SOLVE), measures.SOLVE),
+        unequal_tables.efficiency(unequal),
+        unequal_tables.against_alone(unequal),
+        unequal_tables.laws(laws(all_speedups(found, measures.SOLVE), unequal)),
         times.communication(found),
         times.send_receive(found),
         times.rates(found),

@@ -18,12 +18,6 @@ from fembench.reproduce.machines import host_file
 from fembench.reproduce.plan import CORES, Plan, Want, Where
 
 YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # tasks that share a core make room for each other
-# emulated: waiting ranks sleep, or they would take time from ranks that compute for another host (Open MPI 5)
-SLEEP = {
-    **YIELD,
-    "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
-    "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
-}
 
 
 class Study:
@@ -106,7 +100,7 @@ def _environment(want: Want, real: bool) -> Iterator[str]:
     try:
         if cores and mask:
             os.sched_setaffinity(0, sorted(mask)[:cores])
-        os.environ.update(SLEEP if want.case.emulate else YIELD if real else {})
+        os.environ.update(YIELD if real else {})
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch, "hosts")
             if real:

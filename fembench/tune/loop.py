@@ -1,7 +1,12 @@
-"""Equal run, weights, weighted run, and both again in turns: the runs of `fembench tune`."""
+"""Equal run, weights, weighted run, and both again in turns: the runs of `fembench tune`.
+
+Where the slowest host (or emulated rank) can add little, the others run without it as well, in the same
+turns: whether it is worth its trouble is then measured and not only computed.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
@@ -9,12 +14,31 @@ from fembench.base.errors import RunFailedError
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.weights import Weights, as_text, shares_of
+from fembench.weights.advice import LEAST_GAIN, largest_gains
 from fembench.weights.make import by_time
+from fembench.weights.observe import owners_of
 
 SETTLED = 0.01  # largest change of a share, relative, at which another round is not worth its time
 
-Runner = Callable[[Case, str], Record]  # a case and a word for it -> its record; raises RunFailedError
+WEAK = 0.3  # of the time: an owner that can save more is not doubted
+PROOF = 2  # pairs that show what is certain: a rank that can add almost nothing
 Say = Callable[[str], None]
+
+
+class Runner(Protocol):
+    """Runs a case and keeps its record. Raises RunFailedError."""
+
+    def __call__(self, case: Case, word: str, /, *, without: str = "") -> Record:
+        """`word` says in progress what it is; `without` names a host that the ranks must not be on."""
+
+
+@dataclass(frozen=True)
+class Others:
+    """The run without one owner."""
+
+    owner: str  # a host, or "rank 3" where all are on one
+    host: str  # as the runner takes it; "" where the owner is an emulated rank
+    case: Case
 
 
 @dataclass
@@ -23,6 +47,8 @@ class Trail:
 
     equal: list[Record] = field(default_factory=list)  # of the comparison
     weighted: list[Record] = field(default_factory=list)  # of the comparison, one after each equal
+    without: list[Record] = field(default_factory=list)  # in the same turns, without the owner left out
+    left_out: str = ""  # who that is
     rounds: list[tuple[Record, Weights]] = field(default_factory=list)  # each run and the weights made of it
 
     @property
@@ -31,10 +57,19 @@ class Trail:
         return self.rounds[-1][1]
 
 
-def close_the_loop(case: Case, run: Runner, say: Say, *, rounds: int = 2, pairs: int = 5) -> Trail:
+def close_the_loop(
+    case: Case,
+    run: Runner,
+    say: Say,
+    *,
+    rounds: int = 2,
+    pairs: int = 5,
+    can_do_without: Callable[[str], bool] = lambda host: True,
+) -> Trail:
     """Measure and weigh for at most `rounds` rounds, then time equal and weighted runs in turns.
 
     The comparison's timings are not those that the weights were made of (VALIDITY E2).
+    `can_do_without`: whether the runner can start ranks on all hosts but this one.
     """
     equal = msgspec.structs.replace(case, shares="")
     trail, now = Trail(), equal
@@ -48,10 +83,50 @@ def close_the_loop(case: Case, run: Runner, say: Say, *, rounds: int = 2, pairs:
             break
         now = msgspec.structs.replace(equal, shares=as_text(weights))
     weighted = msgspec.structs.replace(equal, shares=as_text(trail.weights))
+    others = without_weakest(equal, trail)
+    if others is not None and others.host and not can_do_without(others.host):
+        others = None
+    trail.left_out = others.owner if others is not None else ""
+    if min(gains_of(trail).values()) < LEAST_GAIN:
+        pairs = min(pairs, PROOF)
     for pair in range(1, pairs + 1):
-        trail.equal.append(run(equal, f"pair {pair}/{pairs}, equal"))
-        trail.weighted.append(run(weighted, f"pair {pair}/{pairs}, weighted"))
+        turn = f"turn {pair}/{pairs}"
+        trail.equal.append(run(equal, f"{turn}, equal"))
+        trail.weighted.append(run(weighted, f"{turn}, weighted"))
+        if others is not None:
+            word = f"{turn}, without {others.owner}"
+            trail.without.append(run(others.case, word, without=others.host))
     return trail
+
+
+def gains_of(trail: Trail) -> dict[str, float]:
+    """Owner -> the part of the others' time that it can save at most."""
+    return largest_gains(shares_of(trail.weights), owners_of(trail.rounds[0][0]))
+
+
+def without_weakest(equal: Case, trail: Trail) -> Others | None:
+    """The weighted run without the owner that can add least, where that is little and it can be left out."""
+    gains = gains_of(trail)
+    weakest = min(gains, key=lambda owner: gains[owner])
+    if len(gains) < 2 or gains[weakest] > WEAK:
+        return None
+    owners = owners_of(trail.rounds[0][0])
+    kept = [rank for rank, owner in enumerate(owners) if owner != weakest]
+    speeds = equal.emulate.split(",")
+    hosts = set(trail.weights.ranks[rank].host for rank in range(len(owners)))
+    if len(hosts) == 1 and not equal.emulate:
+        return None  # a rank of one host is not a machine that one could do without
+    shares = as_text(trail.weights, kept)
+    return Others(
+        owner=weakest,
+        host=weakest if len(hosts) > 1 else "",
+        case=msgspec.structs.replace(
+            equal,
+            ranks=len(kept),
+            shares=shares if len(kept) > 1 else "",
+            emulate=",".join(speeds[rank] for rank in kept) if equal.emulate else "",
+        ),
+    )
 
 
 def targets(record: Record) -> tuple[float, ...]:

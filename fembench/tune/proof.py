@@ -17,7 +17,7 @@ from fembench.weights.efficiency import (
     ideal_seconds,
     imbalance,
 )
-from fembench.weights.observe import COMPUTE, observe, pooled, set_seconds
+from fembench.weights.observe import COMPUTE, observe, owners_of, pooled, set_seconds
 from fembench.weights.slow_rank import SlowRank, slow_rank
 
 Array = npt.NDArray[np.float64]
@@ -39,6 +39,8 @@ class Proof:
     slow: SlowRank
     achieved: tuple[float, ...]  # shares of the weighted partition
     owners: tuple[str, ...]  # who could be left out: hosts, or ranks where all are on one
+    left_out: str  # the weakest of them, where the others were timed without it
+    without: float  # their time; nan where they were not
 
 
 def prove(trail: Trail) -> Proof:
@@ -46,6 +48,7 @@ def prove(trail: Trail) -> Proof:
     first = trail.equal[0]
     n_cells = first.mesh.n_cells
     equal, weighted = run_seconds(trail.equal), run_seconds(trail.weighted)
+    without = {trail.left_out: run_seconds(trail.without)} if trail.without else {}
     seen = pooled(trail.equal)
     speeds = 1.0 / np.median(seen.cost, axis=0)  # cells a second, from runs that the weights did not see
     ideal = ideal_seconds(n_cells, speeds)
@@ -55,7 +58,7 @@ def prove(trail: Trail) -> Proof:
         equal=float(np.median(equal)),
         weighted=float(np.median(weighted)),
         ideal=ideal,
-        advice=advise(equal, weighted, shares_of(trail.weights), owners),
+        advice=advise(equal, weighted, shares_of(trail.weights), owners, without=without),
         captured=captured_gain(equal, weighted, ideal, np.random.default_rng(SEED)),
         e_het=(
             heterogeneous_efficiency(n_cells, speeds, float(np.median(equal))),
@@ -66,20 +69,14 @@ def prove(trail: Trail) -> Proof:
         slow=slow_rank(seen.cost, seen.waiting_share, seen.hosts),
         achieved=tuple((cells / cells.sum()).tolist()),
         owners=owners,
+        left_out=trail.left_out,
+        without=float(np.median(without[trail.left_out])) if without else float("nan"),
     )
 
 
 def run_seconds(records: Sequence[Record]) -> list[float]:
     """Of each run the median set, seconds of the slowest rank."""
     return [float(np.median(observe(record).total)) for record in records]
-
-
-def owners_of(record: Record) -> tuple[str, ...]:
-    """For each rank what could be left out: its host, or itself where all ranks are on one."""
-    hosts = observe(record).hosts
-    if len(set(hosts)) > 1:
-        return hosts
-    return tuple(f"rank {rank}" for rank in range(len(hosts)))
 
 
 def _imbalance(records: Sequence[Record]) -> float:

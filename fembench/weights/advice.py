@@ -7,7 +7,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.stats.compare import Comparison, compare_paired, compare_unpaired, noise_of_series
-from fembench.stats.summary import Samples
+from fembench.stats.summary import Samples, median
 
 LEAST_GAIN = 0.02  # of the time; a host that can save no more is not worth its trouble
 
@@ -60,13 +60,31 @@ def advise(
             raise InputError(f"times without '{owner}': no rank of it; expected one of {sorted(gains)}")
         if faster_without(weighted, times, level):
             useless[owner] = gains[owner]
+    measured = _measured(weighted, without or {})
     if useless:
         order = tuple(sorted(useless.items(), key=lambda item: item[1]))
-        return Advice("leave out", _leave_out(order), comparison, order)
+        return Advice("leave out", _leave_out(order, measured), comparison, order)
     if comparison.verdict == "slower":
         saved = 1 - 1 / comparison.ratio
-        return Advice("use", f"use these weights: {saved:.1%} less time", comparison)
-    return Advice("no gain", f"no detectable gain ({comparison.verdict}, n = {comparison.n})", comparison)
+        words = [f"use these weights: {saved:.1%} less time", *measured.values()]
+        return Advice("use", "; ".join(words), comparison)
+    return Advice("no gain", f"no detectable gain ({_why_none(comparison)})", comparison)
+
+
+def _why_none(comparison: Comparison) -> str:
+    if comparison.verdict == "faster":
+        return f"equal shares take {1 - comparison.ratio:.1%} less time, n = {comparison.n}"
+    return f"{comparison.verdict}, n = {comparison.n}"
+
+
+def _measured(weighted: Samples, without: Mapping[str, Samples]) -> dict[str, str]:
+    """Owner -> what its runs without it showed."""
+    with_all = median(weighted)
+    changes = {owner: median(times) / with_all - 1 for owner, times in without.items()}
+    return {
+        owner: f"without {owner} {abs(change):.1%} {'more' if change > 0 else 'less'} time than with these"
+        for owner, change in changes.items()
+    }
 
 
 def faster_without(weighted: Samples, without: Samples, noise: float) -> bool:
@@ -75,6 +93,9 @@ def faster_without(weighted: Samples, without: Samples, noise: float) -> bool:
     return found.verdict == "slower"
 
 
-def _leave_out(hosts: Sequence[tuple[str, float]]) -> str:
-    words = [f"leave {host} out: adding it can gain at most {100 * gain:.2g} %" for host, gain in hosts]
+def _leave_out(hosts: Sequence[tuple[str, float]], measured: Mapping[str, str]) -> str:
+    words = []
+    for host, gain in hosts:
+        text = f"leave {host} out: adding it can gain at most {100 * gain:.2g} %"
+        words.append(f"{text} ({measured[host]})" if host in measured else text)
     return "; ".join(words)

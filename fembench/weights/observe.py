@@ -57,6 +57,14 @@ def observe(record: Record) -> Observation:
     )
 
 
+def owners_of(record: Record) -> tuple[str, ...]:
+    """For each rank what could be left out: its host, or itself where all ranks are on one."""
+    hosts = observe(record).hosts
+    if len(set(hosts)) > 1:
+        return hosts
+    return tuple(f"rank {rank}" for rank in range(len(hosts)))
+
+
 def pooled(records: Sequence[Record]) -> Observation:
     """The sets of several records of the same ranks on the same hosts, one after another."""
     seen = [observe(record) for record in records]

@@ -1,5 +1,7 @@
 """Emulated slowness stretches what is computed, and nothing else."""
 
+import subprocess
+import sys
 import time
 
 import pytest
@@ -65,6 +67,14 @@ def test_sleeping_does_not_end_early():
     moment = time.perf_counter_ns() + 2_000_000
     sleep_until(moment)
     assert time.perf_counter_ns() >= moment
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="timer slack is Linux's")
+def test_sleeps_that_should_end_on_time_have_no_slack():
+    # in a process of its own: it would stay so in this one
+    code = "from fembench.machine.emulate import sleep_finely as f; f(); print(open('/proc/self/timerslack_ns').read())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1"]
 
 
 def test_speeds_are_read():

@@ -25,7 +25,8 @@ def test_an_emulated_case_names_its_placement_and_carries_its_speeds():
     machines = emulated(2)
     case = machines.place(Case(mesh="m1"), machines.mixed(1, 2))
     assert (case.ranks, case.label, case.emulate) == (3, "node00*1 node8*2", "0.13,1,1")
-    assert case.dilate == machines.dilate
+    assert case.dilate > machines.dilate  # a core of today is too fast for the smallest mesh
+    assert machines.place(Case(mesh="m"), machines.mixed(1, 2)).dilate == machines.dilate
 
 
 def test_a_case_on_given_hosts_is_not_emulated_and_fills_them_in_order():

@@ -13,35 +13,47 @@ CELLS = 864_000
 replace = msgspec.structs.replace
 
 
-def planted(speeds, noise=0.005, seed=0, sets=5):
-    """A function (case, word) -> record; rank p computes at speeds[p], all wait for the last."""
+def planted(speeds, noise=0.005, seed=0, sets=5, hosts=None, message=0.0):
+    """A function (case, word) -> record; rank p computes at speeds[p], all wait for the last.
+
+    `hosts` (P,) names; `message` seconds that each set communicates where there are several ranks.
+    """
+    every, named = np.asarray(speeds), np.asarray(hosts or ["vm"] * len(speeds))
     rng = np.random.default_rng(seed)
     index = {name: FROZEN.phases.index(name) for name in ("assembly", "cg", "cg.spmv_interior", "cg.wait")}
 
-    def one_set(cells):
-        spent = cells / np.asarray(speeds) / 1e6 * (1 + noise * rng.standard_normal(len(speeds)))
+    def one_set(cells, speeds):
+        spent = cells / speeds / 1e6 * (1 + noise * rng.standard_normal(len(speeds)))
         seconds = np.zeros((len(speeds), len(FROZEN.phases)))
         seconds[:, index["assembly"]] = 0.1 * spent
         seconds[:, index["cg.spmv_interior"]] = 0.9 * spent
-        seconds[:, index["cg.wait"]] = spent.max() - spent
-        seconds[:, index["cg"]] = 0.9 * spent + spent.max() - spent
+        wait = spent.max() - spent + (message if len(speeds) > 1 else 0.0)
+        seconds[:, index["cg.wait"]] = wait
+        seconds[:, index["cg"]] = 0.9 * spent + wait
         rows = tuple(map(tuple, seconds.tolist()))
         return replace(
             FROZEN.sets[-1], warmup=False, seconds=rows, counts=((1,) * len(FROZEN.phases),) * len(speeds)
         )
 
-    def run(case, word):
+    def run(case, word, *, without=""):
+        here = named != without
+        names = list(dict.fromkeys(named[here].tolist()))
+        speeds = every[here][: case.ranks]
         targets = parse_shares(case.shares, case.ranks)
         cells = np.rint(CELLS * np.asarray(targets))
         partition = replace(FROZEN.partition, targets=targets, cells=tuple(int(c) for c in cells))
-        environment = replace(FROZEN.environment, rank_host=(0,) * case.ranks)
+        environment = replace(
+            FROZEN.environment,
+            rank_host=tuple(names.index(n) for n in named[here]),
+            hosts=tuple(replace(FROZEN.environment.hosts[0], name=name) for name in names),
+        )
         return replace(
             FROZEN,
             case=case,
             environment=environment,
             partition=partition,
             mesh=replace(FROZEN.mesh, n_cells=CELLS),
-            sets=tuple(one_set(cells) for _ in range(sets)),
+            sets=tuple(one_set(cells, speeds) for _ in range(sets)),
         )
 
     return run

@@ -11,6 +11,7 @@ from fembench.tune.loop import close_the_loop
 from fembench.tune.proof import prove
 from fembench.tune.stale import warning
 from fembench.tune.text import as_text, as_tree
+from fembench.weights.advice import advise
 
 
 def tuned(*speeds, **options):
@@ -45,6 +46,62 @@ def test_a_rank_that_cannot_help_is_to_be_left_out():
     assert (proof.slow.answer, proof.slow.rank) == ("rank", 3)
 
 
+PAIR = ["node8", "node00"]
+
+
+def test_a_slow_host_that_helps_is_used_and_the_run_without_it_shown():
+    trail, proof = tuned(1, 0.25, hosts=PAIR)
+    assert (proof.left_out, len(trail.without)) == ("node00", 7)
+    assert {r.case.ranks for r in trail.without} == {1}
+    assert proof.without == pytest.approx(proof.ideal * 1.25, rel=0.02)
+    assert proof.advice.kind == "use"
+    assert "without node00 25" in proof.advice.text
+    assert "the same without node00" in as_text(proof, trail.weights)
+    assert as_tree(proof, trail.weights)["without_seconds"] == proof.without
+
+
+def test_a_slow_host_that_costs_more_to_talk_to_than_it_computes_is_to_be_left_out():
+    _, proof = tuned(1, 0.25, hosts=PAIR, message=0.4)  # ideal: 0.69 s of 0.86 alone
+    assert proof.advice.kind == "leave out"
+    assert "leave node00 out: adding it can gain at most 20 % (without node00" in proof.advice.text
+    assert "less time" in proof.advice.text
+
+
+def test_hosts_that_are_needed_or_cannot_be_left_out_are_not():
+    assert tuned(1, 0.5, hosts=PAIR)[0].without == []  # can save 33 %
+    case = Case(mesh="m1", ranks=2, iterations=50)
+    run = planted((1, 0.25), hosts=PAIR)
+    trail = close_the_loop(case, run, lambda text: None, can_do_without=lambda host: False)
+    assert (trail.without, trail.left_out) == ([], "")
+
+
+def test_an_emulated_rank_is_left_out_with_its_speed_and_its_share():
+    case = Case(mesh="m1", ranks=3, iterations=50, emulate="1,0.5,0.25")
+    ran = []
+
+    def run(case, word, *, without=""):
+        ran.append((case.emulate, without))
+        return planted([float(s) for s in case.emulate.split(",")])(case, word)
+
+    trail = close_the_loop(case, run, lambda text: None, pairs=1)
+    assert trail.left_out == "rank 2"
+    assert ran[-1] == ("1,0.5", "")
+    first, second = map(float, trail.without[0].case.shares.split(","))
+    assert first / second == pytest.approx(2.0, rel=0.03)
+
+
+def test_what_can_add_almost_nothing_is_shown_in_two_turns():
+    trail, proof = tuned(1, 1, 1, 0.005)
+    assert len(trail.equal) == len(trail.weighted) == 2
+    assert proof.advice.kind == "leave out"
+
+
+def test_weights_that_cost_time_are_said_to():
+    _, proof = tuned(1, 1)
+    worse = advise([1.0] * 8, [1.25] * 8, (0.6, 0.4), proof.owners)
+    assert worse.text == "no detectable gain (equal shares take 20.0% less time, n = 8)"
+
+
 def test_efficiency_of_unequal_ranks_is_against_their_summed_speed():
     _, proof = tuned(1, 0.5)
     assert proof.e_het == pytest.approx((2 / 3, 1.0), rel=0.02)
@@ -64,7 +121,7 @@ def test_settled_shares_need_no_further_round():
 
 
 def test_a_run_that_fails_ends_the_tuning():
-    def run(case, word):
+    def run(case, word, **options):
         raise RunFailedError("rank 1 was ended by signal 9")
 
     with pytest.raises(RunFailedError, match="signal 9"):

@@ -23,7 +23,7 @@ def test_planted_speeds_are_found_within_3_percent(speeds):
 
 def test_what_disturbs_all_ranks_of_a_visit_does_not_move_the_shares():
     half = np.where(np.arange(9) % 2, 0.5, 1.0)
-    found = by_profile(planted_profile((1, 0.5), common=half), "")
+    found = by_profile(planted_profile((1, 0.5), visits=9, common=half), "")
     assert shares_of(found) == pytest.approx((2 / 3, 1 / 3))
 
 

@@ -8,7 +8,9 @@ from fembench.report.fields import read_fields
 from fembench.report.plots import bars, body, gantt, lines
 from fembench.report.plots.canvas import Plot
 from fembench.report.plots.peers import peers as plot_peers
+from fembench.report.plots.unequal import unequal_machines
 from fembench.report.results import Result
+from fembench.report.unequal import unequal_results
 
 
 def gallery(
@@ -19,6 +21,7 @@ def gallery(
     found: list[Plot | None] = [
         *bars.phases(timed),
         lines.speedups(timed),
+        *unequal_machines(unequal_results(timed)),
         lines.communication(timed),
         *bars.send_receive(timed),
         bars.rank_by_rank(timed),

@@ -1,0 +1,105 @@
+"""Bars of unequal machines: every run against each machine alone, and against their summed speed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fembench.report.plots import canvas
+from fembench.report.plots.canvas import Axes, Plot
+from fembench.report.unequal import Unequal
+
+RUNS = 16  # in one panel
+PANELS = 6  # in one figure
+
+
+def unequal_machines(found: Sequence[Unequal]) -> list[Plot]:
+    """Speedup against each machine alone, and E_het beside speedup / ranks: a panel a mesh and variant."""
+    series: dict[str, list[Unequal]] = {}
+    for u in found:
+        if u.alone or np.isfinite(u.e_het):
+            series.setdefault(" · ".join(u.result.series), []).append(u)
+    shown = dict(list(series.items())[-PANELS:])
+    left_out = (
+        f" Not drawn: {', '.join(s for s in series if s not in shown)}." if len(series) > PANELS else ""
+    )
+    made = []
+    held = {name: group for name, group in shown.items() if any(u.alone for u in group)}
+    if held:
+        made.append(_figure(held, _against, _AGAINST, left_out))
+    used = {name: group for name, group in shown.items() if any(np.isfinite(u.e_het) for u in group)}
+    if used:
+        made.append(_figure(used, _efficiencies, _EFFICIENCY, left_out))
+    return made
+
+
+class Words(NamedTuple):
+    """What a figure is called and what one sees."""
+
+    name: str
+    title: str
+    caption: str
+
+
+_AGAINST = Words(
+    "speedup_alone",
+    "Unequal machines: speedup against each alone",
+    caption="Every run on unequal ranks against one rank of each of its machines, as the source thesis draws "
+    "it. Below the dashed line that machine alone is faster than all together. Runs are named by their ranks "
+    "and shares.",
+)
+_EFFICIENCY = Words(
+    "speedup_unequal",
+    "Unequal machines: how well they are used",
+    caption="E_het, blue: the time that the ranks' summed speed would need, over the time of the run; 1 "
+    "(dashed) means that all computed from beginning to end. Orange, the thesis' efficiency against the "
+    "fastest machine alone, speedup / ranks, which unequal ranks cannot bring to 1; black lines, its largest "
+    "value for these ranks, P_eq / P.",
+)
+Draw = Callable[[Axes, Sequence[Unequal]], dict[str, str]]
+
+
+def _figure(shown: Mapping[str, Sequence[Unequal]], draw: Draw, words: Words, left_out: str) -> Plot:
+    width = min(canvas.WIDTH, 3.5 + 3.0 * len(shown))
+    with canvas.figure(len(shown), columns=2, height=3.8, width=width) as (drawn, panels):
+        labels: dict[str, str] = {}
+        for axes, (series, group) in zip(panels, shown.items()):
+            labels |= draw(axes, group[-RUNS:])
+            axes.set_title(canvas.escaped(series))
+            axes.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.2)
+            canvas.categories(axes, [u.result.setting for u in group[-RUNS:]], "ranks")
+        canvas.colour_legend(drawn, labels)
+        return canvas.plot(drawn, words.name, words.title, words.caption + left_out)
+
+
+def _against(axes: Axes, group: Sequence[Unequal]) -> dict[str, str]:
+    """Bars by machine; {label: colour}."""
+    machines = list(dict.fromkeys(name for u in group for name in u.alone))
+    colours = {name: canvas.CYCLE[i % len(canvas.CYCLE)] for i, name in enumerate(machines)}
+    _bars(axes, [[u.against.get(name, np.nan) for u in group] for name in machines], list(colours.values()))
+    axes.set_ylabel("speedup, assembly + CG")
+    return {f"against {name} alone": colour for name, colour in colours.items()}
+
+
+def _efficiencies(axes: Axes, group: Sequence[Unequal]) -> dict[str, str]:
+    """Bars of both efficiencies; {label: colour}."""
+    thesis = [next(iter(u.against.values()), np.nan) / u.result.ranks for u in group]
+    _bars(axes, [[u.e_het for u in group], thesis], [canvas.BLUE, canvas.ORANGE])
+    at, most = np.arange(len(group)) + 0.2, [u.equivalent / u.result.ranks for u in group]
+    axes.hlines(most, at - 0.2, at + 0.2, colors=canvas.BLACK, linewidths=1.5)
+    axes.set_ylabel("efficiency")
+    axes.set_ylim(0, max(1.1, 1.1 * np.nanmax([u.e_het for u in group] + thesis)))
+    return {"E_het": canvas.BLUE, "speedup / ranks": canvas.ORANGE}
+
+
+def _bars(axes: Axes, rows: Sequence[Sequence[float]], colours: Sequence[str]) -> None:
+    """A group of bars at 0, 1, 2, …, one of each row, with their values on top where there is room."""
+    width = 0.8 / len(rows)
+    for k, (values, colour) in enumerate(zip(rows, colours)):
+        at = np.arange(len(values)) + width * (k - (len(rows) - 1) / 2)
+        axes.bar(at, values, 0.95 * width, color=colour)
+        for x, value in zip(at, values):
+            if np.isfinite(value) and len(values) * len(rows) <= 16:
+                axes.annotate(
+                    f"{value:.2f}", (x, value), (0, 3), textcoords="offset points", ha="center", size=9
+                )

@@ -1,0 +1,209 @@
+"""Unequal machines: a run held against each machine alone, and against their summed speed (VALIDITY E2).
+
+    machine    a host; where speeds are emulated, a host at one of them
+    alone      the same case on one rank of one machine
+    S          T(alone) / T: one for every machine of the run (seed 004, 5.4.6); thesis efficiency S / P
+    s_p        speed of rank p, cells a second of computing
+    P_eq       sum(s_p) / max(s_p): how many of the fastest rank the ranks amount to
+    E_het      (W / sum(s_p)) / T
+    bounds     (3.7) to (3.9) on S against the fastest machine alone
+
+T is the time of a set, assembly and CG, on the slowest rank.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.records.compare import PLACEMENT, same_kind
+from fembench.records.record import Record
+from fembench.report.measures import SOLVE, Floats, host_of
+from fembench.report.results import Result
+from fembench.report.speedup import SUPERLINEAR, Speedup, superlinear, unequal_ranks
+from fembench.timing import phases as ph
+from fembench.weights.efficiency import heterogeneous_efficiency
+from fembench.weights.scaling import Bounds, Fit, fit_amdahl, fit_gustafson, speedup_bounds
+
+COMPUTE = tuple(p.name for p in ph.PHASES if p.group in ("assembly", "compute"))
+MESSAGES = ("cg.send", "cg.unpack")
+WAITING = ("cg.wait", "cg.allreduce")
+EFFORT = ("sets", "warmups", "seconds", "trace_iterations")  # of measuring: no part of the work
+MAY_DIFFER = ("host set", "CPU model", "emulated slowness")  # between a run and a machine of it alone
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unequal:
+    """One result on unequal ranks."""
+
+    result: Result
+    machines: tuple[str, ...]  # of the ranks
+    alone: dict[str, Result]  # machine -> the fastest run on one rank of it, the fastest machine first
+    seconds: float  # T
+    speeds: Floats | None  # (P,) s_p
+    source: str  # id of the record that the speeds are from
+    bounds: Bounds | None
+    notes: tuple[str, ...]
+
+    @property
+    def against(self) -> dict[str, float]:
+        """machine -> S."""
+        return {name: r.times[SOLVE].median / self.seconds for name, r in self.alone.items()}
+
+    @property
+    def equivalent(self) -> float:
+        """P_eq; nan where speeds are not known."""
+        return float(self.speeds.sum() / self.speeds.max()) if self.speeds is not None else np.nan
+
+    @property
+    def e_het(self) -> float:
+        """E_het; nan where speeds are not known."""
+        work = float(sum(self.result.record.partition.cells))
+        return np.nan if self.speeds is None else heterogeneous_efficiency(work, self.speeds, self.seconds)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Laws:
+    """Both laws fitted to the speedups of one series."""
+
+    series: tuple[str, str]
+    processors: tuple[float, ...]  # P, or P_eq where ranks are unequal
+    speedups: tuple[float, ...]
+    amdahl: Fit
+    gustafson: Fit
+
+
+def unequal_results(found: Sequence[Result]) -> list[Unequal]:
+    """Every comparable result on several ranks that are known to be unequal."""
+    return [
+        _held_against(r, found)
+        for r in found
+        if r.ranks > 1
+        and r.pool.status != "INVALID"
+        and SOLVE in r.times
+        and unequal_ranks(r.record)
+        and not r.record.environment.oversubscribed
+    ]
+
+
+def machine_of(record: Record, rank: int) -> str:
+    """'node8', or 'node8 at speed 0.5' where speeds are emulated."""
+    host = host_of(record, rank)
+    return f"{host} at speed {float(record.case.emulate.split(',')[rank]):g}" if record.case.emulate else host
+
+
+def machines_of(record: Record) -> tuple[str, ...]:
+    """(P,) machine of every rank."""
+    return tuple(machine_of(record, rank) for rank in range(record.case.ranks))
+
+
+def laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list[Laws]:
+    """Amdahl's and Gustafson's law for each series with speedups, of equal ranks and unequal ones."""
+    points: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for s in speedups:
+        if np.isfinite(s.efficiency):
+            points.setdefault(s.result.series, []).append((float(s.result.ranks), s.ratio))
+    for u in unequal:
+        if u.alone and np.isfinite(u.equivalent) and _fastest_alone(u):
+            points.setdefault(u.result.series, []).append((u.equivalent, next(iter(u.against.values()))))
+    made = []
+    for series, pairs in points.items():
+        processors, ratios = (tuple(column) for column in zip(*sorted(pairs)))
+        amdahl, gustafson = fit_amdahl(processors, ratios), fit_gustafson(processors, ratios)
+        made.append(Laws(series, processors, ratios, amdahl, gustafson))
+    return made
+
+
+def _fastest_alone(u: Unequal) -> bool:
+    """Was the machine of the fastest rank measured alone?"""
+    return u.speeds is not None and u.machines[int(u.speeds.argmax())] in u.alone
+
+
+def _held_against(result: Result, everyone: Sequence[Result]) -> Unequal:
+    machines = machines_of(result.record)
+    alone = _alone(result, machines, everyone)
+    speeds, source = _speeds(result, everyone)
+    return Unequal(
+        result=result,
+        machines=machines,
+        alone=alone,
+        seconds=result.times[SOLVE].median,
+        speeds=speeds,
+        source=source,
+        bounds=_bounds(result, next(iter(alone.values()))) if alone else None,
+        notes=tuple(_notes(result, machines, alone)),
+    )
+
+
+def _notes(result: Result, machines: Sequence[str], alone: dict[str, Result]) -> list[str]:
+    missing = [name for name in dict.fromkeys(machines) if name not in alone]
+    notes = [f"not measured alone: {', '.join(missing)}"] if missing else []
+    if alone:
+        name, fastest = next(iter(alone.items()))
+        gain = fastest.times[SOLVE].median / result.times[SOLVE].median
+        if gain < 1:
+            notes.append(f"slower than {name} alone")
+        if gain > SUPERLINEAR * result.ranks:
+            notes.append(superlinear(result.record, fastest.record))
+    if result.pool.status == "PROVISIONAL":
+        notes.append("PROVISIONAL")
+    return notes
+
+
+def _alone(result: Result, machines: Sequence[str], everyone: Sequence[Result]) -> dict[str, Result]:
+    """machine -> its fastest run on one rank, the fastest machine first."""
+    found: dict[str, Result] = {}
+    for other in everyone:
+        if other.ranks > 1 or SOLVE not in other.times or not _same_work(result, other):
+            continue
+        name = machine_of(other.record, 0)
+        if name in machines and (
+            name not in found or other.times[SOLVE].median < found[name].times[SOLVE].median
+        ):
+            found[name] = other
+    return dict(sorted(found.items(), key=lambda item: item[1].times[SOLVE].median))
+
+
+def _same_work(result: Result, other: Result) -> bool:
+    """Do both solve the same system in the same way, by the same software?"""
+    fields = (f for f in result.pool.case.__struct_fields__ if f not in (*PLACEMENT, "emulate", *EFFORT))
+    return (
+        other.pool.status != "INVALID"
+        and all(getattr(result.pool.case, f) == getattr(other.pool.case, f) for f in fields)
+        and same_kind(result.record, other.record, but=MAY_DIFFER) is None
+    )
+
+
+def _speeds(result: Result, everyone: Sequence[Result]) -> tuple[Floats | None, str]:
+    """((P,) cells a second, id of their record): of the run with equal shares on the same ranks.
+
+    Equal shares were not chosen by any timing. Without such a run, of another one with other shares.
+    """
+    machines = machines_of(result.record)
+    same = [
+        r
+        for r in everyone
+        if r.ranks == result.ranks and machines_of(r.record) == machines and _same_work(result, r)
+    ]
+    equal = [r for r in same if not r.pool.case.shares]
+    chosen = next(iter(equal + [r for r in same if r.pool.case.shares != result.pool.case.shares]), None)
+    if chosen is None:
+        return None, ""
+    busy = np.median(_seconds(chosen, COMPUTE), axis=0)
+    return np.asarray(chosen.record.partition.cells, float) / busy, chosen.record.id
+
+
+def _bounds(result: Result, alone: Result) -> Bounds:
+    """(3.7) to (3.9); extra work is what the ranks compute in all beyond the flops of one rank."""
+    busy, waiting, messages = (np.median(_seconds(result, n), axis=0) for n in (COMPUTE, WAITING, MESSAGES))
+    flops = sum(result.record.solve.flops)
+    needed = min(1.0, sum(alone.record.solve.flops) / flops) if flops else 1.0
+    return speedup_bounds(
+        alone.times[SOLVE].median, needed * busy, waiting, messages, extra=(1 - needed) * busy
+    )
+
+
+def _seconds(result: Result, names: Sequence[str]) -> Floats:
+    """(n_samples, P) seconds of some phases together."""
+    nothing = np.zeros_like(result.samples["cg"])
+    return np.asarray(sum((result.samples[n] for n in names if n in result.samples), nothing))

@@ -1,0 +1,142 @@
+"""Unequal machines by hand: rank p computes 24 cells at speed s_p, all wait for the last."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from report_sample import HOST, environment, make_record
+
+from fembench.report import tables
+from fembench.report.plots.unequal import unequal_machines
+from fembench.report.results import results
+from fembench.report.table import text, to_json
+from fembench.report.unequal import laws, unequal_results
+from fembench.timing import phases as ph
+
+CELLS = 24
+NODE00 = replace(HOST, name="node00", cpu_model="Old CPU")
+
+
+def planted(speeds, parts, *, send=0.0, flops=1.0, **changes):
+    """A record whose rank p has `parts[p]` of the cells and computes speeds[p] cells a second."""
+    cells = CELLS * np.asarray(parts) / sum(parts)
+    busy = cells / np.asarray(speeds)
+    rows = np.zeros((len(speeds), len(ph.NAMES)))
+    rows[:, ph.ASSEMBLY], rows[:, ph.SPMV_INTERIOR] = 0.25 * busy, 0.75 * busy
+    rows[:, ph.WAIT], rows[:, ph.SEND] = busy.max() - busy, send
+    rows[:, ph.CG] = rows[:, list(ph.CG_PARTS)].sum(axis=1)
+    record = make_record(ranks=len(speeds), events=False, **changes)
+    sets = tuple(replace(s, seconds=tuple(map(tuple, rows.tolist()))) for s in record.sets)
+    partition = replace(record.partition, cells=tuple(int(c) for c in cells))
+    solve = replace(record.solve, flops=(flops,) * len(speeds))
+    return replace(record, sets=sets, partition=partition, solve=solve)
+
+
+def emulated(speeds, shares, **options):
+    words = ",".join(f"{s:g}" for s in speeds)
+    said = environment(len(speeds), synthetic=f"emulated speeds {words}")
+    text = "" if len(set(shares)) == 1 else ":".join(f"{s:g}" for s in shares)
+    return planted(speeds, shares, emulate=words, shares=text, environment=said, **options)
+
+
+@pytest.fixture
+def campaign():
+    """Each machine alone (24 and 48 s), both with equal shares (24 s) and with 2:1 (16 s)."""
+    alone = [emulated((1.0,), (1,), flops=2.0), emulated((0.5,), (1,), flops=2.0)]
+    return [*alone, emulated((1.0, 0.5), (1, 1)), emulated((1.0, 0.5), (2, 1))]
+
+
+def held(records):
+    return {u.result.pool.case.shares: u for u in unequal_results(results(records))}
+
+
+def test_every_run_is_held_against_each_machine_alone(campaign):
+    found = held(campaign)
+    assert found[""].against == {"node8 at speed 1": 1.0, "node8 at speed 0.5": 2.0}
+    assert found["2:1"].against == {"node8 at speed 1": 1.5, "node8 at speed 0.5": 3.0}
+
+
+def test_efficiency_is_against_the_summed_speed_of_the_run_with_equal_shares(campaign):
+    found = held(campaign)
+    assert (found[""].e_het, found["2:1"].e_het) == pytest.approx((2 / 3, 1.0))
+    assert found["2:1"].equivalent == pytest.approx(1.5)
+    assert found["2:1"].source == campaign[2].id
+
+
+def test_bounds_fall_with_waiting_messages_and_extra_work():
+    alone = emulated((1.0,), (1,), flops=1.5)
+    run = emulated((1.0, 0.5), (1, 1), send=6.0)  # computes 12 and 24 s, a quarter of the flops not needed
+    (u,) = held([alone, run]).values()
+    # work 0.75 x 24; waiting 12 + 6 s, of rank 0 (9 + 12 + 6) and rank 1 (18 + 6); extra 3 and 6
+    assert u.bounds == pytest.approx((24 / 18, 24 / 27, 24 / 30))
+    assert u.bounds.extra <= u.against["node8 at speed 1"] * (1 + 1e-12)
+
+
+def test_two_hosts_with_other_processors_are_two_machines():
+    hosts = (HOST, NODE00)
+    records = [
+        planted((1.0,), (1,), environment=environment(1)),
+        planted((0.25,), (1,), environment=environment(1, hosts=(NODE00,))),
+        planted((1.0, 0.25), (4, 1), shares="4:1", environment=environment(2, hosts=hosts)),
+    ]
+    (u,) = unequal_results(results(records))
+    assert list(u.alone) == ["node8", "node00"]
+    assert u.against["node00"] == pytest.approx(4 * u.against["node8"])
+    assert np.isnan(u.e_het)  # no run with other shares tells the speeds
+
+
+def test_a_run_slower_than_the_fast_machine_alone_says_so(campaign):
+    slower = emulated((1.0, 0.5), (1, 2))  # 32 s
+    assert "slower than node8 at speed 1 alone" in held([*campaign, slower])["1:2"].notes
+    assert not any("slower" in note for note in held(campaign)["2:1"].notes)
+
+
+def test_super_linear_against_the_fastest_is_flagged_with_bytes_and_cache(campaign):
+    fast = emulated((3.0, 1.5), (2, 1))
+    run = replace(fast, case=replace(fast.case, emulate="1,0.5"), environment=campaign[2].environment)
+    (note,) = [n for n in held([*campaign[:3], run])["2:1"].notes if "super-linear" in n]
+    assert "cache" in note
+    assert "KiB" in note
+
+
+def test_a_machine_that_was_not_measured_alone_is_named(campaign):
+    u = held(campaign[1:])["2:1"]
+    assert "not measured alone: node8 at speed 1" in u.notes
+    assert list(u.against) == ["node8 at speed 0.5"]
+
+
+def test_equal_ranks_and_crowded_ones_are_not_in_it():
+    assert unequal_results(results([make_record(), make_record(ranks=2)])) == []
+    crowded = environment(2, synthetic="x", oversubscribed=True)
+    assert unequal_results(results([make_record(ranks=2, environment=crowded)])) == []
+
+
+def test_laws_take_unequal_ranks_as_what_they_amount_to(campaign):
+    found = results(campaign)
+    (law,) = laws(tables.all_speedups(found, "assembly + cg"), unequal_results(found))
+    assert law.processors == pytest.approx((1.5, 1.5))
+    assert sorted(law.speedups) == pytest.approx((1.0, 1.5))
+
+
+def test_laws_of_equal_ranks_by_hand():
+    # f = 0.1: S(2) = 1 / (0.1 + 0.45), S(4) = 1 / (0.1 + 0.225)
+    times = {1: 1.0, 2: 0.55, 4: 0.325}
+    records = [planted((24 / t / p,) * p, (1,) * p, environment=environment(p)) for p, t in times.items()]
+    found = results(records)
+    (law,) = laws(tables.all_speedups(found, "assembly + cg"), [])
+    assert law.amdahl.fraction == pytest.approx(0.1)
+    assert law.amdahl.worst == pytest.approx(0.0, abs=1e-9)
+    assert law.gustafson.fraction > 0
+
+
+def test_tables_and_pictures_show_it(campaign):
+    made = {t.name: t for t in tables.every_table(campaign)}
+    alone, efficiency = to_json(made["speedup_alone"]), to_json(made["speedup_unequal"])
+    assert [row["speedup"] for row in alone] == pytest.approx([1.0, 2.0, 1.5, 3.0])
+    assert [row["e_het"] for row in efficiency] == pytest.approx([2 / 3, 1.0])
+    assert "SYNTHETIC" in text(made["speedup_unequal"])
+    assert "SYNTHETIC" in text(made["speedup_alone"])
+    assert to_json(made["speedup_laws"])[0]["points"] == 2
+    plots = {p.name: p.svg for p in unequal_machines(unequal_results(results(campaign)))}
+    assert set(plots) == {"speedup_alone", "speedup_unequal"}
+    assert "against node8 at speed 0.5 alone" in plots["speedup_alone"]
+    assert "SYNTHETIC" in plots["speedup_unequal"]

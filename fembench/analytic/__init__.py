@@ -1,0 +1,1 @@
+"""Prediction in closed form (thesis-000): intervals, operation costs, PAMELA, bounds by resource."""

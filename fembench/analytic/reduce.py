@@ -1,0 +1,127 @@
+"""Series-parallel form of a task graph, step by step as thesis-000, Fig. 4.12.
+
+𝕃i is the time from batch i to the end, 𝔹i that of batch i alone: 𝕃i = 𝔹i, or 𝔹i;𝕃j, or 𝔹i;(𝕃j‖𝕃k).
+Substituting from 𝕃1 on repeats what comes after branches meet; (X;Z)‖(Y;Z) = (X‖Y);Z takes it out again.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+from fembench.analytic.pasl import TaskGraph
+from fembench.base.errors import InputError
+
+SIGN = {"B": "𝔹", "L": "𝕃"}
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """𝔹i or 𝕃i."""
+
+    kind: Literal["B", "L"]
+    number: int
+
+
+@dataclass(frozen=True)
+class Series:
+    items: tuple["Expression", ...]
+
+
+@dataclass(frozen=True)
+class Branches:
+    items: tuple["Expression", ...]
+
+
+Expression = Leaf | Series | Branches
+
+
+def definition(graph: TaskGraph, number: int) -> Expression:
+    """𝕃 of a batch in terms of 𝔹 and the 𝕃 of those that it feeds (Fig. 4.10)."""
+    own, feeds = Leaf("B", number), graph.successors(number)
+    if not feeds:
+        return own
+    after = tuple(Leaf("L", k) for k in feeds)
+    return Series((own, after[0] if len(after) == 1 else Branches(after)))
+
+
+def reduced(graph: TaskGraph) -> Expression:
+    """The expression without 𝕃, each batch in it once. Raises InputError where that is impossible."""
+    return steps(graph)[1]
+
+
+def steps(graph: TaskGraph) -> tuple[list[str], Expression]:
+    """(the lines of Fig. 4.12, the last expression). Raises InputError."""
+    first = graph.batches[0].number
+    now: Expression = Leaf("L", first)
+    own = {b.number: definition(graph, b.number) for b in graph.batches}
+    lines = [f"L = {text(now)}", *(f"{SIGN['L']}{k} = {text(e)}" for k, e in own.items())]
+    for number, expression in own.items():
+        now = _substituted(now, Leaf("L", number), expression)
+        lines.append(f"L = {text(now)}")
+    while (simpler := _simplified(now)) != now:
+        now = simpler
+        lines.append(f"L = {text(now)}")
+    twice = [k for k, n in Counter(_batches(now)).items() if n > 1]
+    if twice:
+        raise InputError(
+            f"batch {twice[0]} stands {Counter(_batches(now))[twice[0]]} times in {text(now)}: the graph is "
+            "not series-parallel, its closed form would count that batch more than once"
+        )
+    return lines, now
+
+
+def _substituted(node: Expression, old: Leaf, new: Expression) -> Expression:
+    if node == old:
+        return new
+    if isinstance(node, Leaf):
+        return node
+    items = tuple(_substituted(i, old, new) for i in node.items)
+    return _series(items) if isinstance(node, Series) else Branches(items)
+
+
+def _series(items: tuple[Expression, ...]) -> Expression:
+    """One after the other, branches and leaves alone."""
+    flat = tuple(x for i in items for x in (i.items if isinstance(i, Series) else (i,)))
+    return flat[0] if len(flat) == 1 else Series(flat)
+
+
+def _simplified(node: Expression) -> Expression:
+    """With the innermost common tail taken out; the node itself where there is none."""
+    if isinstance(node, Leaf):
+        return node
+    for k, item in enumerate(node.items):
+        simpler = _simplified(item)
+        if simpler != item:
+            items = (*node.items[:k], simpler, *node.items[k + 1 :])
+            return _series(items) if isinstance(node, Series) else Branches(items)
+    return _without_tail(node) if isinstance(node, Branches) else node
+
+
+def _without_tail(node: Branches) -> Expression:
+    """(X;Z)‖(Y;Z) = (X‖Y);Z with the longest Z."""
+    branches = [i.items if isinstance(i, Series) else (i,) for i in node.items]
+    common = 0
+    while all(len(b) > common for b in branches) and len({b[-1 - common] for b in branches}) == 1:
+        common += 1
+    if not common:
+        return node
+    heads = [b[: len(b) - common] for b in branches]
+    left = tuple(_series(h) for h in heads if h)
+    head = (Branches(left),) if len(left) > 1 else left
+    return _series((*head, *branches[0][len(branches[0]) - common :]))
+
+
+def _batches(node: Expression) -> list[int]:
+    if isinstance(node, Leaf):
+        return [node.number]
+    return [k for i in node.items for k in _batches(i)]
+
+
+def text(node: Expression, inside: bool = False) -> str:
+    """'𝔹1;(𝔹2‖(𝔹3;(𝔹4‖𝔹5)));𝔹6'."""
+    if isinstance(node, Leaf):
+        return f"{SIGN[node.kind]}{node.number}"
+    if isinstance(node, Branches):
+        return f"({'‖'.join(text(i, True) for i in node.items)})"
+    joined = ";".join(text(i) for i in node.items)
+    return f"({joined})" if inside else joined

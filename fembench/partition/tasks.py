@@ -1,0 +1,36 @@
+"""Tasks of a farm, dealt to workers by their relative speed (thesis-000, Eqs 3.5 and 3.6)."""
+
+import math
+from collections.abc import Sequence
+
+from fembench.base.errors import InputError
+
+
+def factors(seconds: Sequence[float]) -> tuple[float, ...]:
+    """W of each worker from its time for a test program: the fastest is 1 (Eq. 3.5)."""
+    if not seconds or not all(0 < t < math.inf for t in seconds):
+        raise InputError(f"times of the test program {list(seconds)}: expected seconds above 0")
+    return tuple(min(seconds) / t for t in seconds)
+
+
+def printed_tasks(factors: Sequence[float], tasks: int, static: float = 1.0) -> tuple[int, ...]:
+    """Tasks of each worker as Eq. 3.6 is printed: rounded up, so that they may sum to more than there are."""
+    return tuple(math.ceil(static * tasks * w / sum(factors) - 1e-9) for w in factors)
+
+
+def deal_tasks(factors: Sequence[float], tasks: int, static: float = 1.0) -> tuple[int, ...]:
+    """Tasks of each worker by Eq. 3.6, by largest remainders, so that they sum to floor(static tasks).
+
+    Raises InputError.
+    """
+    if not factors or not all(0 < w < math.inf for w in factors):
+        raise InputError(f"factors {list(factors)}: expected numbers above 0")
+    if tasks < 0 or not 0 <= static <= 1:
+        raise InputError(f"{tasks} tasks, static fraction {static}: expected 0 or more, and 0 to 1")
+    whole = math.floor(static * tasks + 1e-9)
+    ideal = [whole * w / sum(factors) for w in factors]
+    dealt = [math.floor(x) for x in ideal]
+    by_remainder = sorted(range(len(ideal)), key=lambda i: (dealt[i] - ideal[i], i))
+    for i in by_remainder[: whole - sum(dealt)]:
+        dealt[i] += 1
+    return tuple(dealt)

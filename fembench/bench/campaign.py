@@ -18,6 +18,7 @@ from fembench.base.files import write_atomic
 from fembench.bench.launcher import SCRATCH, Outcome, launch
 from fembench.bench.matrix import Campaign, Run, expand
 from fembench.records.case import Case
+from fembench.records.compare import BALANCING
 from fembench.records.ids import now_utc
 from fembench.records.record import SCHEMA, Failure, Record, Reference
 from fembench.records.store import load, save
@@ -46,6 +47,7 @@ FREE_TOO = (
     "seed",
     "label",
     "variant",
+    *BALANCING,
 )
 
 

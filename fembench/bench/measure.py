@@ -4,6 +4,7 @@ Nothing is printed, gathered or verified between the first and the last set. The
 ticks; they become seconds when the clock has its certificate.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from fembench.bench.prepare import Prepared
 from fembench.dist.comm import Comm
 from fembench.records.case import Case
+from fembench.records.ledger import BalanceFacts
 from fembench.solve.iterate import CGResult, Control, Solver
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.precond import make_preconditioner
@@ -41,6 +43,10 @@ class Measured:
     work: Work  # of one iteration, products apart
     result: CGResult
     sets: list[SetTicks]
+    balance: BalanceFacts | None = None  # on rank 0, where blocks may move
+
+
+Make = Callable[[Case, Prepared, TracerLike], Solver]
 
 
 def control_of(case: Case, n_equations: int) -> Control:
@@ -53,8 +59,11 @@ def control_of(case: Case, n_equations: int) -> Control:
     )
 
 
-def measure(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Measured:
-    """Run the warm-ups and the timed sets. Collective."""
+def measure(
+    comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make | None = None
+) -> Measured:
+    """Run the warm-ups and the timed sets; `make` makes the solver of a set. Collective."""
+    make = make or _solver
     sets: list[SetTicks] = []
     solver: Solver | None = None
     while True:
@@ -65,7 +74,7 @@ def measure(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> M
             solver = None  # the last set's matrix and vectors go before the next are made
             comm.Barrier()
         with span(tracer, ASSEMBLY):
-            solver = _solver(case, prepared, tracer)
+            solver = make(case, prepared, tracer)
         with span(tracer, SYNC):
             comm.Barrier()
         control = control_of(case, prepared.mesh.n_equations)

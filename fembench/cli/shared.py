@@ -37,6 +37,13 @@ _HELP = {
     "fields": "also write displacement, stress and part, for pictures and ParaView",
     "emulate": "SYNTHETIC: speed of each rank, 1,1,0.5,0.25; a rank computes so much slower",
     "dilate": "SYNTHETIC: all ranks compute so many times slower, so that several share a core",
+    "emulate_change": "SYNTHETIC: speeds from an iteration on, 100:1,1,0.33;300:1,1,1",
+    "balance": "move blocks of cells between ranks while CG runs, by this policy (amortised is the best)",
+    "blocks_per_rank": "with --balance: blocks that each part is cut into",
+    "look_every": "with --balance: iterations between calls of the balancer (gamma)",
+    "first_look": "with --balance: calls before the first look (alpha)",
+    "band": "with --balance: deviation of a rank's time from the mean that is let pass (D)",
+    "drain": "with --balance: RANK@ITERATION, the rank is empty from then on",
     "seed": "of partition",
     "label": "free text kept in the record",
 }

@@ -6,6 +6,21 @@ import msgspec
 
 Storage = Literal["sym", "bsr", "csr", "dense", "ebe", "aij", "baij", "sbaij", "is"]
 Preconditioner = Literal["none", "jacobi", "block-jacobi", "chebyshev", "two-level", "gamg"]
+Balance = Literal[
+    "",
+    "none",
+    "observe",
+    "amortised",
+    "migbsp",
+    "migbsp++",
+    "migbsp++-scan",
+    "greedy",
+    "refine",
+    "random",
+    "rcb",
+    "metis-shares",
+    "diffusion",
+]
 PETSC_STORAGES = ("aij", "baij", "sbaij", "is")
 PETSC_PRECONDITIONERS = ("none", "jacobi", "gamg")
 
@@ -36,6 +51,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     fields: bool = False  # also write displacement, stress and part for pictures and ParaView
     emulate: str = ""  # speed of each rank, "1,1,0.5": it computes so much slower (SYNTHETIC)
     dilate: float = 1.0  # all ranks compute so many times slower, to share cores (SYNTHETIC)
+    emulate_change: str = ""  # "100:1,1,0.33": speeds from that iteration of every solve on (SYNTHETIC)
+    balance: Balance = ""  # policy that moves blocks between ranks while CG runs; "": parts as they are
+    blocks_per_rank: int = 4  # c; this and what follows counts with `balance` only
+    look_every: int = 10  # iterations between two calls of the balancer [gamma of thesis-002]
+    first_look: int = 2  # calls before the first look [alpha]
+    band: float = 0.1  # deviation of a rank's time from the mean that is let pass [D]
+    drain: str = ""  # "2@100": rank 2 has no blocks from iteration 100 on
     seed: int = 0
     petsc_options: str = ""  # PETSc's own, as it takes them on a command line
     label: str = ""  # free text
@@ -53,6 +75,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError("precond 'gamg': solver petsc has it, solver own does not")
         if self.petsc_options and not petsc:
             raise ValueError("petsc_options: expected solver = 'petsc'")
+        if self.balance:
+            self._check_balance()
+        elif self.drain or self.emulate_change:
+            raise ValueError("drain, emulate_change: expected a policy, as in balance = 'amortised'")
         for name in ("max_iterations", "iterations", "sets", "warmups", "trace_iterations", "seconds"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} = {getattr(self, name)}: expected 0 or more")
@@ -60,3 +86,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError(f"dilate = {self.dilate}: expected a number of at least 1")
         if not 0 <= self.tolerance < float("inf"):
             raise ValueError(f"tolerance = {self.tolerance}: expected a number of 0 or more")
+
+    def _check_balance(self) -> None:
+        if self.solver != "own" or self.variant != "standard":
+            raise ValueError(f"balance '{self.balance}': expected solver 'own' and variant 'standard'")
+        if self.precond not in ("none", "jacobi", "block-jacobi"):
+            raise ValueError(f"balance with precond '{self.precond}': expected none, jacobi or block-jacobi")
+        for name in ("blocks_per_rank", "look_every", "first_look"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} = {getattr(self, name)}: expected at least 1")
+        if not 0 < self.band < 1:
+            raise ValueError(f"band = {self.band}: expected a number between 0 and 1")

@@ -11,7 +11,11 @@ from fembench.records.case import Case
 from fembench.records.record import Record
 
 # What one rank has no use for, or what changes no number: may differ between a run and its base.
-PLACEMENT = ("ranks", "shares", "partitioner", "replicated", "seed", "overlap", "fields", "label")
+BALANCING = ("balance", "blocks_per_rank", "look_every", "first_look", "band", "drain", "emulate_change")
+PLACEMENT = (
+    *("ranks", "shares", "partitioner", "replicated", "seed", "overlap", "fields", "label"),
+    *BALANCING,
+)
 
 _KIND: tuple[tuple[str, Callable[[Record], object]], ...] = (
     ("host set", lambda r: host_names(r)),

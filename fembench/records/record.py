@@ -8,6 +8,7 @@ name ends in `_ns`. Schema history:
 import msgspec
 
 from fembench.records.case import Case
+from fembench.records.ledger import BalanceFacts
 
 SCHEMA = 1
 
@@ -199,6 +200,7 @@ class Record(Frozen, frozen=True):
     peak_memory: tuple[int, ...]  # [rank] bytes
     events: tuple[Event, ...]
     verdict: Verdict
+    balance: BalanceFacts | None = None  # with a policy that moves blocks
 
 
 class Failure(Frozen, frozen=True):

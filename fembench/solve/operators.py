@@ -14,28 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
 from fembench.kernels.backend import kernels
+from fembench.solve.products import Arrays, Bind, bind_arrays
 
 if TYPE_CHECKING:
     from fembench.dist.subdomain import Subdomain
 
 F64 = NDArray[np.float64]
-
-
-class Product(Protocol):
-    """q = A d, bound to its vectors. Call interface() first, then interior()."""
-
-    def interface(self) -> float | None:
-        """Make q of the interface final for this rank; returns its part of d . q where fused."""
-
-    def interior(self) -> float | None:
-        """Make q of the interior final; returns its part of d . q where fused."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +41,9 @@ class Operator:
     fused: bool  # the product returns d . q as well
     matrix_bytes: int  # of the arrays that one product reads, vectors apart
     flops: int  # useful ones of a product: 2 a stored entry, a mirrored one counted too
-    bind: Callable[[F64, F64], Product]  # (d, q), each (3 n_active,), made with kernels.empty
+    bind: Bind
     block_diagonal: Callable[[], F64]  # (n_active, 3, 3)
+    arrays: Arrays = ()  # that the product reads, as products.py orders them
 
     @property
     def bytes_per_product(self) -> int:
@@ -102,6 +94,7 @@ def _sym(sub: Subdomain, lam: float, mu: float) -> Operator:
         diagonal[rows] = values[indptr[:-1]]  # a row's own block leads
         return diagonal
 
+    arrays = (indptr, rows, columns, values)
     return Operator(
         storage="sym",
         lam=lam,
@@ -109,15 +102,17 @@ def _sym(sub: Subdomain, lam: float, mu: float) -> Operator:
         n_interior=sub.n_interior,
         n_active=sub.n_active,
         fused=True,
-        matrix_bytes=_bytes(indptr, rows, columns, values),
+        matrix_bytes=_bytes(*arrays),
         flops=18 * (2 * len(columns) - sub.n_active),
-        bind=lambda d, q: kernels.SymProduct(indptr, rows, columns, values, sub.n_interior, d, q),
+        bind=bind_arrays("sym", arrays, sub.n_interior),
         block_diagonal=block_diagonal,
+        arrays=arrays,
     )
 
 
 def _bsr(sub: Subdomain, lam: float, mu: float) -> Operator:
     indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
+    arrays = (indptr, columns, values)
     return Operator(
         storage="bsr",
         lam=lam,
@@ -125,10 +120,11 @@ def _bsr(sub: Subdomain, lam: float, mu: float) -> Operator:
         n_interior=sub.n_interior,
         n_active=sub.n_active,
         fused=True,
-        matrix_bytes=_bytes(indptr, columns, values),
+        matrix_bytes=_bytes(*arrays),
         flops=18 * len(columns),
-        bind=lambda d, q: kernels.BsrProduct(indptr, columns, values, sub.n_interior, d, q),
+        bind=bind_arrays("bsr", arrays, sub.n_interior),
         block_diagonal=lambda: values[_own_blocks(indptr, columns)],
+        arrays=arrays,
     )
 
 
@@ -142,6 +138,7 @@ def _csr(sub: Subdomain, lam: float, mu: float) -> Operator:
     indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
     diagonal = values[_own_blocks(indptr, columns)]
     scalar_indptr, scalar_columns, entries = _scalar(indptr, columns, values)
+    arrays = (scalar_indptr, scalar_columns, entries)
     return Operator(
         storage="csr",
         lam=lam,
@@ -149,10 +146,11 @@ def _csr(sub: Subdomain, lam: float, mu: float) -> Operator:
         n_interior=sub.n_interior,
         n_active=sub.n_active,
         fused=False,
-        matrix_bytes=_bytes(scalar_indptr, scalar_columns, entries),
+        matrix_bytes=_bytes(*arrays),
         flops=2 * entries.size,
-        bind=lambda d, q: kernels.CsrProduct(scalar_indptr, scalar_columns, entries, sub.n_interior, d, q),
+        bind=bind_arrays("csr", arrays, sub.n_interior),
         block_diagonal=lambda: diagonal,
+        arrays=arrays,
     )
 
 
@@ -196,8 +194,9 @@ def _dense(sub: Subdomain, lam: float, mu: float) -> Operator:
         fused=False,
         matrix_bytes=A.nbytes,
         flops=2 * n * n,
-        bind=lambda d, q: kernels.DenseProduct(A, sub.n_interior, d, q),
+        bind=bind_arrays("dense", (A,), sub.n_interior),
         block_diagonal=lambda: values[_own_blocks(indptr, columns)],
+        arrays=(A,),
     )
 
 
@@ -208,6 +207,7 @@ def _ebe(sub: Subdomain, lam: float, mu: float) -> Operator:
     cells = np.ascontiguousarray(sub.cells[order])
     n_first = int(at_interface.sum())
     fixed = np.flatnonzero(sub.fixed).astype(np.int32)
+    arrays = (sub.x, cells, fixed, np.array([n_first, lam, mu]))
     return Operator(
         storage="ebe",
         lam=lam,
@@ -217,8 +217,9 @@ def _ebe(sub: Subdomain, lam: float, mu: float) -> Operator:
         fused=True,
         matrix_bytes=cells.nbytes + 32 * len(sub.x),  # coordinates are padded
         flops=_EBE_FLOPS[cells.shape[1]] * len(cells),
-        bind=lambda d, q: kernels.EbeProduct(sub.x, cells, n_first, lam, mu, fixed, sub.n_interior, d, q),
+        bind=bind_arrays("ebe", arrays, sub.n_interior),
         block_diagonal=lambda: _ebe_diagonal(sub, lam, mu),
+        arrays=arrays,
     )
 
 

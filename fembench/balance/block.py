@@ -1,0 +1,132 @@
+"""A block while it is being solved: its matrix, its vectors, who it shares nodes with; and how it travels.
+
+What moves with a block is everything in `arrays`: cells and coordinates, the matrix as its storage has it,
+the state x, r, d, weights and neighbours. q is made new at the other end; it is written before it is read.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.balance.decompose import Plan
+from fembench.dist.comm import Comm
+from fembench.kernels.backend import kernels
+from fembench.solve.operators import Operator
+from fembench.solve.products import bind_arrays
+
+F64 = NDArray[np.float64]
+STATE = ("x", "r", "d")
+
+
+@dataclass
+class Block:
+    """One block on the rank that has it now."""
+
+    id: int
+    storage: str
+    n_interior: int  # nodes
+    n_active: int
+    flops: int  # of one product
+    matrix_bytes: int
+    neighbours: tuple[int, ...]  # blocks, ascending
+    arrays: dict[str, NDArray]
+    n_matrix: int  # arrays of the matrix: A0, A1, …
+
+    def __post_init__(self) -> None:
+        self.x, self.r, self.d = (self.arrays[name] for name in STATE)
+        self.inverse: F64 | None = self.arrays.get("inverse")
+        self.q = kernels.empty(3 * self.n_active)
+        matrix = tuple(self.arrays[f"A{k}"] for k in range(self.n_matrix))
+        self.product = bind_arrays(self.storage, matrix, self.n_interior)(self.d, self.q)
+        self.bind_vectors()
+
+    def bind_vectors(self) -> None:
+        """Bind the vector kernels, with the preconditioner folded in where there is one."""
+        self.vectors = kernels.CGVectors(
+            self.x, self.r, self.d, self.q, self.r, self.arrays["weights"], self.inverse
+        )
+
+    def precondition(self, inverse: F64) -> None:
+        """Fold D^-1 in: (n,) reciprocals or (n/3, 6) blocks."""
+        self.inverse = self.arrays["inverse"] = inverse
+        self.bind_vectors()
+
+    @property
+    def first_dof(self) -> int:
+        return 3 * self.n_interior
+
+    @property
+    def nodes(self) -> list[NDArray[np.int32]]:
+        """[neighbour] shared nodes, in the order that both sides use."""
+        ends = self.arrays["ends"]
+        return [self.arrays["shared"][a:b] for a, b in itertools.pairwise(ends)]
+
+    @property
+    def size(self) -> int:
+        """Bytes that move with the block."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+
+def make_block(plan: Plan, operator: Operator) -> Block:
+    """The block, its matrix assembled, x = d = 0."""
+    sub, sharing = plan.sub, plan.sharing
+    n = 3 * sub.n_active
+    arrays = {f"A{k}": array for k, array in enumerate(operator.arrays)}
+    arrays["cells"], arrays["global_nodes"] = sub.cells, sub.global_nodes
+    if operator.storage != "ebe":
+        arrays["coordinates"] = sub.x
+    arrays["weights"] = np.repeat(1.0 / sharing.sharers[sub.n_interior : sub.n_active], 3)
+    arrays["ends"] = np.cumsum([0, *(nodes.size for nodes in sharing.nodes)]).astype(np.int64)
+    arrays["shared"] = np.concatenate([*sharing.nodes, np.zeros(0, np.int32)]).astype(np.int32)
+    arrays |= {name: kernels.zeros(n) for name in STATE}
+    return Block(
+        id=plan.id,
+        storage=operator.storage,
+        n_interior=sub.n_interior,
+        n_active=sub.n_active,
+        flops=operator.flops,
+        matrix_bytes=operator.matrix_bytes,
+        neighbours=sharing.ranks,
+        arrays=arrays,
+        n_matrix=len(operator.arrays),
+    )
+
+
+def send(comm: Comm, block: Block, target: int) -> int:
+    """Send a block away: first what it is, then its arrays. Bytes of the arrays sent."""
+    head = {name: getattr(block, name) for name in _HEAD}
+    head["shapes"] = [(name, a.shape, a.dtype.str) for name, a in block.arrays.items()]
+    comm.send(head, target, _TAG)
+    for array in block.arrays.values():
+        comm.Send(_flat(array), target, _TAG)
+    return block.size
+
+
+def receive(comm: Comm, source: int) -> Block:
+    """The block that `source` sends."""
+    head = comm.recv(source=source, tag=_TAG)
+    arrays = {}
+    for name, shape, kind in head.pop("shapes"):
+        arrays[name] = kernels.empty(shape, np.dtype(kind))
+        comm.Recv(_flat(arrays[name]), source, _TAG)
+    return Block(arrays=arrays, **head)
+
+
+_TAG = 11
+_HEAD = (
+    "id",
+    "storage",
+    "n_interior",
+    "n_active",
+    "flops",
+    "matrix_bytes",
+    "neighbours",
+    "n_matrix",
+)
+
+
+def _flat(array: NDArray) -> NDArray[np.uint8]:
+    """The same memory as bytes."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -1,0 +1,146 @@
+"""Blocks: a rank's cells cut finer, so that there is something to move (over-decomposition, V = c P).
+
+Every rank cuts its own part into c blocks; block g belongs at first to rank g // c. A block is a Subdomain as
+a rank's would be if there were V ranks: its nodes are numbered interior | interface | restrained, and its
+neighbours are blocks. So everything that works on a rank's cells works on a block's; with c = 1 the block is
+the rank's own subdomain.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import InputError
+from fembench.dist.interface import Interface
+from fembench.dist.piece import Piece
+from fembench.dist.sharing import Sharing
+from fembench.dist.subdomain import Subdomain, build_subdomain
+from fembench.kernels.numbering import rows_in_space
+from fembench.mesh.mesh import Mesh
+from fembench.partition.methods import partition
+
+F64 = NDArray[np.float64]
+MOST = 52  # blocks a rank: their set at a node travels as the bits of one double
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One block as its first rank knows it."""
+
+    id: int
+    sub: Subdomain
+    sharing: Sharing  # its `ranks` are the neighbour blocks
+    rhs: F64  # (3 n_active,) unsummed right-hand side
+    at_home: NDArray[np.int64]  # (n_active,) the same nodes in the rank's own subdomain
+
+
+def decompose(sub: Subdomain, interface: Interface, rhs: F64, c: int, seed: int = 0) -> list[Plan]:
+    """The c blocks of this rank. Collective. Raises InputError where a part is too small, on this rank."""
+    if not 1 <= c <= MOST:
+        raise InputError(f"blocks_per_rank = {c}: expected 1 to {MOST}")
+    if c == 1:
+        return [_whole(sub, interface, rhs)]
+    part = _cut(sub, c, seed)
+    mine = _masks(sub, part, c)
+    others = _neighbour_masks(interface, mine)
+    first = interface.comm.rank * c
+    return [_block(sub, part, mine, others, rhs, k, c, first) for k in range(c)]
+
+
+def _whole(sub: Subdomain, interface: Interface, rhs: F64) -> Plan:
+    n = sub.n_active
+    sharing = Sharing(interface.neighbours, tuple(interface.nodes), sub.sharers[:n], sub.owned_nodes[:n])
+    return Plan(interface.comm.rank, sub, sharing, rhs, np.arange(n))
+
+
+def _cut(sub: Subdomain, c: int, seed: int) -> NDArray[np.int32]:
+    """(n_cells,) equal parts, by the graph of the rank's cells."""
+    mesh = Mesh(sub.x.copy(), sub.cells.copy(), sub.element, "part")
+    return partition(mesh, (1 / c,) * c, seed=seed).part_of_cell
+
+
+def _masks(sub: Subdomain, part: NDArray[np.int32], c: int) -> NDArray[np.int64]:
+    """(n_nodes,) the own blocks that hold a node, bit k for block k."""
+    mask = np.zeros(sub.n_nodes, np.int64)
+    for k in range(c):
+        held = np.zeros(sub.n_nodes, bool)
+        held[sub.cells[part == k].ravel()] = True
+        mask |= held.astype(np.int64) << k
+    return mask
+
+
+def _neighbour_masks(interface: Interface, mine: NDArray[np.int64]) -> list[tuple[int, NDArray, NDArray]]:
+    """[(rank, nodes that it shares, its masks there)] by ascending rank. Collective over neighbours."""
+    v = np.zeros(interface.n_dofs)
+    v[::3] = mine[: interface.n_dofs // 3]
+    theirs = interface.copies(v)
+    return [
+        (rank, nodes, values[::3].astype(np.int64))
+        for rank, nodes, (_, values) in zip(interface.neighbours, interface.nodes, theirs)
+    ]
+
+
+def _block(
+    sub: Subdomain,
+    part: NDArray[np.int32],
+    mine: NDArray[np.int64],
+    others: list[tuple[int, NDArray, NDArray]],
+    rhs: F64,
+    k: int,
+    c: int,
+    first: int,
+) -> Plan:
+    held = np.flatnonzero(mine >> k & 1)
+    held = held[np.argsort(sub.global_nodes[held])]
+    position = np.full(sub.n_nodes, -1, np.int32)
+    position[held] = np.arange(held.size, dtype=np.int32)
+    cells = np.flatnonzero(part == k)
+    piece = Piece(
+        element=sub.element,
+        x=np.ascontiguousarray(sub.x[held]),
+        cells=position[sub.cells[cells]],
+        global_nodes=sub.global_nodes[held],
+        global_cells=sub.global_cells[cells],
+        node_tags={},
+        facet_tags={},
+    )
+    block, active = build_subdomain(
+        piece,
+        _sharing(mine, others, held, position, k, c, first),
+        sub.restrained[held],
+        sub.prescribed[held],
+        rows_in_space,
+    )
+    at_home = held[np.searchsorted(piece.global_nodes, block.global_nodes[: block.n_active])]
+    lowest = (mine[at_home] & -mine[at_home]) == 1 << k  # a node's load goes to one of the rank's blocks
+    load = np.where(lowest[:, None], rhs.reshape(-1, 3)[at_home], 0.0)
+    return Plan(first + k, block, active, load.ravel(), at_home)
+
+
+def _sharing(
+    mine: NDArray[np.int64],
+    others: list[tuple[int, NDArray, NDArray]],
+    held: NDArray,
+    position: NDArray[np.int32],
+    k: int,
+    c: int,
+    first: int,
+) -> Sharing:
+    """Who shares the nodes of own block k; neighbours are numbered by block, own and others' alike."""
+    found: dict[int, NDArray[np.int32]] = {}
+    for b in range(c):
+        if b != k:
+            found[first + b] = np.sort(position[held[(mine[held] >> b & 1).astype(bool)]])
+    for rank, nodes, masks in others:
+        at = position[nodes]
+        for b in range(c):
+            shared = at[(at >= 0) & (masks >> b & 1).astype(bool)]
+            found[rank * c + b] = np.sort(shared)
+    found = {block: nodes for block, nodes in sorted(found.items()) if nodes.size}
+    sharers = np.ones(held.size, np.int32)
+    owned = np.ones(held.size, bool)
+    for block, nodes in found.items():
+        sharers[nodes] += 1
+        owned[nodes] &= block > first + k
+    return Sharing(tuple(found), tuple(found.values()), sharers, owned)

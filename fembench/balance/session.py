@@ -1,0 +1,296 @@
+"""A balanced run inside bench's measurement: blocks cut once, solver and balancer made anew for every set."""
+
+import itertools
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.balance.block import Block, make_block
+from fembench.balance.change import Change, ChangingTracer, parse_changes
+from fembench.balance.control import Settings
+from fembench.balance.decompose import Plan, decompose
+from fembench.balance.driver import Balancer, Facts, expected
+from fembench.balance.policies import POLICIES
+from fembench.balance.solver import BlockSolver
+from fembench.balance.stats import Links, Tuning
+from fembench.base.errors import BreakdownError, InputError
+from fembench.bench.measure import Measured, measure
+from fembench.bench.prepare import Prepared
+from fembench.dist.agree import together
+from fembench.dist.comm import Comm
+from fembench.machine.emulate import parse_speeds
+from fembench.records.case import Case
+from fembench.records.ledger import BalanceFacts, Ledger
+from fembench.solve.cg import work_of
+from fembench.solve.iterate import CGResult, Control, iterate
+from fembench.solve.operators import Operator, build_operator
+from fembench.solve.precond import Diagonal, Identity
+from fembench.timing.phases import SYNC
+from fembench.timing.tracer import TracerLike, span
+
+F64 = NDArray[np.float64]
+PROBE = 1 << 20  # bytes of the message that measures a link
+PROBES = 4
+REDUCE = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 1, 2, 1, 2, 0])  # xx yy zz xy yz zx
+
+
+def measure_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Measured:
+    """As bench.measure, with blocks that may move; `balance` of the result is set on rank 0. Collective."""
+    session = Session(comm, case, prepared)
+    changing = ChangingTracer(tracer, session.changes, comm.rank, case.dilate) if session.changes else tracer
+    measured = measure(comm, case, prepared, changing, session.solver)
+    return replace(measured, balance=session.facts())
+
+
+@dataclass
+class Session:
+    """What all sets of a run share."""
+
+    comm: Comm
+    case: Case
+    prepared: Prepared
+    ledgers: list[Ledger] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        comm, case, prepared = self.comm, self.case, self.prepared
+        self.settings = settings_of(case)
+        self.drain = together(comm, lambda: parse_drain(case.drain, comm.size))
+        speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
+        self.changes: tuple[Change, ...] = together(comm, lambda: parse_changes(case.emulate_change, speeds))
+        sub, c = prepared.sub, case.blocks_per_rank
+        together(comm, lambda: check_cells(sub.n_cells, c))
+        self.plans = decompose(sub, prepared.interface, prepared.rhs, c, case.seed)
+        self.home = np.repeat(np.arange(comm.size), c)
+        self.second_per_byte = probe(comm)
+        self.known: Facts | None = None
+        self.cells = np.concatenate(comm.allgather([p.sub.n_cells for p in self.plans]))
+
+    def solver(self, case: Case, prepared: Prepared, tracer: TracerLike) -> "BalancedSolver":
+        """A fresh solver, every block at home. Collective."""
+        return BalancedSolver(self, tracer)
+
+    def learn(self, blocks: dict[int, Block]) -> Facts:
+        """Sizes, places and messages of all blocks, gathered once. Collective."""
+        if self.known is None:
+            rows = [
+                (i, b.flops + 18 * b.n_active, b.size, plan.sub.x.mean(axis=0), b.neighbours, _bytes(b))
+                for (i, b), plan in zip(blocks.items(), self.plans)
+            ]
+            rows = sorted(itertools.chain(*self.comm.allgather(rows)), key=lambda row: row[0])
+            to = [row[0] for row in rows for _ in row[4]]
+            self.known = Facts(
+                work=np.array([row[1] for row in rows], float),
+                size=np.array([row[2] for row in rows], float),
+                places=np.array([row[3] for row in rows]),
+                links=Links(
+                    np.array(to, np.int64),
+                    np.array([b for row in rows for b in row[4]], np.int64),
+                    np.array([n for row in rows for n in row[5]], float),
+                ),
+                second_per_byte=self.second_per_byte,
+            )
+        return self.known
+
+    def facts(self) -> BalanceFacts | None:
+        """What the record says, on rank 0."""
+        if self.comm.rank or self.known is None:
+            return None
+        return BalanceFacts(
+            policy=self.case.balance,
+            owner=tuple(self.home.tolist()),
+            block_cells=tuple(self.cells.tolist()),
+            block_bytes=tuple(int(n) for n in self.known.size),
+            second_per_byte=self.second_per_byte,
+            ledgers=tuple(self.ledgers),
+        )
+
+
+class BalancedSolver:
+    """One set's solver (a Solver of solve.iterate)."""
+
+    def __init__(self, session: Session, tracer: TracerLike) -> None:
+        self._session, self._tracer = session, tracer
+        case, comm, material = session.case, session.comm, session.prepared.spec.material
+        operators = {
+            p.id: build_operator(case.storage, p.sub, material.lam, material.mu) for p in session.plans
+        }
+        blocks = {p.id: make_block(p, operators[p.id]) for p in session.plans}
+        self._solver = BlockSolver(
+            comm,
+            blocks,
+            session.home.copy(),
+            tracer,
+            overlap=case.overlap,
+            clocked=POLICIES[case.balance].looks,
+        )
+        if case.precond != "none":
+            fold_in(self._solver, operators, by_node=case.precond == "block-jacobi")
+        self._facts = session.learn(blocks)
+        self._mean_bytes = sum(b.matrix_bytes for b in blocks.values())
+        self._flops = sum(b.flops for b in blocks.values())
+        self._inverse = sum(b.inverse.size for b in blocks.values() if b.inverse is not None)
+        self._operator: Operator | None = None
+
+    @property
+    def operator(self) -> Operator:
+        """The matrix of the rank's own part, assembled when it is asked for (to verify); its bytes and flops
+        are those of the blocks that this rank had, mean over the iterations."""
+        if self._operator is None:
+            case, prepared = self._session.case, self._session.prepared
+            material = prepared.spec.material
+            whole = build_operator(case.storage, prepared.sub, material.lam, material.mu)
+            self._operator = replace(whole, matrix_bytes=self._mean_bytes, flops=self._flops)
+        return self._operator
+
+    @property
+    def work(self):
+        """Of one iteration, products apart, at home."""
+        n = sum(3 * plan.sub.n_active for plan in self._session.plans)
+        M = Diagonal(np.empty(n)) if self._inverse else Identity()
+        return work_of(self.operator, M, n)
+
+    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+        """As Solver.solve; f is not looked at, the blocks' loads are known. Collective."""
+        session, solver = self._session, self._solver
+        case = session.case
+        seen: list[float] = []
+
+        def remaining(done: int, rr: float) -> int:
+            first = seen[0]
+            return expected(done, float(np.sqrt(rr)), first, control.target(first), control.limit)
+
+        balancer = Balancer(
+            comm=session.comm,
+            solver=solver,
+            facts=self._facts,
+            settings=session.settings,
+            tracer=self._tracer,
+            remaining=remaining,
+            drain=session.drain,
+            slow=self._tracer.at if isinstance(self._tracer, ChangingTracer) else _nothing,
+        )
+        solver.between = balancer
+        loads = {plan.id: plan.rhs for plan in session.plans}
+        method = _Noting(solver, loads, seen, balancer)
+        begin = time.perf_counter()
+        result = iterate(method, self._tracer, f, control, record)  # type: ignore[arg-type]
+        seconds = time.perf_counter() - begin
+        with span(self._tracer, SYNC):
+            x = bring_home(session.comm, solver, session.plans, session.prepared.sub.n_active)
+            warmup = len(session.ledgers) < case.warmups
+            ledger = balancer.ledger(result.iterations, seconds, warmup=warmup)
+            session.ledgers += [ledger] if ledger else [None]  # type: ignore[list-item]
+            if result.iterations:
+                self._mean_bytes = round(balancer.carried / result.iterations)
+            solver.exchange.close()
+        return replace(result, x=x)
+
+
+class _Noting:
+    """The solver as a Method of solve.iterate, which notes |r_0| and starts the balancer's first window."""
+
+    def __init__(
+        self, solver: BlockSolver, loads: dict[int, F64], seen: list[float], balancer: Balancer
+    ) -> None:
+        self._solver, self._loads, self._seen, self._balancer = solver, loads, seen, balancer
+        self.x = solver.x
+        self.outside = np.zeros(0, np.int64)
+
+    def iterations(self, f: F64):
+        for k, rr in enumerate(self._solver.iterations(self._loads)):
+            if k == 0:
+                self._seen.append(float(np.sqrt(rr)))
+                self._balancer.begin()
+            yield rr
+
+
+def _nothing(iteration: int) -> None:
+    """Speeds do not change."""
+
+
+def _bytes(block: Block) -> list[int]:
+    """[neighbour] bytes that the block receives in an update."""
+    return [24 * nodes.size for nodes in block.nodes]
+
+
+def fold_in(solver: BlockSolver, operators: dict[int, Operator], *, by_node: bool) -> None:
+    """Jacobi, or its 3x3 blocks, from the assembled diagonal. Collective over neighbours."""
+    blocks = solver.blocks.values()
+    full = {b.id: operators[b.id].block_diagonal() for b in blocks}
+    for c in range(3):
+        for b in blocks:
+            b.q[:] = np.ascontiguousarray(full[b.id][:, :, c]).reshape(-1)
+        solver.exchange.update()
+        for b in blocks:
+            full[b.id][:, :, c] = b.q.reshape(-1, 3)
+    solver.precondition(lambda b: inverse_of(full[b.id], by_node=by_node))
+
+
+def inverse_of(diagonal: F64, *, by_node: bool) -> F64:
+    """(n,) reciprocals or (n/3, 6) inverses of the assembled diagonal (n/3, 3, 3). Raises BreakdownError."""
+    entries = np.ascontiguousarray(np.einsum("nii->ni", diagonal)).reshape(-1)
+    if not (entries > 0).all():
+        raise BreakdownError("the diagonal of A has an entry that is not positive: is the mesh inverted?")
+    if not by_node:
+        return 1.0 / entries
+    return np.ascontiguousarray(np.linalg.inv(diagonal)[:, REDUCE[0], REDUCE[1]])
+
+
+def bring_home(comm: Comm, solver: BlockSolver, plans: list[Plan], n_active: int) -> F64:
+    """(3 n_active,) the solution on the rank's own nodes, from wherever its blocks are now. Collective."""
+    c = len(plans)
+    away = [[] for _ in range(comm.size)]  # type: list[list[tuple[int, F64]]]
+    for i, block in solver.blocks.items():
+        away[i // c].append((i, block.x))
+    x = np.zeros((n_active, 3))
+    for parts in comm.alltoall(away):
+        for i, values in parts:
+            x[plans[i % c].at_home] = values.reshape(-1, 3)
+    return x.reshape(-1)
+
+
+def probe(comm: Comm) -> float:
+    """Seconds a byte between neighbouring ranks of a ring, the slowest link's best of a few. Collective."""
+    if comm.size == 1:
+        return 0.0
+    out, into = np.zeros(PROBE, np.uint8), np.empty(PROBE, np.uint8)
+    best = float("inf")
+    for _ in range(PROBES):
+        comm.Barrier()
+        begin = time.perf_counter()
+        comm.Sendrecv(out, (comm.rank + 1) % comm.size, 9, into, (comm.rank - 1) % comm.size, 9)
+        best = min(best, time.perf_counter() - begin)
+    return max(comm.allgather(best)) / PROBE
+
+
+def settings_of(case: Case) -> Settings:
+    """The balancer's settings in a case."""
+    return Settings(
+        policy=case.balance,
+        alpha=case.first_look,
+        gamma=case.look_every,
+        tuning=Tuning(band=case.band),
+    )
+
+
+def check_cells(n_cells: int, c: int) -> None:
+    """Raises InputError where a rank has fewer cells than blocks."""
+    if n_cells < c:
+        raise InputError(f"blocks_per_rank = {c}: a rank has {n_cells} cells; expected at least one a block")
+
+
+def parse_drain(text: str, ranks: int) -> dict[int, int]:
+    """{rank: iteration} from "2@100,0@300". Raises InputError."""
+    result = {}
+    for word in filter(None, text.split(",")):
+        rank, at, iteration = word.partition("@")
+        if not (at and rank.isdigit() and iteration.isdigit()):
+            raise InputError(f"drain '{text}': expected RANK@ITERATION, as in 2@100")
+        if int(rank) >= ranks:
+            raise InputError(f"drain '{text}': rank {rank} of {ranks}")
+        result[int(rank)] = int(iteration)
+    if len(result) >= ranks:
+        raise InputError(f"drain '{text}': no rank stays; expected at least one")
+    return result

@@ -1,0 +1,48 @@
+"""Products of a stored matrix, made again from its arrays: what a matrix needs to move to another rank.
+
+storage   arrays, in this order
+sym       indptr, rows, columns, values
+bsr       indptr, columns, values
+csr       indptr, columns, entries
+dense     A
+ebe       x, cells (interface cells first), fixed dofs, (number of interface cells, lam, mu)
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.kernels.backend import kernels
+
+F64 = NDArray[np.float64]
+Arrays = tuple[NDArray, ...]
+
+
+class Product(Protocol):
+    """q = A d, bound to its vectors. Call interface() first, then interior()."""
+
+    def interface(self) -> float | None:
+        """Make q of the interface final for this rank; returns its part of d . q where fused."""
+
+    def interior(self) -> float | None:
+        """Make q of the interior final; returns its part of d . q where fused."""
+
+
+Bind = Callable[[F64, F64], Product]  # (d, q), each (3 n_active,), made with kernels.empty
+
+
+def bind_arrays(storage: str, arrays: Arrays, n_interior: int) -> Bind:
+    """Binds products of a matrix in that storage to their vectors; n_interior in nodes."""
+    if storage == "ebe":
+        x, cells, fixed, (n_first, lam, mu) = arrays
+        n = int(n_first)
+        return lambda d, q: kernels.EbeProduct(x, cells, n, float(lam), float(mu), fixed, n_interior, d, q)
+    make = {
+        "sym": kernels.SymProduct,
+        "bsr": kernels.BsrProduct,
+        "csr": kernels.CsrProduct,
+        "dense": kernels.DenseProduct,
+    }[storage]
+    return lambda d, q: make(*arrays, n_interior, d, q)

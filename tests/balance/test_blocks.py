@@ -1,0 +1,188 @@
+"""The solve over blocks: same bits whatever the mapping, every block somewhere once, bytes counted."""
+
+import numpy as np
+import pytest
+from planted_job import Job, same_bits, slow_first
+
+from fembench.balance import driver
+from fembench.balance.decompose import decompose
+from fembench.balance.driver import expected
+from fembench.balance.policies import POLICIES
+from fembench.balance.session import parse_drain
+from fembench.base.errors import InputError
+from fembench.bench.measure import control_of
+from fembench.bench.verify import Solved, verify
+from fembench.solve.cg import ConjugateGradients
+from fembench.solve.operators import build_operator
+from fembench.solve.precond import make_preconditioner
+
+pytestmark = pytest.mark.mpi
+MOVING = sorted(set(POLICIES) - {"none", "observe"})
+
+
+def plain(job):
+    """The solve without blocks."""
+    case, prepared = job.case, job.prepared
+    material = prepared.spec.material
+    A = build_operator(case.storage, prepared.sub, material.lam, material.mu)
+    M = make_preconditioner(case.precond, A, prepared.interface, prepared.sub)
+    solver = ConjugateGradients(A, prepared.interface, M, job.tracer)
+    return solver.solve(prepared.rhs, control_of(case, prepared.mesh.n_equations))
+
+
+@pytest.mark.parametrize("c", [1, 2, 4])
+@pytest.mark.parametrize("precond", ["none", "jacobi", "block-jacobi"])
+def test_blocks_give_the_solution_of_parts(comm, monkeypatch, c, precond):
+    job = Job(comm, blocks_per_rank=c, precond=precond)
+    result, _ = job.solve(monkeypatch)
+    reference = plain(job)
+    assert abs(result.iterations - reference.iterations) <= 2
+    assert np.allclose(result.x, reference.x, rtol=1e-6, atol=1e-9 * np.abs(reference.x).max())
+    if c == 1 and comm.size <= 2:  # two numbers have one sum
+        assert result.residuals == reference.residuals
+        assert same_bits(result.x, reference.x)
+
+
+def test_one_block_a_rank_is_the_ranks_own_part(comm):
+    job = Job(comm)
+    (plan,) = decompose(job.prepared.sub, job.prepared.interface, job.prepared.rhs, 1)
+    assert plan.sub is job.prepared.sub
+    assert plan.sharing.ranks == job.prepared.interface.neighbours
+
+
+@pytest.mark.parametrize("c", [2, 4])
+def test_blocks_have_every_cell_once_and_know_each_other(comm, c):
+    job = Job(comm)
+    plans = decompose(job.prepared.sub, job.prepared.interface, job.prepared.rhs, c)
+    cells = np.concatenate(comm.allgather(np.concatenate([p.sub.global_cells for p in plans])))
+    assert np.array_equal(np.sort(cells), np.arange(job.prepared.mesh.n_cells))
+    shared = {}
+    for rows in comm.allgather([(p.id, p.sub.global_nodes, p.sharing.ranks, p.sharing.nodes) for p in plans]):
+        for a, nodes, others, lists in rows:
+            shared |= {(a, b): nodes[index].tolist() for b, index in zip(others, lists)}
+    assert all(shared[a, b] == shared[b, a] for a, b in shared)
+    held = {p.id: set(p.sub.global_nodes[: p.sub.n_active].tolist()) for p in plans}
+    held = {k: v for part in comm.allgather(held) for k, v in part.items()}
+    for a in held:
+        for b in held:
+            if a != b:
+                assert sorted(held[a] & held[b]) == shared.get((a, b), [])
+    total = np.bincount(np.concatenate([list(h) for h in held.values()]))
+    for p in plans:
+        assert np.array_equal(p.sub.sharers[: p.sub.n_active], total[p.sub.global_nodes[: p.sub.n_active]])
+
+
+@pytest.mark.parametrize("c", [1, 2, 4])
+@pytest.mark.parametrize("policy", MOVING)
+def test_residuals_and_solution_are_bit_identical_whatever_moves(comm, monkeypatch, policy, c):
+    still, _ = Job(comm, blocks_per_rank=c).solve(monkeypatch)
+    job = Job(comm, slow_first(comm), blocks_per_rank=c, balance=policy)
+    result, ledger = job.solve(monkeypatch)
+    assert result.residuals == still.residuals
+    assert same_bits(result.x, still.x)
+    if comm.rank == 0 and comm.size > 1 and c > 1 and policy != "random":
+        assert any(look.moves for look in ledger.looks)
+
+
+@pytest.mark.parametrize("storage", ["sym", "bsr", "csr", "dense", "ebe"])
+@pytest.mark.parametrize("precond", ["none", "jacobi", "block-jacobi"])
+@pytest.mark.parametrize("overlap", [True, False])
+def test_so_they_are_with_every_storage_and_preconditioner(comm, monkeypatch, storage, precond, overlap):
+    fields = {"blocks_per_rank": 2, "storage": storage, "precond": precond, "overlap": overlap}
+    still, _ = Job(comm, **fields).solve(monkeypatch)
+    result, ledger = Job(comm, slow_first(comm), balance="amortised", **fields).solve(monkeypatch)
+    assert result.residuals == still.residuals
+    assert same_bits(result.x, still.x)
+    assert comm.rank or comm.size == 1 or any(look.moves for look in ledger.looks)
+
+
+def test_hex_cells_and_fixed_work(comm, monkeypatch):
+    fields = {"mesh": "box:6x4x6:hex8", "blocks_per_rank": 3, "iterations": 40}
+    still, _ = Job(comm, **fields).solve(monkeypatch)
+    result, _ = Job(comm, slow_first(comm), balance="amortised", **fields).solve(monkeypatch)
+    assert len(result.residuals) == 41
+    assert result.residuals == still.residuals
+
+
+def test_after_every_migration_the_blocks_are_a_partition_and_bytes_are_the_sum_of_sizes(comm, monkeypatch):
+    job = Job(comm, slow_first(comm), blocks_per_rank=4, balance="amortised")
+    sent, owners = [], []
+    honest = driver.migrate
+
+    def counted(comm, solver, moves):
+        sent.append(honest(comm, solver, moves))
+        held = [i for part in comm.allgather(list(solver.blocks)) for i in part]
+        assert sorted(held) == list(range(4 * comm.size))
+        assert all(solver.owner[i] == comm.rank for i in solver.blocks)
+        owners.append(solver.owner.copy())
+        return sent[-1]
+
+    monkeypatch.setattr(driver, "migrate", counted)
+    _, ledger = job.solve(monkeypatch)
+    total = comm.allreduce(sum(sent))
+    assert comm.size == 1 or owners
+    if comm.rank == 0:
+        assert total == sum(look.bytes for look in ledger.looks)
+        sizes = job.session.known.size
+        assert all(m.bytes == sizes[m.block] for look in ledger.looks for m in look.moves)
+        assert not owners or tuple(owners[-1]) == ledger.owner
+
+
+def test_nothing_of_a_block_is_lost_on_its_way(comm, monkeypatch):
+    job = Job(comm, blocks_per_rank=2, precond="jacobi")
+    solver = job.session.solver(job.case, job.prepared, job.tracer)._solver
+    before = {i: {k: a.tobytes() for k, a in b.arrays.items()} for i, b in solver.blocks.items()}
+    everywhere = {i: arrays for part in comm.allgather(before) for i, arrays in part.items()}
+    moves = [(i, i // 2, (i // 2 + 1) % comm.size) for i in range(2 * comm.size) if comm.size > 1]
+    driver.migrate(comm, solver, moves)
+    for i, block in solver.blocks.items():
+        assert {k: a.tobytes() for k, a in block.arrays.items()} == everywhere[i]
+
+
+@pytest.mark.parametrize("policy", ["none", "amortised", "greedy"])
+def test_a_rank_told_to_leave_is_emptied_and_the_solve_ends_as_if_it_had_stayed(comm, monkeypatch, policy):
+    if comm.size == 1:
+        return
+    still, _ = Job(comm, blocks_per_rank=2).solve(monkeypatch)
+    job = Job(comm, blocks_per_rank=2, balance=policy, drain="1@12")
+    result, ledger = job.solve(monkeypatch)
+    assert result.residuals == still.residuals
+    assert same_bits(result.x, still.x)
+    if comm.rank == 0:
+        assert 1 not in ledger.owner
+        first = next(look for look in ledger.looks if look.drained)
+        assert first.iteration == 15  # the first call from iteration 12 on
+
+
+def test_a_very_slow_rank_is_drained_by_itself(comm, monkeypatch):
+    if comm.size == 1:
+        return
+    job = Job(comm, slow_first(comm, 0.02), blocks_per_rank=2, balance="amortised")
+    _, ledger = job.solve(monkeypatch)
+    if comm.rank == 0:
+        assert 0 not in ledger.owner
+
+
+def test_the_solution_passes_every_check_of_correctness(comm, monkeypatch):
+    job = Job(comm, slow_first(comm), blocks_per_rank=4, balance="amortised")
+    p = job.prepared
+    solver = job.session.solver(job.case, p, job.tracer)
+    monkeypatch.setattr("fembench.balance.session.Balancer", driver.Balancer)
+    result = solver.solve(p.rhs, control_of(job.case, p.mesh.n_equations))
+    found = verify(Solved(p.sub, p.interface, solver.operator, p.spec, p.extent, p.load, p.rhs, result.x))
+    assert found.copies_identical
+    assert found.true_residual <= 1e-4 * found.rhs_norm
+    assert found.symmetry < 1e-13
+
+
+def test_iterations_still_to_come():
+    assert expected(10, 1e-2, 1.0, 1e-4, 1000) == 10  # half the way in decades
+    assert expected(10, 2.0, 1.0, 1e-4, 1000) == 990  # it has grown: nobody knows
+    assert expected(10, 1e-2, 1.0, 0.0, 50) == 40  # fixed work
+    assert expected(10, 0.99, 1.0, 1e-4, 30) == 20  # not beyond the limit
+
+
+@pytest.mark.parametrize("text", ["1", "1@", "@3", "x@3", "4@10", "0@1,1@1,2@1,3@1"])
+def test_a_wrong_drain_is_refused(text):
+    with pytest.raises(InputError, match="drain"):
+        parse_drain(text, 4)

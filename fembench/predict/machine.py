@@ -1,0 +1,132 @@
+"""The machine that a graph is simulated on: where the ranks are, how fast, and what their messages cost."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from fembench.base.errors import InputError
+from fembench.predict.hlogp import Cost, message_cost, scaled
+from fembench.records.network import Network, PairClass, Piece, class_of, value_at
+
+Link = Callable[[int, int], PairClass]  # from host, to host
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Ranks on hosts, and the network between."""
+
+    host: tuple[int, ...]  # [rank]
+    names: tuple[str, ...]  # [host]
+    link: Link
+    speeds: tuple[float, ...]  # [rank] against the ranks of the graph
+    overlap: bool = True  # messages beyond the switch travel while ranks compute
+    contention: bool = False  # messages of a host go through its network card one after the other
+    _links: dict[tuple[int, int], PairClass] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[int, int, int], Cost] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def ranks(self) -> int:
+        return len(self.host)
+
+    def between(self, p: int, q: int) -> PairClass:
+        """The class of messages from rank p to rank q."""
+        pair = self.host[p], self.host[q]
+        if pair not in self._links:
+            self._links[pair] = self.link(*pair)
+        return self._links[pair]
+
+    def cost(self, p: int, q: int, m: int) -> Cost:
+        """Os, L, Or of m bytes from rank p to rank q."""
+        a, b = self.host[p], self.host[q]
+        found = self._known.get((a, b, m))
+        if found is None:
+            found = self._known[a, b, m] = message_cost(self.between(p, q), m, same_host=a == b)
+        return found
+
+    def waits(self, p: int, q: int, m: int) -> bool:
+        """Whether the message waits for its receiver (rendezvous)."""
+        switch = self.between(p, q).switch
+        return switch is not None and m >= switch
+
+    def gap(self, p: int, q: int, m: int) -> float:
+        """Seconds for which the message keeps a network card; on one host none."""
+        pieces = self.between(p, q).gap
+        return value_at(pieces, m) if pieces and self.host[p] != self.host[q] else 0.0
+
+
+def even_machine(
+    ranks: int,
+    *,
+    latency: float,
+    per_byte: float,
+    overhead: float,
+    speeds: Sequence[float] = (),
+    switch: int | None = None,
+    overlap: bool = True,
+    contention: bool = False,
+) -> Machine:
+    """Every rank on a host of its own; one network for all pairs."""
+    one = PairClass(
+        name="all",
+        send=(Piece(first=0, coefficients=(overhead,)),),
+        latency=(Piece(first=0, coefficients=(latency, per_byte)),),
+        receive=(Piece(first=0, coefficients=(overhead,)),),
+        gap=(Piece(first=0, coefficients=(0.0, per_byte)),),
+        switch=switch,
+    )
+    return Machine(
+        host=tuple(range(ranks)),
+        names=tuple(f"host{r}" for r in range(ranks)),
+        link=lambda a, b: one,
+        speeds=checked_speeds(speeds, ranks),
+        overlap=overlap,
+        contention=contention,
+    )
+
+
+def measured_machine(
+    network: Network,
+    hosts: Sequence[int],
+    names: Sequence[str],
+    *,
+    speeds: Sequence[float] = (),
+    contention: bool = False,
+) -> Machine:
+    """Ranks on hosts[rank], indices of the profile's hosts, with the network that was measured."""
+    return Machine(
+        host=tuple(hosts),
+        names=tuple(names),
+        link=lambda a, b: class_of(network, a, b),
+        speeds=checked_speeds(speeds, len(hosts)),
+        overlap=network.overlap is not False,
+        contention=contention,
+    )
+
+
+def checked_speeds(speeds: Sequence[float], ranks: int) -> tuple[float, ...]:
+    """One a rank; all 1 where none are given. Raises InputError."""
+    found = tuple(speeds) or (1.0,) * ranks
+    if len(found) != ranks or not all(0 < s < float("inf") for s in found):
+        raise InputError(f"{len(found)} speeds {list(found)[:8]}; expected {ranks} positive ones")
+    return found
+
+
+def faster_network(machine: Machine, factor: float) -> Machine:
+    """Messages between hosts take 1 / factor of the time; within a host as long as before."""
+
+    def link(a: int, b: int) -> PairClass:
+        found = machine.link(a, b)
+        return found if a == b else quicker(found, factor)
+
+    return replace(machine, link=link, _links={}, _known={})
+
+
+def quicker(functions: PairClass, factor: float) -> PairClass:
+    """Latency and gap divided by the factor; overheads are the processors'."""
+    return PairClass(
+        name=f"{functions.name} x{factor:g}",
+        send=functions.send,
+        latency=scaled(functions.latency, 1 / factor),
+        receive=functions.receive,
+        gap=scaled(functions.gap, 1 / factor),
+        switch=functions.switch,
+    )

@@ -11,6 +11,7 @@ from fembench.balance.block import Block, make_block
 from fembench.balance.change import Change, ChangingTracer, parse_changes
 from fembench.balance.control import Settings
 from fembench.balance.decompose import Plan, decompose
+from fembench.balance.drain import parse_drain
 from fembench.balance.driver import Balancer, Facts, expected
 from fembench.balance.policies import POLICIES
 from fembench.balance.solver import BlockSolver
@@ -279,18 +280,3 @@ def check_cells(n_cells: int, c: int) -> None:
     """Raises InputError where a rank has fewer cells than blocks."""
     if n_cells < c:
         raise InputError(f"blocks_per_rank = {c}: a rank has {n_cells} cells; expected at least one a block")
-
-
-def parse_drain(text: str, ranks: int) -> dict[int, int]:
-    """{rank: iteration} from "2@100,0@300". Raises InputError."""
-    result = {}
-    for word in filter(None, text.split(",")):
-        rank, at, iteration = word.partition("@")
-        if not (at and rank.isdigit() and iteration.isdigit()):
-            raise InputError(f"drain '{text}': expected RANK@ITERATION, as in 2@100")
-        if int(rank) >= ranks:
-            raise InputError(f"drain '{text}': rank {rank} of {ranks}")
-        result[int(rank)] = int(iteration)
-    if len(result) >= ranks:
-        raise InputError(f"drain '{text}': no rank stays; expected at least one")
-    return result

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fembench.bench.describe import environment_of
 from fembench.bench.fields import write_fields
-from fembench.bench.launcher import Job
+from fembench.bench.job import Job
 from fembench.bench.measure import Measured, SetTicks, measure
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.references import shipped
@@ -22,6 +22,7 @@ from fembench.dist.comm import Comm, wtime
 from fembench.fem.problem import resolved
 from fembench.machine.emulate import parse_speeds, sleep_finely, stretched
 from fembench.machine.host import host_facts, peak_memory, taken_meter
+from fembench.records.case import Case
 from fembench.records.ids import now_utc
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
 from fembench.records.validity import judge
@@ -44,7 +45,10 @@ class RankTimes:
     certificate: Certificate
 
 
-def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
+Measure = Callable[[Comm, Case, Prepared, TracerLike], Measured]
+
+
+def run_case(comm: Comm, job: Job, begin: float, measure: Measure = measure) -> Record | None:
     """Run, verify and describe one case; the record on rank 0, None elsewhere. Collective."""
     case = job.case
     certifier = Certifier(case.clock, wtime)
@@ -61,7 +65,7 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
     prepared = prepare(comm, case, tracer)
     setup = tracer.ticks()
     speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
-    if case.emulate or case.dilate > 1:
+    if case.dilate > 1:
         sleep_finely()
     measured = measure(comm, case, prepared, stretched(tracer, speeds[comm.rank], case.dilate))
     memory = comm.gather(peak_memory())
@@ -98,6 +102,7 @@ def run_case(comm: Comm, job: Job, begin: float) -> Record | None:
         peak_memory=tuple(memory),
         events=tuple(_events(ranks)),
         verdict=Verdict(status="INVALID", reasons=(), rules=()),
+        balance=measured.balance,
     )
     return msgspec.structs.replace(record, verdict=judge(record))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fembench.bench.launcher import Job
+from fembench.bench.job import Job
 from fembench.dist.comm import Comm, library
 from fembench.kernels.backend import kernels
 from fembench.machine.emulate import label
@@ -17,6 +17,8 @@ from fembench.records.record import Environment, HostFacts
 def environment_of(comm: Comm, job: Job, before: HostFacts, taken: Callable[[], Taken]) -> Environment | None:
     """The environment on rank 0, None elsewhere; `before` is the host before the run. Collective."""
     slowed = label(job.case.emulate, job.case.dilate)
+    if job.case.emulate_change:
+        slowed = f"{slowed}, changing {job.case.emulate_change}".removeprefix(", ")
     return describe(
         comm,
         before,

@@ -24,6 +24,7 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
+from fembench.bench.job import Job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
 
@@ -34,6 +35,7 @@ ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
     "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
     "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
 }
+RANK = ("fembench.bench.rank", "fembench.balance.rank")  # what ranks run: parts stay, or blocks may move
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
 GLANCE = 0.2  # seconds between two looks at a running job
@@ -51,18 +53,6 @@ class Outcome:
     message: str  # one line where there is no record
     exit_status: int
     output: str  # last lines printed by the job
-
-
-class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a job's ranks read."""
-
-    case: Case
-    id: str
-    command: str  # what the user typed
-    launcher: str
-    reference: Reference | None = None
-    fields_path: str = ""
-    synthetic: str = ""  # how heterogeneity is emulated around the job (VALIDITY E8)
 
 
 def find_mpiexec() -> str:
@@ -119,7 +109,7 @@ def environment(kind: str, solver: str = "own", *, asleep: bool = False) -> dict
     """The environment of a job: one BLAS thread a rank, Open MPI allowed to run as root in a container.
 
     PETSc gets the huge pages that our own kernels ask for themselves. `asleep`: waiting ranks leave the
-    processor to others, as emulated ones must: they share it with ranks that stand for other machines.
+    processor to others, as dilated ones must: they share it with ranks that stand for other machines.
     """
     variables = dict(os.environ)
     if solver == "petsc":
@@ -162,8 +152,8 @@ def launch(
             synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
         )
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
-        full = [*line, sys.executable, "-m", "fembench.bench.rank", folder]
-        variables = environment(kind, case.solver, asleep=bool(case.emulate) or case.dilate > 1)
+        full = [*line, sys.executable, "-m", RANK[bool(case.balance)], folder]
+        variables = environment(kind, case.solver, asleep=case.dilate > 1)
         ended = run_ranks(full, variables, timeout)
         return _outcome(Path(folder), ended, timeout)
 

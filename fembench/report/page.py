@@ -38,6 +38,7 @@ SECTIONS = (
     ("Speedup", ("speedup",), ("speedup",)),
     ("Peers", ("peers",), ("peers",)),
     ("Communication", ("communication", "send_receive", "ranks"), ("communication", "send_receive")),
+    ("Rebalancing", ("balance",), ("balance",)),
     ("Time lines", ("time_line",), ()),
     ("Solver", ("iterations", "residuals"), ("iterations", "rates")),
     ("Body and partition", ("body", "parts"), ("partitions", "parts")),

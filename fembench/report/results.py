@@ -25,6 +25,9 @@ _SHOW: dict[str, Callable[[object], str]] = {
     "replicated": lambda v: "replicated",
     "overlap": lambda v: "no overlap",
     "fields": lambda v: "fields",
+    "balance": lambda v: f"balance {v}",
+    "blocks_per_rank": lambda v: f"{v} blocks a rank",
+    "drain": lambda v: f"drain {v}",
     "label": str,
 }
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from fembench.records.peers import PeersRecord
 from fembench.records.record import Failure, Record
 from fembench.report import measures, origin, runs, times, unequal_tables, work
+from fembench.report.balance import balance_tables
 from fembench.report.peers import peers_tables
 from fembench.report.results import Result, results
 from fembench.report.speedup import Speedup, speedup
@@ -20,6 +21,8 @@ TERMINAL = (
     "speedup_unequal",
     "communication",
     "partitions",
+    "balance",
+    "balance_gain",
     "failures",
     "peers",
     "peers_base",
@@ -60,6 +63,7 @@ def every_table(
         work.balance(found),
         work.parts(found),
         work.iterations(found),
+        *balance_tables(records),
         origin.hosts(records),
         origin.meshes(records),
         origin.clocks(records),

@@ -6,9 +6,9 @@ from planted_job import Job, same_bits, slow_first
 
 from fembench.balance import driver
 from fembench.balance.decompose import decompose
+from fembench.balance.drain import parse_drain
 from fembench.balance.driver import expected
 from fembench.balance.policies import POLICIES
-from fembench.balance.session import parse_drain
 from fembench.base.errors import InputError
 from fembench.bench.measure import control_of
 from fembench.bench.verify import Solved, verify

@@ -6,6 +6,7 @@ from pathlib import Path
 from fembench.records.peers import PeersRecord
 from fembench.report.fields import read_fields
 from fembench.report.plots import bars, body, gantt, lines
+from fembench.report.plots.balance import balance_plots
 from fembench.report.plots.canvas import Plot
 from fembench.report.plots.peers import peers as plot_peers
 from fembench.report.plots.unequal import unequal_machines
@@ -26,6 +27,7 @@ def gallery(
         *bars.send_receive(timed),
         bars.rank_by_rank(timed),
         plot_peers(peers) if peers else None,
+        *balance_plots([record for r in timed for record in r.pool.records]),
         *gantt.time_lines(timed),
         lines.iterations(timed),
         lines.residuals(results),

@@ -1,0 +1,148 @@
+"""Rebalancing on a virtual clock, and the ledger of a balanced run.
+
+With --virtual a scenario is run with every policy, exactly and repeatably, on as many ranks as it says;
+without, the looks of a record are shown. A run is balanced by
+`fembench run MESH --ranks P --balance amortised`. Examples:
+  fembench balance --virtual slow-host                          one of the scenarios that come with fembench
+  fembench balance --virtual my.toml --policies none,amortised --look-every 5
+  fembench balance results/single/runs/l-sym-none-p4-0123abcd-r1.json
+A scenario file:
+  name = "a host slows by 3 and recovers"
+  speeds = [1, 1, 1, 1]        # or ranks = 300
+  blocks = 16
+  iterations = 600
+  noise = 0.01                 # part by which times of blocks are off
+  [[events]]                   # rank and speed, or blocks and weight; over = N: linearly over N iterations
+  at = 150
+  rank = 1
+  speed = 0.333
+"""
+
+import argparse
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what", nargs="+", metavar="SCENARIO|RECORD", help="scenarios (name or file), or records"
+    )
+    parser.add_argument("--virtual", action="store_true", help="run scenarios on a virtual clock")
+    parser.add_argument("--policies", default="", metavar="A,B", help="only these (default: all)")
+    parser.add_argument(
+        "--look-every", type=int, default=10, metavar="N", help="iterations between calls (gamma)"
+    )
+    parser.add_argument(
+        "--first-look", type=int, default=2, metavar="N", help="calls before the first look (alpha)"
+    )
+    parser.add_argument(
+        "--band", type=float, default=0.1, metavar="D", help="tolerated deviation (default: 0.1)"
+    )
+    parser.add_argument("--drain", default="", metavar="RANK@ITER", help="the rank is empty from then on")
+    parser.add_argument("--looks", action="store_true", help="every look as well, with --virtual")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    return _virtual(options) if options.virtual else _ledgers(options)
+
+
+def _ledgers(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from fembench.base.errors import InputError
+    from fembench.records.store import load
+    from fembench.report.balance import balance_tables
+    from fembench.report.table import text
+
+    records = [load(path) for path in options.what]
+    for record, path in zip(records, options.what):
+        if record.balance is None:
+            raise InputError(f"{path}: a run without --balance; a scenario needs --virtual")
+    if options.json:
+        print(msgspec.json.encode([r.balance for r in records]).decode())
+        return 0
+    print("\n\n".join(f"{t.title}\n\n{text(t)}" for t in balance_tables(records) if t.rows))
+    return 0
+
+
+def _virtual(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from fembench.balance.scenario import read_scenario
+    from fembench.balance.virtual import simulate
+
+    scenarios = [read_scenario(name) for name in options.what]
+    settings = _settings(options)
+    found = []
+    for scenario in scenarios:
+        drain = _drain(options.drain, scenario.n_ranks)
+        runs = [simulate(scenario, one, drain=drain) for one in settings]
+        found.append({"scenario": scenario.name, "runs": {r.policy: r.ledger for r in runs}})
+        if not options.json:
+            _show(scenario, runs, options.looks)
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> list:
+    from fembench.balance.control import Settings
+    from fembench.balance.policies import POLICIES
+    from fembench.balance.stats import Tuning
+    from fembench.base.errors import InputError
+
+    names = [n for n in options.policies.split(",") if n] or list(POLICIES)
+    unknown = [n for n in names if n not in POLICIES]
+    if unknown:
+        raise InputError(f"--policies {unknown[0]}: expected some of {', '.join(POLICIES)}")
+    if options.look_every < 1 or options.first_look < 1 or not 0 < options.band < 1:
+        raise InputError("expected --look-every and --first-look of at least 1, --band between 0 and 1")
+    names = ["none", *(n for n in names if n != "none")]  # what the others are held against
+    return [
+        Settings(
+            policy=name,
+            alpha=options.first_look,
+            gamma=options.look_every,
+            tuning=Tuning(band=options.band),
+        )
+        for name in names
+    ]
+
+
+def _drain(text: str, ranks: int) -> dict[int, int]:
+    from fembench.balance.drain import parse_drain
+
+    return parse_drain(text, ranks)
+
+
+def _show(scenario, runs: list, looks: bool) -> None:
+    from fembench.base.tables import table
+    from fembench.records.ledger import bill
+    from fembench.report.balance import moves_text, prediction_errors
+
+    print(f"{scenario.name}: {scenario.blocks} blocks on {scenario.n_ranks} ranks, VIRTUAL clock\n")
+    rows = []
+    for r in runs:
+        spent, won = bill(r.ledger)
+        errors = sorted(prediction_errors(r.ledger))
+        rows.append(
+            [
+                r.policy,
+                r.seconds,
+                f"{100 * (1 - r.seconds / runs[0].seconds):.1f} %",
+                len(r.ledger.looks),
+                r.n_moves,
+                spent,
+                "" if not r.n_moves else "yes" if won > spent else "no",
+                float(r.supersteps[-1]),
+                f"{100 * errors[len(errors) // 2]:.1f} %" if errors else None,
+            ]
+        )
+    heads = ["policy", "seconds", "gain", "looks", "moves", "cost, s", "paid back", "last iteration, s"]
+    print(table([*heads, "prediction off"], rows) + "\n")
+    for r in runs if looks else []:
+        seen = [
+            [k.iteration, k.alpha, max(k.rank_time), min(k.rank_time), k.balanced, moves_text(k), k.predicted]
+            for k in r.ledger.looks
+        ]
+        head = ["iteration", "alpha", "longest, s", "shortest, s", "balanced", "moves", "predicted, s"]
+        print(f"{r.policy}\n\n{table(head, seen)}\n")

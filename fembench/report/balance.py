@@ -1,0 +1,229 @@
+"""Tables of rebalancing: what moving blocks cost and brought, look by look (VALIDITY E6)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean, median, pstdev
+
+from fembench.records.ledger import BalanceFacts, Ledger, Look, accounts, bill
+from fembench.records.record import Record
+from fembench.report.table import Table, integer, percent, size, time, words
+
+SHOWN = 40  # looks of one run in a table
+
+
+def counted(facts: BalanceFacts) -> list[tuple[int, Ledger]]:
+    """(set, ledger) of the sets that are not warm-ups; all where there are no others."""
+    numbered = list(enumerate(facts.ledgers, 1))
+    return [(k, one) for k, one in numbered if not one.warmup] or numbered
+
+
+def prediction_errors(ledger: Ledger) -> list[float]:
+    """|predicted - measured| / measured of every look with a window after it."""
+    return [abs(k.predicted - k.measured) / k.measured for k in ledger.looks if k.measured > 0]
+
+
+def balance_runs(records: Iterable[Record]) -> Table:
+    """A row a set."""
+    rows = []
+    for record, facts in _with(records):
+        for k, ledger in counted(facts):
+            spent, won = bill(ledger)
+            errors = prediction_errors(ledger)
+            moves = [move for look in ledger.looks for move in look.moves]
+            rows.append(
+                (
+                    record.id,
+                    facts.policy,
+                    len(facts.owner),
+                    k,
+                    ledger.seconds,
+                    ledger.iterations,
+                    len(ledger.looks),
+                    len(moves),
+                    sum(move.bytes for move in moves),
+                    spent,
+                    won,
+                    won - spent,
+                    _paid(moves, won - spent),
+                    median(errors) if errors else None,
+                )
+            )
+    return Table(
+        "balance",
+        "Rebalancing: the bill",
+        "Cost is all that looks and moves took; gain is the iteration before a move less the one measured "
+        "after it, times the iterations until the next move. Without a move nothing can be paid back.",
+        (
+            words("run"),
+            words("policy"),
+            integer("blocks"),
+            integer("set"),
+            time("cg", "cg"),
+            integer("iterations"),
+            integer("looks"),
+            integer("moves"),
+            size("moved", "moved"),
+            time("cost", "cost"),
+            time("gain", "gain"),
+            time("net", "net"),
+            words("paid back", "paid_back"),
+            percent("prediction off, median", "prediction_error"),
+        ),
+        tuple(rows),
+    )
+
+
+def _paid(moves: Sequence[object], net: float) -> str:
+    if not moves:
+        return "no move"
+    return "yes" if net > 0 else "no"
+
+
+def balance_looks(records: Iterable[Record]) -> Table:
+    """A row a look of the last set of each run."""
+    rows = []
+    for record, facts in _with(records):
+        _, ledger = counted(facts)[-1]
+        paid = {a.iteration: a for a in accounts(ledger)}
+        for look in ledger.looks[:SHOWN]:
+            account = paid.get(look.iteration)
+            rows.append(
+                (
+                    record.id,
+                    look.iteration,
+                    f"{look.alpha} → {look.next_alpha}",
+                    *spread(look),
+                    _state(look),
+                    look.n_candidates,
+                    look.candidates[0].potential if look.candidates else None,
+                    moves_text(look),
+                    look.bytes,
+                    look.superstep,
+                    look.predicted,
+                    look.measured if look.measured >= 0 else None,
+                    look.cost,
+                    None if account is None or account.break_even < 0 else account.break_even,
+                    "" if account is None else "yes" if account.paid_back else "no",
+                )
+            )
+    return Table(
+        "balance_looks",
+        "Rebalancing: every look",
+        "Computing time of the ranks in one iteration; 'out of reach': the best assignment found of these "
+        f"blocks is not inside the band. At most {SHOWN} looks of a run's last set.",
+        (
+            words("run"),
+            integer("iteration"),
+            words("alpha"),
+            time("longest", "rank_max"),
+            time("shortest", "rank_min"),
+            time("mean", "rank_mean"),
+            time("deviation", "rank_deviation"),
+            words("state"),
+            integer("candidates"),
+            time("best potential", "potential"),
+            words("moves"),
+            size("moved", "moved"),
+            time("iteration before", "before"),
+            time("predicted", "predicted"),
+            time("measured", "measured"),
+            time("cost", "cost"),
+            integer("breaks even after", "break_even"),
+            words("paid back", "paid_back"),
+        ),
+        tuple(rows),
+    )
+
+
+def balance_candidates(records: Iterable[Record]) -> Table:
+    """The best candidates of every look of the last set that moved something."""
+    rows = [
+        (record.id, look.iteration, c.block, c.source, c.target, c.comp, c.comm, c.mem, c.potential)
+        for record, facts in _with(records)
+        for look in counted(facts)[-1][1].looks
+        if look.moves
+        for c in look.candidates
+    ]
+    return Table(
+        "balance_candidates",
+        "Rebalancing: potential of migration",
+        "Seconds of one iteration that a single move would save: comp + comm - mem (thesis-002, 4.5). "
+        "The best of each look that moved something.",
+        (
+            words("run"),
+            integer("iteration"),
+            integer("block"),
+            integer("from"),
+            integer("to"),
+            time("comp", "comp"),
+            time("comm", "comm"),
+            time("mem", "mem"),
+            time("potential", "potential"),
+        ),
+        tuple(rows),
+    )
+
+
+def balance_gain(records: Sequence[Record]) -> Table:
+    """Every policy against `none` with the same blocks, or against parts as they are: medians of cg."""
+    rows = []
+    for record, facts in _with(records):
+        base = next((r for r in records if r.balance and _still(r, record)), None)
+        if base is None or base is record or base.balance is None:
+            continue
+        mine, theirs = (median(one.seconds for _, one in counted(f)) for f in (facts, base.balance))
+        rows.append((record.id, facts.policy, record.case.blocks_per_rank, mine, theirs, 1 - mine / theirs))
+    return Table(
+        "balance_gain",
+        "Rebalancing: against no move",
+        "Median cg time of the sets beside that of the run with policy none and everything else alike; looks "
+        "and moves are in it.",
+        (
+            words("run"),
+            words("policy"),
+            integer("blocks a rank"),
+            time("cg", "cg"),
+            time("cg without moves", "cg_none"),
+            percent("gain", "gain"),
+        ),
+        tuple(rows),
+    )
+
+
+def _still(base: Record, run: Record) -> bool:
+    """Whether `base` is `run` without moves."""
+    fields = ("balance", "look_every", "first_look", "band", "drain")
+    names = [f for f in type(run.case).__struct_fields__ if f not in fields]
+    return base.case.balance == "none" and all(getattr(base.case, f) == getattr(run.case, f) for f in names)
+
+
+def spread(look: Look) -> tuple[float, float, float, float]:
+    """(max, min, mean, standard deviation) of the ranks' times."""
+    t = look.rank_time
+    return max(t), min(t), fmean(t), pstdev(t)
+
+
+def moves_text(look: Look, most: int = 4) -> str:
+    """'3: 0 → 2, 1: 0 → 3'"""
+    words_ = [f"{m.block}: {m.source} → {m.target}" for m in look.moves[:most]]
+    rest = len(look.moves) - most
+    return ", ".join(words_) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _state(look: Look) -> str:
+    if look.balanced:
+        return "balanced"
+    return "unbalanced" if look.reachable else "unbalanced, out of reach"
+
+
+def _with(records: Iterable[Record]) -> Iterator[tuple[Record, BalanceFacts]]:
+    return ((r, r.balance) for r in records if r.balance is not None and r.balance.ledgers)
+
+
+def balance_tables(records: Sequence[Record]) -> list[Table]:
+    """All of them; those without rows are for the caller to leave out."""
+    return [
+        balance_runs(records),
+        balance_gain(records),
+        balance_looks(records),
+        balance_candidates(records),
+    ]

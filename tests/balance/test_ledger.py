@@ -1,0 +1,173 @@
+"""The ledger in records, tables and plots; records from before it are still read."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fembench.base.config import convert
+from fembench.base.errors import InputError
+from fembench.cli.main import main
+from fembench.records.case import Case
+from fembench.records.ledger import BalanceFacts, Candidate, Ledger, Look, Move, accounts, bill
+from fembench.records.store import load, save
+from fembench.report.balance import balance_tables, prediction_errors, spread
+from fembench.report.page import build
+from fembench.report.plots.balance import balance_plots
+
+OLD = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+
+
+def look(iteration, times, moves=(), *, predicted, measured, superstep, cost=0.01):
+    return Look(
+        iteration=iteration,
+        alpha=2,
+        next_alpha=1 if moves else 4,
+        rank_time=times,
+        superstep=superstep,
+        balanced=not moves,
+        reachable=True,
+        n_candidates=len(moves),
+        candidates=tuple(
+            Candidate(block=m.block, source=m.source, target=m.target, comp=0.1, comm=0.0, mem=0.02)
+            for m in moves
+        ),
+        moves=tuple(moves),
+        predicted=predicted,
+        remaining=100,
+        look_seconds=cost / 2,
+        move_seconds=cost / 2,
+        measured=measured,
+    )
+
+
+def ledger():
+    move = Move(block=1, source=0, target=1, bytes=1000)
+    back = Move(block=1, source=1, target=0, bytes=1000)
+    return Ledger(
+        looks=(
+            look(10, (0.4, 0.2), [move], predicted=0.31, measured=0.3, superstep=0.41, cost=0.5),
+            look(20, (0.3, 0.3), predicted=0.3, measured=0.3, superstep=0.3),
+            look(60, (0.2, 0.4), [back], predicted=0.25, measured=0.45, superstep=0.4, cost=0.5),
+        ),
+        owner=(0, 0, 1, 1),
+        iterations=100,
+        seconds=35.0,
+    )
+
+
+def balanced_record(**fields):
+    facts = BalanceFacts(
+        policy="amortised",
+        owner=(0, 0, 1, 1),
+        block_cells=(5, 5, 5, 5),
+        block_bytes=(1000,) * 4,
+        second_per_byte=1e-9,
+        ledgers=(ledger(),),
+    )
+    old = load(OLD)
+    case = msgspec.structs.replace(old.case, ranks=2, balance="amortised", blocks_per_rank=2)
+    return msgspec.structs.replace(old, case=case, balance=facts, **fields)
+
+
+def test_a_record_from_before_the_ledger_is_read():
+    old = load(OLD)
+    assert old.balance is None
+    assert old.case.balance == ""
+
+
+def test_a_ledger_is_written_and_read_back(tmp_path):
+    record = balanced_record()
+    assert load(save(record, tmp_path)) == record
+
+
+def test_what_was_paid_and_what_came_back():
+    first, second = accounts(ledger())
+    assert (first.gain, first.iterations) == (pytest.approx(0.11), 50)
+    assert first.net == pytest.approx(0.11 * 50 - 0.5)
+    assert first.paid_back
+    assert first.break_even == 5  # 0.5 s at 0.11 s an iteration
+    assert not second.paid_back
+    assert second.break_even == -1
+    spent, won = bill(ledger())
+    assert spent == pytest.approx(0.5 + 0.01 + 0.5)
+    assert won == pytest.approx(0.11 * 50 - 0.05 * 40)
+
+
+def test_a_look_without_a_window_after_it_is_in_no_account():
+    last = msgspec.structs.replace(ledger().looks[0], measured=-1.0)
+    assert accounts(msgspec.structs.replace(ledger(), looks=(last,))) == []
+    assert prediction_errors(msgspec.structs.replace(ledger(), looks=(last,))) == []
+
+
+def test_max_min_mean_and_deviation_of_the_ranks():
+    assert spread(ledger().looks[0]) == pytest.approx((0.4, 0.2, 0.3, 0.1))
+
+
+def test_tables_say_paid_back_yes_or_no():
+    runs, _, looks, candidates = balance_tables([balanced_record()])
+    row = dict(zip((c.head for c in runs.columns), runs.rows[0]))
+    assert (row["moves"], row["moved"], row["paid back"]) == (2, 2000, "yes")
+    assert [r[-1] for r in looks.rows] == ["yes", "", "no"]
+    assert [r[-1] for r in candidates.rows] == pytest.approx([0.08, 0.08])
+
+
+def test_a_policy_stands_beside_the_run_without_moves():
+    still = balanced_record(id="still")
+    facts = msgspec.structs.replace(
+        still.balance,
+        policy="none",
+        ledgers=(Ledger(looks=(), owner=(0, 0, 1, 1), iterations=100, seconds=50.0),),
+    )
+    case = msgspec.structs.replace(still.case, balance="none")
+    still = msgspec.structs.replace(still, case=case, balance=facts)
+    gain = balance_tables([still, balanced_record(id="moved")])[1]
+    assert [(row[0], row[-1]) for row in gain.rows] == [("moved", pytest.approx(0.3))]
+
+
+def test_plots_of_the_thesis_and_the_time_line():
+    curves, blocks = balance_plots([balanced_record()])
+    assert "deviation" in curves.svg
+    assert "alpha" in curves.svg
+    assert "rank 1" in blocks.svg
+
+
+def test_the_report_has_them(tmp_path):
+    save(balanced_record(), tmp_path / "runs")
+    text = build(tmp_path).read_text(encoding="utf-8")
+    assert "Rebalancing: every look" in text
+    assert "Where blocks were" in text
+
+
+def test_the_verb_shows_a_ledger_and_refuses_a_run_without_one(tmp_path, capsys):
+    path = save(balanced_record(), tmp_path)
+    assert main(["balance", str(path)]) == 0
+    assert "paid back" in capsys.readouterr().out
+    assert main(["balance", str(OLD)]) == 2
+    assert "without --balance" in capsys.readouterr().err
+
+
+def test_the_verb_runs_a_scenario_with_every_policy(capsys):
+    assert main(["balance", "--virtual", "slow-host", "--policies", "amortised,greedy", "--looks"]) == 0
+    out = capsys.readouterr().out
+    assert "VIRTUAL" in out
+    assert "| amortised" in out
+    assert main(["balance", "--virtual", "slow-host", "--policies", "gready"]) == 2
+    assert "greedy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"balance": "amortised", "variant": "pipelined"}, "standard"),
+        ({"balance": "amortised", "precond": "chebyshev"}, "jacobi"),
+        ({"balance": "amortised", "solver": "petsc", "storage": "aij"}, "own"),
+        ({"balance": "amortised", "blocks_per_rank": 0}, "at least 1"),
+        ({"balance": "amortised", "band": 1.0}, "between 0 and 1"),
+        ({"drain": "1@10"}, "expected a policy"),
+        ({"balance": "best"}, "best"),
+    ],
+)
+def test_a_case_that_cannot_be_balanced_is_refused(fields, word):
+    with pytest.raises(InputError, match=word):
+        convert(fields, Case, where="case")

@@ -87,7 +87,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     """Measure all hosts; the profile on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
     begin = time.perf_counter()
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
-    if job.emulated:
+    if job.dilate > 1:
         sleep_finely()
     certifier = Certifier("auto", wtime)
     certificate = certifier.start()

@@ -29,7 +29,7 @@ SHORTEST, LONGEST = 3e-4, 3e-3  # seconds of processor time in a stretched batch
 WARM = 1e-2  # seconds; a call that takes as long warms itself
 Way = Literal["processor", "elapsed", "stretched"]
 STRETCHED = 0.05  # seconds that a stretched batch should not exceed by much
-SLIP = 0.01  # part by which a stretched batch may last longer than it should
+SLIP = 0.01  # part by which a stretched batch may differ from what it should last
 
 
 def batch_of(way: Way, slowest: float) -> float:
@@ -89,7 +89,7 @@ class Meter:
         due = used * self.factor
         self._elapsed += elapsed
         self._due += due
-        if self.way == "elapsed" or (self.way == "stretched" and elapsed <= (1 + SLIP) * due):
+        if self.way == "elapsed" or (self.way == "stretched" and abs(elapsed / due - 1) <= SLIP):
             return elapsed
         return due
 

@@ -1,7 +1,7 @@
 """Equal run, weights, weighted run, and both again in turns: the runs of `fembench tune`.
 
-Where the slowest host (or emulated rank) can add little, the others run without it as well, in the same
-turns: whether it is worth its trouble is then measured and not only computed.
+Where the slowest host (or emulated rank) can add little, the others run without it as well, in every
+second turn: whether it is worth its trouble is then measured and not only computed.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class Trail:
 
     equal: list[Record] = field(default_factory=list)  # of the comparison
     weighted: list[Record] = field(default_factory=list)  # of the comparison, one after each equal
-    without: list[Record] = field(default_factory=list)  # in the same turns, without the owner left out
+    without: list[Record] = field(default_factory=list)  # in every second turn, without the owner left out
     left_out: str = ""  # who that is
     rounds: list[tuple[Record, Weights]] = field(default_factory=list)  # each run and the weights made of it
 
@@ -93,7 +93,7 @@ def close_the_loop(
         turn = f"turn {pair}/{pairs}"
         trail.equal.append(run(equal, f"{turn}, equal"))
         trail.weighted.append(run(weighted, f"{turn}, weighted"))
-        if others is not None:
+        if others is not None and pair % 2:
             word = f"{turn}, without {others.owner}"
             trail.without.append(run(others.case, word, without=others.host))
     return trail

@@ -7,9 +7,10 @@ import time
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.machine import emulate
 from fembench.machine.emulate import label, parse_speeds, sleep_until, stretched
 from fembench.timing.phases import ALLREDUCE, CG, SPMV_INTERIOR
-from fembench.timing.tracer import make_tracer
+from fembench.timing.tracer import NullTracer, make_tracer
 
 
 def busy(seconds):
@@ -27,6 +28,50 @@ def test_a_compute_phase_lasts_as_its_speed_says():
     used = time.thread_time() - used
     tracer.end(SPMV_INTERIOR)
     assert tracer.seconds()[SPMV_INTERIOR] >= 4 * used * 0.98
+
+
+class Clock:
+    """Stands for `time`: it goes on when it is asked, and when somebody sleeps."""
+
+    def __init__(self):
+        self.wall = self.used = 0
+
+    def perf_counter_ns(self):
+        self.wall += 100
+        return self.wall
+
+    def thread_time_ns(self):
+        return self.used
+
+    def sleep(self, seconds):
+        self.wall += round(1e9 * seconds)
+
+    def work(self, seconds, held=0.0):
+        self.used += round(1e9 * seconds)
+        self.wall += round(1e9 * (seconds + held))
+
+
+@pytest.mark.parametrize("dilate", [1.0, 2.0])
+def test_what_made_a_phase_too_long_is_made_up_for_in_the_next(monkeypatch, dilate):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.5 * dilate, dilate)
+    ends = []
+    for held in (0.012, 0.0, 0.0):  # with 5 ms of work and 5 ms of sleep, so 7 ms late
+        tracer.begin(SPMV_INTERIOR)
+        clock.work(0.005, held)
+        tracer.end(SPMV_INTERIOR)
+        ends.append(clock.wall * 1e-9)
+    assert ends == pytest.approx([0.017, 0.022, 0.030], rel=1e-3)
+
+
+def test_what_holds_a_rank_for_long_is_not_made_up_for_in_full(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.1, 1.0)
+    for held in (1.0, 0.0):
+        tracer.begin(SPMV_INTERIOR)
+        clock.work(0.01, held)
+        tracer.end(SPMV_INTERIOR)
+    assert clock.wall * 1e-9 == pytest.approx(1.010 + 0.100 - 0.050, rel=1e-3)
 
 
 def test_dilation_and_slowness_multiply():
@@ -72,7 +117,8 @@ def test_sleeping_does_not_end_early():
 @pytest.mark.skipif(sys.platform != "linux", reason="timer slack is Linux's")
 def test_sleeps_that_should_end_on_time_have_no_slack():
     # in a process of its own: it would stay so in this one
-    code = "from fembench.machine.emulate import sleep_finely as f; f(); print(open('/proc/self/timerslack_ns').read())"
+    show = "print(open('/proc/self/timerslack_ns').read())"
+    code = f"from fembench.machine import emulate; emulate.sleep_finely(); {show}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1"]
 

@@ -51,7 +51,7 @@ PAIR = ["node8", "node00"]
 
 def test_a_slow_host_that_helps_is_used_and_the_run_without_it_shown():
     trail, proof = tuned(1, 0.25, hosts=PAIR)
-    assert (proof.left_out, len(trail.without)) == ("node00", 7)
+    assert (proof.left_out, len(trail.without)) == ("node00", 4)  # of 7 turns
     assert {r.case.ranks for r in trail.without} == {1}
     assert proof.without == pytest.approx(proof.ideal * 1.25, rel=0.02)
     assert proof.advice.kind == "use"

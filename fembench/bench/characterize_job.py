@@ -23,7 +23,7 @@ from fembench.dist.agree import together
 from fembench.dist.comm import Comm, alone, wtime
 from fembench.kernels.backend import kernels
 from fembench.machine.cgroup import cpu_quota
-from fembench.machine.emulate import label, parse_speeds, sleep_finely
+from fembench.machine.emulate import label, parse_speeds
 from fembench.machine.host import cache_instances, host_facts, taken_meter
 from fembench.machine.meter import Meter, Way, batch_of, way_of
 from fembench.machine.rates import (
@@ -87,8 +87,6 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     """Measure all hosts; the profile on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
     begin = time.perf_counter()
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
-    if job.dilate > 1:
-        sleep_finely()
     certifier = Certifier("auto", wtime)
     certificate = certifier.start()
     facts, taken = host_facts(), taken_meter()
@@ -99,7 +97,14 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second, certifier.clock.read)
     way = way_of(job.emulated, host.size, facts.cores, cpu_quota())
     slowest = job.dilate / min(speed for speed, name in zip(injected, names) if name == names[comm.rank])
-    meter = Meter(tracer, injected[comm.rank], job.dilate, way, batch_of(way, slowest))
+    meter = Meter(
+        tracer,
+        injected[comm.rank],
+        job.dilate,
+        way,
+        batch_of(way, slowest),
+        crowded=host.size > facts.cores or bool(job.synthetic),
+    )
     rounds = Rounds(host, job, meter, probes)
     rounds.run(tell if comm.rank == 0 else lambda text: None)
     doze(comm, 0.0)

@@ -109,7 +109,7 @@ def environment(kind: str, solver: str = "own", *, asleep: bool = False) -> dict
     """The environment of a job: one BLAS thread a rank, Open MPI allowed to run as root in a container.
 
     PETSc gets the huge pages that our own kernels ask for themselves. `asleep`: waiting ranks leave the
-    processor to others, as dilated ones must: they share it with ranks that stand for other machines.
+    processor to others, as dilated ones must where they share it with ranks that stand for other machines.
     """
     variables = dict(os.environ)
     if solver == "petsc":
@@ -153,7 +153,8 @@ def launch(
         )
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
         full = [*line, sys.executable, "-m", RANK[bool(case.balance)], folder]
-        variables = environment(kind, case.solver, asleep=case.dilate > 1)
+        crowded = case.dilate > 1 and "--oversubscribe" in line  # in a lab its own settings hold
+        variables = environment(kind, case.solver, asleep=crowded)
         ended = run_ranks(full, variables, timeout)
         return _outcome(Path(folder), ended, timeout)
 

@@ -4,9 +4,9 @@ After each compute phase the rank waits until the phase has lasted (processor ti
 So the work is real, only its duration is stretched; messages are not. A dilation F slows all ranks alike,
 which lets F ranks share a core and still run side by side: each computes 1/F of the time.
 
-Dilated ranks sleep meanwhile, to make room for each other. What each phase then costs to find its caches
-cold again is stretched with it: choose a mesh whose phases last milliseconds (l), and no more dilation than
-is needed. Ranks that are not dilated have a core each and spin, which keeps it warm.
+Ranks that are more than the cores sleep meanwhile, to make room for each other. What each phase then costs
+to find its caches cold again is stretched with it: choose a mesh whose phases last milliseconds (l), and no
+more dilation than is needed. Ranks that have a core each spin, which keeps it warm.
 
 Processor time, not elapsed time, is stretched: what a rank loses because another one ran does not
 count. Where it does not fit into the sleep, or the sleep ends late because all cores are busy, the next
@@ -55,11 +55,16 @@ def label(emulate: str, dilate: float) -> str:
     return ", ".join(words)
 
 
-def stretched(tracer: TracerLike, speed: float, dilate: float) -> TracerLike:
-    """The tracer, stretching compute phases by dilate / speed; itself where that is 1."""
+def stretched(tracer: TracerLike, speed: float, dilate: float, *, crowded: bool = False) -> TracerLike:
+    """The tracer, stretching compute phases by dilate / speed; itself where that is 1.
+
+    `crowded`: other ranks need this core.
+    """
     if dilate == speed:
         return tracer
-    return StretchingTracer(tracer, dilate / speed, sleep_until if dilate > 1 else spin_until)
+    if crowded:
+        sleep_finely()
+    return StretchingTracer(tracer, dilate / speed, sleep_until if crowded else spin_until)
 
 
 class StretchingTracer:

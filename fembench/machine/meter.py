@@ -47,8 +47,17 @@ def way_of(emulated: bool, ranks: int, cores: int, quota: float | None) -> Way:
 class Meter:
     """Measures probes on one rank of emulated `speed`."""
 
-    def __init__(self, tracer: TracerLike, speed: float, dilate: float, way: Way, batch: float) -> None:
-        self._tracer = stretched(tracer, speed, dilate)
+    def __init__(
+        self,
+        tracer: TracerLike,
+        speed: float,
+        dilate: float,
+        way: Way,
+        batch: float,
+        *,
+        crowded: bool = False,
+    ) -> None:
+        self._tracer = stretched(tracer, speed, dilate, crowded=crowded)
         self.factor, self.way, self._batch = dilate / speed, way, batch
         self._elapsed = self._due = 0.0
 

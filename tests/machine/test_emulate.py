@@ -51,10 +51,10 @@ class Clock:
         self.wall += round(1e9 * (seconds + held))
 
 
-@pytest.mark.parametrize("dilate", [1.0, 2.0])
-def test_what_made_a_phase_too_long_is_made_up_for_in_the_next(monkeypatch, dilate):
+@pytest.mark.parametrize("crowded", [True, False])
+def test_what_made_a_phase_too_long_is_made_up_for_in_the_next(monkeypatch, crowded):
     monkeypatch.setattr(emulate, "time", clock := Clock())
-    tracer = stretched(NullTracer(), 0.5 * dilate, dilate)
+    tracer = stretched(NullTracer(), 0.5, 1.0, crowded=crowded)
     ends = []
     for held in (0.012, 0.0, 0.0):  # with 5 ms of work and 5 ms of sleep, so 7 ms late
         tracer.begin(SPMV_INTERIOR)
@@ -62,6 +62,18 @@ def test_what_made_a_phase_too_long_is_made_up_for_in_the_next(monkeypatch, dila
         tracer.end(SPMV_INTERIOR)
         ends.append(clock.wall * 1e-9)
     assert ends == pytest.approx([0.017, 0.022, 0.030], rel=1e-3)
+
+
+@pytest.mark.parametrize("crowded", [True, False])
+def test_only_ranks_that_share_a_core_sleep(monkeypatch, crowded):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    slept = []
+    clock.sleep = lambda seconds: slept.append(seconds) or Clock.sleep(clock, seconds)
+    tracer = stretched(NullTracer(), 0.5, 1.0, crowded=crowded)
+    tracer.begin(SPMV_INTERIOR)
+    clock.work(0.005)
+    tracer.end(SPMV_INTERIOR)
+    assert bool(slept) == crowded
 
 
 def test_what_holds_a_rank_for_long_is_not_made_up_for_in_full(monkeypatch):

@@ -10,13 +10,16 @@ side by side. Compared runs take turns; times are medians over the sets of all t
     gain      speeds 0.5 1 1 1, c = 1, 2, 4; equal speeds: no move
     change    a rank slows by 3 in mid-run
     weights   static weights alone, balancing alone, both: on a static and on a changing cluster
+    lab       two hosts of a lab, the CPU quota of one lowered in mid-run (needs root; only when it is named)
 """
 
 import argparse
 import itertools
 import json
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from statistics import median
 
@@ -24,8 +27,12 @@ import msgspec
 
 from fembench.base.tables import table
 from fembench.bench.launcher import launch, usable_cores
+from fembench.machine import lab as machine_lab
+from fembench.machine import lab_groups
+from fembench.machine.lab_network import PREFIX
 from fembench.records.case import Case
 from fembench.records.record import Record
+from fembench.records.store import load_all
 from fembench.records.validity import cg_seconds
 from fembench.report.balance import counted, prediction_errors
 
@@ -47,7 +54,7 @@ class Bench:
     def emulated(self, **fields) -> Case:
         """Four ranks side by side on the cores of this machine."""
         dilate = round(1.2 * len(SPEEDS) / usable_cores() * self.options.stretch, 2)
-        return self.case(ranks=len(SPEEDS), dilate=dilate, **fields)
+        return self.case(ranks=len(SPEEDS), dilate=dilate, warmups=0, **fields)
 
     def run(self, cases: dict[str, Case], turns: int | None = None) -> dict[str, list[Record]]:
         """Records by name; one run of each case a turn."""
@@ -190,7 +197,80 @@ def weights(bench: Bench) -> list[dict]:
     return rows
 
 
+LAB = """name = "balance"
+[[hosts]]
+name = "steady"
+cpus = [{first}]
+[[hosts]]
+name = "slowing"
+cpus = [{second}]
+"""
+QUOTA = 0.35  # of its CPU that the host has left
+MOMENT = 9.0  # seconds after the start of a run: the solve is under way
+
+
+def lab(bench: Bench) -> list[dict]:
+    """Weights from before (equal hosts) are equal shares: they are run under their own name all the same."""
+    rounds = str(bench.options.iterations * 10)
+    common = ("--iterations", rounds, "--sets", "1", "--warmups", "0", "--trace-iterations", "0")
+    ways = {
+        "nothing": ("--balance", "none"),
+        "static weights from before": ("--shares", "1:1"),
+        "balancing": ("--balance", bench.options.policy, "--look-every", "20"),
+    }
+    rows = []
+    for name, options in ways.items():
+        record = in_lab([bench.options.mesh, "--ranks", "2", *common, *options])
+        took = cg_seconds(record)[-1]
+        one = counted(record.balance)[-1][1] if record.balance else None
+        rows.append(
+            {
+                "way": name,
+                "cg s": took,
+                "moves": sum(len(k.moves) for k in one.looks) if one else 0,
+                "blocks at the end": str(one.owner.count(0)) + " / " + str(one.owner.count(1)) if one else "",
+                "looks and moves s": sum(k.cost for k in one.looks) if one else None,
+            }
+        )
+        print(f"  {name}: {took:.2f} s", file=sys.stderr, flush=True)
+    return rows
+
+
+def in_lab(arguments: list[str]) -> Record:
+    """The record of one run in a fresh lab, whose second host slows at MOMENT."""
+    me = [sys.executable, "-m", "fembench"]
+    with tempfile.TemporaryDirectory() as scratch:
+        cluster = Path(scratch, "lab.toml")
+        trees = lab_groups.hierarchies()
+        first, second = lab_groups.usable_cpus(trees)[:2]
+        cluster.write_text(LAB.format(first=first, second=second))
+        state = machine_lab.up(cluster)
+        try:
+            inner = [*me, "run", *arguments, "--results", scratch]
+            job = subprocess.Popen([*me, "lab", "run", "--name", state.cluster.name, *inner],
+                                   stdout=subprocess.DEVNULL)  # fmt: skip
+            time.sleep(MOMENT)
+            slow_down(state.cluster.name, "slowing", trees)
+            job.wait(200)
+        finally:
+            machine_lab.down(state.cluster.name)
+        return load_all(scratch)[0]
+
+
+def slow_down(name: str, host: str, trees: list) -> None:
+    """Lower the CPU quota of a running host."""
+    quota, period = lab_groups.quota_and_period(QUOTA)
+    for tree in (t for t in trees if "cpu" in t.controllers):
+        group = tree.mount / f"{PREFIX}{name}" / host
+        if tree.version == 2:
+            (group / "cpu.max").write_text(f"{quota} {period}")
+        else:
+            (group / "cpu.cfs_period_us").write_text(str(period))
+            (group / "cpu.cfs_quota_us").write_text(str(quota))
+
+
 GROUPS = {"overhead": overhead, "blocks": blocks, "gain": gain, "change": change, "weights": weights}
+ROOTS = {"lab": lab}
 
 
 def main() -> None:
@@ -205,12 +285,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     result = {}
+    groups = GROUPS | ROOTS
     for name in options.only.split(","):
         print(name, file=sys.stderr)
-        result[name] = GROUPS[name](Bench(options))
+        result[name] = groups[name](Bench(options))
         if not options.json:
             heads = list(result[name][0])
-            print(f"\n{name}: {GROUPS[name].__doc__ or name}\n")
+            print(f"\n{name}: {groups[name].__doc__ or name}\n")
             print(table(heads, [[row.get(h) for h in heads] for row in result[name]]), flush=True)
     if options.json:
         print(json.dumps(result, indent=1))

@@ -96,22 +96,31 @@ def make_block(plan: Plan, operator: Operator) -> Block:
 
 def send(comm: Comm, block: Block, target: int) -> int:
     """Send a block away: first what it is, then its arrays. Bytes of the arrays sent."""
-    head = {name: getattr(block, name) for name in _HEAD}
-    head["shapes"] = [(name, a.shape, a.dtype.str) for name, a in block.arrays.items()]
-    comm.send(head, target, _TAG)
-    for array in block.arrays.values():
-        comm.Send(_flat(array), target, _TAG)
-    return block.size
+    comm.send({name: getattr(block, name) for name in _HEAD}, target, _TAG)
+    return send_arrays(comm, block.arrays, target)
 
 
 def receive(comm: Comm, source: int) -> Block:
     """The block that `source` sends."""
     head = comm.recv(source=source, tag=_TAG)
+    return Block(arrays=receive_arrays(comm, source), **head)
+
+
+def send_arrays(comm: Comm, arrays: dict[str, NDArray], target: int) -> int:
+    """Send named arrays; their bytes."""
+    comm.send([(name, a.shape, a.dtype.str) for name, a in arrays.items()], target, _TAG)
+    for array in arrays.values():
+        comm.Send(_flat(array), target, _TAG)
+    return sum(array.nbytes for array in arrays.values())
+
+
+def receive_arrays(comm: Comm, source: int) -> dict[str, NDArray]:
+    """The arrays that `source` sends, in memory of their own."""
     arrays = {}
-    for name, shape, kind in head.pop("shapes"):
+    for name, shape, kind in comm.recv(source=source, tag=_TAG):
         arrays[name] = kernels.empty(shape, np.dtype(kind))
         comm.Recv(_flat(arrays[name]), source, _TAG)
-    return Block(arrays=arrays, **head)
+    return arrays
 
 
 _TAG = 11

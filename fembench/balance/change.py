@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from fembench.base.errors import InputError
-from fembench.machine.emulate import StretchingTracer, parse_speeds
+from fembench.machine.emulate import StretchingTracer, parse_speeds, sleep_until
 from fembench.timing.tracer import TracerLike
 
 
@@ -37,7 +37,7 @@ class ChangingTracer(StretchingTracer):
     """Stretches compute phases by what holds at this iteration."""
 
     def __init__(self, tracer: TracerLike, changes: tuple[Change, ...], rank: int, dilate: float) -> None:
-        super().__init__(tracer, max(1.0, dilate / changes[0].speeds[rank]))
+        super().__init__(tracer, max(1.0, dilate / changes[0].speeds[rank]), sleep_until)
         self._factors = {c.at: max(1.0, dilate / c.speeds[rank]) for c in changes}
 
     def at(self, iteration: int) -> None:

@@ -17,7 +17,7 @@ from fembench.balance.policies import POLICIES
 from fembench.balance.solver import BlockSolver
 from fembench.balance.stats import Links, Tuning
 from fembench.base.errors import BreakdownError, InputError
-from fembench.bench.measure import Measured, measure
+from fembench.bench.measure import Measured, Timed, measure
 from fembench.bench.prepare import Prepared
 from fembench.dist.agree import together
 from fembench.dist.comm import Comm
@@ -25,10 +25,11 @@ from fembench.machine.emulate import parse_speeds
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts, Ledger
 from fembench.solve.cg import work_of
-from fembench.solve.iterate import CGResult, Control, iterate
+from fembench.solve.iterate import CGResult, Control, Solver, iterate
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.precond import Diagonal, Identity
-from fembench.timing.phases import SYNC
+from fembench.solve.work import Work
+from fembench.timing.phases import INTERFACE, SYNC
 from fembench.timing.tracer import TracerLike, span
 
 F64 = NDArray[np.float64]
@@ -37,12 +38,18 @@ PROBES = 4
 REDUCE = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 1, 2, 1, 2, 0])  # xx yy zz xy yz zx
 
 
-def measure_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Measured:
-    """As bench.measure, with blocks that may move; `balance` of the result is set on rank 0. Collective."""
-    session = Session(comm, case, prepared)
-    changing = ChangingTracer(tracer, session.changes, comm.rank, case.dilate) if session.changes else tracer
-    measured = measure(comm, case, prepared, changing, session.solver)
-    return replace(measured, balance=session.facts())
+def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
+    """Cut the blocks; a call that measures as bench.measure does, with blocks that may move. Collective."""
+    with span(tracer, INTERFACE):
+        session = Session(comm, case, prepared)
+
+    def timed(tracer: TracerLike) -> Measured:
+        changes = session.changes
+        changing = ChangingTracer(tracer, changes, comm.rank, case.dilate) if changes else tracer
+        measured = measure(comm, case, prepared, changing, session.solver)
+        return replace(measured, balance=session.facts())
+
+    return timed
 
 
 @dataclass
@@ -66,9 +73,10 @@ class Session:
         self.home = np.repeat(np.arange(comm.size), c)
         self.second_per_byte = probe(comm)
         self.known: Facts | None = None
+        self.whole: Operator | None = None
         self.cells = np.concatenate(comm.allgather([p.sub.n_cells for p in self.plans]))
 
-    def solver(self, case: Case, prepared: Prepared, tracer: TracerLike) -> "BalancedSolver":
+    def solver(self, case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
         """A fresh solver, every block at home. Collective."""
         return BalancedSolver(self, tracer)
 
@@ -93,6 +101,13 @@ class Session:
                 second_per_byte=self.second_per_byte,
             )
         return self.known
+
+    def own_matrix(self) -> Operator:
+        """The matrix of the rank's own part, assembled once."""
+        if self.whole is None:
+            material = self.prepared.spec.material
+            self.whole = build_operator(self.case.storage, self.prepared.sub, material.lam, material.mu)
+        return self.whole
 
     def facts(self) -> BalanceFacts | None:
         """What the record says, on rank 0."""
@@ -132,21 +147,15 @@ class BalancedSolver:
         self._mean_bytes = sum(b.matrix_bytes for b in blocks.values())
         self._flops = sum(b.flops for b in blocks.values())
         self._inverse = sum(b.inverse.size for b in blocks.values() if b.inverse is not None)
-        self._operator: Operator | None = None
 
     @property
     def operator(self) -> Operator:
-        """The matrix of the rank's own part, assembled when it is asked for (to verify); its bytes and flops
-        are those of the blocks that this rank had, mean over the iterations."""
-        if self._operator is None:
-            case, prepared = self._session.case, self._session.prepared
-            material = prepared.spec.material
-            whole = build_operator(case.storage, prepared.sub, material.lam, material.mu)
-            self._operator = replace(whole, matrix_bytes=self._mean_bytes, flops=self._flops)
-        return self._operator
+        """The matrix of the rank's own part, to verify with; its bytes and flops are those of the blocks that
+        this rank had, mean over the iterations."""
+        return replace(self._session.own_matrix(), matrix_bytes=self._mean_bytes, flops=self._flops)
 
     @property
-    def work(self):
+    def work(self) -> Work:
         """Of one iteration, products apart, at home."""
         n = sum(3 * plan.sub.n_active for plan in self._session.plans)
         M = Diagonal(np.empty(n)) if self._inverse else Identity()
@@ -176,7 +185,7 @@ class BalancedSolver:
         loads = {plan.id: plan.rhs for plan in session.plans}
         method = _Noting(solver, loads, seen, balancer)
         begin = time.perf_counter()
-        result = iterate(method, self._tracer, f, control, record)  # type: ignore[arg-type]
+        result = iterate(method, self._tracer, f, control, record)
         seconds = time.perf_counter() - begin
         with span(self._tracer, SYNC):
             x = bring_home(session.comm, solver, session.plans, session.prepared.sub.n_active)
@@ -186,6 +195,7 @@ class BalancedSolver:
             if result.iterations:
                 self._mean_bytes = round(balancer.carried / result.iterations)
             solver.exchange.close()
+            session.own_matrix()
         return replace(result, x=x)
 
 

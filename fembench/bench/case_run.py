@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fembench.bench.describe import environment_of
 from fembench.bench.fields import write_fields
 from fembench.bench.job import Job
-from fembench.bench.measure import Measured, SetTicks, measure
+from fembench.bench.measure import Measured, SetTicks, Timed, start_plain
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.references import shipped
 from fembench.bench.verify import Solved, verify
@@ -45,11 +45,14 @@ class RankTimes:
     certificate: Certificate
 
 
-Measure = Callable[[Comm, Case, Prepared, TracerLike], Measured]
+Start = Callable[[Comm, Case, Prepared, TracerLike], Timed]
 
 
-def run_case(comm: Comm, job: Job, begin: float, measure: Measure = measure) -> Record | None:
-    """Run, verify and describe one case; the record on rank 0, None elsewhere. Collective."""
+def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> Record | None:
+    """Run, verify and describe one case; the record on rank 0, None elsewhere. Collective.
+
+    `start` sets up what is to be timed beyond what all cases need.
+    """
     case = job.case
     certifier = Certifier(case.clock, wtime)
     certificate = certifier.start()
@@ -63,11 +66,12 @@ def run_case(comm: Comm, job: Job, begin: float, measure: Measure = measure) -> 
     comm.Barrier()
     first = _start_clock(comm, tracer, begin)
     prepared = prepare(comm, case, tracer)
+    timed = start(comm, case, prepared, tracer)
     setup = tracer.ticks()
     speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
     crowded = comm.allgather(platform.node()).count(platform.node()) > host.cores or bool(job.synthetic)
     slowed = stretched(tracer, speeds[comm.rank], case.dilate, crowded=crowded)
-    measured = measure(comm, case, prepared, slowed)
+    measured = timed(slowed)
     memory = comm.gather(peak_memory())
     tracer.reset(events=False)
     with span(tracer, VERIFY):

@@ -47,6 +47,7 @@ class Measured:
 
 
 Make = Callable[[Case, Prepared, TracerLike], Solver]
+Timed = Callable[[TracerLike], Measured]
 
 
 def control_of(case: Case, n_equations: int) -> Control:
@@ -57,6 +58,11 @@ def control_of(case: Case, n_equations: int) -> Control:
         max_iterations=case.max_iterations or 10 * n_equations,
         fixed=case.iterations,
     )
+
+
+def start_plain(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
+    """Nothing more to set up; a call that measures."""
+    return lambda stretched: measure(comm, case, prepared, stretched)
 
 
 def measure(

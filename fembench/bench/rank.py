@@ -13,18 +13,19 @@ from pathlib import Path  # noqa: E402
 
 import msgspec  # noqa: E402
 
-from fembench.bench.case_run import Measure, measure, run_case  # noqa: E402
+from fembench.bench.case_run import Start, run_case  # noqa: E402
 from fembench.bench.job import Job  # noqa: E402
+from fembench.bench.measure import start_plain  # noqa: E402
 from fembench.bench.serve import serve  # noqa: E402
 from fembench.dist.comm import Comm, abort_on_exception, world  # noqa: E402
 from fembench.records.store import encode  # noqa: E402
 
 
-def main(folder: Path, comm: Comm, begin: float, measure: Measure) -> int:
+def main(folder: Path, comm: Comm, begin: float, start: Start) -> int:
     """Run the job in `folder`: 0, or 2 where it could not be run."""
 
     def run(text: bytes) -> bytes | None:
-        record = run_case(comm, msgspec.json.decode(text, type=Job), begin, measure)
+        record = run_case(comm, msgspec.json.decode(text, type=Job), begin, start)
         return None if record is None else encode(record)
 
     return serve(folder, comm, run, "record.json")
@@ -33,4 +34,4 @@ def main(folder: Path, comm: Comm, begin: float, measure: Measure) -> int:
 if __name__ == "__main__":
     world_comm = world()
     abort_on_exception(world_comm)
-    sys.exit(main(Path(sys.argv[1]), world_comm, BEGIN, measure))
+    sys.exit(main(Path(sys.argv[1]), world_comm, BEGIN, start_plain))

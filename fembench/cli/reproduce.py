@@ -1,10 +1,16 @@
 """Reproduce a study: its experiments on the hosts at hand, its tables and plots with both numbers.
 
+thesis-000: R. H. Herai, analytic prediction with intervals (Campinas, 2005); its applications on a virtual park
+of 32 machines, and farm programs under MPI on emulated machines (SYNTHETIC).
+thesis-002: R. de Q. Gomes, MigBSP++, balancing of programs in phases (Sao Leopoldo, 2014); its two programs
+and Tables 12 to 15 on seven emulated machines (SYNTHETIC).
 thesis-004: R. R. Ferreira, performance of a parallel FEM program on unequal PCs (Brasilia, 2006); experiments
 E0 to E14. Without hosts they are emulated (SYNTHETIC; no root needed). Stop it whenever you like: the same
 command goes on where it stopped. Examples:
   fembench reproduce thesis-004 --quick                     under 15 minutes on two cores
   fembench reproduce thesis-004                             every run to the tolerance; many hours
+  fembench reproduce thesis-000 --quick                     about three minutes
+  fembench reproduce thesis-002 --quick                     six scenarios, about ten minutes
   fembench reproduce thesis-004 --fast a:2,b:2 --slow c     on real hosts, the first two cores each
   fembench reproduce thesis-004 --lab                       in a lab of one fast and one slow host (root)
 """
@@ -12,7 +18,7 @@ command goes on where it stopped. Examples:
 import argparse
 from pathlib import Path
 
-STUDIES = ("thesis-004",)
+STUDIES = ("thesis-000", "thesis-002", "thesis-004")
 LAB = """name = "thesis-004"
 [[hosts]]
 name = "node8"
@@ -59,6 +65,10 @@ def run(options: argparse.Namespace) -> int:
     from fembench.reproduce.page import build, load_timers
     from fembench.reproduce.plan import FULL, QUICK, Plan
 
+    if options.study == "thesis-000":
+        return _farms(options)
+    if options.study == "thesis-002":
+        return _programs(options)
     if options.lab:
         return _in_lab(options)
     plan = Plan(_machines(options), QUICK if options.quick else FULL)
@@ -75,6 +85,46 @@ def run(options: argparse.Namespace) -> int:
     print(f"records: {folder}\nreport:  {page}")
     invalid = sum(r.verdict.status == "INVALID" for group in study.records.values() for r in group)
     return 1 if study.failed or invalid else 0
+
+
+def _farms(options: argparse.Namespace) -> int:
+    """thesis-000: its applications on a virtual park, and under MPI. Raises InputError."""
+    from fembench.base.errors import InputError
+    from fembench.cli.shared import progress
+    from fembench.reproduce import farm_live, farm_study
+    from fembench.reproduce.measure import cores_here
+
+    if options.fast or options.slow or options.hostfile or options.lab or options.slow_speed:
+        raise InputError("thesis-000 runs on emulated machines: expected no hosts, no --lab, no --slow-speed")
+    folder = Path(options.results or f"results/{options.study}{'-quick' if options.quick else ''}")
+    effort = farm_live.QUICK if options.quick else farm_live.FULL
+    live = farm_live.measure(folder, effort, cores_here(), progress, only_kept=options.page)
+    progress("virtual park: seven predictions of every version, 2 to 32 machines")
+    results = farm_study.virtual()
+    page = farm_study.build(folder, results, live)
+    print(f"{farm_study.terminal(results, live)}\nrecords: {folder}\nreport:  {page}")
+    return 1 if any(one.record.error > 1 for one in live) else 0
+
+
+def _programs(options: argparse.Namespace) -> int:
+    """thesis-002: its programs on emulated machines. Raises InputError."""
+    from fembench.base.errors import InputError
+    from fembench.cli.shared import progress
+    from fembench.reproduce import bsp_study
+    from fembench.reproduce.bsp_plan import FULL, QUICK
+    from fembench.reproduce.measure import cores_here
+
+    if options.fast or options.slow or options.hostfile or options.lab or options.slow_speed:
+        raise InputError("thesis-002 runs on emulated machines: expected no hosts, no --lab, no --slow-speed")
+    folder = Path(options.results or f"results/{options.study}{'-quick' if options.quick else ''}")
+    effort = QUICK if options.quick else FULL
+    found = bsp_study.measure(folder, effort, cores_here(), progress, only_kept=options.page)
+    if not found:
+        raise InputError(f"{folder}: nothing measured yet; leave --page out")
+    page = bsp_study.build(folder, found)
+    print(f"{bsp_study.terminal(found)}\nrecords: {folder}\nreport:  {page}")
+    wrong = [s for s, times in found.items() if not all(c.agrees for c in times.cells)]
+    return 1 if wrong else 0
 
 
 def _machines(options: argparse.Namespace):

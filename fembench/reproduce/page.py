@@ -46,8 +46,8 @@ def build(study: Study, timers: dict[str, Any]) -> Path:
     ways = [label] if label else sorted({r.environment.synthetic for r in records} - {""})
     campaign = Campaign(TITLE, records, _failures(study), {}, "")
     files = sorted(str(p.relative_to(target)) for p in (target / "exports").iterdir())
-    write_atomic(target / "report.md", _render("report.md.j2", campaign, sections, files, ways))
-    write_atomic(target / "index.html", _render("page.html.j2", campaign, sections, files, ways))
+    write_atomic(target / "report.md", render("report.md.j2", campaign, sections, files, ways))
+    write_atomic(target / "index.html", render("page.html.j2", campaign, sections, files, ways))
     return target / "index.html"
 
 
@@ -137,7 +137,7 @@ def _exports(study: Study, records: Sequence[Record], folder: Path) -> None:
             exports.write_vtu(read_fields(path), folder / f"{record.id}.vtu")
 
 
-def _render(
+def render(
     template: str, campaign: Campaign, sections: Sequence[Section], files: Sequence[str], ways: Sequence[str]
 ) -> str:
     """The templates of every report."""

@@ -1,0 +1,74 @@
+"""What every rank of a program's job runs: `python -m fembench.balance.program_rank FOLDER`."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from fembench.balance.bsp import Program, Ran, run_program
+from fembench.balance.control import Settings
+from fembench.balance.fractal import Fractal
+from fembench.balance.program_job import Cell, CellTimes, ProgramJob, ProgramTimes
+from fembench.balance.session import probe
+from fembench.balance.shear_sort import ShearSort
+from fembench.balance.stats import Tuning
+from fembench.bench.serve import serve
+from fembench.dist.comm import Comm, abort_on_exception, world
+from fembench.machine.emulate import sleep_finely
+
+
+def program_of(job: ProgramJob) -> Program:
+    """A fresh program."""
+    if job.program == "shear-sort":
+        return ShearSort(job.size[0], job.n_blocks, job.supersteps)
+    height, width, r = job.size
+    return Fractal(height, width, r, job.n_blocks, job.supersteps)
+
+
+def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
+    """Every cell, interleaved over the repetitions; on rank 0. Collective."""
+    sleep_finely()
+    per_byte, factor = probe(comm), max(1.0, job.dilate / job.speeds[comm.rank])
+    ran: dict[Cell, list[Ran]] = {cell: [] for cell in job.cells}
+    for _ in range(job.repetitions):
+        for cell in job.cells:
+            ran[cell].append(run_program(comm, program_of(job), settings_of(cell), factor, per_byte))
+    if comm.rank:
+        return None
+    first = next(iter(ran.values()))[0].result
+    cells = [
+        CellTimes(
+            cell=cell,
+            seconds=tuple(r.seconds for r in runs),
+            ledger=runs[-1].ledger,  # type: ignore[arg-type]
+            agrees=all(np.array_equal(r.result, first) for r in runs),  # type: ignore[arg-type]
+        )
+        for cell, runs in ran.items()
+    ]
+    return ProgramTimes(job=job, cells=tuple(cells))
+
+
+def settings_of(cell: Cell) -> Settings:
+    """As the thesis ran them: the literal algorithms without hysteresis or rest."""
+    literal = cell.policy.startswith("migbsp")
+    tuning = Tuning(band=cell.band, hysteresis=0.0 if literal else 0.02)
+    return Settings(
+        policy=cell.policy, alpha=cell.alpha, gamma=cell.gamma, cooldown=0 if literal else 2, tuning=tuning
+    )
+
+
+def main(folder: Path, comm: Comm) -> int:
+    """Run the job in `folder`: 0, or 2 where it could not be run."""
+
+    def run(text: bytes) -> bytes | None:
+        times = run_job(comm, msgspec.json.decode(text, type=ProgramJob))
+        return None if times is None else msgspec.json.encode(times)
+
+    return serve(folder, comm, run, "result.json")
+
+
+if __name__ == "__main__":
+    world_comm = world()
+    abort_on_exception(world_comm)
+    sys.exit(main(Path(sys.argv[1]), world_comm))

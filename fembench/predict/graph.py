@@ -82,6 +82,7 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     source: str = ""  # record, mesh and shares, executable
     mesh_hash: str = ""
     iterations: int = 0  # of CG that the graph stands for; 0: it is not one of CG
+    message: tuple[float, float] | None = None  # latency and seconds a byte, where a run showed them
 
     @property
     def ranks(self) -> int:

@@ -20,6 +20,7 @@ class Machine:
     speeds: tuple[float, ...]  # [rank] against the ranks of the graph
     overlap: bool = True  # messages beyond the switch travel while ranks compute
     contention: bool = False  # messages of a host go through its network card one after the other
+    collective: float = 1.0  # factor on the messages of collectives
     _links: dict[tuple[int, int], PairClass] = field(default_factory=dict, repr=False, compare=False)
     _known: dict[tuple[int, int, int], Cost] = field(default_factory=dict, repr=False, compare=False)
 

@@ -42,16 +42,6 @@ def parallel(T1: float, O1: float, Tn: float, On: float, n: int) -> Parallel:
     return Parallel(s, e, r, r * e, s * e / r)
 
 
-def amdahl(serial: float, n: int) -> float:
-    """(2.1) Speed-up of a fixed problem whose part `serial` is not parallel."""
-    return 1 / (serial + (1 - serial) / n)
-
-
-def gustafson(serial: float, n: int) -> float:
-    """(2.2) Speed-up of a problem that grows with n, in fixed time."""
-    return n + (1 - n) * serial
-
-
 def operations(result: Outcome, speeds: Sequence[float]) -> float:
     """O(n): what all ranks did, in seconds of a rank of speed 1."""
     return float((result.busy.sum(axis=1) * np.asarray(speeds)).sum() + result.overhead.sum())
@@ -86,6 +76,15 @@ def process_error(measured: Sequence[float], predicted: Sequence[float]) -> floa
     """Mean over processes of their own |error|, percent."""
     m, p = np.asarray(measured, float), np.asarray(predicted, float)
     return float(100 * np.mean(np.abs(p / m - 1)))
+
+
+def loop_table(graph: Graph) -> str:
+    """Each loop, ranks that go round it equally often in one row."""
+    found: dict[tuple[int, int, int], list[int]] = {}
+    for c in loop_counts(graph):
+        found.setdefault((c.depth, c.turns, c.events), []).append(c.rank)
+    rows = [[depth, turns, events, len(ranks), ranks[0]] for (depth, turns, events), ranks in found.items()]
+    return table(["depth", "turns", "events", "ranks", "first"], rows) if rows else "no loops"
 
 
 def rank_table(plan: Plan, result: Outcome) -> str:

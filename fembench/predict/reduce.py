@@ -34,9 +34,8 @@ def merged(program: Sequence[Event]) -> Iterator[Event]:
     for event in program:
         if isinstance(event, Loop):
             event = Loop(event.turns, tuple(merged(event.body)))
-        alike = isinstance(event, Compute) and open_event is not None
-        if alike and (event.phase, event.unit) == (open_event.phase, open_event.unit):  # type: ignore[union-attr]
-            open_event = _sum(open_event, event)  # type: ignore[arg-type]
+        if isinstance(event, Compute) and open_event is not None and _alike(event, open_event):
+            open_event = _sum(open_event, event)
             continue
         if open_event is not None:
             yield open_event
@@ -45,6 +44,10 @@ def merged(program: Sequence[Event]) -> Iterator[Event]:
             yield event
     if open_event is not None:
         yield open_event
+
+
+def _alike(a: Compute, b: Compute) -> bool:
+    return (a.phase, a.unit) == (b.phase, b.unit)
 
 
 def _sum(a: Compute, b: Compute) -> Compute:

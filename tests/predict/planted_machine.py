@@ -1,9 +1,5 @@
 """Made-up machines: profiles of ranks with planted speeds and a network that is known exactly."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "records"))
 from planted_profile import planted_profile
 
 from fembench.predict.sites import by_site

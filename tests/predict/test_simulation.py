@@ -13,8 +13,9 @@ from fembench.predict.events import simulate_events
 from fembench.predict.graph import Collective, Compute, Loop, Receive, Send, Wait
 from fembench.predict.machine import even_machine, faster_network
 from fembench.predict.path import by_phase, by_rank, critical_path, timeline
-from fembench.predict.plan import DeadlockError, make_plan
-from fembench.predict.templates import (
+from fembench.predict.plan import DeadlockError
+from fembench.predict.planner import make_plan
+from known_programs import (
     allreduces,
     cg_chain,
     cg_graph,

@@ -1,0 +1,215 @@
+"""How long a run will take, from a machine profile and a mesh, before it is run.
+
+Prints the time of a CG iteration with an interval that is to hold nine runs of ten, its parts by phase and
+what bounds it. The mesh is really partitioned; computing is priced by the profile's speeds at each rank's
+size and company, messages by its network. Runs made on the machine (--learn) correct it. Examples:
+  fembench predict m3 --machine machine.json --ranks 1,2,4,8
+  fembench predict m3 --machine machine.json --ranks 4 --shares balanced --iterations 428 -o before.json
+  fembench predict m --machine machine.json --ranks 2,4,8 --machines add:node8*2 --network x10
+  fembench predict m --machine machine.json --ranks 1,2,4,8,16 --iterations 900 --deadline 2.5
+"""
+
+import argparse
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("mesh", metavar="MESH", help="preset, box:…, or a mesh file, as in fembench run")
+    parser.add_argument("--machine", required=True, metavar="FILE", help="profile of fembench characterize")
+    parser.add_argument(
+        "--ranks", default="", metavar="N,N,...", help="numbers of ranks (default: the profile's)"
+    )
+    parser.add_argument(
+        "--shares",
+        default="",
+        metavar="S",
+        help="7:1, 2,1,1, balanced, or equal (default); one rank number only",
+    )
+    parser.add_argument(
+        "--problem", default="thesis", metavar="P", help="preset or TOML file (default: thesis)"
+    )
+    parser.add_argument("--storage", default="sym", metavar="S", help="default: sym")
+    parser.add_argument("--precond", default="none", metavar="P", help="none, jacobi or block-jacobi")
+    parser.add_argument("--variant", default="standard", metavar="V", help="standard or single-reduction")
+    parser.add_argument("--partitioner", default="metis", metavar="P", help="metis or rcb")
+    parser.add_argument(
+        "--learn", action="append", default=[], metavar="RECORDS", help="records of runs on this machine"
+    )
+    parser.add_argument(
+        "--link", default="", metavar="S,B/S[,O]", help="network instead of the profile's: latency, bandwidth"
+    )
+    parser.add_argument(
+        "--contention", action="store_true", help="a host's messages leave one after the other (gaps)"
+    )
+    parser.add_argument("--network", default="x1", metavar="xF", help="what if it were F times faster")
+    parser.add_argument(
+        "--machines",
+        action="append",
+        default=[],
+        metavar="EDIT",
+        help="what if: fastest, slowest, add:NAME*COUNT",
+    )
+    parser.add_argument(
+        "--iterations", type=int, default=0, metavar="N", help="also the time of a whole solution"
+    )
+    parser.add_argument(
+        "--deadline", type=float, default=0.0, metavar="S", help="the fewest ranks that meet it"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="times over ranks (.svg, .png, .pdf)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the prediction; it is never overwritten"
+    )
+    parser.add_argument("--against", metavar="RECORD", help="add the run's error to the prediction of -o")
+    parser.add_argument("--json", action="store_true", help="print the predictions as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.against:
+        return _score(options)
+    from fembench.base.errors import InputError
+    from fembench.mesh.presets import resolve
+    from fembench.predict.forecast import smallest
+    from fembench.predict.study import prediction_of
+    from fembench.records.prediction import save_prediction
+
+    study = _study(options)
+    cases = _cases(options, len(study.profile.environment.rank_host))
+    if options.output and len(cases) > 1:
+        raise InputError(f"-o {options.output} with {len(cases)} numbers of ranks; expected one a file")
+    if options.deadline and not options.iterations:
+        raise InputError("--deadline needs --iterations: of one solution")
+    mesh = resolve(options.mesh)
+    found = [study.predict(case, mesh) for case in cases]
+    predictions = [prediction_of(study, f, study.place(f.work.ranks)[2]) for f in found]
+    if options.output:
+        save_prediction(predictions[0], options.output)
+    if options.plot:
+        from fembench.report.plots.predictions import write_times
+
+        write_times(
+            [(f.work.ranks, f.low, f.iteration, f.high) for f in found], Path(options.plot), options.mesh
+        )
+    if options.json:
+        _print_json(predictions)
+        return 0
+    print(_text(study, found, options.iterations))
+    if options.deadline:
+        totals = [f.total(options.iterations)[1] for f in found]
+        best = smallest([f.work.ranks for f in found], totals, options.deadline)
+        print(f"\ndeadline {options.deadline:g} s: {best} ranks are enough")
+    if options.output:
+        print(
+            f"prediction: {options.output}; after the run: fembench predict {options.mesh} "
+            f"--machine {options.machine} -o {options.output} --against RECORD"
+        )
+    return 0
+
+
+def _study(options: argparse.Namespace):
+    """The profile with edits; what runs teach is learned on the machine as it is."""
+    import dataclasses
+    import re
+
+    from fembench.base.errors import InputError
+    from fembench.predict.slots import parse_link
+    from fembench.predict.study import open_study, taught
+    from fembench.records.store import load, load_all
+
+    factor = re.fullmatch(r"x?([0-9.]+)", options.network)
+    if not factor or not float(factor.group(1)) > 0:
+        raise InputError(f"network '{options.network}'; expected a factor such as x10")
+    study = open_study(
+        options.machine,
+        link=parse_link(options.link) if options.link else None,
+        storage=options.storage,
+        contention=options.contention,
+    )
+    if options.learn:
+        paths = [Path(text) for text in options.learn]
+        study = taught(study, [r for p in paths for r in (load_all(p) if p.is_dir() else [load(p)])])
+    return dataclasses.replace(study, edits=tuple(options.machines), factor=float(factor.group(1)))
+
+
+def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
+    from fembench.base.config import convert
+    from fembench.base.errors import InputError
+    from fembench.predict.study import BALANCED
+    from fembench.records.case import Case
+
+    try:
+        counts = [int(word) for word in options.ranks.split(",")] if options.ranks else [ranks_of_profile]
+    except ValueError:
+        raise InputError(f"ranks '{options.ranks}'; expected numbers such as 1,2,4") from None
+    shares = "" if options.shares == "equal" else options.shares
+    if len(counts) > 1 and shares not in ("", BALANCED):
+        raise InputError(
+            f"shares {shares} for ranks {options.ranks}; expected equal or balanced, or one number"
+        )
+    fields = ("mesh", "problem", "storage", "precond", "variant", "partitioner")
+    values = {name: getattr(options, name) for name in fields}
+    return [convert(values | {"ranks": n, "shares": shares}, Case, where="options") for n in counts]
+
+
+def _text(study, found: list, iterations: int) -> str:
+    from fembench.base.tables import table
+    from fembench.base.units import seconds
+
+    heads = ["ranks", "iteration", "t_min", "t_max", "assembly"] + (
+        [f"{iterations} iterations"] if iterations else []
+    )
+    heads += ["speed-up", "slowest rank / mean", "bound by"]
+    base = found[0].iteration * found[0].work.ranks if found[0].work.ranks == 1 else None
+    rows = []
+    for f in found:
+        busy = f.outcome.busy.sum(axis=1)
+        row = [f.work.ranks, seconds(f.iteration), seconds(f.low), seconds(f.high), seconds(f.assembly)]
+        row += [seconds(f.total(iterations)[1])] if iterations else []
+        row += [
+            base / f.iteration if base else None,
+            float(busy.max() / busy.mean()),
+            f.limits[0].split(":")[0],
+        ]
+        rows.append(row)
+    synthetic = study.profile.environment.synthetic
+    lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
+    first = found[0].work
+    learned = f", corrected by {len(study.learned)} runs" if study.learned else ""
+    lines += [f"{first.case.mesh}: {first.n_equations} equations, storage {first.case.storage}{learned}", ""]
+    lines += [table(heads, rows, align="r" * (len(heads) - 1) + "l", digits=3)]
+    if len(found) == 1:
+        only = found[0]
+        parts = sorted(only.phases.items(), key=lambda item: -item[1])
+        whole = sum(only.phases.values())
+        lines += [
+            "",
+            table(["phase", "time", "part"], [[n, seconds(t), f"{t / whole:.1%}"] for n, t in parts]),
+        ]
+        lines += ["", *only.limits]
+    return "\n".join(lines)
+
+
+def _print_json(predictions: list) -> None:
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(predictions), indent=1).decode())
+
+
+def _score(options: argparse.Namespace) -> int:
+    """Add a run to the prediction that was written before it."""
+    from fembench.base.errors import InputError
+    from fembench.predict.study import observed
+    from fembench.records.prediction import add_outcome, load_prediction
+    from fembench.records.store import load
+
+    if not options.output:
+        raise InputError("--against needs -o: the prediction to be held against the run")
+    record = load(options.against)
+    kept = add_outcome(options.output, observed(load_prediction(options.output), record))
+    last = next(o for o in kept.observed if o.record == record.id)
+    print(
+        f"predicted {kept.predicted.iteration:.4g} s, measured {last.iteration:.4g} s an iteration: "
+        f"{last.error:+.1%}"
+    )
+    for name, error in sorted(last.phases.items(), key=lambda item: -abs(item[1])):
+        print(f"  {name:20s} {error:+.1%} of the iteration")
+    return 0

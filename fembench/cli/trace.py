@@ -1,0 +1,101 @@
+"""The execution graph of a run: what every rank computed, sent and waited for; or of a compiled MPI program.
+
+From a record with traced iterations, or, with --binary, from the disassembly of an executable (its blocks,
+loops and messages; cycles from measured costs). Examples:
+  fembench trace results/single/runs/m3-p4.json -o graph.json
+  fembench trace graph.json --level 3 --show --ranks 0
+  fembench trace graph.json --dot graph.dot && dot -Tsvg graph.dot -o graph.svg
+  fembench trace --binary ./program --ranks 4 -o graph.json
+"""
+
+import argparse
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", nargs="?", metavar="RECORD", help="record of a run, or an execution graph")
+    parser.add_argument("--binary", metavar="EXE", help="x86 executable instead (needs objdump)")
+    parser.add_argument("--traced", action="store_true", help="only the traced iterations, as they were")
+    parser.add_argument("--level", type=int, default=0, metavar="0-3", help="reduce the graph (default: 0)")
+    parser.add_argument("--show", action="store_true", help="print its events")
+    parser.add_argument(
+        "--ranks", default="", metavar="N,N", help="--show: of these; --binary: number of ranks"
+    )
+    parser.add_argument("--dot", metavar="FILE", help="write it for Graphviz")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the graph here (JSON)")
+    parser.add_argument("--function", default="main", metavar="NAME", help="--binary: where it begins")
+    parser.add_argument("--loop-mean", type=float, default=10, metavar="N", help="--binary: turns of a loop")
+    parser.add_argument("--loop-limit", type=int, default=10, metavar="N", help="--binary: at most so many")
+    parser.add_argument("--bytes", type=int, default=8, metavar="N", help="--binary: of a message")
+    parser.add_argument(
+        "--costs",
+        metavar="FILE",
+        help="--binary: of instructions; measured here and written where it is not there",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="--binary: of loops and branches")
+
+
+def run(options: argparse.Namespace) -> int:
+    from fembench.base.errors import InputError
+    from fembench.base.tables import table
+    from fembench.predict.graph import count, length, save_graph
+    from fembench.predict.reduce import reduced
+    from fembench.predict.show import as_table, write_dot
+
+    if bool(options.source) == bool(options.binary):
+        raise InputError("expected a record, a graph, or --binary EXE: one of them")
+    graph = reduced(_binary(options) if options.binary else _graph(options), options.level)
+    if options.output:
+        save_graph(graph, options.output)
+    if options.dot:
+        write_dot(graph, options.dot)
+    if options.show:
+        chosen = (
+            [int(word) for word in options.ranks.split(",")] if options.ranks and not options.binary else []
+        )
+        if not all(0 <= rank < graph.ranks for rank in chosen):
+            raise InputError(
+                f"ranks {options.ranks} of a graph of {graph.ranks}; expected numbers below that"
+            )
+        print(as_table(graph, chosen))
+        return 0
+    rows = [[r, count(p), length(p)] for r, p in enumerate(graph.programs)]
+    print(f"execution graph of {graph.source}, {graph.ranks} ranks\n")
+    print(table(["rank", "events", "unrolled"], rows))
+    if options.output:
+        print(f"graph: {options.output}; next: fembench simulate {options.output}")
+    return 0
+
+
+def _graph(options: argparse.Namespace):
+    """That in a file, or that of the record in a file."""
+    from fembench.base.config import read_json
+    from fembench.predict.from_record import graph_of_record
+    from fembench.predict.graph import load_graph
+    from fembench.records.store import load
+
+    if "programs" in read_json(options.source, dict):
+        return load_graph(options.source)
+    return graph_of_record(load(options.source), whole=not options.traced)
+
+
+def _binary(options: argparse.Namespace):
+    from fembench.base.errors import InputError
+    from fembench.predict.binary import Loops, disassemble, graph_of_program, program_of
+    from fembench.predict.instructions import load_costs, measure_costs, save_costs
+
+    if not options.ranks.isdigit() or int(options.ranks) < 1:
+        raise InputError(f"--binary with ranks '{options.ranks}'; expected their number")
+    text = disassemble(Path(options.binary))
+    known = bool(options.costs) and Path(options.costs).exists()
+    costs = load_costs(options.costs) if known else measure_costs()
+    if options.costs and not known:
+        save_costs(costs, options.costs)
+    return graph_of_program(
+        program_of(text, costs, options.function, options.level),
+        int(options.ranks),
+        Loops(options.loop_mean, options.loop_limit),
+        options.bytes,
+        options.seed,
+        str(options.binary),
+    )

@@ -1,0 +1,112 @@
+"""What runs on a machine teach about predictions for it: a correction, from records.
+
+The profile knows kernels. It does not know what the loop around them costs, nor packing, nor that kernels run
+a little slower one after the other than each by itself. Medians over ranks and runs of measured time over
+predicted time say so; how far the runs are off then, says how wide an interval must be.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.predict.cg import Correction, prices
+from fembench.predict.forecast import forecast
+from fembench.predict.machine import Machine
+from fembench.predict.rates import Rates
+from fembench.predict.slots import Slot
+from fembench.predict.workload import Workload, of_record
+from fembench.records.record import Record
+from fembench.records.validity import timed_sets
+from fembench.timing.phases import ASSEMBLY, AXPY, CG, CG_PARTS, SEND, SPMV_INTERFACE, SPMV_INTERIOR, UNPACK
+
+Array = npt.NDArray[np.float64]
+Place = Callable[[int], tuple[list[Slot], Machine, list[str]]]  # ranks -> places, machine, names of hosts
+
+
+class Measured(NamedTuple):
+    """Medians over the timed sets of a run."""
+
+    iteration: float  # seconds: the slowest rank's CG over its iterations
+    phases: Array  # (n_ranks, n_phases) seconds of an iteration; assembly of a set
+
+
+def measured(record: Record) -> Measured:
+    """The times of a record that are predicted. Raises InputError where it has no iterations."""
+    sets = [s for s in timed_sets(record) if s.iterations]
+    if not sets:
+        raise InputError(f"record {record.id} has no timed iterations; expected a run of CG")
+    seconds = np.array([s.seconds for s in sets])  # (n_sets, n_ranks, n_phases)
+    counts = np.array([s.iterations for s in sets], float)
+    each = seconds / counts[:, None, None]
+    each[:, :, ASSEMBLY] = seconds[:, :, ASSEMBLY]
+    return Measured(float(np.median(each[:, :, CG].max(axis=1))), np.median(each, axis=0))
+
+
+def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
+    """The correction that these runs teach. Raises InputError for runs that cannot be predicted."""
+    if not records:
+        raise InputError("no runs to learn from; expected at least one record")
+    taught = [_one(record, rates, place) for record in records]
+    found = Correction(
+        assembly=_median([c.assembly for c in taught]),
+        product=_median([c.product for c in taught]),
+        updates=_median([c.updates for c in taught]),
+        loop=_median([c.loop for c in taught]),
+        pack=(_median([c.pack[0] for c in taught]), _median([c.pack[1] for c in taught])),
+    )
+    errors = tuple(_error(record, rates, place, found) for record in records)
+    return dataclasses.replace(found, errors=errors)
+
+
+def _one(record: Record, rates: Rates, place: Place) -> Correction:
+    """What one run teaches."""
+    work, found = of_record(record), measured(record)
+    slots, machine, _ = place(work.ranks)
+    priced = prices(work, slots, rates)
+    product = found.phases[:, SPMV_INTERIOR] + found.phases[:, SPMV_INTERFACE]
+    n_bytes = np.array([sum(row) for row in work.parts.message_bytes], float)
+    sending = np.array([_overheads(work, machine, rank) for rank in range(work.ranks)])
+    rest = found.phases[:, CG] - found.phases[:, list(CG_PARTS)].sum(axis=1)
+    return Correction(
+        assembly=_ratio(found.phases[:, ASSEMBLY], [p.assembly for p in priced]),
+        product=_ratio(product, [p.product for p in priced]),
+        updates=_ratio(found.phases[:, AXPY], [p.updates for p in priced]),
+        loop=max(0.0, float(np.median(rest))),
+        pack=(
+            _per_byte(np.maximum(found.phases[:, SEND] - sending, 0.0), n_bytes),
+            _per_byte(found.phases[:, UNPACK], n_bytes),
+        ),
+    )
+
+
+def _overheads(work: Workload, machine: Machine, rank: int) -> float:
+    """Os of an iteration's messages to neighbours."""
+    exchange = zip(work.parts.neighbours[rank], work.parts.message_bytes[rank])
+    return sum(machine.cost(rank, q, m).send for q, m in exchange)
+
+
+def _error(record: Record, rates: Rates, place: Place, correction: Correction) -> float:
+    work = of_record(record)
+    slots, machine, hosts = place(work.ranks)
+    predicted = forecast(work, slots, rates, machine, hosts, dataclasses.replace(correction, errors=()))
+    return math.log(measured(record).iteration / predicted.iteration)
+
+
+def _ratio(times: Array, predicted: Sequence[float]) -> float:
+    return float(np.median(times / np.asarray(predicted)))
+
+
+def _per_byte(times: Array, n_bytes: Array) -> float:
+    busy = n_bytes > 0
+    return float(np.median(times[busy] / n_bytes[busy])) if busy.any() else math.nan
+
+
+def _median(values: Sequence[float]) -> float:
+    """Of what is known; nothing known is nothing to add."""
+    known = [v for v in values if not math.isnan(v)]
+    return float(np.median(known)) if known else 0.0

@@ -1,0 +1,170 @@
+"""How long a run will take, before it is run: workload, places, prices, graph, simulation, interval.
+
+The interval [low, high] is to hold nine runs of ten. Where runs on the same machine have taught a correction
+it comes from how far those were off; else from the visits of the profile: each draw takes, for everything
+that is computed, one visit of every host at random.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.partition.shares import normalise
+from fembench.predict.cg import Correction, Price, cg_graph, prices
+from fembench.predict.engine import Outcome, simulate
+from fembench.predict.events import simulate_events
+from fembench.predict.graph import Collective, Graph, Loop
+from fembench.predict.machine import Machine
+from fembench.predict.measures import bottlenecks
+from fembench.predict.plan import Plan
+from fembench.predict.planner import make_plan
+from fembench.predict.rates import Rates
+from fembench.predict.slots import Slot
+from fembench.predict.workload import Workload
+
+Array = npt.NDArray[np.float64]
+TURNS = 60  # of the loop, where the number of iterations is not given
+DRAWS, SEED = 400, 3
+TAIL = 0.05  # on each side of the interval
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Predicted times, seconds."""
+
+    iteration: float
+    low: float  # of an iteration
+    high: float
+    assembly: float  # of a set, the slowest rank
+    phases: dict[str, float]  # of an iteration, mean over ranks
+    limits: list[str]  # what to change first
+    plan: Plan
+    outcome: Outcome
+    work: Workload
+
+    def total(self, iterations: int) -> tuple[float, float, float]:
+        """(low, expected, high) of a set: assembly and so many iterations."""
+        a, n = self.assembly, iterations
+        scale = (self.low / self.iteration, 1.0, self.high / self.iteration)
+        return tuple(s * (a + n * self.iteration) for s in scale)  # type: ignore[return-value]
+
+
+def forecast(
+    work: Workload,
+    slots: Sequence[Slot],
+    rates: Rates,
+    machine: Machine,
+    hosts: Sequence[str],
+    correction: Correction | None = None,
+) -> Forecast:
+    """Predict one run of `work` on these places; hosts[rank] are names. Raises InputError."""
+    priced = prices(work, slots, rates, correction)
+    graph = cg_graph(work, priced, TURNS, assembly=False)
+    plan = make_plan(graph, machine)
+    result = simulate_events(plan) if machine.contention else simulate(plan)
+    iteration = per_iteration(result, TURNS)
+    low, high = _interval(work, slots, rates, priced, iteration, correction)
+    spent = (result.busy + result.wait + result.overhead).mean(axis=0) / TURNS
+    return Forecast(
+        iteration=iteration,
+        low=low,
+        high=high,
+        assembly=max(p.assembly for p in priced),
+        phases={name: float(t) for name, t in zip(plan.phases, spent) if t},
+        limits=bottlenecks(plan, result, hosts),
+        plan=plan,
+        outcome=result,
+        work=work,
+    )
+
+
+def per_iteration(result: Outcome, turns: int) -> float:
+    """Seconds of an iteration once they repeat; the mean of all where they never did."""
+    run = result.runs[-1]
+    return run.advance / run.period if run.period else result.makespan / turns
+
+
+def _interval(
+    work: Workload,
+    slots: Sequence[Slot],
+    rates: Rates,
+    priced: Sequence[Price],
+    iteration: float,
+    correction: Correction | None,
+) -> tuple[float, float]:
+    if correction is not None and len(correction.errors) >= 2:
+        wide = _half_width(correction.errors)
+        return iteration * math.exp(-wide), iteration * math.exp(wide)
+    drawn = _drawn(work, slots, rates, priced)
+    base = max(p.product + p.updates + p.loop for p in priced)
+    low, high = np.quantile(iteration + drawn - base, [TAIL, 1 - TAIL])
+    return min(float(low), iteration), max(float(high), iteration)
+
+
+def _half_width(errors: Sequence[float]) -> float:
+    """Half of the central 90 % of one more error of the same kind (Student's prediction interval)."""
+    from scipy.stats import t
+
+    n = len(errors)
+    return float(
+        t.ppf(1 - TAIL, n - 1) * np.std(errors, ddof=1) * math.sqrt(1 + 1 / n) + abs(np.mean(errors))
+    )
+
+
+def _drawn(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> Array:
+    """(DRAWS,) seconds that the slowest rank computes in an iteration, visits drawn at random."""
+    rng = np.random.default_rng(SEED)
+    blocks = work.blocks()
+    spent = np.tile([p.loop for p in priced], (DRAWS, 1))  # (DRAWS, P)
+    for name, units, seconds in (
+        (f"product {work.case.storage}", blocks, [p.product for p in priced]),
+        ("updates", work.parts.dofs, [p.updates for p in priced]),
+    ):
+        at = {host: rng.random(DRAWS) for host in sorted({s.host for s in slots})}
+        for r, slot in enumerate(slots):
+            ratios = rates.spread(slot.rank, name, units[r])
+            spent[:, r] += seconds[r] / ratios[(at[slot.host] * len(ratios)).astype(int)]
+    return np.asarray(spent.max(axis=1))
+
+
+def balanced(work: Workload, priced: Sequence[Price]) -> str:
+    """Shares, as --shares takes them, with which all ranks would compute equally long an iteration."""
+    speeds = [cells / (p.product + p.updates) for cells, p in zip(work.parts.cells, priced)]
+    return ",".join(f"{share:.6f}" for share in normalise(speeds))
+
+
+def allreduce_scale(machine: Machine, measured: dict[int, float], m: int = 8) -> float:
+    """Factor on the messages of all-reduces with which they take as long as measured, {ranks: seconds}.
+
+    Between numbers of ranks measured the factor is interpolated over the logarithm; 1 where there are none.
+    """
+    if not measured:
+        return 1.0
+    counts = sorted(n for n in measured if 1 < n <= machine.ranks)
+    if not counts:
+        return 1.0
+    factors = []
+    for n in counts:
+        one = Collective("allreduce", m, 0)
+        part = Machine(
+            host=machine.host[:n],
+            names=machine.names,
+            link=machine.link,
+            speeds=machine.speeds[:n],
+            overlap=machine.overlap,
+        )
+        graph = Graph(phases=("allreduce",), programs=((Loop(TURNS, (one,)),),) * n)
+        factors.append(measured[n] / (simulate(make_plan(graph, part)).makespan / TURNS))
+    return float(np.exp(np.interp(np.log(machine.ranks), np.log(counts), np.log(factors))))
+
+
+def smallest(ranks: Sequence[int], seconds: Sequence[float], deadline: float) -> int:
+    """The fewest ranks that finish in time. Raises InputError where none do."""
+    enough = [p for p, t in sorted(zip(ranks, seconds)) if t <= deadline]
+    if not enough:
+        raise InputError(f"deadline {deadline:g} s; the best of these takes {min(seconds):.4g} s")
+    return enough[0]

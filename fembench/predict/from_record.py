@@ -1,0 +1,159 @@
+"""The execution graph of a run that was made, from its record's traced iterations.
+
+Order and messages are those of the trace; what a phase lasts is the run's: durations are scaled so that each
+phase takes what it took in the median timed set. What lies between spans is computing of the loop. What
+messages cost shows in the trace too, where a rank was the last to come: see `message_of`.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.predict.correct import measured
+from fembench.predict.graph import Collective, Compute, Event, Graph, Loop, Program, Receive, Send, Wait
+from fembench.records.record import Event as Span
+from fembench.records.record import Record
+from fembench.timing.phases import ALLREDUCE, ASSEMBLY, CG, COMMUNICATION, SEND, UNPACK, WAIT
+
+OVERLAPPED = ("pipelined",)
+
+
+class Message(NamedTuple):
+    """What messages cost in a run; overheads are part of the phases that were timed."""
+
+    latency: float  # seconds
+    per_byte: float
+
+
+def graph_of_record(record: Record, *, whole: bool = True) -> Graph:
+    """One set: assembly and all iterations (the traced ones' median); else the traced ones as they were.
+
+    Raises InputError where the record holds no traced iterations.
+    """
+    spans = _spans(record)
+    if record.case.variant in OVERLAPPED:
+        raise InputError(
+            f"record {record.id}: variant {record.case.variant}; expected one that waits for its sums"
+        )
+    programs = [
+        tuple(_whole(record, rank, spans[rank])) if whole else tuple(_as_traced(record, rank, spans[rank]))
+        for rank in range(record.case.ranks)
+    ]
+    return Graph(
+        phases=record.phases,
+        programs=tuple(programs),
+        hosts=tuple(record.environment.hosts[i].name for i in record.environment.rank_host),
+        source=record.id,
+        mesh_hash=record.mesh.hash,
+        iterations=record.solve.iterations if whole else len(spans[0]),
+        message=message_of(record),
+    )
+
+
+def _spans(record: Record) -> list[dict[int, list[Span]]]:
+    """[rank] {iteration: its spans in order}; iterations that all ranks kept whole."""
+    found: list[dict[int, list[Span]]] = [defaultdict(list) for _ in range(record.case.ranks)]
+    for e in record.events:
+        if e.iteration >= 0 and e.phase != CG:
+            found[e.rank][e.iteration].append(e)
+    common = set.intersection(*(set(one) for one in found)) if found else set()
+    if not common:
+        raise InputError(
+            f"record {record.id} holds no traced iterations; expected a run with --trace-iterations 3"
+        )
+    return [
+        {k: sorted(one[k], key=lambda e: e.begin) for k in sorted(common)[1:] or sorted(common)}
+        for one in found
+    ]
+
+
+def _as_traced(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[Event]:
+    last: float | None = None
+    for k in spans:
+        for e in spans[k]:
+            if last is not None and e.begin > last:
+                yield Compute(CG, e.begin - last)
+            yield from _events(record, rank, e.phase, e.end - e.begin)
+            last = e.end
+
+
+def _whole(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[Event]:
+    """Assembly, then a loop over the traced iteration whose own work is the median."""
+    found = measured(record).phases[rank]
+    if found[ASSEMBLY]:
+        yield Compute(ASSEMBLY, float(found[ASSEMBLY]))
+    middle = sorted(spans, key=lambda k: _own(spans[k]))[len(spans) // 2]
+    traced: dict[int, float] = defaultdict(float)
+    for e in spans[middle]:
+        traced[e.phase] += e.end - e.begin
+    body: list[Event] = []
+    for e in spans[middle]:
+        factor = found[e.phase] / traced[e.phase] if traced[e.phase] else 0.0
+        body += _events(record, rank, e.phase, float(factor * (e.end - e.begin)))
+    rest = float(found[CG] - sum(found[p] for p in traced))
+    body += [Compute(CG, rest)] if rest > 0 else []
+    yield Loop(record.solve.iterations, tuple(body))
+
+
+def _own(spans: Sequence[Span]) -> float:
+    return sum(e.end - e.begin for e in spans if e.phase not in COMMUNICATION)
+
+
+def _events(record: Record, rank: int, phase: int, seconds: float) -> Program:
+    """What one span stands for."""
+    exchange = list(zip(record.partition.neighbours[rank], record.partition.message_bytes[rank]))
+    if phase == SEND:
+        return (
+            *(Receive(q, m, SEND) for q, m in exchange),
+            Compute(SEND, seconds),
+            *(Send(q, m, SEND) for q, m in exchange),
+        )
+    if phase == WAIT:
+        return (Wait(WAIT),) if exchange else ()
+    if phase == ALLREDUCE:
+        return (Collective("allreduce", 8 * _scalars(record), ALLREDUCE),)
+    return (Compute(phase, seconds),) if seconds > 0 or phase == UNPACK else ()
+
+
+def _scalars(record: Record) -> int:
+    """Numbers in an all-reduce; what one costs hardly depends on it."""
+    return 3 if record.case.variant == "single-reduction" else 1
+
+
+def message_of(record: Record) -> Message:
+    """What a message costs, as the record shows.
+
+    An all-reduce ends log2 P exchanges after the last rank has begun it. Of each wait, the end less the time
+    when the last neighbour had sent is L(m). Both need the common clock that a record's events have.
+    """
+    spans = _spans(record)
+    stages = max(1, math.ceil(math.log2(record.case.ranks))) if record.case.ranks > 1 else 0
+    if not stages:
+        return Message(0.0, 0.0)
+    alone = [max(ends) - max(begins) for begins, ends in _reductions(spans)]
+    latency = float(np.median(alone)) / stages if alone else 0.0
+    travel = list(_travels(record, spans))
+    slopes = [max(0.0, (seconds - latency) / m) for m, seconds in travel if m]
+    return Message(latency, float(np.median(slopes)) if slopes else 0.0)
+
+
+def _reductions(spans: list[dict[int, list[Span]]]) -> Iterator[tuple[list[float], list[float]]]:
+    """Begins and ends of each all-reduce on all ranks."""
+    for k in spans[0]:
+        columns = [[e for e in one[k] if e.phase == ALLREDUCE] for one in spans]
+        yield from (([e.begin for e in row], [e.end for e in row]) for row in zip(*columns))
+
+
+def _travels(record: Record, spans: list[dict[int, list[Span]]]) -> Iterator[tuple[int, float]]:
+    """(bytes, seconds) of messages that a rank waited for."""
+    for rank, one in enumerate(spans):
+        others = record.partition.neighbours[rank]
+        for k in one:
+            for e in one[k]:
+                sent = [s.end for q in others for s in spans[q][k] if s.phase == SEND]
+                if e.phase == WAIT and sent and e.begin < max(sent):
+                    yield max(record.partition.message_bytes[rank]), e.end - max(sent)

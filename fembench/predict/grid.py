@@ -1,0 +1,139 @@
+"""A grid that keeps score: what was learned from, what was held out, what was said before.
+
+    machine = "machine.json"             profile of the machine
+    training = "results/train"           campaign that predictions learn from
+    held_out = "results/held"            campaign that they are judged by: other ranks, meshes and shares
+    predictions = "predictions"          folder of the predictions, written before the held-out runs
+
+Paths are relative to the file. A held-out run counts only if its prediction is older than it.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from fembench.base.config import read_toml
+from fembench.base.errors import InputError
+from fembench.predict.correct import measured
+from fembench.predict.score import Cell, Grid
+from fembench.predict.slots import Link
+from fembench.predict.study import Study, open_study, prediction_of, taught
+from fembench.predict.workload import of_record
+from fembench.records.case import Case
+from fembench.records.prediction import Prediction, load_prediction, save_prediction
+from fembench.records.record import Record
+
+SAME = ("mesh", "problem", "ranks", "shares", "partitioner", "storage", "precond", "variant", "overlap")
+
+
+class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a GRID.toml holds."""
+
+    machine: str
+    training: str
+    held_out: str
+    predictions: str
+    latency: float | None = None  # of a network that the profile does not have: seconds,
+    bandwidth: float | None = None  # bytes/s
+    overhead: float = 1e-6  # seconds
+
+
+def read_grid(path: Path) -> GridFile:
+    """The file with its paths resolved. Raises InputError."""
+    grid = read_toml(path, GridFile)
+    place = path.parent
+    names = ("machine", "training", "held_out", "predictions")
+    return msgspec.structs.replace(grid, **{name: str(place / getattr(grid, name)) for name in names})
+
+
+def study_of(grid: GridFile, training: Sequence[Record]) -> Study:
+    """The profile, corrected by the training runs. Raises InputError."""
+    if (grid.latency is None) != (grid.bandwidth is None):
+        raise InputError("latency without bandwidth, or bandwidth without latency; expected both or none")
+    link = (
+        Link(grid.latency, grid.bandwidth, grid.overhead)
+        if grid.latency is not None and grid.bandwidth
+        else None
+    )
+    storages = {r.case.storage for r in training}
+    return taught(open_study(grid.machine, link=link, storage=min(storages, default="sym")), training)
+
+
+def key(case: Case) -> tuple[object, ...]:
+    """What makes two runs the same configuration."""
+    return tuple(getattr(case, name) for name in SAME)
+
+
+def predict_all(study: Study, cases: Sequence[Case], folder: Path) -> int:
+    """Write a prediction for each configuration that has none; how many were written."""
+    known = {key(p.predicted.case) for p in predictions(folder)}
+    written = 0
+    for case in cases:
+        if key(case) in known:
+            continue
+        known.add(key(case))
+        found = study.predict(case)
+        prediction = prediction_of(study, found, study.place(case.ranks)[2])
+        save_prediction(prediction, folder / f"{prediction.seal[:16]}.json")
+        written += 1
+    return written
+
+
+def predictions(folder: Path) -> list[Prediction]:
+    """Those in a folder; none where it does not exist."""
+    return [load_prediction(path) for path in sorted(folder.glob("*.json"))]
+
+
+def by_case(records: Sequence[Record]) -> dict[tuple[object, ...], list[Record]]:
+    """Runs of each configuration."""
+    found: dict[tuple[object, ...], list[Record]] = defaultdict(list)
+    for record in records:
+        found[key(record.case)].append(record)
+    return dict(found)
+
+
+def judge(said: Sequence[Prediction], held_out: Sequence[Record]) -> tuple[list[Cell], list[list[Record]]]:
+    """Cells of the held-out runs that were predicted before they were made, and the runs of each."""
+    before = {key(p.predicted.case): p.predicted for p in said}
+    cells, kept = [], []
+    for k, runs in by_case(held_out).items():
+        p = before.get(k)
+        runs = [r for r in runs if p is not None and r.created >= p.created]
+        if p is None or not runs:
+            continue
+        times = [measured(r).iteration for r in runs]
+        variation = float(np.std(times, ddof=1) / np.mean(times)) if len(times) > 1 else 0.0
+        cells.append(
+            Cell(
+                p.case.mesh,
+                p.case.ranks,
+                p.case.shares,
+                p.iteration,
+                p.low,
+                p.high,
+                float(np.median(times)),
+                variation,
+            )
+        )
+        kept.append(runs)
+    return cells, kept
+
+
+def grid_of(study: Study, runs: Sequence[Record]) -> Grid:
+    """What baselines see of one configuration."""
+    work = of_record(runs[0])
+    slots, _, _ = study.place(work.ranks)
+    units = sum(work.blocks()) / work.ranks
+    name = f"product {work.case.storage}"
+    speeds = [study.rates.speed(s.rank, name, units, work.ranks) for s in slots]
+    return Grid(
+        ranks=work.ranks,
+        work=float(sum(work.blocks())),
+        speeds=[s / max(speeds) for s in speeds],
+        neighbours=float(max(map(len, work.parts.neighbours))),
+        n_bytes=float(max(map(sum, work.parts.message_bytes))),
+        measured=float(np.median([measured(r).iteration for r in runs])),
+    )

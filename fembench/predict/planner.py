@@ -1,0 +1,190 @@
+"""Nodes and messages of a graph's segments, priced on a machine."""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.predict.collectives import TAG, expand
+from fembench.predict.graph import Collective, Compute, Event, Graph, Program, Receive, Send, Wait
+from fembench.predict.hlogp import Cost
+from fembench.predict.machine import Machine
+from fembench.predict.order import levels_of
+from fembench.predict.plan import Message, Node, Plan, Segment
+from fembench.predict.segments import cut
+
+Key = tuple[int, int, int]  # sender, receiver, tag
+
+
+def make_plan(graph: Graph, machine: Machine) -> Plan:
+    """The plan. Raises DeadlockError naming the blocked ranks, InputError where graph and machine differ."""
+    if graph.ranks != machine.ranks:
+        raise InputError(f"a graph of {graph.ranks} ranks on a machine of {machine.ranks}; expected as many")
+    planner = _Planner(graph, machine)
+    segments = [planner.segment(turns, bodies) for turns, bodies in cut(graph.programs)]
+    return Plan(segments, graph.ranks, graph.phases, machine.host)
+
+
+class _Planner:
+    """Builds segments; keeps nothing between them but the messages of collectives."""
+
+    def __init__(self, graph: Graph, machine: Machine) -> None:
+        self._graph, self._machine = graph, machine
+        self._expanded: dict[tuple[Collective, int], tuple[Event, ...]] = {}
+
+    def segment(self, turns: int, bodies: Sequence[Program]) -> Segment:
+        """One turn of a part of the graph."""
+        ranks = self._graph.ranks
+        parts = _Parts(self._machine, ranks, len(self._graph.phases))
+        chains = [parts.chain(rank, self._simple(rank, body)) for rank, body in enumerate(bodies)]
+        parts.match()
+        before = np.empty(len(parts.nodes), np.int64)
+        for rank, chain in enumerate(chains):
+            before[chain] = [rank - ranks, *chain[:-1]]
+        last = [chain[-1] if chain else rank - ranks for rank, chain in enumerate(chains)]
+        source = np.array([message.source for message in parts.messages], np.int64)
+        n_bytes = np.array([message.m for message in parts.messages], np.float64)
+        return Segment(
+            turns=turns,
+            nodes=parts.nodes,
+            messages=parts.messages,
+            before=before,
+            levels=levels_of(parts.nodes, parts.messages, before),
+            last=np.array(last, np.int64),
+            busy=parts.busy,
+            overhead=parts.overhead,
+            sent=np.bincount(source, minlength=ranks),
+            n_bytes=np.bincount(source, n_bytes, ranks).astype(np.int64),
+        )
+
+    def _simple(self, rank: int, body: Program) -> Iterator[Event]:
+        """The events with collectives expanded."""
+        for e in body:
+            if not isinstance(e, Collective):
+                yield e
+                continue
+            key = e, rank
+            if key not in self._expanded:
+                self._expanded[key] = tuple(expand(e, rank, self._graph.ranks))
+            yield from self._expanded[key]
+
+
+class _Parts:
+    """Nodes and messages of one segment while it is made.
+
+    A receive has a negative number until `match` has found its message.
+    """
+
+    def __init__(self, machine: Machine, ranks: int, phases: int) -> None:
+        self._machine = machine
+        self.nodes: list[Node] = []
+        self.messages: list[Message] = []
+        self.busy, self.overhead = np.zeros((ranks, phases)), np.zeros((ranks, phases))
+        self._sends: dict[Key, deque[int]] = defaultdict(deque)
+        self._receives: dict[Key, deque[tuple[int, int, tuple[int, float]]]] = defaultdict(deque)
+        self._slots = 0  # receives so far
+        self._waits: list[tuple[int, int]] = []  # (message or receive, node that waits for it)
+        self._chain: list[int] = []
+        self._pending: list[tuple[int, float]] = []  # (message or receive, Or), to be waited for
+
+    def chain(self, rank: int, events: Iterator[Event]) -> list[int]:
+        """Nodes of one rank, in order."""
+        self._chain, self._pending = [], []
+        for e in events:
+            if isinstance(e, Compute):
+                seconds = e.seconds / self._machine.speeds[rank]
+                self._node(rank).add(seconds, e.phase, True)
+                self.busy[rank, e.phase] += seconds
+            elif isinstance(e, Send):
+                self._send(rank, e)
+            elif isinstance(e, Receive):
+                self._receive(rank, e)
+            elif isinstance(e, Wait):
+                self._wait(rank, e.phase, self._pending)
+                self._pending = []
+        return self._chain
+
+    def _node(self, rank: int) -> Node:
+        """The node that is open on this rank."""
+        if not self._chain or self.nodes[self._chain[-1]].phase >= 0:
+            self._chain.append(len(self.nodes))
+            self.nodes.append(Node(rank))
+        return self.nodes[self._chain[-1]]
+
+    def _wait(self, rank: int, phase: int, waits: list[tuple[int, float]]) -> None:
+        """Close the open node with a wait, where there is anything to wait for."""
+        if not waits:
+            return
+        here = self._node(rank)
+        here.phase, here.waits = phase, waits
+        self.overhead[rank, phase] += sum(overhead for _, overhead in waits)
+        self._waits += [(k, self._chain[-1]) for k, _ in waits]
+
+    def _send(self, rank: int, e: Send) -> None:
+        cost, machine = self._cost(rank, e.to, e), self._machine
+        here = self._node(rank)
+        here.add(cost.send, e.phase, False)
+        self.overhead[rank, e.phase] += cost.send
+        number = len(self.messages)
+        gap = machine.gap(rank, e.to, e.m) if machine.contention else 0.0
+        sent = self._chain[-1], here.work
+        self.messages.append(Message(rank, e.to, e.m, cost.latency, gap, sent))
+        self._sends[rank, e.to, e.tag].append(number)
+        if machine.waits(rank, e.to, e.m):
+            self._requested(rank, e, number, 0.0)
+
+    def _receive(self, rank: int, e: Receive) -> None:
+        here = self._node(rank)
+        self._slots -= 1
+        self._receives[e.source, rank, e.tag].append((self._slots, e.m, (self._chain[-1], here.work)))
+        self._requested(rank, e, self._slots, self._cost(e.source, rank, e).receive)
+
+    def _requested(self, rank: int, e: Send | Receive, number: int, overhead: float) -> None:
+        if e.blocking:
+            self._wait(rank, e.phase, [(number, overhead)])
+        else:
+            self._pending.append((number, overhead))
+
+    def _cost(self, p: int, q: int, e: Send | Receive) -> Cost:
+        cost = self._machine.cost(p, q, e.m)
+        factor = self._machine.collective if e.tag == TAG else 1.0
+        return cost if factor == 1 else Cost(*(factor * part for part in cost))
+
+    def match(self) -> None:
+        """Join every receive with its message; the k-th of a sender, receiver and tag are a pair."""
+        slots: dict[int, int] = {}
+        for key, queue in self._receives.items():
+            for (slot, m, post), number in zip(queue, self._sends[key]):
+                slots[slot] = number
+                message = self.messages[number]
+                if message.m != m:
+                    raise InputError(
+                        f"rank {key[1]} expects {m} bytes of rank {key[0]}, which sends {message.m}; "
+                        "expected the same"
+                    )
+                if self._waits_for_receiver(message):
+                    message.posted = post
+        for node in self.nodes:
+            node.waits = [(slots.get(k, k), overhead) for k, overhead in node.waits]
+        matched = set(slots.values())
+        for number, message in enumerate(self.messages):
+            if number not in matched and self._waits_for_receiver(message):
+                message.posted = (-1, 0.0)  # nobody ever receives it
+        if not self._machine.overlap:
+            self._hold_back(slots)
+
+    def _waits_for_receiver(self, message: Message) -> bool:
+        return self._machine.waits(message.source, message.target, message.m)
+
+    def _hold_back(self, slots: dict[int, int]) -> None:
+        """Without overlap a message that waits travels only while both its ranks are in MPI, waiting."""
+        for k, number in self._waits:
+            found = slots.get(k, k)
+            if found < 0 or self.messages[found].posted in (None, (-1, 0.0)):
+                continue
+            here = number, self.nodes[number].work
+            if k >= 0:
+                self.messages[found].sent = here
+            else:
+                self.messages[found].posted = here

@@ -1,0 +1,73 @@
+"""How long a rank computes: the profile's speeds as functions of how much it has and who computes beside it.
+
+A speed was measured at three sizes and with some numbers of ranks at once. Between them logarithms are
+interpolated linearly: over the units of a call, then over the ranks at once; beyond the ends the last value
+holds. More ranks on a host than were ever measured there share what was measured with all of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.records.profile import Profile, Speed
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Speeds of one profile, by rank and thing done."""
+
+    speeds: dict[tuple[int, str], list[Speed]]  # (rank, 'product sym') -> all sizes and numbers at once
+
+    def seconds(self, rank: int, name: str, units: float, together: int) -> float:
+        """Of one call on so many units, `together` ranks of the host computing at once. Raises InputError."""
+        return units / self.speed(rank, name, units, together) if units else 0.0
+
+    def speed(self, rank: int, name: str, units: float, together: int) -> float:
+        """Units a second."""
+        counts, at_count = self._by_count(rank, name, [s.speed for s in self._found(rank, name)], units)
+        value = float(np.exp(np.interp(np.log(together), np.log(counts), np.log(at_count))))
+        return value * min(1.0, counts[-1] / together) if len(counts) > 1 else value
+
+    def spread(self, rank: int, name: str, units: float) -> Array:
+        """(n,) speeds of single visits against their median, at the size nearest, all ranks at once."""
+        most = max(s.corunning for s in self._found(rank, name))
+        near = min(
+            (s for s in self._found(rank, name) if s.corunning == most),
+            key=lambda s: abs(np.log(s.units / max(units, 1.0))),
+        )
+        return np.asarray(near.samples) / near.speed
+
+    def _found(self, rank: int, name: str) -> list[Speed]:
+        found = self.speeds.get((rank, name))
+        if not found:
+            known = sorted({n for r, n in self.speeds if r == rank})
+            raise InputError(
+                f"the profile has no {name} of rank {rank}; it has {', '.join(known) or 'none of that rank'}"
+            )
+        return found
+
+    def _by_count(
+        self, rank: int, name: str, values: Sequence[float], units: float
+    ) -> tuple[list[int], list[float]]:
+        """(numbers of ranks at once, ascending; the value at `units` for each)."""
+        found = self._found(rank, name)
+        counts = sorted({s.corunning for s in found})
+        at = []
+        for count in counts:
+            points = sorted((s.units, v) for s, v in zip(found, values) if s.corunning == count)
+            x, y = np.array(points, float).T
+            at.append(float(np.exp(np.interp(np.log(max(units, 1.0)), np.log(x), np.log(y)))))
+        return counts, at
+
+
+def rates_of(profile: Profile) -> Rates:
+    """The rates of a profile."""
+    found: dict[tuple[int, str], list[Speed]] = {}
+    for speed in profile.speeds:
+        found.setdefault((speed.rank, speed.name), []).append(speed)
+    return Rates(found)

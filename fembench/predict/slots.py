@@ -1,0 +1,138 @@
+"""Which ranks of the profile a run uses, and on what machines: as they are, or as they might be.
+
+fastest        every host is like the one with the fastest rank      slowest   like the slowest
+add:NAME       one more host like NAME                               add:NAME*3   three more
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from fembench.base.errors import InputError
+from fembench.predict.heterogeneity import from_product
+from fembench.predict.machine import Machine, checked_speeds
+from fembench.records.network import Network, PairClass, Piece, class_of
+from fembench.records.profile import Profile, host_names
+
+
+class Slot(NamedTuple):
+    """A place for a rank."""
+
+    host: int  # of the run's machines; several profile hosts may have copies
+    model: int  # the profile's host that it is like
+    rank: int  # the profile's rank whose speeds it has
+
+
+class Link(NamedTuple):
+    """A network that was not measured: of every pair of hosts."""
+
+    latency: float  # seconds
+    bandwidth: float  # bytes/s
+    overhead: float = 1e-6  # seconds, of sender and receiver each
+
+
+def slots_of(profile: Profile, storage: str, edits: Sequence[str] = ()) -> list[Slot]:
+    """Places in the order of the profile's ranks, edited. Raises InputError."""
+    placed = profile.environment.rank_host
+    slots = [Slot(host, host, rank) for rank, host in enumerate(placed)]
+    for edit in edits:
+        slots = _edited(profile, storage, slots, edit)
+    return slots
+
+
+def _edited(profile: Profile, storage: str, slots: list[Slot], edit: str) -> list[Slot]:
+    placed = profile.environment.rank_host
+    if edit in ("fastest", "slowest"):
+        H = from_product(profile, storage).tolist()
+        rank = H.index(min(H) if edit == "fastest" else max(H))
+        return [Slot(s.host, placed[rank], rank) for s in slots]
+    found = re.fullmatch(r"add:([^*]+)(?:\*(\d+))?", edit)
+    names = host_names(profile)
+    if not found or found.group(1) not in names:
+        raise InputError(
+            f"machines '{edit}': expected fastest, slowest or add:NAME*COUNT with NAME one of "
+            f"{', '.join(dict.fromkeys(names))}"
+        )
+    like = names.index(found.group(1))
+    model = placed[like]
+    ranks = [r for r, host in enumerate(placed) if host == model]
+    new = max(s.host for s in slots) + 1
+    return slots + [Slot(new + k, model, r) for k in range(int(found.group(2) or 1)) for r in ranks]
+
+
+def chosen(slots: Sequence[Slot], ranks: int) -> list[Slot]:
+    """The first `ranks` of them. Raises InputError where they are too few."""
+    if ranks < 1 or ranks > len(slots):
+        raise InputError(
+            f"{ranks} ranks; the machines have places for {len(slots)}: expected 1 to {len(slots)}, or "
+            "--machines add:NAME*COUNT"
+        )
+    return list(slots[:ranks])
+
+
+def company(slots: Sequence[Slot]) -> list[int]:
+    """[rank] ranks of its host in the run, itself included."""
+    count = Counter(s.host for s in slots)
+    return [count[s.host] for s in slots]
+
+
+def machine_of(
+    profile: Profile, slots: Sequence[Slot], link: Link | None = None, contention: bool = False
+) -> Machine:
+    """The machine of a run on these places; `link` where the profile has no network. Raises InputError."""
+    model = {s.host: s.model for s in slots}
+    names = [h.name for h in profile.environment.hosts]
+    network = profile.network
+    lookup = _given(link) if link is not None else _measured(network, model)
+    return Machine(
+        host=tuple(s.host for s in slots),
+        names=tuple(names[model[h]] if h in model else "" for h in range(max(model) + 1)),
+        link=lookup,
+        speeds=checked_speeds((), len(slots)),
+        overlap=network is None or network.overlap is not False,
+        contention=contention,
+    )
+
+
+def _given(link: Link) -> Callable[[int, int], PairClass]:
+    one = PairClass(
+        name="given",
+        send=(Piece(first=0, coefficients=(link.overhead,)),),
+        latency=(Piece(first=0, coefficients=(link.latency, 1 / link.bandwidth)),),
+        receive=(Piece(first=0, coefficients=(link.overhead,)),),
+        gap=(Piece(first=0, coefficients=(0.0, 1 / link.bandwidth)),),
+    )
+    return lambda a, b: one
+
+
+def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, int], PairClass]:
+    """Classes of the profile; a copy of a host is to the host what another host of its site is."""
+    if network is None:
+        raise InputError(
+            "the profile has no network; expected one of fembench characterize --network, or "
+            "--link SECONDS,BYTES/S"
+        )
+
+    def lookup(a: int, b: int) -> PairClass:
+        p, q = model[a], model[b]
+        if a == b or p != q:
+            return class_of(network, p, q)
+        alike = [k for k, site in enumerate(network.sites) if site == network.sites[p] and k != p]
+        others = alike or [k for k in range(len(network.sites)) if k != p]
+        if not others:
+            raise InputError("a network of one host says nothing of two; expected --link SECONDS,BYTES/S")
+        return class_of(network, p, others[0])
+
+    return lookup
+
+
+def parse_link(text: str) -> Link:
+    """'50e-6,125e6' or, with overheads, '50e-6,125e6,2e-6'. Raises InputError."""
+    try:
+        link = Link(*(float(word) for word in text.split(",")))
+    except (TypeError, ValueError):
+        raise InputError(f"link '{text}'; expected SECONDS,BYTES/S or SECONDS,BYTES/S,OVERHEAD") from None
+    if not (0 <= link.latency < 1e6 and 0 < link.bandwidth < 1e18 and 0 <= link.overhead < 1e6):
+        raise InputError(f"link '{text}'; expected latency and overhead of 0 or more, a bandwidth above 0")
+    return link

@@ -1,0 +1,141 @@
+"""A machine profile and a case, and what is asked of them: runs on other ranks, shares, hosts, networks."""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.errors import InputError
+from fembench.mesh.mesh import Mesh
+from fembench.mesh.presets import resolve
+from fembench.predict.cg import Correction, prices
+from fembench.predict.correct import learn, measured
+from fembench.predict.forecast import Forecast, allreduce_scale, balanced, forecast
+from fembench.predict.machine import Machine, faster_network
+from fembench.predict.rates import Rates, rates_of
+from fembench.predict.slots import Link, Slot, chosen, machine_of, slots_of
+from fembench.predict.workload import workload
+from fembench.records.case import Case
+from fembench.records.ids import now_utc
+from fembench.records.prediction import Observed, Predicted, Prediction, sealed
+from fembench.records.profile import Profile, load_profile
+from fembench.records.record import Record
+
+BALANCED = "balanced"  # shares with which all ranks compute equally long
+ROUNDS = 5  # of balancing: shares change sizes, and sizes speeds; the best is kept
+
+
+@dataclass(frozen=True)
+class Study:
+    """What stays the same over a sweep."""
+
+    profile: Profile
+    digest: str  # SHA-256 of the profile's file
+    rates: Rates
+    edits: tuple[str, ...] = ()  # of the machines
+    link: Link | None = None
+    factor: float = 1.0  # by which the network is faster
+    contention: bool = False
+    storage: str = "sym"
+    correction: Correction | None = None
+    learned: tuple[str, ...] = ()
+
+    def place(self, ranks: int) -> tuple[list[Slot], Machine, list[str]]:
+        """Places, machine and hosts' names of a run. Raises InputError."""
+        slots = chosen(slots_of(self.profile, self.storage, self.edits), ranks)
+        machine = machine_of(self.profile, slots, self.link, self.contention)
+        if self.factor != 1:
+            machine = faster_network(machine, self.factor)
+        if self.link is None and self.profile.network is not None and ranks > 1:
+            times = {a.ranks: a.seconds for a in self.profile.network.allreduce if a.m <= 64}
+            if self.factor == 1 and not self.edits:
+                machine = dataclasses.replace(machine, collective=allreduce_scale(machine, times))
+        names = [h.name for h in self.profile.environment.hosts]
+        return slots, machine, [names[s.model] for s in slots]
+
+    def predict(self, case: Case, mesh: Mesh | None = None) -> Forecast:
+        """One run; shares 'balanced' are found first. Raises InputError."""
+        slots, machine, hosts = self.place(case.ranks)
+        mesh = resolve(case.mesh) if mesh is None else mesh
+        if case.shares == BALANCED:
+            case = self._balance(case, mesh, slots)
+        return forecast(workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
+
+    def _balance(self, case: Case, mesh: Mesh, slots: Sequence[Slot]) -> Case:
+        found: list[tuple[float, Case]] = []
+        case = msgspec.structs.replace(case, shares="")
+        for _ in range(ROUNDS if case.ranks > 1 else 1):
+            work = workload(case, mesh)
+            priced = prices(work, slots, self.rates, self.correction)
+            found.append((max(p.product + p.updates for p in priced), case))
+            case = msgspec.structs.replace(case, shares=balanced(work, priced))
+        return min(found, key=lambda item: item[0])[1]
+
+
+def open_study(path: Path | str, **options) -> Study:
+    """A study of the profile in a file; options as Study's. Raises InputError."""
+    profile = load_profile(path)
+    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return Study(profile, digest, rates_of(profile), **options)
+
+
+def taught(study: Study, records: Sequence[Record]) -> Study:
+    """The study with the correction that runs on this machine teach. Raises InputError."""
+    if study.edits or study.factor != 1:
+        raise InputError("runs teach about machines as they are; expected no edits while learning")
+    found = learn(records, study.rates, study.place)
+    return dataclasses.replace(study, correction=found, learned=tuple(r.id for r in records))
+
+
+def prediction_of(study: Study, found: Forecast, hosts: Sequence[str]) -> Prediction:
+    """The record of a forecast, to be written before the run."""
+    link = study.link
+    network = f"given: {link.latency:g} s, {link.bandwidth:g} bytes/s" if link else "measured"
+    if study.factor != 1:
+        network += f", {study.factor:g} times faster"
+    return sealed(
+        Predicted(
+            created=now_utc(),
+            case=found.work.case,
+            profile=study.digest,
+            mesh=found.work.mesh_hash,
+            hosts=tuple(hosts),
+            iteration=found.iteration,
+            low=found.low,
+            high=found.high,
+            assembly=found.assembly,
+            phases=found.phases,
+            limit=found.limits[0],
+            learned=study.learned,
+            network=network,
+            synthetic=study.profile.environment.synthetic,
+        )
+    )
+
+
+def observed(prediction: Prediction, record: Record) -> Observed:
+    """How far a prediction was off a run. Raises InputError where it is of another mesh or case."""
+    said = prediction.predicted
+    if said.mesh != record.mesh.hash or said.case.ranks != record.case.ranks:
+        raise InputError(
+            f"record {record.id} is of another mesh or number of ranks than the prediction; expected "
+            f"{said.case.mesh} on {said.case.ranks} ranks"
+        )
+    found = measured(record)
+    mean = found.phases.mean(axis=0)
+    took = found.iteration
+    return Observed(
+        record=record.id,
+        added=now_utc(),
+        iteration=took,
+        error=said.iteration / took - 1,
+        inside=said.low <= took <= said.high,
+        phases={
+            name: (said.phases.get(name, 0.0) - float(mean[k])) / took
+            for k, name in enumerate(record.phases)
+            if name in said.phases and name != "cg"
+        },
+    )

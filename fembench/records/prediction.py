@@ -1,0 +1,102 @@
+"""Prediction: what was said of a run before it was made, and afterwards how far it was off (VALIDITY E5).
+
+The file is written once. An outcome is added later; what was predicted never changes, and a seal, the hash of
+it all, tells if it did. Seconds.
+"""
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.config import convert, read_json
+from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
+from fembench.records.case import Case
+from fembench.records.record import Frozen
+
+PREDICTION_SCHEMA = 1
+
+
+class Predicted(Frozen, frozen=True):
+    """Everything said before the run."""
+
+    created: str  # ISO 8601, UTC
+    case: Case
+    profile: str  # SHA-256 of the machine profile's file
+    mesh: str  # hash
+    hosts: tuple[str, ...]  # [rank]
+    iteration: float  # CG time of an iteration, the slowest rank's
+    low: float  # nine runs of ten are to lie between
+    high: float
+    assembly: float  # of a set, the slowest rank's
+    phases: dict[str, float]  # of an iteration, mean over ranks
+    limit: str  # what bounds it
+    learned: tuple[str, ...] = ()  # ids of the records that corrected it
+    network: str = ""  # measured, or the link that was given
+    synthetic: str = ""
+
+
+class Observed(Frozen, frozen=True):
+    """What a run then took."""
+
+    record: str  # id
+    added: str  # ISO 8601, UTC
+    iteration: float
+    error: float  # predicted / measured - 1
+    inside: bool  # the measured time lies in the interval
+    phases: dict[str, float]  # predicted less measured, in parts of the measured iteration
+
+
+class Prediction(Frozen, frozen=True):
+    schema: int
+    seal: str  # SHA-256 of `predicted`
+    predicted: Predicted
+    observed: tuple[Observed, ...] = ()
+
+
+def sealed(predicted: Predicted) -> Prediction:
+    """A prediction without outcome."""
+    return Prediction(schema=PREDICTION_SCHEMA, seal=_seal(predicted), predicted=predicted)
+
+
+def save_prediction(prediction: Prediction, path: Path | str) -> None:
+    """Write a new prediction. Raises InputError where the file exists: predictions are never overwritten."""
+    if Path(path).exists():
+        raise InputError(f"{path} exists; predictions are never overwritten: expected another name")
+    write_atomic(path, _encoded(prediction))
+
+
+def load_prediction(path: Path | str) -> Prediction:
+    """The prediction in a file. Raises InputError, also where what was predicted has been changed since."""
+    tree = read_json(path, dict)
+    if tree.get("schema") != PREDICTION_SCHEMA or "predicted" not in tree:
+        raise InputError(
+            f"{path}: not a prediction of schema {PREDICTION_SCHEMA}; expected one of fembench predict"
+        )
+    prediction = convert(tree, Prediction, where=str(path))
+    if prediction.seal != _seal(prediction.predicted):
+        raise InputError(
+            f"{path}: what was predicted has been changed since; expected the file as it was written"
+        )
+    return prediction
+
+
+def add_outcome(path: Path | str, observed: Observed) -> Prediction:
+    """Add what a run took to the prediction in a file; each record once. Raises InputError."""
+    prediction = load_prediction(path)
+    if any(o.record == observed.record for o in prediction.observed):
+        return prediction
+    if observed.added < prediction.predicted.created:
+        raise InputError(f"{path}: the run of {observed.added} is older than the prediction")
+    prediction = msgspec.structs.replace(prediction, observed=(*prediction.observed, observed))
+    write_atomic(path, _encoded(prediction))
+    return prediction
+
+
+def _seal(predicted: Predicted) -> str:
+    return hashlib.sha256(msgspec.json.encode(predicted)).hexdigest()
+
+
+def _encoded(prediction: Prediction) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(prediction), indent=1)

@@ -71,7 +71,7 @@ class Setting:
     conditionals: Conditionals = field(default_factory=Conditionals)
     servers: Mapping[str, float] = field(default_factory=dict)  # resource -> how many; else 1
     values: Mapping[str, float] = field(default_factory=dict)  # constants by name
-    costs: Mapping[str, Mapping[int, Interval]] = field(default_factory=dict)  # term -> index -> seconds
+    costs: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)  # term -> index -> its value
     _known: dict[tuple[int, int], Interval] = field(default_factory=dict)
     _counts: dict[str, Cost] = field(default_factory=dict)
 

@@ -1,0 +1,99 @@
+"""One job of a small program: calibrate if asked, run it so many times, check what it found."""
+
+import time
+
+import msgspec
+
+from fembench.apps import farm, graphs
+from fembench.apps.calibrate import messages, samples
+from fembench.apps.kernels import KERNELS, correct
+from fembench.apps.work import Worker
+from fembench.bench.describe import describe
+from fembench.dist.comm import Comm
+from fembench.machine.emulate import label, parse_speeds
+from fembench.machine.host import host_facts, taken_meter
+from fembench.records.app import APP_SCHEMA, AppCase, AppPrediction, AppRecord
+from fembench.records.ids import now_utc
+
+
+class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a job's ranks read."""
+
+    case: AppCase
+    id: str
+    command: str
+    launcher: str
+    predicted: AppPrediction | None = None
+    calibrate: int = 0  # samples of each operation; > 0: nothing else is done
+    synthetic: str = ""
+
+
+def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
+    """The record on rank 0, None elsewhere. Collective."""
+    case = job.case
+    facts, taken = host_facts(), taken_meter()
+    speed = parse_speeds(case.emulate, comm.size)[comm.rank]
+    worker = Worker(comm, case.dilate / speed)
+    found, sent, times, busy, done = {}, {}, [], [], []
+    value, error = 0.0, 0.0
+    if job.calibrate:
+        found = samples(worker, case.program, case.tasks, case.size, job.calibrate)
+        sent = messages(worker)
+    for repetition in range(0 if job.calibrate else 1 + case.repetitions):
+        worker.busy, worker.done = 0.0, 0
+        seconds, value, error = _once(worker, case)
+        if repetition:  # the first is a warm-up
+            times.append(seconds)
+            busy.append(worker.busy)
+            done.append(worker.done)
+    rows = comm.gather((found, sent, tuple(busy), tuple(done)))
+    synthetic = ", ".join(filter(None, [job.synthetic, label(case.emulate, case.dilate)]))
+    environment = describe(
+        comm,
+        facts,
+        taken,
+        launcher=job.launcher,
+        command=job.command,
+        synthetic=synthetic,
+        dilate=case.dilate,
+    )
+    if rows is None or environment is None:
+        return None
+    return AppRecord(
+        schema=APP_SCHEMA,
+        id=job.id,
+        created=now_utc(),
+        case=case,
+        environment=environment,
+        predicted=job.predicted,
+        seconds=tuple(times),
+        busy=tuple(row[2] for row in rows),
+        done=tuple(row[3] for row in rows),
+        value=value,
+        error=error,
+        samples={name: tuple(tuple(row[0][name]) for row in rows) for name in found},
+        messages={str(n): tuple(tuple(row[1][n]) for row in rows) for n in sent},
+    )
+
+
+def _once(worker: Worker, case: AppCase) -> tuple[float, float, float]:
+    """(seconds on rank 0, value, error over what is allowed) of one run. Collective."""
+    comm = worker.comm
+    is_farm = case.program in KERNELS
+    inputs = (
+        farm.inputs_of(case.program, case.tasks, case.size, case.seed) if is_farm and not comm.rank else []
+    )
+    comm.Barrier()
+    begin = time.perf_counter()
+    if is_farm:
+        outputs = farm.run(worker, case.program, case.dealt, inputs, case.size)
+        seconds = time.perf_counter() - begin
+        comm.Barrier()
+        if comm.rank:
+            return seconds, 0.0, 0.0
+        return (seconds, *correct(case.program, outputs, case.tasks, case.size, case.seed))
+    last = graphs.run(worker, case.order, case.host, case.edges, case.size, case.n_bytes)
+    comm.Barrier()
+    seconds = time.perf_counter() - begin
+    value = float(sum(comm.allgather(last)))
+    return seconds, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0

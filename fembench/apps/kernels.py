@@ -1,0 +1,222 @@
+"""What the tasks of the farm programs compute, and how many operations of which name that is.
+
+program    task                                        operations              thesis
+pi         points in the unit square                   pi_point                000
+primes     a sieve of numbers, a block for each prime  sieve_number, prime_block   000
+matrices   a matrix squared, + - * / on every element  matrix_N                000
+partial    the same on elements that chance selects    square_N, element       000
+integral   trapezoids                                  trapezoid               003
+product    rows of a matrix times a matrix             row_N                   003
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+CHUNK = 50_000  # points at a time: they stay in cache
+TURNS = 4  # of the block that runs for primes
+SELECTED = 0.25
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One farm program. Inputs and outputs are float64 vectors."""
+
+    tasks: int  # usual number; 0: one a worker
+    size: int  # usual size
+    make: Callable[[int, int, int, int], Array]  # task, tasks, size, seed -> input
+    run: Callable[[Array, int], Array]  # input, size -> output
+    out: Callable[[int, int, int], int]  # task, tasks, size -> numbers of the output
+    counts: Callable[[int, int], dict[str, float]]  # tasks, size -> operations that a task certainly does
+    chance: Callable[[int, int], tuple[str, float, float]] | None = None  # -> operation, times, Q
+
+
+def part(task: int, tasks: int, size: int) -> tuple[int, int]:
+    """The task's range of `size` things."""
+    return size * task // tasks, size * (task + 1) // tasks
+
+
+def pi_input(task: int, tasks: int, size: int, seed: int) -> Array:
+    first, last = part(task, tasks, size)
+    return np.array([last - first, seed * 1_000_003 + task], float)
+
+
+def pi_run(data: Array, size: int) -> Array:
+    """Points inside the circle."""
+    left, rng, inside = int(data[0]), np.random.default_rng(int(data[1])), 0
+    while left:
+        n = min(CHUNK, left)
+        x, y = rng.random(n), rng.random(n)
+        inside += int(np.count_nonzero(x * x + y * y < 1.0))
+        left -= n
+    return np.array([float(inside)])
+
+
+def range_input(task: int, tasks: int, size: int, seed: int) -> Array:
+    return np.array(part(task, tasks, size), float)
+
+
+def primes_run(data: Array, size: int) -> Array:
+    """(primes in the range, sum of what the block makes of them)."""
+    found = sieve(int(data[0]), int(data[1]), size)
+    return np.array([float(len(found)), float(prime_block(found).sum())])
+
+
+def sieve(low: int, high: int, size: int) -> Whole:
+    """The primes from low to high - 1, of numbers below `size`."""
+    numbers = np.arange(low, high)
+    prime = numbers >= 2
+    for p in small_primes(math.isqrt(max(size, 4)) + 1):
+        first = max(p * p, (low + p - 1) // p * p)
+        prime[first - low :: p] = False
+    return numbers[prime]
+
+
+def prime_block(found: Whole) -> Whole:
+    """What is done for every prime: a few squares modulo it."""
+    state = np.ones(len(found), np.int64)
+    for _ in range(TURNS):
+        state = (state * state + 1) % found
+    return state
+
+
+def small_primes(limit: int) -> list[int]:
+    """All below `limit`."""
+    prime = np.ones(max(limit, 2), bool)
+    prime[:2] = False
+    for k in range(2, math.isqrt(limit) + 1):
+        if prime[k]:
+            prime[k * k :: k] = False
+    return [int(p) for p in np.flatnonzero(prime)]
+
+
+def matrix_input(task: int, tasks: int, size: int, seed: int) -> Array:
+    return np.random.default_rng([seed, task]).random(size * size) / size
+
+
+def matrices_run(data: Array, size: int) -> Array:
+    """(A A + 1) * 2 / 3 - A, every element."""
+    a = data.reshape(size, size)
+    return (((a @ a + 1.0) * 2.0) / 3.0 - a).ravel()
+
+
+def partial_run(data: Array, size: int) -> Array:
+    """A A, and elements that chance selects through a chain of + - * /."""
+    squared, chosen = square_and_choose(data.reshape(size, size))
+    squared[chosen] = element_chain(squared[chosen])
+    return squared
+
+
+def square_and_choose(a: Array) -> tuple[Array, Whole]:
+    """(A A as a vector, indices that chance selects; the same for the same matrix)."""
+    chance = np.random.default_rng(int(1e6 * a[0, 0]))
+    return (a @ a).ravel(), np.flatnonzero(chance.random(a.size) < SELECTED)
+
+
+def element_chain(picked: Array) -> Array:
+    """+ * / - on every element, several times."""
+    for _ in range(4 * TURNS):
+        picked = (picked + 1.0) * 2.0 / 3.0 - 0.5
+    return picked
+
+
+def integral_run(data: Array, size: int) -> Array:
+    """4 / (1 + x²) over a part of [0, 1]."""
+    first, last = int(data[0]), int(data[1])
+    total = 0.0
+    for begin in range(first, last, CHUNK):
+        k = np.arange(begin, min(begin + CHUNK, last) + 1)
+        y = 4.0 / (1.0 + (k / size) ** 2)
+        total += float(y.sum() - 0.5 * (y[0] + y[-1]))
+    return np.array([total / size])
+
+
+def product_input(task: int, tasks: int, size: int, seed: int) -> Array:
+    first, last = part(task, tasks, size)
+    rng = np.random.default_rng(seed)
+    a, b = rng.random((size, size)), rng.random((size, size))
+    return np.concatenate([a[first:last].ravel(), b.ravel()])
+
+
+def product_run(data: Array, size: int) -> Array:
+    """Rows of A times B, a row at a time."""
+    n = size * size
+    rows, b = data[: len(data) - n].reshape(-1, size), data[len(data) - n :].reshape(size, size)
+    return np.concatenate([row @ b for row in rows])
+
+
+def _share(task: int, tasks: int, size: int) -> int:
+    first, last = part(task, tasks, size)
+    return last - first
+
+
+def prime_share(tasks: int, size: int) -> float:
+    """Part of the numbers below `size` that is prime (thesis-000, 5.4.3: x / (log x - 1))."""
+    return 1 / (math.log(size) - 1) if size >= 8 else 0.5
+
+
+KERNELS = {
+    "pi": Kernel(100, 20_000_000, pi_input, pi_run, lambda t, n, s: 1, lambda n, s: {"pi_point": s / n}),
+    "primes": Kernel(
+        100,
+        20_000_000,
+        range_input,
+        primes_run,
+        lambda t, n, s: 2,
+        lambda n, s: {"sieve_number": s / n},
+        lambda n, s: ("prime_block", s / n, prime_share(n, s)),
+    ),
+    "matrices": Kernel(
+        100, 256, matrix_input, matrices_run, lambda t, n, s: s * s, lambda n, s: {f"matrix_{s}": 1.0}
+    ),
+    "partial": Kernel(
+        100,
+        256,
+        matrix_input,
+        partial_run,
+        lambda t, n, s: s * s,
+        lambda n, s: {f"square_{s}": 1.0},
+        lambda n, s: ("element", float(s * s), SELECTED),
+    ),
+    "integral": Kernel(
+        0, 40_000_000, range_input, integral_run, lambda t, n, s: 1, lambda n, s: {"trapezoid": s / n}
+    ),
+    "product": Kernel(
+        0,
+        600,
+        product_input,
+        product_run,
+        lambda t, n, s: _share(t, n, s) * s,
+        lambda n, s: {f"row_{s}": s / n},
+    ),
+}
+
+
+def correct(program: str, outputs: list[Array], tasks: int, size: int, seed: int) -> tuple[float, float]:
+    """(value, its error over what is allowed) of all outputs, by another way than the tasks took."""
+    kernel = KERNELS[program]
+    if program == "pi":
+        inside = float(sum(o[0] for o in outputs))
+        deviation = math.sqrt(size * math.pi / 4 * (1 - math.pi / 4))
+        return 4 * inside / size, abs(inside - size * math.pi / 4) / (6 * deviation)
+    if program == "primes":
+        found = float(sum(o[0] for o in outputs))
+        return found, abs(found - len(small_primes(size))) * 2.0
+    if program == "integral":
+        value = float(sum(o[0] for o in outputs))
+        return value, abs(value - math.pi) / 1e-8
+    if program == "product":
+        rng = np.random.default_rng(seed)
+        a, b = rng.random((size, size)), rng.random((size, size))
+        x = np.ones(size)
+        ours = np.concatenate(outputs).reshape(size, size) @ x
+        right = a @ (b @ x)
+        return float(ours.sum()), float(np.abs(ours - right).max() / (1e-10 * np.abs(right).max()))
+    last = outputs[-1]
+    again = kernel.run(kernel.make(tasks - 1, tasks, size, seed), size)
+    return float(last.sum()), float(np.abs(last - again).max() / 1e-12)

@@ -1,0 +1,57 @@
+"""Start a small program under MPI and bring its record back."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from fembench.apps.job import AppJob
+from fembench.base.config import convert
+from fembench.base.errors import InputError, RunFailedError
+from fembench.bench.launcher import SCRATCH, environment, launcher_line, run_ranks, why_nothing
+from fembench.machine.emulate import parse_speeds
+from fembench.records.app import AppCase, AppPrediction, AppRecord
+
+PATIENCE = 600.0  # seconds after which a job is ended
+
+
+def launch(
+    case: AppCase,
+    *,
+    id: str,
+    scratch: Path,
+    command: str = "",
+    hostfile: str = "",
+    predicted: AppPrediction | None = None,
+    calibrate: int = 0,
+    timeout: float = PATIENCE,
+) -> AppRecord:
+    """The record of one job. `scratch`: a folder that rank 0's host sees too.
+
+    Raises InputError, or RunFailedError where the job ended without a record.
+    """
+    line, kind = launcher_line(case.ranks, hostfile)
+    parse_speeds(case.emulate, case.ranks)
+    if not 1 <= case.dilate < float("inf"):
+        raise InputError(f"dilate = {case.dilate}: expected a number of at least 1")
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
+        folder = Path(name)
+        job = AppJob(
+            case=case,
+            id=id,
+            command=command,
+            launcher=" ".join([Path(line[0]).name, *line[1:]]),
+            predicted=predicted,
+            calibrate=calibrate,
+            synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
+        )
+        (folder / "job.json").write_bytes(msgspec.json.encode(job))
+        full = [*line, sys.executable, "-m", "fembench.apps.rank", name]
+        ended = run_ranks(full, environment(kind, asleep=case.dilate > 1), timeout)
+        result = folder / "app.json"
+        if result.exists():
+            return convert(msgspec.json.decode(result.read_bytes()), AppRecord, where="record")
+        why, message = why_nothing(folder, ended, timeout)
+        raise InputError(message) if why == "input" else RunFailedError(message)

@@ -1,0 +1,34 @@
+"""What every rank of `fembench app` runs: `python -m fembench.apps.rank FOLDER`.
+
+FOLDER holds job.json; rank 0 leaves app.json there, or error.txt.
+"""
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from fembench.apps.job import AppJob, run_job
+from fembench.bench.serve import serve
+from fembench.dist.comm import Comm, abort_on_exception, world
+from fembench.machine.emulate import sleep_finely
+from fembench.records.store import encode
+
+
+def main(folder: Path, comm: Comm) -> int:
+    """Run the job in `folder`: 0, or 2 where it could not be run."""
+
+    def run(text: bytes) -> bytes | None:
+        job = msgspec.json.decode(text, type=AppJob)
+        if job.case.dilate > 1:
+            sleep_finely()
+        record = run_job(comm, job)
+        return None if record is None else encode(record)
+
+    return serve(folder, comm, run, "app.json")
+
+
+if __name__ == "__main__":
+    world_comm = world()
+    abort_on_exception(world_comm)
+    sys.exit(main(Path(sys.argv[1]), world_comm))

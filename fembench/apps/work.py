@@ -1,0 +1,62 @@
+"""Computing at an emulated speed, and messages that are waited for asleep.
+
+A rank of speed s computes for (processor time used) x dilation / s; ranks that share a core therefore do
+not disturb each other, and a rank that waits gives its core away.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.dist.comm import Comm
+from fembench.machine.emulate import sleep_until
+
+Array = npt.NDArray[np.float64]
+T = TypeVar("T")
+GLANCE = 2e-4  # seconds between two looks for a message
+
+
+class Worker:
+    """A rank's clock and its speed."""
+
+    def __init__(self, comm: Comm, factor: float) -> None:
+        self.comm, self.factor = comm, factor
+        self.busy = 0.0  # seconds of computing
+        self.done = 0  # tasks
+
+    def compute(self, function: Callable[..., T], *arguments: object) -> T:
+        """The function's result, after as long as it takes at this rank's speed."""
+        begin, used = time.perf_counter_ns(), time.thread_time_ns()
+        result = function(*arguments)
+        if self.factor != 1.0:
+            sleep_until(begin + round((time.thread_time_ns() - used) * self.factor))
+        self.busy += (time.perf_counter_ns() - begin) * 1e-9
+        self.done += 1
+        return result
+
+    def receive(self, buffer: Array, source: int, tag: int) -> None:
+        """A message of known length; the core is free meanwhile."""
+        self.arrived(source, tag)
+        self.comm.Recv(buffer, source, tag)
+
+    def arrived(self, source: int, tag: int) -> int:
+        """Wait for a message and say whose it is."""
+        while not self.comm.Iprobe(source, tag):
+            time.sleep(GLANCE)
+        return source
+
+    def finished(self, request: Any) -> None:
+        """Wait for a request; the core is free meanwhile."""
+        while not request.Test():
+            time.sleep(GLANCE)
+
+    def whose(self, tag: int) -> int:
+        """The rank whose message with this tag is here first."""
+        while True:
+            for rank in range(self.comm.size):
+                if rank != self.comm.rank and self.comm.Iprobe(rank, tag):
+                    return rank
+            time.sleep(GLANCE)

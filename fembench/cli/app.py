@@ -1,0 +1,128 @@
+"""Run a small parallel program of the source theses, predicted before it runs.
+
+Farms (a coordinator deals tasks to workers): pi primes matrices partial integral product. Task graphs: ring
+fork join diamond fork-join. First calibrate, then run; the prediction is written before the run. Examples:
+  fembench app pi --ranks 3                                             run, check, record
+  fembench app pi --ranks 5 --calibrate -o machine.json                 samples of its operations
+  fembench app pi --ranks 5 --model machine.json                        predicted, run, scored
+  fembench app partial --ranks 5 --model machine.json --if worst        as the source thesis did at first
+  fembench app diamond --ranks 4 --schedule heft --model machine.json   scheduled, not dealt in turn
+  fembench app pi --ranks 9 --emulate 1,1,1,1,1,.86,.86,.635,.635 --dilate 16    SYNTHETIC: unequal machines
+"""
+
+import argparse
+from pathlib import Path
+
+FARMS = ("pi", "primes", "matrices", "partial", "integral", "product")
+GRAPHS = ("ring", "fork", "join", "diamond", "fork-join")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("program", choices=FARMS + GRAPHS, metavar="NAME", help=", ".join(FARMS + GRAPHS))
+    parser.add_argument("--ranks", type=int, default=2, metavar="N", help="MPI ranks, coordinator included")
+    parser.add_argument("--tasks", type=int, default=0, metavar="N", help="tasks (default: as the thesis)")
+    parser.add_argument(
+        "--size",
+        type=int,
+        default=0,
+        metavar="N",
+        help="points, numbers, rows; units of work of a graph's task",
+    )
+    parser.add_argument("--bytes", type=int, default=65536, metavar="N", help="of a message in a graph")
+    parser.add_argument(
+        "--static", type=float, default=1.0, metavar="F", help="part of the tasks dealt before"
+    )
+    parser.add_argument("--repetitions", type=int, default=4, metavar="N", help="runs in one job")
+    parser.add_argument("--emulate", default="", metavar="S,S,...", help="SYNTHETIC: speed of each rank")
+    parser.add_argument(
+        "--dilate", type=float, default=1.0, metavar="F", help="SYNTHETIC: all so much slower"
+    )
+    parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
+    parser.add_argument("--calibrate", action="store_true", help="sample the operations instead of running")
+    parser.add_argument("--samples", type=int, default=20, metavar="N", help="of each operation")
+    parser.add_argument("--model", default="", metavar="RECORD", help="predict from this calibration")
+    parser.add_argument(
+        "--if", dest="policy", choices=("q", "worst"), default="q", help="how conditionals are decided"
+    )
+    parser.add_argument(
+        "--compose", choices=("phase", "global"), default="phase", help="bounds by phase or not"
+    )
+    parser.add_argument("--cores", type=int, default=0, metavar="N", help="cores that the workers share")
+    parser.add_argument(
+        "--schedule", choices=("turn", "heft"), default="turn", help="tasks of a graph to ranks"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument("--results", default="results/apps", metavar="DIR", help="default: %(default)s")
+    parser.add_argument("-o", "--output", default="", metavar="FILE", help="the record goes here")
+    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from fembench.apps.launch import launch
+    from fembench.bench.scratch import next_id, writable
+    from fembench.cli.shared import progress, typed_command
+    from fembench.records.app import load_app, save_app
+    from fembench.reproduce.programs import case_of, predicted
+
+    folder = Path(options.results) / "runs"
+    writable(folder)
+    calibration = load_app(options.model) if options.model else None
+    case = case_of(options, calibration)
+    before = predicted(case, calibration, options) if calibration and not options.calibrate else None
+    if before:
+        progress(f"predicted: {before.low:.4g} to {before.high:.4g} s")
+    record = launch(
+        case,
+        id=next_id(folder, f"{case.program}-p{case.ranks}"),
+        scratch=folder,
+        command=typed_command(),
+        hostfile=options.hostfile,
+        predicted=before,
+        calibrate=options.samples if options.calibrate else 0,
+    )
+    path = Path(options.output) if options.output else folder / f"{record.id}.json"
+    save_app(record, path)
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(record), indent=1).decode())
+    else:
+        print(_text(record))
+        print(f"record: {path}")
+    return 1 if record.error > 1 else 0
+
+
+def _text(record) -> str:
+    """Times and the score of the prediction, or the intervals of a calibration."""
+    from fembench.base.tables import table
+    from fembench.base.units import seconds
+
+    label = [f"SYNTHETIC: {record.environment.synthetic}"] if record.environment.synthetic else []
+    if record.samples:
+        from fembench.analytic.programs import machine_of
+
+        model = machine_of(record)
+        rows = [
+            [name, p, seconds(i.low), seconds(i.high), f"{100 * i.half_width:.1f} %"]
+            for name in record.samples
+            for p, i in ((p, model.cost(name, p)) for p in range(record.case.ranks))
+        ]
+        return "\n\n".join([*label, table(["operation", "rank", "from", "to", "half width"], rows)])
+    from fembench.analytic.interval import Interval
+    from fembench.analytic.score import score
+
+    found, p = record.seconds, record.predicted
+    right = "right" if record.error <= 1 else "WRONG"
+    rows = [["run", k, seconds(t), ""] for k, t in enumerate(found, 1)]
+    lines = [f"{record.case.program} on {record.case.ranks} ranks: {record.value:.10g} ({right})"]
+    if p:
+        s = score(found, [Interval(p.low, p.high)] * len(found))
+        rows = [[*row[:3], f"{100 * e:+.2f} %"] for row, e in zip(rows, s.errors)]
+        lines.append(
+            f"predicted {p.low:.4g} to {p.high:.4g} s ({p.compose}, {p.conditionals}): mean error "
+            f"{100 * s.mean_error:.2f} %, {s.hits} of {len(found)} inside, "
+            f"middle off by {100 * s.middle_error:.2f} %"
+        )
+    return "\n\n".join(
+        [*label, table(["", "nr", "seconds", "outside by"], rows, align="lrrr"), "\n".join(lines)]
+    )

@@ -1,0 +1,76 @@
+"""Record of a small parallel program (`fembench app`): asked, predicted, measured, and right or wrong.
+
+Schema history:
+    1  first
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.config import convert, read_json
+from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
+from fembench.records.record import Environment, Frozen
+
+APP_SCHEMA = 1
+
+
+class AppCase(Frozen, frozen=True):
+    """Everything that decides what one program computes."""
+
+    program: str  # pi, primes, …; ring, fork, …
+    ranks: int
+    tasks: int = 0  # of a farm
+    size: int = 0  # points, numbers, rows: of all tasks or of one, as the program says
+    n_bytes: int = 0  # of a message between tasks of a graph
+    dealt: tuple[int, ...] = ()  # tasks of each worker before the run (Eq. 3.6)
+    order: tuple[int, ...] = ()  # of the tasks of a graph
+    host: tuple[int, ...] = ()  # [task of a graph] -> rank
+    edges: tuple[tuple[int, int], ...] = ()
+    repetitions: int = 3
+    emulate: str = ""  # speed of each rank (SYNTHETIC)
+    dilate: float = 1.0
+    seed: int = 0
+
+
+class AppPrediction(Frozen, frozen=True):
+    """Written before the run (VALIDITY E5)."""
+
+    low: float  # seconds
+    high: float
+    terms: dict[str, tuple[float, float]]
+    model: str  # where the machine model came from
+    compose: str
+    conditionals: str
+
+
+class AppRecord(Frozen, frozen=True):
+    """One job."""
+
+    schema: int
+    id: str
+    created: str  # ISO 8601, UTC
+    case: AppCase
+    environment: Environment
+    predicted: AppPrediction | None
+    seconds: tuple[float, ...]  # of each repetition, from barrier to the end on rank 0
+    busy: tuple[tuple[float, ...], ...]  # [rank][repetition] seconds of computing
+    done: tuple[tuple[int, ...], ...]  # [rank][repetition] tasks
+    value: float  # what the program found
+    error: float  # its distance from what is right, over what is allowed: at most 1
+    samples: dict[str, tuple[tuple[float, ...], ...]]  # calibration: operation -> [rank] -> seconds
+    messages: dict[str, tuple[tuple[float, ...], ...]]  # calibration: bytes -> [rank] -> seconds to rank 0
+
+
+def save_app(record: AppRecord, path: Path | str) -> None:
+    """Write a record as JSON, whole or not at all."""
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
+
+
+def load_app(path: Path | str) -> AppRecord:
+    """The record in a file. Raises InputError for anything else."""
+    tree = read_json(path, dict)
+    if tree.get("schema") != APP_SCHEMA or "program" not in tree.get("case", {}):
+        raise InputError(f"{path}: not a record of fembench app with schema {APP_SCHEMA}")
+    return convert(tree, AppRecord, where=str(path))

@@ -1,0 +1,126 @@
+"""The farm programs of thesis-000 run under MPI on emulated machines: calibrated, predicted, run, scored.
+
+Machines are those of its Tab. 5.1, three speeds; a rank computes at its speed and all are dilated so that
+they fit on the cores that are here (SYNTHETIC). What is there already is not measured again.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fembench.analytic.interval import Interval
+from fembench.analytic.score import Score, score
+from fembench.apps.launch import launch
+from fembench.base.errors import FembenchError
+from fembench.bench.scratch import writable
+from fembench.records.app import AppPrediction, AppRecord, load_app, save_app
+from fembench.reproduce.programs import case_of, predicted
+
+SPEEDS = (1.0, 0.86, 0.635)
+PROGRAMS = {"pi": "pi", "primes": "prim", "matrices": "mat", "partial": "rand"}  # ours -> the thesis'
+SIZES = {"pi": 1.2e8, "primes": 1.2e8, "matrices": 512, "partial": 512}  # of about four seconds of computing
+TASKS = {"pi": 100, "primes": 100, "matrices": 100, "partial": 100}
+ROOM = 1.5  # cores are idle so much, or ranks would be late
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    workers: tuple[int, ...]
+    repetitions: int
+    samples: int
+    part: float  # of the usual work
+
+
+QUICK = Effort((2, 4), 4, 12, 0.5)
+FULL = Effort((2, 4, 8, 15), 4, 20, 1.0)
+
+
+@dataclass(frozen=True)
+class Live:
+    """One program on so many workers."""
+
+    program: str
+    workers: int
+    record: AppRecord
+    worst: AppPrediction  # the same run, had conditionals been taken at their worst
+
+    @property
+    def informed(self) -> Score:
+        p = self.record.predicted
+        return _score(self.record, p) if p else _score(self.record, self.worst)
+
+
+def _score(record: AppRecord, p: AppPrediction) -> Score:
+    return score(record.seconds, [Interval(p.low, p.high)] * len(record.seconds))
+
+
+def worst_score(live: Live) -> Score:
+    """Of the prediction without Q."""
+    return _score(live.record, live.worst)
+
+
+def options_of(program: str, workers: int, cores: int, effort: Effort) -> argparse.Namespace:
+    """What `fembench app` would be asked for."""
+    speeds = sorted((SPEEDS[k % 3] for k in range(workers)), reverse=True)
+    size = SIZES[program] * (effort.part if SIZES[program] > 1000 else 1)
+    tasks = round(TASKS[program] * (effort.part if SIZES[program] <= 1000 else 1))
+    return argparse.Namespace(
+        program=program,
+        ranks=workers + 1,
+        tasks=tasks,
+        size=int(size),
+        bytes=0,
+        static=1.0,
+        repetitions=effort.repetitions,
+        samples=effort.samples,
+        emulate=",".join(f"{s:g}" for s in (1.0, *speeds)),
+        dilate=max(1.0, round(ROOM * sum(speeds) / cores, 1)),
+        seed=0,
+        schedule="turn",
+        compose="phase",
+        policy="q",
+        cores=0,
+    )
+
+
+def measure(folder: Path, effort: Effort, cores: int, say: Say, *, only_kept: bool = False) -> list[Live]:
+    """Every program on every number of workers; those that failed are told and left out."""
+    runs = folder / "runs"
+    writable(runs)
+    found = []
+    for program in PROGRAMS:
+        for workers in effort.workers:
+            try:
+                live = _one(runs, program, workers, cores, effort, only_kept)
+            except FembenchError as error:
+                say(f"{program} on {workers} workers: FAILED: {error}")
+                continue
+            if live:
+                s = live.informed
+                say(f"{program} on {workers} workers: mean error {100 * s.mean_error:.2f} %, {s.hits} inside")
+                found.append(live)
+    return found
+
+
+def _one(runs: Path, program: str, workers: int, cores: int, effort: Effort, only_kept: bool) -> Live | None:
+    options = options_of(program, workers, cores, effort)
+    paths = [runs / f"{program}-w{workers}-{what}.json" for what in ("calibrated", "run")]
+    if not paths[0].exists():
+        if only_kept:
+            return None
+        made = launch(case_of(options, None), id=paths[0].stem, scratch=runs, calibrate=options.samples)
+        save_app(made, paths[0])
+    calibration = load_app(paths[0])
+    case = case_of(options, calibration)
+    if not paths[1].exists():
+        if only_kept:
+            return None
+        before = predicted(case, calibration, options)
+        save_app(launch(case, id=paths[1].stem, scratch=runs, predicted=before), paths[1])
+    options.policy = "worst"
+    record = load_app(paths[1])
+    return Live(program, workers, record, predicted(record.case, calibration, options))

@@ -1,0 +1,134 @@
+"""Cases of the small programs and their predictions: analytic and schedule beside apps."""
+
+import argparse
+from dataclasses import replace
+
+import msgspec
+
+from fembench.analytic.costs import Conditionals
+from fembench.analytic.machine import MachineModel
+from fembench.analytic.programs import Farm, machine_of, predict_farm
+from fembench.apps.kernels import KERNELS
+from fembench.base.errors import InputError
+from fembench.partition.tasks import deal_tasks
+from fembench.records.app import AppCase, AppPrediction, AppRecord
+from fembench.schedule.heft import hlogp_heft
+from fembench.schedule.platform import Message, Platform
+from fembench.schedule.programs import hosts_in_turn, interval, shape
+
+UNITS = 20  # of work of a graph's task: about 10 ms each
+
+
+def case_of(options: argparse.Namespace, calibration: AppRecord | None) -> AppCase:
+    """The case that options describe; tasks are dealt by the calibration's W. Raises InputError."""
+    ranks = options.ranks
+    if ranks < 1 or options.repetitions < 1 or min(options.tasks, options.size, options.samples - 1) < 0:
+        raise InputError("ranks, repetitions and samples: expected 1 or more; tasks and size 0 or more")
+    common = {
+        "program": options.program,
+        "ranks": ranks,
+        "repetitions": options.repetitions,
+        "emulate": options.emulate,
+        "dilate": options.dilate,
+        "seed": options.seed,
+    }
+    if options.program in KERNELS:
+        kernel, workers = KERNELS[options.program], max(ranks - 1, 1)
+        tasks, size = options.tasks or kernel.tasks or workers, options.size or kernel.size
+        if ranks == 1:
+            return AppCase(**common, tasks=tasks, size=size, dealt=(tasks,))
+        w = _factors(calibration, workers)
+        return AppCase(**common, tasks=tasks, size=size, dealt=deal_tasks(w, tasks, options.static))
+    graph = shape(options.program, options.tasks, options.bytes)
+    order, host = tuple(range(graph.n_tasks)), hosts_in_turn(graph, ranks)
+    case = AppCase(
+        **common,
+        tasks=graph.n_tasks,
+        size=options.size or UNITS,
+        n_bytes=options.bytes,
+        order=order,
+        host=host,
+        edges=tuple((a, b) for a, b, _ in graph.edges),
+    )
+    if options.schedule == "heft":
+        if calibration is None:
+            raise InputError("--schedule heft: expected --model RECORD, of a calibration")
+        made = hlogp_heft(graph, _platform(case, calibration))
+        return msgspec.structs.replace(case, order=made.order, host=made.host)
+    return case
+
+
+def _factors(calibration: AppRecord | None, workers: int) -> list[float]:
+    if calibration is None:
+        return [1.0] * workers
+    known = machine_of(calibration).factors
+    return [known.get(p, min(known.values())) for p in range(1, workers + 1)]
+
+
+def predicted(case: AppCase, calibration: AppRecord, options: argparse.Namespace) -> AppPrediction:
+    """What the calibration promises. Raises InputError."""
+    if case.program not in KERNELS:
+        return _graph(case, calibration)
+    kernel = KERNELS[case.program]
+    chance = kernel.chance(case.tasks, case.size) if kernel.chance else None
+    middle = case.tasks // 2
+    machine = _enlarged(machine_of(calibration), len(case.dealt))
+    farm = Farm(
+        operations=kernel.counts(case.tasks, case.size),
+        bytes_in=8.0 * len(kernel.make(middle, case.tasks, case.size, case.seed)),
+        bytes_out=8.0 * kernel.out(middle, case.tasks, case.size),
+        chance=chance,
+        cores=options.cores,
+        dealt=case.dealt,
+    )
+    _, kept = predict_farm(farm, machine, compose=options.compose, with_q=options.policy == "q")
+    return msgspec.structs.replace(kept, model=calibration.id)
+
+
+def _enlarged(machine: MachineModel, workers: int) -> MachineModel:
+    """More workers than were calibrated are like the last of those."""
+    known = sorted(p for p in machine.operations if p)
+    if not known:
+        raise InputError("calibrated on one rank: expected a coordinator and at least one worker")
+    last, new = known[-1], range(known[-1] + 1, workers + 1)
+    return replace(
+        machine,
+        operations={**machine.operations, **dict.fromkeys(new, machine.operations[last])},
+        sends={**machine.sends, **{(p, 0): machine.sends[last, 0] for p in new}},
+        factors={**machine.factors, **dict.fromkeys(new, machine.factors[last])},
+    )
+
+
+def _unit(case: AppCase, calibration: AppRecord) -> list[tuple[float, float]]:
+    """[rank] seconds of the work of a task."""
+    machine = machine_of(calibration)
+    each = [machine.cost("unit", p) * case.size for p in range(case.ranks)]
+    return [(i.low, i.high) for i in each]
+
+
+def _message(case: AppCase, calibration: AppRecord) -> tuple[float, float]:
+    if case.ranks == 1:
+        return 0.0, 0.0
+    found = machine_of(calibration).message(1, 0, case.n_bytes)
+    return found.low, found.high
+
+
+def _platform(case: AppCase, calibration: AppRecord) -> Platform:
+    unit, message = _unit(case, calibration), _message(case, calibration)
+    between, inside = Message(0.0, sum(message) / 2, 0.0), Message(0.0, 0.0, 0.0)
+    return Platform(tuple(sum(u) / 2 for u in unit), lambda size, a, b: inside if a == b else between)
+
+
+def _graph(case: AppCase, calibration: AppRecord) -> AppPrediction:
+    name = case.program
+    tasks = case.tasks - 1 if name == "ring" else round(case.tasks**0.5) if name == "diamond" else case.tasks
+    graph = shape(name, tasks, case.n_bytes)
+    low, high = interval(graph, case.order, case.host, _unit(case, calibration), _message(case, calibration))
+    return AppPrediction(
+        low=low,
+        high=high,
+        terms={"makespan": (low, high)},
+        model=calibration.id,
+        compose="HLogP",
+        conditionals=Conditionals().policy,
+    )

@@ -1,0 +1,101 @@
+"""Task graphs: work of each task, bytes of each edge; the shapes that thesis-001 and its tests use."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from fembench.base.errors import InputError
+
+MIB4 = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class TaskGraph:
+    """Tasks 0 to n-1, each after all that feed it."""
+
+    name: str
+    work: tuple[float, ...]  # (n,) seconds on a host of H = 1
+    edges: tuple[tuple[int, int, float], ...]  # (from, to, bytes), from < to
+
+    def __post_init__(self) -> None:
+        for a, b, size in self.edges:
+            if not 0 <= a < b < len(self.work) or size < 0:
+                raise InputError(
+                    f"{self.name}: edge {a} to {b} of {size:g} bytes: expected 0 <= from < to < tasks"
+                )
+        if not self.work or min(self.work) < 0:
+            raise InputError(f"{self.name}: expected at least one task, and work of 0 or more")
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.work)
+
+    @cached_property
+    def successors(self) -> tuple[tuple[tuple[int, float], ...], ...]:
+        """[task] -> (task that it feeds, bytes), in the order in which it sends."""
+        return tuple(tuple((b, s) for a, b, s in self.edges if a == t) for t in range(self.n_tasks))
+
+    @cached_property
+    def predecessors(self) -> tuple[tuple[tuple[int, float], ...], ...]:
+        """[task] -> (task that feeds it, bytes)."""
+        return tuple(tuple((a, s) for a, b, s in self.edges if b == t) for t in range(self.n_tasks))
+
+
+def diamond(k: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
+    """k x k tasks; (i, j) feeds (i+1, j) and (i, j+1)."""
+    edges = [
+        (i * k + j, a * k + b, size)
+        for i in range(k)
+        for j in range(k)
+        for a, b in ((i + 1, j), (i, j + 1))
+        if a < k and b < k
+    ]
+    return TaskGraph(f"diamond-{k * k}", (work,) * (k * k), tuple(edges))
+
+
+def fork(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
+    """The first of n tasks feeds all others."""
+    return TaskGraph(f"fork-{n}", (work,) * n, tuple((0, t, size) for t in range(1, n)))
+
+
+def join(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
+    """All others feed the last of n tasks."""
+    return TaskGraph(f"join-{n}", (work,) * n, tuple((t, n - 1, size) for t in range(n - 1)))
+
+
+def fork_join(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
+    """One feeds n - 2, which all feed the last."""
+    out = [(0, t, size) for t in range(1, n - 1)]
+    return TaskGraph(f"fork-join-{n}", (work,) * n, tuple(out + [(t, n - 1, size) for t in range(1, n - 1)]))
+
+
+def ring(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
+    """n tasks, each feeding the next; the last feeds one that only receives (thesis-001, 3.10)."""
+    return TaskGraph(f"ring-{n}", (*(work,) * n, 0.0), tuple((t, t + 1, size) for t in range(n)))
+
+
+def layered(n: int, layers: int, degree: int, seed: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
+    """n tasks in layers, each fed by `degree` of the layer before, chosen by chance."""
+    draw = random.Random(seed)
+    layer = [t * layers // n for t in range(n)]
+    edges = []
+    for t in range(n):
+        before = [q for q in range(n) if layer[q] == layer[t] - 1]
+        edges += [(q, t, size) for q in draw.sample(before, min(degree, len(before)))]
+    return TaskGraph(f"layered-{n}-{seed}", (work,) * n, tuple(sorted(edges)))
+
+
+def random_graph(
+    n: int, seed: int, ratio: float = 1.0, density: float = 0.4, size: float = MIB4
+) -> TaskGraph:
+    """n tasks of unequal work and messages, `ratio` times as long by bytes as the work is by seconds."""
+    draw = random.Random(seed)
+    work = tuple(draw.uniform(0.5, 1.5) for _ in range(n))
+    edges: Sequence[tuple[int, int, float]] = [
+        (a, b, size * ratio * draw.uniform(0.2, 1.8))
+        for a in range(n)
+        for b in range(a + 1, n)
+        if draw.random() < density
+    ]
+    return TaskGraph(f"random-{n}-{seed}", work, tuple(edges))

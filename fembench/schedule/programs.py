@@ -1,0 +1,56 @@
+"""Graphs of the programs that really run, and when they end by HLogP."""
+
+from collections.abc import Callable, Sequence
+
+from fembench.base.errors import InputError
+from fembench.schedule.execute import makespan
+from fembench.schedule.graph import TaskGraph, diamond, fork, fork_join, join, ring
+from fembench.schedule.platform import Message, Platform
+
+SHAPES: dict[str, Callable[[int, float, float], TaskGraph]] = {
+    "ring": ring,
+    "fork": fork,
+    "join": join,
+    "diamond": diamond,
+    "fork-join": fork_join,
+}
+USUAL = {"ring": 3, "fork": 10, "join": 10, "diamond": 5, "fork-join": 14}  # thesis-001
+
+
+def shape(name: str, tasks: int, n_bytes: int) -> TaskGraph:
+    """The graph of a program with unit work; a diamond of k x k for k tasks. Raises InputError."""
+    tasks = tasks or USUAL[name]
+    least = {"diamond": 1, "ring": 1, "fork-join": 3}.get(name, 2)
+    if tasks < least:
+        raise InputError(f"{name} of {tasks} tasks: expected at least {least}")
+    return SHAPES[name](tasks, 1.0, float(n_bytes))
+
+
+def hosts_in_turn(graph: TaskGraph, ranks: int) -> tuple[int, ...]:
+    """Task t on rank t modulo ranks; what a ring ends with is where it began."""
+    place = [t % ranks for t in range(graph.n_tasks)]
+    if graph.name.startswith("ring"):
+        place[-1] = place[0]
+    return tuple(place)
+
+
+def interval(
+    graph: TaskGraph,
+    order: Sequence[int],
+    host: Sequence[int],
+    unit: Sequence[tuple[float, float]],
+    message: tuple[float, float],
+) -> tuple[float, float]:
+    """Makespan of a graph whose work is in units, from each rank's (low, high) seconds of one.
+
+    Messages between ranks take `message` seconds, on one rank none; sends do not block.
+    """
+    ends = []
+    for side in (0, 1):
+        between, inside = Message(0.0, message[side], 0.0), Message(0.0, 0.0, 0.0)
+        platform = Platform(
+            tuple(u[side] for u in unit),
+            lambda size, a, b, between=between, inside=inside: inside if a == b else between,  # type: ignore[misc]
+        )
+        ends.append(makespan(graph, platform, order, host))
+    return ends[0], ends[1]

@@ -1,0 +1,40 @@
+"""fembench pasl, from the file to the interval."""
+
+import json
+
+import pytest
+from thesis_000 import DATA, machine_text
+
+from fembench.cli.main import main
+
+PI = [str(DATA / "seed000_pi.pas"), "--source", str(DATA / "seed000_pi.py"), "--free", "random"]
+
+
+def test_the_steps_are_shown(capsys):
+    assert main(["pasl", str(DATA / "seed000_fig_4_5.pas"), "--trace"]) == 0
+    out = capsys.readouterr().out
+    assert out.rstrip().endswith("L = 𝔹1;(𝔹2‖(𝔹3;(𝔹4‖𝔹5)));𝔹6")
+    assert "L = 𝔹1;((𝔹2;𝔹6)‖(𝔹3;(𝔹4‖𝔹5);𝔹6))" in out
+
+
+def test_from_source_to_the_interval(tmp_path, capsys):
+    sends = "".join(f"\ninter_send[{p}][0](64)=[0.008;0.017]" for p in (1, 9, 10, 20, 21, 32))
+    (tmp_path / "park.txt").write_text(machine_text() + sends)
+    more = ["--machines", str(tmp_path / "park.txt"), "-P", "2", "--loops", "listing"]
+    assert main(["pasl", *PI, *more, "--same", "compare=loop_iteration", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # fifty tasks on each of machines 1 and 9
+    assert found["terms"]["T_comp_2"] == pytest.approx([50 * 5.195, 50 * 5.209], rel=1e-3)
+    assert found["bottleneck"] == "T_comp_2"
+    assert main(["pasl", *PI, *more, "--same", "compare=loop_iteration", "--like", "1", "-P", "4"]) == 0
+    assert "T on 4 machines" in capsys.readouterr().out
+
+
+def test_a_call_that_nobody_registered_is_named(capsys):
+    assert main(["pasl", *PI[:3]]) == 2
+    assert "call of 'random': not registered" in capsys.readouterr().err
+
+
+def test_machines_without_source_are_refused(capsys):
+    assert main(["pasl", PI[0], "--machines", "x"]) == 2
+    assert "what tasks cost is not known" in capsys.readouterr().err

@@ -1,0 +1,125 @@
+"""Farm programs and task graphs on any number of ranks."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fembench.apps import farm, graphs
+from fembench.apps.calibrate import messages, samples
+from fembench.apps.job import AppJob, run_job
+from fembench.apps.kernels import KERNELS, correct
+from fembench.apps.work import Worker
+from fembench.partition.tasks import deal_tasks
+from fembench.records.app import AppCase
+from fembench.schedule.graph import diamond, fork, fork_join, join, ring
+from fembench.schedule.programs import hosts_in_turn
+
+pytestmark = pytest.mark.mpi
+SIZES = {"pi": 20_000, "primes": 2_000, "matrices": 12, "partial": 12, "integral": 20_000, "product": 15}
+
+
+def case_of(program, comm, tasks=11, static=1.0, **more):
+    workers = max(comm.size - 1, 1)
+    dealt = deal_tasks([1.0 / (k + 1) for k in range(workers)], tasks, static if comm.size > 1 else 1.0)
+    return AppCase(
+        program=program, ranks=comm.size, tasks=tasks, size=SIZES[program], dealt=dealt, repetitions=2, **more
+    )
+
+
+def job(comm, case, **more):
+    return run_job(comm, AppJob(case=case, id="t", command="", launcher="", **more))
+
+
+@pytest.mark.parametrize("program", KERNELS)
+@pytest.mark.parametrize("static", [1.0, 0.5, 0.0])
+def test_every_farm_program_finds_what_is_right(comm, program, static):
+    record = job(comm, case_of(program, comm, static=static))
+    if comm.rank:
+        assert record is None
+        return
+    assert record.error <= 1
+    assert len(record.seconds) == 2
+    assert [sum(row[k] for row in record.done) for k in (0, 1)] == [11, 11]
+
+
+def test_tasks_stay_where_they_were_dealt(comm):
+    case = case_of("integral", comm)
+    record = job(comm, case)
+    if comm.rank == 0 and comm.size > 1:
+        assert [row[0] for row in record.done] == [0, *case.dealt]
+
+
+def test_a_worker_without_tasks_waits_for_the_end(comm):
+    dealt = (3,) + (0,) * (comm.size - 2) if comm.size > 1 else (3,)
+    case = AppCase(program="pi", ranks=comm.size, tasks=3, size=999, dealt=dealt, repetitions=1)
+    record = job(comm, case)
+    assert comm.rank or record.error <= 1
+
+
+@pytest.mark.parametrize("graph", [ring(3), fork(6), join(6), diamond(3), fork_join(7)], ids=lambda g: g.name)
+def test_every_message_of_a_graph_counts(comm, graph):
+    edges = tuple((a, b) for a, b, _ in graph.edges)
+    case = AppCase(
+        program=graph.name,
+        ranks=comm.size,
+        tasks=graph.n_tasks,
+        size=1,
+        n_bytes=70_000,
+        order=tuple(range(graph.n_tasks)),
+        host=hosts_in_turn(graph, comm.size),
+        edges=edges,
+        repetitions=2,
+    )
+    record = job(comm, case)
+    if comm.rank == 0:
+        assert record.value == graphs.expected(graph.n_tasks, edges) > 1
+        assert record.error == 0
+
+
+def test_ranks_that_wait_for_each_other_do_not_lock(comm):
+    """Both send much before either receives."""
+    edges = ((0, 2), (1, 3), (2, 4), (3, 4))
+    host = tuple(t % comm.size for t in (0, 1, 1, 0, 0))
+    worker = Worker(comm, 1.0)
+    last = graphs.run(worker, (0, 1, 2, 3, 4), host, edges, 0, 4_000_000)
+    assert comm.allreduce(last) == graphs.expected(5, edges)
+
+
+def test_calibration_samples_every_operation_of_every_rank(comm):
+    record = job(comm, case_of("partial", comm), calibrate=3)
+    if comm.rank == 0:
+        assert set(record.samples) == {"square_12", "element"}
+        assert all(len(row) == 3 and min(row) > 0 for rows in record.samples.values() for row in rows)
+        assert all(len(rows[p]) > 0 for rows in record.messages.values() for p in range(1, comm.size))
+        assert not record.seconds
+
+
+def test_a_slow_rank_computes_longer(comm):
+    fast, slow = Worker(comm, 1.0), Worker(comm, 40.0)
+    for worker in (fast, slow):
+        worker.compute(graphs.burn, 3)
+    assert slow.busy > 2 * fast.busy
+
+
+def test_messages_of_nobody_alone(comm):
+    found = messages(Worker(comm, 1.0))
+    assert all(bool(times) == (comm.rank > 0) for times in found.values())
+    assert samples(Worker(comm, 1.0), "ring", 3, 1, 2)["unit"]
+
+
+def test_wrong_results_are_found_out():
+    outputs = farm.inputs_of("pi", 4, 1000, 0)
+    inside = [KERNELS["pi"].run(data, 1000) for data in outputs]
+    assert correct("pi", inside, 4, 1000, 0)[1] <= 1
+    assert correct("pi", [o + 60 for o in inside], 4, 1000, 0)[1] > 1
+    parts = [KERNELS["integral"].run(d, 1000) for d in farm.inputs_of("integral", 3, 1000, 0)]
+    assert sum(p[0] for p in parts) == pytest.approx(math.pi, abs=1e-6)
+    primes = [KERNELS["primes"].run(d, 1000) for d in farm.inputs_of("primes", 3, 1000, 0)]
+    assert correct("primes", primes, 3, 1000, 0) == (168.0, 0.0)
+    assert correct("primes", primes[:2] + [primes[2] + 1], 3, 1000, 0)[1] > 1
+    rows = [KERNELS["product"].run(d, 9) for d in farm.inputs_of("product", 4, 9, 5)]
+    assert correct("product", rows, 4, 9, 5)[1] <= 1
+    assert correct("product", [rows[1], rows[0], *rows[2:]], 4, 9, 5)[1] > 1
+    matrix = [KERNELS["matrices"].run(d, 8) for d in farm.inputs_of("matrices", 2, 8, 0)]
+    assert correct("matrices", [matrix[0], np.zeros(64)], 2, 8, 0)[1] > 1

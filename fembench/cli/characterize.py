@@ -2,7 +2,7 @@
 
 Assembly, product in each storage, vector updates, triad and read; with data in the second cache, in the
 third and in memory; with 1, 2, 4, … and all ranks of a host at once. Takes two minutes, hosts in
-parallel; --quick twenty seconds. Examples:
+parallel; --quick half a minute. Examples:
   fembench characterize -o machine.json
   fembench characterize --hosts fast:4,slow:4 -o machine.json
   fembench weights machine.json --rule rate -o weights.json

@@ -113,7 +113,7 @@ def without_weakest(equal: Case, trail: Trail) -> Others | None:
     owners = owners_of(trail.rounds[0][0])
     kept = [rank for rank, owner in enumerate(owners) if owner != weakest]
     speeds = equal.emulate.split(",")
-    hosts = set(trail.weights.ranks[rank].host for rank in range(len(owners)))
+    hosts = {rank.host for rank in trail.weights.ranks}
     if len(hosts) == 1 and not equal.emulate:
         return None  # a rank of one host is not a machine that one could do without
     shares = as_text(trail.weights, kept)

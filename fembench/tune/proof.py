@@ -31,6 +31,7 @@ class Proof:
     equal: float
     weighted: float
     ideal: float  # all ranks computing from beginning to end, no communication
+    over_ideal: float  # weighted / ideal, median of the turns
     advice: Advice
     captured: CapturedGain
     e_het: tuple[float, float]  # equal, weighted
@@ -52,14 +53,19 @@ def prove(trail: Trail) -> Proof:
     seen = pooled(trail.equal)
     speeds = 1.0 / np.median(seen.cost, axis=0)  # cells a second, from runs that the weights did not see
     ideal = ideal_seconds(n_cells, speeds)
+    # each turn against its own ideal: a machine that drifts does so in both
+    ideals = np.array([ideal_seconds(n_cells, 1.0 / np.median(observe(r).cost, axis=0)) for r in trail.equal])
     owners = owners_of(first)
     cells = np.asarray(trail.weighted[0].partition.cells, float)
     return Proof(
         equal=float(np.median(equal)),
         weighted=float(np.median(weighted)),
         ideal=ideal,
+        over_ideal=float(np.median(np.divide(weighted, ideals))),
         advice=advise(equal, weighted, shares_of(trail.weights), owners, without=without),
-        captured=captured_gain(equal, weighted, ideal, np.random.default_rng(SEED)),
+        captured=captured_gain(
+            np.divide(equal, ideals), np.divide(weighted, ideals), 1.0, np.random.default_rng(SEED)
+        ),
         e_het=(
             heterogeneous_efficiency(n_cells, speeds, float(np.median(equal))),
             heterogeneous_efficiency(n_cells, speeds, float(np.median(weighted))),

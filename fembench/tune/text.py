@@ -29,7 +29,7 @@ def _times(proof: Proof) -> str:
     inside = [_percent(1 - 1 / bound) for bound in c.interval] if c.interval else None
     rows = [
         ["time of a set, equal shares", seconds(proof.equal), ""],
-        ["time of a set, weighted", seconds(proof.weighted), f"{proof.weighted / proof.ideal:.3f} x ideal"],
+        ["time of a set, weighted", seconds(proof.weighted), f"{proof.over_ideal:.3f} x ideal"],
         *([] if not proof.left_out else [[f"the same without {proof.left_out}", seconds(proof.without), ""]]),
         ["ideal: all compute to the end", seconds(proof.ideal), ""],
         ["gain", gain, f"95 %: {inside[0]} to {inside[1]}" if inside else "too few pairs for an interval"],
@@ -79,6 +79,7 @@ def as_tree(proof: Proof, weights: Weights) -> dict[str, Any]:
         "equal_seconds": proof.equal,
         "weighted_seconds": proof.weighted,
         "ideal_seconds": proof.ideal,
+        "weighted_over_ideal": proof.over_ideal,
         "left_out": proof.left_out,
         "without_seconds": proof.without if proof.left_out else None,
         "ratio": c.ratio,

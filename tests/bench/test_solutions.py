@@ -6,6 +6,7 @@ from problems import counted, solved, solved_and_verified
 
 from fembench.base.errors import BreakdownError, InputError
 from fembench.dist import interface as interface_module
+from fembench.dist.comm import alone
 from fembench.timing import phases
 
 pytestmark = pytest.mark.mpi
@@ -72,6 +73,19 @@ def test_emulated_slowness_does_not_change_a_bit(comm):
     (_, honest), (_, emulated) = (solved(comm, tracer, mesh="m1", iterations=40) for tracer in (None, slow))
     assert honest.residuals == emulated.residuals
     assert honest.x.tobytes() == emulated.x.tobytes()
+
+
+@pytest.mark.parametrize("partitioner", ["metis", "rcb"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_solution_under_any_shares_is_that_of_one_rank(comm, partitioner, seed):
+    shares = ",".join(f"{s:.3f}" for s in np.random.default_rng(seed).uniform(0.05, 1.0, comm.size))
+    one, expected = solved(alone(), mesh="m2")
+    many, found = solved(comm, mesh="m2", shares=shares, partitioner=partitioner)
+    u = np.empty_like(one.u)
+    u[one.sub.global_nodes] = one.u
+    difference = np.abs(many.u - u[many.sub.global_nodes]).max()
+    assert difference <= 1e-9 * np.abs(u).max()  # VALIDITY A5 asks for 100 x the tolerance
+    assert abs(found.iterations - expected.iterations) <= max(2, 0.02 * expected.iterations)
 
 
 def test_replicated_partition_gives_the_same_bits(comm):

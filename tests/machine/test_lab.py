@@ -290,4 +290,9 @@ def test_a_run_across_the_hosts_is_recorded_as_synthetic(state, tmp_path):
     assert record.environment.synthetic == state.cluster.label
     assert record.environment.affinity == tuple(h.cpus for h in state.cluster.hosts)
     assert record.solve.iterations in range(209, 214)
+    fast, slow = record.environment.hosts
+    assert (fast.cpu_quota, slow.cpu_quota, slow.quota_group.endswith(f"{NAME}/node00")) == (0.0, 0.25, True)
+    assert slow.throttled_percent > 0
+    (rule,) = [r for r in record.verdict.rules if "withheld by the quota of 0.25 CPUs" in r.value]
+    assert (rule.id, rule.ok) == ("D3", True)  # the lab's own
     assert traces()

@@ -1,5 +1,6 @@
 """The closed loop on machines whose speeds are known."""
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 from planted import planted
@@ -31,6 +32,22 @@ def test_planted_speeds_are_found_and_their_gain_is_captured(speeds):
     assert proof.weighted <= 1.02 * proof.ideal
     assert proof.equal == pytest.approx(proof.ideal * sum(speeds) / len(speeds) / min(speeds), rel=0.03)
     assert proof.imbalance[1] < 0.02 < proof.imbalance[0]
+
+
+def test_a_machine_that_drifts_is_held_against_the_ideal_of_its_turn():
+    trail, steady = tuned(1, 0.5, noise=1e-4)
+    slower = np.linspace(1.0, 2.0, len(trail.equal))
+    for records in (trail.equal, trail.weighted):
+        for i, factor in enumerate(slower):
+            sets = tuple(
+                replace(s, seconds=tuple(tuple(factor * t for t in row) for row in s.seconds))
+                for s in records[i].sets
+            )
+            records[i] = replace(records[i], sets=sets)
+    drifting = prove(trail)
+    assert drifting.over_ideal == pytest.approx(steady.over_ideal, rel=1e-3)
+    assert drifting.captured.value == pytest.approx(steady.captured.value, rel=0.01)
+    assert drifting.captured.interval.low > 0.95
 
 
 def test_equal_ranks_have_no_detectable_gain():
@@ -150,3 +167,11 @@ def test_weights_of_other_ranks_are_noticed():
     trail, _ = tuned(1, 0.5)
     other, _ = tuned(1, 1, 1)
     assert "2 ranks, 3 ranks here" in warning(trail.weights, other.equal[0])
+
+
+def test_weights_of_a_host_that_became_slower_are_stale():
+    trail, _ = tuned(1, 0.5, hosts=PAIR)
+    assert warning(trail.weights, tuned(1, 0.48, hosts=PAIR)[0].equal[0]) == ""
+    later = warning(trail.weights, tuned(1, 0.35, hosts=PAIR)[0].equal[0])
+    assert "stale" in later
+    assert "node00" in later

@@ -1,0 +1,87 @@
+"""`fembench characterize` from end to end: what a short one finds, tells and refuses."""
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.bench import characterize
+from fembench.bench.characterize import hosts_file, measure_hosts, ranks_in
+from fembench.cli.main import main
+from fembench.machine.rates import STORAGES
+from fembench.records.profile import LEVELS, load_profile, save_profile
+from fembench.report.profiles import as_text
+from fembench.weights.from_profile import by_profile
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """(profile, what was told) of two ranks, the second at half speed, in a second of measuring."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(characterize, "QUICK_SECONDS", 1.0)
+    told = []
+    folder = tmp_path_factory.mktemp("characterize")
+    profile = measure_hosts(2, quick=True, emulate="1,0.5", command="x", scratch=folder, tell=told.append)
+    patch.undo()
+    assert list(folder.iterdir()) == []
+    return profile, told
+
+
+@pytest.mark.slow
+def test_every_rank_phase_storage_and_size_is_measured(measured):
+    profile, told = measured
+    found = {(s.rank, s.name, s.level) for s in profile.speeds}
+    products = {f"product {storage}" for storage in (*STORAGES, "dense")}
+    small = {(rank, name, "L2") for rank in (0, 1) for name in products | {"updates", "triad", "read"}}
+    assert small <= found
+    assert {level for _, _, level in found} <= set(LEVELS)
+    assert any("round 1 of at most" in line for line in told)
+    left_out = len(LEVELS) * (len(products) + 4) - len({(name, level) for _, name, level in found})
+    assert len(profile.notes) == left_out  # what there was no time for is said
+
+
+@pytest.mark.slow
+def test_emulated_speeds_are_labelled_and_about_those_injected(measured, tmp_path):
+    profile, _ = measured
+    assert profile.environment.synthetic == "emulated speeds 1,0.5"
+    assert "SYNTHETIC" in as_text(profile)
+    save_profile(profile, tmp_path / "machine.json")
+    assert load_profile(tmp_path / "machine.json") == profile
+    speed = {(s.rank, s.name): s.speed for s in profile.speeds if s.level == "L2"}
+    assert 0.2 < speed[1, "product sym"] / speed[0, "product sym"] < 0.8  # the machine may be busy
+    if not any("assembly" in note or "product sym" in note for note in profile.notes):
+        assert by_profile(profile, "").synthetic == profile.environment.synthetic
+
+
+def test_hosts_are_read(tmp_path):
+    assert hosts_file("a,b:4") == "a slots=1\nb slots=4\n"
+    path = tmp_path / "hosts"
+    path.write_text("# mine\na slots=2\nb:3\nc\n\n")
+    assert ranks_in(str(path)) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--ranks", "-1"], "ranks = -1"),
+        (["--hosts", "a:0"], "cannot read 'a:0'"),
+        (["--hosts", "a b"], "cannot read 'a b'"),
+        (["--hostfile", "/no/such/file"], "cannot read /no/such/file"),
+        (["--emulate", "1,2"], "speeds above 0 and at most 1"),
+        (["--ranks", "2", "--emulate", "1"], "1 speeds for 2 ranks"),
+        (["--ranks", "1", "--dilate", "0.5"], "dilate = 0.5"),
+        (["-o", "/proc/no/machine.json"], "cannot write"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(options, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["characterize", "--quick", *options]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("fembench: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_without_hosts_is_refused(tmp_path):
+    (tmp_path / "hosts").write_text("# none\n")
+    with pytest.raises(InputError, match="no hosts in it"):
+        ranks_in(str(tmp_path / "hosts"))

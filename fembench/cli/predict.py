@@ -50,7 +50,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="what if: fastest, slowest, add:NAME*COUNT",
     )
     parser.add_argument(
-        "--iterations", type=int, default=0, metavar="N", help="also the time of a whole solution"
+        "--iterations",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also the time of a whole solution (default: as many as a learned run of the mesh took)",
     )
     parser.add_argument(
         "--deadline", type=float, default=0.0, metavar="S", help="the fewest ranks that meet it"
@@ -76,9 +80,10 @@ def run(options: argparse.Namespace) -> int:
     cases = _cases(options, len(study.profile.environment.rank_host))
     if options.output and len(cases) > 1:
         raise InputError(f"-o {options.output} with {len(cases)} numbers of ranks; expected one a file")
-    if options.deadline and not options.iterations:
-        raise InputError("--deadline needs --iterations: of one solution")
     mesh = resolve(options.mesh)
+    iterations = options.iterations or study.iterations.get(mesh.hash, 0)
+    if options.deadline and not iterations:
+        raise InputError("--deadline needs --iterations: of one solution, or a run of the mesh to learn from")
     found = [study.predict(case, mesh) for case in cases]
     predictions = [prediction_of(study, f, study.place(f.work.ranks)[2]) for f in found]
     if options.output:
@@ -92,9 +97,9 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(predictions)
         return 0
-    print(_text(study, found, options.iterations))
+    print(_text(study, found, iterations))
     if options.deadline:
-        totals = [f.total(options.iterations)[1] for f in found]
+        totals = [f.total(iterations)[1] for f in found]
         best = smallest([f.work.ranks for f in found], totals, options.deadline)
         print(f"\ndeadline {options.deadline:g} s: {best} ranks are enough")
     if options.output:

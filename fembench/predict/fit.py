@@ -21,7 +21,7 @@ from fembench.records.network import Piece, value_at
 Array = npt.NDArray[np.float64]
 LEAST = 3  # sizes a piece
 MOST = 5  # pieces
-JUMP = 0.1  # of the whole message's time: by so much a switch of protocol shows at least
+PART, WHOLE = 0.2, 0.3  # jumps that show a switch: of a part's share, of the whole message's time
 
 
 @dataclass(frozen=True)
@@ -121,18 +121,26 @@ def _cut(cost: Array, penalty: float, most: int) -> list[int]:
 
 
 def find_switch(fit: Fit) -> int | None:
-    """The size from which messages wait for their receiver: the break with the largest jump of a parameter
-    against the whole message's time; None where none jumps by a tenth of it."""
-    jumps = {first: _jump(fit, first) for first in fit.breaks}
-    largest = max(jumps, key=lambda first: jumps[first], default=0.0)
-    return int(largest) if jumps and jumps[largest] > JUMP else None
+    """The size from which messages wait for their receiver, of curves Os, L, Or; None where nothing shows it.
+
+    Where sender, network and receiver share the time of a message differently from one size to the next, the
+    protocol has changed: the break where a part changes most. Else the break where all of it jumps most, for
+    the handshake takes time. Smaller jumps are networks' own.
+    """
+    parts, wholes = zip(*(_jumps(fit, first) for first in fit.breaks)) if fit.breaks else ((), ())
+    for jumps, least in ((parts, PART), (wholes, WHOLE)):
+        if jumps and max(jumps) > least:
+            return int(fit.breaks[jumps.index(max(jumps))])
+    return None
 
 
-def _jump(fit: Fit, first: float) -> float:
-    """Largest jump at a break, the two lines held against each other where neither has a size."""
+def _jumps(fit: Fit, first: float) -> tuple[float, float]:
+    """At a break, both lines held against each other where neither has a size: (largest change of a part's
+    share, change of the whole relative to what was before)."""
     number = int(np.searchsorted(fit.sizes, first))
     between = float(np.sqrt(fit.sizes[number - 1] * first))
     k = fit.breaks.index(first) + 1
     left = np.array([value_at(pieces[k - 1 : k], between) for pieces in fit.pieces])
     right = np.array([value_at(pieces[k : k + 1], between) for pieces in fit.pieces])
-    return float(np.abs(right - left).max() / max(abs(left.sum()), 1e-300))
+    before, after = max(abs(left.sum()), 1e-300), max(abs(right.sum()), 1e-300)
+    return float(np.abs(right / after - left / before).max()), float(abs(after / before - 1))

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -42,6 +42,7 @@ class Study:
     storage: str = "sym"
     correction: Correction | None = None
     learned: tuple[str, ...] = ()
+    iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> of runs that converged
 
     def place(self, ranks: int) -> tuple[list[Slot], Machine, list[str]]:
         """Places, machine and hosts' names of a run. Raises InputError."""
@@ -87,7 +88,11 @@ def taught(study: Study, records: Sequence[Record]) -> Study:
     if study.edits or study.factor != 1:
         raise InputError("runs teach about machines as they are; expected no edits while learning")
     found = learn(records, study.rates, study.place)
-    return dataclasses.replace(study, correction=found, learned=tuple(r.id for r in records))
+    converged = [r for r in records if r.solve.converged and not r.case.iterations]
+    iterations = {r.mesh.hash: r.solve.iterations for r in converged}
+    return dataclasses.replace(
+        study, correction=found, learned=tuple(r.id for r in records), iterations=iterations
+    )
 
 
 def prediction_of(study: Study, found: Forecast, hosts: Sequence[str]) -> Prediction:

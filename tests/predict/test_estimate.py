@@ -53,6 +53,16 @@ def test_the_fit_is_no_worse_than_the_lines_drawn_by_hand(number, column, hand):
     assert 100 * np.mean(error) <= hand
 
 
+@pytest.mark.parametrize(
+    ("number", "mode", "switch"),
+    [("4.16", "Isend", None), ("5.2", "Isend", 131072), ("5.2", "Send", 131072), ("5.4", "Isend", 131072)],
+)
+def test_a_switch_is_where_the_parts_of_a_message_change_places(number, mode, switch):
+    t = columns(number)
+    fit = fitted(t["m"], t[f"{mode}.Os"], t[f"{mode}.L"], t[f"{mode}.Or"], signed=(1,))
+    assert find_switch(fit) == switch
+
+
 def measured(rng, m, repetitions=30):
     """A ping-pong over the made-up network: 5 % noise, one time in a hundred a hundred times too long."""
     true = {name: value_at(pieces, m) for name, pieces in TRUTH.items()}

@@ -179,7 +179,9 @@ def test_runs_teach_what_the_profile_does_not_know():
     assert found.product == pytest.approx(1.2, rel=1e-3)
     assert found.updates == pytest.approx(0.9, rel=1e-3)
     assert found.loop == pytest.approx(5e-6, rel=1e-2)
-    again = taught(s, runs).predict(Case(mesh="m3", ranks=2))
+    knowing = taught(s, runs)
+    assert knowing.iterations[runs[0].mesh.hash] == ITERATIONS
+    again = knowing.predict(Case(mesh="m3", ranks=2))
     assert again.iteration == pytest.approx(measured(runs[2]).iteration, rel=0.01)
     assert again.low <= measured(runs[2]).iteration <= again.high
 

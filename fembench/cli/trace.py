@@ -27,6 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loop-mean", type=float, default=10, metavar="N", help="--binary: turns of a loop")
     parser.add_argument("--loop-limit", type=int, default=10, metavar="N", help="--binary: at most so many")
     parser.add_argument("--bytes", type=int, default=8, metavar="N", help="--binary: of a message")
+    parser.add_argument("--blocks", metavar="NAME", help="--binary: print the blocks of this function and stop")
     parser.add_argument(
         "--costs",
         metavar="FILE",
@@ -44,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
 
     if bool(options.source) == bool(options.binary):
         raise InputError("expected a record, a graph, or --binary EXE: one of them")
+    if options.binary and options.blocks:
+        return _print_blocks(options)
     graph = reduced(_binary(options) if options.binary else _graph(options), options.level)
     if options.output:
         save_graph(graph, options.output)
@@ -81,21 +84,39 @@ def _graph(options: argparse.Namespace):
 
 def _binary(options: argparse.Namespace):
     from fembench.base.errors import InputError
-    from fembench.predict.binary import Loops, disassemble, graph_of_program, program_of
-    from fembench.predict.instructions import load_costs, measure_costs, save_costs
+    from fembench.predict.binary import Loops, graph_of_program
 
     if not options.ranks.isdigit() or int(options.ranks) < 1:
         raise InputError(f"--binary with ranks '{options.ranks}'; expected their number")
-    text = disassemble(Path(options.binary))
-    known = bool(options.costs) and Path(options.costs).exists()
-    costs = load_costs(options.costs) if known else measure_costs()
-    if options.costs and not known:
-        save_costs(costs, options.costs)
     return graph_of_program(
-        program_of(text, costs, options.function, options.level),
+        _program(options),
         int(options.ranks),
         Loops(options.loop_mean, options.loop_limit),
         options.bytes,
         options.seed,
         str(options.binary),
     )
+
+
+def _program(options: argparse.Namespace):
+    """The executable's functions, priced; costs are measured where none are known."""
+    from fembench.predict.binary import disassemble, program_of
+    from fembench.predict.instructions import load_costs, measure_costs, save_costs
+
+    text = disassemble(Path(options.binary))
+    known = bool(options.costs) and Path(options.costs).exists()
+    costs = load_costs(options.costs) if known else measure_costs()
+    if options.costs and not known:
+        save_costs(costs, options.costs)
+    return program_of(text, costs, options.function, options.level)
+
+
+def _print_blocks(options: argparse.Namespace) -> int:
+    from fembench.base.errors import InputError
+    from fembench.predict.show import block_table
+
+    functions = _program(options).functions
+    if options.blocks not in functions:
+        raise InputError(f"no function {options.blocks}; expected one of {', '.join(list(functions)[:20])}")
+    print(block_table(functions[options.blocks]))
+    return 0

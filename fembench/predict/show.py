@@ -6,6 +6,7 @@ from pathlib import Path
 from fembench.base.files import write_atomic
 from fembench.base.tables import table
 from fembench.base.units import seconds, size
+from fembench.predict.blocks import Function, successors
 from fembench.predict.graph import Collective, Compute, Event, Graph, Loop, Receive, Send
 
 HEADS = ("rank", "event", "phase", "time", "bytes", "with", "turns")
@@ -37,6 +38,16 @@ def _rows(graph: Graph, program: Sequence[Event], depth: int) -> Iterator[list[o
             yield [f"{indent}{e.kind}", phase, None, size(e.m), "all", None]
         else:
             yield [f"{indent}wait", phase, None, None, None, None]
+
+
+def block_table(function: Function) -> str:
+    """Vertices of a compiled function (thesis-003, Fig. 3.6b): addresses, type, cost, where it may lead."""
+    rows = [
+        [f"{v.start:x}", f"{v.end:x}", v.kind, v.name or None, seconds(v.cost)]
+        + [" ".join(f"{after:x}" for after in successors(function, v)) or None]
+        for v in function.vertices.values()
+    ]
+    return table(["from", "to", "type", "calls", "cost", "next"], rows, align="rrllrl")
 
 
 def write_dot(graph: Graph, path: Path | str) -> None:

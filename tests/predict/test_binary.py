@@ -209,6 +209,9 @@ def test_a_program_compiled_here_becomes_a_graph_that_is_simulated(tmp_path, cap
     subprocess.run(command, check=True, capture_output=True)
     graph = str(tmp_path / "graph.json")
     words = ["trace", "--binary", str(tmp_path / "a"), "--ranks", "4", "--costs", str(tmp_path / "c.json")]
+    assert main([*words, "--blocks", "main"]) == 0
+    assert "MPI_Send" in capsys.readouterr().out
+    assert main([*words, "--blocks", "none"]) == 2
     assert main([*words, "-o", graph, "--loop-mean", "1000", "--loop-limit", "1000"]) == 0
     assert main(["simulate", graph, "--link", "50e-6,125e6", "--json"]) == 0
     assert '"messages": [\n  3,' in capsys.readouterr().out

@@ -10,14 +10,15 @@ import numpy as np
 
 from fembench.apps.work import Array, Worker
 
-ROUNDS, LENGTH = 40, 20_000  # of one unit of work
+ROUNDS, LENGTH = 100, 8_000  # of one unit of work
 
 
 def burn(units: int) -> float:
     """So many units of work; the same every time."""
     x = np.linspace(0.0, 1.0, LENGTH)
     for _ in range(units * ROUNDS):
-        x = x * 0.999 + 1e-6
+        x *= 0.999
+        x += 1e-6
     return float(x[0])
 
 

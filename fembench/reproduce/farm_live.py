@@ -19,7 +19,7 @@ from fembench.reproduce.programs import case_of, predicted
 
 SPEEDS = (1.0, 0.86, 0.635)
 PROGRAMS = {"pi": "pi", "primes": "prim", "matrices": "mat", "partial": "rand"}  # ours -> the thesis'
-SIZES = {"pi": 1.2e8, "primes": 1.2e8, "matrices": 512, "partial": 512}  # of about four seconds of computing
+SIZES = {"pi": 1.2e8, "primes": 1.2e8, "matrices": 384, "partial": 384}  # of about four seconds of computing
 TASKS = {"pi": 100, "primes": 100, "matrices": 100, "partial": 100}
 ROOM = 1.5  # cores are idle so much, or ranks would be late
 Say = Callable[[str], None]

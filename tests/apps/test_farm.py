@@ -89,7 +89,7 @@ def test_ranks_that_wait_for_each_other_do_not_lock(comm):
 def test_calibration_samples_every_operation_of_every_rank(comm):
     record = job(comm, case_of("partial", comm), calibrate=3)
     if comm.rank == 0:
-        assert set(record.samples) == {"square_12", "element"}
+        assert set(record.samples) == {"power_12", "element"}
         assert all(len(row) == 3 and min(row) > 0 for rows in record.samples.values() for row in rows)
         assert all(len(rows[p]) > 0 for rows in record.messages.values() for p in range(1, comm.size))
         assert not record.seconds

@@ -106,7 +106,7 @@ def msgspec_replace(farm, **changes):
 
 
 def test_a_conditional_by_q_and_at_worst():
-    samples = {"square_10": ((1.0,),) * 3, "element": ((0.01,),) * 3}
+    samples = {"power_10": ((1.0,),) * 3, "element": ((0.01,),) * 3}
     record = calibration(samples)
     case = case_of(options("partial", tasks=2, size=10), record)
     informed = predicted(case, record, options("partial"))

@@ -1,0 +1,34 @@
+"""fembench place, from a record to a launcher's file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fembench.cli.main import main
+
+RECORD = str(Path(__file__).parent.parent / "data" / "record-schema-1.json")
+
+
+def test_parts_that_talk_stay_on_one_host(tmp_path, capsys):
+    out = tmp_path / "tasks"
+    assert main(["place", RECORD, "--hosts", "a:2:2:1,b:2:1:0.5", "--format", "slurm", "-o", str(out)]) == 0
+    assert out.read_text() == "a\na\n"
+    assert "--distribution=arbitrary -n 2" in capsys.readouterr().out
+
+
+def test_hosts_of_one_slot_part_them(capsys):
+    assert main(["place", RECORD, "--hosts", "a:1,b:1:1:0.5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sorted(found["hosts"]) == ["a", "b"]
+    # one message each way and two all-reduces over a link of 50 microseconds
+    assert found["iteration_seconds"] == pytest.approx(3 * 50e-6 + 2 * 7e-6, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "message"),
+    [("a:2:x", "cannot read 'a:2:x'"), ("a:1", "2 ranks on hosts with 1 slots"), ("a:2:2:0", "cannot read")],
+)
+def test_wrong_hosts_are_named(hosts, message, capsys):
+    assert main(["place", RECORD, "--hosts", hosts]) == 2
+    assert message in capsys.readouterr().err

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.block import receive_arrays, send_arrays
-from fembench.balance.control import Control, Settings, known_speeds
+from fembench.balance.control import Control, Settings
+from fembench.balance.pace import Pace
 from fembench.balance.stats import Links, Stats
 from fembench.dist.comm import Comm
 from fembench.machine.emulate import sleep_until
@@ -77,7 +78,8 @@ class _Run:
         self.per_byte = second_per_byte
         self._spent = np.zeros(n)  # s of computing by block in this window, stretched
         self._begin, self._from = time.perf_counter(), 0
-        self._speed = np.zeros(comm.size)
+        # nobody counts the work of these programs: alike for all blocks until they are seen
+        self._pace = Pace(np.ones(n), comm.size)
         self._looks: list[Look] = []
         self._own: list[list[float]] = []
 
@@ -132,14 +134,15 @@ class _Run:
         for sizes, _, _ in rows:
             for i, n in sizes.items():
                 size[i] = n
-        # nobody counts the work of these programs: alike for all blocks, as the thesis' own estimate
-        self._speed = known_speeds(np.ones(seconds.size), seconds, self.owner, self._speed)
-        speed = np.where(self._speed > 0, self._speed, self._speed.mean())
-        longest = float(np.bincount(self.owner, seconds, self.comm.size).max())
+        self._pace.learn(seconds, self.owner)
+        time_ = self._pace.times(self.owner)
+        longest = float(np.bincount(self.owner, time_, self.comm.size).max())
         return Stats(
             owner=self.owner.copy(),
-            time=seconds,
-            speed=speed,
+            time=time_,
+            speed=self._pace.speeds,
+            seen=np.bincount(self.owner, seconds, self.comm.size).astype(np.float64),
+            noise=self._pace.noise,
             size=size,
             links=Links.none(),
             second_per_byte=self.per_byte,

@@ -53,6 +53,7 @@ def amortised(stats: Stats, tuning: Tuning) -> Moves:
     """
     owner, t = stats.owner.copy(), stats.rank_time.copy()
     fixed = np.zeros(stats.n_blocks, bool)
+    fixed[list(stats.resting)] = True
     now = float(t.max()) * stats.remaining
     best, chosen = now * (1 - tuning.hysteresis), 0
     moves: Moves = []

@@ -3,15 +3,15 @@
 Neither MPI nor a clock: a driver on ranks and one on a virtual clock use the same object.
 """
 
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass, field, replace
 
 from fembench.balance.detect import next_alpha, reachable
 from fembench.balance.policies import POLICIES, balanced, decide
 from fembench.balance.potential import forecast, ranking
 from fembench.balance.stats import Stats, Tuning
 from fembench.records.ledger import Look, Move
+
+MOST_ALPHA = 16  # calls between looks, or a change would be seen too late
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,22 @@ class Control:
 
     def look(self, stats: Stats, iteration: int, superstep: float) -> Look:
         """Decide, and say what was seen; the moves are for the caller to make."""
-        tuning = self.settings.tuning
+        tuning = steady(self.settings.tuning, stats.noise)
         fine = balanced(self.policy, stats, tuning.band)
         count, known = (0, []) if fine else ranking(stats, tuning, tuning.shown)
         moves = [] if fine else decide(self.policy, stats, tuning, self._resting())
         self.looks += 1
         self._moved_at.update({block: self.looks for block, _ in moves})
         before = self.alpha
-        self.alpha = self.wait = next_alpha(before, fine, halve=self.policy.by_block)
+        settled = fine or not (moves or self.policy.literal)  # nothing to be done is as good as balance
+        self.alpha = self.wait = next_alpha(before, settled, halve=self.policy.by_block)
+        if not self.policy.literal:
+            self.alpha = self.wait = min(self.alpha, max(MOST_ALPHA, before))
         return Look(
             iteration=iteration,
             alpha=before,
             next_alpha=self.alpha,
-            rank_time=tuple(stats.rank_time.tolist()),
+            rank_time=tuple((stats.rank_time if stats.seen is None else stats.seen).tolist()),
             superstep=superstep,
             balanced=fine,
             reachable=fine or reachable(stats, tuning.band),
@@ -76,8 +79,6 @@ class Control:
         return frozenset(block for block, at in self._moved_at.items() if at >= since)
 
 
-def known_speeds(work: np.ndarray, time: np.ndarray, owner: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """(P,) work a second of each rank in this window; of ranks without blocks what was known before."""
-    n = before.size
-    done, took = np.bincount(owner, work, n), np.bincount(owner, time, n)
-    return np.where(took > 0, done / np.where(took > 0, took, 1.0), before)
+def steady(tuning: Tuning, noise: float) -> Tuning:
+    """Tuning that does not take noise for a gain; where hysteresis is 0 it stays so (thesis-002)."""
+    return replace(tuning, hysteresis=tuning.hysteresis + noise) if tuning.hysteresis else tuning

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.block import receive, send
-from fembench.balance.control import Control, Settings, known_speeds
+from fembench.balance.control import Control, Settings
+from fembench.balance.pace import Pace
 from fembench.balance.solver import BlockSolver
 from fembench.balance.stats import Links, Stats
 from fembench.dist.comm import Comm
@@ -71,7 +72,7 @@ class Balancer:
         self.control = Control(self.settings)
         self.looks: list[Look] = []  # rank 0
         self._own: list[_Own] = []
-        self._speed = np.zeros(self.comm.size)
+        self._pace = Pace(self.facts.work, self.comm.size)
         self._window = Window()
         self.carried = 0.0  # matrix bytes x iterations on this rank
         self._since = 0
@@ -136,13 +137,15 @@ class Balancer:
     def _stats(self, rows: list, iteration: int, rr: float, leaving: frozenset[int]) -> Stats:
         owner = self.solver.owner
         seconds = block_times(rows, self.facts.work)
-        self._speed = known_speeds(self.facts.work, seconds, owner, self._speed)
-        speed = np.where(self._speed > 0, self._speed, self._speed.mean())
-        longest = float(np.bincount(owner, seconds, self.comm.size).max())
+        self._pace.learn(seconds, owner)
+        time = self._pace.times(owner)
+        longest = float(np.bincount(owner, time, self.comm.size).max())
         return Stats(
             owner=owner.copy(),
-            time=seconds,
-            speed=speed,
+            time=time,
+            speed=self._pace.speeds,
+            seen=np.bincount(owner, seconds, self.comm.size).astype(np.float64),
+            noise=self._pace.noise,
             size=self.facts.size,
             links=self.facts.links,
             second_per_byte=self.facts.second_per_byte,

@@ -8,7 +8,7 @@ greedy refine random rcb metis-shares diffusion                                 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fembench.balance.choose import Moves, amortised, apbsp, best_potential, evacuate, scan
 from fembench.balance.detect import balanced_blocks, balanced_ranks
@@ -26,6 +26,7 @@ class Policy:
     wholesale: bool = False  # a new assignment, taken as a whole where it wins more than the hysteresis
     blind: bool = False  # moves whatever the forecast says
     looks: bool = True
+    literal: bool = False  # thesis-002: alpha has no limit, and falls to 1 where nothing can be done
 
 
 def stay(stats: Stats, tuning: Tuning) -> Moves:
@@ -36,9 +37,9 @@ def stay(stats: Stats, tuning: Tuning) -> Moves:
 POLICIES = {
     "none": Policy(stay, looks=False),
     "observe": Policy(stay),
-    "migbsp": Policy(best_potential, by_block=True),
-    "migbsp++": Policy(apbsp),
-    "migbsp++-scan": Policy(scan),
+    "migbsp": Policy(best_potential, by_block=True, literal=True),
+    "migbsp++": Policy(apbsp, literal=True),
+    "migbsp++-scan": Policy(scan, literal=True),
     "amortised": Policy(amortised),
     "greedy": Policy(greedy, wholesale=True),
     "refine": Policy(refine),
@@ -61,7 +62,7 @@ def decide(policy: Policy, stats: Stats, tuning: Tuning, resting: frozenset[int]
     """The moves to make, leaving ranks emptied first. Blocks that rest (they moved lately) stay,
     unless their rank leaves."""
     away = evacuate(stats)
-    after = stats.moved(applied(stats.owner, away)) if away else stats
+    after = replace(stats.moved(applied(stats.owner, away)) if away else stats, resting=resting)
     if away and (policy.wholesale or balanced_ranks(after, tuning.band)):
         return away
     moves = policy.choose(after, tuning)

@@ -26,7 +26,7 @@ def ranking(stats: Stats, tuning: Tuning, most: int | None = None) -> tuple[int,
     """(how many there are, the best of them), as candidates."""
     t, mean = stats.rank_time, float(stats.rank_time[stats.open].mean())
     over = t > mean * (1 + tuning.band) if tuning.origin == "strict" else t >= mean
-    blocks = np.flatnonzero(over[stats.owner])
+    blocks = np.setdiff1d(np.flatnonzero(over[stats.owner]), list(stats.resting))
     targets = np.flatnonzero((t <= mean) & stats.open)
     if not blocks.size or not targets.size:
         return 0, []

@@ -49,6 +49,9 @@ class Stats:
     remaining: int = 1  # iterations still to come, expected
     places: F64 | None = None  # (V, 3) centres of the blocks
     leaving: frozenset[int] = frozenset()  # ranks that must be empty
+    resting: frozenset[int] = frozenset()  # blocks that moved lately and stay
+    seen: F64 | None = None  # (P,) s as measured, where `time` is aged
+    noise: float = 0.0  # relative, of what is measured
     seed: int = 0
 
     @property
@@ -97,7 +100,7 @@ class Tuning:
     band: float = 0.1  # tolerated deviation of a rank from the mean [D]
     origin: str = "strict"  # blocks leave ranks above mean (1 + band); "mean": above the mean
     net: bool = False  # Comm less what becomes remote; thesis-002 counts what becomes local alone
-    hysteresis: float = 0.02  # part of the iteration that a proposal must win
+    hysteresis: float = 0.05  # part of the iteration that a proposal must win
     shown: int = 10  # candidates kept in a ledger
 
 

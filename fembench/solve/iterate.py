@@ -73,8 +73,13 @@ class CGResult:
 class Solver(Protocol):
     """One rank's handle on a matrix, a preconditioner and a way to solve with them."""
 
-    operator: Operator
-    work: Work  # of one iteration, products apart
+    @property
+    def operator(self) -> Operator:
+        """The rank's matrix."""
+
+    @property
+    def work(self) -> Work:
+        """Of one iteration, products apart."""
 
     def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective."""

@@ -1,14 +1,16 @@
 """The ledger in records, tables and plots; records from before it are still read."""
 
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
 
+from fembench.balance.policies import POLICIES
 from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.cli.main import main
-from fembench.records.case import Case
+from fembench.records.case import Balance, Case
 from fembench.records.ledger import BalanceFacts, Candidate, Ledger, Look, Move, accounts, bill
 from fembench.records.store import load, save
 from fembench.report.balance import balance_tables, prediction_errors, spread
@@ -154,6 +156,10 @@ def test_the_verb_runs_a_scenario_with_every_policy(capsys):
     assert "| amortised" in out
     assert main(["balance", "--virtual", "slow-host", "--policies", "gready"]) == 2
     assert "greedy" in capsys.readouterr().err
+
+
+def test_a_case_knows_every_policy():
+    assert set(get_args(Balance)) == {"", *POLICIES}
 
 
 @pytest.mark.parametrize(

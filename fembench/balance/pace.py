@@ -1,0 +1,56 @@
+"""How fast ranks are and how heavy blocks, from noisy windows.
+
+One window's slowest rank is slow partly by chance: moving blocks off it by that one window's numbers promises
+more than it brings. So speeds and weights are aged over windows, and a difference beyond JUMP is taken for a
+change of the machine and believed at once. `noise` says how much windows differ from what was known.
+"""
+
+import numpy as np
+
+from fembench.balance.stats import F64, I64
+
+AGED = 0.3  # share of the newest window
+JUMP = 0.3  # relative
+
+
+class Pace:
+    """What is known after the windows so far."""
+
+    def __init__(self, work: F64, n_ranks: int) -> None:
+        self.work = work  # (V,) of the blocks in any unit, as counted
+        self.speed = np.zeros(n_ranks)  # counted work a second; 0: not known
+        self.weight = np.ones(work.size)  # work of a block over its counted work
+        self.noise = 0.0  # relative deviation of a rank's window, aged
+
+    def learn(self, seconds: F64, owner: I64) -> None:
+        """A window: (V,) seconds of each block in an iteration, where they were."""
+        work = self.work * self.weight
+        took = np.bincount(owner, seconds, self.speed.size)
+        done = np.bincount(owner, work, self.speed.size)
+        here = took > 0
+        new = np.where(here, done / np.where(here, took, 1.0), self.speed)
+        known = here & (self.speed > 0)
+        off = np.abs(new[known] / self.speed[known] - 1)
+        small = off[off <= JUMP]
+        if small.size:
+            self.noise += AGED * (float(small.mean()) - self.noise)
+        self.speed = _aged(self.speed, new)
+        spent = done[owner] > 0
+        share = seconds * done[owner] / np.where(took[owner] > 0, took[owner], 1.0)
+        self.weight = np.where(spent & (share > 0), _aged(self.weight, share / self.work), self.weight)
+
+    @property
+    def speeds(self) -> F64:
+        """(P,) speeds; of ranks never seen computing, the mean of the others."""
+        seen = self.speed > 0
+        return np.where(seen, self.speed, self.speed[seen].mean() if seen.any() else 1.0)
+
+    def times(self, owner: I64) -> F64:
+        """(V,) seconds that each block takes where it is."""
+        return self.work * self.weight / self.speeds[owner]
+
+
+def _aged(old: F64, new: F64) -> F64:
+    """Between old and new; new where there was none or it is far away."""
+    far = (old <= 0) | (np.abs(new - old) > JUMP * old)
+    return np.where(far, new, old + AGED * (new - old))

@@ -1,0 +1,59 @@
+"""Speeds and weights from noisy windows: noise is damped, a change is believed at once."""
+
+import numpy as np
+import pytest
+
+from fembench.balance.control import steady
+from fembench.balance.pace import Pace
+from fembench.balance.stats import Tuning
+
+OWNER = np.array([0, 0, 1, 1])
+
+
+def seconds(speed, weight=(1, 1, 1, 1)):
+    return np.asarray(weight) / np.asarray(speed)[OWNER]
+
+
+def test_the_first_window_is_believed():
+    pace = Pace(np.ones(4), 2)
+    pace.learn(seconds([1.0, 0.5]), OWNER)
+    assert pace.speed == pytest.approx([1, 0.5])
+    assert pace.times(OWNER) == pytest.approx([1, 1, 2, 2])
+
+
+def test_noise_is_damped_and_known():
+    pace, rng = Pace(np.ones(4), 2), np.random.default_rng(0)
+    found = []
+    for _ in range(60):
+        pace.learn(seconds([1 + 0.1 * rng.uniform(-1, 1), 1.0]), OWNER)
+        found.append(pace.speed[0])
+    assert np.std(found[5:]) < 0.6 * 0.1 / np.sqrt(3)
+    assert 0.01 < pace.noise < 0.06
+
+
+def test_a_host_that_slows_by_three_is_believed_at_once():
+    pace = Pace(np.ones(4), 2)
+    for speed in (1.0, 1.0, 1 / 3):
+        pace.learn(seconds([speed, 1.0]), OWNER)
+    assert pace.speed == pytest.approx([1 / 3, 1])
+    assert pace.noise < 0.01
+
+
+def test_a_heavy_block_stands_out_among_those_of_its_rank():
+    pace = Pace(np.ones(4), 2)
+    pace.learn(seconds([1.0, 1.0], (3, 1, 1, 1)), OWNER)
+    assert pace.times(OWNER) == pytest.approx([3, 1, 1, 1])
+    assert pace.weight[0] == pytest.approx(3 * pace.weight[1])
+
+
+def test_an_empty_rank_keeps_its_speed_and_an_unseen_one_gets_the_mean():
+    pace = Pace(np.ones(4), 3)
+    pace.learn(seconds([1.0, 0.5]), OWNER)
+    assert pace.speeds == pytest.approx([1, 0.5, 0.75])
+    pace.learn(np.ones(4), np.zeros(4, np.int64))
+    assert pace.speed[1] == 0.5
+
+
+def test_noise_raises_the_hysteresis_where_there_is_one():
+    assert steady(Tuning(hysteresis=0.05), 0.1).hysteresis == pytest.approx(0.15)
+    assert steady(Tuning(hysteresis=0.0), 0.1).hysteresis == 0.0

@@ -15,7 +15,7 @@ import msgspec
 import fembench.solve.petsc as petsc
 from fembench.base.errors import InputError
 from fembench.bench.describe import environment_of
-from fembench.bench.launcher import Job
+from fembench.bench.job import Job
 from fembench.bench.peers import ENTRIES, Entry, missing
 from fembench.bench.peers_contest import Contest, PeersJob, Stage, build, check, free, on_one, repeat
 from fembench.bench.peers_system import export, make_system

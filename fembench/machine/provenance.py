@@ -1,11 +1,9 @@
 """Where a result comes from: source tree, versions, environment variables, BLAS threads (VALIDITY E7)."""
 
 import ctypes
-import importlib.metadata
 import os
 import platform
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -52,6 +50,8 @@ def source_state(tree: Path | None = None) -> tuple[str, bool]:
 
 def _git(root: Path, *arguments: str) -> str | None:
     """What git prints, or None where it fails."""
+    import subprocess  # here and below: only one rank needs it, and it takes its time to import
+
     line = ["git", "--no-optional-locks", "-C", str(root), *arguments]
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=10)
@@ -72,9 +72,11 @@ def _head(folder: Path) -> str:
 
 def version_of(package: str) -> str:
     """The installed version of a package, '' where it is not installed."""
+    from importlib import metadata
+
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return ""
 
 

@@ -3,7 +3,8 @@
     L_1   par(p) core[h] assembly[p]
     L_2   seq(n iterations) of
             par(p) core[h] product[p] beside mem[h] traffic[p]    cores and memory of a host are shared
-            par(p) nic[h] halo[p]                                 its messages leave through one interface
+            par(p) nic[h] halo[p]                                 its messages leave through one interface;
+                                                                  beside the product where they overlap
             par(p) core[h] updates[p]
             two all-reduces
 
@@ -26,13 +27,13 @@ from fembench.base.errors import InputError
 MODEL = """L=L_1;L_2
 L_1={{ par(p=1,P){{ use(core[h[p]],assembly[p]); }} }}
 L_2={{ seq(k=1,n){{
-  par(p=1,P){{ {product} }}
-  par(p=1,P){{ use(nic[h[p]],halo[p]); }}
+  {exchange}
   par(p=1,P){{ use(core[h[p]],updates[p]); }}
   delay(2*allreduce[1]);
 }} }}
 """
-CORE, BESIDE = "use(core[h[p]],product[p]);", "(use(core[h[p]],product[p])||use(mem[h[p]],traffic[p]));"
+CORE, MEMORY = "use(core[h[p]],product[p])", "use(mem[h[p]],traffic[p])"
+HALO, LATENCY = "use(nic[h[p]],halo[p])", "delay(latency[p])"
 Intervals = Sequence[Interval]
 
 
@@ -43,11 +44,13 @@ class FemCosts:
     assembly: Intervals  # (P,)
     product: Intervals
     updates: Intervals  # dots, axpys, preconditioner
-    halo: Intervals  # sends and receives of one update, without waiting for others
+    halo: Intervals  # that the messages of one update keep the host's network interface
     allreduce: Interval  # one
     host: Sequence[int]  # [rank], from 0
     cores: Sequence[int]  # [host]
     traffic: Intervals = ()  # seconds that the rank's matrix alone keeps its host's memory busy; () : free
+    latency: Intervals = ()  # that its messages are under way beside that, none waiting for another
+    overlap: bool = False  # messages travel while the product is computed
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,10 @@ def predict_fem(costs: FemCosts, iterations: int, *, compose: Compose = "phase")
 
 
 def _text(costs: FemCosts) -> str:
-    return MODEL.format(product=BESIDE if costs.traffic else CORE)
+    messages = [HALO, *([LATENCY] if costs.latency else [])]
+    beside = [CORE, *([MEMORY] if costs.traffic else []), *(messages if costs.overlap else [])]
+    phases = [beside] if costs.overlap else [beside, messages]
+    return MODEL.format(exchange="\n  ".join(f"par(p=1,P){{ ({'||'.join(each)}); }}" for each in phases))
 
 
 def _bound(costs: FemCosts, iterations: int, compose: Compose) -> Prediction:
@@ -91,6 +97,7 @@ def _bound(costs: FemCosts, iterations: int, compose: Compose) -> Prediction:
         "updates": costs.updates,
         "halo": costs.halo,
         "traffic": costs.traffic or (ZERO,) * ranks,
+        "latency": costs.latency or (ZERO,) * ranks,
     }
     wrong = [name for name, values in named.items() if len(values) != ranks]
     if wrong or not ranks:

@@ -1,0 +1,90 @@
+"""The closed form from a machine profile: what `fembench predict --method analytic` answers.
+
+Computing is priced as the simulation prices it (profile's speeds at each rank's size and company); the
+intervals hold nine of ten of the profile's visits. Messages cost what the profile's network says: overheads
+keep the rank, gaps its host's network interface; both beside the product where the run overlaps them.
+"""
+
+import math
+from collections.abc import Sequence
+
+from fembench.analytic.bounds import Compose
+from fembench.analytic.fem import FemCosts, FemPrediction, predict_fem
+from fembench.analytic.history import PERCENT
+from fembench.analytic.interval import Interval, shortest_window, total
+from fembench.mesh.mesh import Mesh
+from fembench.predict.cg import Price, prices
+from fembench.predict.machine import Machine
+from fembench.predict.rates import Rates
+from fembench.predict.slots import Slot
+from fembench.predict.study import Study
+from fembench.predict.workload import Workload, workload
+from fembench.records.case import Case
+
+REDUCED = 8  # bytes of an all-reduce
+
+
+def predict_case(
+    study: Study, case: Case, iterations: int, *, mesh: Mesh | None = None, compose: Compose = "phase"
+) -> FemPrediction:
+    """Interval, expression and terms of assembly and `iterations` iterations. Raises InputError."""
+    slots, machine, _ = study.place(case.ranks)
+    work = workload(case, mesh)
+    priced = prices(work, slots, study.rates, study.correction)
+    return predict_fem(costs_of(work, slots, study.rates, priced, machine), iterations, compose=compose)
+
+
+def costs_of(
+    work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price], machine: Machine
+) -> FemCosts:
+    """Intervals of each rank's assembly, product, updates and messages."""
+    ranks, parts, blocks = range(work.ranks), work.parts, work.blocks()
+
+    def spread(name: str, units: Sequence[float], seconds: Sequence[float]) -> list[Interval]:
+        visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)
+        return [shortest_window((t / ratios).tolist(), PERCENT) for t, ratios in zip(seconds, visits)]
+
+    updates = spread("updates", parts.dofs, [p.updates for p in priced])
+    overheads = [_overheads(work, machine, r) + priced[r].loop + sum(priced[r].pack) for r in ranks]
+    return FemCosts(
+        assembly=spread("assembly", parts.cells, [p.assembly for p in priced]),
+        product=spread(f"product {work.case.storage}", blocks, [p.product for p in priced]),
+        updates=[total((u, o)) for u, o in zip(updates, overheads)],
+        halo=[_gaps(work, machine, r) for r in ranks],
+        latency=[_latency(work, machine, r) for r in ranks],
+        allreduce=_allreduce(machine),
+        host=machine.host,
+        cores=[max(machine.host.count(h), 1) for h in range(len(machine.names))],  # company is in the prices
+        overlap=work.case.overlap,
+    )
+
+
+def _exchange(work: Workload, rank: int) -> list[tuple[int, int]]:
+    return list(zip(work.parts.neighbours[rank], work.parts.message_bytes[rank]))
+
+
+def _overheads(work: Workload, machine: Machine, rank: int) -> float:
+    """Seconds that a rank's own sends and receives keep it, in one iteration."""
+    there = (machine.cost(rank, q, m).send for q, m in _exchange(work, rank))
+    return sum(there) + sum(machine.cost(q, rank, m).receive for q, m in _exchange(work, rank))
+
+
+def _gaps(work: Workload, machine: Machine, rank: int) -> Interval:
+    """Seconds that its messages keep its host's network interface."""
+    seconds = sum(machine.gap(rank, q, m) for q, m in _exchange(work, rank))
+    return Interval(seconds, seconds)
+
+
+def _latency(work: Workload, machine: Machine, rank: int) -> Interval:
+    """Seconds until the last message that it waits for is there."""
+    seconds = max((machine.cost(q, rank, m).latency for q, m in _exchange(work, rank)), default=0.0)
+    return Interval(max(seconds, 0.0), max(seconds, 0.0))
+
+
+def _allreduce(machine: Machine) -> Interval:
+    """Recursive doubling of 8 bytes: in each stage the slowest pair."""
+    n, seconds = machine.ranks, 0.0
+    for k in range(math.ceil(math.log2(n)) if n > 1 else 0):
+        pairs = [(r, r ^ (1 << k)) for r in range(n) if r ^ (1 << k) < n]
+        seconds += max((machine.cost(a, b, REDUCED).total for a, b in pairs), default=0.0)
+    return Interval(machine.collective * seconds, machine.collective * seconds)

@@ -146,7 +146,7 @@ def _errors(path: str, graph, result) -> str:
     import numpy as np
 
     from fembench.base.errors import InputError
-    from fembench.predict.correct import measured
+    from fembench.predict.correct import middle_set
     from fembench.predict.measures import makespan_error, mean_error, process_error
     from fembench.records.store import load
     from fembench.timing.phases import ASSEMBLY, CG
@@ -154,7 +154,7 @@ def _errors(path: str, graph, result) -> str:
     record = load(path)
     if record.case.ranks != graph.ranks or not graph.iterations:
         raise InputError(f"{path}: a run of {record.case.ranks} ranks; expected one of the graph's")
-    phases = measured(record).phases
+    phases = middle_set(record)
     took = phases[:, ASSEMBLY] + graph.iterations * phases[:, CG]
     pair = took.tolist(), np.asarray(result.finish).tolist()
     return (

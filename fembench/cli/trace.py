@@ -27,7 +27,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loop-mean", type=float, default=10, metavar="N", help="--binary: turns of a loop")
     parser.add_argument("--loop-limit", type=int, default=10, metavar="N", help="--binary: at most so many")
     parser.add_argument("--bytes", type=int, default=8, metavar="N", help="--binary: of a message")
-    parser.add_argument("--blocks", metavar="NAME", help="--binary: print the blocks of this function and stop")
+    parser.add_argument(
+        "--blocks", metavar="NAME", help="--binary: print the blocks of this function and stop"
+    )
     parser.add_argument(
         "--costs",
         metavar="FILE",
@@ -65,6 +67,8 @@ def run(options: argparse.Namespace) -> int:
     rows = [[r, count(p), length(p)] for r, p in enumerate(graph.programs)]
     print(f"execution graph of {graph.source}, {graph.ranks} ranks\n")
     print(table(["rank", "events", "unrolled"], rows))
+    if graph.lost:
+        print(f"interruptions: {graph.lost:.1%} of an iteration; neither computing nor messages explain it")
     if options.output:
         print(f"graph: {options.output}; next: fembench simulate {options.output}")
     return 0

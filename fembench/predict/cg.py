@@ -60,6 +60,7 @@ class Correction:
     updates: float = 1.0
     loop: float = 0.0  # seconds of an iteration
     pack: tuple[float, float] = (0.0, 0.0)  # seconds a byte: packing, summing
+    scale: float = 1.0  # on the whole iteration: interruptions of one rank at a time hold up all
     errors: tuple[float, ...] = ()  # log(measured / predicted) an iteration of each run that taught it
 
 

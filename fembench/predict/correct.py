@@ -47,6 +47,17 @@ def measured(record: Record) -> Measured:
     return Measured(float(np.median(each[:, :, CG].max(axis=1))), np.median(each, axis=0))
 
 
+def middle_set(record: Record) -> Array:
+    """(n_ranks, n_phases) as in Measured.phases, but of one set, whose times add up: the median one, by the
+    end of its last rank. Raises InputError where there is none."""
+    sets = sorted((s for s in timed_sets(record) if s.iterations), key=lambda s: max(s.total))
+    if not sets:
+        raise InputError(f"record {record.id} has no timed iterations; expected a run of CG")
+    middle = sets[len(sets) // 2]
+    found = np.array(middle.seconds)
+    return np.where(np.arange(found.shape[1]) == ASSEMBLY, found, found / middle.iterations)
+
+
 def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
     """The correction that these runs teach. Raises InputError for runs that cannot be predicted."""
     if not records:
@@ -59,8 +70,9 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
         loop=_median([c.loop for c in taught]),
         pack=(_median([c.pack[0] for c in taught]), _median([c.pack[1] for c in taught])),
     )
-    errors = tuple(_error(record, rates, place, found) for record in records)
-    return dataclasses.replace(found, errors=errors)
+    errors = [_error(record, rates, place, found) for record in records]
+    middle = float(np.median(errors))
+    return dataclasses.replace(found, scale=math.exp(middle), errors=tuple(e - middle for e in errors))
 
 
 def _one(record: Record, rates: Rates, place: Place) -> Correction:

@@ -66,9 +66,10 @@ def forecast(
     graph = cg_graph(work, priced, TURNS, assembly=False)
     plan = make_plan(graph, machine)
     result = simulate_events(plan) if machine.contention else simulate(plan)
-    iteration = per_iteration(result, TURNS)
+    scale = correction.scale if correction else 1.0
+    iteration = scale * per_iteration(result, TURNS)
     low, high = _interval(work, slots, rates, priced, iteration, correction)
-    spent = (result.busy + result.wait + result.overhead).mean(axis=0) / TURNS
+    spent = scale * (result.busy + result.wait + result.overhead).mean(axis=0) / TURNS
     return Forecast(
         iteration=iteration,
         low=low,

@@ -2,7 +2,9 @@
 
 Order and messages are those of the trace; what a phase lasts is the run's: durations are scaled so that each
 phase takes what it took in the median timed set. What lies between spans is computing of the loop. What
-messages cost shows in the trace too, where a rank was the last to come: see `message_of`.
+messages cost shows in the trace too, where a rank was the last to come: see `message_of`. What of the run's
+time neither explains is due to interruptions, of one rank at a time, that hold up all: in the graph every
+rank computes so much more.
 """
 
 import math
@@ -13,8 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.errors import InputError
-from fembench.predict.correct import measured
+from fembench.predict.correct import middle_set
+from fembench.predict.engine import simulate
 from fembench.predict.graph import Collective, Compute, Event, Graph, Loop, Program, Receive, Send, Wait
+from fembench.predict.machine import even_machine
+from fembench.predict.planner import make_plan
 from fembench.records.record import Event as Span
 from fembench.records.record import Record
 from fembench.timing.phases import ALLREDUCE, ASSEMBLY, CG, COMMUNICATION, SEND, UNPACK, WAIT
@@ -39,9 +44,11 @@ def graph_of_record(record: Record, *, whole: bool = True) -> Graph:
         raise InputError(
             f"record {record.id}: variant {record.case.variant}; expected one that waits for its sums"
         )
+    message = message_of(record)
+    lost = interruptions(record) if whole else 0.0
     programs = [
-        tuple(_whole(record, rank, spans[rank])) if whole else tuple(_as_traced(record, rank, spans[rank]))
-        for rank in range(record.case.ranks)
+        tuple(_whole(record, rank, one, lost) if whole else _as_traced(record, rank, one))
+        for rank, one in enumerate(spans)
     ]
     return Graph(
         phases=record.phases,
@@ -50,8 +57,20 @@ def graph_of_record(record: Record, *, whole: bool = True) -> Graph:
         source=record.id,
         mesh_hash=record.mesh.hash,
         iterations=record.solve.iterations if whole else len(spans[0]),
-        message=message_of(record),
+        message=message,
+        lost=lost / float(middle_set(record)[:, CG].max()),
     )
+
+
+def interruptions(record: Record) -> float:
+    """Seconds of an iteration that neither computing nor messages explain: those of the run less those of its
+    graph, simulated."""
+    bodies = [tuple(_whole(record, rank, one, 0.0))[-1:] for rank, one in enumerate(_spans(record))]
+    latency, per_byte = message_of(record)
+    on = even_machine(record.case.ranks, latency=latency, per_byte=per_byte, overhead=0.0)
+    alone = simulate(make_plan(Graph(phases=record.phases, programs=tuple(bodies)), on))
+    took = float(middle_set(record)[:, CG].max())
+    return max(0.0, took - alone.makespan / max(record.solve.iterations, 1))
 
 
 def _spans(record: Record) -> list[dict[int, list[Span]]]:
@@ -81,9 +100,9 @@ def _as_traced(record: Record, rank: int, spans: dict[int, list[Span]]) -> Itera
             last = e.end
 
 
-def _whole(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[Event]:
+def _whole(record: Record, rank: int, spans: dict[int, list[Span]], lost: float) -> Iterator[Event]:
     """Assembly, then a loop over the traced iteration whose own work is the median."""
-    found = measured(record).phases[rank]
+    found = middle_set(record)[rank]
     if found[ASSEMBLY]:
         yield Compute(ASSEMBLY, float(found[ASSEMBLY]))
     middle = sorted(spans, key=lambda k: _own(spans[k]))[len(spans) // 2]
@@ -96,6 +115,7 @@ def _whole(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[
         body += _events(record, rank, e.phase, float(factor * (e.end - e.begin)))
     rest = float(found[CG] - sum(found[p] for p in traced))
     body += [Compute(CG, rest)] if rest > 0 else []
+    body += [Compute(ALLREDUCE, lost)] if lost > 0 else []
     yield Loop(record.solve.iterations, tuple(body))
 
 
@@ -128,17 +148,25 @@ def message_of(record: Record) -> Message:
     """What a message costs, as the record shows.
 
     An all-reduce ends log2 P exchanges after the last rank has begun it. Of each wait, the end less the time
-    when the last neighbour had sent is L(m). Both need the common clock that a record's events have.
+    when the last neighbour had sent is L(m). Both need the common clock that a record's events have. The
+    fastest of each counts: interruptions only add.
     """
     spans = _spans(record)
-    stages = max(1, math.ceil(math.log2(record.case.ranks))) if record.case.ranks > 1 else 0
-    if not stages:
+    if record.case.ranks == 1:
         return Message(0.0, 0.0)
     alone = [max(ends) - max(begins) for begins, ends in _reductions(spans)]
-    latency = float(np.median(alone)) / stages if alone else 0.0
+    latency = min(alone) / stages(record.case.ranks) if alone else 0.0
     travel = list(_travels(record, spans))
     slopes = [max(0.0, (seconds - latency) / m) for m, seconds in travel if m]
-    return Message(latency, float(np.median(slopes)) if slopes else 0.0)
+    spent = middle_set(record)
+    room = float((spent[:, WAIT] + spent[:, ALLREDUCE]).min())  # of an iteration, for messages
+    largest = max((m for row in record.partition.message_bytes for m in row), default=0)
+    return Message(latency, min([*slopes, room / largest] if largest else [0.0]))
+
+
+def stages(ranks: int) -> int:
+    """Exchanges of an all-reduce one after the other."""
+    return math.ceil(math.log2(ranks)) if ranks > 1 else 0
 
 
 def _reductions(spans: list[dict[int, list[Span]]]) -> Iterator[tuple[list[float], list[float]]]:

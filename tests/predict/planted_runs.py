@@ -4,6 +4,7 @@ import dataclasses
 
 import msgspec
 import numpy as np
+from thesis_001 import DATA
 
 from fembench.predict.cg import Price, cg_graph
 from fembench.predict.engine import simulate
@@ -13,7 +14,6 @@ from fembench.predict.workload import workload
 from fembench.records.record import Event, SetTimes
 from fembench.records.store import load
 from fembench.timing.phases import ASSEMBLY, CG, NAMES
-from thesis_001 import DATA
 
 ITERATIONS = 40
 

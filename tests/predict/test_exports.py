@@ -8,13 +8,13 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from known_programs import cg_chain, cg_graph, master_slaves
 
 from fembench.predict.engine import simulate
 from fembench.predict.exports import smpi_command, write_chrome, write_goal, write_smpi
 from fembench.predict.machine import even_machine
 from fembench.predict.path import timeline
 from fembench.predict.planner import make_plan
-from known_programs import cg_chain, cg_graph, master_slaves
 
 NET = {"latency": 50e-6, "per_byte": 8e-9, "overhead": 1e-6}
 

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from known_programs import cg_chain, graph_of, master_slaves, ping_pong
 
 from fembench.base.errors import InputError
 from fembench.predict.engine import simulate
@@ -34,7 +35,6 @@ from fembench.predict.measures import (
 from fembench.predict.planner import make_plan
 from fembench.predict.reduce import reduced
 from fembench.predict.show import as_table, write_dot
-from known_programs import cg_chain, graph_of, master_slaves, ping_pong
 
 NET = {"latency": 50e-6, "per_byte": 8e-9, "overhead": 1e-6}
 

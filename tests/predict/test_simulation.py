@@ -6,15 +6,6 @@ import time
 
 import numpy as np
 import pytest
-
-from fembench.base.errors import InputError
-from fembench.predict.engine import simulate
-from fembench.predict.events import simulate_events
-from fembench.predict.graph import Collective, Compute, Loop, Receive, Send, Wait
-from fembench.predict.machine import even_machine, faster_network
-from fembench.predict.path import by_phase, by_rank, critical_path, timeline
-from fembench.predict.plan import DeadlockError
-from fembench.predict.planner import make_plan
 from known_programs import (
     allreduces,
     cg_chain,
@@ -25,6 +16,15 @@ from known_programs import (
     ping_pong,
     ring,
 )
+
+from fembench.base.errors import InputError
+from fembench.predict.engine import simulate
+from fembench.predict.events import simulate_events
+from fembench.predict.graph import Collective, Compute, Loop, Receive, Send, Wait
+from fembench.predict.machine import even_machine, faster_network
+from fembench.predict.path import by_phase, by_rank, critical_path, timeline
+from fembench.predict.plan import DeadlockError
+from fembench.predict.planner import make_plan
 
 ALPHA, BETA, O = 50e-6, 8e-9, 1e-6
 

@@ -98,17 +98,23 @@ def machines_of(record: Record) -> tuple[str, ...]:
 
 
 def laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list[Laws]:
-    """Amdahl's and Gustafson's law for each series with speedups, of equal ranks and unequal ones."""
-    points: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    """Amdahl's and Gustafson's law for each series, of the best speedup for each number of processors."""
+    best: dict[tuple[str, str], dict[float, float]] = {}
+
+    def add(series: tuple[str, str], processors: float, ratio: float) -> None:
+        points = best.setdefault(series, {})
+        key = round(processors, 6)
+        points[key] = max(ratio, points.get(key, 0.0))
+
     for s in speedups:
         if np.isfinite(s.efficiency):
-            points.setdefault(s.result.series, []).append((float(s.result.ranks), s.ratio))
+            add(s.result.series, float(s.result.ranks), s.ratio)
     for u in unequal:
         if u.alone and np.isfinite(u.equivalent) and _fastest_alone(u):
-            points.setdefault(u.result.series, []).append((u.equivalent, next(iter(u.against.values()))))
+            add(u.result.series, u.equivalent, next(iter(u.against.values())))
     made = []
-    for series, pairs in points.items():
-        processors, ratios = (tuple(column) for column in zip(*sorted(pairs)))
+    for series, points in best.items():
+        processors, ratios = (tuple(column) for column in zip(*sorted(points.items())))
         amdahl, gustafson = fit_amdahl(processors, ratios), fit_gustafson(processors, ratios)
         made.append(Laws(series, processors, ratios, amdahl, gustafson))
     return made

@@ -84,7 +84,7 @@ def laws(found: Sequence[Laws]) -> Table:
     return Table(
         "speedup_laws",
         "Speedup by Amdahl and by Gustafson",
-        "One parameter fitted to all speedups of a series (times of assembly and CG): "
+        "One parameter fitted to the best speedup of a series for each P (times of assembly and CG): "
         "f is the sequential part of the one-rank time, S = 1 / (f + (1 - f) / P); g that of the "
         "parallel run's time, S = g + (1 - g) P. Where ranks are unequal P is what they amount to (P_eq). "
         "Off is the largest relative miss of the fit. A negative fraction is a super-linear speedup: no law "

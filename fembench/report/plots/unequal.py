@@ -56,15 +56,16 @@ _EFFICIENCY = Words(
     "fastest machine alone, speedup / ranks, which unequal ranks cannot bring to 1; black lines, its largest "
     "value for these ranks, P_eq / P.",
 )
-Draw = Callable[[Axes, Sequence[Unequal]], dict[str, str]]
+Draw = Callable[[Axes, Sequence[Unequal], Sequence[str]], dict[str, str]]
 
 
 def _figure(shown: Mapping[str, Sequence[Unequal]], draw: Draw, words: Words, left_out: str) -> Plot:
     width = min(canvas.WIDTH, 3.5 + 3.0 * len(shown))
     with canvas.figure(len(shown), columns=2, height=3.8, width=width) as (drawn, panels):
         labels: dict[str, str] = {}
+        machines = list(dict.fromkeys(name for group in shown.values() for u in group for name in u.alone))
         for axes, (series, group) in zip(panels, shown.items()):
-            labels |= draw(axes, group[-RUNS:])
+            labels |= draw(axes, group[-RUNS:], machines)
             axes.set_title(canvas.escaped(series))
             axes.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.2)
             canvas.categories(axes, [u.result.setting for u in group[-RUNS:]], "ranks")
@@ -72,17 +73,17 @@ def _figure(shown: Mapping[str, Sequence[Unequal]], draw: Draw, words: Words, le
         return canvas.plot(drawn, words.name, words.title, words.caption + left_out)
 
 
-def _against(axes: Axes, group: Sequence[Unequal]) -> dict[str, str]:
-    """Bars by machine; {label: colour}."""
-    machines = list(dict.fromkeys(name for u in group for name in u.alone))
-    colours = {name: canvas.CYCLE[i % len(canvas.CYCLE)] for i, name in enumerate(machines)}
-    _bars(axes, [[u.against.get(name, np.nan) for u in group] for name in machines], list(colours.values()))
+def _against(axes: Axes, group: Sequence[Unequal], machines: Sequence[str]) -> dict[str, str]:
+    """Bars by machine, each of one colour in all panels; {label: colour}."""
+    everywhere = {name: canvas.CYCLE[i % len(canvas.CYCLE)] for i, name in enumerate(machines)}
+    colours = {name: c for name, c in everywhere.items() if any(name in u.alone for u in group)}
+    _bars(axes, [[u.against.get(name, np.nan) for u in group] for name in colours], list(colours.values()))
     axes.set_ylabel("speedup, assembly + CG")
     return {f"against {name} alone": colour for name, colour in colours.items()}
 
 
-def _efficiencies(axes: Axes, group: Sequence[Unequal]) -> dict[str, str]:
-    """Bars of both efficiencies; {label: colour}."""
+def _efficiencies(axes: Axes, group: Sequence[Unequal], machines: Sequence[str]) -> dict[str, str]:
+    """Bars of both efficiencies, the thesis' against the fastest machine alone; {label: colour}."""
     thesis = [next(iter(u.against.values()), np.nan) / u.result.ranks for u in group]
     _bars(axes, [[u.e_het for u in group], thesis], [canvas.BLUE, canvas.ORANGE])
     at, most = np.arange(len(group)) + 0.2, [u.equivalent / u.result.ranks for u in group]

@@ -1,6 +1,7 @@
 """Samples of what programs are made of: seconds of an operation on every rank, seconds of messages to rank 0.
 
-All ranks compute at once, as in a run; one pair after the other exchanges messages, while the rest sleeps.
+Ranks that compute together in a run do so here; one pair after the other exchanges messages while the rest
+sleeps.
 """
 
 import time
@@ -42,18 +43,28 @@ def benches(program: str, tasks: int, size: int) -> list[Bench]:
 
 
 def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> dict[str, list[float]]:
-    """Operation -> seconds of one, `count` samples of several in a row, on this rank. Collective."""
+    """Operation -> seconds of one, `count` samples of several in a row, on this rank. Collective.
+
+    A farm's coordinator does not compute with its workers, so it is sampled alone.
+    """
     found: dict[str, list[float]] = {}
+    apart = program in KERNELS and worker.comm.size > 1
     for name, function, times in benches(program, tasks, size):
         worker.compute(function)
-        worker.comm.Barrier()
-        found[name] = []
-        for _ in range(count):
-            begin = time.perf_counter()
-            for _ in range(IN_A_ROW):
-                worker.compute(function)
-            found[name].append((time.perf_counter() - begin) / times / IN_A_ROW)
+        for turn in (0, 1) if apart else (None,):
+            worker.meet()
+            if turn is None or turn == min(worker.comm.rank, 1):
+                found[name] = [_sample(worker, function) / times for _ in range(count)]
+    worker.meet()
     return found
+
+
+def _sample(worker: Worker, function: Callable[[], object]) -> float:
+    """Mean seconds of several calls."""
+    begin = time.perf_counter()
+    for _ in range(IN_A_ROW):
+        worker.compute(function)
+    return (time.perf_counter() - begin) / IN_A_ROW
 
 
 def messages(worker: Worker) -> dict[int, list[float]]:
@@ -61,7 +72,7 @@ def messages(worker: Worker) -> dict[int, list[float]]:
     comm = worker.comm
     found: dict[int, list[float]] = {n: [] for n in SIZES}
     for rank in range(1, comm.size):
-        comm.Barrier()
+        worker.meet()
         if comm.rank not in (0, rank):
             continue
         for n_bytes in SIZES:

@@ -83,17 +83,17 @@ def _once(worker: Worker, case: AppCase) -> tuple[float, float, float]:
     inputs = (
         farm.inputs_of(case.program, case.tasks, case.size, case.seed) if is_farm and not comm.rank else []
     )
-    comm.Barrier()
+    worker.meet()
     begin = time.perf_counter()
     if is_farm:
         outputs = farm.run(worker, case.program, case.dealt, inputs, case.size)
         seconds = time.perf_counter() - begin
-        comm.Barrier()
+        worker.meet()
         if comm.rank:
             return seconds, 0.0, 0.0
         return (seconds, *correct(case.program, outputs, case.tasks, case.size, case.seed))
     last = graphs.run(worker, case.order, case.host, case.edges, case.size, case.n_bytes)
-    comm.Barrier()
+    worker.meet()
     seconds = time.perf_counter() - begin
     value = float(sum(comm.allgather(last)))
     return seconds, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0

@@ -16,7 +16,7 @@ from fembench.machine.emulate import sleep_until
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
-GLANCE = 2e-4  # seconds between two looks for a message
+GLANCE, MOST = 2e-4, 5e-3  # seconds between two looks for a message; longer where ranks are dilated
 NAP = 1e-3  # of a rank that is stretched
 
 
@@ -25,6 +25,8 @@ class Worker:
 
     def __init__(self, comm: Comm, factor: float) -> None:
         self.comm, self.factor = comm, factor
+        # ranks that wait look rarely: looking takes the cores from those that compute
+        self.glance = min(GLANCE * factor, MOST)
         self.busy = 0.0  # seconds of computing
         self.done = 0  # tasks
 
@@ -53,13 +55,17 @@ class Worker:
     def arrived(self, source: int, tag: int) -> int:
         """Wait for a message and say whose it is."""
         while not self.comm.Iprobe(source, tag):
-            time.sleep(GLANCE)
+            time.sleep(self.glance)
         return source
 
     def finished(self, request: Any) -> None:
         """Wait for a request; the core is free meanwhile."""
         while not request.Test():
-            time.sleep(GLANCE)
+            time.sleep(self.glance)
+
+    def meet(self) -> None:
+        """Wait for all ranks, asleep: spinning, a rank would take its core from those that still compute."""
+        self.finished(self.comm.Ibarrier())
 
     def whose(self, tag: int) -> int:
         """The rank whose message with this tag is here first."""
@@ -67,4 +73,4 @@ class Worker:
             for rank in range(self.comm.size):
                 if rank != self.comm.rank and self.comm.Iprobe(rank, tag):
                     return rank
-            time.sleep(GLANCE)
+            time.sleep(self.glance)

@@ -6,6 +6,7 @@ a run, a machine is 3 % faster or slower (one standard deviation), and in one of
 All is drawn from a seed. Nothing here is measured: tables of it are SYNTHETIC.
 """
 
+import functools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ def load_factor(draw: random.Random) -> float:
     return usual + (draw.uniform(*MORE) if draw.random() < RARE else 0.0)
 
 
+@functools.cache
 def sampled(seed: int = 1) -> History:
     """The park's history: what its benchmarks would have left."""
     draw = random.Random(seed)
@@ -119,13 +121,19 @@ def experiment(
     machine = machine_model(sampled())
     found = []
     for version in versions:
-        made, draw = program(app, version), random.Random(f"{seed} {app} {version}")
+        made = program(app, version)
         decided = Conditionals("q", {"": made.q}) if with_q else Conditionals("worst")
-        for count in COUNTS:
-            measured = tuple(run(made, count, draw) for _ in range(RUNS))
+        for count, measured in zip(COUNTS, runs(app, version, seed)):
             term = predict(setting(made, machine, count, decided), compose)
             found.append(Outcome(app, version, count, measured, term.seconds, term.bottleneck))
     return found
+
+
+@functools.cache
+def runs(app: App, version: str, seed: int) -> tuple[tuple[float, ...], ...]:
+    """Seconds of four runs on each number of machines."""
+    made, draw = program(app, version), random.Random(f"{seed} {app} {version}")
+    return tuple(tuple(run(made, count, draw) for _ in range(RUNS)) for count in COUNTS)
 
 
 def pooled(outcomes: Sequence[Outcome]) -> Score:

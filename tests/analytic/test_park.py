@@ -42,6 +42,7 @@ def test_samples_are_bounded_and_depend_on_the_seed_alone():
     assert sampled(3) == sampled(3) != sampled(4)
 
 
+@pytest.mark.slow
 def test_pi_is_predicted_in_every_version():
     outcomes = experiment("pi")
     assert max(s.mean_error for s in by_version(outcomes)) <= 0.023
@@ -50,6 +51,7 @@ def test_pi_is_predicted_in_every_version():
     assert whole.half_width <= 0.08
 
 
+@pytest.mark.slow
 def test_matrices_need_the_bound_phase_by_phase():
     together, by_phase = experiment("mat"), experiment("mat", compose="phase")
     assert max(s.mean_error for s in by_version(together)) <= 0.042
@@ -59,6 +61,7 @@ def test_matrices_need_the_bound_phase_by_phase():
     assert all(a.measured == b.measured for a, b in zip(together, by_phase))
 
 
+@pytest.mark.slow
 def test_primes_are_overestimated_until_q_is_given():
     worst, informed = pooled(experiment("prim")), pooled(experiment("prim", with_q=True))
     assert worst.over == len(worst.errors) - worst.hits  # every miss
@@ -67,6 +70,7 @@ def test_primes_are_overestimated_until_q_is_given():
     assert informed.coverage >= 0.5
 
 
+@pytest.mark.slow
 def test_selected_elements_too():
     assert pooled(experiment("rand")).mean_error > 0.05
     assert pooled(experiment("rand", with_q=True)).mean_error <= 0.05

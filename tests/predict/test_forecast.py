@@ -201,6 +201,17 @@ def test_a_recorded_run_simulated_on_its_own_machine_takes_as_long():
         assert cg / graph.iterations == pytest.approx(truth.makespan / ITERATIONS, rel=0.02)
 
 
+def test_what_neither_computing_nor_messages_explain_is_told():
+    on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
+    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    assert graph_of_record(record).lost == pytest.approx(0.0, abs=0.01)
+    late = np.array(record.sets[0].seconds)
+    late[:, [6, 13]] += ITERATIONS * 5e-4  # all ranks wait half a millisecond more in all-reduces
+    held = msgspec.structs.replace(record.sets[0], seconds=tuple(map(tuple, late.tolist())))
+    graph = graph_of_record(msgspec.structs.replace(record, sets=(held,)))
+    assert graph.lost * late[:, 6].max() / ITERATIONS == pytest.approx(5e-4, rel=0.05)
+
+
 def test_a_record_without_a_trace_is_refused():
     record = msgspec.structs.replace(load(DATA / "record-schema-1.json"), events=())
     with pytest.raises(InputError, match="no traced iterations"):

@@ -2,20 +2,23 @@
 
 import sys
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from fembench.balance.bsp import Program, Ran, run_program
 from fembench.balance.control import Settings
 from fembench.balance.fractal import Fractal
+from fembench.balance.link import probe
 from fembench.balance.program_job import Cell, CellTimes, ProgramJob, ProgramTimes
-from fembench.balance.session import probe
 from fembench.balance.shear_sort import ShearSort
 from fembench.balance.stats import Tuning
 from fembench.bench.serve import serve
 from fembench.dist.comm import Comm, abort_on_exception, world
 from fembench.machine.emulate import sleep_finely
+from fembench.records.ledger import Ledger
 
 
 def program_of(job: ProgramJob) -> Program:
@@ -36,13 +39,13 @@ def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
             ran[cell].append(run_program(comm, program_of(job), settings_of(cell), factor, per_byte))
     if comm.rank:
         return None
-    first = next(iter(ran.values()))[0].result
+    answer = cast(NDArray, next(iter(ran.values()))[0].result)  # rank 0 has them
     cells = [
         CellTimes(
             cell=cell,
             seconds=tuple(r.seconds for r in runs),
-            ledger=runs[-1].ledger,  # type: ignore[arg-type]
-            agrees=all(np.array_equal(r.result, first) for r in runs),  # type: ignore[arg-type]
+            ledger=cast(Ledger, runs[-1].ledger),
+            agrees=all(np.array_equal(cast(NDArray, r.result), answer) for r in runs),
         )
         for cell, runs in ran.items()
     ]

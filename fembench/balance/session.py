@@ -13,10 +13,12 @@ from fembench.balance.control import Settings
 from fembench.balance.decompose import Plan, decompose
 from fembench.balance.drain import parse_drain
 from fembench.balance.driver import Balancer, Facts, expected
+from fembench.balance.jacobi import fold_in
+from fembench.balance.link import probe
 from fembench.balance.policies import POLICIES
 from fembench.balance.solver import BlockSolver
 from fembench.balance.stats import Links, Tuning
-from fembench.base.errors import BreakdownError, InputError
+from fembench.base.errors import InputError
 from fembench.bench.measure import Measured, Timed, measure
 from fembench.bench.prepare import Prepared
 from fembench.dist.agree import together
@@ -33,9 +35,6 @@ from fembench.timing.phases import INTERFACE, SYNC
 from fembench.timing.tracer import TracerLike, span
 
 F64 = NDArray[np.float64]
-PROBE = 1 << 20  # bytes of the message that measures a link
-PROBES = 4
-REDUCE = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 1, 2, 1, 2, 0])  # xx yy zz xy yz zx
 
 
 def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
@@ -74,6 +73,7 @@ class Session:
         self.second_per_byte = probe(comm)
         self.known: Facts | None = None
         self.whole: Operator | None = None
+        self.solves = 0
         self.cells = np.concatenate(comm.allgather([p.sub.n_cells for p in self.plans]))
 
     def solver(self, case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
@@ -101,6 +101,12 @@ class Session:
                 second_per_byte=self.second_per_byte,
             )
         return self.known
+
+    def keep(self, ledger: Ledger | None) -> None:
+        """One more solve is done; its ledger on rank 0."""
+        self.solves += 1
+        if ledger is not None:
+            self.ledgers.append(ledger)
 
     def own_matrix(self) -> Operator:
         """The matrix of the rank's own part, assembled once."""
@@ -189,9 +195,8 @@ class BalancedSolver:
         seconds = time.perf_counter() - begin
         with span(self._tracer, SYNC):
             x = bring_home(session.comm, solver, session.plans, session.prepared.sub.n_active)
-            warmup = len(session.ledgers) < case.warmups
-            ledger = balancer.ledger(result.iterations, seconds, warmup=warmup)
-            session.ledgers += [ledger] if ledger else [None]  # type: ignore[list-item]
+            warmup = session.solves < case.warmups
+            session.keep(balancer.ledger(result.iterations, seconds, warmup=warmup))
             if result.iterations:
                 self._mean_bytes = round(balancer.carried / result.iterations)
             solver.exchange.close()
@@ -226,33 +231,10 @@ def _bytes(block: Block) -> list[int]:
     return [24 * nodes.size for nodes in block.nodes]
 
 
-def fold_in(solver: BlockSolver, operators: dict[int, Operator], *, by_node: bool) -> None:
-    """Jacobi, or its 3x3 blocks, from the assembled diagonal. Collective over neighbours."""
-    blocks = solver.blocks.values()
-    full = {b.id: operators[b.id].block_diagonal() for b in blocks}
-    for c in range(3):
-        for b in blocks:
-            b.q[:] = np.ascontiguousarray(full[b.id][:, :, c]).reshape(-1)
-        solver.exchange.update()
-        for b in blocks:
-            full[b.id][:, :, c] = b.q.reshape(-1, 3)
-    solver.precondition(lambda b: inverse_of(full[b.id], by_node=by_node))
-
-
-def inverse_of(diagonal: F64, *, by_node: bool) -> F64:
-    """(n,) reciprocals or (n/3, 6) inverses of the assembled diagonal (n/3, 3, 3). Raises BreakdownError."""
-    entries = np.ascontiguousarray(np.einsum("nii->ni", diagonal)).reshape(-1)
-    if not (entries > 0).all():
-        raise BreakdownError("the diagonal of A has an entry that is not positive: is the mesh inverted?")
-    if not by_node:
-        return 1.0 / entries
-    return np.ascontiguousarray(np.linalg.inv(diagonal)[:, REDUCE[0], REDUCE[1]])
-
-
 def bring_home(comm: Comm, solver: BlockSolver, plans: list[Plan], n_active: int) -> F64:
     """(3 n_active,) the solution on the rank's own nodes, from wherever its blocks are now. Collective."""
     c = len(plans)
-    away = [[] for _ in range(comm.size)]  # type: list[list[tuple[int, F64]]]
+    away: list[list[tuple[int, F64]]] = [[] for _ in range(comm.size)]
     for i, block in solver.blocks.items():
         away[i // c].append((i, block.x))
     x = np.zeros((n_active, 3))
@@ -260,20 +242,6 @@ def bring_home(comm: Comm, solver: BlockSolver, plans: list[Plan], n_active: int
         for i, values in parts:
             x[plans[i % c].at_home] = values.reshape(-1, 3)
     return x.reshape(-1)
-
-
-def probe(comm: Comm) -> float:
-    """Seconds a byte between neighbouring ranks of a ring, the slowest link's best of a few. Collective."""
-    if comm.size == 1:
-        return 0.0
-    out, into = np.zeros(PROBE, np.uint8), np.empty(PROBE, np.uint8)
-    best = float("inf")
-    for _ in range(PROBES):
-        comm.Barrier()
-        begin = time.perf_counter()
-        comm.Sendrecv(out, (comm.rank + 1) % comm.size, 9, into, (comm.rank - 1) % comm.size, 9)
-        best = min(best, time.perf_counter() - begin)
-    return max(comm.allgather(best)) / PROBE
 
 
 def settings_of(case: Case) -> Settings:

@@ -43,7 +43,7 @@ class Job:
         solver = self.session.solver(self.case, self.prepared, self.tracer)
         control = control_of(self.case, self.prepared.mesh.n_equations)
         result = solver.solve(self.prepared.rhs, control)
-        return result, self.session.ledgers[-1]
+        return result, self.session.ledgers[-1] if self.session.ledgers else None
 
 
 def slow_first(comm, speed=0.3):

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.predict.correct import middle_set

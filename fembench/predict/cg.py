@@ -8,6 +8,7 @@
 Of the vector updates the direction reads and writes three vectors, the step six: a third and two thirds.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,12 +53,27 @@ class Price:
 
 
 @dataclass(frozen=True)
+class Factor:
+    """value x (units / middle)^slope; beyond the sizes that taught it as at their ends."""
+
+    value: float = 1.0
+    slope: float = 0.0
+    middle: float = 1.0  # units
+    low: float = 0.0
+    high: float = math.inf
+
+    def at(self, units: float) -> float:
+        """The factor for so many units."""
+        return self.value * (min(max(units, self.low), self.high) / self.middle) ** self.slope
+
+
+@dataclass(frozen=True)
 class Correction:
     """What runs on the same machine taught: factors on what the profile says, and what it cannot know."""
 
-    assembly: float = 1.0
-    product: float = 1.0
-    updates: float = 1.0
+    assembly: Factor = Factor()
+    product: Factor = Factor()
+    updates: Factor = Factor()
     loop: float = 0.0  # seconds of an iteration
     pack: tuple[float, float] = (0.0, 0.0)  # seconds a byte: packing, summing
     scale: float = 1.0  # on the whole iteration: interruptions of one rank at a time hold up all
@@ -74,9 +90,13 @@ def prices(
     together, blocks = company(slots), work.blocks()
     return [
         Price(
-            assembly=c.assembly * rates.seconds(s.rank, "assembly", work.parts.cells[r], together[r]),
-            product=c.product * rates.seconds(s.rank, f"product {work.case.storage}", blocks[r], together[r]),
-            updates=c.updates * vectors * rates.seconds(s.rank, "updates", work.parts.dofs[r], together[r]),
+            assembly=c.assembly.at(work.parts.cells[r])
+            * rates.seconds(s.rank, "assembly", work.parts.cells[r], together[r]),
+            product=c.product.at(blocks[r])
+            * rates.seconds(s.rank, f"product {work.case.storage}", blocks[r], together[r]),
+            updates=c.updates.at(work.parts.dofs[r])
+            * vectors
+            * rates.seconds(s.rank, "updates", work.parts.dofs[r], together[r]),
             loop=c.loop,
             pack=(c.pack[0] * sum(work.parts.message_bytes[r]), c.pack[1] * sum(work.parts.message_bytes[r])),
         )

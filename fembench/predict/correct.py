@@ -1,8 +1,9 @@
 """What runs on a machine teach about predictions for it: a correction, from records.
 
 The profile knows kernels. It does not know what the loop around them costs, nor packing, nor that kernels run
-a little slower one after the other than each by itself. Medians over ranks and runs of measured time over
-predicted time say so; how far the runs are off then, says how wide an interval must be.
+a little slower one after the other than each by itself, by a factor that may depend on the size: caches are
+warm in a probe and cold in a run. Medians over ranks and runs of measured time over predicted time say so;
+how far the runs are off then, says how wide an interval must be.
 """
 
 import dataclasses
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.predict.cg import Correction, prices
+from fembench.predict.cg import Correction, Factor, prices
 from fembench.predict.forecast import forecast
 from fembench.predict.machine import Machine
 from fembench.predict.rates import Rates
@@ -25,6 +26,7 @@ from fembench.records.validity import timed_sets
 from fembench.timing.phases import ASSEMBLY, AXPY, CG, CG_PARTS, SEND, SPMV_INTERFACE, SPMV_INTERIOR, UNPACK
 
 Array = npt.NDArray[np.float64]
+ENOUGH, APART = 6, 2.0  # ranks, and how many times the least units the most must be, to tell a slope
 Place = Callable[[int], tuple[list[Slot], Machine, list[str]]]  # ranks -> places, machine, names of hosts
 
 
@@ -33,6 +35,16 @@ class Measured(NamedTuple):
 
     iteration: float  # seconds: the slowest rank's CG over its iterations
     phases: Array  # (n_ranks, n_phases) seconds of an iteration; assembly of a set
+
+
+class Lesson(NamedTuple):
+    """What one run teaches."""
+
+    assembly: Array  # (n_ranks, 2) units, measured time over predicted time
+    product: Array
+    updates: Array
+    loop: float
+    pack: tuple[float, float]
 
 
 def measured(record: Record) -> Measured:
@@ -64,18 +76,18 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
         raise InputError("no runs to learn from; expected at least one record")
     taught = [_one(record, rates, place) for record in records]
     found = Correction(
-        assembly=_median([c.assembly for c in taught]),
-        product=_median([c.product for c in taught]),
-        updates=_median([c.updates for c in taught]),
-        loop=_median([c.loop for c in taught]),
-        pack=(_median([c.pack[0] for c in taught]), _median([c.pack[1] for c in taught])),
+        assembly=_factor([t.assembly for t in taught]),
+        product=_factor([t.product for t in taught]),
+        updates=_factor([t.updates for t in taught]),
+        loop=_median([t.loop for t in taught]),
+        pack=(_median([t.pack[0] for t in taught]), _median([t.pack[1] for t in taught])),
     )
     errors = [_error(record, rates, place, found) for record in records]
     middle = float(np.median(errors))
     return dataclasses.replace(found, scale=math.exp(middle), errors=tuple(e - middle for e in errors))
 
 
-def _one(record: Record, rates: Rates, place: Place) -> Correction:
+def _one(record: Record, rates: Rates, place: Place) -> Lesson:
     """What one run teaches."""
     work, found = of_record(record), measured(record)
     slots, machine, _ = place(work.ranks)
@@ -84,10 +96,11 @@ def _one(record: Record, rates: Rates, place: Place) -> Correction:
     n_bytes = np.array([sum(row) for row in work.parts.message_bytes], float)
     sending = np.array([_overheads(work, machine, rank) for rank in range(work.ranks)])
     rest = found.phases[:, CG] - found.phases[:, list(CG_PARTS)].sum(axis=1)
-    return Correction(
-        assembly=_ratio(found.phases[:, ASSEMBLY], [p.assembly for p in priced]),
-        product=_ratio(product, [p.product for p in priced]),
-        updates=_ratio(found.phases[:, AXPY], [p.updates for p in priced]),
+    assembly = found.phases[:, ASSEMBLY]
+    return Lesson(
+        assembly=_points(work.parts.cells, assembly, [p.assembly for p in priced]),
+        product=_points(work.blocks(), product, [p.product for p in priced]),
+        updates=_points(work.parts.dofs, found.phases[:, AXPY], [p.updates for p in priced]),
         loop=max(0.0, float(np.median(rest))),
         pack=(
             _per_byte(np.maximum(found.phases[:, SEND] - sending, 0.0), n_bytes),
@@ -109,8 +122,22 @@ def _error(record: Record, rates: Rates, place: Place, correction: Correction) -
     return math.log(measured(record).iteration / predicted.iteration)
 
 
-def _ratio(times: Array, predicted: Sequence[float]) -> float:
-    return float(np.median(times / np.asarray(predicted)))
+def _points(units: Sequence[int], times: Array, predicted: Sequence[float]) -> Array:
+    """(P, 2) units, measured time over predicted time."""
+    return np.column_stack([np.asarray(units, float), times / np.asarray(predicted)])
+
+
+def _factor(points: Sequence[Array]) -> Factor:
+    """The factor that all ranks of all runs show; a power of the size where sizes differ enough to tell."""
+    units, ratios = np.log(np.concatenate(points)).T
+    middle, slope = float(np.median(units)), 0.0
+    if len(units) >= ENOUGH and np.ptp(units) >= math.log(APART):
+        a, b = np.triu_indices(len(units), 1)
+        apart = np.abs(units[b] - units[a]) > math.log(APART) / 2
+        slope = float(np.median((ratios[b] - ratios[a])[apart] / (units[b] - units[a])[apart]))
+    value = math.exp(float(np.median(ratios - slope * (units - middle))))
+    ends = math.exp(float(units.min())), math.exp(float(units.max()))
+    return Factor(value, slope, math.exp(middle), *ends)
 
 
 def _per_byte(times: Array, n_bytes: Array) -> float:

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-
 from fembench.base.errors import InputError
 from fembench.predict.correct import middle_set
 from fembench.predict.engine import simulate

@@ -176,14 +176,31 @@ def test_runs_teach_what_the_profile_does_not_know():
         ]
         runs.append(planted_run(case, machine, priced, id=mesh)[0])
     found = learn(runs, s.rates, s.place)
-    assert found.product == pytest.approx(1.2, rel=1e-3)
-    assert found.updates == pytest.approx(0.9, rel=1e-3)
+    assert found.product.at(20_000) == pytest.approx(1.2, rel=1e-3)
+    assert found.updates.at(2_000) == pytest.approx(0.9, rel=1e-3)
     assert found.loop == pytest.approx(5e-6, rel=1e-2)
     knowing = taught(s, runs)
     assert knowing.iterations[runs[0].mesh.hash] == ITERATIONS
     again = knowing.predict(Case(mesh="m3", ranks=2))
     assert again.iteration == pytest.approx(measured(runs[2]).iteration, rel=0.01)
     assert again.low <= measured(runs[2]).iteration <= again.high
+
+
+def test_a_factor_may_depend_on_the_size_and_ends_where_nothing_taught_it():
+    s = study(planted_machine([1.0, 1.0], ("a", "b")))
+    runs = []
+    for mesh in ("m1", "m2", "m3"):
+        case = Case(mesh=mesh, ranks=2)
+        slots, machine, _ = s.place(2)
+        work = workload(case)
+        priced = [
+            dataclasses.replace(p, product=p.product * (blocks / 1e4) ** 0.5)
+            for p, blocks in zip(prices(work, slots, s.rates), work.blocks())
+        ]
+        runs.append(planted_run(case, machine, priced, id=mesh)[0])
+    found = learn(runs, s.rates, s.place).product
+    assert found.at(4_000) == pytest.approx(0.4**0.5, rel=1e-3)
+    assert found.at(1e9) == found.at(max(runs[2].partition.blocks))
 
 
 def test_a_recorded_run_simulated_on_its_own_machine_takes_as_long():

@@ -148,10 +148,8 @@ def gain(bench: Bench) -> list[dict]:
 def change(bench: Bench) -> list[dict]:
     """A rank slows by 3 in mid-run: the iteration look by look after it, against the new optimum."""
     at = bench.options.iterations // 3 // 10 * 10
-    case = bench.emulated(emulate="1,1,1,1", emulate_change=f"{at}:0.333,1,1,1", blocks_per_rank=4)
-    found = bench.run(
-        {p: msgspec.structs.replace(case, balance=p) for p in ("none", bench.options.policy)}, 1
-    )
+    slows = {"emulate": "1,1,1,1", "emulate_change": f"{at}:0.333,1,1,1", "blocks_per_rank": 4}
+    found = bench.run({p: bench.emulated(balance=p, **slows) for p in ("none", bench.options.policy)}, 1)
     moved = found[bench.options.policy]
     (ledger,) = ledgers(moved)[-1:]
     before = median(k.superstep for k in ledger.looks if k.iteration <= at)

@@ -57,6 +57,7 @@ class Effort:
     bands: tuple[float, ...]
     shrink: int  # the fractal's picture is 1920 / shrink wide, its ranges 1 / (shrink / 4) of the thesis'
     dilate: float  # beside what the cores ask for
+    supersteps: int = 0  # at most so many of a sort; 0: as many as the matrix has rows
 
 
 def scenarios() -> tuple[Scenario, ...]:
@@ -69,7 +70,7 @@ def scenarios() -> tuple[Scenario, ...]:
 
 FULL = Effort(tuple((s.table, s.name) for s in scenarios()), 3, ALPHAS, BANDS, 4, 2.0)
 SOME = (("12", "iii"), ("12", "v"), ("12", "viii"), ("14", "ii"), ("14", "v"), ("14", "xi"))
-QUICK = Effort(SOME, 1, (2,), BANDS, 8, 1.0)
+QUICK = Effort(SOME, 1, (2,), BANDS, 8, 1.0, supersteps=40)
 
 
 def job_of(scenario: Scenario, effort: Effort, cores: int) -> ProgramJob:
@@ -79,6 +80,8 @@ def job_of(scenario: Scenario, effort: Effort, cores: int) -> ProgramJob:
         height, width, r = size
         size = (height // effort.shrink, width // effort.shrink, max(2, r * 2 // effort.shrink))
         supersteps = max(1, 56 // scenario.n_blocks)  # rounds, so that runs are of a length
+    elif effort.supersteps:
+        supersteps = min(supersteps, effort.supersteps)
     fastest = max(SPEEDS)
     speeds = tuple(s / fastest for s in SPEEDS)
     return ProgramJob(

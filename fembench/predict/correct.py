@@ -35,6 +35,7 @@ class Measured(NamedTuple):
 
     iteration: float  # seconds: the slowest rank's CG over its iterations
     phases: Array  # (n_ranks, n_phases) seconds of an iteration; assembly of a set
+    sets: Array  # (n_sets,) seconds of an iteration, the slowest rank's
 
 
 class Lesson(NamedTuple):
@@ -56,7 +57,8 @@ def measured(record: Record) -> Measured:
     counts = np.array([s.iterations for s in sets], float)
     each = seconds / counts[:, None, None]
     each[:, :, ASSEMBLY] = seconds[:, :, ASSEMBLY]
-    return Measured(float(np.median(each[:, :, CG].max(axis=1))), np.median(each, axis=0))
+    slowest = each[:, :, CG].max(axis=1)
+    return Measured(float(np.median(slowest)), np.median(each, axis=0), slowest)
 
 
 def middle_set(record: Record) -> Array:

@@ -105,7 +105,8 @@ def judge(said: Sequence[Prediction], held_out: Sequence[Record]) -> tuple[list[
         if p is None or not runs:
             continue
         times = [measured(r).iteration for r in runs]
-        variation = float(np.std(times, ddof=1) / np.mean(times)) if len(times) > 1 else 0.0
+        sets = np.concatenate([measured(r).sets for r in runs])
+        variation = float(np.std(sets, ddof=1) / np.mean(sets)) if len(sets) > 1 else 0.0
         cells.append(
             Cell(
                 p.case.mesh,

@@ -1,7 +1,7 @@
 """How good predictions were: errors, bias, coverage, order; and what cruder models say of the same runs.
 
 Error is predicted / measured - 1 of the time of an iteration. A cell is one configuration, its measured time
-the median of its runs. Where the runs of a cell differ much among themselves no prediction can be judged by
+the median of its runs. Where the sets of its runs differ much among themselves no prediction can be judged by
 it: cells with a coefficient of variation above NOISY are left out, and counted.
 """
 
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
     low: float
     high: float
     measured: float
-    variation: float  # standard deviation over mean of its runs; 0 of one run
+    variation: float  # standard deviation over mean of the sets of its runs; 0 of one
 
     @property
     def error(self) -> float:

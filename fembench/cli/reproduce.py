@@ -1,7 +1,7 @@
 """Reproduce a study: its experiments on the hosts at hand, its tables and plots with both numbers.
 
-thesis-000: R. H. Herai, analytic prediction with intervals (Campinas, 2005); its applications on a virtual park
-of 32 machines, and farm programs under MPI on emulated machines (SYNTHETIC).
+thesis-000: R. H. Herai, analytic prediction with intervals (Campinas, 2005); its applications on a virtual
+park of 32 machines, and farm programs under MPI on emulated machines (SYNTHETIC).
 thesis-002: R. de Q. Gomes, MigBSP++, balancing of programs in phases (Sao Leopoldo, 2014); its two programs
 and Tables 12 to 15 on seven emulated machines (SYNTHETIC).
 thesis-004: R. R. Ferreira, performance of a parallel FEM program on unequal PCs (Brasilia, 2006); experiments

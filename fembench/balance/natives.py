@@ -47,7 +47,8 @@ def refine(stats: Stats, tuning: Tuning) -> Moves:
 
 def diffusion(stats: Stats, tuning: Tuning) -> Moves:
     """One step of first-order diffusion: between ranks that exchange messages (all where none do) flows
-    the difference of their times over (degree + 1), in whole blocks (Cybenko 1989)."""
+    the difference of their times over (degree + 1), in whole blocks (Cybenko 1989). A block that takes a time
+    at p and another at q narrows the difference by both: it counts as their mean."""
     t, owner = stats.rank_time, stats.owner.copy()
     moves: Moves = []
     pairs = _neighbours(stats)
@@ -59,10 +60,11 @@ def diffusion(stats: Stats, tuning: Tuning) -> Moves:
             continue
         mine = np.array([i for i in np.flatnonzero(owner == p) if int(i) not in gone], np.int64)
         for i in mine[np.argsort(stats.inst[mine], kind="stable")]:
-            here = stats.inst[i] / stats.speed[p]
-            if here > 2 * flow or stats.inst[i] / stats.speed[q] >= t[p] - t[q]:
+            there = stats.inst[i] / stats.speed[q]
+            moved = (stats.inst[i] / stats.speed[p] + there) / 2
+            if moved > 2 * flow or there >= t[p] - t[q]:
                 break
-            flow -= here
+            flow -= moved
             owner[i] = q
             gone.add(int(i))
             moves.append((int(i), q))

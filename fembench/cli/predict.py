@@ -2,11 +2,11 @@
 
 Prints the time of a CG iteration with an interval that is to hold nine runs of ten, its parts by phase and
 what bounds it. The mesh is really partitioned; computing is priced by the profile's speeds at each rank's
-size and company, messages by its network. Runs made on the machine (--learn) correct it. Examples:
-  fembench predict m3 --machine machine.json --ranks 1,2,4,8
-  fembench predict m3 --machine machine.json --ranks 4 --shares balanced --iterations 428 -o before.json
-  fembench predict m --machine machine.json --ranks 2,4,8 --machines add:node8*2 --network x10
-  fembench predict m --machine machine.json --ranks 1,2,4,8,16 --iterations 900 --deadline 2.5
+size and company, messages by the link. Runs made on the machine (--learn) correct it. Examples:
+  fembench predict m3 --machine machine.json --link 2e-5,1e9 --ranks 1,2,4,8
+  fembench predict m3 --machine machine.json --link 2e-5,1e9 --ranks 4 --shares balanced -o before.json
+  fembench predict m --machine machine.json --link 2e-5,1e9 --ranks 2,4,8 --machines add:node8*2 --network x10
+  fembench predict m --machine machine.json --link 2e-5,1e9 --ranks 1,2,4,8,16 --iterations 900 --deadline 2.5
 """
 
 import argparse
@@ -36,7 +36,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--learn", action="append", default=[], metavar="RECORDS", help="records of runs on this machine"
     )
     parser.add_argument(
-        "--link", default="", metavar="S,B/S[,O]", help="network instead of the profile's: latency, bandwidth"
+        "--link",
+        default="",
+        metavar="S,B/S[,O]",
+        help="seconds of latency, bytes/s[, s of overhead]; needed unless the profile has a network",
     )
     parser.add_argument(
         "--contention", action="store_true", help="a host's messages leave one after the other (gaps)"

@@ -7,7 +7,7 @@ and Tables 12 to 15 on seven emulated machines (SYNTHETIC).
 thesis-004: R. R. Ferreira, performance of a parallel FEM program on unequal PCs (Brasilia, 2006); experiments
 E0 to E14. Without hosts they are emulated (SYNTHETIC; no root needed). Stop it whenever you like: the same
 command goes on where it stopped. Examples:
-  fembench reproduce thesis-004 --quick                     under 15 minutes on two cores
+  fembench reproduce thesis-004 --quick                     half an hour on two cores
   fembench reproduce thesis-004                             every run to the tolerance; many hours
   fembench reproduce thesis-000 --quick                     about three minutes
   fembench reproduce thesis-002 --quick                     six scenarios, about ten minutes

@@ -110,8 +110,7 @@ def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, 
     """Classes of the profile; a copy of a host is to the host what another host of its site is."""
     if network is None:
         raise InputError(
-            "the profile has no network; expected one of fembench characterize --network, or "
-            "--link SECONDS,BYTES/S"
+            "the profile says nothing of the network; expected --link SECONDS,BYTES/S (latency, bandwidth)"
         )
 
     def lookup(a: int, b: int) -> PairClass:

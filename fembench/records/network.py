@@ -71,7 +71,7 @@ class KernelTime(Frozen, frozen=True):
 
 
 class Network(Frozen, frozen=True):
-    """What `fembench characterize --network` measured."""
+    """What is known of what messages cost between hosts."""
 
     send_mode: Literal["isend", "send"]  # how Os was measured
     pairs: Literal["all", "classes"]  # thesis-001's II(a): every pair of hosts; II(b): one of each class

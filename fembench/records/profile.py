@@ -4,7 +4,7 @@ A rank's speed depends on what it computes (phase, storage), on how much data it
 many ranks of its host compute at once. One visit of a rank to one of these is one sample; the speed is
 the median of its samples, the interval that of order statistics. Schema history:
     1  first
-    2  network, optional: what --network measured
+    2  network, optional: what messages cost
 """
 
 import statistics

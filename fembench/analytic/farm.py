@@ -40,6 +40,17 @@ def Gather(results: "double[1]"):
     for i in range({tasks}):
         total = total + results[i]
 """
+SQUARED = """
+def Work(a: "double[1]"):
+    for again in range(12):
+        for i in range({size}):
+            for j in range({size}):
+                s: double = 0.0
+                for k in range({size}):
+                    s = s + a[k] * a[k]
+                a[j] = s
+"""  # every task's matrix, first
+
 KERNELS: dict[App, str] = {
     "pi": """
 def Work(bound: "int[1]"):
@@ -64,28 +75,14 @@ def Work(bound: "int[2]"):
                 rest = rest * (n % 7)
     return found
 """,
-    "mat": """
-def Work(a: "double[1]"):
-    for again in range(12):
-        for i in range({size}):
-            for j in range({size}):
-                s: double = 0.0
-                for k in range({size}):
-                    s = s + a[k] * a[k]
-                a[j] = s
+    "mat": SQUARED
+    + """\
     for i in range({elements}):
         a[i] = (a[i] + 1.0) * 2.0 / 3.0 - 4.0
     return a
 """,
-    "rand": """
-def Work(a: "double[1]"):
-    for again in range(12):
-        for i in range({size}):
-            for j in range({size}):
-                s: double = 0.0
-                for k in range({size}):
-                    s = s + a[k] * a[k]
-                a[j] = s
+    "rand": SQUARED
+    + """\
     for i in range({elements}):
         if random() < 0.25:
             for k in range({turns}):

@@ -15,7 +15,7 @@ import argparse
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("graph", metavar="GRAPH", help="execution graph of fembench trace")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--machine", metavar="FILE", help="profile with the network (fembench characterize)")
+    where.add_argument("--machine", metavar="FILE", help="profile that says what messages cost")
     where.add_argument(
         "--link", default="", metavar="S,B/S[,O]", help="latency, bandwidth, overhead of all pairs"
     )

@@ -15,7 +15,7 @@ import msgspec
 from fembench.base.config import read_text, read_toml
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
-from fembench.bench.launcher import SCRATCH, Outcome, launch
+from fembench.bench.launcher import Outcome, launch
 from fembench.bench.matrix import Campaign, Run, expand
 from fembench.records.case import Case
 from fembench.records.compare import BALANCING
@@ -79,8 +79,11 @@ class Folder:
             self.runs.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
-        for stale in self.runs.glob(f"{SCRATCH}*"):  # of a campaign that was killed
-            shutil.rmtree(stale, ignore_errors=True)
+        for stale in self.runs.glob(".*"):  # scratch and half-written files of a campaign that was killed
+            if stale.is_dir():
+                shutil.rmtree(stale, ignore_errors=True)
+            else:
+                stale.unlink(missing_ok=True)
 
     def record(self, run: Run) -> Record | None:
         """The record of a run, if there is one of the same case."""

@@ -84,7 +84,7 @@ def predict_all(study: Study, cases: Sequence[Case], folder: Path) -> int:
 
 def predictions(folder: Path) -> list[Prediction]:
     """Those in a folder; none where it does not exist."""
-    return [load_prediction(path) for path in sorted(folder.glob("*.json"))]
+    return [load_prediction(path) for path in sorted(folder.glob("[!.]*.json"))]
 
 
 def by_case(records: Sequence[Record]) -> dict[tuple[object, ...], list[Record]]:

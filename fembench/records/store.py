@@ -59,7 +59,7 @@ def record_paths(folder: Path | str) -> list[Path]:
     """Record files of a campaign folder (or of its runs/ folder), by name."""
     root = Path(folder)
     runs = root / "runs" if (root / "runs").is_dir() else root
-    return sorted(p for p in runs.glob("*.json") if not p.name.endswith(".failed.json"))
+    return sorted(p for p in runs.glob("[!.]*.json") if not p.name.endswith(".failed.json"))
 
 
 def load_all(folder: Path | str) -> list[Record]:
@@ -74,5 +74,5 @@ def load_all(folder: Path | str) -> list[Record]:
 
 def failures(folder: Path | str) -> Iterator[Failure]:
     """Every failure of a campaign."""
-    for path in sorted((Path(folder) / "runs").glob("*.failed.json")):
+    for path in sorted((Path(folder) / "runs").glob("[!.]*.failed.json")):
         yield load_failure(path)

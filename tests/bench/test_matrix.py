@@ -95,3 +95,14 @@ def test_a_folder_keeps_its_campaign(tmp_path):
     folder.prepare(first)
     with pytest.raises(InputError, match="another campaign"):
         folder.prepare(second)
+
+
+def test_a_campaign_sweeps_away_what_a_killed_one_was_writing(tmp_path):
+    campaign = tmp_path / "a.toml"
+    campaign.write_text("name = 'a'\n")
+    folder = Folder(tmp_path / "out")
+    folder.prepare(campaign)
+    (folder.runs / ".m1-p1.json.x7k2.json").write_text('{"schema"')
+    (folder.runs / ".job-1").mkdir()
+    folder.prepare(campaign)
+    assert not list(folder.runs.iterdir())

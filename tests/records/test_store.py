@@ -75,6 +75,11 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_half_written_file_is_not_a_record(tmp_path):
+    (tmp_path / ".m1-p1.json.x7k2.json").write_text('{"schema"')
+    assert store.record_paths(tmp_path) == []
+
+
 def test_an_empty_campaign_is_refused(tmp_path):
     with pytest.raises(InputError, match="no records found"):
         store.load_all(tmp_path)

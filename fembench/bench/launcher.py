@@ -24,6 +24,7 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
+from fembench.bench.hostfile import host_options
 from fembench.bench.job import Job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
@@ -92,16 +93,17 @@ def command_line(
     crowded = not hostfile and "SLURM_JOB_ID" not in os.environ and ranks > usable_cores()
     options: list[str] = []
     if kind == "openmpi":
-        options = ["--hostfile", hostfile] if hostfile else []
-        if "--bind-to" not in extra:  # Open MPI takes it once
+        options = host_options(hostfile, kind, ranks) if hostfile else []
+        if "--bind-to" not in (*extra, *options):  # Open MPI takes it once
             options += ["--bind-to", "none"] if crowded else ["--bind-to", "core"]
         if crowded:
             options += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
     elif kind == "mpich":
-        options = ["-f", hostfile] if hostfile else []
+        options = host_options(hostfile, kind, ranks) if hostfile else []
         options += [] if crowded else ["-bind-to", "core"]
     elif kind == "srun":
-        options = ["--mpi=pmix", "--cpu-bind=none" if crowded else "--cpu-bind=cores"]
+        options = host_options(hostfile, kind, ranks) if hostfile else []
+        options += ["--mpi=pmix", "--cpu-bind=none" if crowded else "--cpu-bind=cores"]
     return [mpiexec, *options, *extra, "-n", str(ranks)]
 
 

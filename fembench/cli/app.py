@@ -37,7 +37,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dilate", type=float, default=1.0, metavar="F", help="SYNTHETIC: all so much slower"
     )
-    parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
+    parser.add_argument(
+        "--hostfile",
+        "--rankfile",
+        default="",
+        metavar="FILE",
+        help="hosts for mpiexec or srun, or Open MPI's rankfile",
+    )
     parser.add_argument("--calibrate", action="store_true", help="sample the operations instead of running")
     parser.add_argument("--samples", type=int, default=20, metavar="N", help="of each operation")
     parser.add_argument("--model", default="", metavar="RECORD", help="predict from this calibration")

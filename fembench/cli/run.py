@@ -26,7 +26,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--reference", metavar="RECORD", help="one-rank record to hold energy and solution against"
     )
     parser.add_argument("--weights", metavar="FILE", help="shares from fembench tune or fembench weights")
-    parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
+    parser.add_argument(
+        "--hostfile",
+        "--rankfile",
+        default="",
+        metavar="FILE",
+        help="hosts for mpiexec or srun, or Open MPI's rankfile; fembench place writes them",
+    )
     parser.add_argument(
         "--timeout",
         type=float,

@@ -23,7 +23,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results", metavar="DIR", help="where records and report go (default: results/NAME)"
     )
-    parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
+    parser.add_argument(
+        "--hostfile",
+        "--rankfile",
+        default="",
+        metavar="FILE",
+        help="hosts for mpiexec or srun, or Open MPI's rankfile; fembench place writes them",
+    )
     parser.add_argument(
         "--weights", metavar="FILE", help="shares of the cases with as many ranks and none of their own"
     )

@@ -48,9 +48,10 @@ FORMATS: dict[str, Callable[[Sequence[int], Sequence[Host]], str]] = {
     "mpich": mpich,
     "slurm": slurm,
 }
-LAUNCH = {
-    "rankfile": "mpiexec --map-by rankfile:file={path} -n {ranks} …",
+LAUNCH = {  # fembench run hands the file to the launcher that it finds: Open MPI, MPICH or Slurm
+    "rankfile": "fembench run … --ranks {ranks} --rankfile {path}",
     "hostfile": "fembench run … --ranks {ranks} --hostfile {path}",
-    "mpich": "mpiexec -f {path} -n {ranks} …",
-    "slurm": "SLURM_HOSTFILE={path} srun --distribution=arbitrary -n {ranks} …",
+    "mpich": "fembench run … --ranks {ranks} --hostfile {path}   (mpiexec -f {path} -n {ranks} …)",
+    "slurm": "fembench run … --ranks {ranks} --hostfile {path}   "
+    "(SLURM_HOSTFILE={path} srun --distribution=arbitrary -n {ranks} …)",
 }

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fembench.base.errors import InputError
 from fembench.bench.launcher import _diagnosis, command_line, environment, usable_cores
 
 KILLED = """
@@ -57,10 +58,53 @@ def test_ranks_within_the_cores_are_bound():
 
 
 @pytest.mark.parametrize(("kind", "option"), [("openmpi", "--hostfile"), ("mpich", "-f")])
-def test_a_host_file_is_passed_on(kind, option):
-    line = command_line("mpiexec", kind, 64, hostfile="hosts")
-    assert line[line.index(option) + 1] == "hosts"
+def test_a_host_file_is_passed_on(kind, option, tmp_path):
+    path = hosts(tmp_path, "a slots=32\nb slots=32\n")
+    line = command_line("mpiexec", kind, 64, hostfile=path)
+    assert line[line.index(option) + 1] == path
     assert "--oversubscribe" not in line
+
+
+def hosts(folder, text):
+    (folder / "hosts").write_text(text)
+    return str(folder / "hosts")
+
+
+def test_slurm_takes_the_list_line_by_line(tmp_path):
+    path = hosts(tmp_path, "a\na\nb\n")
+    line = command_line("srun", "srun", 3, hostfile=path)
+    assert "--distribution=arbitrary" in line
+    assert f"--nodelist={path}" in line
+
+
+def test_a_rankfile_places_each_rank(tmp_path):
+    path = hosts(tmp_path, "# placed\nrank 1=b slot=0\nrank 0=a slot=0\nrank 2=b slot=1\n")
+    line = command_line("mpiexec", "openmpi", 3, hostfile=path)
+    assert line[line.index("--host") + 1] == "a:1,b:2"
+    assert line[line.index("--map-by") + 1] == f"rankfile:file={path}"
+    assert [line[k + 1] for k, word in enumerate(line) if word == "--bind-to"] == ["core"]
+    assert "--hostfile" not in line
+
+
+def test_ranks_of_one_slot_may_share_its_core(tmp_path):
+    path = hosts(tmp_path, "rank 0=a slot=0\nrank 1=a slot=0\n")
+    line = command_line("mpiexec", "openmpi", 2, hostfile=path)
+    assert line[line.index("--bind-to") + 1] == "core:overload-allowed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("openmpi", "rank 0=a slot=0\n", "places 1 ranks; the case has 2"),
+        ("openmpi", "rank 0=a slot=0\nrank 0=b slot=0\n", "rank 0 is placed twice"),
+        ("openmpi", "rank 0=a slot=0\nrank 2=b slot=0\n", "no line for rank 1"),
+        ("openmpi", "rank 0=a slot=0\nrank one=b\n", "cannot read 'rank one=b'"),
+        ("mpich", "rank 0=a slot=0\nrank 1=b slot=0\n", "Open MPI's"),
+    ],
+)
+def test_a_rankfile_that_does_not_fit_is_refused(kind, text, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        command_line("mpiexec", kind, 2, hostfile=hosts(tmp_path, text))
 
 
 def test_every_rank_has_one_blas_thread(monkeypatch):

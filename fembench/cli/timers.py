@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         from fembench.dist import comm
 
-        experiment = run_experiment(options.calls, comm.MPI.Wtime, comm.wtime_address())
+        experiment = run_experiment(options.calls, comm.MPI.Wtime, comm.address("MPI_Wtime"))
         note = ""
     except (ImportError, RuntimeError) as error:  # mpi4py without an MPI library raises RuntimeError
         experiment = run_experiment(options.calls)

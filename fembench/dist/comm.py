@@ -1,13 +1,28 @@
-"""The one door to mpi4py. Everyone else receives a communicator as an argument."""
+"""The one door to mpi4py. Everyone else receives a communicator as an argument.
+
+What every iteration calls is bound to its arguments here and called from C (`_native.pyx`); where that is
+not built, or MPI's functions cannot be found in the process, mpi4py serves.
+"""
 
 import ctypes
+import functools
 import os
 import sys
 import traceback
+from array import array
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
 from mpi4py import MPI
+
+native: Any
+try:
+    from fembench.dist import _native
+
+    native = _native
+except ImportError:  # not built: mpi4py serves
+    native = None
 
 Comm = MPI.Intracomm
 Request = MPI.Prequest
@@ -39,13 +54,42 @@ def wtime() -> float:
     return MPI.Wtime()
 
 
-def wtime_address() -> int:
-    """Where MPI_Wtime lies in this process, for a C loop that calls it; 0 where it cannot be found."""
+@functools.cache
+def address(name: str) -> int:
+    """Where a function of MPI lies in this process, for C that calls it; 0 where it cannot be found."""
     try:
-        function = ctypes.CDLL(MPI.__file__).MPI_Wtime
+        function = getattr(ctypes.CDLL(MPI.__file__), name)
     except (OSError, AttributeError):
         return 0
     return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def start_and_wait(requests: Sequence[Request]) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Calls that start all of these persistent requests, and that wait for them all.
+
+    The requests must live as long as the calls.
+    """
+    startall, waitall = address("MPI_Startall"), address("MPI_Waitall")
+    if native is None or not (startall and waitall):
+        starts, waits = [r.Start for r in requests], [r.Wait for r in requests]
+        return lambda: [start() for start in starts], lambda: [wait() for wait in waits]
+    bound = native.Requests(startall, waitall, handles(requests), len(requests), MPI._sizeof(MPI.Status))
+    return bound.start, bound.wait
+
+
+def sum_in_place(comm: Comm, values: "array[float]") -> Callable[[], object]:
+    """A call that replaces doubles by their sums over ranks. Collective."""
+    allreduce = address("MPI_Allreduce")
+    if native is None or not allreduce:
+        return lambda: comm.Allreduce(IN_PLACE, values, SUM)
+    return native.Sum(allreduce, values, *(MPI._handleof(h) for h in (DOUBLE, SUM, comm))).run
+
+
+def handles(requests: Sequence[Request]) -> bytes:
+    """The requests as an array of MPI_Request: integers or pointers, as MPI has them."""
+    size = MPI._sizeof(MPI.Request)
+    mask = (1 << 8 * size) - 1
+    return b"".join((MPI._handleof(r) & mask).to_bytes(size, sys.byteorder) for r in requests)
 
 
 def library() -> str:

@@ -6,7 +6,7 @@
             par(p) nic[h] halo[p]                                 its messages leave through one interface;
                                                                   beside the product where they overlap
             par(p) core[h] updates[p]
-            two all-reduces
+            the all-reduces
 
 Phases of an iteration end with messages, so the bound is composed phase by phase; the global one is there to
 show what it overlooks. The number of iterations is what Q is to a conditional: the most that are allowed (an
@@ -29,7 +29,7 @@ L_1={{ par(p=1,P){{ use(core[h[p]],assembly[p]); }} }}
 L_2={{ seq(k=1,n){{
   {exchange}
   par(p=1,P){{ use(core[h[p]],updates[p]); }}
-  delay(2*allreduce[1]);
+  delay({sums}*allreduce[1]);
 }} }}
 """
 CORE, MEMORY = "use(core[h[p]],product[p])", "use(mem[h[p]],traffic[p])"
@@ -51,6 +51,7 @@ class FemCosts:
     traffic: Intervals = ()  # seconds that the rank's matrix alone keeps its host's memory busy; () : free
     latency: Intervals = ()  # that its messages are under way beside that, none waiting for another
     overlap: bool = False  # messages travel while the product is computed
+    sums: int = 2  # all-reduces of an iteration
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class FemPrediction:
     """What `fembench predict --method analytic` prints."""
 
     seconds: Interval  # assembly and all iterations
+    assembly: Interval
     iteration: Interval
     iterations: int
     expression: str  # T = max(…) with the term of each resource in letters
@@ -74,6 +76,7 @@ def predict_fem(costs: FemCosts, iterations: int, *, compose: Compose = "phase")
     turns = max(iterations, 1)
     return FemPrediction(
         seconds=whole.seconds,
+        assembly=first,
         iteration=Interval((last.low - first.low) / turns, (last.high - first.high) / turns),
         iterations=iterations,
         expression=expression(costs),
@@ -86,7 +89,8 @@ def _text(costs: FemCosts) -> str:
     messages = [HALO, *([LATENCY] if costs.latency else [])]
     beside = [CORE, *([MEMORY] if costs.traffic else []), *(messages if costs.overlap else [])]
     phases = [beside] if costs.overlap else [beside, messages]
-    return MODEL.format(exchange="\n  ".join(f"par(p=1,P){{ ({'||'.join(each)}); }}" for each in phases))
+    exchange = "\n  ".join(f"par(p=1,P){{ ({'||'.join(each)}); }}" for each in phases)
+    return MODEL.format(exchange=exchange, sums=costs.sums)
 
 
 def _bound(costs: FemCosts, iterations: int, compose: Compose) -> Prediction:

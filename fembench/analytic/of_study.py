@@ -7,12 +7,14 @@ keep the rank, gaps its host's network interface; both beside the product where 
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fembench.analytic.bounds import Compose
 from fembench.analytic.fem import FemCosts, FemPrediction, predict_fem
 from fembench.analytic.history import PERCENT
 from fembench.analytic.interval import Interval, shortest_window, total
 from fembench.mesh.mesh import Mesh
+from fembench.mesh.presets import resolve
 from fembench.predict.cg import Price, prices
 from fembench.predict.machine import Machine
 from fembench.predict.rates import Rates
@@ -24,18 +26,57 @@ from fembench.records.case import Case
 REDUCED = 8  # bytes of an all-reduce
 
 
+@dataclass(frozen=True)
+class Lessons:
+    """What runs on the machine teach the closed form about an iteration."""
+
+    scale: float = 1.0  # measured over predicted
+    wide: float = 0.0  # logarithm of half the interval that is to hold nine runs of ten; 0: not known
+
+
+NOTHING_LEARNED = Lessons()
+
+
 def predict_case(
-    study: Study, case: Case, iterations: int, *, mesh: Mesh | None = None, compose: Compose = "phase"
+    study: Study,
+    case: Case,
+    iterations: int,
+    *,
+    mesh: Mesh | None = None,
+    compose: Compose = "phase",
+    lessons: Lessons = NOTHING_LEARNED,
 ) -> FemPrediction:
     """Interval, expression and terms of assembly and `iterations` iterations. Raises InputError."""
-    slots, machine, _ = study.place(case.ranks)
-    work = workload(case, mesh)
+    return predict_work(study, partitioned(study, case, mesh), iterations, compose, lessons)
+
+
+def predict_work(
+    study: Study,
+    work: Workload,
+    iterations: int,
+    compose: Compose = "phase",
+    lessons: Lessons = NOTHING_LEARNED,
+) -> FemPrediction:
+    """The same of a workload. Raises InputError."""
+    slots, machine, _ = study.place(work.ranks)
     priced = prices(work, slots, study.rates, study.correction)
-    return predict_fem(costs_of(work, slots, study.rates, priced, machine), iterations, compose=compose)
+    costs = costs_of(work, slots, study.rates, priced, machine, lessons)
+    return predict_fem(costs, iterations, compose=compose)
+
+
+def partitioned(study: Study, case: Case, mesh: Mesh | None = None) -> Workload:
+    """The parts of a run, balanced shares found first. Raises InputError."""
+    mesh = resolve(case.mesh) if mesh is None else mesh
+    return workload(study.settled(case, mesh, study.place(case.ranks)[0]), mesh)
 
 
 def costs_of(
-    work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price], machine: Machine
+    work: Workload,
+    slots: Sequence[Slot],
+    rates: Rates,
+    priced: Sequence[Price],
+    machine: Machine,
+    lessons: Lessons = NOTHING_LEARNED,
 ) -> FemCosts:
     """Intervals of each rank's assembly, product, updates and messages."""
     ranks, parts, blocks = range(work.ranks), work.parts, work.blocks()
@@ -44,19 +85,32 @@ def costs_of(
         visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)
         return [shortest_window((t / ratios).tolist(), PERCENT) for t, ratios in zip(seconds, visits)]
 
+    def corrected(cost: Interval) -> Interval:
+        return _corrected(cost, lessons)
+
     updates = spread("updates", parts.dofs, [p.updates for p in priced])
     overheads = [_overheads(work, machine, r) + priced[r].loop + sum(priced[r].pack) for r in ranks]
+    product = spread(f"product {work.case.storage}", blocks, [p.product for p in priced])
     return FemCosts(
         assembly=spread("assembly", parts.cells, [p.assembly for p in priced]),
-        product=spread(f"product {work.case.storage}", blocks, [p.product for p in priced]),
-        updates=[total((u, o)) for u, o in zip(updates, overheads)],
-        halo=[_gaps(work, machine, r) for r in ranks],
-        latency=[_latency(work, machine, r) for r in ranks],
-        allreduce=_allreduce(machine),
+        product=[corrected(p) for p in product],
+        updates=[corrected(total((u, o))) for u, o in zip(updates, overheads)],
+        halo=[corrected(_gaps(work, machine, r)) for r in ranks],
+        latency=[corrected(_latency(work, machine, r)) for r in ranks],
+        allreduce=corrected(_allreduce(machine)),
         host=machine.host,
         cores=[max(machine.host.count(h), 1) for h in range(len(machine.names))],  # company is in the prices
         overlap=work.case.overlap,
+        sums=1 if work.case.variant == "single-reduction" else 2,
     )
+
+
+def _corrected(cost: Interval, lessons: Lessons) -> Interval:
+    """A cost as runs say it is; how far runs were off takes the place of the profile's visits."""
+    if not lessons.wide:
+        return cost * lessons.scale
+    middle, factor = cost.middle * lessons.scale, math.exp(lessons.wide)
+    return Interval(middle / factor, middle * factor)
 
 
 def _exchange(work: Workload, rank: int) -> list[tuple[int, int]]:

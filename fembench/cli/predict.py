@@ -7,6 +7,8 @@ size and company, messages by the link. Runs made on the machine (--learn) corre
   fembench predict m3 --machine machine.json --link 2e-5,1e9 --ranks 4 --shares balanced -o before.json
   fembench predict m --machine machine.json --link 2e-5,1e9 --ranks 2,4,8 --machines add:node8*2 --network x10
   fembench predict m --machine machine.json --link 2e-5,1e9 --ranks 1,2,4,8,16 --iterations 900 --deadline 2.5
+  fembench predict m3 --machine machine.json --link 2e-5,1e9 --ranks 4 --method analytic
+The last one answers in closed form: T = max(…) as an expression, an interval, what each resource must serve.
 """
 
 import argparse
@@ -16,6 +18,18 @@ from pathlib import Path
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("mesh", metavar="MESH", help="preset, box:…, or a mesh file, as in fembench run")
     parser.add_argument("--machine", required=True, metavar="FILE", help="profile of fembench characterize")
+    parser.add_argument(
+        "--method",
+        choices=("simulation", "analytic"),
+        default="simulation",
+        help="simulate the execution graph (default), or bound it in closed form",
+    )
+    parser.add_argument(
+        "--compose",
+        choices=("phase", "global"),
+        default="phase",
+        help="analytic: bounds phase by phase (default), or of the whole, as thesis-000",
+    )
     parser.add_argument(
         "--ranks", default="", metavar="N,N,...", help="numbers of ranks (default: the profile's)"
     )
@@ -79,11 +93,13 @@ def run(options: argparse.Namespace) -> int:
     from fembench.predict.study import prediction_of
     from fembench.records.prediction import save_prediction
 
-    study = _study(options)
+    study, learned = _study(options)
     cases = _cases(options, len(study.profile.environment.rank_host))
     if options.output and len(cases) > 1:
         raise InputError(f"-o {options.output} with {len(cases)} numbers of ranks; expected one a file")
     mesh = resolve(options.mesh)
+    if options.method == "analytic":
+        return _closed_form(options, study, cases, mesh, learned)
     iterations = options.iterations or study.iterations.get(mesh.hash, 0)
     if options.deadline and not iterations:
         raise InputError("--deadline needs --iterations: of one solution, or a run of the mesh to learn from")
@@ -113,8 +129,47 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _closed_form(options: argparse.Namespace, study, cases: list, mesh, learned: list) -> int:
+    """--method analytic."""
+    import dataclasses
+    import json
+
+    from fembench.analytic.of_study import partitioned, predict_work
+    from fembench.analytic.show import Answer, answer_text, answer_tree
+    from fembench.analytic.taught import as_prediction, expected_iterations, learn
+    from fembench.predict.forecast import smallest
+    from fembench.records.prediction import save_prediction
+
+    as_it_is = dataclasses.replace(study, edits=(), factor=1.0)
+    lessons, answers = learn(as_it_is, learned), []
+    for case in cases:
+        work = partitioned(study, case, mesh)
+        n, source = expected_iterations(options.iterations, work, learned)
+        found = predict_work(study, work, n, options.compose, lessons)
+        answers.append(Answer(work, found, source))
+    if options.output:
+        save_prediction(as_prediction(study, answers[0].work, answers[0].form, learned), options.output)
+    if options.plot:
+        from fembench.report.plots.predictions import write_times
+
+        each = [(a.work.ranks, a.form.iteration) for a in answers]
+        write_times([(p, i.low, i.middle, i.high) for p, i in each], Path(options.plot), options.mesh)
+    if options.json:
+        print(json.dumps([answer_tree(a, options.compose) for a in answers], indent=1))
+        return 0
+    synthetic = study.profile.environment.synthetic
+    print(
+        *([f"SYNTHETIC: {synthetic}"] if synthetic else []), answer_text(answers, options.compose), sep="\n"
+    )
+    if options.deadline:
+        times = [a.form.seconds.middle for a in answers]
+        best = smallest([a.work.ranks for a in answers], times, options.deadline)
+        print(f"\ndeadline {options.deadline:g} s: {best} ranks are enough")
+    return 0
+
+
 def _study(options: argparse.Namespace):
-    """The profile with edits; what runs teach is learned on the machine as it is."""
+    """(the profile with edits and what runs teach, those runs); learned on the machine as it is."""
     import dataclasses
     import re
 
@@ -132,10 +187,12 @@ def _study(options: argparse.Namespace):
         storage=options.storage,
         contention=options.contention,
     )
+    paths = [Path(text) for text in options.learn]
+    learned = [r for p in paths for r in (load_all(p) if p.is_dir() else [load(p)])]
     if options.learn:
-        paths = [Path(text) for text in options.learn]
-        study = taught(study, [r for p in paths for r in (load_all(p) if p.is_dir() else [load(p)])])
-    return dataclasses.replace(study, edits=tuple(options.machines), factor=float(factor.group(1)))
+        study = taught(study, learned)
+    edits, times = tuple(options.machines), float(factor.group(1))
+    return dataclasses.replace(study, edits=edits, factor=times), learned
 
 
 def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:

@@ -2,9 +2,12 @@
 
 GRID.toml names a machine profile, a campaign of training runs, one of held-out runs (at least two of five
 configurations; other numbers of ranks, meshes and shares) and a folder for predictions. Called before the
-held-out campaign is run it writes the predictions; called after, it judges them, beside cruder models:
+held-out campaign is run it writes the predictions, simulated and in closed form; called after, it judges
+them, beside cruder models. Programs of fembench app keep what was said of them in their records: name their
+folder in GRID.toml (apps = "…"), or instead of it:
   fembench sweep train.toml && fembench validate grid.toml --cases held.toml
   fembench sweep held.toml && fembench validate grid.toml
+  fembench validate results/apps
 """
 
 import argparse
@@ -12,7 +15,11 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("grid", metavar="GRID.toml", help="machine, training, held_out, predictions")
+    parser.add_argument(
+        "grid",
+        metavar="GRID.toml|FOLDER",
+        help="machine, training, held_out, predictions, apps; or records of fembench app",
+    )
     parser.add_argument(
         "--cases", metavar="CAMPAIGN.toml", help="predict the configurations of this campaign"
     )
@@ -21,31 +28,64 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.predict.grid import read_grid, study_of
+    from fembench.predict.programs import app_cells, app_scores
+    from fembench.records.app import load_apps
     from fembench.records.store import load_all
 
+    if Path(options.grid).is_dir():
+        cells = _of_apps(options.grid)
+        return _print(options, cells, app_scores(cells), _synthetic(load_apps(options.grid)))
     grid = read_grid(Path(options.grid))
     training = load_all(grid.training)
     study = study_of(grid, training)
     if options.cases:
-        return _predict(options, grid, study)
-    return _judge(options, grid, study, training)
+        return _predict(options, grid, study, training)
+    cells, scores = _judge(grid, study, training)
+    if grid.apps:
+        programs = app_cells(load_apps(grid.apps))
+        cells, scores = cells + programs, scores | app_scores(programs)
+    return _print(options, cells, scores, [study.profile.environment.synthetic])
 
 
-def _predict(options: argparse.Namespace, grid, study) -> int:
+def _of_apps(folder: str) -> list:
+    from fembench.base.errors import InputError
+    from fembench.predict.programs import app_cells
+    from fembench.records.app import load_apps
+
+    cells = app_cells(load_apps(folder))
+    if not cells:
+        raise InputError(f"{folder}: no program with a prediction; expected runs of fembench app --model")
+    return cells
+
+
+def _synthetic(records: list) -> list[str]:
+    """How times were made up, once each."""
+    return list(dict.fromkeys(r.environment.synthetic for r in records if r.predicted))
+
+
+def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
+    import functools
+
+    from fembench.analytic.taught import in_closed_form, learn
     from fembench.bench.campaign import read_campaign
-    from fembench.predict.grid import predict_all
+    from fembench.predict.grid import predict_all, simulated
+    from fembench.records.prediction import ANALYTIC, SIMULATION
 
     folder = Path(grid.predictions)
     cases = [item.case for item in read_campaign(Path(options.cases))[1]]
-    written = predict_all(study, cases, folder)
+    closed = functools.partial(in_closed_form, study, learn(study, training), training)
+    written = predict_all(cases, folder, SIMULATION, functools.partial(simulated, study))
+    written += predict_all(cases, folder, ANALYTIC, closed)
     print(f"{written} predictions written to {folder}; next: fembench sweep {options.cases}")
     return 0
 
 
-def _judge(options: argparse.Namespace, grid, study, training: list) -> int:
+def _judge(grid, study, training: list) -> tuple[list, dict]:
+    """(cells of both methods, scores: of each method and of cruder models)."""
     from fembench.base.errors import InputError
     from fembench.predict.grid import by_case, grid_of, judge, predictions
-    from fembench.predict.score import baseline_cells, cell_table, check_held_out, score, score_table
+    from fembench.predict.score import baseline_cells, check_held_out, score
+    from fembench.records.prediction import ANALYTIC
     from fembench.records.store import load_all
 
     said = predictions(Path(grid.predictions))
@@ -53,26 +93,33 @@ def _judge(options: argparse.Namespace, grid, study, training: list) -> int:
         raise InputError(
             f"no predictions in {grid.predictions}; expected --cases CAMPAIGN.toml before the runs"
         )
-    cells, kept = judge(said, load_all(grid.held_out))
+    held_out = load_all(grid.held_out)
+    cells, kept = judge(said, held_out)
     if not cells:
         raise InputError("no held-out run is younger than its prediction; expected runs made after it")
     taught = [grid_of(study, runs) for runs in by_case(training).values()]
     check_held_out(taught, cells, [r.case.mesh for r in training])
     held = [grid_of(study, runs) for runs in kept]
-    scores = {"fembench": score(cells)}
+    closed, _ = judge(said, held_out, ANALYTIC)
+    scores = {"fembench": score(cells)} | ({"fembench, analytic": score(closed)} if closed else {})
     scores |= {name: score(found) for name, found in baseline_cells(taught, held, cells).items()}
-    if options.json:
-        import json
+    return cells + closed, scores
 
-        print(
-            json.dumps({"cells": [c._asdict() for c in cells]} | {n: s._asdict() for n, s in scores.items()})
-        )
+
+def _print(options: argparse.Namespace, cells: list, scores: dict, synthetic: list[str]) -> int:
+    """Cells and scores; 1 where too few are left to judge by."""
+    import json
+
+    from fembench.predict.score import cell_table, score_table
+
+    if options.json:
+        tree = {"cells": [c._asdict() for c in cells]} | {n: s._asdict() for n, s in scores.items()}
+        print(json.dumps(tree))
     else:
-        synthetic = study.profile.environment.synthetic
-        print(*([f"SYNTHETIC: {synthetic}\n"] if synthetic else []), cell_table(cells), "", sep="\n")
-        print(score_table(scores))
-    if scores["fembench"].invalid:
-        left_out = scores["fembench"].left_out
+        ways = [f"SYNTHETIC: {way}\n" for way in synthetic if way]
+        print(*ways, cell_table(cells), "", score_table(scores), sep="\n")
+    ours = [s for name, s in scores.items() if not name.endswith("fitted") and name != "ideal sum of speeds"]
+    left_out, noisy = sum(s.left_out for s in ours), any(s.invalid for s in ours)
+    if noisy:
         print(f"\nINVALID: {left_out} of {len(cells)} cells vary too much from run to run to be judged by")
-        return 1
-    return 0
+    return 1 if noisy else 0

@@ -98,7 +98,7 @@ def _interval(
     correction: Correction | None,
 ) -> tuple[float, float]:
     if correction is not None and len(correction.errors) >= 2:
-        wide = _half_width(correction.errors)
+        wide = half_width(correction.errors)
         return iteration * math.exp(-wide), iteration * math.exp(wide)
     drawn = _drawn(work, slots, rates, priced)
     base = max(p.product + p.updates + p.loop for p in priced)
@@ -106,7 +106,7 @@ def _interval(
     return min(float(low), iteration), max(float(high), iteration)
 
 
-def _half_width(errors: Sequence[float]) -> float:
+def half_width(errors: Sequence[float]) -> float:
     """Half of the central 90 % of one more error of the same kind (Student's prediction interval)."""
     from scipy.stats import t
 

@@ -4,12 +4,13 @@
     training = "results/train"           campaign that predictions learn from
     held_out = "results/held"            campaign that they are judged by: other ranks, meshes and shares
     predictions = "predictions"          folder of the predictions, written before the held-out runs
+    apps = "results/apps"                records of fembench app, with what was said before they ran
 
 Paths are relative to the file. A held-out run counts only if its prediction is older than it.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ from fembench.predict.slots import Link
 from fembench.predict.study import Study, open_study, prediction_of, taught
 from fembench.predict.workload import of_record
 from fembench.records.case import Case
-from fembench.records.prediction import Prediction, load_prediction, save_prediction
+from fembench.records.prediction import SIMULATION, Prediction, load_prediction, save_prediction
 from fembench.records.record import Record
 
 SAME = ("mesh", "problem", "ranks", "shares", "partitioner", "storage", "precond", "variant", "overlap")
@@ -36,6 +37,7 @@ class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     training: str
     held_out: str
     predictions: str
+    apps: str = ""
     latency: float | None = None  # of a network that the profile does not have: seconds,
     bandwidth: float | None = None  # bytes/s
     overhead: float = 1e-6  # seconds
@@ -45,8 +47,9 @@ def read_grid(path: Path) -> GridFile:
     """The file with its paths resolved. Raises InputError."""
     grid = read_toml(path, GridFile)
     place = path.parent
-    names = ("machine", "training", "held_out", "predictions")
-    return msgspec.structs.replace(grid, **{name: str(place / getattr(grid, name)) for name in names})
+    names = ("machine", "training", "held_out", "predictions", "apps")
+    given = {name: getattr(grid, name) for name in names if getattr(grid, name)}
+    return msgspec.structs.replace(grid, **{name: str(place / value) for name, value in given.items()})
 
 
 def study_of(grid: GridFile, training: Sequence[Record]) -> Study:
@@ -67,19 +70,23 @@ def key(case: Case) -> tuple[object, ...]:
     return tuple(getattr(case, name) for name in SAME)
 
 
-def predict_all(study: Study, cases: Sequence[Case], folder: Path) -> int:
-    """Write a prediction for each configuration that has none; how many were written."""
-    known = {key(p.predicted.case) for p in predictions(folder)}
+def predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable[[Case], Prediction]) -> int:
+    """Write what a method says of each configuration of which it has said nothing; how many were written."""
+    known = {key(p.predicted.case) for p in predictions(folder) if p.predicted.method == method}
     written = 0
     for case in cases:
         if key(case) in known:
             continue
         known.add(key(case))
-        found = study.predict(case)
-        prediction = prediction_of(study, found, study.place(case.ranks)[2])
+        prediction = say(case)
         save_prediction(prediction, folder / f"{prediction.seal[:16]}.json")
         written += 1
     return written
+
+
+def simulated(study: Study, case: Case) -> Prediction:
+    """What the simulation says of a run."""
+    return prediction_of(study, study.predict(case), study.place(case.ranks)[2])
 
 
 def predictions(folder: Path) -> list[Prediction]:
@@ -95,9 +102,11 @@ def by_case(records: Sequence[Record]) -> dict[tuple[object, ...], list[Record]]
     return dict(found)
 
 
-def judge(said: Sequence[Prediction], held_out: Sequence[Record]) -> tuple[list[Cell], list[list[Record]]]:
-    """Cells of the held-out runs that were predicted before they were made, and the runs of each."""
-    before = {key(p.predicted.case): p.predicted for p in said}
+def judge(
+    said: Sequence[Prediction], held_out: Sequence[Record], method: str = SIMULATION
+) -> tuple[list[Cell], list[list[Record]]]:
+    """Cells of the held-out runs of which a method spoke before they were made, and the runs of each."""
+    before = {key(p.predicted.case): p.predicted for p in said if p.predicted.method == method}
     cells, kept = [], []
     for k, runs in by_case(held_out).items():
         p = before.get(k)
@@ -117,6 +126,7 @@ def judge(said: Sequence[Prediction], held_out: Sequence[Record]) -> tuple[list[
                 p.high,
                 float(np.median(times)),
                 variation,
+                method,
             )
         )
         kept.append(runs)

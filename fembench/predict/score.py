@@ -13,6 +13,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.tables import table
+from fembench.records.prediction import SIMULATION
 
 NOISY = 0.10
 TOO_MANY = 0.20  # of the cells left out: the grid says nothing
@@ -22,7 +23,7 @@ HELD_OUT = 0.40  # of the cells, at least
 class Cell(NamedTuple):
     """One configuration, predicted and measured."""
 
-    mesh: str
+    mesh: str  # or the program and its size
     ranks: int
     shares: str
     predicted: float
@@ -30,10 +31,17 @@ class Cell(NamedTuple):
     high: float
     measured: float
     variation: float  # standard deviation over mean of the sets of its runs; 0 of one
+    method: str = SIMULATION
 
     @property
     def error(self) -> float:
         return self.predicted / self.measured - 1
+
+    @property
+    def outside(self) -> float:
+        """How far the measured time lies from the interval, over its middle; nan where there is none."""
+        beyond = max(self.low - self.measured, self.measured - self.high, 0.0)
+        return beyond / ((self.low + self.high) / 2) if self.low == self.low else math.nan
 
 
 class Score(NamedTuple):
@@ -44,6 +52,7 @@ class Score(NamedTuple):
     bias: float  # median of error
     coverage: float  # part of the cells inside their interval
     tau: float  # Kendall's, of predicted and measured times
+    outside: float  # mean of the distance from the interval over its middle, 0 inside (thesis-000, Eq. 5.3)
 
     @property
     def invalid(self) -> bool:
@@ -67,7 +76,7 @@ def score(cells: Sequence[Cell]) -> Score:
     kept = [c for c in cells if c.variation <= NOISY]
     errors = np.array([c.error for c in kept])
     if not kept:
-        return Score(0, len(cells), *[math.nan] * 5)
+        return Score(0, len(cells), *[math.nan] * 6)
     size = np.abs(errors)
     return Score(
         cells=len(kept),
@@ -77,6 +86,7 @@ def score(cells: Sequence[Cell]) -> Score:
         bias=float(np.median(errors)),
         coverage=float(np.mean([c.low <= c.measured <= c.high for c in kept])),
         tau=kendall([c.predicted for c in kept], [c.measured for c in kept]),
+        outside=float(np.mean([c.outside for c in kept])),
     )
 
 
@@ -153,21 +163,21 @@ def score_table(scores: dict[str, Score]) -> str:
             s.left_out,
             *(f"{value:.1%}" for value in (s.median, s.p90)),
             f"{s.bias:+.1%}",
-            f"{s.coverage:.0%}" if s.coverage else None,
-            f"{s.tau:.2f}",
+            *([f"{s.coverage:.0%}", f"{s.outside:.1%}"] if s.outside == s.outside else [None, None]),
+            None if math.isnan(s.tau) else f"{s.tau:.2f}",
         ]
         for name, s in scores.items()
     ]
-    heads = ["model", "cells", "too noisy", "median |error|", "p90", "bias", "inside", "Kendall tau"]
-    return table(heads, rows, align="lrrrrrrr")
+    heads = ["model", "cells", "too noisy", "median |error|", "p90", "bias", "inside", "outside by", "tau"]
+    return table(heads, rows, align="lrrrrrrrr")
 
 
 def cell_table(cells: Sequence[Cell]) -> str:
     """One row a configuration."""
     rows = [
-        [c.mesh, c.ranks, c.shares or "equal", c.predicted, c.low, c.high, c.measured, f"{c.error:+.1%}"]
-        + [f"{c.variation:.1%}"]
+        [c.mesh, c.ranks, c.shares or "equal", c.method, c.predicted, c.low, c.high, c.measured]
+        + [f"{c.error:+.1%}", f"{c.variation:.1%}"]
         for c in cells
     ]
-    heads = ["mesh", "ranks", "shares", "predicted", "low", "high", "measured", "error", "variation"]
-    return table(heads, rows, align="lrlrrrrrr")
+    heads = ["run", "ranks", "shares", "method", "predicted", "low", "high", "measured", "error", "variation"]
+    return table(heads, rows, align="lrllrrrrrr")

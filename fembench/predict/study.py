@@ -61,11 +61,13 @@ class Study:
         """One run; shares 'balanced' are found first. Raises InputError."""
         slots, machine, hosts = self.place(case.ranks)
         mesh = resolve(case.mesh) if mesh is None else mesh
-        if case.shares == BALANCED:
-            case = self._balance(case, mesh, slots)
+        case = self.settled(case, mesh, slots)
         return forecast(workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
 
-    def _balance(self, case: Case, mesh: Mesh, slots: Sequence[Slot]) -> Case:
+    def settled(self, case: Case, mesh: Mesh, slots: Sequence[Slot]) -> Case:
+        """The case with its shares in numbers where they were to be balanced; any other as it is."""
+        if case.shares != BALANCED:
+            return case
         found: list[tuple[float, Case]] = []
         case = msgspec.structs.replace(case, shares="")
         for _ in range(ROUNDS if case.ranks > 1 else 1):

@@ -1,7 +1,7 @@
 """Record of a small parallel program (`fembench app`): asked, predicted, measured, and right or wrong.
 
 Schema history:
-    1  first
+    1  first; `simulated` and a prediction's `method` came later and may be missing
 """
 
 from pathlib import Path
@@ -11,6 +11,7 @@ import msgspec
 from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.records.prediction import ANALYTIC
 from fembench.records.record import Environment, Frozen
 
 APP_SCHEMA = 1
@@ -43,6 +44,7 @@ class AppPrediction(Frozen, frozen=True):
     model: str  # where the machine model came from
     compose: str
     conditionals: str
+    method: str = ANALYTIC
 
 
 class AppRecord(Frozen, frozen=True):
@@ -61,6 +63,7 @@ class AppRecord(Frozen, frozen=True):
     error: float  # its distance from what is right, over what is allowed: at most 1
     samples: dict[str, tuple[tuple[float, ...], ...]]  # calibration: operation -> [rank] -> seconds
     messages: dict[str, tuple[tuple[float, ...], ...]]  # calibration: bytes -> [rank] -> seconds to rank 0
+    simulated: AppPrediction | None = None  # by the execution graph, as old as `predicted`
 
 
 def save_app(record: AppRecord, path: Path | str) -> None:
@@ -74,3 +77,10 @@ def load_app(path: Path | str) -> AppRecord:
     if tree.get("schema") != APP_SCHEMA or "program" not in tree.get("case", {}):
         raise InputError(f"{path}: not a record of fembench app with schema {APP_SCHEMA}")
     return convert(tree, AppRecord, where=str(path))
+
+
+def load_apps(folder: Path | str) -> list[AppRecord]:
+    """All records of programs in a folder or in its `runs`; those of other things are passed over."""
+    paths = sorted([*Path(folder).glob("[!.]*.json"), *Path(folder).glob("runs/[!.]*.json")])
+    trees = {path: read_json(path, dict) for path in paths}
+    return [load_app(path) for path, tree in trees.items() if "program" in tree.get("case", {})]

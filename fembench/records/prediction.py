@@ -16,6 +16,7 @@ from fembench.records.case import Case
 from fembench.records.record import Frozen
 
 PREDICTION_SCHEMA = 1
+SIMULATION, ANALYTIC = "simulation", "analytic"
 
 
 class Predicted(Frozen, frozen=True):
@@ -35,6 +36,7 @@ class Predicted(Frozen, frozen=True):
     learned: tuple[str, ...] = ()  # ids of the records that corrected it
     network: str = ""  # measured, or the link that was given
     synthetic: str = ""
+    method: str = SIMULATION
 
 
 class Observed(Frozen, frozen=True):
@@ -95,7 +97,11 @@ def add_outcome(path: Path | str, observed: Observed) -> Prediction:
 
 
 def _seal(predicted: Predicted) -> str:
-    return hashlib.sha256(msgspec.json.encode(predicted)).hexdigest()
+    """The hash of all that was said; a method that is not named is the simulation."""
+    tree = msgspec.to_builtins(predicted)
+    if tree["method"] == SIMULATION:
+        del tree["method"]
+    return hashlib.sha256(msgspec.json.encode(tree)).hexdigest()
 
 
 def _encoded(prediction: Prediction) -> bytes:

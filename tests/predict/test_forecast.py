@@ -456,7 +456,7 @@ def test_validation_writes_predictions_first_and_scores_them_after_the_runs(tmp_
     assert main(["validate", str(grid_file)]) == 2
     assert "expected --cases" in capsys.readouterr().err
     assert main(["validate", str(grid_file), "--cases", str(tmp_path / "held.toml")]) == 0
-    assert "2 predictions written" in capsys.readouterr().out
+    assert "4 predictions written" in capsys.readouterr().out
     assert main(["validate", str(grid_file), "--cases", str(tmp_path / "held.toml")]) == 0
     assert "0 predictions written" in capsys.readouterr().out
     runs_on(s, ["m2", "m3"], [4], "2026-01-01T00:00:00+00:00", tmp_path / "held")
@@ -469,6 +469,8 @@ def test_validation_writes_predictions_first_and_scores_them_after_the_runs(tmp_
     assert main(["validate", str(grid_file), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["fembench"]["median"] < 0.03
+    assert found["fembench, analytic"]["median"] < 0.05
+    assert {c["method"] for c in found["cells"]} == {"simulation", "analytic"}
     assert found["fembench"]["median"] < min(
-        v["median"] for k, v in found.items() if k not in ("cells", "fembench")
+        v["median"] for k, v in found.items() if k != "cells" and not k.startswith("fembench")
     )

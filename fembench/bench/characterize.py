@@ -1,4 +1,4 @@
-"""Start `characterize` under MPI, show its progress, bring back the profile."""
+"""Start `characterize` under MPI, show its progress, bring back the profile, or what messages cost."""
 
 import os
 import re
@@ -13,7 +13,9 @@ from fembench.base.config import convert, read_text
 from fembench.base.errors import InputError, RunFailedError
 from fembench.bench.characterize_job import CharacterizeJob
 from fembench.bench.launcher import SCRATCH, environment, launcher_line, run_ranks, why_nothing
+from fembench.bench.network_job import NetworkJob
 from fembench.machine.emulate import parse_speeds
+from fembench.records.network import NetworkFound
 from fembench.records.profile import Profile
 
 SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring on each host; starting and binding kernels come on top
@@ -54,14 +56,57 @@ def measure_hosts(
         launcher=" ".join(line),
         synthetic=synthetic,
     )
+    found = run_job("characterize_rank", job, "profile.json", line, environment(kind), scratch, tell)
+    return convert(msgspec.json.decode(found), Profile, where="profile")
+
+
+def measure_links(
+    ranks: int,
+    *,
+    quick: bool = False,
+    pairs: str = "",
+    sites: str = "",
+    emulate: str = "",
+    dilate: float = 1.0,
+    hostfile: str = "",
+    scratch: Path,
+    mpi_options: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda text: None,
+) -> NetworkFound:
+    """What messages cost between so many ranks, not yet estimated; arguments as measure_hosts and --pairs,
+    --sites take them. Waiting ranks sleep where those of dilated runs do.
+
+    Raises InputError, or RunFailedError where the job ended without a result.
+    """
+    if ranks < 2:
+        raise InputError(f"a network of {ranks} rank; expected --ranks 2 or more: messages need two")
+    line, kind = launcher_line(ranks, hostfile, mpi_options)
+    job = NetworkJob(quick=quick, pairs=pairs, sites=sites, emulate=emulate, dilate=dilate)
+    variables = environment(kind, asleep=dilate > 1 and "--oversubscribe" in line)
+    found = run_job("network_rank", job, "network.json", line, variables, scratch, tell)
+    return convert(msgspec.json.decode(found), NetworkFound, where="network")
+
+
+def run_job(
+    module: str,
+    job: msgspec.Struct,
+    result: str,
+    line: Sequence[str],
+    variables: dict[str, str],
+    scratch: Path,
+    tell: Callable[[str], None],
+) -> bytes:
+    """The file `result` that the ranks of a job leave, their progress told meanwhile.
+
+    Raises InputError, or RunFailedError where there is none.
+    """
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
         folder = Path(name)
         (folder / "job.json").write_bytes(msgspec.json.encode(job))
-        full = [*line, sys.executable, "-m", "fembench.bench.characterize_rank", name]
-        ended = run_ranks(full, environment(kind), PATIENCE, _watch(folder / "progress.txt", tell))
-        result = folder / "profile.json"
-        if result.exists():
-            return convert(msgspec.json.decode(result.read_bytes()), Profile, where="profile")
+        full = [*line, sys.executable, "-m", f"fembench.bench.{module}", name]
+        ended = run_ranks(full, variables, PATIENCE, _watch(folder / "progress.txt", tell))
+        if (folder / result).exists():
+            return (folder / result).read_bytes()
         why, message = why_nothing(folder, ended, PATIENCE)
         raise InputError(message) if why == "input" else RunFailedError(message)
 

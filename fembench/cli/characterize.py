@@ -1,12 +1,18 @@
-"""Facts of every host and the speed of every rank, measured with fembench's own kernels.
+"""Facts of every host, the speed of every rank, and with --network what their messages cost.
 
-Assembly, product in each storage, vector updates, triad and read; with data in the second cache, in the
-third and in memory; with 1, 2, 4, … and all ranks of a host at once. Takes two minutes, hosts in
-parallel; --quick half a minute. Examples:
-  fembench characterize -o machine.json
-  fembench characterize --hosts fast:4,slow:4 -o machine.json
+Speeds are of fembench's own kernels: assembly, product in each storage, vector updates, triad and read; with
+data in the second cache, in the third and in memory; with 1, 2, 4, … and all ranks of a host at once. Takes
+two minutes, hosts in parallel; --quick half a minute. The network takes seconds for each pair of hosts:
+overheads and latency over message sizes (HLogP), gaps, all-reduces, several pairs at once, whether messages
+travel while ranks compute, what waiting ranks cost, and H of the ranks by three kernels. Examples:
+  fembench characterize --network -o machine.json
+  fembench characterize --hosts fast:4,slow:4 --network -o machine.json
+  fembench characterize --add-to machine.json --pairs classes --sites 'a=n1,n2;b=n3,n4'
   fembench weights machine.json --rule rate -o weights.json
   fembench characterize --emulate 1,1,0.5,0.25 --dilate 4 --quick     SYNTHETIC speeds, to try it
+In a lab ranks that wait must spin for the speeds, and sleep for the network, as in runs:
+  fembench lab run --spin fembench characterize -o machine.json
+  fembench lab run fembench characterize --add-to machine.json
 """
 
 import argparse
@@ -21,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--hosts", default="", metavar="A,B:4", help="hosts, each with its number of ranks")
     where.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter visits")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter visits, messages to 1 MiB")
     parser.add_argument(
         "--emulate", default="", metavar="S,S,...", help="SYNTHETIC: speed of each rank, 1,1,0.5,0.25"
     )
@@ -32,6 +38,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="F",
         help="SYNTHETIC: all ranks compute so many times slower, so that several share a core",
     )
+    parser.add_argument("--network", action="store_true", help="also measure what messages cost")
+    parser.add_argument(
+        "--add-to",
+        default="",
+        metavar="FILE",
+        help="measure the network alone, into this profile of the same ranks (or into -o)",
+    )
+    parser.add_argument(
+        "--pairs",
+        choices=("all", "classes"),
+        default="",
+        help="every ordered pair of hosts, or one of each site and two sites (default: all of up to 4 hosts)",
+    )
+    parser.add_argument(
+        "--sites", default="", metavar="S=A,B;T=C", help="sites of hosts (default: by their domains)"
+    )
+    parser.add_argument(
+        "--model", default="", metavar="FILE", help="also write the file of thesis-001's modeller (Fig. 4.2)"
+    )
+    parser.add_argument(
+        "--bytes", type=int, default=65536, metavar="M", help="--model: of a message (default: 65536)"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the profile here (JSON)")
     parser.add_argument("--json", action="store_true", help="print the profile as JSON")
 
@@ -39,37 +67,108 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
-    from fembench.bench.characterize import measure_hosts
     from fembench.bench.scratch import writable
-    from fembench.cli.shared import progress, typed_command
-    from fembench.records.profile import save_profile
-    from fembench.report.profiles import as_text
+    from fembench.predict.legacy import write_model
+    from fembench.predict.thesis_model import model_of
+    from fembench.records.profile import load_profile, save_profile
 
-    folder = Path(options.output).parent if options.output else Path(".")
+    _check(options)
+    output = options.output or options.add_to
+    folder = Path(output).parent if output else Path(".")
     writable(folder)
+    old = load_profile(options.add_to) if options.add_to else None
     with tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
         hostfile = _hostfile(options, Path(scratch))
-        profile = measure_hosts(
-            _ranks(options, hostfile),
-            quick=options.quick,
-            emulate=options.emulate,
-            dilate=options.dilate,
-            hostfile=hostfile,
-            command=typed_command(),
-            scratch=folder,
-            tell=lambda text: progress(f"characterize: {text}"),
-        )
-    if options.output:
-        save_profile(profile, options.output)
+        profile = old or _speeds(options, hostfile, folder)
+        if options.network or options.add_to:
+            profile = _with_network(options, profile, hostfile, folder)
+    if output:
+        save_profile(profile, output)
+    if options.model:
+        write_model(model_of(profile, options.bytes), options.model)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(profile), indent=1).decode())
         return 0
-    print(as_text(profile, _relative(profile)))
-    if options.output:
-        print(
-            f"profile: {options.output}; next: fembench weights {options.output} --rule rate -o weights.json"
-        )
+    print(_text(profile, network_alone=old is not None))
+    if output:
+        print(f"profile: {output}; next: {_next(profile, output)}")
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raises InputError for options that do not fit each other."""
+    from fembench.base.errors import InputError
+
+    network = options.network or options.add_to
+    for name, value in (("--pairs", options.pairs), ("--sites", options.sites), ("--model", options.model)):
+        if value and not network:
+            raise InputError(f"{name} {value} without a network; expected --network or --add-to FILE")
+    if options.bytes < 0:
+        raise InputError(f"--bytes {options.bytes}; expected 0 or more")
+
+
+def _speeds(options: argparse.Namespace, hostfile: str, folder: Path):
+    """The profile of the hosts, without a network."""
+    from fembench.bench.characterize import measure_hosts
+    from fembench.cli.shared import progress, typed_command
+
+    return measure_hosts(
+        _ranks(options, hostfile),
+        quick=options.quick,
+        emulate=options.emulate,
+        dilate=options.dilate,
+        hostfile=hostfile,
+        command=typed_command(),
+        scratch=folder,
+        tell=lambda text: progress(f"characterize: {text}"),
+    )
+
+
+def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: Path):
+    """The profile with what messages cost between its ranks. Raises InputError where these are others."""
+    import msgspec
+
+    from fembench.base.errors import InputError
+    from fembench.bench.characterize import measure_links
+    from fembench.cli.shared import progress
+    from fembench.predict.estimate import estimated
+    from fembench.records.profile import PROFILE_SCHEMA
+
+    placed = profile.environment.rank_host
+    found = measure_links(
+        len(placed),
+        quick=options.quick,
+        pairs=options.pairs,
+        sites=options.sites,
+        emulate=profile.emulate,
+        dilate=profile.dilate,
+        hostfile=hostfile,
+        scratch=folder,
+        tell=lambda text: progress(f"network: {text}"),
+    )
+    names = tuple(host.name for host in profile.environment.hosts)
+    if (found.hosts, found.rank_host) != (names, placed):
+        raise InputError(
+            f"{len(found.rank_host)} ranks on {', '.join(found.hosts)}; expected those of the profile: "
+            f"{len(placed)} on {', '.join(names)}, in the same order"
+        )
+    return msgspec.structs.replace(profile, schema=PROFILE_SCHEMA, network=estimated(found.network, placed))
+
+
+def _text(profile, *, network_alone: bool) -> str:
+    from fembench.predict.heterogeneity import slowness_rows
+    from fembench.report import network, profiles
+
+    parts = [] if network_alone else [profiles.as_text(profile, _relative(profile))]
+    if profile.network is not None:
+        parts.append(network.as_text(profile.network, slowness_rows(profile), profile.environment.synthetic))
+    return "\n\n".join(parts)
+
+
+def _next(profile, output: str) -> str:
+    if profile.network is None:
+        return f"fembench weights {output} --rule rate -o weights.json"
+    return f"fembench predict m3 --machine {output} --ranks {len(profile.environment.rank_host)}"
 
 
 def _hostfile(options: argparse.Namespace, folder: Path) -> str:

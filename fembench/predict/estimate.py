@@ -2,17 +2,27 @@
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from fembench.predict.fit import Curve, find_switch, fit_jointly
-from fembench.predict.hlogp import ping_pong_latency
-from fembench.records.network import PairClass, PairSamples
+from fembench.predict.hlogp import kielmann, ping_pong_latency
+from fembench.records.network import (
+    KielmannCost,
+    Mode,
+    Network,
+    PairClass,
+    PairSamples,
+    Trains,
+)
 
 Array = npt.NDArray[np.float64]
 FLOOR = 0.01  # of a value: no median is known better, for conditions change between sizes
 QUANTUM = 2e-8  # seconds: nor better than the clock
 MEDIAN = 1.2533 * 1.4826  # standard error of a median from the median absolute deviation, times sqrt(n)
+TRAVELLED = 0.5  # part of a message's time left to wait for after computing: less, and it travelled meanwhile
+LARGE = 1 << 17  # bytes from which how a message is sent should not change how long it takes (thesis-001)
 SIGNED = 0.05  # of a message: a latency that is negative by more is overlap, not noise
 
 
@@ -39,6 +49,84 @@ def estimate_class(
         gap=fit_jointly(*_gap_curve(gap)).pieces[0] if gap else (),
         switch=find_switch(fit),
     )
+
+
+def estimated(network: Network, rank_host: Sequence[int]) -> Network:
+    """The network with everything that follows from its samples and trains; rank_host as in Environment.
+
+    A class that no two ranks could measure gets the functions of the first that was, as a note says.
+    """
+    by_class: dict[tuple[Mode, int], list[PairSamples]] = {}
+    for s in network.samples:
+        by_class.setdefault((s.mode, _class_of(network, rank_host, s)), []).append(s)
+    trains: dict[int, list[Trains]] = {}
+    for t in network.trains:
+        trains.setdefault(_class_of(network, rank_host, t), []).append(t)
+    gaps = {k: [(t.m, gap_of(t.counts, t.seconds)) for t in found] for k, found in trains.items()}
+    classes = _classes(network, by_class, gaps, "isend")
+    return msgspec.structs.replace(
+        network,
+        classes=classes,
+        blocking=_classes(network, by_class, gaps, "send"),
+        kielmann=tuple(c for k in sorted(trains) for c in kielmann_costs(classes[k].name, trains[k])),
+        overlap=None if network.overlap_left is None else network.overlap_left < TRAVELLED,
+        notes=(*network.notes, *_ways_of_sending(network.samples)),
+    )
+
+
+def _class_of(network: Network, rank_host: Sequence[int], pair: PairSamples | Trains) -> int:
+    return network.pair_class[rank_host[pair.measure]][rank_host[pair.mirror]]
+
+
+def _classes(
+    network: Network,
+    samples: dict[tuple[Mode, int], list[PairSamples]],
+    gaps: dict[int, list[tuple[int, float]]],
+    mode: Mode,
+) -> tuple[PairClass, ...]:
+    """[class]; () where nothing was sent in this mode."""
+    found = {
+        k: estimate_class(network.class_names[k], samples[of, k], gaps.get(k, ()))
+        for of, k in sorted(samples)
+        if of == mode
+    }
+    if not found:
+        return ()
+    first = found[min(found)]
+    return tuple(
+        found.get(k) or msgspec.structs.replace(first, name=name)
+        for k, name in enumerate(network.class_names)
+    )
+
+
+def kielmann_costs(name: str, trains: Sequence[Trains]) -> list[KielmannCost]:
+    """L and g(m) of a class by Kielmann's method; none where trains of empty messages are missing."""
+    trips = {t.m: float(np.median([s for n, s in zip(t.counts, t.seconds) if n == 1])) for t in trains}
+    empty = next((t for t in trains if t.m == 0), None)
+    if empty is None:
+        return []
+    most = max(empty.counts)
+    gap = float(np.median([s / n for n, s in zip(empty.counts, empty.seconds) if n == most]))
+    found = [(m, kielmann(trips[0], gap, trip)) for m, trip in sorted(trips.items())]
+    return [
+        KielmannCost(class_name=name, m=m, latency=max(k.latency, 0.0), gap=max(k.gap, 0.0)) for m, k in found
+    ]
+
+
+def _ways_of_sending(samples: Sequence[PairSamples]) -> list[str]:
+    """The self-check of thesis-001: a large message takes as long however it was sent."""
+    whole = {(s.measure, s.mirror, s.m, s.mode): middle(s.rtt)[0] for s in samples if s.m >= LARGE}
+    pairs = [
+        (t, whole[a, b, m, "send"])
+        for (a, b, m, way), t in whole.items()
+        if way == "isend" and (a, b, m, "send") in whole
+    ]
+    if not pairs:
+        return []
+    apart = float(np.median([abs(send / isend - 1) for isend, send in pairs]))
+    return [
+        f"MPI_Send and MPI_Isend: round trips of {LARGE >> 10} KiB and more differ by {apart:.1%} (median)"
+    ]
 
 
 def latencies(s: PairSamples) -> Array:

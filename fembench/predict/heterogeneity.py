@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.records.profile import Level, Profile, speed_matrix
+from fembench.records.profile import Level, Profile, host_names, speed_matrix
 
 Array = npt.NDArray[np.float64]
 
@@ -31,6 +31,47 @@ def from_kernels(seconds: npt.ArrayLike) -> Array:
             f"times of kernels of shape {times.shape}; expected positive seconds, rank by kernel"
         )
     return relative(np.exp(np.log(times).mean(axis=1)))
+
+
+def kernel_seconds(profile: Profile, *, processor: bool = False) -> Array | None:
+    """(P, n_kernels) times of the thesis' kernels; None where they were not measured.
+
+    `processor`: only the time in which each rank had one.
+    """
+    network = profile.network
+    if network is None or not network.kernels:
+        return None
+    names = list(dict.fromkeys(k.kernel for k in network.kernels))
+    found = np.full((len(profile.environment.rank_host), len(names)), np.nan)
+    for k in network.kernels:
+        found[k.rank, names.index(k.kernel)] = k.cpu if processor else k.seconds
+    return found if np.all(found > 0) else None
+
+
+def slowness_rows(profile: Profile) -> list[list[object]]:
+    """A row a rank: rank, host, H by the product, by the kernels, by their processor time (calibrated, as if
+    the host were idle), and what (4.1), (4.2) and (4.3) make of that (queue and load by core);
+    [] where no kernels were measured."""
+    seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
+    if seconds is None or processor is None or profile.network is None:
+        return []
+    least = float(np.exp(np.log(processor).mean(axis=1)).min())
+    now, calibrated = (np.exp(np.log(t).mean(axis=1)) / least for t in (seconds, processor))
+    loads = {one.rank: one for one in profile.network.loads}
+    try:
+        product = from_product(profile).tolist()
+    except InputError:  # a profile may lack the storage or the level
+        product = [None] * len(seconds)
+    environment = profile.environment
+    facts = [environment.hosts[host] for host in environment.rank_host]
+    rows: list[list[object]] = []
+    for rank, host in enumerate(host_names(profile)):
+        h, one, cores = float(calibrated[rank]), loads.get(rank), max(facts[rank].cores, 1)
+        queue, load = (max(one.queue / cores, 1.0), one.load / cores) if one else (1.0, 0.0)
+        laws = [by_queue(h, 1.0, queue), by_load(h, load)] if one else [None, None]
+        clock = by_clock(h, float(seconds[rank].sum()), float(processor[rank].sum()))
+        rows.append([rank, host, product[rank], float(now[rank]), h, *laws, clock])
+    return rows
 
 
 def relative(slowness: Array) -> Array:

@@ -12,6 +12,8 @@ from typing import Literal
 from fembench.base.errors import InputError
 from fembench.records.record import Frozen
 
+Mode = Literal["isend", "send"]
+
 
 class Piece(Frozen, frozen=True):
     """coefficients[0] + coefficients[1] (m - first) + … for m >= first, up to the next piece's first."""
@@ -42,6 +44,26 @@ class PairSamples(Frozen, frozen=True):
     os_mirror: tuple[float, ...]
     or_measure: tuple[float, ...]
     rtt: tuple[float, ...]
+    mode: Mode = "isend"
+
+
+class Trains(Frozen, frozen=True):
+    """Messages one behind the other, then one empty answer: what the sender waited for, a train an entry."""
+
+    measure: int  # rank
+    mirror: int
+    m: int  # bytes of a message
+    counts: tuple[int, ...]  # messages of the train
+    seconds: tuple[float, ...]  # from the first send to the answer
+
+
+class KielmannCost(Frozen, frozen=True):
+    """LogP of one class by Kielmann's method (thesis-001, 4.3.2), to be held against Os, L and Or."""
+
+    class_name: str
+    m: int  # bytes
+    latency: float  # seconds
+    gap: float  # g(m)
 
 
 class AllReduceTime(Frozen, frozen=True):
@@ -60,20 +82,35 @@ class Contention(Frozen, frozen=True):
     pairs: int
     m: int  # bytes
     factor: float  # time of a message over its time alone
+    where: Literal["inside", "between", "apart"] = (
+        "between"  # a host; two hosts; each pair two hosts of its own
+    )
 
 
 class KernelTime(Frozen, frozen=True):
-    """One of thesis-001's three kernels on one rank: increment, matmul, gauss."""
+    """One of thesis-001's three kernels on one rank: increment, matmul, gauss. Medians."""
 
     rank: int
     kernel: str
     seconds: float
+    cpu: float = 0.0  # seconds of them in which the rank had a processor; 0: not known
+
+
+class RankLoad(Frozen, frozen=True):
+    """What the system said of a rank's host just before its kernels ran (/proc/loadavg)."""
+
+    rank: int
+    queue: float  # processes that run or could
+    load: float  # their mean over a minute
 
 
 class Network(Frozen, frozen=True):
-    """What is known of what messages cost between hosts."""
+    """What is known of what messages cost between hosts.
 
-    send_mode: Literal["isend", "send"]  # how Os was measured
+    `classes` are empty in what the ranks bring home, until they are estimated from `samples` and `trains`.
+    """
+
+    send_mode: Mode  # how Os of `classes` was measured
     pairs: Literal["all", "classes"]  # thesis-001's II(a): every pair of hosts; II(b): one of each class
     sites: tuple[str, ...]  # [host] of Environment.hosts
     classes: tuple[PairClass, ...]
@@ -85,6 +122,21 @@ class Network(Frozen, frozen=True):
     kernels: tuple[KernelTime, ...] = ()
     samples: tuple[PairSamples, ...] = ()
     notes: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()  # of classes, known before they are estimated
+    blocking: tuple[PairClass, ...] = ()  # the same classes measured with MPI_Send
+    trains: tuple[Trains, ...] = ()
+    kielmann: tuple[KielmannCost, ...] = ()
+    overlap_left: float | None = None  # part of a large message still to be waited for after computing
+    loads: tuple[RankLoad, ...] = ()
+    seconds: float = 0.0  # that measuring took
+
+
+class NetworkFound(Frozen, frozen=True):
+    """What the ranks of a network job bring home."""
+
+    hosts: tuple[str, ...]
+    rank_host: tuple[int, ...]
+    network: Network
 
 
 def value_at(pieces: Sequence[Piece], m: float) -> float:

@@ -2,7 +2,7 @@
 
 from planted_profile import planted_profile
 
-from fembench.predict.sites import by_site
+from fembench.records.sites import by_site
 from fembench.records.network import Network, PairClass, Piece
 
 

@@ -14,7 +14,7 @@ from fembench.predict.hlogp import (
     ping_pong_latency,
     ring_makespan,
 )
-from fembench.predict.sites import by_pair, by_site, representatives
+from fembench.records.sites import by_pair, by_site, representatives
 from fembench.records.network import Network, PairClass, class_of
 
 P0, P1 = (5133257, 5079766, 5057399), (5133257, 8161396, 5057399)

@@ -5,7 +5,12 @@ measure its inside, its first host alone what lies between it and others: s site
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+from fembench.base.errors import InputError
+
+SAME_HOST = "same host"
+FEW = 4  # hosts, of which all pairs are measured unless classes are asked for
 
 
 class Classes(NamedTuple):
@@ -26,11 +31,20 @@ def by_pair(hosts: Sequence[str]) -> Classes:
     return _grouped(hosts, lambda a, b: f"{hosts[a]} > {hosts[b]}")
 
 
+def grouped_as(
+    asked: str, hosts: Sequence[str], sites: Sequence[str]
+) -> tuple[Literal["all", "classes"], Classes]:
+    """(what was taken, its classes) for 'all', 'classes', or '': all pairs of few hosts, classes of more."""
+    if asked == "all" or (not asked and len(hosts) <= FEW):
+        return "all", by_pair(hosts)
+    return "classes", by_site(sites)
+
+
 def _grouped(hosts: Sequence[str], name) -> Classes:
     found: dict[str, tuple[int, int]] = {}
     table = []
     for a in range(len(hosts)):
-        row = ["same host" if a == b else name(a, b) for b in range(len(hosts))]
+        row = [SAME_HOST if a == b else name(a, b) for b in range(len(hosts))]
         for b, label in enumerate(row):
             found.setdefault(label, (a, b))
         table.append(row)
@@ -42,3 +56,20 @@ def _grouped(hosts: Sequence[str], name) -> Classes:
 def representatives(sites: Sequence[str]) -> list[tuple[int, int]]:
     """The pairs of different hosts that modeller II(b) measures."""
     return [pair for pair in by_site(sites).pairs if pair[0] != pair[1]]
+
+
+def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
+    """[host] its site: as 'uff=sn02,sn04;puc=n19' says, else its domain, else 'here'.
+
+    Raises InputError for text that says something else, or names a host that is not there.
+    """
+    named: dict[str, str] = {}
+    for word in filter(None, given.split(";")):
+        site, _, members = word.partition("=")
+        if not site.strip() or not members.strip():
+            raise InputError(f"sites '{given}': cannot read '{word}'; expected SITE=HOST,HOST;SITE=HOST")
+        named |= {host.strip(): site.strip() for host in members.split(",")}
+    unknown = sorted(set(named) - set(hosts))
+    if unknown:
+        raise InputError(f"sites '{given}': no host {unknown[0]}; expected {', '.join(hosts)}")
+    return tuple(named.get(host) or host.partition(".")[2] or "here" for host in hosts)

@@ -1,0 +1,107 @@
+"""What messages cost, as text: classes of pairs, all-reduces, several pairs at once, H of the ranks."""
+
+from collections.abc import Sequence
+
+from fembench.base.tables import table
+from fembench.base.units import seconds, size
+from fembench.records.network import Network, PairClass, value_at
+
+SHOWN = (8, 1024, 16384, 262144, 1048576)  # bytes
+MOST = 12  # classes whose costs are printed; the profile has all
+H_HEADS = ["rank", "host", "product", "kernels", "processor", "(4.1)", "(4.2)", "(4.3)"]
+H_TITLE = (
+    "H, how slow a rank is (thesis-001): by the product, by three kernels, by their processor time, and what "
+    "queue (4.1), load (4.2) and clock (4.3) make of that"
+)
+POLLS = 1.3  # factor from which waiting ranks keep their core (thesis-001)
+
+
+def as_text(network: Network, slowness: Sequence[Sequence[object]] = (), synthetic: str = "") -> str:
+    """All tables; `slowness` rows (rank, host, H by …) where somebody worked them out."""
+    label = f" (SYNTHETIC: {synthetic})" if synthetic else ""
+    parts = [f"Messages{label}: {_how(network)}", costs_table(network)]
+    if network.kielmann:
+        parts += ["Kielmann's method for comparison: one way L + g(m)", kielmann_table(network)]
+    if network.allreduce:
+        parts += ["All-reduce, back to back", allreduce_table(network)]
+    if network.contention:
+        parts += ["Several pairs at once: time of a message over its time alone", contention_table(network)]
+    if slowness:
+        parts += [H_TITLE, table(H_HEADS, slowness, align="rl" + "r" * (len(H_HEADS) - 2), digits=3)]
+    return "\n\n".join([*parts, "\n".join([*progress_lines(network), *network.notes])])
+
+
+def _how(network: Network) -> str:
+    what = (
+        "all pairs of hosts" if network.pairs == "all" else f"sites {', '.join(dict.fromkeys(network.sites))}"
+    )
+    calls = "MPI_Isend" if network.send_mode == "isend" else "MPI_Send"
+    return f"{what}, {calls}, {network.seconds:.0f} s"
+
+
+def costs_table(network: Network) -> str:
+    """A row a class and size: T = Os + L + Or and its parts; the gap; MPI_Send's T beside."""
+    heads = ["pair", "waits from", "bytes", "Os", "L", "Or", "T", "gap", "T by MPI_Send"]
+    rows = []
+    for k, one in enumerate(network.classes[:MOST]):
+        blocking = network.blocking[k] if k < len(network.blocking) else None
+        for number, m in enumerate(SHOWN):
+            head = [one.name, size(one.switch) if one.switch else "never"] if number == 0 else ["", ""]
+            rows.append([*head, size(m), *_costs(one, m), seconds(_total(blocking, m)) if blocking else None])
+    more = len(network.classes) - MOST
+    text = table(heads, rows, align="llrrrrrrr")
+    return f"{text}\n{more} more classes: --json has all" if more > 0 else text
+
+
+def _costs(one: PairClass, m: int) -> list[str | None]:
+    parts = [value_at(function, m) for function in (one.send, one.latency, one.receive)]
+    gap = seconds(value_at(one.gap, m)) if one.gap else None
+    return [*map(seconds, parts), seconds(sum(parts)), gap]
+
+
+def _total(one: PairClass, m: int) -> float:
+    return sum(value_at(function, m) for function in (one.send, one.latency, one.receive))
+
+
+def kielmann_table(network: Network) -> str:
+    """A row a class and size, with T = Os + L + Or of the same class beside."""
+    classes = {c.name: c for c in network.classes[:MOST]}
+    rows: list[list[object]] = [
+        [
+            k.class_name,
+            size(k.m),
+            *map(seconds, (k.latency, k.gap, k.latency + k.gap, _total(classes[k.class_name], k.m))),
+        ]
+        for k in network.kielmann
+        if k.class_name in classes
+    ]
+    return table(["pair", "bytes", "L", "g", "L + g", "Os + L + Or"], rows, align="lrrrrr")
+
+
+def allreduce_table(network: Network) -> str:
+    """A row a number of ranks and size."""
+    rows = [
+        [a.ranks, size(a.m), seconds(a.seconds), *(seconds(end) if end else None for end in (a.low, a.high))]
+        for a in network.allreduce
+    ]
+    return table(["ranks", "bytes", "time", "from", "to"], rows, align="rrrrr")
+
+
+def contention_table(network: Network) -> str:
+    """A row a number of pairs, place and size."""
+    rows = [[c.where, c.pairs, size(c.m), f"{c.factor:.2f}"] for c in network.contention]
+    return table(["where", "pairs", "bytes", "factor"], rows, align="lrrr")
+
+
+def progress_lines(network: Network) -> list[str]:
+    """What MPI does while nobody is in it, and what waiting ranks cost."""
+    lines = []
+    if network.overlap_left is not None:
+        does = "travels" if network.overlap else "does not travel"
+        left = f"{network.overlap_left:.0%} of its time is left then"
+        lines.append(f"a large message {does} while ranks compute: {left}")
+    if network.polling is not None:
+        keeps = "keep their core" if network.polling > POLLS else "leave their core to others"
+        took = f"beside one, on one core, computing takes {network.polling:.2f} times as long"
+        lines.append(f"ranks that wait {keeps}: {took}")
+    return lines

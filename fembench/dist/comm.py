@@ -71,10 +71,14 @@ def start_and_wait(requests: Sequence[Request]) -> tuple[Callable[[], object], C
     """
     startall, waitall = address("MPI_Startall"), address("MPI_Waitall")
     if native is None or not (startall and waitall):
-        starts, waits = [r.Start for r in requests], [r.Wait for r in requests]
-        return lambda: [start() for start in starts], lambda: [wait() for wait in waits]
+        return lambda: Request.Startall(requests), lambda: wait(*requests)
     bound = native.Requests(startall, waitall, handles(requests), len(requests), MPI._sizeof(MPI.Status))
     return bound.start, bound.wait
+
+
+def wait(*requests: MPI.Request) -> None:
+    """Return when all of them are complete."""
+    MPI.Request.Waitall(requests)
 
 
 def sum_in_place(comm: Comm, values: "array[float]") -> Callable[[], object]:

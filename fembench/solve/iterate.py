@@ -18,7 +18,7 @@ from fembench.dist.interface import Interface
 from fembench.solve.operators import Operator
 from fembench.solve.work import Work
 from fembench.timing.phases import CG, NAMES, SPMV_INTERFACE, SPMV_INTERIOR
-from fembench.timing.tracer import TracerLike
+from fembench.timing.tracer import TracerLike, chain
 
 F64 = NDArray[np.float64]
 
@@ -144,33 +144,11 @@ def bind_product(
 ) -> Callable[[], float | None]:
     """A call that makes q = A d summed over sharers; with `overlap`, messages travel meanwhile.
 
-    It returns d . (A_local d) where the product knows it, else None; that needs no weights, for its sum over
-    ranks is <d, q>. Collective.
+    It returns d . (A_local d), the sum of its two parts, where the product knows it, else None; that needs no
+    weights, for its sum over ranks is <d, q>. Collective.
     """
     product, update = A.bind(d, q), interface.bind(q, tracer)
-    at_interface, inside = product.interface, product.interior
-    begin, end, start, finish = tracer.begin, tracer.end, update.start, update.finish
-
-    def overlapped() -> float | None:
-        begin(SPMV_INTERFACE)
-        outer = at_interface()  # M2
-        end(SPMV_INTERFACE)
-        start()  # M3
-        begin(SPMV_INTERIOR)
-        inner = inside()  # M1
-        end(SPMV_INTERIOR)
-        finish()  # M3
-        return None if outer is None or inner is None else outer + inner
-
-    def in_turn() -> float | None:
-        begin(SPMV_INTERFACE)
-        outer = at_interface()
-        end(SPMV_INTERFACE)
-        begin(SPMV_INTERIOR)
-        inner = inside()
-        end(SPMV_INTERIOR)
-        start()
-        finish()
-        return None if outer is None or inner is None else outer + inner
-
-    return overlapped if overlap else in_turn
+    at_interface, inside = (SPMV_INTERFACE, product.interface), (SPMV_INTERIOR, product.interior)  # M2, M1
+    if overlap:
+        return chain(tracer, at_interface, update.send, inside, *update.receive)  # M3 around M1
+    return chain(tracer, at_interface, inside, update.send, *update.receive)

@@ -91,7 +91,7 @@ class Pipelined:
     def iterations(self, f: F64) -> Iterator[float]:
         """Yield <r, r> for x = 0, then after each iteration."""
         begin, end = self._tracer.begin, self._tracer.end
-        start_sums, finish_sums = self._sums.start, self._sums.finish
+        start_sums, finish_sums, sums = self._sums.start, self._sums.finish, self._sums.sums
         n_is_Am, lengths, step = self._n_is_Am, Lengths().next, self._vectors.step
         outer_M, apply, w, m = self._outer_M, self._M.apply, self.w, self.m
         self._start(f)
@@ -103,7 +103,7 @@ class Pipelined:
                 apply(w, m)
                 end(PRECOND)
             n_is_Am()
-            sums = finish_sums()
+            finish_sums()
             yield sums[0]
             if sums[1] == 0.0:
                 return

@@ -1,6 +1,7 @@
 # cython: language_level=3, binding=False, boundscheck=False, wraparound=False
 """The tracer in C: spans by phase number, stamped without a Python object being made."""
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 import numpy as np
@@ -115,6 +116,7 @@ def costs_of_calls(object call, int n):
     return out
 
 
+@cython.final
 cdef class Tracer:
     """Accumulates the time of each phase; stores single spans while `recording`.
 
@@ -163,7 +165,7 @@ cdef class Tracer:
         """Ticks of the tracer's clock."""
         return fb_end(self.clock)
 
-    def begin(self, int phase):
+    cpdef begin(self, int phase):
         """Open a span."""
         if phase < 0 or phase >= self.n_phases or self.depth == DEPTH or (self.open_phases >> phase) & 1:
             raise _misuse(self, "begin", phase)
@@ -172,7 +174,7 @@ cdef class Tracer:
         self.depth += 1
         self.stack_begin[self.depth - 1] = fb_begin(self.clock)
 
-    def end(self, int phase):
+    cpdef end(self, int phase):
         """Close the span opened last, which must be of this phase."""
         cdef int64_t now = fb_end(self.clock)
         if self.depth == 0 or self.stack_phase[self.depth - 1] != phase:
@@ -234,6 +236,39 @@ cdef class Tracer:
         out["begin"] = (kept["begin"] - self.origin) / self.ticks_per_second
         out["end"] = (kept["end"] - self.origin) / self.ticks_per_second
         return out
+
+
+cdef class Chain:
+    """Calls in their order, the time of each step a span of its phase; see `chain` in tracer.py."""
+
+    cdef Tracer tracer
+    cdef int n
+    cdef int phases[DEPTH]
+    cdef tuple calls
+
+    def __init__(self, Tracer tracer, steps):  # None: no stamps
+        if len(steps) > DEPTH:
+            raise ValueError(f"a chain of {len(steps)} steps; at most {DEPTH}")
+        self.tracer, self.n = tracer, len(steps)
+        self.calls = tuple(tuple(calls) for _, *calls in steps)
+        for k, step in enumerate(steps):
+            self.phases[k] = step[0]
+
+    def run(self):
+        cdef int k
+        cdef double total = 0
+        cdef bint any_number = False
+        for k in range(self.n):
+            if self.tracer is not None:
+                self.tracer.begin(self.phases[k])
+            for call in <tuple>self.calls[k]:
+                value = call()
+                if value is not None:
+                    total += <double>value
+                    any_number = True
+            if self.tracer is not None:
+                self.tracer.end(self.phases[k])
+        return total if any_number else None
 
 
 cdef object _misuse(Tracer tracer, str call, int phase):

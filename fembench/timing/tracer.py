@@ -8,7 +8,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,17 @@ except ImportError:  # not built: the twin serves
 
 EVENT = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8")])
 DEPTH = 16  # spans open at once
+Step: TypeAlias = tuple[Any, ...]  # (phase, call, …) of a chain
 
 
-class TracerLike(Protocol):
+class Stamps(Protocol):
+    """What stamps need of a tracer."""
+
+    def begin(self, phase: int, /) -> None: ...
+    def end(self, phase: int, /) -> None: ...
+
+
+class TracerLike(Stamps, Protocol):
     """What every tracer offers; `compiled.Tracer` documents it."""
 
     recording: bool
@@ -46,8 +54,6 @@ class TracerLike(Protocol):
     @property
     def depth(self) -> int: ...
     def now(self) -> int: ...
-    def begin(self, phase: int, /) -> None: ...
-    def end(self, phase: int, /) -> None: ...
     def add(self, phase: int, begin: int, end: int, /) -> None: ...
     def reset(self, events: bool = True) -> None: ...
     def ticks(self) -> npt.NDArray[np.int64]: ...
@@ -180,6 +186,28 @@ class NullTracer:
 
     def events(self) -> npt.NDArray[Any]:
         return np.empty(0, dtype=EVENT)
+
+
+def chain(tracer: Stamps, *steps: Step) -> Callable[[], float | None]:
+    """A call that makes many: each step is (phase, call, …), its calls' time together one span of the phase.
+
+    It returns the sum of the numbers that the calls return, None where none returns one. With the compiled
+    tracer, stamps and calls are made from C: half the cost of the same lines in Python.
+    """
+    silent = isinstance(tracer, NullTracer)
+    if compiled is not None and (silent or isinstance(tracer, compiled.Tracer)):
+        return compiled.Chain(None if silent else tracer, steps).run
+    begin, end = tracer.begin, tracer.end
+
+    def run() -> float | None:
+        numbers = []
+        for phase, *calls in steps:
+            begin(phase)
+            numbers += [value for call in calls if (value := call()) is not None]
+            end(phase)
+        return sum(numbers) if numbers else None
+
+    return run
 
 
 # Clocks that Python itself can read; the compiled tracer knows them by the same names.

@@ -7,7 +7,7 @@ import pytest
 
 from fembench.timing import phases, tracer
 from fembench.timing.phases import ALLREDUCE, CG, DOT, READ
-from fembench.timing.tracer import NullTracer, ReferenceTracer, make_tracer, span
+from fembench.timing.tracer import NullTracer, ReferenceTracer, chain, make_tracer, span
 
 needs_compiled = pytest.mark.skipif(tracer.compiled is None, reason="the compiled tracer is not built")
 KINDS = [pytest.param("compiled", marks=needs_compiled), "reference"]
@@ -181,6 +181,30 @@ def test_reset_forgets_sums_and_open_spans_and_keeps_events_if_told(kind):
     t.end(CG)
     t.reset()
     assert (t.counts().sum(), t.stored, t.dropped) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_chain_stamps_its_steps_and_sums_their_numbers(kind):
+    t, said = counting(kind), []
+    run = chain(t, (DOT, lambda: said.append("a"), lambda: 0.25), (READ,), (ALLREDUCE, lambda: 0.5))
+    assert run() == 0.75
+    assert said == ["a"]
+    assert t.counts()[[DOT, READ, ALLREDUCE]].tolist() == [1, 1, 1]
+    assert t.ticks().sum() == 3  # the clock goes one on from each begin to its end
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "null"])
+def test_a_chain_without_numbers_returns_none_and_an_error_comes_through(kind):
+    t = NullTracer() if kind == "null" else counting(kind)
+    assert chain(t, (DOT, lambda: None), (READ,))() is None
+    with pytest.raises(ZeroDivisionError):
+        chain(t, (DOT, lambda: 1 / 0))()
+
+
+@needs_compiled
+def test_a_chain_too_long_for_its_phases_is_refused():
+    with pytest.raises(ValueError, match="17 steps"):
+        chain(counting("compiled"), *[(DOT,)] * 17)
 
 
 def test_the_null_tracer_has_every_name_of_the_others_and_measures_nothing():

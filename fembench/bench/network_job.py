@@ -150,7 +150,8 @@ class Measuring:
                     largest = one[-1].m if one else 0
                     self.found.samples += one
             if self._needed((a, b)):
-                self.found.trains += measure_trains(self._comm, a, b, largest, 3 if quick else 7)
+                repeats = 3 if quick else 7
+                self.found.trains += measure_trains(self._comm, a, b, largest, repeats, effort.longest)
 
     def crowds(self) -> None:
         """All-reduces of 2, 4, … and all ranks; messages of several pairs at once."""

@@ -2,7 +2,8 @@
 
 A train is n messages of m bytes one behind the other, answered by one empty message; a train of one is the
 round trip of m bytes there and none back. Empty messages: n = 10, 20, 40, … until the link is saturated: the
-time per message changes by 1 % at most. Others: n = 3, 6, … 18, likewise.
+time per message changes by 1 % at most. Others: n = 3, 6, … 18, likewise. Trains that last too long grow no
+further.
 """
 
 import time
@@ -20,8 +21,11 @@ MOST_EMPTY, MOST = 640, 18
 WARM, SINGLES = 3, 3  # trains of one before those that count; of those, to each other train
 
 
-def measure_trains(comm: Comm, measure: int, mirror: int, largest: int, repeats: int) -> list[Trains]:
-    """Trains of messages up to `largest` bytes (of `measure`), on both ranks; found on `measure`, else []."""
+def measure_trains(
+    comm: Comm, measure: int, mirror: int, largest: int, repeats: int, longest: float
+) -> list[Trains]:
+    """Trains of messages up to `largest` bytes and `longest` seconds (of `measure`), on both ranks; found
+    on `measure`, [] on the other."""
     if comm.rank == mirror:
         sizes = comm.recv(source=measure, tag=CONTROL)
         side = Side(comm, measure, max(sizes))
@@ -32,7 +36,7 @@ def measure_trains(comm: Comm, measure: int, mirror: int, largest: int, repeats:
     sizes = [m for m in SIZES if m <= largest]
     comm.send(sizes, mirror, CONTROL)
     side = Side(comm, mirror, max(sizes))
-    return [_trains(side, measure, m, repeats) for m in sizes]
+    return [_trains(side, measure, m, repeats, longest) for m in sizes]
 
 
 def lengths(m: int) -> Iterator[int]:
@@ -48,7 +52,7 @@ def saturated(a_message: Sequence[float]) -> bool:
     return len(a_message) > 1 and abs(a_message[-1] - a_message[-2]) <= SATURATED * a_message[-2]
 
 
-def _trains(side: Side, rank: int, m: int, repeats: int) -> Trains:
+def _trains(side: Side, rank: int, m: int, repeats: int, longest: float) -> Trains:
     for _ in range(WARM):
         _send(side, m, 1)
     singles = SINGLES * repeats
@@ -58,7 +62,7 @@ def _trains(side: Side, rank: int, m: int, repeats: int) -> Trains:
         counts += [n] * repeats
         seconds += took
         each.append(float(np.median(took)) / n)
-        if saturated(each):
+        if saturated(each) or n * each[-1] > longest:
             break
     side.comm.send(0, side.partner, CONTROL)
     return Trains(measure=rank, mirror=side.partner, m=m, counts=tuple(counts), seconds=tuple(seconds))

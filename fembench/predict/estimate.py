@@ -54,7 +54,7 @@ def estimate_class(
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     """The network with everything that follows from its samples and trains; rank_host as in Environment.
 
-    A class that no two ranks could measure gets the functions of the first that was, as a note says.
+    A class that no two ranks could measure gets the functions of the first that was, and says so.
     """
     by_class: dict[tuple[Mode, int], list[PairSamples]] = {}
     for s in network.samples:
@@ -94,7 +94,7 @@ def _classes(
         return ()
     first = found[min(found)]
     return tuple(
-        found.get(k) or msgspec.structs.replace(first, name=name)
+        found.get(k) or msgspec.structs.replace(first, name=f"{name}, as {first.name}")
         for k, name in enumerate(network.class_names)
     )
 

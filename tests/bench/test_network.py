@@ -61,7 +61,7 @@ def test_sizes_beyond_a_trip_that_takes_too_long_are_left_out(comm):
 @pytest.mark.mpi
 def test_trains_begin_with_single_messages_and_grow(comm):
     needs(comm, 2)
-    found = measure_trains(comm, 0, 1, 1024, 2) if comm.rank < 2 else []
+    found = measure_trains(comm, 0, 1, 1024, 2, 5.0) if comm.rank < 2 else []
     doze(comm)
     if comm.rank == 0:
         assert [t.m for t in found] == [0, 64, 1024]
@@ -71,6 +71,14 @@ def test_trains_begin_with_single_messages_and_grow(comm):
             assert list(t.counts) == sorted(t.counts)
             assert {10, 20} <= set(t.counts) if t.m == 0 else {3, 6} <= set(t.counts)
             assert min(t.seconds) > 0
+
+
+@pytest.mark.mpi
+def test_trains_that_last_too_long_grow_no_further(comm):
+    needs(comm, 2)
+    found = measure_trains(comm, 0, 1, 64, 2, 0.0) if comm.rank < 2 else []
+    doze(comm)
+    assert [max(t.counts) for t in found] == ([10, 3] if comm.rank == 0 else [])
 
 
 def test_trains_of_empty_messages_double_and_others_grow_by_three():

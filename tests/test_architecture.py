@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "tune": "base stats records timing weights",
     # roof: the only places that see both
     "balance": f"{LAB} weights",
-    "reproduce": f"{LAB} apps weights report balance analytic schedule",
+    "reproduce": f"{LAB} apps weights report balance predict analytic schedule",
     "cli": f"{LAB} apps weights report tune reproduce balance predict analytic schedule",
 }
 DOORS = {  # third-party package -> the one module, or room, that may import it

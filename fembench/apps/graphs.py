@@ -29,6 +29,7 @@ def run(
     edges: Sequence[tuple[int, int]],
     units: int,
     n_bytes: int,
+    idle: Sequence[int] = (),
 ) -> float:
     """What the last task of the graph has, on the rank that had it; 0 elsewhere. Collective.
 
@@ -47,7 +48,8 @@ def run(
         for edge in [e for e in inbox if e[1] == task]:
             worker.finished(coming[edge])
             value += float(inbox[edge][0])
-        worker.compute(burn, units)
+        if task not in idle:
+            worker.compute(burn, units)
         values[task] = value
         for edge in [e for e in remote if e[0] == task]:
             sent.append(comm.Isend(_message(value, n_bytes), host[edge[1]], tag(*edge, n)))

@@ -24,6 +24,7 @@ class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     command: str
     launcher: str
     predicted: AppPrediction | None = None
+    simulated: AppPrediction | None = None
     calibrate: int = 0  # samples of each operation; > 0: nothing else is done
     synthetic: str = ""
 
@@ -66,6 +67,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
         case=case,
         environment=environment,
         predicted=job.predicted,
+        simulated=job.simulated,
         seconds=tuple(times),
         busy=tuple(row[2] for row in rows),
         done=tuple(row[3] for row in rows),
@@ -92,7 +94,7 @@ def _once(worker: Worker, case: AppCase) -> tuple[float, float, float]:
         if comm.rank:
             return seconds, 0.0, 0.0
         return (seconds, *correct(case.program, outputs, case.tasks, case.size, case.seed))
-    last = graphs.run(worker, case.order, case.host, case.edges, case.size, case.n_bytes)
+    last = graphs.run(worker, case.order, case.host, case.edges, case.size, case.n_bytes, case.idle)
     worker.meet()
     seconds = time.perf_counter() - begin
     value = float(sum(comm.allgather(last)))

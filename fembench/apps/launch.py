@@ -25,6 +25,7 @@ def launch(
     command: str = "",
     hostfile: str = "",
     predicted: AppPrediction | None = None,
+    simulated: AppPrediction | None = None,
     calibrate: int = 0,
     timeout: float = PATIENCE,
 ) -> AppRecord:
@@ -44,6 +45,7 @@ def launch(
             command=command,
             launcher=" ".join([Path(line[0]).name, *line[1:]]),
             predicted=predicted,
+            simulated=simulated,
             calibrate=calibrate,
             synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
         )

@@ -70,15 +70,16 @@ def run(options: argparse.Namespace) -> int:
     from fembench.bench.scratch import next_id, writable
     from fembench.cli.shared import progress, typed_command
     from fembench.records.app import load_app, save_app
-    from fembench.reproduce.programs import case_of, predicted
+    from fembench.reproduce.programs import both, case_of
 
     folder = Path(options.results) / "runs"
     writable(folder)
     calibration = load_app(options.model) if options.model else None
     case = case_of(options, calibration)
-    before = predicted(case, calibration, options) if calibration and not options.calibrate else None
-    if before:
-        progress(f"predicted: {before.low:.4g} to {before.high:.4g} s")
+    told = calibration if not options.calibrate else None
+    before, graph = both(case, told, options) if told else (None, None)
+    for p in filter(None, (before, graph)):
+        progress(f"predicted: {p.low:.4g} to {p.high:.4g} s ({p.method})")
     record = launch(
         case,
         id=next_id(folder, f"{case.program}-p{case.ranks}"),
@@ -86,6 +87,7 @@ def run(options: argparse.Namespace) -> int:
         command=typed_command(),
         hostfile=options.hostfile,
         predicted=before,
+        simulated=graph,
         calibrate=options.samples if options.calibrate else 0,
     )
     path = Path(options.output) if options.output else folder / f"{record.id}.json"
@@ -117,18 +119,17 @@ def _text(record) -> str:
     from fembench.analytic.interval import Interval
     from fembench.analytic.score import score
 
-    found, p = record.seconds, record.predicted
+    found = record.seconds
     right = "right" if record.error <= 1 else "WRONG"
-    rows = [["run", k, seconds(t), ""] for k, t in enumerate(found, 1)]
+    heads, rows = ["", "nr", "seconds"], [["run", k, seconds(t)] for k, t in enumerate(found, 1)]
     lines = [f"{record.case.program} on {record.case.ranks} ranks: {record.value:.10g} ({right})"]
-    if p:
+    for p in filter(None, (record.predicted, record.simulated)):
         s = score(found, [Interval(p.low, p.high)] * len(found))
-        rows = [[*row[:3], f"{100 * e:+.2f} %"] for row, e in zip(rows, s.errors)]
+        rows = [[*row, f"{100 * e:+.2f} %"] for row, e in zip(rows, s.errors)]
+        heads.append(f"outside by, {p.method}")
         lines.append(
-            f"predicted {p.low:.4g} to {p.high:.4g} s ({p.compose}, {p.conditionals}): mean error "
-            f"{100 * s.mean_error:.2f} %, {s.hits} of {len(found)} inside, "
+            f"predicted {p.low:.4g} to {p.high:.4g} s ({p.method}; {p.compose}, {p.conditionals}): "
+            f"mean error {100 * s.mean_error:.2f} %, {s.hits} of {len(found)} inside, "
             f"middle off by {100 * s.middle_error:.2f} %"
         )
-    return "\n\n".join(
-        [*label, table(["", "nr", "seconds", "outside by"], rows, align="lrrr"), "\n".join(lines)]
-    )
+    return "\n\n".join([*label, table(heads, rows, align="l" + "r" * (len(heads) - 1)), "\n".join(lines)])

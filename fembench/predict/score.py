@@ -157,19 +157,18 @@ def baseline_cells(
 def score_table(scores: dict[str, Score]) -> str:
     """One row a model."""
     rows = [
-        [
-            name,
-            s.cells,
-            s.left_out,
-            *(f"{value:.1%}" for value in (s.median, s.p90)),
-            f"{s.bias:+.1%}",
-            *([f"{s.coverage:.0%}", f"{s.outside:.1%}"] if s.outside == s.outside else [None, None]),
-            None if math.isnan(s.tau) else f"{s.tau:.2f}",
-        ]
+        [name, s.cells, s.left_out]
+        + [_percent(s.median), _percent(s.p90), _percent(s.bias, "+.1%")]
+        + [None if math.isnan(s.outside) else f"{s.coverage:.0%}", _percent(s.outside)]
+        + [None if math.isnan(s.tau) else f"{s.tau:.2f}"]
         for name, s in scores.items()
     ]
     heads = ["model", "cells", "too noisy", "median |error|", "p90", "bias", "inside", "outside by", "tau"]
     return table(heads, rows, align="lrrrrrrrr")
+
+
+def _percent(value: float, form: str = ".1%") -> str | None:
+    return None if math.isnan(value) else format(value, form)
 
 
 def cell_table(cells: Sequence[Cell]) -> str:

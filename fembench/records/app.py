@@ -29,6 +29,7 @@ class AppCase(Frozen, frozen=True):
     order: tuple[int, ...] = ()  # of the tasks of a graph
     host: tuple[int, ...] = ()  # [task of a graph] -> rank
     edges: tuple[tuple[int, int], ...] = ()
+    idle: tuple[int, ...] = ()  # tasks of a graph that only receive and send
     repetitions: int = 3
     emulate: str = ""  # speed of each rank (SYNTHETIC)
     dilate: float = 1.0

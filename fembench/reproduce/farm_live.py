@@ -15,7 +15,7 @@ from fembench.apps.launch import launch
 from fembench.base.errors import FembenchError
 from fembench.bench.scratch import writable
 from fembench.records.app import AppPrediction, AppRecord, load_app, save_app
-from fembench.reproduce.programs import case_of, predicted
+from fembench.reproduce.programs import both, case_of, predicted
 
 SPEEDS = (1.0, 0.86, 0.635)
 PROGRAMS = {"pi": "pi", "primes": "prim", "matrices": "mat", "partial": "rand"}  # ours -> the thesis'
@@ -119,8 +119,9 @@ def _one(runs: Path, program: str, workers: int, cores: int, effort: Effort, onl
     if not paths[1].exists():
         if only_kept:
             return None
-        before = predicted(case, calibration, options)
-        save_app(launch(case, id=paths[1].stem, scratch=runs, predicted=before), paths[1])
+        closed, graph = both(case, calibration, options)
+        made = launch(case, id=paths[1].stem, scratch=runs, predicted=closed, simulated=graph)
+        save_app(made, paths[1])
     options.policy = "worst"
     record = load_app(paths[1])
     return Live(program, workers, record, predicted(record.case, calibration, options))

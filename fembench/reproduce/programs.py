@@ -12,6 +12,7 @@ from fembench.apps.kernels import KERNELS
 from fembench.base.errors import InputError
 from fembench.partition.tasks import deal_tasks
 from fembench.records.app import AppCase, AppPrediction, AppRecord
+from fembench.reproduce.simulated import simulated
 from fembench.schedule.heft import hlogp_heft
 from fembench.schedule.platform import Message, Platform
 from fembench.schedule.programs import hosts_in_turn, interval, shape
@@ -49,6 +50,7 @@ def case_of(options: argparse.Namespace, calibration: AppRecord | None) -> AppCa
         order=order,
         host=host,
         edges=tuple((a, b) for a, b, _ in graph.edges),
+        idle=tuple(t for t, work in enumerate(graph.work) if not work),
     )
     if options.schedule == "heft":
         if calibration is None:
@@ -79,10 +81,28 @@ def predicted(case: AppCase, calibration: AppRecord, options: argparse.Namespace
         bytes_out=8.0 * kernel.out(middle, case.tasks, case.size),
         chance=chance,
         cores=options.cores,
-        dealt=case.dealt,
+        dealt=_all_dealt(case, machine),
     )
     _, kept = predict_farm(farm, machine, compose=options.compose, with_q=options.policy == "q")
     return msgspec.structs.replace(kept, model=calibration.id)
+
+
+def _all_dealt(case: AppCase, machine: MachineModel) -> tuple[int, ...]:
+    """Tasks of each worker; those dealt during the run go to whoever is free: in proportion to W."""
+    if sum(case.dealt) == case.tasks:
+        return case.dealt
+    return deal_tasks([machine.factors[p] for p in range(1, len(case.dealt) + 1)], case.tasks)
+
+
+def both(
+    case: AppCase, calibration: AppRecord, options: argparse.Namespace
+) -> tuple[AppPrediction, AppPrediction | None]:
+    """In closed form, and simulated: of task graphs, and of farms that deal all tasks beforehand."""
+    closed = predicted(case, calibration, options)
+    if case.ranks == 1 or (case.program in KERNELS and sum(case.dealt) < case.tasks):
+        return closed, None
+    with_q = options.policy == "q"
+    return closed, simulated(case, calibration, with_q=with_q, cores=options.cores)
 
 
 def _enlarged(machine: MachineModel, workers: int) -> MachineModel:

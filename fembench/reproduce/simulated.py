@@ -1,0 +1,175 @@
+"""Small programs predicted by simulating their execution graph (thesis-003), from the same calibration.
+
+The graph is that of the program: a farm's coordinator sends all tasks that are dealt and waits for results;
+a worker receives, computes, answers; a task of a graph waits for those that feed it. What a rank computes
+costs one sample of its calibration for the whole run; DRAWS runs are drawn, their middle nine tenths are the
+interval. Messages take the middle of their samples and leave a host one after the other.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fembench.analytic.machine import MachineModel
+from fembench.analytic.programs import machine_of
+from fembench.apps.kernels import KERNELS, Kernel
+from fembench.base.errors import InputError
+from fembench.predict.events import simulate_events
+from fembench.predict.graph import Compute, Event, Graph, Receive, Send
+from fembench.predict.machine import Machine, checked_speeds
+from fembench.predict.plan import Plan
+from fembench.predict.planner import make_plan
+from fembench.records.app import AppCase, AppPrediction, AppRecord
+from fembench.records.network import PairClass, Piece
+from fembench.records.prediction import SIMULATION
+
+DRAWS, SEED, TAIL = 40, 7, 0.05
+COMPUTE, MESSAGE = range(2)
+HEAD = 8.0  # bytes that go before a task's input and its result
+Samples = Mapping[str, Sequence[Sequence[float]]]  # operation -> [rank] -> seconds
+
+
+def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cores: int = 0) -> AppPrediction:
+    """The prediction of a run that has not been made. Raises InputError."""
+    known = calibration.samples
+    if not known:
+        raise InputError(f"{calibration.id}: not a calibration; expected one of `fembench app … --calibrate`")
+    crowd = max(1.0, (case.ranks - 1) / cores) if cores and case.program in KERNELS else 1.0
+    machine = machine_from(calibration, case.ranks)
+    middle = {name: [float(np.median(row)) for row in rows] for name, rows in known.items()}
+    expected = makespan(case, middle, machine, with_q, crowd)
+    draw = random.Random(SEED)
+    ends = []
+    for _ in range(DRAWS):
+        one = {name: [draw.choice(row) for row in rows] for name, rows in known.items()}
+        ends.append(makespan(case, one, machine, with_q, crowd))
+    low, high = np.quantile(ends, [TAIL, 1 - TAIL])
+    return AppPrediction(
+        low=min(float(low), expected),
+        high=max(float(high), expected),
+        terms={"makespan": (expected, expected)},
+        model=calibration.id,
+        compose="execution graph",
+        conditionals="q" if with_q else "worst",
+        method=SIMULATION,
+    )
+
+
+def makespan(
+    case: AppCase, costs: Mapping[str, Sequence[float]], machine: Machine, with_q: bool, crowd: float = 1.0
+) -> float:
+    """Seconds of one simulated run; costs[operation][rank], of more ranks than those the last one's."""
+    return simulate_events(plan_of(case, costs, machine, with_q, crowd)).makespan
+
+
+def plan_of(
+    case: AppCase, costs: Mapping[str, Sequence[float]], machine: Machine, with_q: bool, crowd: float = 1.0
+) -> Plan:
+    """The program's execution graph on the machine, ready to be simulated."""
+    made = _farm(case, costs, with_q, crowd) if case.program in KERNELS else _tasks(case, costs)
+    return make_plan(Graph(phases=("compute", "message"), programs=made, source=case.program), machine)
+
+
+def _farm(
+    case: AppCase, costs: Mapping[str, Sequence[float]], with_q: bool, crowd: float
+) -> tuple[tuple[Event, ...], ...]:
+    """Programs of the coordinator and the workers; tasks of a rank in the order in which they are dealt."""
+    kernel, numbers = KERNELS[case.program], iter(range(case.tasks))
+    own = [[next(numbers) for _ in range(n)] for n in case.dealt]
+    if sum(case.dealt) != case.tasks or case.ranks == 1:
+        raise InputError(
+            "only farms that deal all tasks before they run, to one worker or more, are simulated"
+        )
+    into = [
+        round(HEAD + 8 * len(kernel.make(t, case.tasks, case.size, case.seed))) for t in (0, case.tasks - 1)
+    ]
+    n_bytes = max(into)
+    master: list[Event] = [
+        Send(p, n_bytes, MESSAGE, blocking=True) for p, tasks in enumerate(own, 1) for _ in tasks
+    ]
+    workers: list[tuple[Event, ...]] = []
+    for p, tasks in enumerate(own, 1):
+        seconds = crowd * task_seconds(kernel, case, costs, p, with_q)
+        events: list[Event] = []
+        for t in tasks:
+            back = round(HEAD + 8 * kernel.out(t, case.tasks, case.size))
+            events += [Receive(0, n_bytes, MESSAGE, blocking=True), Compute(COMPUTE, seconds)]
+            events.append(Send(0, back, MESSAGE, blocking=True))
+            master.append(Receive(p, back, MESSAGE, blocking=True))
+        workers.append(tuple(events))
+    return (tuple(master), *workers)
+
+
+def task_seconds(
+    kernel: Kernel, case: AppCase, costs: Mapping[str, Sequence[float]], rank: int, with_q: bool
+) -> float:
+    """Seconds of one task on a rank, its conditional weighed by Q or taken as if it always held."""
+
+    def cost(name: str) -> float:
+        if name not in costs:
+            raise InputError(f"operation '{name}': not in the calibration, which has {sorted(costs)}")
+        return costs[name][min(rank, len(costs[name]) - 1)]
+
+    seconds = sum(times * cost(name) for name, times in kernel.counts(case.tasks, case.size).items())
+    if kernel.chance:
+        name, most, q = kernel.chance(case.tasks, case.size)
+        seconds += most * (q if with_q else 1.0) * cost(name)
+    return seconds
+
+
+def _tasks(case: AppCase, costs: Mapping[str, Sequence[float]]) -> tuple[tuple[Event, ...], ...]:
+    """Programs of the ranks of a task graph."""
+    if "unit" not in costs or len(costs["unit"]) < case.ranks:
+        raise InputError(
+            f"no samples of a unit of work on {case.ranks} ranks; expected a calibration of a graph"
+        )
+    programs: list[list[Event]] = [[] for _ in range(case.ranks)]
+    for task in case.order:
+        p = case.host[task]
+        feeds = [a for a, b in case.edges if b == task and case.host[a] != p]
+        programs[p] += [_message(Receive, case, a, a, task) for a in feeds]
+        if task not in case.idle:
+            programs[p].append(Compute(COMPUTE, case.size * costs["unit"][p]))
+        fed = [b for a, b in case.edges if a == task and case.host[b] != p]
+        programs[p] += [_message(Send, case, b, task, b) for b in fed]
+    return tuple(map(tuple, programs))
+
+
+def _message(kind: type[Send] | type[Receive], case: AppCase, peer: int, source: int, target: int) -> Event:
+    tag = source * case.tasks + target
+    return kind(case.host[peer], case.n_bytes, MESSAGE, tag, blocking=True)
+
+
+def machine_from(calibration: AppRecord, ranks: int) -> Machine:
+    """Every rank on a host of its own; messages as between rank 0 and the worker that is farther on."""
+    model = machine_of(calibration)
+    classes = {p: _pair(model, p) for p in range(1, min(ranks, calibration.case.ranks))}
+
+    def link(a: int, b: int) -> PairClass:
+        return classes[min(max(a, b), max(classes))]
+
+    if ranks > 1 and not classes:
+        raise InputError("calibrated on one rank: expected a coordinator and at least one worker")
+    return Machine(
+        host=tuple(range(ranks)),
+        names=tuple(f"rank {r}" for r in range(ranks)),
+        link=link,
+        speeds=checked_speeds((), ranks),
+        contention=True,
+    )
+
+
+def _pair(model: MachineModel, p: int) -> PairClass:
+    """Messages of rank p: lines between sampled sizes; what grows with them keeps the network."""
+    sizes = sorted(model.sends[p, 0])
+    times = [model.message(p, 0, n).middle for n in sizes]
+    latency, gap = [], []
+    for k, (n, t) in enumerate(zip(sizes, times)):
+        after = min(k + 1, len(sizes) - 1)
+        before = after - 1 if after else 0
+        slope = max((times[after] - times[before]) / max(sizes[after] - sizes[before], 1), 0.0)
+        latency.append(Piece(first=float(n), coefficients=(t, slope)))
+        gap.append(Piece(first=float(n), coefficients=(max(t - times[0], 0.0), slope)))
+    none = (Piece(first=0, coefficients=(0.0,)),)
+    return PairClass(name=f"rank {p}", send=none, latency=tuple(latency), receive=none, gap=tuple(gap))

@@ -18,6 +18,8 @@ from fembench.solve.products import bind_arrays
 
 F64 = NDArray[np.float64]
 STATE = ("x", "r", "d")
+PAGE = 512  # doubles
+STAGGER = 72  # doubles
 
 
 @dataclass
@@ -35,9 +37,11 @@ class Block:
     n_matrix: int  # arrays of the matrix: A0, A1, …
 
     def __post_init__(self) -> None:
-        self.x, self.r, self.d = (self.arrays[name] for name in STATE)
+        self.x, self.r, self.d, self.q = vectors = _side_by_side(3 * self.n_active)
+        for name, vector in zip(STATE, vectors):
+            vector[:] = self.arrays[name]
+            self.arrays[name] = vector
         self.inverse: F64 | None = self.arrays.get("inverse")
-        self.q = kernels.empty(3 * self.n_active)
         matrix = tuple(self.arrays[f"A{k}"] for k in range(self.n_matrix))
         self.product = bind_arrays(self.storage, matrix, self.n_interior)(self.d, self.q)
         self.bind_vectors()
@@ -52,10 +56,6 @@ class Block:
         """Fold D^-1 in: (n,) reciprocals or (n/3, 6) blocks."""
         self.inverse = self.arrays["inverse"] = inverse
         self.bind_vectors()
-
-    @property
-    def first_dof(self) -> int:
-        return 3 * self.n_interior
 
     @property
     def nodes(self) -> list[NDArray[np.int32]]:
@@ -80,7 +80,7 @@ def make_block(plan: Plan, operator: Operator) -> Block:
     arrays["weights"] = np.repeat(1.0 / sharing.sharers[sub.n_interior : sub.n_active], 3)
     arrays["ends"] = np.cumsum([0, *(nodes.size for nodes in sharing.nodes)]).astype(np.int64)
     arrays["shared"] = np.concatenate([*sharing.nodes, np.zeros(0, np.int32)]).astype(np.int32)
-    arrays |= {name: kernels.zeros(n) for name in STATE}
+    arrays |= {name: np.zeros(n) for name in STATE}
     return Block(
         id=plan.id,
         storage=operator.storage,
@@ -92,6 +92,14 @@ def make_block(plan: Plan, operator: Operator) -> Block:
         arrays=arrays,
         n_matrix=len(operator.arrays),
     )
+
+
+def _side_by_side(n: int) -> list[F64]:
+    """x, r, d, q (n,) in one piece of memory: huge pages serve small blocks too. They begin at different
+    places of a page: a load from one must not look like a store to another that is still under way."""
+    stride = -(-n // PAGE) * PAGE + STAGGER
+    memory = kernels.empty(4 * stride)
+    return [memory[k * stride : k * stride + n] for k in range(4)]
 
 
 def send(comm: Comm, block: Block, target: int) -> int:

@@ -1,60 +1,61 @@
 """The neighbour sum between blocks: through memory on one rank, by one message a pair of ranks otherwise.
 
-A block packs what it shares into buffers; a neighbour block on the same rank reads them where they lie, one
-on another rank gets them in the one message that the two ranks exchange. Every block adds what it gets in
-ascending order of block, its own at its place: the result does not depend on which rank has which block.
+All copies of a shared value that this rank has or gets, its blocks' own and those in messages, are added up
+in ascending order of block, once a value, and every block here gets the sum. So the result does not depend
+on which rank has which block, and neighbours on one rank cost no copy.
 
 The message from rank p to rank q holds the pairs (block of p, block of q) in ascending order; both ranks know
 it without asking, from the owners of all blocks.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.block import Block
-from fembench.dist.comm import DOUBLE, Comm, Request
+from fembench.dist.comm import DOUBLE, Comm, Request, start_and_wait
 from fembench.kernels.backend import kernels
 from fembench.timing.phases import SEND, UNPACK, WAIT
-from fembench.timing.tracer import TracerLike
+from fembench.timing.tracer import Stamps, chain
 
-F64 = NDArray[np.float64]
-Call = Callable[[], None]
+I32 = NDArray[np.int32]
 _TAG = 8
+
+
+class _Pair(NamedTuple):
+    """Nodes that an own block shares with another rank's."""
+
+    own: int
+    other: int
+    nodes: I32  # of the own block
 
 
 class Exchange:
     """The plan of one rank for one distribution of the blocks; sums the blocks' q.
 
-    `start()` packs and starts the messages, `finish()` waits and adds. Collective over neighbours.
+    `send` and `receive` are steps of a chain (timing/tracer.py). Collective over neighbours.
     """
 
     def __init__(
-        self, comm: Comm, blocks: Mapping[int, Block], owner: NDArray[np.int64], tracer: TracerLike
+        self, comm: Comm, blocks: Mapping[int, Block], owner: NDArray[np.int64], tracer: Stamps
     ) -> None:
-        self._comm, self._owner = comm, owner
-        self._out, self._in = self._layout(blocks)
-        packs = [pack for block in blocks.values() for pack in self._packs(block)]
-        adds = [self._add(blocks, block) for block in blocks.values()]
-        self._requests = self._persistent()
-        self.start, self.finish = _bound(self._requests, packs, adds, tracer)
-
-    @property
-    def message_bytes(self) -> int:
-        """Bytes that this rank sends in one update."""
-        mine = self._comm.rank
-        return sum(buffer.nbytes for rank, (buffer, _) in self._out.items() if rank != mine)
-
-    @property
-    def n_messages(self) -> int:
-        """Messages that this rank sends in one update."""
-        return sum(rank != self._comm.rank for rank in self._out)
+        self._comm, self._tracer, self._blocks = comm, tracer, dict(sorted(blocks.items()))
+        pairs = _pairs(self._blocks, owner, comm.rank)
+        n = 3 * sum(pair.nodes.size for by_rank in pairs.values() for pair in by_rank)
+        self._out, self._in = np.empty(n), np.empty(n)
+        self._requests = self._persistent(pairs)
+        add = self._sum(pairs).run
+        if self._requests:
+            start, wait = start_and_wait(self._requests)
+            self.send, self.receive = (SEND, self._gather(pairs).run, start), ((WAIT, wait), (UNPACK, add))
+        else:
+            self.send, self.receive = (SEND,), ((WAIT,), (UNPACK, add))
 
     def update(self) -> None:
         """Sum q of all blocks over their sharers."""
-        self.start()
-        self.finish()
+        chain(self._tracer, self.send, *self.receive)()
 
     def close(self) -> None:
         """Free the persistent requests."""
@@ -62,89 +63,66 @@ class Exchange:
             request.Free()
         self._requests = []
 
-    def _layout(self, blocks: Mapping[int, Block]) -> tuple[dict, dict]:
-        """{rank: (buffer, {(own block, other block): its slice})} to send and to receive.
-
-        A rank's entry for itself is what its blocks exchange in memory.
-        """
-        sizes: dict[int, dict[tuple[int, int], int]] = {}
-        for a, block in blocks.items():
-            for b, nodes in zip(block.neighbours, block.nodes):
-                sizes.setdefault(int(self._owner[b]), {})[a, b] = 3 * nodes.size
-        out, into = {}, {}
-        for rank in sorted(sizes):
-            pairs = sizes[rank]
-            out[rank] = _slices(sorted(pairs), pairs)
-            if rank != self._comm.rank:
-                into[rank] = _slices(sorted(pairs, key=lambda pair: (pair[1], pair[0])), pairs)
-        return out, into
-
-    def _packs(self, block: Block) -> list[Call]:
-        """One call a rank that this block has neighbours on: its pairs lie one after another."""
-        by_rank: dict[int, list[tuple[int, NDArray]]] = {}
-        for b, nodes in zip(block.neighbours, block.nodes):
-            by_rank.setdefault(int(self._owner[b]), []).append((b, nodes))
-        calls = []
-        for rank, members in by_rank.items():
-            buffer, slices = self._out[rank]
-            first, last = slices[block.id, members[0][0]], slices[block.id, members[-1][0]]
-            index = np.concatenate([nodes for _, nodes in members])
-            calls.append(kernels.Pack(block.q, index, buffer[first.start : last.stop]).run)
-        return calls
-
-    def _add(self, blocks: Mapping[int, Block], block: Block) -> Call:
-        below = sum(b < block.id for b in block.neighbours)
-        buffers = [self._from(blocks, block.id, b) for b in block.neighbours]
-        return kernels.NeighbourSum(block.q, block.first_dof, below, block.nodes, buffers).run
-
-    def _from(self, blocks: Mapping[int, Block], a: int, b: int) -> F64:
-        """Where the contribution of block b to own block a lies."""
-        if b in blocks:
-            buffer, slices = self._out[self._comm.rank]
-            return buffer[slices[b, a]]
-        buffer, slices = self._in[int(self._owner[b])]
-        return buffer[slices[a, b]]
-
-    def _persistent(self) -> list[Request]:
-        comm = self._comm
-        receive = [comm.Recv_init([buffer, DOUBLE], rank, _TAG) for rank, (buffer, _) in self._in.items()]
-        send = [
-            comm.Send_init([buffer, DOUBLE], rank, _TAG)
-            for rank, (buffer, _) in self._out.items()
-            if rank != comm.rank
-        ]
+    def _persistent(self, pairs: dict[int, list[_Pair]]) -> list[Request]:
+        receive, send, begin = [], [], 0
+        for rank, members in pairs.items():
+            end = begin + 3 * sum(pair.nodes.size for pair in members)
+            receive.append(self._comm.Recv_init([self._in[begin:end], DOUBLE], rank, _TAG))
+            send.append(self._comm.Send_init([self._out[begin:end], DOUBLE], rank, _TAG))
+            begin = end
         return receive + send
 
+    def _gather(self, pairs: dict[int, list[_Pair]]):
+        """Everything that goes to other ranks, from the blocks' q into the messages."""
+        place = {i: k for k, i in enumerate(self._blocks)}
+        members = [pair for by_rank in pairs.values() for pair in sorted(by_rank, key=lambda p: p[:2])]
+        vector = np.repeat([place[p.own] for p in members], [p.nodes.size for p in members])
+        node = np.concatenate([p.nodes for p in members])
+        vectors = [block.q for block in self._blocks.values()]
+        return kernels.Gather(vectors, vector.astype(np.int32), node, self._out)
 
-def _slices(order: list[tuple[int, int]], sizes: dict[tuple[int, int], int]) -> tuple[F64, dict]:
-    """A buffer for all pairs in this order, and where each lies."""
-    ends = np.cumsum([0, *(sizes[pair] for pair in order)])
-    slices = {pair: slice(int(i), int(j)) for pair, i, j in zip(order, ends[:-1], ends[1:])}
-    return np.empty(int(ends[-1])), slices
+    def _sum(self, pairs: dict[int, list[_Pair]]):
+        """The values of the blocks' interfaces and those received, grouped by node, in the order of blocks.
+
+        A value that came twice, for two blocks here, is taken once.
+        """
+        nodes, block, vector, index = [], [], [], []
+        for k, (i, b) in enumerate(self._blocks.items()):
+            own = np.arange(b.n_interior, b.n_active)
+            nodes.append(b.arrays["global_nodes"][own])
+            block.append(np.full(own.size, i))
+            vector.append(np.full(own.size, k))
+            index.append(own)
+        members = [p for by_rank in pairs.values() for p in sorted(by_rank, key=lambda p: (p.other, p.own))]
+        for p in members:
+            nodes.append(self._blocks[p.own].arrays["global_nodes"][p.nodes])
+            block.append(np.full(p.nodes.size, p.other))
+        n = self._in.size // 3
+        vector.append(np.full(n, len(self._blocks)))
+        index.append(np.arange(n))
+        return _grouped(
+            [*(b.q for b in self._blocks.values()), self._in],
+            *(np.concatenate([*parts, np.zeros(0, np.int64)]) for parts in (nodes, block, vector, index)),
+        )
 
 
-def _bound(
-    requests: list[Request], packs: list[Call], adds: list[Call], tracer: TracerLike
-) -> tuple[Call, Call]:
-    begin, end = tracer.begin, tracer.end
-    start_all, wait_all = Request.Startall, Request.Waitall
+def _pairs(blocks: Mapping[int, Block], owner: NDArray[np.int64], rank: int) -> dict[int, list[_Pair]]:
+    """{other rank: pairs of blocks that meet there}, ranks ascending."""
+    pairs: dict[int, list[_Pair]] = {}
+    for i, block in blocks.items():
+        for other, nodes in zip(block.neighbours, block.nodes):
+            pairs.setdefault(int(owner[other]), []).append(_Pair(i, other, nodes))
+    pairs.pop(rank, None)
+    return dict(sorted(pairs.items()))
 
-    def start() -> None:
-        begin(SEND)
-        for pack in packs:
-            pack()
-        if requests:
-            start_all(requests)
-        end(SEND)
 
-    def finish() -> None:
-        begin(WAIT)
-        if requests:
-            wait_all(requests)
-        end(WAIT)
-        begin(UNPACK)
-        for add in adds:
-            add()
-        end(UNPACK)
-
-    return start, finish
+def _grouped(vectors: list, nodes: NDArray, block: NDArray, vector: NDArray, index: NDArray):
+    """The kernel that sums the values of equal node; of those of one block one."""
+    order = np.lexsort((block, nodes))
+    nodes, block = nodes[order], block[order]
+    new = np.ones(nodes.size, bool)
+    new[1:] = (nodes[1:] != nodes[:-1]) | (block[1:] != block[:-1])
+    order, nodes = order[new], nodes[new]
+    begins = np.flatnonzero(np.diff(nodes, prepend=-1))
+    ends = np.append(begins, nodes.size).astype(np.int64)
+    return kernels.SharedSum(vectors, vector[order].astype(np.int32), index[order].astype(np.int32), ends)

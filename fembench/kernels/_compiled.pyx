@@ -7,8 +7,10 @@ import numpy as np
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
 )
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
+from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 
 cdef extern from "kernels.h" nogil:
     void *fb_allocate(size_t n_bytes)
@@ -39,6 +41,8 @@ cdef extern from "kernels.h" nogil:
                               const double *r, double *z)
     void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer)
     void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v)
+    void fb_gather(int64_t n, double *const *at, double *buffer)
+    void fb_sum_groups(int64_t n, const int64_t *ends, double *const *at)
     void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
                       int32_t *list)
     int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interior, int32_t n_active,
@@ -208,7 +212,7 @@ cdef class CGVectors:
             self.kind = 1 if inverse.ndim == 1 else 2
             self.inverse = doubles_read(inverse, "inverse", self.kind * self.n)
 
-    def dot_dq(self):
+    cpdef dot_dq(self):
         return fb_dot(self.n, self.n_weighted, self.d, self.q, self.w)
 
     def dot_rr(self):
@@ -217,10 +221,10 @@ cdef class CGVectors:
     def dot_rz(self):
         return fb_dot(self.n, self.n_weighted, self.r, self.z, self.w)
 
-    def step(self, double alpha):
+    cpdef step(self, double alpha):
         return fb_step(self.n, self.n_weighted, alpha, self.x, self.r, self.d, self.q, self.w)
 
-    def step_jacobi(self, double alpha):
+    cpdef step_jacobi(self, double alpha):
         cdef double both[2]
         if self.kind == 1:
             fb_step_jacobi(self.n, self.n_weighted, alpha, self.x, self.r, self.d, self.q, self.w, self.inverse, both)
@@ -230,7 +234,7 @@ cdef class CGVectors:
             raise ValueError("step_jacobi: made without an inverse diagonal")
         return both[0], both[1]
 
-    def direction(self, double beta):
+    cpdef direction(self, double beta):
         if self.kind == 1:
             fb_direction_jacobi(self.n, beta, self.d, self.r, self.inverse)
         elif self.kind == 2:
@@ -439,6 +443,66 @@ cdef class NeighbourSum:
             self.add(k)
 
 
+cdef class _Values:
+    """Values of three entries, wherever they lie: value k is that of node node[k] in vectors[vector[k]]."""
+    cdef object keep
+    cdef Py_ssize_t n
+    cdef double **at
+
+    def __cinit__(self):
+        self.at = NULL
+
+    def __dealloc__(self):
+        free(self.at)
+
+    cdef _bind(self, vectors, vector, node):
+        cdef Py_ssize_t k
+        cdef const int32_t *v = ints(vector, "vector", node.size)
+        cdef const int32_t *i = ints(node, "node")
+        sizes = np.array([x.size // 3 for x in vectors], np.int64)
+        if node.size and not 0 <= vector.min() <= vector.max() < sizes.size:
+            raise ValueError("vector: outside the list of vectors")
+        if node.size and not (0 <= node.min() and (node < sizes[vector]).all()):
+            raise ValueError("node: outside its vector")
+        begins = np.array([<size_t>doubles(x, "vectors") for x in vectors], np.uint64)
+        self.n, self.keep = node.size, vectors
+        self.at = <double **>malloc((self.n + 1) * sizeof(double *))
+        if self.at is NULL:
+            raise MemoryError("values: no memory")
+        cdef const uint64_t *begin = <const uint64_t *>address(begins, "begins", "LQ", 8, -1, False)
+        for k in range(self.n):
+            self.at[k] = <double *><size_t>begin[v[k]] + 3 * <Py_ssize_t>i[k]
+
+
+cdef class Gather(_Values):
+    """buffer (3 n,) = the n values."""
+    cdef double *buffer
+
+    def __init__(self, vectors, vector, node, buffer):
+        self._bind(vectors, vector, node)
+        self.keep = (vectors, buffer)
+        self.buffer = doubles(buffer, "buffer", 3 * self.n)
+
+    def run(self):
+        fb_gather(self.n, self.at, self.buffer)
+
+
+cdef class SharedSum(_Values):
+    """The values [ends[g], ends[g + 1]) all become their sum, added up in this order; ends (groups + 1,) int64."""
+    cdef const int64_t *ends
+    cdef Py_ssize_t n_groups
+
+    def __init__(self, vectors, vector, node, ends):
+        self._bind(vectors, vector, node)
+        self.keep = (vectors, ends)
+        if not ends.size or ends[0] != 0 or ends[ends.size - 1] != self.n or (np.diff(ends) < 0).any():
+            raise ValueError("ends: expected an ascending list from 0 to the number of values")
+        self.ends, self.n_groups = longs(ends, "ends"), ends.size - 1
+
+    def run(self):
+        fb_sum_groups(self.n_groups, self.ends, self.at)
+
+
 # ---- assembly -------------------------------------------------------------------------------------
 
 cdef const int32_t *cells_of(object cells, Py_ssize_t n_nodes) except? NULL:
@@ -541,6 +605,12 @@ cdef class _Product:
         self.n, self.n_interior = n, n_interior
         self.d, self.q = doubles_padded(d, "d", 3 * n), doubles(q, "q", 3 * n)
 
+    cpdef interface(self):
+        """Make q of the interface final; its part of d . q where fused, else None."""
+
+    cpdef interior(self):
+        """Make q of the interior final; its part of d . q where fused, else None."""
+
 
 cdef class SymProduct(_Product):
     cdef fb_sym m
@@ -561,10 +631,10 @@ cdef class SymProduct(_Product):
         if self.m.n_touched < 0:
             raise ValueError("indptr: a row of more than 65535 blocks, or no memory")
 
-    def interface(self):
+    cpdef interface(self):
         return fb_sym_interface(&self.m, self.d, self.q)
 
-    def interior(self):
+    cpdef interior(self):
         return fb_sym_interior(&self.m, self.d, self.q)
 
 
@@ -579,10 +649,10 @@ cdef class BsrProduct(_Product):
         self.indptr, self.columns = longs(indptr, "indptr"), ints(columns, "columns")
         self.values = doubles_padded(values, "values", 9 * columns.size)
 
-    def interface(self):
+    cpdef interface(self):
         return fb_bsr(self.n_interior, self.n, self.indptr, self.columns, self.values, self.d, self.q)
 
-    def interior(self):
+    cpdef interior(self):
         return fb_bsr(0, self.n_interior, self.indptr, self.columns, self.values, self.d, self.q)
 
 
@@ -597,10 +667,10 @@ cdef class CsrProduct(_Product):
         self.indptr, self.columns = longs(indptr, "indptr", 3 * self.n + 1), ints(columns, "columns")
         self.values = doubles_read(values, "values", columns.size)
 
-    def interface(self):
+    cpdef interface(self):
         fb_csr(3 * self.n_interior, 3 * self.n, self.indptr, self.columns, self.values, self.d, self.q)
 
-    def interior(self):
+    cpdef interior(self):
         fb_csr(0, 3 * self.n_interior, self.indptr, self.columns, self.values, self.d, self.q)
 
 
@@ -612,10 +682,10 @@ cdef class DenseProduct(_Product):
         self._bind(d, q, d.size // 3, n_interior)
         self.values = doubles_read(values, "values", d.size * d.size)
 
-    def interface(self):
+    cpdef interface(self):
         fb_dense(3 * self.n_interior, 3 * self.n, 3 * self.n, self.values, self.d, self.q)
 
-    def interior(self):
+    cpdef interior(self):
         fb_dense(0, 3 * self.n_interior, 3 * self.n, self.values, self.d, self.q)
 
 
@@ -651,16 +721,101 @@ cdef class EbeProduct(_Product):
                 self.q[self.fixed[k]] = self.d[self.fixed[k]]
         return fb_dot(end - begin, 0, self.d + begin, self.q + begin, NULL)
 
-    def interface(self):
+    cpdef interface(self):
         memset(self.q, 0, 3 * self.n * sizeof(double))
         fb_ebe(self.npc, 0, self.plain_first, self.n_first, self.x, self.cells, self.lam, self.mu, self.n, self.d,
                self.q)
         return self.finish(3 * self.n_interior, 3 * self.n)
 
-    def interior(self):
+    cpdef interior(self):
         fb_ebe(self.npc, self.n_first, self.plain, self.n_cells, self.x, self.cells, self.lam, self.mu, self.n, self.d,
                self.q)
         return self.finish(0, 3 * self.n_interior)
+
+
+# ---- several blocks on one rank ----------------------------------------------------------------------
+
+cdef class Blocks:
+    """The blocks of one rank: a line of the iteration for one block after another, in one call.
+
+    Block k of the lists has the place places[k] in tau (V,), for its part of d . q, and in rho: (V,) for that of
+    r . r, or (2 V,) with that of r . M r behind. All other places are zeroed with it. spent (V,), where it is
+    given, gathers the seconds of processor time of each block's products."""
+    cdef object keep
+    cdef list products, vectors
+    cdef Py_ssize_t n, n_all, n_rho
+    cdef const int64_t *places
+    cdef double *tau
+    cdef double *rho
+    cdef double *spent
+
+    def __init__(self, places, products, vectors, tau, rho, spent=None):
+        self.keep = (places, tau, rho, spent)
+        self.n, self.n_all, self.n_rho = places.size, len(tau), len(rho)
+        if places.size and not 0 <= places.min() <= places.max() < self.n_all:
+            raise ValueError("places: outside tau")
+        if self.n_rho != self.n_all and self.n_rho != 2 * self.n_all:
+            raise ValueError("rho: expected one number a block, or two")
+        self.products, self.vectors = list(products), list(vectors)
+        if not self.n == len(self.products) == len(self.vectors):
+            raise ValueError("places, products, vectors: expected one of each a block")
+        if not all(isinstance(p, _Product) for p in products) or not all(isinstance(v, CGVectors) for v in vectors):
+            raise TypeError("products, vectors: expected compiled kernels")
+        self.places = longs(places, "places")
+        self.tau, self.rho = doubles(tau, "tau"), doubles(rho, "rho")
+        self.spent = NULL if spent is None else doubles(spent, "spent", self.n_all)
+
+    def interface(self):
+        memset(self.tau, 0, self.n_all * sizeof(double))
+        self._multiply(True)
+
+    def interior(self):
+        self._multiply(False)
+
+    cdef _multiply(self, bint outer):
+        cdef Py_ssize_t k
+        cdef _Product product
+        cdef double before = 0, now
+        if self.spent is not NULL:
+            before = processor_time()
+        for k in range(self.n):
+            product = <_Product>self.products[k]
+            part = product.interface() if outer else product.interior()
+            if part is not None:
+                self.tau[self.places[k]] += part
+            if self.spent is not NULL:
+                now = processor_time()
+                self.spent[self.places[k]] += now - before
+                before = now
+
+    def dot(self):
+        """d . q, for products that do not return it."""
+        cdef Py_ssize_t k
+        for k in range(self.n):
+            self.tau[self.places[k]] = (<CGVectors>self.vectors[k]).dot_dq()
+
+    def direction(self, double beta):
+        cdef Py_ssize_t k
+        for k in range(self.n):
+            (<CGVectors>self.vectors[k]).direction(beta)
+
+    def step(self, double alpha):
+        cdef Py_ssize_t k
+        cdef CGVectors vectors
+        memset(self.rho, 0, self.n_rho * sizeof(double))
+        for k in range(self.n):
+            vectors = <CGVectors>self.vectors[k]
+            if self.n_rho == self.n_all:
+                self.rho[self.places[k]] = vectors.step(alpha)
+            else:
+                self.rho[self.places[k]], self.rho[self.n_all + self.places[k]] = vectors.step_jacobi(alpha)
+
+
+cdef double processor_time():
+    """Seconds that this thread has computed."""
+    cdef timespec t
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t)
+    return t.tv_sec + 1e-9 * t.tv_nsec
 
 
 # ---- variants of conjugate gradients ----------------------------------------------------------------

@@ -85,6 +85,8 @@ void fb_jacobi_and_motion(int64_t n, int64_t n_interior, const double *x, const 
 /* interface.c */
 void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer);
 void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v);
+void fb_gather(int64_t n, double *const *at, double *buffer);
+void fb_sum_groups(int64_t n, const int64_t *ends, double *const *at);
 
 /* pattern.c: start (n_active + 2,), list (npc n_cells,): the cells of each node */
 void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,

@@ -21,6 +21,7 @@ from fembench.kernels.reference_assembly import (
     reorder,
     stiffness,
 )
+from fembench.kernels.reference_blocks import Blocks, Gather, SharedSum
 from fembench.kernels.reference_precond import Chebyshev, RigidModes, Scale
 from fembench.kernels.reference_products import (
     BsrProduct,
@@ -35,6 +36,7 @@ __all__ = [
     "ISA",
     "NAME",
     "Axpy",
+    "Blocks",
     "BsrProduct",
     "CGVectors",
     "Chebyshev",
@@ -42,11 +44,13 @@ __all__ = [
     "DenseProduct",
     "Dot",
     "EbeProduct",
+    "Gather",
     "NeighbourSum",
     "Pack",
     "Pipelined",
     "RigidModes",
     "Scale",
+    "SharedSum",
     "SingleReduction",
     "Stream",
     "SymProduct",

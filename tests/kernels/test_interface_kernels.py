@@ -93,3 +93,56 @@ def test_moments_are_force_and_torque(module):
         modes = module.RigidModes(*a.values())
     modes.restrict()
     np.testing.assert_allclose(a["moments"], [1, 7, 3, 0, 0, 5], atol=1e-15)
+
+
+def scattered(module):
+    """Three vectors of 4, 5, 6 nodes with values shared between them: a SharedSum, and the vectors."""
+    rng = np.random.default_rng(3)
+    vectors = [rng.standard_normal(3 * n) for n in (4, 5, 6)]
+    vector = np.array([0, 1, 0, 1, 2, 2, 1], np.int32)
+    node = np.array([3, 0, 2, 4, 1, 5, 2], np.int32)
+    ends = np.array([0, 2, 5, 5, 7], np.int64)
+    return module.SharedSum(vectors, vector, node, ends), vectors
+
+
+def test_values_shared_between_vectors_become_their_sum_everywhere():
+    (ours, a), (twin, b) = scattered(kernels), scattered(reference)
+    before = [v.reshape(-1, 3).copy() for v in a]
+    ours.run()
+    twin.run()
+    for u, v in zip(a, b):
+        np.testing.assert_array_equal(u, v)
+    total = before[0][2] + before[1][4] + before[2][1]
+    for k, i in ((0, 2), (1, 4), (2, 1)):
+        np.testing.assert_array_equal(a[k].reshape(-1, 3)[i], total)
+    np.testing.assert_array_equal(a[0].reshape(-1, 3)[:2], before[0][:2])  # nobody shares these
+
+
+@both
+def test_a_shared_sum_is_made_in_the_order_given(module):
+    """1 + 1e16 - 1e16 is 0 in one order and 1 in the other."""
+    for order, expected in (((0, 1, 2), 0.0), ((1, 2, 0), 1.0)):
+        vectors = [np.full(3, value) for value in (1.0, 1e16, -1e16)]
+        ends = np.array([0, 3], np.int64)
+        module.SharedSum(vectors, np.array(order, np.int32), np.zeros(3, np.int32), ends).run()
+        assert [v.tolist() for v in vectors] == [[expected] * 3] * 3
+
+
+@both
+def test_values_are_gathered_from_several_vectors(module):
+    vectors, buffer = [np.arange(6.0), np.arange(10.0, 19.0)], np.empty(9)
+    module.Gather(vectors, np.array([1, 0, 1], np.int32), np.array([2, 1, 0], np.int32), buffer).run()
+    assert buffer.tolist() == [16, 17, 18, 3, 4, 5, 10, 11, 12]
+    module.Gather(vectors, np.zeros(0, np.int32), np.zeros(0, np.int32), np.empty(0)).run()
+
+
+@both
+def test_values_outside_their_vectors_are_refused(module):
+    vectors = [np.zeros(6)]
+    one, none = np.array([0], np.int32), np.array([1], np.int32)
+    with pytest.raises(ValueError, match="outside its vector"):
+        module.Gather(vectors, one, np.array([2], np.int32), np.zeros(3))
+    with pytest.raises(ValueError, match="outside the list"):
+        module.Gather(vectors, none, one, np.zeros(3))
+    with pytest.raises(ValueError, match="ends"):
+        module.SharedSum(vectors, one, one, np.array([0, 2], np.int64))

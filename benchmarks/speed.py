@@ -137,9 +137,9 @@ def ratio(line: str, what: str, samples: Any, target: float | None = None, at_le
 
 def products(tools: Tools, sizes: Sizes) -> Iterator[Row]:
     """Line 1."""
-    jittered = f"jittered:{sizes.side}"
+    jittered, only = f"jittered:{sizes.side}", ("--only", "product sym,product bsr")
     for mesh in (*sizes.boxes, jittered):
-        found = tools.run("kernels.py", "--json", "--meshes", mesh, "--only", "product sym,product bsr")[0]
+        found = tools.run("kernels.py", "--json", "--meshes", mesh, "--turns", 31, *only)[0]
         sym, bsr = of_roof(found, "product sym"), of_roof(found, "product bsr")
         yield ratio("1", f"sym product over the roof, {mesh}", sym, 0.8 if mesh == jittered else 0.9)
         yield ratio("1", f"bsr product over the roof, {mesh}", bsr, 0.9)
@@ -158,38 +158,43 @@ def of_roof(found: dict[str, Any], name: str) -> Any:
 
 
 def iterations(tools: Tools, sizes: Sizes) -> Iterator[Row]:
-    """Line 2, with the time to solution of line 6 and the assembly of line 4 from the same session."""
+    """Line 2."""
     n = sizes.repetitions
-    box = peers(tools, sizes.box, 2, "own-sym", "numpy", "petsc", "scikit-fem", repetitions=n)
+    box = race(tools, sizes.box, 2, n, "own-sym", "numpy", "petsc")
     yield from against_petsc(box, sizes.box, {1: 2.0, 2: 1.5})
     for precond in ("none", "jacobi"):
         yield over_own(box, f"numpy + scipy CSR over own, {sizes.box}, {precond}", ["numpy"], precond, 1, 3.3)
-    yield from solutions(box, sizes.box)
-    yield from against_skfem(box, sizes.box)
-    mesh = unstructured(sizes.side)
-    plain = ("none", "jacobi")
-    shaken = peers(tools, mesh, 2, "own-sym", "petsc", methods=plain, repetitions=n)
+    shaken = race(tools, unstructured(sizes.side), 2, n, "own-sym", "petsc")
     yield from against_petsc(shaken, "unstructured", {1: 2.0, 2: 1.5})
-    small = peers(tools, "m3", 1, "own-sym", "petsc", methods=plain, repetitions=100)
-    yield from against_petsc(small, "m3", {1: 1.4})
+    yield from against_petsc(race(tools, "m3", 1, 100, "own-sym", "petsc"), "m3", {1: 1.4})
 
 
-def peers(tools: Tools, mesh: Path | str, ranks: int, *only: str, methods: tuple[str, ...] = (),
-          repetitions: int = 15) -> list[dict[str, Any]]:  # fmt: skip
+def race(tools: Tools, mesh: Path | str, ranks: int, repetitions: int, *only: str) -> list[dict[str, Any]]:
+    """Iterations of peers without preconditioner and with Jacobi, those whose iterates agree."""
+    words = ["--precond", "none", "jacobi", "--iterations", 20, "--parity", "iterate"]
+    return peers(tools, mesh, "--ranks", ranks, "--only", *only, "--repetitions", repetitions, *words)
+
+
+def solutions(tools: Tools, sizes: Sizes) -> Iterator[Row]:
+    """Line 6: to the solution, PETSc's multigrid and scikit-fem with pyamg over ours; assembly of line 4."""
+    words = ["--only", "own-sym", "petsc", "scikit-fem", "--precond", "jacobi", "two-level", "gamg", "pyamg"]
+    runs = peers(tools, sizes.box, "--ranks", 2, *words, "--repetitions", 3, "--tolerance", 1e-7)
+
+    def spent(run: dict[str, Any]) -> float:
+        return float(np.median(run["setup"]) + np.median(run["solves"]))
+
+    for peer, precond in (("petsc-aij", "gamg"), ("scikit-fem", "pyamg")):
+        for other in (r for r in runs if (r["peer"], r["precond"]) == (peer, precond)):
+            own = min((r for r in runs if r["peer"] == "own-sym" and r["ranks"] == other["ranks"]), key=spent)
+            what = f"to the solution: {peer} {precond} over own {own['precond']}, {sizes.box}"
+            yield Row("6", f"{what}, {other['ranks']} rank(s)", spent(other) / spent(own))
+    ours, theirs = pick(runs, "own-sym", "jacobi", 1), pick(runs, "scikit-fem", "pyamg", 1)
+    yield Row("4", f"assembly of scikit-fem over own, {sizes.box}",
+              float(np.median(theirs["assembly"]) / np.median(ours["assembly"])), target=15)  # fmt: skip
+
+
+def peers(tools: Tools, mesh: Path | str, *words: object) -> list[dict[str, Any]]:
     """Runs of `fembench peers` that have a time."""
-    words = [
-        "--ranks",
-        ranks,
-        "--only",
-        *only,
-        "--repetitions",
-        repetitions,
-        "--iterations",
-        50,
-        "--tolerance",
-        1e-7,
-    ]
-    words += ["--precond", *methods] if methods else []
     with tempfile.TemporaryDirectory() as folder:
         record = tools.run("fembench", "peers", mesh, *words, "--json", "--results", folder)
     return [run for run in record["runs"] if run["status"] == "timed"]
@@ -217,25 +222,6 @@ def against_petsc(runs: list[dict[str, Any]], mesh: str, targets: dict[int, floa
         for precond in ("none", "jacobi"):
             what = f"BEST over own, {mesh}, {precond}, {ranks} rank{'s' * (ranks > 1)}"
             yield over_own(runs, what, formats, precond, ranks, target)
-
-
-def solutions(runs: list[dict[str, Any]], mesh: str) -> Iterator[Row]:
-    """Set-up and solve of PETSc's multigrid and of scikit-fem with pyamg over our fastest."""
-
-    def spent(run: dict[str, Any]) -> float:
-        return float(np.median(run["setup"]) + np.median(run["solves"]))
-
-    for peer, precond in (("petsc-aij", "gamg"), ("scikit-fem", "pyamg")):
-        for other in (r for r in runs if (r["peer"], r["precond"]) == (peer, precond)):
-            own = min((r for r in runs if r["peer"] == "own-sym" and r["ranks"] == other["ranks"]), key=spent)
-            what = f"to the solution: {peer} {precond} over own {own['precond']}, {mesh}"
-            yield Row("6", f"{what}, {other['ranks']} rank(s)", spent(other) / spent(own))
-
-
-def against_skfem(runs: list[dict[str, Any]], mesh: str) -> Iterator[Row]:
-    ours, theirs = pick(runs, "own-sym", "none", 1), pick(runs, "scikit-fem", "pyamg", 1)
-    yield Row("4", f"assembly of scikit-fem over own, {mesh}",
-              float(np.median(theirs["assembly"]) / np.median(ours["assembly"])), target=15)  # fmt: skip
 
 
 def unstructured(side: int) -> Path:
@@ -326,7 +312,7 @@ def imports(tools: Tools, sizes: Sizes) -> Iterator[Row]:
     yield ratio("8", "s of MPI_Init after that", start)
 
 
-PARTS = (products, iterations, loop, accuracy, assembly, memory, levels, imports)
+PARTS = (products, iterations, solutions, loop, accuracy, assembly, memory, levels, imports)
 
 
 if __name__ == "__main__":

@@ -15,13 +15,13 @@ import numpy as np
 from fembench.base.errors import FembenchError
 from fembench.bench.peers import F64, Entry, Peer, Sample
 from fembench.bench.peers_ranks import make_parallel
-from fembench.bench.peers_serial import FOREIGN_ERRORS, Elsewhere, make_serial
+from fembench.bench.peers_serial import FOREIGN_ERRORS, Elsewhere, Numpy, make_serial
 from fembench.bench.peers_system import System
 from fembench.bench.prepare import Prepared
 from fembench.dist.agree import all_arrive, on_root
 from fembench.dist.comm import MAX, Comm
 from fembench.records.case import Case
-from fembench.records.peers import PeerRun
+from fembench.records.peers import Parity, PeerRun
 from fembench.solve.iterate import Control
 
 PARITY = 1e-6  # |u - u_exported| / |u_exported| that a peer must reach to be timed
@@ -36,6 +36,7 @@ class PeersJob(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]  # Entry.name
     repetitions: int
     iterations: int = 0  # > 0: repetitions do so many iterations; 0: they go on to the tolerance
+    parity: Parity = "solution"
     export: str = ""
     dolfinx_python: str = ""
     library_path: str = ""  # LD_LIBRARY_PATH before the launcher, for that Python
@@ -52,6 +53,7 @@ class Stage:
     serial: Prepared | None  # on rank 0
     parallel: Prepared | None  # on all, where they are more than one
     system: System | None  # on rank 0
+    iterates: dict[str, F64] = field(default_factory=dict)  # on rank 0, by preconditioner, of numpy
 
     def control(self, fixed: int = 0) -> Control:
         """To the tolerance, or so many iterations."""
@@ -211,8 +213,10 @@ def solve(stage: Stage, contest: Contest, control: Control) -> tuple[float, int,
 
 
 def check(stage: Stage, contest: Contest) -> None:
-    """Solve to the tolerance and hold the answer against the exported one. Collective."""
-    seconds, contest.iterations, x = solve(stage, contest, stage.control())
+    """Solve to the tolerance, or do so many iterations; hold what comes against what is right. Collective."""
+    to_solution = stage.job.parity == "solution"
+    control = stage.control(0 if to_solution else stage.job.iterations)
+    seconds, contest.iterations, x = solve(stage, contest, control)
     if contest.failed:
         return
     if contest.ranks > 1:
@@ -220,11 +224,19 @@ def check(stage: Stage, contest: Contest) -> None:
         x = whole(stage, x)
     difference = None
     if stage.system is not None and x is not None:
-        u = stage.system.u
+        u = stage.system.u if to_solution else iterate_of_numpy(stage, contest.entry.precond, control)
         difference = float(np.linalg.norm(x - u) / np.linalg.norm(u))
     contest.difference = stage.comm.bcast(difference)
-    if stage.job.iterations:
+    if stage.job.iterations and to_solution:
         contest.solves.append(seconds)
+
+
+def iterate_of_numpy(stage: Stage, precond: str, control: Control) -> F64:
+    """Where the textbook's conjugate gradients are on the exported system after so many iterations."""
+    assert stage.system is not None
+    if precond not in stage.iterates:
+        stage.iterates[precond] = Numpy(stage.system, precond).solve(control).x
+    return stage.iterates[precond]
 
 
 def whole(stage: Stage, x: F64) -> F64 | None:

@@ -56,6 +56,7 @@ def compare(comm: Comm, job: PeersJob, say: Say) -> PeersRecord | None:
             n_rows=system.f.size, nonzeros=system.K.nnz, residual=system.residual, folder=job.export
         ),
         runs=(*(c.result() for c in contests), *absent),
+        parity=job.parity,
     )
 
 

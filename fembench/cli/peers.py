@@ -44,6 +44,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="repeat N iterations only, after one solve to the tolerance; for large meshes",
     )
+    parser.add_argument(
+        "--parity",
+        choices=("solution", "iterate"),
+        default="solution",
+        help="what must agree: the solution, or with --iterations the last iterate with numpy's, which is "
+        "known in seconds where a solve takes minutes (none and jacobi only)",
+    )
     parser.add_argument("--export", default="", metavar="DIR", help="write K, f, u here (npz, PETSc binary)")
     parser.add_argument(
         "--dolfinx-python", default="", metavar="PATH", help="a Python that has dolfinx (default: looks)"
@@ -114,6 +121,8 @@ def job_of(options: argparse.Namespace):
         if getattr(options, name) < least:
             raise InputError(f"--{name} {getattr(options, name)}: expected {least} or more")
     entries = chosen(options.only, options.precond)
+    if options.parity == "iterate":
+        _iterates_alike(options.iterations, entries)
     values = {name: getattr(options, name) for name in ("mesh", "problem", "ranks", "shares", "tolerance")}
     case = convert(values | {"tolerance_kind": "relative"}, Case, where="options")
     wants_dolfinx = any(e.peer == "dolfinx" for e in entries)
@@ -122,7 +131,19 @@ def job_of(options: argparse.Namespace):
         names=tuple(e.name for e in entries),
         repetitions=options.repetitions,
         iterations=options.iterations,
+        parity=options.parity,
         export=str(Path(options.export).resolve()) if options.export else "",
         dolfinx_python=find_dolfinx(options.dolfinx_python) if wants_dolfinx else "",
         command=typed_command(),
     )
+
+
+def _iterates_alike(iterations, entries) -> None:
+    """Raises InputError where the iterates of the entries are not those of numpy's."""
+    from fembench.base.errors import InputError
+
+    if not iterations:
+        raise InputError("--parity iterate: say how many with --iterations N")
+    other = next((e.precond for e in entries if e.precond not in ("none", "jacobi")), None)
+    if other:
+        raise InputError(f"--parity iterate: expected --precond none jacobi, got '{other}' too")

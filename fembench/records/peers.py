@@ -18,6 +18,7 @@ from fembench.records.store import encode
 from fembench.stats.summary import median
 
 SCHEMA = 1
+Parity = Literal["solution", "iterate"]  # what of a peer is held against what is right
 FILE = "peers.json"  # in the folder of a campaign
 
 
@@ -30,9 +31,9 @@ class PeerRun(Frozen, frozen=True):
     status: Literal["timed", "no parity", "failed", "missing"]
     library: str = ""  # name and version
     note: str = ""  # why it has no time, or how to get it
-    difference: float | None = None  # |u - u_exported| / |u_exported|
-    iterations: int = 0  # to the tolerance
-    solves: tuple[float, ...] = ()  # each to the tolerance; none without parity
+    difference: float | None = None  # |u - u_right| / |u_right|, see PeersRecord.parity
+    iterations: int = 0  # to the tolerance, or to the iterate
+    solves: tuple[float, ...] = ()  # each to the tolerance; none without parity of the solution
     per_iteration: tuple[float, ...] = ()  # one a repetition
     assembly: tuple[float, ...] = ()  # from cells to the matrix; none where the matrix was given
     setup: tuple[float, ...] = ()  # from the matrix to what iterates: preconditioner, vectors
@@ -76,11 +77,12 @@ class PeersRecord(Frozen, frozen=True):
     mesh: MeshFacts
     system: SystemFacts
     runs: tuple[PeerRun, ...]
+    parity: Parity = "solution"  # the exported u, or the iterate of numpy with the same preconditioner
 
 
 def best_serial(record: PeersRecord) -> PeerRun | None:
     """The peer that is first at the solution on one rank: the base of an honest speedup."""
-    others = [r for r in record.runs if r.status == "timed" and not r.own and r.ranks == 1]
+    others = [r for r in record.runs if r.solves and not r.own and r.ranks == 1]
     return min(others, key=lambda r: r.to_solution, default=None)
 
 

@@ -13,6 +13,7 @@ from fembench.bench import peers, peers_dolfinx
 from fembench.bench.peers_contest import PARITY, Contest
 from fembench.bench.peers_serial import conjugate_gradients, outside_mpi
 from fembench.records.peers import PeerRun, best_serial, load_peers
+from fembench.report.peers import peers_tables
 from fembench.solve.iterate import Control
 from fembench.timing.tracer import NullTracer
 
@@ -329,8 +330,31 @@ def test_a_zero_load_is_refused_in_one_line(tmp_path):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_the_iterate_may_stand_for_the_solution(tmp_path):
+    pytest.importorskip("scipy")
+    done = cli(
+        "peers", "m1", "--ranks", 2, "--only", "own-sym", "own-bsr", "--precond", "none", "jacobi",
+        "--iterations", 20, "--parity", "iterate", "--repetitions", 2, "--json", "--results", tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    runs = json.loads(done.stdout)["runs"]
+    assert len(runs) == 8
+    for run in runs:
+        assert (run["status"], run["iterations"], run["solves"]) == ("timed", 20, [])
+        assert run["difference"] < 1e-12
+    assert "last iterate" in peers_tables(load_peers(tmp_path / "peers.json"))[0].note
+
+
 @pytest.mark.parametrize(
-    "words", [("--repetitions", 0), ("--iterations", -1), ("--only", "ovn"), ("--ranks", 0)]
+    "words",
+    [
+        ("--parity", "iterate"),
+        ("--parity", "iterate", "--iterations", 5),
+        ("--repetitions", 0),
+        ("--iterations", -1),
+        ("--only", "ovn"),
+        ("--ranks", 0),
+    ],
 )
 def test_bad_options_are_refused_in_one_line(words, tmp_path):
     done = cli("peers", "m1", *words, "--results", tmp_path)

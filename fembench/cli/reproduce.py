@@ -4,6 +4,8 @@ thesis-000: R. H. Herai, analytic prediction with intervals (Campinas, 2005); it
 park of 32 machines, and farm programs under MPI on emulated machines (SYNTHETIC).
 thesis-002: R. de Q. Gomes, MigBSP++, balancing of programs in phases (Sao Leopoldo, 2014); its two programs
 and Tables 12 to 15 on seven emulated machines (SYNTHETIC).
+thesis-003: E. P. Calzeta and T. A. D. de Souza, simulation of the execution graph (Sao Jose do Rio Preto,
+2008); its integral and its matrix product on emulated machines (SYNTHETIC), Tables 4.1 to 4.5.
 thesis-004: R. R. Ferreira, performance of a parallel FEM program on unequal PCs (Brasilia, 2006); experiments
 E0 to E14. Without hosts they are emulated (SYNTHETIC; no root needed). Stop it whenever you like: the same
 command goes on where it stopped. Examples:
@@ -11,6 +13,7 @@ command goes on where it stopped. Examples:
   fembench reproduce thesis-004                             every run to the tolerance; many hours
   fembench reproduce thesis-000 --quick                     about three minutes
   fembench reproduce thesis-002 --quick                     six scenarios, about ten minutes
+  fembench reproduce thesis-003 --quick                     about two minutes
   fembench reproduce thesis-004 --fast a:2,b:2 --slow c     on real hosts, the first two cores each
   fembench reproduce thesis-004 --lab                       in a lab of one fast and one slow host (root)
 """
@@ -18,7 +21,7 @@ command goes on where it stopped. Examples:
 import argparse
 from pathlib import Path
 
-STUDIES = ("thesis-000", "thesis-002", "thesis-004")
+STUDIES = ("thesis-000", "thesis-002", "thesis-003", "thesis-004")
 LAB = """name = "thesis-004"
 [[hosts]]
 name = "node8"
@@ -67,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.study == "thesis-000":
         return _farms(options)
+    if options.study == "thesis-003":
+        return _slaves(options)
     if options.study == "thesis-002":
         return _programs(options)
     if options.lab:
@@ -89,14 +94,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _farms(options: argparse.Namespace) -> int:
     """thesis-000: its applications on a virtual park, and under MPI. Raises InputError."""
-    from fembench.base.errors import InputError
     from fembench.cli.shared import progress
     from fembench.reproduce import farm_live, farm_study
     from fembench.reproduce.measure import cores_here
 
-    if options.fast or options.slow or options.hostfile or options.lab or options.slow_speed:
-        raise InputError("thesis-000 runs on emulated machines: expected no hosts, no --lab, no --slow-speed")
-    folder = Path(options.results or f"results/{options.study}{'-quick' if options.quick else ''}")
+    folder = _emulated_only(options)
     effort = farm_live.QUICK if options.quick else farm_live.FULL
     live = farm_live.measure(folder, effort, cores_here(), progress, only_kept=options.page)
     progress("virtual park: seven predictions of every version, 2 to 32 machines")
@@ -114,9 +116,7 @@ def _programs(options: argparse.Namespace) -> int:
     from fembench.reproduce.bsp_plan import FULL, QUICK
     from fembench.reproduce.measure import cores_here
 
-    if options.fast or options.slow or options.hostfile or options.lab or options.slow_speed:
-        raise InputError("thesis-002 runs on emulated machines: expected no hosts, no --lab, no --slow-speed")
-    folder = Path(options.results or f"results/{options.study}{'-quick' if options.quick else ''}")
+    folder = _emulated_only(options)
     effort = QUICK if options.quick else FULL
     found = bsp_study.measure(folder, effort, cores_here(), progress, only_kept=options.page)
     if not found:
@@ -125,6 +125,34 @@ def _programs(options: argparse.Namespace) -> int:
     print(f"{bsp_study.terminal(found)}\nrecords: {folder}\nreport:  {page}")
     wrong = [s for s, times in found.items() if not all(c.agrees for c in times.cells)]
     return 1 if wrong else 0
+
+
+def _slaves(options: argparse.Namespace) -> int:
+    """thesis-003: its programs on emulated machines. Raises InputError."""
+    from fembench.base.errors import InputError
+    from fembench.cli.shared import progress
+    from fembench.reproduce import slaves_live, slaves_study
+    from fembench.reproduce.measure import cores_here
+
+    folder = _emulated_only(options)
+    effort = slaves_live.QUICK if options.quick else slaves_live.FULL
+    found = slaves_live.measure(folder, effort, cores_here(), progress, only_kept=options.page)
+    if not found:
+        raise InputError(f"{folder}: nothing measured yet; leave --page out")
+    page = slaves_study.build(folder, found)
+    print(f"{slaves_study.terminal(found)}\nrecords: {folder}\nreport:  {page}")
+    return 1 if any(one.record.error > 1 for one in found) else 0
+
+
+def _emulated_only(options: argparse.Namespace) -> Path:
+    """The folder of a study whose machines are emulated. Raises InputError where hosts are given."""
+    from fembench.base.errors import InputError
+
+    if options.fast or options.slow or options.hostfile or options.lab or options.slow_speed:
+        raise InputError(
+            f"{options.study} runs on emulated machines: expected no hosts, no --lab, no --slow-speed"
+        )
+    return Path(options.results or f"results/{options.study}{'-quick' if options.quick else ''}")
 
 
 def _machines(options: argparse.Namespace):

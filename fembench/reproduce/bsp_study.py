@@ -9,9 +9,8 @@ import msgspec
 from fembench.balance.program_job import CellTimes, ProgramTimes, launch_program
 from fembench.base.config import read_json
 from fembench.base.files import write_atomic
-from fembench.records.record import Record
 from fembench.report import table as tables
-from fembench.report.page import Campaign, Section
+from fembench.report.page import Section
 from fembench.report.plots.balance import curves
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table, integer, percent, time, words
@@ -25,7 +24,7 @@ from fembench.reproduce.bsp_plan import (
     scenarios,
     thesis_seconds,
 )
-from fembench.reproduce.page import render
+from fembench.reproduce.page import publish
 
 TITLE = "Reproduction of thesis 002"
 Found = dict[Scenario, ProgramTimes]
@@ -77,19 +76,8 @@ def _null(times: ProgramTimes) -> CellTimes:
 
 def build(folder: Path, found: Found) -> Path:
     """Write the report: index.html, report.md, CSV and SVG; returns index.html."""
-    target = folder / "report"
-    sections = compose(found)
-    for section in sections:
-        for made in section.tables:
-            write_atomic(target / "tables" / f"{made.name}.csv", tables.to_csv(made))
-        for plot in section.plots:
-            write_atomic(target / "plots" / f"{plot.name}.svg", plot.svg)
-    records: list[Record] = []
-    campaign = Campaign(TITLE, records, [], {}, "")
     ways = [f"seven emulated machines of speeds {', '.join(f'{s:g}' for s in SPEEDS)} (a guess), dilated"]
-    write_atomic(target / "report.md", render("report.md.j2", campaign, sections, [], ways))
-    write_atomic(target / "index.html", render("page.html.j2", campaign, sections, [], ways))
-    return target / "index.html"
+    return publish(folder, TITLE, compose(found), ways)
 
 
 def compose(found: Found) -> list[Section]:

@@ -11,9 +11,8 @@ from fembench.analytic.farm import VERSIONS, App
 from fembench.analytic.interval import Interval
 from fembench.analytic.park import COUNTS, LABEL, SPEEDS, Outcome, experiment, pooled
 from fembench.analytic.score import Score, score
-from fembench.base.files import write_atomic
 from fembench.report import table
-from fembench.report.page import Campaign, Section
+from fembench.report.page import Section
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table, words
@@ -21,7 +20,7 @@ from fembench.reproduce import charts
 from fembench.reproduce.charts import Panel
 from fembench.reproduce.farm_live import PROGRAMS, Live, worst_score
 from fembench.reproduce.layout import beside, count, value
-from fembench.reproduce.page import render
+from fembench.reproduce.page import publish
 
 DATA = Path(__file__).parent / "data"
 TITLE = "Reproduction of thesis 000"
@@ -293,17 +292,8 @@ def hits(name: str, outcomes: Sequence[Outcome], theirs: dict[tuple[str, int], S
 
 def build(folder: Path, results: Results, live: Sequence[Live]) -> Path:
     """Write the report into the study's folder; returns index.html."""
-    target, sections = folder / "report", compose(results, live)
-    for section in sections:
-        for made in section.tables:
-            write_atomic(target / "tables" / f"{made.name}.csv", table.to_csv(made))
-        for plot in section.plots:
-            write_atomic(target / "plots" / f"{plot.name}.svg", plot.svg)
     ways = [LABEL, *(["farm programs under MPI: emulated speeds, dilated"] if live else [])]
-    campaign = Campaign(TITLE, [], [], {}, "")
-    for template, name in (("report.md.j2", "report.md"), ("page.html.j2", "index.html")):
-        write_atomic(target / name, render(template, campaign, sections, [], ways))
-    return target / "index.html"
+    return publish(folder, TITLE, compose(results, live), ways)
 
 
 def terminal(results: Results, live: Sequence[Live]) -> str:

@@ -51,6 +51,24 @@ def build(study: Study, timers: dict[str, Any]) -> Path:
     return target / "index.html"
 
 
+def publish(folder: Path, title: str, sections: Sequence[Section], ways: Sequence[str]) -> Path:
+    """Write a report of sections that stand for themselves, with CSV and SVG; returns index.html.
+
+    `ways`: in which respects times were made up.
+    """
+    target = folder / "report"
+    shown = [s for s in sections if s.plots or any(t.rows for t in s.tables)]
+    for section in shown:
+        for made in section.tables:
+            write_atomic(target / "tables" / f"{made.name}.csv", table.to_csv(made))
+        for plot in section.plots:
+            write_atomic(target / "plots" / f"{plot.name}.svg", plot.svg)
+    campaign = Campaign(title, [], [], {}, "")
+    for template, name in (("report.md.j2", "report.md"), ("page.html.j2", "index.html")):
+        write_atomic(target / name, render(template, campaign, shown, [], ways))
+    return target / "index.html"
+
+
 def compose(study: Study, found: Measured, timers: dict[str, Any]) -> list[Section]:
     """All sections; one without either plot or table is left out."""
     plan = study.plan

@@ -1,0 +1,166 @@
+"""The programs of thesis-003 under MPI: an integral on eight processes, a matrix product on two to eight.
+
+Processes are equal, emulated and dilated so that they fit on the cores that are here (SYNTHETIC). Each
+program is calibrated once, with eight processes; every run is predicted from that, in two ways:
+
+graph    the execution graph of the program, what loops do being known
+drawn    as thesis-003: a loop without messages goes round as often as an exponential distribution says,
+         its mean the turns that are a process's due, its limit all turns (3.2.3; mean = limit: exactly so)
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.apps.launch import launch
+from fembench.base.errors import FembenchError
+from fembench.bench.scratch import writable
+from fembench.predict.binary import Loops
+from fembench.predict.events import simulate_events
+from fembench.records.app import AppRecord, load_app, save_app
+from fembench.reproduce.programs import both, case_of
+from fembench.reproduce.simulated import machine_from, plan_of
+
+INTEGRAL, PRODUCT = "integral", "product"
+CALIBRATED = 8  # processes
+SIZE = {INTEGRAL: 16_000_000, PRODUCT: 400}  # trapezoids; rows, as the thesis
+SIMULATIONS, SEED = 5, 3  # as the thesis
+ROOM = 1.5  # cores are idle so much, or processes would be late
+Floats = npt.NDArray[np.float64]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    processes: tuple[int, ...]  # of the product
+    repetitions: int
+    samples: int
+    dilate: float  # at least
+
+
+QUICK = Effort((2, 4, 8), 5, 4, 100.0)
+FULL = Effort((2, 4, 8, 16), 9, 10, 200.0)
+
+
+@dataclass(frozen=True)
+class Live:
+    """One program on so many processes. Seconds of a process: a slave's computing, the master's end."""
+
+    record: AppRecord
+    real: Floats  # (P,) medians
+    graph: Floats  # (P,)
+    drawn: Floats  # (SIMULATIONS, P)
+    turns: Floats  # (P,) of the loop in the first of those, parts of all turns
+    messages: tuple[int, ...]  # [process] that it sends, in the graph
+
+    @property
+    def name(self) -> str:
+        """'product, 4 processes'."""
+        return f"{self.record.case.program}, {self.record.case.ranks} processes"
+
+
+def options_of(program: str, processes: int, cores: int, effort: Effort) -> argparse.Namespace:
+    """What `fembench app` would be asked for."""
+    return argparse.Namespace(
+        program=program,
+        ranks=processes,
+        tasks=processes - 1,
+        size=SIZE[program],
+        bytes=0,
+        static=1.0,
+        repetitions=effort.repetitions,
+        samples=effort.samples,
+        emulate=",".join(["1"] * processes),
+        dilate=max(effort.dilate, round(ROOM * (processes - 1) / cores, 1)),
+        seed=0,
+        schedule="turn",
+        compose="phase",
+        policy="q",
+        cores=0,
+    )
+
+
+def measure(folder: Path, effort: Effort, cores: int, say: Say, *, only_kept: bool = False) -> list[Live]:
+    """Both programs; runs that failed are told and left out, those that are there are not made again."""
+    runs = folder / "runs"
+    writable(runs)
+    wanted = [(INTEGRAL, CALIBRATED), *((PRODUCT, p) for p in effort.processes)]
+    found = []
+    for k, (program, processes) in enumerate(wanted, 1):
+        try:
+            live = _one(runs, program, processes, cores, effort, only_kept)
+        except FembenchError as error:
+            say(f"[{k}/{len(wanted)}] {program} on {processes} processes: FAILED: {error}")
+            continue
+        if live:
+            off = 100 * (live.graph.max() / live.real.max() - 1)
+            say(f"[{k}/{len(wanted)}] {live.name}: {live.real.max():.3f} s, graph {off:+.1f} %")
+            found.append(live)
+    return found
+
+
+def _one(
+    runs: Path, program: str, processes: int, cores: int, effort: Effort, only_kept: bool
+) -> Live | None:
+    calibrated, ran = (runs / f"{program}-{what}.json" for what in ("calibrated", f"p{processes}"))
+    if not calibrated.exists():
+        if only_kept:
+            return None
+        wanted = options_of(program, CALIBRATED, cores, effort)
+        made = launch(case_of(wanted, None), id=calibrated.stem, scratch=runs, calibrate=effort.samples)
+        save_app(made, calibrated)
+    calibration, options = load_app(calibrated), options_of(program, processes, cores, effort)
+    if not ran.exists():
+        if only_kept:
+            return None
+        case = case_of(options, calibration)
+        closed, graph = both(case, calibration, options)
+        save_app(launch(case, id=ran.stem, scratch=runs, predicted=closed, simulated=graph), ran)
+    return live_of(load_app(ran), calibration)
+
+
+def live_of(record: AppRecord, calibration: AppRecord) -> Live:
+    """A run beside both simulations of it, which know nothing of the run."""
+    case = record.case
+    machine = machine_from(calibration, case.ranks)
+    known = {name: [float(np.median(row)) for row in rows] for name, rows in calibration.samples.items()}
+    costs = {name: _of_ranks(each, case.ranks) for name, each in known.items()}
+    plain = simulate_events(plan_of(case, costs, machine, True))
+    seed = SEED, case.size, case.ranks
+    rng, drawn, first = np.random.default_rng(seed), [], np.zeros(case.ranks)
+    for k in range(SIMULATIONS):
+        part = _turns(rng, case.size, case.ranks)
+        first = part if not k else first
+        dear = {name: (np.asarray(each) * part * (case.ranks - 1)).tolist() for name, each in costs.items()}
+        drawn.append(_per_process(simulate_events(plan_of(case, dear, machine, True))))
+    workers = [float(np.median(row)) for row in record.busy[1:]]
+    return Live(
+        record=record,
+        real=np.array([float(np.median(record.seconds)), *workers]),
+        graph=_per_process(plain),
+        drawn=np.array(drawn),
+        turns=first,
+        messages=tuple(plain.messages.tolist()),
+    )
+
+
+def _of_ranks(each: Sequence[float], ranks: int) -> list[float]:
+    """[rank] seconds; ranks beyond those calibrated are like the last."""
+    return [each[min(r, len(each) - 1)] for r in range(ranks)]
+
+
+def _turns(rng: np.random.Generator, limit: int, ranks: int) -> Floats:
+    """(P,) turns of each slave's loop over all turns; the master has none."""
+    loops = Loops(limit / (ranks - 1), limit)
+    return np.array([0.0, *(loops.turns(rng) / limit for _ in range(ranks - 1))])
+
+
+def _per_process(result) -> Floats:
+    """(P,) the master's end, the slaves' computing."""
+    return np.array([result.finish[0], *result.busy[1:].sum(axis=1)])

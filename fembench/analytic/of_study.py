@@ -13,6 +13,7 @@ from fembench.analytic.bounds import Compose
 from fembench.analytic.fem import FemCosts, FemPrediction, predict_fem
 from fembench.analytic.history import PERCENT
 from fembench.analytic.interval import Interval, shortest_window, total
+from fembench.base.errors import InputError
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.predict.cg import Price, prices
@@ -58,10 +59,22 @@ def predict_work(
     lessons: Lessons = NOTHING_LEARNED,
 ) -> FemPrediction:
     """The same of a workload. Raises InputError."""
+    _check(work.case)
     slots, machine, _ = study.place(work.ranks)
     priced = prices(work, slots, study.rates, study.correction)
     costs = costs_of(work, slots, study.rates, priced, machine, lessons)
     return predict_fem(costs, iterations, compose=compose)
+
+
+def _check(case: Case) -> None:
+    """Raises InputError for what has no term in the closed form."""
+    plain = case.precond in ("none", "jacobi", "block-jacobi") and case.variant != "pipelined"
+    if not plain or case.solver != "own":
+        raise InputError(
+            f"solver {case.solver}, precond {case.precond}, variant {case.variant} in closed form: expected "
+            "solver own, precond none, jacobi or block-jacobi, variant standard or single-reduction; "
+            "the simulation knows the others"
+        )
 
 
 def partitioned(study: Study, case: Case, mesh: Mesh | None = None) -> Workload:

@@ -25,7 +25,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--ranks", type=int, default=0, metavar="N", help="default: what the hosts have room for"
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--hosts", default="", metavar="A,B:4", help="hosts, each with its number of ranks")
+    where.add_argument(
+        "--hosts",
+        default="",
+        metavar="A,B:4",
+        help="hosts, each with its number of ranks; or a file of them as thesis-001's (Fig. 4.1)",
+    )
     where.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter visits, messages to 1 MiB")
     parser.add_argument(
@@ -174,11 +179,15 @@ def _next(profile, output: str) -> str:
 def _hostfile(options: argparse.Namespace, folder: Path) -> str:
     """The host file asked for; one is made of --hosts."""
     from fembench.bench.characterize import hosts_file
+    from fembench.predict.legacy import read_hosts
 
     if not options.hosts:
         return options.hostfile
+    named = options.hosts
+    if Path(named).is_file():
+        named = ",".join(host.name for host in read_hosts(named))
     path = folder / "hosts"
-    path.write_text(hosts_file(options.hosts))
+    path.write_text(hosts_file(named))
     return str(path)
 
 

@@ -2,12 +2,14 @@
 
 Prints the time of a CG iteration with an interval that is to hold nine runs of ten, its parts by phase and
 what bounds it. The mesh is really partitioned; computing is priced by the profile's speeds at each rank's
-size and company, messages by the link. Runs made on the machine (--learn) correct it. Examples:
-  fembench predict m3 --machine machine.json --link 2e-5,1e9 --ranks 1,2,4,8
-  fembench predict m3 --machine machine.json --link 2e-5,1e9 --ranks 4 --shares balanced -o before.json
-  fembench predict m --machine machine.json --link 2e-5,1e9 --ranks 2,4,8 --machines add:node8*2 --network x10
+size and company, messages by its network (fembench characterize --network), or by --link. Runs made on the
+machine (--learn) correct it. Examples:
+  fembench predict m3 --machine machine.json --ranks 1,2,4,8
+  fembench predict m3 --machine machine.json --ranks 4 --shares balanced -o before.json
+  fembench predict m --machine machine.json --ranks 2,4,8 --machines add:node8*2 --network x10
   fembench predict m --machine machine.json --link 2e-5,1e9 --ranks 1,2,4,8,16 --iterations 900 --deadline 2.5
-  fembench predict m3 --machine machine.json --link 2e-5,1e9 --ranks 4 --method analytic
+  fembench predict m3 --machine machine.json --solver petsc --learn results/petsc --ranks 4
+  fembench predict m3 --machine machine.json --ranks 4 --method analytic
 The last one answers in closed form: T = max(…) as an expression, an interval, what each resource must serve.
 """
 
@@ -42,9 +44,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--problem", default="thesis", metavar="P", help="preset or TOML file (default: thesis)"
     )
-    parser.add_argument("--storage", default="sym", metavar="S", help="default: sym")
-    parser.add_argument("--precond", default="none", metavar="P", help="none, jacobi or block-jacobi")
-    parser.add_argument("--variant", default="standard", metavar="V", help="standard or single-reduction")
+    parser.add_argument(
+        "--solver", choices=("own", "petsc"), default="own", help="petsc: needs --learn, runs of it here"
+    )
+    parser.add_argument("--storage", default="", metavar="S", help="default: sym; of petsc baij")
+    parser.add_argument(
+        "--precond", default="none", metavar="P", help="none, jacobi, block-jacobi, chebyshev, two-level"
+    )
+    parser.add_argument(
+        "--variant", default="standard", metavar="V", help="standard, single-reduction, pipelined"
+    )
     parser.add_argument("--partitioner", default="metis", metavar="P", help="metis or rcb")
     parser.add_argument(
         "--learn", action="append", default=[], metavar="RECORDS", help="records of runs on this machine"
@@ -53,10 +62,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--link",
         default="",
         metavar="S,B/S[,O]",
-        help="seconds of latency, bytes/s[, s of overhead]; needed unless the profile has a network",
+        help="seconds of latency, bytes/s[, s of overhead]: instead of the profile's network",
     )
     parser.add_argument(
-        "--contention", action="store_true", help="a host's messages leave one after the other (gaps)"
+        "--contention",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="a host's messages leave one after the other (default: as far as the profile measured it)",
     )
     parser.add_argument("--network", default="x1", metavar="xF", help="what if it were F times faster")
     parser.add_argument(
@@ -174,17 +186,19 @@ def _study(options: argparse.Namespace):
     import re
 
     from fembench.base.errors import InputError
+    from fembench.predict.recipe import PROXY
     from fembench.predict.slots import parse_link
     from fembench.predict.study import open_study, taught
     from fembench.records.store import load, load_all
 
+    storage = _storage(options)
     factor = re.fullmatch(r"x?([0-9.]+)", options.network)
     if not factor or not float(factor.group(1)) > 0:
         raise InputError(f"network '{options.network}'; expected a factor such as x10")
     study = open_study(
         options.machine,
         link=parse_link(options.link) if options.link else None,
-        storage=options.storage,
+        storage=PROXY.get(storage, storage),
         contention=options.contention,
     )
     paths = [Path(text) for text in options.learn]
@@ -193,6 +207,10 @@ def _study(options: argparse.Namespace):
         study = taught(study, learned)
     edits, times = tuple(options.machines), float(factor.group(1))
     return dataclasses.replace(study, edits=edits, factor=times), learned
+
+
+def _storage(options: argparse.Namespace) -> str:
+    return options.storage or ("baij" if options.solver == "petsc" else "sym")
 
 
 def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
@@ -210,8 +228,8 @@ def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
         raise InputError(
             f"shares {shares} for ranks {options.ranks}; expected equal or balanced, or one number"
         )
-    fields = ("mesh", "problem", "storage", "precond", "variant", "partitioner")
-    values = {name: getattr(options, name) for name in fields}
+    fields = ("mesh", "problem", "solver", "precond", "variant", "partitioner")
+    values = {name: getattr(options, name) for name in fields} | {"storage": _storage(options)}
     return [convert(values | {"ranks": n, "shares": shares}, Case, where="options") for n in counts]
 
 

@@ -4,7 +4,7 @@ Prints busy, wait, overhead and finish of each rank, its messages, the phases wi
 path, and what to change first. The network is the machine profile's, one that is given, or, of a graph from
 a record, what that run showed. Examples:
   fembench simulate graph.json
-  fembench simulate graph.json --machine machine.json --contention
+  fembench simulate graph.json --machine machine.json
   fembench simulate graph.json --link 50e-6,125e6 --speeds 1,1,0.5,1 --chrome timeline.json
   fembench simulate graph.json --link 50e-6,125e6 --smpi replay --goal graph.goal
 """
@@ -15,7 +15,9 @@ import argparse
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("graph", metavar="GRAPH", help="execution graph of fembench trace")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--machine", metavar="FILE", help="profile that says what messages cost")
+    where.add_argument(
+        "--machine", metavar="FILE", help="profile with a network, or a file of thesis-001's modeller"
+    )
     where.add_argument(
         "--link", default="", metavar="S,B/S[,O]", help="latency, bandwidth, overhead of all pairs"
     )
@@ -24,7 +26,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--network", type=float, default=1.0, metavar="F", help="so many times faster")
     parser.add_argument(
-        "--contention", action="store_true", help="a host's messages leave one after the other"
+        "--contention",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="a host's messages leave one after the other (default: as far as --machine measured it)",
     )
     parser.add_argument(
         "--no-overlap",
@@ -84,19 +89,15 @@ def _machine(options: argparse.Namespace, graph):
     import dataclasses
 
     from fembench.base.errors import InputError
-    from fembench.predict.machine import checked_speeds, even_machine, faster_network
-    from fembench.predict.slots import chosen, machine_of, parse_link, slots_of
-    from fembench.records.profile import load_profile
+    from fembench.predict.machine import even_machine, faster_network
+    from fembench.predict.slots import parse_link
 
     try:
         speeds = tuple(float(word) for word in options.speeds.split(",")) if options.speeds else ()
     except ValueError:
         raise InputError(f"speeds '{options.speeds}'; expected numbers such as 1,1,0.5") from None
     if options.machine:
-        profile = load_profile(options.machine)
-        slots = chosen(slots_of(profile, "sym"), graph.ranks)
-        machine = machine_of(profile, slots, None, options.contention)
-        machine = dataclasses.replace(machine, speeds=checked_speeds(speeds, graph.ranks))
+        machine = _of_file(options, graph, speeds)
     else:
         if not options.link and graph.message is None:
             raise InputError("what do messages cost? expected --machine FILE or --link SECONDS,BYTES/S")
@@ -109,13 +110,38 @@ def _machine(options: argparse.Namespace, graph):
             overhead=link.overhead if link else 0.0,
             speeds=speeds,
             switch=options.switch or None,
-            contention=options.contention,
+            contention=bool(options.contention),
         )
         names = graph.hosts or machine.names
         machine = dataclasses.replace(machine, names=names) if len(names) == graph.ranks else machine
     if options.no_overlap:
         machine = dataclasses.replace(machine, overlap=False)
     return machine if options.network == 1 else faster_network(machine, options.network)
+
+
+def _of_file(options: argparse.Namespace, graph, speeds: tuple[float, ...]):
+    """The machine of a profile, or of a file of thesis-001's modeller. Where the graph was not made there,
+    ranks that wait slow others on their core."""
+    import dataclasses
+
+    from fembench.base.config import read_text
+    from fembench.predict.forecast import with_collectives
+    from fembench.predict.legacy import read_model
+    from fembench.predict.machine import checked_speeds
+    from fembench.predict.slots import chosen, machine_of, slots_of, waiting_slows
+    from fembench.predict.thesis_model import machine_of_model
+    from fembench.records.profile import load_profile
+
+    if not read_text(options.machine).lstrip().startswith("{"):
+        machine = machine_of_model(read_model(options.machine), graph.ranks)
+        return dataclasses.replace(machine, speeds=checked_speeds(speeds, graph.ranks)) if speeds else machine
+    profile = load_profile(options.machine)
+    slots = chosen(slots_of(profile, "sym"), graph.ranks)
+    machine = with_collectives(machine_of(profile, slots, None, options.contention), profile)
+    there = graph.hosts == tuple(machine.names[h] for h in machine.host)
+    slower = [1.0] * graph.ranks if there else waiting_slows(profile, slots)
+    found = zip(checked_speeds(speeds, graph.ranks), slower)
+    return dataclasses.replace(machine, speeds=tuple(speed / slow for speed, slow in found))
 
 
 def _parallel(path: str, machine, result) -> str:

@@ -1,11 +1,7 @@
-"""The execution graph of CG on a workload, each event priced: solve/cg.py as messages and seconds.
+"""The execution graph of CG on a workload, each event priced from the profile's speeds.
 
-    iteration   axpy (direction), product at the interface, messages to all neighbours, product inside,
-                wait, all-reduce, axpy (step), all-reduce
-    before      the load is summed over its sharers, then a step of length zero
-    set         assembly, then the iterations
-
-Of the vector updates the direction reads and writes three vectors, the step six: a third and two thirds.
+set         assembly, then the iterations of iteration.py, whose parts recipe.py counts
+before      the load is summed over its sharers, then a step of length zero
 """
 
 import math
@@ -13,32 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fembench.base.errors import InputError
-from fembench.predict.graph import Collective, Compute, Event, Graph, Loop, Program, Receive, Send, Wait
+from fembench.predict.graph import Compute, Event, Graph, Loop
+from fembench.predict.iteration import events_of
 from fembench.predict.rates import Rates
+from fembench.predict.recipe import coarse_vectors, product_name, recipe
 from fembench.predict.slots import Slot, company
 from fembench.predict.workload import Workload
-from fembench.timing.phases import (
-    ALLREDUCE,
-    ASSEMBLY,
-    AXPY,
-    CG,
-    NAMES,
-    SEND,
-    SPMV_INTERFACE,
-    SPMV_INTERIOR,
-    UNPACK,
-    WAIT,
-)
+from fembench.timing.phases import ASSEMBLY, NAMES
 
-DIRECTION = 1 / 3  # of the vector updates' time
-SCALARS = {
-    "none": 1,
-    "jacobi": 2,
-    "block-jacobi": 2,
-}  # in the second all-reduce; D^-1 is folded into the step
 MEASURED = 9  # vectors that the profile's updates read and write
-VECTORS = {"standard": 9, "single-reduction": 10}
-DIAGONAL = {"none": 0, "jacobi": 2, "block-jacobi": 4}  # vectors' worth of D^-1, read twice
 
 
 @dataclass(frozen=True)
@@ -46,10 +25,26 @@ class Price:
     """Seconds of one rank for each part of the work."""
 
     assembly: float
-    product: float
+    product: float  # one of them
     updates: float  # of an iteration
     loop: float = 0.0  # of an iteration, that no phase accounts for
-    pack: tuple[float, float] = (0.0, 0.0)  # of an iteration, beside MPI's own: packing, summing
+    pack: tuple[float, float] = (0.0, 0.0)  # of an exchange, beside MPI's own: packing, summing
+    dot: float = 0.0  # of an iteration, inner products in passes of their own
+    dots: float = 0.0  # vectors that these read
+    precond: float = 0.0  # of an iteration, the preconditioner's passes over vectors
+    precond_product: float = 0.0  # one of its products
+    precond_products: int = 0
+    products: float = 1.0  # of an iteration
+
+    @property
+    def computing(self) -> float:
+        """Of an iteration, all that is done to vectors and matrix."""
+        return self.products * self.product + self.updates + self.dot + self.preconditioning
+
+    @property
+    def preconditioning(self) -> float:
+        """Of an iteration, the preconditioner with its products."""
+        return self.precond + self.precond_products * self.precond_product
 
 
 @dataclass(frozen=True)
@@ -74,43 +69,52 @@ class Correction:
     assembly: Factor = Factor()
     product: Factor = Factor()
     updates: Factor = Factor()
+    precond: Factor = Factor()
     loop: float = 0.0  # seconds of an iteration
     pack: tuple[float, float] = (0.0, 0.0)  # seconds a byte: packing, summing
     scale: float = 1.0  # on the whole iteration: interruptions of one rank at a time hold up all
     errors: tuple[float, ...] = ()  # log(measured / predicted) an iteration of each run that taught it
+    solver: str = "own"  # of those runs
 
 
 def prices(
     work: Workload, slots: Sequence[Slot], rates: Rates, correction: Correction | None = None
 ) -> list[Price]:
     """[rank] from the profile's speeds at each rank's own size and company. Raises InputError."""
-    check_supported(work)
-    c = correction or Correction()
-    vectors = (VECTORS[work.case.variant] + DIAGONAL[work.case.precond]) / MEASURED
-    together, blocks = company(slots), work.blocks()
-    return [
-        Price(
-            assembly=c.assembly.at(work.parts.cells[r])
-            * rates.seconds(s.rank, "assembly", work.parts.cells[r], together[r]),
-            product=c.product.at(blocks[r])
-            * rates.seconds(s.rank, f"product {work.case.storage}", blocks[r], together[r]),
-            updates=c.updates.at(work.parts.dofs[r])
-            * vectors
-            * rates.seconds(s.rank, "updates", work.parts.dofs[r], together[r]),
-            loop=c.loop,
-            pack=(c.pack[0] * sum(work.parts.message_bytes[r]), c.pack[1] * sum(work.parts.message_bytes[r])),
+    check_supported(work, correction)
+    c, parts = correction or Correction(), recipe(work.case)
+    together, blocks, name = company(slots), work.blocks(), product_name(work.case)
+    found = []
+    for r, s in enumerate(slots):
+        dofs, k = work.parts.dofs[r], together[r]
+        product = rates.seconds(s.rank, name, blocks[r], k)
+        vector = rates.seconds(s.rank, "updates", dofs, k) / MEASURED
+        n_bytes = sum(work.parts.message_bytes[r])
+        found.append(
+            Price(
+                assembly=c.assembly.at(work.parts.cells[r])
+                * rates.seconds(s.rank, "assembly", work.parts.cells[r], k),
+                product=c.product.at(blocks[r]) * product,
+                updates=c.updates.at(dofs) * parts.updates * vector,
+                loop=c.loop,
+                pack=(c.pack[0] * n_bytes, c.pack[1] * n_bytes),
+                dot=c.updates.at(dofs) * parts.dots * vector,
+                dots=parts.dots,
+                precond=c.precond.at(dofs) * (parts.precond + coarse_vectors(work, r)) * vector,
+                precond_product=c.precond.at(dofs) * product if parts.precond_products else 0.0,
+                precond_products=parts.precond_products,
+                products=parts.products,
+            )
         )
-        for r, s in enumerate(slots)
-    ]
+    return found
 
 
-def check_supported(work: Workload) -> None:
-    """Raises InputError for runs that the profile says nothing of."""
-    case = work.case
-    if case.solver != "own" or case.precond not in SCALARS or case.variant not in VECTORS:
+def check_supported(work: Workload, correction: Correction | None = None) -> None:
+    """Raises InputError for runs of PETSc that no run of PETSc taught: the profile has fembench's speeds."""
+    if work.case.solver == "petsc" and (correction is None or correction.solver != "petsc"):
         raise InputError(
-            f"solver {case.solver}, precond {case.precond}, variant {case.variant}: expected solver own, "
-            f"precond {', '.join(SCALARS)}, variant {', '.join(VECTORS)}"
+            "solver petsc: the profile has no speeds of PETSc's; expected --learn RECORDS of runs with "
+            "--solver petsc on this machine"
         )
 
 
@@ -121,8 +125,7 @@ def cg_graph(work: Workload, priced: Sequence[Price], iterations: int, *, assemb
         before: list[Event] = [Compute(ASSEMBLY, price.assembly, "cells", work.parts.cells[rank])]
         if not assembly:
             before = []
-        body = tuple(_iteration(work, rank, price))
-        programs.append((*before, Loop(iterations, body)))
+        programs.append((*before, Loop(iterations, events_of(work, rank, price))))
     case = work.case
     return Graph(
         phases=NAMES,
@@ -130,33 +133,4 @@ def cg_graph(work: Workload, priced: Sequence[Price], iterations: int, *, assemb
         source=f"{case.mesh}, {work.ranks} ranks, shares {case.shares or 'equal'}, {case.storage}",
         mesh_hash=work.mesh_hash,
         iterations=iterations,
-    )
-
-
-def _iteration(work: Workload, rank: int, price: Price) -> Program:
-    case, parts = work.case, work.parts
-    blocks, outer = work.blocks()[rank], work.interface_part(rank)
-    exchange = list(zip(parts.neighbours[rank], parts.message_bytes[rank]))
-    interface = Compute(SPMV_INTERFACE, outer * price.product, "blocks", outer * blocks)
-    inside = Compute(SPMV_INTERIOR, (1 - outer) * price.product, "blocks", (1 - outer) * blocks)
-    receives: Program = tuple(Receive(q, m, SEND) for q, m in exchange)
-    sends: Program = (Compute(SEND, price.pack[0]), *(Send(q, m, SEND) for q, m in exchange))
-    finish: Program = (Wait(WAIT), Compute(UNPACK, price.pack[1]))
-    dofs = parts.dofs[rank]
-    direction = Compute(AXPY, DIRECTION * price.updates, "dofs", DIRECTION * dofs)
-    step = Compute(AXPY, (1 - DIRECTION) * price.updates, "dofs", (1 - DIRECTION) * dofs)
-    loop = Compute(CG, price.loop)
-    product: list[Event] = [interface, *receives, *sends, inside, *finish]
-    if not case.overlap:
-        product = [interface, inside, *receives, *sends, *finish]
-    if not exchange:
-        product = [interface, inside]
-    sums: list[Event] = [Collective("allreduce", 8, ALLREDUCE)]
-    last: list[Event] = [Collective("allreduce", 8 * SCALARS[case.precond], ALLREDUCE)]
-    if case.variant == "single-reduction":
-        sums, last = [], [Collective("allreduce", 8 * (1 + SCALARS[case.precond]), ALLREDUCE)]
-    return tuple(
-        e
-        for e in (direction, *product, *sums, step, *last, loop)
-        if not (isinstance(e, Compute) and e.seconds == 0)
     )

@@ -4,6 +4,7 @@
                                      first 2 (P - 2^k) ranks pair up before and after
     allreduce, above                 ring: 2 (P - 1) messages of m / P
     bcast, reduce                    binomial tree
+    allgather                        Bruck: ceil(log2 P) messages to rank - 2^k, of all that a rank has so far
     barrier                          dissemination: ceil(log2 P) empty messages to rank + 2^k
 
 These are what Open MPI and MPICH choose for few bytes; both go over to pieces for many.
@@ -11,9 +12,11 @@ These are what Open MPI and MPICH choose for few bytes; both go over to pieces f
 
 from collections.abc import Iterator
 
-from fembench.predict.graph import Collective, Event, Receive, Send, Wait
+from msgspec import structs
 
-TAG = -1  # messages of collectives never match others
+from fembench.predict.graph import Collective, Event, Program, Receive, Send, Wait
+
+TAG, BEGUN = -1, -2  # messages of collectives never match others, nor those that were begun the rest
 RING = 1 << 16  # bytes
 
 
@@ -24,6 +27,8 @@ def expand(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
     if event.kind == "allreduce":
         ring = event.m > RING
         yield from _ring(event, rank, ranks) if ring else _doubling(event, rank, ranks)
+    elif event.kind == "allgather":
+        yield from _gathering(event, rank, ranks)
     elif event.kind == "barrier":
         yield from _dissemination(event, rank, ranks)
     elif event.kind == "bcast":
@@ -32,10 +37,24 @@ def expand(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
         yield from _reduce(event, rank, ranks)
 
 
+def halves(event: Collective, rank: int, ranks: int) -> tuple[Program, Program]:
+    """A non-blocking collective: what leaves when it is begun, and what is done when it is waited for.
+
+    Only its first messages travel meanwhile, for the library does not go on until somebody calls it.
+    """
+    events = tuple(structs.replace(e, tag=BEGUN) for e in expand(event, rank, ranks))
+    first = next((k for k, e in enumerate(events) if isinstance(e, Wait) or _waits(e)), len(events))
+    return events[:first], events[first:]
+
+
+def _waits(event: Event) -> bool:
+    return isinstance(event, Receive) and event.blocking
+
+
 def _exchange(event: Collective, to: int, source: int, m: int) -> Iterator[Event]:
     yield Receive(source, m, event.phase, TAG)
     yield Send(to, m, event.phase, TAG)
-    yield Wait(event.phase)
+    yield Wait(event.phase, TAG)
 
 
 def _doubling(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
@@ -60,6 +79,14 @@ def _doubling(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
 def _ring(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
     for _ in range(2 * (ranks - 1)):
         yield from _exchange(event, (rank + 1) % ranks, (rank - 1) % ranks, -(-event.m // ranks))
+
+
+def _gathering(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
+    held = 1
+    while held < ranks:
+        m = event.m * min(held, ranks - held)
+        yield from _exchange(event, (rank - held) % ranks, (rank + held) % ranks, m)
+        held *= 2
 
 
 def _dissemination(event: Collective, rank: int, ranks: int) -> Iterator[Event]:

@@ -19,11 +19,22 @@ from fembench.predict.cg import Correction, Factor, prices
 from fembench.predict.forecast import forecast
 from fembench.predict.machine import Machine
 from fembench.predict.rates import Rates
+from fembench.predict.recipe import recipe
 from fembench.predict.slots import Slot
 from fembench.predict.workload import Workload, of_record
 from fembench.records.record import Record
 from fembench.records.validity import timed_sets
-from fembench.timing.phases import ASSEMBLY, AXPY, CG, CG_PARTS, SEND, SPMV_INTERFACE, SPMV_INTERIOR, UNPACK
+from fembench.timing.phases import (
+    ASSEMBLY,
+    AXPY,
+    CG,
+    CG_PARTS,
+    PRECOND,
+    SEND,
+    SPMV_INTERFACE,
+    SPMV_INTERIOR,
+    UNPACK,
+)
 
 Array = npt.NDArray[np.float64]
 ENOUGH, APART = 6, 2.0  # ranks, and how many times the least units the most must be, to tell a slope
@@ -41,9 +52,10 @@ class Measured(NamedTuple):
 class Lesson(NamedTuple):
     """What one run teaches."""
 
-    assembly: Array  # (n_ranks, 2) units, measured time over predicted time
+    assembly: Array  # (n, 2) units, measured time over predicted time
     product: Array
     updates: Array
+    precond: Array
     loop: float
     pack: tuple[float, float]
 
@@ -76,11 +88,16 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
     """The correction that these runs teach. Raises InputError for runs that cannot be predicted."""
     if not records:
         raise InputError("no runs to learn from; expected at least one record")
+    solvers = {record.case.solver for record in records}
+    if len(solvers) > 1:
+        raise InputError(f"runs of solvers {', '.join(sorted(solvers))}; expected those of one to learn from")
     taught = [_one(record, rates, place) for record in records]
     found = Correction(
         assembly=_factor([t.assembly for t in taught]),
         product=_factor([t.product for t in taught]),
         updates=_factor([t.updates for t in taught]),
+        precond=_factor([t.precond for t in taught]),
+        solver=solvers.pop(),
         loop=_median([t.loop for t in taught]),
         pack=(_median([t.pack[0] for t in taught]), _median([t.pack[1] for t in taught])),
     )
@@ -93,16 +110,18 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
     """What one run teaches."""
     work, found = of_record(record), measured(record)
     slots, machine, _ = place(work.ranks)
-    priced = prices(work, slots, rates)
+    priced = prices(work, slots, rates, Correction(solver=record.case.solver))
+    exchanges = recipe(record.case).exchanges
     product = found.phases[:, SPMV_INTERIOR] + found.phases[:, SPMV_INTERFACE]
-    n_bytes = np.array([sum(row) for row in work.parts.message_bytes], float)
-    sending = np.array([_overheads(work, machine, rank) for rank in range(work.ranks)])
+    n_bytes = exchanges * np.array([sum(row) for row in work.parts.message_bytes], float)
+    sending = exchanges * np.array([_overheads(work, machine, rank) for rank in range(work.ranks)])
     rest = found.phases[:, CG] - found.phases[:, list(CG_PARTS)].sum(axis=1)
     assembly = found.phases[:, ASSEMBLY]
     return Lesson(
         assembly=_points(work.parts.cells, assembly, [p.assembly for p in priced]),
-        product=_points(work.blocks(), product, [p.product for p in priced]),
+        product=_points(work.blocks(), product, [p.products * p.product for p in priced]),
         updates=_points(work.parts.dofs, found.phases[:, AXPY], [p.updates for p in priced]),
+        precond=_points(work.parts.dofs, found.phases[:, PRECOND], [p.preconditioning for p in priced]),
         loop=max(0.0, float(np.median(rest))),
         pack=(
             _per_byte(np.maximum(found.phases[:, SEND] - sending, 0.0), n_bytes),
@@ -125,13 +144,18 @@ def _error(record: Record, rates: Rates, place: Place, correction: Correction) -
 
 
 def _points(units: Sequence[int], times: Array, predicted: Sequence[float]) -> Array:
-    """(P, 2) units, measured time over predicted time."""
-    return np.column_stack([np.asarray(units, float), times / np.asarray(predicted)])
+    """(n, 2) units, measured time over predicted time, of the ranks that have both."""
+    u, t, p = np.asarray(units, float), np.asarray(times, float), np.asarray(predicted, float)
+    told = (t > 0) & (p > 0)
+    return np.column_stack([u[told], t[told] / p[told]])
 
 
 def _factor(points: Sequence[Array]) -> Factor:
     """The factor that all ranks of all runs show; a power of the size where sizes differ enough to tell."""
-    units, ratios = np.log(np.concatenate(points)).T
+    together = np.concatenate(points)
+    if not len(together):
+        return Factor()
+    units, ratios = np.log(together).T
     middle, slope = float(np.median(units)), 0.0
     if len(units) >= ENOUGH and np.ptp(units) >= math.log(APART):
         a, b = np.triu_indices(len(units), 1)

@@ -1,7 +1,8 @@
 """Simulation of a plan event by event, the twin of `engine`; it also knows contention.
 
 With contention a host has one network card, full duplex: messages leave it in the order in which they are
-ready, each keeping it for the gap g(m), and reach the receiver's card likewise. Turns are not skipped.
+ready, each keeping it for the gap g(m), and reach the receiver's card likewise; messages inside a host pass
+its memory so, once. Turns are not skipped.
 """
 
 import heapq
@@ -27,23 +28,26 @@ def simulate_events(plan: Plan, *, contention: bool = True) -> Outcome:
 
 
 class _Cards:
-    """When the network card of each host is free, outwards and inwards."""
+    """When the network card of each host is free, outwards and inwards, and its memory."""
 
     def __init__(self, host: tuple[int, ...]) -> None:
         self._host = host
-        self._out: dict[int, float] = {}
+        self._out: dict[tuple[int, bool], float] = {}  # (host, whether inside)
         self._in: dict[int, float] = {}
 
-    def leave(self, rank: int, ready: float, gap: float) -> float:
+    def leave(self, source: int, target: int, ready: float, gap: float) -> float:
         """When a message that is ready begins to leave."""
-        card = self._host[rank]
+        host = self._host[source]
+        card = host, host == self._host[target]
         begin = max(ready, self._out.get(card, 0.0))
         self._out[card] = begin + gap
         return begin
 
-    def reach(self, rank: int, arrival: float, gap: float) -> float:
+    def reach(self, source: int, target: int, arrival: float, gap: float) -> float:
         """When a message is there that could be at `arrival`, its last gap being the card's."""
-        card = self._host[rank]
+        card = self._host[target]
+        if card == self._host[source]:
+            return arrival
         end = max(arrival, self._in.get(card, -np.inf) + gap)
         self._in[card] = end
         return end
@@ -102,13 +106,13 @@ class _Turns:
     def _leave(self, time: float, number: int) -> None:
         message = self._segment.messages[number]
         if self._cards and message.gap:
-            time = self._cards.leave(message.source, time, message.gap)
+            time = self._cards.leave(message.source, message.target, time, message.gap)
         self._push(time + message.latency, "reach", number)
 
     def _reach(self, time: float, number: int) -> None:
         message = self._segment.messages[number]
         if self._cards and message.gap:
-            time = self._cards.reach(message.target, time, message.gap)
+            time = self._cards.reach(message.source, message.target, time, message.gap)
         self._arrival[number] = time
         for k in self._waiters.get(number, ()):
             self._missing[k] -= 1

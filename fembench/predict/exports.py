@@ -70,7 +70,7 @@ def write_smpi(graph: Graph, machine: Machine, folder: Path | str) -> str:
 def smpi_command(folder: Path, graph: Graph, machine: Machine) -> list[str]:
     """The replay with the same algorithms and a network model without factors of its own."""
     other = min(1, machine.ranks - 1)
-    cost, switch = machine.cost(0, other, 8), machine.between(0, other).switch
+    cost, switch = machine.cost(0, other, 8), machine.pair(0, other).switch
     return [
         *("smpirun", "-np", str(graph.ranks), "-replay", str(folder / "trace.index")),
         *("-platform", str(folder / "platform.xml"), "-hostfile", str(folder / "hosts")),
@@ -102,19 +102,25 @@ def _action(e: Event, rank: int) -> str:
     if isinstance(e, Compute):
         return f"compute {e.seconds * FLOPS:.6f}" if e.seconds else ""
     if isinstance(e, Send):
-        return f"{'send' if e.blocking else 'isend'} {e.to} {e.tag} {e.m}"
+        return f"{'send' if e.blocking else 'isend'} {e.to} {_tag(e)} {e.m}"
     if isinstance(e, Receive):
-        return f"{'recv' if e.blocking else 'irecv'} {e.source} {e.tag} {e.m}"
+        return f"{'recv' if e.blocking else 'irecv'} {e.source} {_tag(e)} {e.m}"
     if isinstance(e, Wait):
         return "waitall"
     if isinstance(e, Collective):
         return {
             "allreduce": f"allreduce {e.m} 0",
+            "allgather": f"allgather {e.m} {e.m}",
             "bcast": f"bcast {e.m} {e.root}",
             "reduce": f"reduce {e.m} 0 {e.root}",
             "barrier": "barrier",
         }[e.kind]
     raise InputError(f"{e}: expected an event, not a loop")
+
+
+def _tag(e: Send | Receive) -> int:
+    """SimGrid takes tags of 0 and more; begun collectives have one below."""
+    return e.tag if e.tag >= 0 else 1000 - e.tag
 
 
 def _platform(graph: Graph, machine: Machine) -> Iterator[str]:

@@ -5,6 +5,7 @@ it comes from how far those were off; else from the visits of the profile: each 
 that is computed, one visit of every host at random.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,12 +24,15 @@ from fembench.predict.measures import bottlenecks
 from fembench.predict.plan import Plan
 from fembench.predict.planner import make_plan
 from fembench.predict.rates import Rates
+from fembench.predict.recipe import product_name
 from fembench.predict.slots import Slot
 from fembench.predict.workload import Workload
+from fembench.records.profile import Profile
 
 Array = npt.NDArray[np.float64]
 TURNS = 60  # of the loop, where the number of iterations is not given
 DRAWS, SEED = 400, 3
+FEW = 64  # bytes up to which an all-reduce is one of CG
 TAIL = 0.05  # on each side of the interval
 
 
@@ -101,7 +105,7 @@ def _interval(
         wide = half_width(correction.errors)
         return iteration * math.exp(-wide), iteration * math.exp(wide)
     drawn = _drawn(work, slots, rates, priced)
-    base = max(p.product + p.updates + p.loop for p in priced)
+    base = max(p.computing + p.loop for p in priced)
     low, high = np.quantile(iteration + drawn - base, [TAIL, 1 - TAIL])
     return min(float(low), iteration), max(float(high), iteration)
 
@@ -122,8 +126,8 @@ def _drawn(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence
     blocks = work.blocks()
     spent = np.tile([p.loop for p in priced], (DRAWS, 1))  # (DRAWS, P)
     for name, units, seconds in (
-        (f"product {work.case.storage}", blocks, [p.product for p in priced]),
-        ("updates", work.parts.dofs, [p.updates for p in priced]),
+        (product_name(work.case), blocks, [p.products * p.product + p.preconditioning for p in priced]),
+        ("updates", work.parts.dofs, [p.updates + p.dot for p in priced]),
     ):
         at = {host: rng.random(DRAWS) for host in sorted({s.host for s in slots})}
         for r, slot in enumerate(slots):
@@ -134,7 +138,7 @@ def _drawn(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence
 
 def balanced(work: Workload, priced: Sequence[Price]) -> str:
     """Shares, as --shares takes them, with which all ranks would compute equally long an iteration."""
-    speeds = [cells / (p.product + p.updates) for cells, p in zip(work.parts.cells, priced)]
+    speeds = [cells / p.computing for cells, p in zip(work.parts.cells, priced)]
     return ",".join(f"{share:.6f}" for share in normalise(speeds))
 
 
@@ -161,6 +165,15 @@ def allreduce_scale(machine: Machine, measured: dict[int, float], m: int = 8) ->
         graph = Graph(phases=("allreduce",), programs=((Loop(TURNS, (one,)),),) * n)
         factors.append(measured[n] / (simulate(make_plan(graph, part)).makespan / TURNS))
     return float(np.exp(np.interp(np.log(machine.ranks), np.log(counts), np.log(factors))))
+
+
+def with_collectives(machine: Machine, profile: Profile) -> Machine:
+    """The machine with all-reduces that take as long as the profile measured them; as it is without such."""
+    network = profile.network
+    times = {a.ranks: a.seconds for a in network.allreduce if a.m <= FEW} if network else {}
+    if machine.ranks < 2 or not times:
+        return machine
+    return dataclasses.replace(machine, collective=allreduce_scale(machine, times))
 
 
 def smallest(ranks: Sequence[int], seconds: Sequence[float], deadline: float) -> int:

@@ -16,7 +16,7 @@ from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 
 GRAPH_SCHEMA = 1
-Kind = Literal["allreduce", "bcast", "reduce", "barrier"]
+Kind = Literal["allreduce", "allgather", "bcast", "reduce", "barrier"]
 
 
 class _Event(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -51,14 +51,15 @@ class Receive(_Event, tag="receive", frozen=True):
 
 
 class Wait(_Event, tag="wait", frozen=True):
-    """For all that was posted or sent without blocking."""
+    """For all that was posted or sent without blocking; with a tag for those messages only."""
 
     phase: int
+    tag: int | None = None
 
 
 class Collective(_Event, tag="collective", frozen=True):
     kind: Kind
-    m: int
+    m: int  # bytes; of an allgather each rank's
     phase: int
     root: int = 0
 

@@ -19,6 +19,7 @@ import numpy as np
 from fembench.base.config import read_toml
 from fembench.base.errors import InputError
 from fembench.predict.correct import measured
+from fembench.predict.recipe import PROXY, product_name
 from fembench.predict.score import Cell, Grid
 from fembench.predict.slots import Link
 from fembench.predict.study import Study, open_study, prediction_of, taught
@@ -27,7 +28,10 @@ from fembench.records.case import Case
 from fembench.records.prediction import SIMULATION, Prediction, load_prediction, save_prediction
 from fembench.records.record import Record
 
-SAME = ("mesh", "problem", "ranks", "shares", "partitioner", "storage", "precond", "variant", "overlap")
+SAME = (
+    *("mesh", "problem", "ranks", "shares", "partitioner"),
+    *("solver", "storage", "precond", "variant", "overlap"),
+)
 
 
 class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +65,7 @@ def study_of(grid: GridFile, training: Sequence[Record]) -> Study:
         if grid.latency is not None and grid.bandwidth
         else None
     )
-    storages = {r.case.storage for r in training}
+    storages = {PROXY.get(r.case.storage, r.case.storage) for r in training}
     return taught(open_study(grid.machine, link=link, storage=min(storages, default="sym")), training)
 
 
@@ -138,7 +142,7 @@ def grid_of(study: Study, runs: Sequence[Record]) -> Grid:
     work = of_record(runs[0])
     slots, _, _ = study.place(work.ranks)
     units = sum(work.blocks()) / work.ranks
-    name = f"product {work.case.storage}"
+    name = product_name(work.case)
     speeds = [study.rates.speed(s.rank, name, units, work.ranks) for s in slots]
     return Grid(
         ranks=work.ranks,

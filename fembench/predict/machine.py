@@ -8,6 +8,7 @@ from fembench.predict.hlogp import Cost, message_cost, scaled
 from fembench.records.network import Network, PairClass, Piece, class_of, value_at
 
 Link = Callable[[int, int], PairClass]  # from host, to host
+SMALL = 8  # bytes of a message that keeps nobody from anything
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Machine:
     speeds: tuple[float, ...]  # [rank] against the ranks of the graph
     overlap: bool = True  # messages beyond the switch travel while ranks compute
     contention: bool = False  # messages of a host go through its network card one after the other
+    inside: float = 0.0  # part of a message's time by size for which it keeps its host's memory to itself
+    between: float | None = None  # the same of the network cards, where it was measured; None: the gap
     collective: float = 1.0  # factor on the messages of collectives
     _links: dict[tuple[int, int], PairClass] = field(default_factory=dict, repr=False, compare=False)
     _known: dict[tuple[int, int, int], Cost] = field(default_factory=dict, repr=False, compare=False)
@@ -28,7 +31,7 @@ class Machine:
     def ranks(self) -> int:
         return len(self.host)
 
-    def between(self, p: int, q: int) -> PairClass:
+    def pair(self, p: int, q: int) -> PairClass:
         """The class of messages from rank p to rank q."""
         pair = self.host[p], self.host[q]
         if pair not in self._links:
@@ -40,18 +43,21 @@ class Machine:
         a, b = self.host[p], self.host[q]
         found = self._known.get((a, b, m))
         if found is None:
-            found = self._known[a, b, m] = message_cost(self.between(p, q), m, same_host=a == b)
+            found = self._known[a, b, m] = message_cost(self.pair(p, q), m, same_host=a == b)
         return found
 
     def waits(self, p: int, q: int, m: int) -> bool:
         """Whether the message waits for its receiver (rendezvous)."""
-        switch = self.between(p, q).switch
+        switch = self.pair(p, q).switch
         return switch is not None and m >= switch
 
     def gap(self, p: int, q: int, m: int) -> float:
-        """Seconds for which the message keeps a network card; on one host none."""
-        pieces = self.between(p, q).gap
-        return value_at(pieces, m) if pieces and self.host[p] != self.host[q] else 0.0
+        """Seconds for which the message keeps others from a network card, or from the memory of its host."""
+        share = self.inside if self.host[p] == self.host[q] else self.between
+        if share is not None:
+            return share * max(self.cost(p, q, m).total - self.cost(p, q, SMALL).total, 0.0)
+        pieces = self.pair(p, q).gap
+        return value_at(pieces, m) if pieces else 0.0
 
 
 def even_machine(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fembench.base.errors import InputError
-from fembench.predict.collectives import TAG, expand
+from fembench.predict.collectives import expand
 from fembench.predict.graph import Collective, Compute, Event, Graph, Program, Receive, Send, Wait
 from fembench.predict.hlogp import Cost
 from fembench.predict.machine import Machine
@@ -86,7 +86,7 @@ class _Parts:
         self._slots = 0  # receives so far
         self._waits: list[tuple[int, int]] = []  # (message or receive, node that waits for it)
         self._chain: list[int] = []
-        self._pending: list[tuple[int, float]] = []  # (message or receive, Or), to be waited for
+        self._pending: list[tuple[int, int, float]] = []  # (tag, message or receive, Or), to be waited for
 
     def chain(self, rank: int, events: Iterator[Event]) -> list[int]:
         """Nodes of one rank, in order."""
@@ -101,8 +101,9 @@ class _Parts:
             elif isinstance(e, Receive):
                 self._receive(rank, e)
             elif isinstance(e, Wait):
-                self._wait(rank, e.phase, self._pending)
-                self._pending = []
+                due = [one[1:] for one in self._pending if e.tag in (None, one[0])]
+                self._pending = [one for one in self._pending if e.tag not in (None, one[0])]
+                self._wait(rank, e.phase, due)
         return self._chain
 
     def _node(self, rank: int) -> Node:
@@ -144,11 +145,11 @@ class _Parts:
         if e.blocking:
             self._wait(rank, e.phase, [(number, overhead)])
         else:
-            self._pending.append((number, overhead))
+            self._pending.append((e.tag, number, overhead))
 
     def _cost(self, p: int, q: int, e: Send | Receive) -> Cost:
         cost = self._machine.cost(p, q, e.m)
-        factor = self._machine.collective if e.tag == TAG else 1.0
+        factor = self._machine.collective if e.tag < 0 else 1.0
         return cost if factor == 1 else Cost(*(factor * part for part in cost))
 
     def match(self) -> None:

@@ -1,6 +1,6 @@
 """Where a graph is cut into parts that can be planned once and simulated many times."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from fembench.base.errors import InputError
@@ -45,17 +45,17 @@ def _closed(bodies: Sequence[Program]) -> bool:
     balance: dict[tuple[int, int, int], int] = defaultdict(int)
     shared: list[tuple[object, ...]] = []
     for rank, body in enumerate(bodies):
-        open_requests = 0
+        pending: Counter[int] = Counter()  # requests by tag
         for e in body:
             if isinstance(e, Send):
                 balance[rank, e.to, e.tag] += 1
-                open_requests += not e.blocking
+                pending[e.tag] += not e.blocking
             elif isinstance(e, Receive):
                 balance[e.source, rank, e.tag] -= 1
-                open_requests += not e.blocking
+                pending[e.tag] += not e.blocking
             elif isinstance(e, Wait):
-                open_requests = 0
-        if open_requests:
+                pending = Counter() if e.tag is None else Counter({**pending, e.tag: 0})
+        if any(pending.values()):
             return False
         shared.append(tuple(e.kind for e in body if isinstance(e, Collective)))
     return not any(balance.values()) and len(set(shared)) == 1

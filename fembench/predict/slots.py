@@ -5,15 +5,21 @@ add:NAME       one more host like NAME                               add:NAME*3 
 """
 
 import re
+import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from fembench.base.errors import InputError
 from fembench.predict.heterogeneity import from_product
-from fembench.predict.machine import Machine, checked_speeds
+from fembench.predict.hlogp import message_cost
+from fembench.predict.machine import SMALL, Machine, checked_speeds
 from fembench.records.network import Network, PairClass, Piece, class_of
 from fembench.records.profile import Profile, host_names
+
+HELD_UP = 0.1  # part of a message's time: less is taken for noise
+POLLS = 1.1  # times as long: likewise
 
 
 class Slot(NamedTuple):
@@ -78,21 +84,57 @@ def company(slots: Sequence[Slot]) -> list[int]:
 
 
 def machine_of(
-    profile: Profile, slots: Sequence[Slot], link: Link | None = None, contention: bool = False
+    profile: Profile, slots: Sequence[Slot], link: Link | None = None, contention: bool | None = None
 ) -> Machine:
-    """The machine of a run on these places; `link` where the profile has no network. Raises InputError."""
+    """The machine of a run on these places; `link` where the profile has no network. Raises InputError.
+
+    `contention` None: where the profile says that messages of several pairs hold each other up.
+    """
     model = {s.host: s.model for s in slots}
     names = [h.name for h in profile.environment.hosts]
     network = profile.network
     lookup = _given(link) if link is not None else _measured(network, model)
-    return Machine(
+    machine = Machine(
         host=tuple(s.host for s in slots),
         names=tuple(names[model[h]] if h in model else "" for h in range(max(model) + 1)),
         link=lookup,
         speeds=checked_speeds((), len(slots)),
         overlap=network is None or network.overlap is not False,
-        contention=contention,
+        contention=bool(contention),
     )
+    if network is None or link is not None or contention is False:
+        return machine
+    inside, between = share_of(network, "inside"), share_of(network, "between")
+    held_up = max(inside or 0.0, between or 0.0) > HELD_UP
+    return replace(machine, inside=inside or 0.0, between=between, contention=held_up or bool(contention))
+
+
+def share_of(network: Network, where: str) -> float | None:
+    """Part of a message's time by size for which it keeps others waiting, from the factors that several pairs
+    at once showed: k messages one after the other end after T + (k - 1) share (T - T(8 bytes)). None: not
+    measured."""
+    pairs = range(len(network.sites))
+    classes = {network.pair_class[a][b] for a in pairs for b in pairs if (a == b) == (where == "inside")}
+    found = []
+    for c in network.contention:
+        if c.where != where or not classes:
+            continue
+        whole, small = (message_cost(network.classes[min(classes)], m).total for m in (c.m, SMALL))
+        if whole > small:
+            found.append((c.factor - 1) / (c.pairs - 1) * whole / (whole - small))
+    return min(max(statistics.median(found), 0.0), 1.0) if found else None
+
+
+def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
+    """[rank] times as long that computing takes where a host has more ranks than cores and those that wait
+    keep theirs (the polling factor f): 1 + (f - 1)(ranks - cores) / cores. 1 where ranks sleep; also where
+    they were emulated, for those do not compute."""
+    network, hosts = profile.network, profile.environment.hosts
+    polling = network.polling if network is not None and network.polling else 1.0
+    if polling < POLLS or profile.emulate or profile.dilate != 1:
+        return [1.0] * len(slots)
+    cores = [max(hosts[s.model].cores, 1) for s in slots]
+    return [1 + (polling - 1) * max(0, n - c) / c for n, c in zip(company(slots), cores)]
 
 
 def _given(link: Link) -> Callable[[int, int], PairClass]:

@@ -13,7 +13,7 @@ from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.predict.cg import Correction, prices
 from fembench.predict.correct import learn, measured
-from fembench.predict.forecast import Forecast, allreduce_scale, balanced, forecast
+from fembench.predict.forecast import Forecast, balanced, forecast, with_collectives
 from fembench.predict.machine import Machine, faster_network
 from fembench.predict.rates import Rates, rates_of
 from fembench.predict.slots import Link, Slot, chosen, machine_of, slots_of
@@ -38,7 +38,7 @@ class Study:
     edits: tuple[str, ...] = ()  # of the machines
     link: Link | None = None
     factor: float = 1.0  # by which the network is faster
-    contention: bool = False
+    contention: bool | None = None  # None: as measured
     storage: str = "sym"
     correction: Correction | None = None
     learned: tuple[str, ...] = ()
@@ -50,10 +50,8 @@ class Study:
         machine = machine_of(self.profile, slots, self.link, self.contention)
         if self.factor != 1:
             machine = faster_network(machine, self.factor)
-        if self.link is None and self.profile.network is not None and ranks > 1:
-            times = {a.ranks: a.seconds for a in self.profile.network.allreduce if a.m <= 64}
-            if self.factor == 1 and not self.edits:
-                machine = dataclasses.replace(machine, collective=allreduce_scale(machine, times))
+        if self.link is None and self.factor == 1 and not self.edits:
+            machine = with_collectives(machine, self.profile)
         names = [h.name for h in self.profile.environment.hosts]
         return slots, machine, [names[s.model] for s in slots]
 
@@ -73,7 +71,7 @@ class Study:
         for _ in range(ROUNDS if case.ranks > 1 else 1):
             work = workload(case, mesh)
             priced = prices(work, slots, self.rates, self.correction)
-            found.append((max(p.product + p.updates for p in priced), case))
+            found.append((max(p.computing for p in priced), case))
             case = msgspec.structs.replace(case, shares=balanced(work, priced))
         return min(found, key=lambda item: item[0])[1]
 

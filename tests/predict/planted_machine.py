@@ -2,8 +2,8 @@
 
 from planted_profile import planted_profile
 
-from fembench.records.sites import by_site
 from fembench.records.network import Network, PairClass, Piece
+from fembench.records.sites import by_site
 
 
 def line(at_zero, a_byte=0.0, first=0):

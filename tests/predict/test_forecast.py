@@ -246,8 +246,8 @@ def test_overlap_and_variants_shape_the_graph():
     assert kinds.index("Wait") == kinds.index("Send") + 1
     assert kinds.count("Collective") == 1
     s = study(planted_machine([1.0] * 2))
-    with pytest.raises(InputError, match="expected solver own"):
-        s.predict(Case(mesh="m1", ranks=2, variant="pipelined"))
+    with pytest.raises(InputError, match="solver petsc: the profile has no speeds of PETSc's"):
+        s.predict(Case(mesh="m1", ranks=2, solver="petsc", storage="baij"))
 
 
 def cell(predicted, measured_time, *, low=None, high=None, variation=0.0, ranks=2, mesh="m"):

@@ -14,8 +14,8 @@ from fembench.predict.hlogp import (
     ping_pong_latency,
     ring_makespan,
 )
-from fembench.records.sites import by_pair, by_site, representatives
 from fembench.records.network import Network, PairClass, class_of
+from fembench.records.sites import by_pair, by_site, representatives
 
 P0, P1 = (5133257, 5079766, 5057399), (5133257, 8161396, 5057399)
 LAM = 10088984

@@ -13,6 +13,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.tables import table
+from fembench.predict.pmnf import fit_law
 from fembench.records.prediction import SIMULATION
 
 NOISY = 0.10
@@ -127,6 +128,12 @@ def hockney(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
     return _fitted(training, held_out, lambda g: (g.work / sum(g.speeds), g.neighbours, g.n_bytes))
 
 
+def extra_p(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
+    """The normal form that Extra-P searches, in cost mode, over work and ranks (pmnf.py)."""
+    law = fit_law([g.work for g in training], [g.ranks for g in training], [g.measured for g in training])
+    return [law.seconds(g.work, g.ranks) for g in held_out]
+
+
 def _fitted(training: Sequence[Grid], held_out: Sequence[Grid], terms) -> list[float]:
     """Non-negative least squares of relative errors."""
     from scipy.optimize import nnls
@@ -138,7 +145,12 @@ def _fitted(training: Sequence[Grid], held_out: Sequence[Grid], terms) -> list[f
     return [float(np.dot(found / scale, terms(g))) for g in held_out]
 
 
-BASELINES = {"ideal sum of speeds": ideal, "Amdahl, fitted": amdahl_fit, "Hockney, fitted": hockney}
+BASELINES = {
+    "ideal sum of speeds": ideal,
+    "Amdahl, fitted": amdahl_fit,
+    "Hockney, fitted": hockney,
+    "Extra-P's form, fitted": extra_p,
+}
 
 
 def baseline_cells(

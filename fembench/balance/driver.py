@@ -74,6 +74,9 @@ class Balancer:
         self._own: list[_Own] = []
         self._pace = Pace(self.facts.work, self.comm.size)
         self._window = Window()
+        self.per_move = (
+            self.solver.bind_seconds
+        )  # that a move costs beyond its bytes; measured when there was one
         self.carried = 0.0  # matrix bytes x iterations on this rank
         self._since = 0
 
@@ -117,7 +120,7 @@ class Balancer:
     ) -> bool:
         begin = time.perf_counter()
         ids = list(self.solver.blocks)
-        rows = self.comm.gather((ids, self.solver.seconds[ids].tolist(), compute, superstep))
+        rows = self.comm.gather((ids, self.solver.seconds[ids].tolist(), compute, superstep, self.per_move))
         look = None
         if rows is not None:
             stats = self._stats(rows, iteration, rr, leaving)
@@ -127,11 +130,14 @@ class Balancer:
             None if look is None else ([(m.block, m.source, m.target) for m in look.moves], look.next_alpha)
         )
         self.control.alpha = self.control.wait = alpha
-        decided = time.perf_counter()
+        decided, took = time.perf_counter(), 0.0
         if moves:
             self._note_carried(iteration)
             migrate(self.comm, self.solver, moves)
-        self._own.append(_Own(decided - begin, time.perf_counter() - decided if moves else 0.0))
+            took = time.perf_counter() - decided
+            carried = sum(self.facts.size[block] for block, _, _ in moves) * self.facts.second_per_byte
+            self.per_move = max(0.0, took - carried) / len(moves)
+        self._own.append(_Own(decided - begin, took))
         return bool(moves)
 
     def _stats(self, rows: list, iteration: int, rr: float, leaving: frozenset[int]) -> Stats:
@@ -149,6 +155,7 @@ class Balancer:
             size=self.facts.size,
             links=self.facts.links,
             second_per_byte=self.facts.second_per_byte,
+            per_move=max(row[4] for row in rows),
             communication=max(0.0, max(row[3] for row in rows) - longest),
             remaining=self.remaining(iteration, rr),
             places=self.facts.places,
@@ -188,7 +195,7 @@ def block_times(rows: list, work: NDArray[np.float64]) -> NDArray[np.float64]:
     """(V,) seconds an iteration: each rank's computing, shared out as its products took processor time, or
     by work where that was too short to be measured."""
     seconds = np.zeros(work.size)
-    for ids, parts, compute, _ in rows:
+    for ids, parts, compute, *_ in rows:
         weight = np.asarray(parts) if sum(parts) > 0 else work[ids]
         if len(ids):
             seconds[ids] = compute * weight / weight.sum()

@@ -7,6 +7,7 @@ everybody adds up the V numbers in the same order. So residuals do not depend on
 Symbols as in solve/cg.py: q = A d, tau = <d, q>, gamma = <r, M r>.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from math import inf
 from typing import Protocol
@@ -64,7 +65,7 @@ class BlockSolver:
         self._bind()
 
     def _bind(self) -> None:
-        blocks = list(self.blocks.values())
+        begin, blocks = time.perf_counter(), list(self.blocks.values())
         self.exchange = Exchange(self.comm, self.blocks, self.owner, self._tracer)
         self._all = kernels.Blocks(
             np.array([b.id for b in blocks], np.int64),
@@ -74,6 +75,7 @@ class BlockSolver:
             self._rho.values,
             self.seconds if self._clocked else None,
         )
+        self.bind_seconds = time.perf_counter() - begin
 
     def precondition(self, make: Callable[[Block], F64]) -> None:
         """Fold D^-1 in: `make` turns the summed diagonal in a block's q into its inverse."""

@@ -45,9 +45,10 @@ cdef extern from "kernels.h" nogil:
     void fb_sum_groups(int64_t n, const int64_t *ends, double *const *at)
     void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
                       int32_t *list)
-    int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interior, int32_t n_active,
-                   int upper, const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows,
-                   int32_t **columns)
+    void fb_span(int64_t n, const int32_t *a, int32_t *low, int32_t *high)
+    int fb_pattern(int npc, const int32_t *cells, int32_t highest, int32_t n_interior, int32_t n_active, int upper,
+                   const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows, int32_t **columns,
+                   int64_t *n_bytes)
     int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
                int32_t *position)
     int fb_cell_order(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *order)
@@ -57,11 +58,13 @@ cdef extern from "kernels.h" nogil:
                     double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
                     const int64_t *start, const int32_t *list, const int64_t *indptr, const int32_t *rows,
                     const int32_t *columns, double *values)
-    double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
+    int FB_NEAR
+    double fb_bsr(int far, int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
                   const double *values, const double *d, double *q)
     int FB_SYM_WINDOW
     ctypedef struct fb_sym:
         int64_t n, n_interior, n_touched
+        int far
         const int64_t *indptr
         const int32_t *columns
         const double *values
@@ -505,37 +508,49 @@ cdef class SharedSum(_Values):
 
 # ---- assembly -------------------------------------------------------------------------------------
 
-cdef const int32_t *cells_of(object cells, Py_ssize_t n_nodes) except? NULL:
+cdef const int32_t *cells_of(object cells, Py_ssize_t n_nodes, int32_t *highest=NULL) except? NULL:
+    """Checked; n_nodes < 0: any node will do."""
+    cdef int32_t low, high
     if cells.ndim != 2 or cells.shape[1] not in (4, 8):
         raise ValueError(f"cells: expected (n_cells, 4 or 8), got {cells.shape}")
-    if cells.size and (cells.min() < 0 or (n_nodes >= 0 and cells.max() >= n_nodes)):
+    cdef const int32_t *c = ints(cells, "cells")
+    fb_span(cells.size, c, &low, &high)
+    if low < 0 or (0 <= n_nodes <= high):
         raise ValueError(f"cells: a node outside 0..{n_nodes - 1}")
-    return ints(cells, "cells")
+    if highest is not NULL:
+        highest[0] = high
+    return c
 
 
 def incidence(cells, Py_ssize_t n_active):
     """Cells of each active node: (start (n_active+2,) int64, list (n_cells * npc,) int32)."""
+    return _incidence(cells, cells_of(cells, -1), n_active)
+
+
+cdef _incidence(cells, const int32_t *c, Py_ssize_t n_active):
     start, list_ = np.empty(n_active + 2, np.int64), empty(cells.size, np.int32)
-    fb_incidence(cells.shape[0], cells.shape[1], cells_of(cells, -1), n_active, <int64_t *>longs(start, "start"),
+    fb_incidence(cells.shape[0], cells.shape[1], c, n_active, <int64_t *>longs(start, "start"),
                  <int32_t *>ints(list_, "list"))
     return start, list_
 
 
 def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper, cells_of_nodes=None):
     """(indptr (n_active+1,) int64, rows (n_active,) int32, columns (n_blocks,) int32): see pattern.c."""
-    cdef const int32_t *c = cells_of(cells, -1)
+    cdef int32_t highest = -1
+    cdef const int32_t *c = cells_of(cells, -1, &highest)
     cdef int32_t *columns = NULL
+    cdef int64_t n_bytes = 0
     if not 0 <= n_interior <= n_active:
         raise ValueError("n_interior: expected 0 <= n_interior <= n_active")
-    start, list_ = cells_of_nodes or incidence(cells, n_active)
+    start, list_ = cells_of_nodes or _incidence(cells, c, n_active)
     indptr, rows = np.empty(n_active + 1, np.int64), np.empty(n_active, np.int32)
-    if fb_pattern(cells.shape[0], cells.shape[1], c, n_interior, n_active, upper,
-                  longs(start, "start", n_active + 2), ints(list_, "list", cells.size),
-                  <int64_t *>longs(indptr, "indptr"), <int32_t *>ints(rows, "rows"), &columns):
+    if fb_pattern(cells.shape[1], c, highest, n_interior, n_active, upper, longs(start, "start", n_active + 2),
+                  ints(list_, "list", cells.size), <int64_t *>longs(indptr, "indptr"), <int32_t *>ints(rows, "rows"),
+                  &columns, &n_bytes):
         raise MemoryError("pattern: no memory")
     cdef _Memory memory = _Memory.__new__(_Memory)
-    memory.p, memory.n = columns, indptr[n_active] * 4
-    return indptr, rows, np.frombuffer(memory, np.int32) if memory.n else np.empty(0, np.int32)
+    memory.p, memory.n = columns, n_bytes
+    return indptr, rows, np.frombuffer(memory, np.int32, int(indptr[n_active]))
 
 
 def count_blocks(cells, Py_ssize_t n_active):
@@ -596,8 +611,12 @@ cdef class _Product:
     """q = A d in two ranges: interface() first, interior() second."""
     cdef object keep
     cdef Py_ssize_t n, n_interior  # nodes
+    cdef Py_ssize_t n_stored  # blocks that are called ahead where they lie far; 0 where nothing is
     cdef const double *d
     cdef double *q
+
+    cdef set_total(self, Py_ssize_t n_stored):
+        """How many blocks are multiplied between two uses of this matrix."""
 
     cdef _bind(self, d, q, Py_ssize_t n, Py_ssize_t n_interior):
         if not 0 <= n_interior <= n:
@@ -626,10 +645,15 @@ cdef class SymProduct(_Product):
         self.m.values = doubles_padded(values, "values", 9 * columns.size)
         self.m.length = <const uint16_t *>address(length, "length", "H", 2, self.n, False)
         self.m.order, self.m.ready = ints(order, "order"), ints(ready, "ready")
+        self.n_stored = columns.size
+        self.set_total(self.n_stored)
         self.m.n_touched = fb_sym_plan(self.n, n_interior, self.m.indptr, self.m.columns, <uint16_t *>self.m.length,
                                        <int32_t *>self.m.order, <int32_t *>self.m.ready)
         if self.m.n_touched < 0:
             raise ValueError("indptr: a row of more than 65535 blocks, or no memory")
+
+    cdef set_total(self, Py_ssize_t n_stored):
+        self.m.far = n_stored > FB_NEAR
 
     cpdef interface(self):
         return fb_sym_interface(&self.m, self.d, self.q)
@@ -639,6 +663,7 @@ cdef class SymProduct(_Product):
 
 
 cdef class BsrProduct(_Product):
+    cdef bint far
     cdef const int64_t *indptr
     cdef const int32_t *columns
     cdef const double *values
@@ -648,12 +673,17 @@ cdef class BsrProduct(_Product):
         self._bind(d, q, indptr.size - 1, n_interior)
         self.indptr, self.columns = longs(indptr, "indptr"), ints(columns, "columns")
         self.values = doubles_padded(values, "values", 9 * columns.size)
+        self.n_stored = columns.size
+        self.set_total(self.n_stored)
+
+    cdef set_total(self, Py_ssize_t n_stored):
+        self.far = n_stored > FB_NEAR
 
     cpdef interface(self):
-        return fb_bsr(self.n_interior, self.n, self.indptr, self.columns, self.values, self.d, self.q)
+        return fb_bsr(self.far, self.n_interior, self.n, self.indptr, self.columns, self.values, self.d, self.q)
 
     cpdef interior(self):
-        return fb_bsr(0, self.n_interior, self.indptr, self.columns, self.values, self.d, self.q)
+        return fb_bsr(self.far, 0, self.n_interior, self.indptr, self.columns, self.values, self.d, self.q)
 
 
 cdef class CsrProduct(_Product):
@@ -761,6 +791,11 @@ cdef class Blocks:
             raise ValueError("places, products, vectors: expected one of each a block")
         if not all(isinstance(p, _Product) for p in products) or not all(isinstance(v, CGVectors) for v in vectors):
             raise TypeError("products, vectors: expected compiled kernels")
+        cdef Py_ssize_t n_stored = 0, k
+        for k in range(self.n):  # all of them pass through the caches between two uses of one
+            n_stored += (<_Product>self.products[k]).n_stored
+        for k in range(self.n):
+            (<_Product>self.products[k]).set_total(n_stored)
         self.places = longs(places, "places")
         self.tau, self.rho = doubles(tau, "tau"), doubles(rho, "rho")
         self.spent = NULL if spent is None else doubles(spent, "spent", self.n_all)

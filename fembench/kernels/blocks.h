@@ -9,8 +9,6 @@
 
 #define WINDOW FB_SYM_WINDOW /* nodes whose part of d . q is one partial sum */
 
-#define NEAR 100000 /* blocks of a matrix that some near cache holds, 8 MB: prefetching would cost, not gain */
-
 #define LOAD4(p) (*(const v4 *)(p))
 #define LOAD4_ONCE(p) (*(const volatile v4 *)(p)) /* kept in a register: a second load costs more */
 

@@ -91,9 +91,10 @@ void fb_sum_groups(int64_t n, const int64_t *ends, double *const *at);
 /* pattern.c: start (n_active + 2,), list (npc n_cells,): the cells of each node */
 void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
                   int32_t *list);
-int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interior, int32_t n_active,
-               int upper, const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows,
-               int32_t **columns);
+void fb_span(int64_t n, const int32_t *a, int32_t *low, int32_t *high);
+int fb_pattern(int npc, const int32_t *cells, int32_t highest, int32_t n_interior, int32_t n_active, int upper,
+               const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows, int32_t **columns,
+               int64_t *n_bytes);
 
 /* ordering.c: position of nodes [low, high) within that range */
 int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
@@ -109,7 +110,8 @@ int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, cons
                 const int32_t *columns, double *values);
 
 /* products.c: rows [begin, end) of a full pattern; all rows are independent */
-double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
+#define FB_NEAR 100000 /* blocks that some near cache holds, 8 MB: prefetching (far) would cost, not gain */
+double fb_bsr(int far, int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
               const double *values, const double *d, double *q);
 void fb_csr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
             const double *values, const double *d, double *q);
@@ -120,6 +122,7 @@ void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values, const
 typedef struct {
     int64_t n, n_interior; /* nodes */
     int64_t n_touched;     /* interior windows that interface rows use */
+    int far;               /* nothing near holds all that is multiplied between two uses of this matrix */
     const int64_t *indptr;            /* (n+1,) by stored row */
     const int32_t *columns;
     const double *values;

@@ -37,12 +37,11 @@ INLINE double bsr(int prefetch, int64_t begin, int64_t end, const int64_t *indpt
     return result(&t);
 }
 
-CLONES double fb_bsr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
+CLONES double fb_bsr(int far, int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
                      const double *values, const double *d, double *restrict q)
 {
-    if (indptr[end] - indptr[begin] < NEAR)
-        return bsr(0, begin, end, indptr, columns, values, d, q);
-    return bsr(1, begin, end, indptr, columns, values, d, q);
+    return far ? bsr(1, begin, end, indptr, columns, values, d, q)
+               : bsr(0, begin, end, indptr, columns, values, d, q);
 }
 
 /* Scalar compressed rows [begin, end), four partial sums a row. */

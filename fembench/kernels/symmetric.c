@@ -112,12 +112,12 @@ INLINE double interior_rows(int far, const fb_sym *m, const double *d, double *q
 
 CLONES double fb_sym_interface(const fb_sym *m, const double *d, double *q)
 {
-    return m->indptr[m->n] > NEAR ? interface_rows(1, m, d, q) : interface_rows(0, m, d, q);
+    return m->far ? interface_rows(1, m, d, q) : interface_rows(0, m, d, q);
 }
 
 CLONES double fb_sym_interior(const fb_sym *m, const double *d, double *q)
 {
-    return m->indptr[m->n] > NEAR ? interior_rows(1, m, d, q) : interior_rows(0, m, d, q);
+    return m->far ? interior_rows(1, m, d, q) : interior_rows(0, m, d, q);
 }
 
 /* Note the windows of [begin, end) that nobody has used before; returns how many are noted now. */

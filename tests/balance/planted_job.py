@@ -23,6 +23,7 @@ def planted(speeds):
             super().__post_init__()
 
         def _close(self, iteration):
+            self.per_move = 0.0
             news = self._own and self._own[-1].measured < 0
             super()._close(iteration)
             ids = list(self.solver.blocks)

@@ -1,12 +1,15 @@
 """What rebalancing costs and brings: overhead, gain, adaptivity, prediction; static weights beside it.
 
-    python benchmarks/balance.py [--mesh l] [--only overhead,blocks,gain,change,weights] [--json]
+    python benchmarks/balance.py [--only overhead,blocks,gain,change,weights] [--json]
 
-Unequal machines are emulated (SYNTHETIC): ranks share the cores of this machine, dilated so that they fit
-side by side. Compared runs take turns; times are medians over the sets of all turns of the slowest rank's CG.
+Compared solves take turns in one job (balance_turns.py), so that what disturbs the machine disturbs all of
+them alike. A ratio is the median over turns of the ratios within a turn, with its interval (order
+statistics, 95 %); noise is what the base does against itself, its odd against its even turns. Times are those
+of CG on the slowest rank. Unequal machines are emulated (SYNTHETIC): four ranks share the cores of this
+machine, dilated so that they fit side by side. Each takes two to three minutes on two cores.
 
-    overhead  policy observe against none, and c = 1 blocks a rank against plain parts: one rank a core
-    blocks    c = 1, 2, 4, 8 without balancing: one rank a core
+    overhead  c = 1 blocks a rank against plain parts, c = 4 against c = 1, policy observe against none
+    blocks    c = 1, 2, 4, 8 without balancing
     gain      speeds 0.5 1 1 1, c = 1, 2, 4; equal speeds: no move
     change    a rank slows by 3 in mid-run
     weights   static weights alone, balancing alone, both: on a static and on a changing cluster
@@ -14,7 +17,6 @@ side by side. Compared runs take turns; times are medians over the sets of all t
 """
 
 import argparse
-import itertools
 import json
 import subprocess
 import sys
@@ -24,9 +26,10 @@ from pathlib import Path
 from statistics import median
 
 import msgspec
+from balance_turns import Solved, Turns
 
 from fembench.base.tables import table
-from fembench.bench.launcher import launch, usable_cores
+from fembench.bench.launcher import environment, launcher_line, run_ranks, usable_cores, why_nothing
 from fembench.machine import lab as machine_lab
 from fembench.machine import lab_groups
 from fembench.machine.lab_network import PREFIX
@@ -35,85 +38,103 @@ from fembench.records.record import Record
 from fembench.records.store import load_all
 from fembench.records.validity import cg_seconds
 from fembench.report.balance import counted, prediction_errors
+from fembench.stats.compare import compare_paired, noise_of_series
 
+HERE = Path(__file__).resolve().parent
 SPEEDS = (0.5, 1.0, 1.0, 1.0)
+SLOW = ",".join(f"{s:g}" for s in SPEEDS)
+EQUAL = "1,1,1,1"
+Found = dict[str, Solved]
 
 
 class Bench:
-    """Runs cases in turns and keeps their records."""
+    """Makes cases and runs them in turns."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.base = Case(
-            mesh=options.mesh, iterations=options.iterations, sets=1, warmups=1, trace_iterations=0
+
+    def case(self, mesh: str, iterations: int, **fields) -> Case:
+        return Case(
+            mesh=self.options.mesh or mesh,
+            iterations=self.options.iterations or iterations,
+            sets=1,
+            warmups=0,
+            trace_iterations=0,
+            **fields,
         )
 
-    def case(self, **fields) -> Case:
-        return msgspec.structs.replace(self.base, **fields)
-
-    def emulated(self, **fields) -> Case:
+    def emulated(self, iterations: int = 300, **fields) -> Case:
         """Four ranks side by side on the cores of this machine."""
         dilate = round(1.2 * len(SPEEDS) / usable_cores() * self.options.stretch, 2)
-        return self.case(ranks=len(SPEEDS), dilate=dilate, warmups=0, **fields)
+        more = {"first_look": 1} if fields.get("balance") else {}
+        return self.case("box:60x30x60", iterations, ranks=len(SPEEDS), dilate=dilate, **more, **fields)
 
-    def run(self, cases: dict[str, Case], turns: int | None = None) -> dict[str, list[Record]]:
-        """Records by name; one run of each case a turn."""
-        found: dict[str, list[Record]] = {name: [] for name in cases}
-        for turn, (name, case) in itertools.product(range(turns or self.options.turns), cases.items()):
-            with tempfile.TemporaryDirectory() as scratch:
-                outcome = launch(case, id=f"{name}-{turn}", command="benchmarks/balance.py",
-                                 scratch=Path(scratch), timeout=120)  # fmt: skip
-            if outcome.record is None:
-                raise SystemExit(f"{name}: {outcome.message}\n{outcome.output}")
-            print(f"  {name}: {cg_seconds(outcome.record)[-1]:.3f} s", file=sys.stderr, flush=True)
-            found[name].append(outcome.record)
-        return found
-
-
-def seconds(records: list[Record]) -> float:
-    return median(s for r in records for s in cg_seconds(r))
+    def run(self, cases: dict[str, Case], turns: int, warmups: int = 0) -> Found:
+        """What came of the cases, solved in turns by one job."""
+        job = Turns(cases, self.options.turns or turns, warmups)
+        ranks = next(iter(cases.values())).ranks
+        line, kind = launcher_line(ranks)
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
+            full = [*line, sys.executable, str(HERE / "balance_turns.py"), folder]
+            ended = run_ranks(full, environment(kind, asleep=ranks > usable_cores()), 900.0)
+            result = Path(folder, "result.json")
+            if not result.exists():
+                raise SystemExit(f"{why_nothing(Path(folder), ended, 900.0)[1]}\n{ended.output}")
+            return msgspec.json.decode(result.read_bytes(), type=Found)
 
 
-def ledgers(records: list[Record]) -> list:
-    return [one for r in records if r.balance for _, one in counted(r.balance)]
+def against(found: Found, name: str, base: str) -> dict:
+    """Columns that say how much longer `name` takes than `base`."""
+    a, b = found[name].seconds, found[base].seconds
+    ratio = compare_paired(a, b)
+    low, high = ratio.interval[:2] if ratio.interval else (None, None)
+    return {
+        "seconds": median(a),
+        "base": median(b),
+        "more %": 100 * (ratio.ratio - 1),
+        "from": None if low is None else 100 * (low - 1),
+        "to": None if high is None else 100 * (high - 1),
+        "noise %": 100 * noise_of_series(b),
+        "turns": len(a),
+    }
 
 
-def looks(records: list[Record]) -> list:
-    return [look for ledger in ledgers(records) for look in ledger.looks]
+def gained(found: Found, name: str, base: str) -> dict:
+    """The same as a gain."""
+    columns = against(found, name, base)
+    more, low, high = columns.pop("more %"), columns.pop("from"), columns.pop("to")
+    ends = {"from": None if high is None else -high, "to": None if low is None else -low}
+    return {"seconds": columns["seconds"], "base": columns["base"], "gain %": -more, **ends,
+            "noise %": columns["noise %"], "turns": columns["turns"]}  # fmt: skip
 
 
-def moves(records: list[Record]) -> float:
-    """Moves of a set, median."""
-    return median(sum(len(look.moves) for look in ledger.looks) for ledger in ledgers(records))
+def moves(solved: Solved) -> float:
+    """Moves of a solve, median."""
+    return median(sum(len(look.moves) for look in ledger.looks) for ledger in solved.ledgers)
 
 
 def overhead(bench: Bench) -> list[dict]:
     """One rank a core, nothing emulated."""
-    ranks, sets = usable_cores(), bench.options.sets
+    cores = usable_cores()
+    common = {"mesh": "l", "iterations": 100, "ranks": cores}
     cases = {
-        "parts": bench.case(ranks=ranks, sets=sets),
-        "c = 1, none": bench.case(ranks=ranks, sets=sets, balance="none", blocks_per_rank=1),
-        "c = 4, none": bench.case(ranks=ranks, sets=sets, balance="none", blocks_per_rank=4),
-        "c = 4, observe": bench.case(ranks=ranks, sets=sets, balance="observe", blocks_per_rank=4),
+        "parts": bench.case(**common),
+        "c = 1, none": bench.case(**common, balance="none", blocks_per_rank=1),
+        "c = 4, none": bench.case(**common, balance="none", blocks_per_rank=4),
+        "c = 4, observe": bench.case(**common, balance="observe", blocks_per_rank=4),
     }
-    found = bench.run(cases)
+    found = bench.run(cases, turns=12, warmups=1)
     pairs = (("c = 1, none", "parts"), ("c = 4, none", "c = 1, none"), ("c = 4, observe", "c = 4, none"))
-    return [
-        {"run": a, "against": b, "seconds": seconds(found[a]), "base": seconds(found[b]),
-         "more %": 100 * (seconds(found[a]) / seconds(found[b]) - 1)}
-        for a, b in pairs
-    ]  # fmt: skip
+    return [{"run": a, "against": b, **against(found, a, b)} for a, b in pairs]
 
 
 def blocks(bench: Bench) -> list[dict]:
-    ranks, sets = usable_cores(), bench.options.sets
-    cases = {c: bench.case(ranks=ranks, sets=sets, balance="none", blocks_per_rank=c) for c in (1, 2, 4, 8)}
-    found = bench.run({f"c = {c}": case for c, case in cases.items()})
-    first = seconds(found["c = 1"])
-    return [
-        {"blocks a rank": name, "seconds": seconds(r), "more %": 100 * (seconds(r) / first - 1)}
-        for name, r in found.items()
-    ]
+    """What more blocks cost."""
+    common = {"mesh": "l", "iterations": 100, "ranks": usable_cores(), "balance": "none"}
+    cases = {f"c = {c}": bench.case(**common, blocks_per_rank=c) for c in (1, 2, 4, 8)}
+    found = bench.run(cases, turns=12, warmups=1)
+    return [{"blocks a rank": name, **against(found, name, "c = 1")} for name in list(cases)[1:]]
 
 
 def optimum(c: int, speeds=SPEEDS) -> float:
@@ -125,72 +146,77 @@ def optimum(c: int, speeds=SPEEDS) -> float:
 
 
 def gain(bench: Bench) -> list[dict]:
-    slow = ",".join(f"{s:g}" for s in SPEEDS)
+    """Whole solves, cost included; the optimum is that of whole blocks from the first iteration on."""
+    policy, cases = bench.options.policy, {}
+    jobs = [("0.5 1 1 1", SLOW, c) for c in (1, 2, 4)] + [("equal", EQUAL, 4)]
+    for name, emulate, c in jobs:
+        for way in ("none", policy):
+            cases[f"{name}, c = {c}, {way}"] = bench.emulated(emulate=emulate, balance=way, blocks_per_rank=c)
+    found = bench.run(cases, turns=6)
     rows = []
-    for name, emulate, counts in (("0.5 1 1 1", slow, (1, 2, 4)), ("equal", "1,1,1,1", (4,))):
-        for c in counts:
-            cases = {
-                policy: bench.emulated(emulate=emulate, balance=policy, blocks_per_rank=c)
-                for policy in ("none", bench.options.policy)
-            }
-            found = bench.run(cases)
-            still, moved = found["none"], found[bench.options.policy]
-            errors = [e for ledger in ledgers(moved) for e in prediction_errors(ledger)]
-            rows.append(
-                {"speeds": name, "blocks a rank": c, "none s": seconds(still), "balanced s": seconds(moved),
-                 "gain %": 100 * (1 - seconds(moved) / seconds(still)),
-                 "optimum %": optimum(c) if emulate == slow else 0.0, "moves": moves(moved),
-                 "prediction off, median %": 100 * median(errors) if errors else None}
-            )  # fmt: skip
+    for name, emulate, c in jobs:
+        moved = f"{name}, c = {c}, {policy}"
+        errors = [e for ledger in found[moved].ledgers for e in prediction_errors(ledger)]
+        rows.append(
+            {"speeds": name, "blocks a rank": c, **gained(found, moved, f"{name}, c = {c}, none"),
+             "optimum %": optimum(c) if emulate == SLOW else 0.0, "moves": moves(found[moved]),
+             "prediction off, median %": 100 * median(errors) if errors else None}
+        )  # fmt: skip
     return rows
 
 
 def change(bench: Bench) -> list[dict]:
-    """A rank slows by 3 in mid-run: the iteration look by look after it, against the new optimum."""
-    at = bench.options.iterations // 3 // 10 * 10
-    slows = {"emulate": "1,1,1,1", "emulate_change": f"{at}:0.333,1,1,1", "blocks_per_rank": 4}
-    found = bench.run({p: bench.emulated(balance=p, **slows) for p in ("none", bench.options.policy)}, 1)
-    moved = found[bench.options.policy]
-    (ledger,) = ledgers(moved)[-1:]
-    before = median(k.superstep for k in ledger.looks if k.iteration <= at)
+    """A rank slows by 3 in mid-run: look by look after it, medians over the turns."""
+    policy, iterations = bench.options.policy, bench.options.iterations or 300
+    at = iterations // 3 // 10 * 10
+    slows = {"emulate": EQUAL, "emulate_change": f"{at}:0.333,1,1,1", "blocks_per_rank": 4}
+    found = bench.run({way: bench.emulated(balance=way, **slows) for way in ("none", policy)}, turns=6)
+    ledgers = found[policy].ledgers
+    before = median(look.superstep for one in ledgers for look in one.looks if look.iteration <= at)
     new = before * (1 - optimum(4, (1 / 3, 1, 1, 1)) / 100) * 3
-    after = [look for look in ledger.looks if look.iteration > at]
-    rows = [
-        {"look": n, "iteration": k.iteration, "seconds an iteration": k.superstep, "new optimum": new,
-         "over it %": 100 * (k.superstep / new - 1), "moves": len(k.moves)}
-        for n, k in enumerate(after[:8], 1)
-    ]  # fmt: skip
-    none, best = seconds(found["none"]), seconds(moved)
-    return [*rows, {"look": "run", "seconds an iteration": best, "new optimum": none,
-                    "over it %": 100 * (best / none - 1), "moves": moves(moved)}]  # fmt: skip
+    after = [[look for look in one.looks if look.iteration > at] for one in ledgers]
+    rows = []
+    for k in range(min(8, min(map(len, after)))):
+        steps = [looks[k].superstep for looks in after]
+        over = sorted(100 * (step / new - 1) for step in steps)
+        rows.append(
+            {"look": k + 1, "after iteration": median(looks[k].iteration for looks in after),
+             "s an iteration": median(steps), "new optimum": new, "over it %": median(over), "from": over[0],
+             "to": over[-1], "moves": median(len(looks[k].moves) for looks in after)}
+        )  # fmt: skip
+    total = gained(found, policy, "none")
+    print(f"  whole solve: {total['base']:.2f} s without moves, {total['seconds']:.2f} s with them, gain "
+          f"{total['gain %']:.1f} % (noise {total['noise %']:.1f} %)", file=sys.stderr)  # fmt: skip
+    return rows
 
 
 def weights(bench: Bench) -> list[dict]:
     """The same job four ways on two clusters; the cluster that changes swaps its slow rank in mid-run."""
-    half = bench.options.iterations // 2 // 10 * 10
-    slow = ",".join(f"{s:g}" for s in SPEEDS)
+    half = (bench.options.iterations or 300) // 2 // 10 * 10
     clusters = {
-        "static": {"emulate": slow},
-        "changing": {"emulate": "1,1,1,1", "emulate_change": f"1:{slow};{half}:1,1,1,0.5"},
+        "static": {"emulate": SLOW},
+        "changing": {"emulate": EQUAL, "emulate_change": f"1:{SLOW};{half}:1,1,1,0.5"},
     }
+    ways = {
+        "nothing": ("", "none"),
+        "static weights": ("1:2:2:2", "none"),
+        "balancing": ("", bench.options.policy),
+        "both": ("1:2:2:2", bench.options.policy),
+    }
+    cases = {
+        f"{cluster}, {way}": bench.emulated(blocks_per_rank=4, shares=shares, balance=policy, **fields)
+        for cluster, fields in clusters.items()
+        for way, (shares, policy) in ways.items()
+    }
+    found = bench.run(cases, turns=6)
     rows = []
-    for cluster, fields in clusters.items():
-        cases = {
-            f"{way}": bench.emulated(blocks_per_rank=4, shares=shares, balance=policy, **fields)
-            for way, shares, policy in (
-                ("nothing", "", "none"),
-                ("static weights", "1:2:2:2", "none"),
-                ("balancing", "", bench.options.policy),
-                ("both", "1:2:2:2", bench.options.policy),
-            )
-        }
-        found = bench.run(cases)
-        best = min(found, key=lambda name: seconds(found[name]))
+    for cluster in clusters:
+        names = [f"{cluster}, {way}" for way in ways]
+        best = min(names, key=lambda name: median(found[name].seconds))
         rows += [
-            {"cluster": cluster, "way": name, "seconds": seconds(r),
-             "gain %": 100 * (1 - seconds(r) / seconds(found["nothing"])), "moves": moves(r),
+            {"cluster": cluster, "way": way, **gained(found, name, names[0]), "moves": moves(found[name]),
              "winner": "<" if name == best else ""}
-            for name, r in found.items()
+            for way, name in zip(ways, names)
         ]  # fmt: skip
     return rows
 
@@ -204,12 +230,13 @@ name = "slowing"
 cpus = [{second}]
 """
 QUOTA = 0.35  # of its CPU that the host has left
-MOMENT = 9.0  # seconds after the start of a run: the solve is under way
+MOMENT = 7.0  # seconds after the start of a run: the solve is under way
 
 
 def lab(bench: Bench) -> list[dict]:
-    """Weights from before (equal hosts) are equal shares: they are run under their own name all the same."""
-    rounds = str(bench.options.iterations * 10)
+    """Weights from before (equal hosts) are equal shares: plain parts. How far they are from 'nothing',
+    blocks that stay, says what the noise is."""
+    mesh, rounds = bench.options.mesh or "m", str(bench.options.iterations or 5000)
     common = ("--iterations", rounds, "--sets", "1", "--warmups", "0", "--trace-iterations", "0")
     ways = {
         "nothing": ("--balance", "none"),
@@ -218,7 +245,7 @@ def lab(bench: Bench) -> list[dict]:
     }
     rows = []
     for name, options in ways.items():
-        record = in_lab([bench.options.mesh, "--ranks", "2", *common, *options])
+        record = in_lab([mesh, "--ranks", "2", *common, *options])
         took = cg_seconds(record)[-1]
         one = counted(record.balance)[-1][1] if record.balance else None
         rows.append(
@@ -273,10 +300,9 @@ ROOTS = {"lab": lab}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mesh", default="l")
-    parser.add_argument("--iterations", type=int, default=300)
-    parser.add_argument("--turns", type=int, default=2)
-    parser.add_argument("--sets", type=int, default=5, help="timed sets of a run that is not emulated")
+    parser.add_argument("--mesh", default="", help="instead of the one that a measurement is made for")
+    parser.add_argument("--iterations", type=int, default=0, help="of a solve, likewise")
+    parser.add_argument("--turns", type=int, default=0, help="solves of each case, likewise")
     parser.add_argument("--stretch", type=float, default=1.0, help="dilate emulated ranks so much more")
     parser.add_argument("--policy", default="amortised")
     parser.add_argument("--only", default=",".join(GROUPS))

@@ -55,7 +55,9 @@ class Effort:
     repetitions: int
     alphas: tuple[int, ...]
     bands: tuple[float, ...]
-    shrink: int  # the fractal's picture is 1920 / shrink wide, its ranges 1 / (shrink / 4) of the thesis'
+    shrink: int  # the fractal's picture is 1920 / shrink wide
+    coarser: int  # its ranges are 1 / coarser of the thesis'
+    ring: int  # supersteps of the fractal, in whole rounds
     dilate: float  # beside what the cores ask for
     supersteps: int = 0  # at most so many of a sort; 0: as many as the matrix has rows
 
@@ -68,9 +70,9 @@ def scenarios() -> tuple[Scenario, ...]:
     return tuple(found)
 
 
-FULL = Effort(tuple((s.table, s.name) for s in scenarios()), 3, ALPHAS, BANDS, 4, 2.0)
+FULL = Effort(tuple((s.table, s.name) for s in scenarios()), 3, ALPHAS, BANDS, 4, 2, 56, 2.0)
 SOME = (("12", "iii"), ("12", "v"), ("12", "viii"), ("14", "ii"), ("14", "v"), ("14", "xi"))
-QUICK = Effort(SOME, 1, (2,), BANDS, 8, 1.0, supersteps=40)
+QUICK = Effort(SOME, 1, (2,), BANDS, 11, 4, 28, 1.0, supersteps=40)
 
 
 def job_of(scenario: Scenario, effort: Effort, cores: int) -> ProgramJob:
@@ -78,8 +80,8 @@ def job_of(scenario: Scenario, effort: Effort, cores: int) -> ProgramJob:
     size, supersteps = scenario.size, scenario.supersteps
     if scenario.program == "fractal":
         height, width, r = size
-        size = (height // effort.shrink, width // effort.shrink, max(2, r * 2 // effort.shrink))
-        supersteps = max(1, 56 // scenario.n_blocks)  # rounds, so that runs are of a length
+        size = (height // effort.shrink, width // effort.shrink, max(2, r // effort.coarser))
+        supersteps = max(1, effort.ring // scenario.n_blocks)  # rounds
     elif effort.supersteps:
         supersteps = min(supersteps, effort.supersteps)
     fastest = max(SPEEDS)

@@ -1,0 +1,77 @@
+"""What the ranks of benchmarks/balance.py run: cases in turns, all in one job.
+
+    mpiexec -n RANKS python benchmarks/balance_turns.py FOLDER
+
+A job of its own for every run would put minutes between what is compared; here solves follow each other, in
+an order that is reversed every other turn. Every solve starts from the beginning, blocks at home.
+"""
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from fembench.balance.session import start_balanced
+from fembench.bench.launcher import usable_cores
+from fembench.bench.measure import Timed, start_plain
+from fembench.bench.prepare import Prepared, prepare
+from fembench.bench.serve import serve
+from fembench.dist.comm import Comm, abort_on_exception, world
+from fembench.machine.emulate import parse_speeds, stretched
+from fembench.records.case import Case
+from fembench.records.ledger import Ledger
+from fembench.timing.phases import CG
+from fembench.timing.tracer import make_tracer
+
+
+class Turns(msgspec.Struct, frozen=True):
+    """The job: cases by name, solved once a turn each."""
+
+    cases: dict[str, Case]
+    turns: int
+    warmups: int  # turns before those that count
+
+
+class Solved(msgspec.Struct):
+    """What came of a case: one entry a turn."""
+
+    seconds: list[float]  # of CG, slowest rank
+    ledgers: list[Ledger]  # none where blocks do not look or move
+
+
+def run(comm: Comm, job: Turns) -> dict[str, Solved] | None:
+    """All turns; on rank 0. Collective."""
+    parts: dict[str, Prepared] = {}  # by shares: all else is alike
+    timed: dict[str, Timed] = {}
+    for name, case in job.cases.items():
+        if case.shares not in parts:
+            parts[case.shares] = prepare(comm, case, make_tracer())
+        start = start_balanced if case.balance else start_plain
+        timed[name] = start(comm, case, parts[case.shares], make_tracer())
+    found = {name: Solved([], []) for name in job.cases}
+    for turn in range(job.warmups + job.turns):
+        for name in list(found)[:: -1 if turn % 2 else 1]:
+            seconds, ledger = _solve(comm, job.cases[name], timed[name])
+            if turn >= job.warmups:
+                found[name].seconds.append(seconds)
+                found[name].ledgers += [ledger] if ledger else []
+    return found if comm.rank == 0 else None
+
+
+def _solve(comm: Comm, case: Case, timed: Timed) -> tuple[float, Ledger | None]:
+    tracer, speed = make_tracer(), parse_speeds(case.emulate, comm.size)[comm.rank]
+    measured = timed(stretched(tracer, speed, case.dilate, crowded=comm.size > usable_cores()))
+    ticks = int(measured.sets[-1].ticks[CG])
+    ledger = measured.balance.ledgers[-1] if measured.balance else None
+    return max(comm.allgather(ticks)) / tracer.ticks_per_second, ledger
+
+
+if __name__ == "__main__":
+    world_comm = world()
+    abort_on_exception(world_comm)
+
+    def answer(text: bytes) -> bytes | None:
+        found = run(world_comm, msgspec.json.decode(text, type=Turns))
+        return None if found is None else msgspec.json.encode(found)
+
+    sys.exit(serve(Path(sys.argv[1]), world_comm, answer, "result.json"))

@@ -11,6 +11,18 @@
 
 #include "kernels.h"
 
+/* Lowest and highest of n numbers; 0 and -1 of none. */
+CLONES void fb_span(int64_t n, const int32_t *a, int32_t *low, int32_t *high)
+{
+    int32_t least = n ? a[0] : 0, most = n ? a[0] : -1;
+    for (int64_t k = 0; k < n; k++) {
+        least = a[k] < least ? a[k] : least;
+        most = a[k] > most ? a[k] : most;
+    }
+    *low = least;
+    *high = most;
+}
+
 /* Cells of each node: start (n_active + 2,) with node i's at [start[i], start[i+1]), list (npc n_cells,). */
 void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
                   int32_t *list)
@@ -72,16 +84,19 @@ static int64_t drop_below(int32_t *row, int64_t n, int32_t n_interior)
 
 typedef struct {
     int32_t *columns;
-    int64_t room;
+    int64_t room, used;
 } growing;
 
 static int reserve(growing *g, int64_t size)
 {
     if (size > g->room) {
         int64_t room = g->room + g->room / 2 > size ? g->room + g->room / 2 : size;
-        int32_t *more = realloc(g->columns, (size_t)room * sizeof *more);
+        int32_t *more = fb_allocate((size_t)room * sizeof *more); /* on huge pages where large */
         if (!more)
             return -1;
+        if (g->columns)
+            memcpy(more, g->columns, (size_t)g->used * sizeof *more);
+        fb_release(g->columns, (size_t)g->room * sizeof *more);
         g->columns = more;
         g->room = room;
     }
@@ -98,6 +113,7 @@ INLINE int upper_rows(int npc, const int32_t *cells, const int64_t *start, const
         int at_interface = k < n_interface;
         int32_t i = at_interface ? n_interior + k : k - n_interface;
         int32_t low = at_interface ? 0 : i, high = at_interface ? n_active : n_interior;
+        out->used = indptr[k];
         if (reserve(out, indptr[k] + (start[i + 1] - start[i]) * npc + 2))
             return -1;
         int32_t *row = out->columns + indptr[k];
@@ -110,11 +126,11 @@ INLINE int upper_rows(int npc, const int32_t *cells, const int64_t *start, const
 
 /* The full pattern from the upper one of the same numbering: row i's lower columns arrive ascending, each
  * from the row that holds it, before i's own are copied. indptr is rewritten. */
-static int32_t *mirrored(int32_t n, int64_t *indptr, const int32_t *upper)
+static int32_t *mirrored(int32_t n, int64_t *indptr, const int32_t *upper, int64_t *n_bytes)
 {
     int64_t *next = calloc((size_t)n + 1, sizeof *next);
-    size_t n_bytes = (size_t)(2 * indptr[n] - n) * sizeof(int32_t);
-    int32_t *full = fb_allocate(n_bytes);
+    *n_bytes = (2 * indptr[n] - n) * (int64_t)sizeof(int32_t);
+    int32_t *full = fb_allocate((size_t)*n_bytes);
     if (next && full) {
         for (int64_t k = 0; k < indptr[n]; k++)
             next[upper[k]]++; /* row j's lower columns, itself counted */
@@ -134,41 +150,32 @@ static int32_t *mirrored(int32_t n, int64_t *indptr, const int32_t *upper)
             indptr[i + 1] = next[i] + own;
         }
     } else {
-        fb_release(full, n_bytes);
+        fb_release(full, (size_t)*n_bytes);
         full = NULL;
     }
     free(next);
     return full;
 }
 
-static int32_t *copied(int64_t n, const int32_t *columns)
+/* highest: of the numbers in cells. *columns rests on *n_bytes of fb_allocate, perhaps more than are used. */
+int fb_pattern(int npc, const int32_t *cells, int32_t highest, int32_t n_interior, int32_t n_active, int upper,
+               const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows, int32_t **columns,
+               int64_t *n_bytes)
 {
-    int32_t *out = fb_allocate((size_t)n * sizeof *out); /* on huge pages where large */
-    if (out)
-        memcpy(out, columns, (size_t)n * sizeof *out);
-    return out;
-}
-
-int fb_pattern(int64_t n_cells, int npc, const int32_t *cells, int32_t n_interior, int32_t n_active,
-               int upper, const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows,
-               int32_t **columns)
-{
-    int32_t highest = n_active; /* nodes that are not there are marked too */
-    for (int64_t k = 0; k < n_cells * npc; k++)
-        highest = cells[k] > highest ? cells[k] : highest;
-    int32_t *mark = calloc((size_t)highest + 1, sizeof *mark);
-    growing out = {NULL, 0};
-    int status = -1;
-    if (mark && !reserve(&out, 8 * (int64_t)n_active + 64)) {
-        int split = upper ? n_interior : n_active;
+    /* nodes that are not there are marked too */
+    int32_t *mark = calloc((size_t)(highest > n_active ? highest : n_active) + 1, sizeof *mark);
+    growing out = {NULL, 0, 0};
+    int status = -1, split = upper ? n_interior : n_active;
+    if (mark && !reserve(&out, 8 * (int64_t)n_active + 64))
         status = npc == 4 ? upper_rows(4, cells, start, list, split, n_active, mark, indptr, rows, &out)
                           : upper_rows(8, cells, start, list, split, n_active, mark, indptr, rows, &out);
-        if (!status)
-            *columns = upper ? copied(indptr[n_active], out.columns) : mirrored(n_active, indptr, out.columns);
-        if (!*columns)
-            status = -1;
-    }
-    free(out.columns);
     free(mark);
-    return status;
+    *columns = out.columns;
+    *n_bytes = out.room * (int64_t)sizeof *out.columns;
+    if (!status && upper)
+        return 0;
+    if (!status)
+        *columns = mirrored(n_active, indptr, out.columns, n_bytes);
+    fb_release(out.columns, (size_t)out.room * sizeof *out.columns);
+    return status || !*columns ? -1 : 0;
 }

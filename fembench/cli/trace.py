@@ -16,7 +16,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", nargs="?", metavar="RECORD", help="record of a run, or an execution graph")
     parser.add_argument("--binary", metavar="EXE", help="x86 executable instead (needs objdump)")
     parser.add_argument("--traced", action="store_true", help="only the traced iterations, as they were")
-    parser.add_argument("--level", type=int, default=0, metavar="0-3", help="reduce the graph (default: 0)")
+    parser.add_argument(
+        "--level",
+        type=int,
+        default=0,
+        metavar="0-3",
+        help="reduce the graph, and the blocks of --binary (default: 0)",
+    )
     parser.add_argument("--show", action="store_true", help="print its events")
     parser.add_argument(
         "--ranks", default="", metavar="N,N", help="--show: of these; --binary: number of ranks"

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.predict.block_reduce import reduce_blocks
 from fembench.predict.blocks import (
     Function,
     Vertex,
     functions_of,
     masters_messages,
-    merge_passages,
     separator,
 )
 from fembench.predict.graph import Compute, Event, Graph, Receive, Send
@@ -214,9 +214,8 @@ def disassemble(path: Path) -> str:
 def program_of(text: str, costs: Mapping[str, float], entry: str, level: int = 0) -> Program:
     """The program in a disassembly, priced; from level 1 on with fewer, larger blocks. Raises InputError."""
     functions = functions_of(text, lambda i: costs[class_of(i)])
-    if level:
-        for function in functions.values():
-            merge_passages(function)
+    for function in functions.values():
+        reduce_blocks(function, level)
     return Program(functions, entry)
 
 

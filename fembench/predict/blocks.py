@@ -163,29 +163,6 @@ def split(function: Function, address: int) -> None:
     function.vertices = dict(sorted({**function.vertices, address: second}.items()))
 
 
-def merge_passages(function: Function) -> None:
-    """Join each block that only computes with what follows it, where nothing else leads there (thesis-003,
-    3.4, first reduction). No way through the function takes another time; messages stay by themselves."""
-    entered: dict[int, int] = {}
-    for v in function.vertices.values():
-        for after in successors(function, v):
-            entered[after] = entered.get(after, 0) + 1
-    merged: dict[int, Vertex] = {}
-    open_vertex: Vertex | None = None
-    for v in function.vertices.values():
-        joins = open_vertex is not None and v.kind != "message" and entered.get(v.start) == 1
-        if open_vertex is not None and not joins:
-            merged[open_vertex.start] = open_vertex
-        start, cost = (open_vertex.start, open_vertex.cost) if joins and open_vertex else (v.start, 0.0)
-        now = Vertex(start, v.end, v.kind, cost + v.cost, v.target, v.name)
-        open_vertex = now if v.kind == "execute" else None
-        if open_vertex is None:
-            merged[now.start] = now
-    if open_vertex is not None:
-        merged[open_vertex.start] = open_vertex
-    function.vertices = merged
-
-
 def separator(function: Function, master: frozenset[int]) -> int | None:
     """The decision where code of the master parts from that of the slaves (thesis-003, 3.8): the last vertex
     common to the ways, breadth first, to a message of either. `master` are addresses of its messages."""

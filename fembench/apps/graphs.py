@@ -4,13 +4,19 @@ A task waits for those that feed it, burns its work, and sends to those that it 
 more than the sum of what it received, so the result shows that every message was taken into account.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from fembench.apps.work import Array, Worker
+from fembench.records.app import AppCase
 
 ROUNDS, LENGTH = 100, 8_000  # of one unit of work
+VALUE, DUE = 0, 1  # of a message: its sum, and when it may be received, ns
+FREE = (0.0, 0.0, 0.0)
+Edge = tuple[int, int]
 
 
 def burn(units: int) -> float:
@@ -22,40 +28,56 @@ def burn(units: int) -> float:
     return float(x[0])
 
 
-def run(
-    worker: Worker,
-    order: Sequence[int],
-    host: Sequence[int],
-    edges: Sequence[tuple[int, int]],
-    units: int,
-    n_bytes: int,
-    idle: Sequence[int] = (),
-) -> float:
-    """What the last task of the graph has, on the rank that had it; 0 elsewhere. Collective.
+def run(worker: Worker, case: AppCase) -> tuple[float, float]:
+    """(what the last task of the graph has, on the rank that had it, 0 elsewhere; when this rank's last task
+    was done, perf_counter seconds). Collective.
 
-    Receives are posted beforehand and sends do not block, so no order of tasks can lock the ranks.
+    Receives are posted beforehand and sends do not block, so no order of tasks can lock the ranks. Where the
+    case says what an edge costs (Os, L, Or of HLogP), both ranks are kept as long: the sender says when its
+    message is due, so all must read one clock, as ranks on one machine do.
     """
-    comm, n = worker.comm, len(order)
-    remote = [(a, b) for a, b in edges if host[a] != host[b]]
-    inbox = {e: _message(0.0, n_bytes) for e in remote if host[e[1]] == comm.rank}
-    coming = {e: comm.Irecv(data, host[e[0]], tag(*e, n)) for e, data in inbox.items()}
+    comm, n, me = worker.comm, len(case.order), worker.comm.rank
+    cost = dict(zip(case.edges, case.costs or (FREE,) * len(case.edges)))
+    remote = [e for e in case.edges if case.host[e[0]] != case.host[e[1]]]
+    inbox = {e: _message(case.n_bytes) for e in remote if case.host[e[1]] == me}
+    coming = {e: comm.Irecv(data, case.host[e[0]], tag(*e, n)) for e, data in inbox.items()}
     values: dict[int, float] = {}
-    sent = []
-    for task in order:
-        if host[task] != comm.rank:
+    outbox: dict[Edge, Array] = {}  # messages to tasks of this rank too: those are only read
+    sent, done = [], 0.0
+    for task in case.order:
+        if case.host[task] != me:
             continue
-        value = 1.0 + sum(values[a] for a, b in edges if b == task and host[a] == comm.rank)
-        for edge in [e for e in inbox if e[1] == task]:
-            worker.finished(coming[edge])
-            value += float(inbox[edge][0])
-        if task not in idle:
-            worker.compute(burn, units)
-        values[task] = value
-        for edge in [e for e in remote if e[0] == task]:
-            sent.append(comm.Isend(_message(value, n_bytes), host[edge[1]], tag(*edge, n)))
+        value = 1.0
+        waiting = {e: coming.get(e) for e in case.edges if e[1] == task}
+        for edge in _arrived(worker, waiting, inbox | outbox):
+            value += float((inbox | outbox)[edge][VALUE])
+            worker.hold(cost[edge][2])
+        if task not in case.idle:
+            worker.compute(burn, case.size)
+        values[task], done = value, time.perf_counter()
+        for edge in [e for e in case.edges if e[0] == task]:
+            send, latency, _ = cost[edge]
+            outbox[edge] = _message(case.n_bytes, value, worker.after(send + latency) if case.costs else 0.0)
+            if edge in remote:
+                sent.append(comm.Isend(outbox[edge], case.host[edge[1]], tag(*edge, n)))
+            worker.hold(send)
     for request in sent:
         worker.finished(request)
-    return values.get(n - 1, 0.0)
+    return values.get(n - 1, 0.0), done
+
+
+def _arrived(worker: Worker, waiting: dict[Edge, Any], data: dict[Edge, Array]) -> Iterator[Edge]:
+    """Edges in the order in which their messages are due; a request of None is here already."""
+    while waiting:
+        here = [e for e, request in waiting.items() if request is None or request.Test()]
+        for edge in here:
+            waiting[edge] = None
+        first = min(here, key=lambda e: data[e][DUE], default=None)
+        if first is None:
+            worker.look_away()
+        elif worker.due(float(data[first][DUE])):
+            del waiting[first]
+            yield first
 
 
 def tag(source: int, target: int, n_tasks: int) -> int:
@@ -63,9 +85,9 @@ def tag(source: int, target: int, n_tasks: int) -> int:
     return source * n_tasks + target
 
 
-def _message(value: float, n_bytes: int) -> Array:
-    data = np.zeros(max(n_bytes // 8, 1))
-    data[0] = value
+def _message(n_bytes: int, value: float = 0.0, due: float = 0.0) -> Array:
+    data = np.zeros(max(n_bytes // 8, 2))
+    data[VALUE], data[DUE] = value, due
     return data
 
 

@@ -48,7 +48,8 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
             busy.append(worker.busy)
             done.append(worker.done)
     rows = comm.gather((found, sent, tuple(busy), tuple(done)))
-    synthetic = ", ".join(filter(None, [job.synthetic, label(case.emulate, case.dilate)]))
+    messages_cost = "messages cost what the case says" if case.costs else ""
+    synthetic = ", ".join(filter(None, [job.synthetic, label(case.emulate, case.dilate), messages_cost]))
     environment = describe(
         comm,
         facts,
@@ -94,8 +95,8 @@ def _once(worker: Worker, case: AppCase) -> tuple[float, float, float]:
         if comm.rank:
             return seconds, 0.0, 0.0
         return (seconds, *correct(case.program, outputs, case.tasks, case.size, case.seed))
-    last = graphs.run(worker, case.order, case.host, case.edges, case.size, case.n_bytes, case.idle)
+    last, done = graphs.run(worker, case)
     worker.meet()
-    seconds = time.perf_counter() - begin
-    value = float(sum(comm.allgather(last)))
+    rows = comm.allgather((last, max(done - begin, 0.0)))
+    value, seconds = float(sum(v for v, _ in rows)), max(t for _, t in rows)
     return seconds, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0

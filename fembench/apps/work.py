@@ -47,6 +47,27 @@ class Worker:
             time.sleep(NAP)
         sleep_until(moment)
 
+    def hold(self, seconds: float) -> None:
+        """The rank can do nothing else for so long; its core is free for others."""
+        if seconds > 0:
+            self.rest_until(time.perf_counter_ns() + round(seconds * 1e9))
+
+    def after(self, seconds: float) -> float:
+        """The moment so much later, ns; the same on all ranks of one machine."""
+        return float(time.perf_counter_ns() + round(seconds * 1e9))
+
+    def due(self, moment: float) -> bool:
+        """Whether it comes before the next look for messages: then after it; else after a short rest."""
+        if (moment - time.perf_counter_ns()) * 1e-9 > self.glance:
+            self.look_away()
+            return False
+        sleep_until(round(moment))
+        return True
+
+    def look_away(self) -> None:
+        """Rest until the next look for messages."""
+        time.sleep(self.glance)
+
     def receive(self, buffer: Array, source: int, tag: int) -> None:
         """A message of known length; the core is free meanwhile."""
         self.arrived(source, tag)

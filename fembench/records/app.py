@@ -30,6 +30,7 @@ class AppCase(Frozen, frozen=True):
     host: tuple[int, ...] = ()  # [task of a graph] -> rank
     edges: tuple[tuple[int, int], ...] = ()
     idle: tuple[int, ...] = ()  # tasks of a graph that only receive and send
+    costs: tuple[tuple[float, float, float], ...] = ()  # [edge] Os, L, Or in seconds (SYNTHETIC); (): real
     repetitions: int = 3
     emulate: str = ""  # speed of each rank (SYNTHETIC)
     dilate: float = 1.0
@@ -57,7 +58,7 @@ class AppRecord(Frozen, frozen=True):
     case: AppCase
     environment: Environment
     predicted: AppPrediction | None
-    seconds: tuple[float, ...]  # of each repetition, from barrier to the end on rank 0
+    seconds: tuple[float, ...]  # of each repetition, from barrier to the end of the last task
     busy: tuple[tuple[float, ...], ...]  # [rank][repetition] seconds of computing
     done: tuple[tuple[int, ...], ...]  # [rank][repetition] tasks
     value: float  # what the program found

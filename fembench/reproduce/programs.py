@@ -13,9 +13,10 @@ from fembench.base.errors import InputError
 from fembench.partition.tasks import deal_tasks
 from fembench.records.app import AppCase, AppPrediction, AppRecord
 from fembench.reproduce.simulated import simulated
+from fembench.schedule.graph import TaskGraph
 from fembench.schedule.heft import hlogp_heft
-from fembench.schedule.platform import Message, Platform
-from fembench.schedule.programs import hosts_in_turn, interval, shape
+from fembench.schedule.platform import Platform
+from fembench.schedule.programs import hosts_in_turn, interval, messages_of, shape
 
 UNITS = 20  # of work of a graph's task: about 10 ms each
 
@@ -135,15 +136,15 @@ def _message(case: AppCase, calibration: AppRecord) -> tuple[float, float]:
 
 def _platform(case: AppCase, calibration: AppRecord) -> Platform:
     unit, message = _unit(case, calibration), _message(case, calibration)
-    between, inside = Message(0.0, sum(message) / 2, 0.0), Message(0.0, 0.0, 0.0)
-    return Platform(tuple(sum(u) / 2 for u in unit), lambda size, a, b: inside if a == b else between)
+    messages = messages_of(sum(message) / 2, case.host, case.edges, case.costs)
+    return Platform(tuple(sum(u) / 2 for u in unit), messages)
 
 
 def _graph(case: AppCase, calibration: AppRecord) -> AppPrediction:
-    name = case.program
-    tasks = case.tasks - 1 if name == "ring" else round(case.tasks**0.5) if name == "diamond" else case.tasks
-    graph = shape(name, tasks, case.n_bytes)
-    low, high = interval(graph, case.order, case.host, _unit(case, calibration), _message(case, calibration))
+    work = tuple(0.0 if t in case.idle else 1.0 for t in range(case.tasks))
+    graph = TaskGraph(case.program, work, tuple((a, b, float(case.n_bytes)) for a, b in case.edges))
+    least, most = (messages_of(t, case.host, case.edges, case.costs) for t in _message(case, calibration))
+    low, high = interval(graph, case.order, case.host, _unit(case, calibration), (least, most))
     return AppPrediction(
         low=low,
         high=high,

@@ -16,16 +16,19 @@ from fembench.analytic.programs import machine_of
 from fembench.apps.kernels import KERNELS, Kernel
 from fembench.base.errors import InputError
 from fembench.predict.events import simulate_events
-from fembench.predict.graph import Compute, Event, Graph, Receive, Send
+from fembench.predict.graph import Compute, Event, Graph, Receive, Send, Wait
 from fembench.predict.machine import Machine, checked_speeds
 from fembench.predict.plan import Plan
 from fembench.predict.planner import make_plan
 from fembench.records.app import AppCase, AppPrediction, AppRecord
 from fembench.records.network import PairClass, Piece
 from fembench.records.prediction import SIMULATION
+from fembench.schedule.platform import Message
+from fembench.schedule.programs import messages_of
 
 DRAWS, SEED, TAIL = 40, 7, 0.05
 COMPUTE, MESSAGE = range(2)
+SEND, RECEIVE = 0, 2  # of an edge's cost
 HEAD = 8.0  # bytes that go before a task's input and its result
 Samples = Mapping[str, Sequence[Sequence[float]]]  # operation -> [rank] -> seconds
 
@@ -36,7 +39,7 @@ def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cor
     if not known:
         raise InputError(f"{calibration.id}: not a calibration; expected one of `fembench app … --calibrate`")
     crowd = max(1.0, (case.ranks - 1) / cores) if cores and case.program in KERNELS else 1.0
-    machine = machine_from(calibration, case.ranks)
+    machine = machine_from(calibration, case)
     middle = {name: [float(np.median(row)) for row in rows] for name, rows in known.items()}
     expected = makespan(case, middle, machine, with_q, crowd)
     draw = random.Random(SEED)
@@ -127,28 +130,46 @@ def _tasks(case: AppCase, costs: Mapping[str, Sequence[float]]) -> tuple[tuple[E
     programs: list[list[Event]] = [[] for _ in range(case.ranks)]
     for task in case.order:
         p = case.host[task]
-        feeds = [a for a, b in case.edges if b == task and case.host[a] != p]
-        programs[p] += [_message(Receive, case, a, a, task) for a in feeds]
+        programs[p] += [
+            _message(Receive, case, a, a, task) for a, b in case.edges if b == task and case.host[a] != p
+        ]
+        programs[p] += [*_inside(case, task, 1, RECEIVE), Wait(MESSAGE)]
         if task not in case.idle:
             programs[p].append(Compute(COMPUTE, case.size * costs["unit"][p]))
-        fed = [b for a, b in case.edges if a == task and case.host[b] != p]
-        programs[p] += [_message(Send, case, b, task, b) for b in fed]
+        programs[p] += [
+            _message(Send, case, b, task, b) for a, b in case.edges if a == task and case.host[b] != p
+        ]
+        programs[p] += _inside(case, task, 0, SEND)
     return tuple(map(tuple, programs))
+
+
+def _inside(case: AppCase, task: int, end: int, part: int) -> list[Event]:
+    """What messages of a task to others of its rank keep it, as their sender (end 0) or receiver (1)."""
+    seconds = sum(
+        cost[part]
+        for edge, cost in zip(case.edges, case.costs)
+        if edge[end] == task and case.host[edge[0]] == case.host[edge[1]]
+    )
+    return [Compute(MESSAGE, seconds)] if seconds else []
 
 
 def _message(kind: type[Send] | type[Receive], case: AppCase, peer: int, source: int, target: int) -> Event:
     tag = source * case.tasks + target
-    return kind(case.host[peer], case.n_bytes, MESSAGE, tag, blocking=True)
+    return kind(case.host[peer], case.n_bytes, MESSAGE, tag, blocking=kind is Send)
 
 
-def machine_from(calibration: AppRecord, ranks: int) -> Machine:
-    """Every rank on a host of its own; messages as between rank 0 and the worker that is farther on."""
-    model = machine_of(calibration)
+def machine_from(calibration: AppRecord, case: AppCase) -> Machine:
+    """Every rank on a host of its own; messages as the case says, else as those of rank 0 with the worker."""
+    model, ranks = machine_of(calibration), case.ranks
     classes = {p: _pair(model, p) for p in range(1, min(ranks, calibration.case.ranks))}
 
     def link(a: int, b: int) -> PairClass:
-        return classes[min(max(a, b), max(classes))]
+        return given.get((a, b)) or classes[min(max(a, b), max(classes))]
 
+    transfer = model.message(1, 0, case.n_bytes).middle if classes and case.costs else 0.0
+    cost = messages_of(transfer, case.host, case.edges, case.costs)
+    pairs = {(case.host[a], case.host[b]) for a, b in case.edges} if case.costs else set()
+    given = {pair: _given(cost(case.n_bytes, *pair)) for pair in pairs}
     if ranks > 1 and not classes:
         raise InputError("calibrated on one rank: expected a coordinator and at least one worker")
     return Machine(
@@ -158,6 +179,11 @@ def machine_from(calibration: AppRecord, ranks: int) -> Machine:
         speeds=checked_speeds((), ranks),
         contention=True,
     )
+
+
+def _given(cost: Message) -> PairClass:
+    send, latency, receive = ((Piece(first=0, coefficients=(seconds,)),) for seconds in cost)
+    return PairClass(name="given", send=send, latency=latency, receive=receive)
 
 
 def _pair(model: MachineModel, p: int) -> PairClass:

@@ -128,7 +128,7 @@ def _one(
 def live_of(record: AppRecord, calibration: AppRecord) -> Live:
     """A run beside both simulations of it, which know nothing of the run."""
     case = record.case
-    machine = machine_from(calibration, case.ranks)
+    machine = machine_from(calibration, case)
     known = {name: [float(np.median(row)) for row in rows] for name, rows in calibration.samples.items()}
     costs = {name: _of_ranks(each, case.ranks) for name, each in known.items()}
     plain = simulate_events(plan_of(case, costs, machine, True))

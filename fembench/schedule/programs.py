@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from fembench.base.errors import InputError
 from fembench.schedule.execute import makespan
 from fembench.schedule.graph import TaskGraph, diamond, fork, fork_join, join, ring
-from fembench.schedule.platform import Message, Platform
+from fembench.schedule.platform import Message, Messages, Platform
 
 SHAPES: dict[str, Callable[[int, float, float], TaskGraph]] = {
     "ring": ring,
@@ -34,23 +34,38 @@ def hosts_in_turn(graph: TaskGraph, ranks: int) -> tuple[int, ...]:
     return tuple(place)
 
 
+def messages_of(
+    transfer: float,
+    host: Sequence[int],
+    edges: Sequence[tuple[int, int]],
+    costs: Sequence[tuple[float, float, float]] = (),
+) -> Messages:
+    """What messages cost where one takes `transfer` seconds, on one rank none, and sends do not block.
+
+    With `costs` of every edge (Os, L, Or) it is those; a message is on its way while its sender is kept.
+    """
+    known = {}
+    for (a, b), (send, latency, receive) in zip(edges, costs):
+        least = transfer - send if host[a] != host[b] else latency
+        known[host[a], host[b]] = Message(send, max(latency, least), receive)
+
+    def message(size: float, source: int, target: int) -> Message:
+        usual = Message(0.0, 0.0 if source == target else transfer, 0.0)
+        return known.get((source, target), usual)
+
+    return message
+
+
 def interval(
     graph: TaskGraph,
     order: Sequence[int],
     host: Sequence[int],
     unit: Sequence[tuple[float, float]],
-    message: tuple[float, float],
+    messages: tuple[Messages, Messages],
 ) -> tuple[float, float]:
-    """Makespan of a graph whose work is in units, from each rank's (low, high) seconds of one.
-
-    Messages between ranks take `message` seconds, on one rank none; sends do not block.
-    """
+    """Makespan of a graph whose work is in units, from each rank's (low, high) seconds of one."""
     ends = []
     for side in (0, 1):
-        between, inside = Message(0.0, message[side], 0.0), Message(0.0, 0.0, 0.0)
-        platform = Platform(
-            tuple(u[side] for u in unit),
-            lambda size, a, b, between=between, inside=inside: inside if a == b else between,  # type: ignore[misc]
-        )
+        platform = Platform(tuple(u[side] for u in unit), messages[side])
         ends.append(makespan(graph, platform, order, host))
     return ends[0], ends[1]

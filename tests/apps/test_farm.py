@@ -81,9 +81,34 @@ def test_ranks_that_wait_for_each_other_do_not_lock(comm):
     """Both send much before either receives."""
     edges = ((0, 2), (1, 3), (2, 4), (3, 4))
     host = tuple(t % comm.size for t in (0, 1, 1, 0, 0))
-    worker = Worker(comm, 1.0)
-    last = graphs.run(worker, (0, 1, 2, 3, 4), host, edges, 0, 4_000_000)
-    assert comm.allreduce(last) == graphs.expected(5, edges)
+    case = AppCase(
+        program="ring", ranks=comm.size, n_bytes=4_000_000, order=(0, 1, 2, 3, 4), host=host, edges=edges
+    )
+    assert comm.allreduce(graphs.run(Worker(comm, 1.0), case)[0]) == graphs.expected(5, edges)
+
+
+def test_messages_that_are_said_to_cost_keep_both_ranks(comm):
+    """Rank 0 sends to itself and to all others, each send 20 ms; they receive 30 ms later, for 10 ms."""
+    n = comm.size + 1
+    edges = tuple((0, t) for t in range(1, n))
+    case = AppCase(
+        program="fork",
+        ranks=comm.size,
+        tasks=n,
+        n_bytes=16,
+        order=tuple(range(n)),
+        host=(0, *range(comm.size)),
+        edges=edges,
+        costs=((0.02, 0.03, 0.01),) * comm.size,
+        repetitions=2,
+    )
+    record = job(comm, case)
+    if comm.rank == 0:
+        # the last rank's message leaves after those of the others; rank 0's own is due 50 ms after its begin
+        least = 0.02 * comm.size + 0.03 + 0.01
+        assert all(least <= t < least + 0.1 for t in record.seconds)
+        assert "messages cost" in record.environment.synthetic
+        assert record.error == 0
 
 
 def test_calibration_samples_every_operation_of_every_rank(comm):

@@ -142,3 +142,24 @@ def test_outside_is_the_distance_from_the_interval_over_its_middle():
     (cell, _) = app_cells([ran("fork", 1.0, size=10)])
     assert cell._replace(low=9.0, high=11.0, measured=12.0).outside == pytest.approx(0.1)
     assert cell._replace(low=9.0, high=11.0, measured=9.5).outside == 0
+
+
+@pytest.mark.parametrize("program", ["ring", "fork", "join", "diamond"])
+def test_given_costs_of_messages_are_those_of_hlogp(program):
+    record = calibration(UNITS)
+    case = case_of(options(program, size=10), record)
+    case = msgspec.structs.replace(case, costs=((0.2, -0.15, 0.1),) * len(case.edges))
+    closed, graph = both(case, record, options(program))
+    sends = 0.05 if program == "ring" else 0.0  # of the rank before the last, which nobody waits for
+    assert graph.terms["makespan"][0] - sends == pytest.approx(closed.low, rel=1e-6)
+    assert closed.low > both(case_of(options(program, size=10), record), record, options(program))[0].low
+    if program == "ring":  # on its way while the sender is kept: begin + Os + L is when it is there
+        assert closed.low == pytest.approx(1 + 1 + 2 + 3 * (0.2 - 0.15 + 0.1))
+
+
+def test_a_message_is_never_there_before_it_can_be():
+    record = calibration(UNITS)
+    case = case_of(options("ring", size=10), record)
+    case = msgspec.structs.replace(case, costs=((0.0, 0.0, 0.0),) * len(case.edges))
+    plain = case_of(options("ring", size=10), record)
+    assert predicted(case, record, options("ring")).low == predicted(plain, record, options("ring")).low

@@ -1,7 +1,9 @@
 """Which part goes on which host: the placement of least predicted iteration time, as a launcher's file.
 
 The record of any run on this many ranks says what each part computes and to whom it sends; the hosts are
-given with slots, cores and relative speed. Greedy starts and pairwise exchange, judged by HLogP. Examples:
+given with slots, cores and relative speed, or are those of a machine profile, whose network then says what
+messages cost. Greedy starts and pairwise exchange, judged by HLogP. Examples:
+  fembench place results/single/runs/m3-p4-r1.json --machine machine.json
   fembench place results/single/runs/m3-p4-r1.json --hosts fast:4:2:1,slow:4:1:0.5
   fembench place RECORD --hosts a:2:2,b:2:2 --link 50e-6,118e6 --format rankfile -o ranks.txt
   fembench place RECORD --hosts a:2:2,b:2:2 --format slurm -o tasks.txt
@@ -12,9 +14,13 @@ import argparse
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("record", metavar="RECORD", help="of a run of fembench run on as many ranks")
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--machine", default="", metavar="FILE", help="profile of fembench characterize --network"
+    )
+    where.add_argument(
         "--hosts",
-        required=True,
+        default="",
         metavar="NAME:SLOTS[:CORES[:SPEED]],…",
         help="speed 1: as where the record was made",
     )
@@ -46,9 +52,9 @@ def run(options: argparse.Namespace) -> int:
     from fembench.schedule.placement import best_placement
 
     record = load(options.record)
-    hosts = _hosts(options.hosts)
-    parts = _parts(record)
-    platform = platform_of(hosts, _messages(options))
+    hosts, messages = _profiled(options.machine) if options.machine else _given(options)
+    parts = _parts(record, hosts if options.machine else [])
+    platform = platform_of(hosts, messages)
     found = best_placement(parts, hosts, lambda place: iteration_seconds(parts, hosts, platform, place))
     text = FORMATS[options.format](found.place, hosts)
     if options.output:
@@ -71,6 +77,40 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"\n{text}", end="")
     return 0
+
+
+def _given(options: argparse.Namespace) -> tuple:
+    return _hosts(options.hosts), _messages(options)
+
+
+def _profiled(path: str) -> tuple:
+    """(hosts, messages) of a machine profile; of a host's ranks the median speed, the fastest host has 1."""
+    import numpy as np
+
+    from fembench.base.errors import InputError
+    from fembench.predict.heterogeneity import from_product, relative
+    from fembench.predict.hlogp import message_cost
+    from fembench.records.network import class_of
+    from fembench.records.profile import load_profile
+    from fembench.schedule.iteration import Host
+    from fembench.schedule.platform import Message
+
+    profile = load_profile(path)
+    network, environment = profile.network, profile.environment
+    if network is None:
+        raise InputError(f"{path}: no network in it; expected a profile of fembench characterize --network")
+    placed, by_rank = np.array(environment.rank_host), from_product(profile)
+    slow = relative(np.array([np.median(by_rank[placed == k]) for k in range(len(environment.hosts))]))
+    hosts = [
+        Host(h.name, int((placed == k).sum()), max(h.cores, 1), float(slow[k]))
+        for k, h in enumerate(environment.hosts)
+    ]
+
+    def message(size: float, source: int, target: int) -> Message:
+        one = class_of(network, source, target)
+        return Message(*message_cost(one, size, same_host=source == target))
+
+    return hosts, message
 
 
 def _hosts(text: str) -> list:
@@ -114,8 +154,9 @@ def _messages(options: argparse.Namespace):
     return message
 
 
-def _parts(record):
-    """What each rank computes in an iteration, at speed 1, and to whom it sends."""
+def _parts(record, hosts: list):
+    """What each rank computes in an iteration, at speed 1, and to whom it sends; where the record was made on
+    one of these hosts, it was at that one's speed."""
     import numpy as np
 
     from fembench.machine.emulate import parse_speeds
@@ -125,7 +166,10 @@ def _parts(record):
     at = [k for k, name in enumerate(record.phases) if name in COMPUTE]
     sets = [s for s in timed_sets(record) if s.iterations]
     per = np.median([np.asarray(s.seconds)[:, at].sum(axis=1) / s.iterations for s in sets], axis=0)
+    slowness = {host.name: host.slowness for host in hosts}
+    names = [record.environment.hosts[k].name for k in record.environment.rank_host]
     speeds = np.asarray(parse_speeds(record.case.emulate, record.case.ranks))
+    speeds = speeds / [slowness.get(name, 1.0) for name in names]
     part = record.partition
     return Parts(tuple((per * speeds).tolist()), part.neighbours, part.message_bytes)
 

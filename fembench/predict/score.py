@@ -13,7 +13,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.tables import table
-from fembench.predict.pmnf import fit_law
+from fembench.predict.pmnf import LEAST, fit_law
 from fembench.records.prediction import SIMULATION
 
 NOISY = 0.10
@@ -156,13 +156,14 @@ BASELINES = {
 def baseline_cells(
     training: Sequence[Grid], held_out: Sequence[Grid], cells: Sequence[Cell]
 ) -> dict[str, list[Cell]]:
-    """What each baseline says of the held-out cells; they have no intervals."""
+    """What each baseline that has enough runs says of the held-out cells; they have no intervals."""
     return {
         name: [
             c._replace(predicted=t, low=math.nan, high=math.nan)
             for c, t in zip(cells, model(training, held_out))
         ]
         for name, model in BASELINES.items()
+        if model is not extra_p or len(training) >= LEAST
     }
 
 

@@ -3,9 +3,13 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+from planted_profile import planted_profile
 
 from fembench.cli.main import main
+from fembench.records.network import Network, PairClass, Piece
+from fembench.records.profile import save_profile
 
 RECORD = str(Path(__file__).parent.parent / "data" / "record-schema-1.json")
 
@@ -23,6 +27,32 @@ def test_hosts_of_one_slot_part_them(capsys):
     assert sorted(found["hosts"]) == ["a", "b"]
     # one message each way and two all-reduces over a link of 50 microseconds
     assert found["iteration_seconds"] == pytest.approx(3 * 50e-6 + 2 * 7e-6, rel=0.15)
+
+
+def test_a_profile_gives_hosts_and_messages(tmp_path, capsys):
+    far = PairClass(
+        name="far",
+        send=(Piece(first=0, coefficients=(0.0,)),),
+        latency=(Piece(first=0, coefficients=(50e-6,)),),
+        receive=(Piece(first=0, coefficients=(0.0,)),),
+    )
+    near = msgspec.structs.replace(far, name="near", latency=(Piece(first=0, coefficients=(0.0,)),))
+    network = Network(
+        send_mode="isend",
+        pairs="all",
+        sites=("x", "x"),
+        classes=(near, far),
+        pair_class=((0, 1), (1, 0)),
+    )
+    profile = planted_profile([1.0, 0.5], hosts=("a", "b"), network=network)
+    save_profile(profile, tmp_path / "machine.json")
+    assert main(["place", RECORD, "--machine", str(tmp_path / "machine.json"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sorted(found["hosts"]) == ["a", "b"]
+    assert found["iteration_seconds"] == pytest.approx(3 * 50e-6 + 2 * 7e-6, rel=0.15)
+    save_profile(msgspec.structs.replace(profile, network=None), tmp_path / "bare.json")
+    assert main(["place", RECORD, "--machine", str(tmp_path / "bare.json")]) == 2
+    assert "characterize --network" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ folder in GRID.toml (apps = "…"), or instead of it:
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 
@@ -121,5 +122,6 @@ def _print(options: argparse.Namespace, cells: list, scores: dict, synthetic: li
     ours = [s for name, s in scores.items() if not name.endswith("fitted") and name != "ideal sum of speeds"]
     left_out, noisy = sum(s.left_out for s in ours), any(s.invalid for s in ours)
     if noisy:
-        print(f"\nINVALID: {left_out} of {len(cells)} cells vary too much from run to run to be judged by")
+        why = f"INVALID: {left_out} of {len(cells)} cells vary too much from run to run to be judged by"
+        print(why if options.json else f"\n{why}", file=sys.stderr if options.json else sys.stdout)
     return 1 if noisy else 0

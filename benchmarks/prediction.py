@@ -1,0 +1,134 @@
+"""How good predictions are: measure the machine, learn, predict, run, judge; in one command.
+
+    python benchmarks/prediction.py emulated   16 emulated ranks of speeds 1 : 4; learned on 2 and 4 ranks,
+                                               judged on 3, 6, 8 and 16, other meshes and shares
+    python benchmarks/prediction.py lab        two hosts of unequal quotas, 100 Mbit/s between them (root)
+    python benchmarks/prediction.py real       this machine's own cores
+
+Half an hour, a quarter, a quarter. Every step writes into --folder (default: results/prediction-WHICH) and
+is passed over where it is done: an interrupted benchmark goes on. Predictions are written, and sealed, before
+the runs that judge them. Prints the tables of fembench validate and whether the promises hold. Exit status 1
+if one does not, or if noise left too little to judge by.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fembench.base.tables import table
+
+HERE = Path(__file__).resolve().parent / "prediction"
+SPEEDS = "1,0.5,0.25,1,0.7,0.35,0.8,0.5,0.25,0.9,0.4,1,0.6,0.3,0.75,0.45"
+EMULATED = ("--ranks", "16", "--emulate", SPEEDS, "--dilate", "16")
+GRID = 'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n'
+PROMISES = {  # median |error|, p90, |bias|, coverage from, to, tau, better than every baseline
+    "emulated": (0.03, 0.06, 0.02, 0.85, 0.95, 0.9, True),
+    "lab": (0.10, None, None, None, None, None, False),
+    "real": (0.05, None, None, None, None, None, False),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("which", choices=tuple(PROMISES))
+    parser.add_argument("--folder", default="", help="default: results/prediction-WHICH")
+    parser.add_argument("--quick", action="store_true", help="measure the machine with --quick")
+    options = parser.parse_args()
+    folder = Path(options.folder or f"results/prediction-{options.which}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("train.toml", "held.toml"):
+        shutil.copyfile(HERE / options.which / name, folder / name)
+    (folder / "grid.toml").write_text(GRID)
+    lab = options.which == "lab"
+    if lab:
+        fembench("lab", "down", "prediction")
+        fembench("lab", "up", str(HERE / "lab" / "cluster.toml"))
+    try:
+        measure(folder, options.which, ["--quick"] if options.quick else [])
+        run_all(folder, lab)
+    finally:
+        if lab:
+            fembench("lab", "down", "prediction")
+    return judge(folder, options.which)
+
+
+def fembench(*words: str, capture: bool = False) -> str:
+    """Run one command of fembench, told before; what it printed, where that is asked for.
+
+    Status 1 is a result: measured, but not valid.
+    """
+    print(f"$ fembench {' '.join(words)}", flush=True)
+    line = [sys.executable, "-m", "fembench", *words]
+    done = subprocess.run(line, stdout=subprocess.PIPE if capture else None, text=True)
+    if done.returncode > 1 or done.returncode < 0:
+        raise SystemExit(f"fembench {words[0]} ended with status {done.returncode}")
+    return done.stdout or ""
+
+
+def inside(lab: bool, *words: str, spin: bool = False) -> None:
+    """The command, in the lab where there is one."""
+    before = ["lab", "run", "--name", "prediction", *(["--spin"] if spin else []), "fembench"] if lab else []
+    fembench(*before, *words)
+
+
+def measure(folder: Path, which: str, how: Sequence[str]) -> None:
+    """The machine's profile with its network: in a lab speeds with spinning ranks, the network without."""
+    machine = folder / "machine.json"
+    if machine.exists():
+        return
+    emulated = EMULATED if which == "emulated" else ()
+    part = folder / "speeds.json"
+    if not part.exists():
+        inside(which == "lab", "characterize", *emulated, *how, "-o", str(part), spin=True)
+    inside(which == "lab", "characterize", "--add-to", str(part), *how, "-o", str(machine))
+
+
+def run_all(folder: Path, lab: bool) -> None:
+    """Runs to learn from, predictions, runs to be judged by."""
+    sweep = ("--no-report", "--results")
+    inside(lab, "sweep", str(folder / "train.toml"), *sweep, str(folder / "train"))
+    fembench("validate", str(folder / "grid.toml"), "--cases", str(folder / "held.toml"))
+    inside(lab, "sweep", str(folder / "held.toml"), *sweep, str(folder / "held"))
+
+
+def judge(folder: Path, which: str) -> int:
+    """Tables, and the promises one by one; 0 where all hold."""
+    print(fembench("validate", str(folder / "grid.toml"), capture=True))
+    scores = json.loads(fembench("validate", str(folder / "grid.toml"), "--json", capture=True))
+    (folder / "scores.json").write_text(json.dumps(scores, indent=1))
+    ours = scores["fembench"]
+    rows = list(promises(ours, scores, which))
+    print(table(["promise", "measured", "kept"], rows, align="lrl"))
+    return 0 if all(row[2] == "yes" for row in rows) else 1
+
+
+def promises(ours: dict, scores: dict, which: str):
+    """(promise, measured, yes or no) of this benchmark."""
+    median, p90, bias, least, most, tau, best = PROMISES[which]
+    asked = [(f"median |error| <= {median:.0%}", ours["median"], ours["median"] <= median)]
+    if p90 is not None:
+        asked += [
+            (f"p90 <= {p90:.0%}", ours["p90"], ours["p90"] <= p90),
+            (f"|bias| <= {bias:.0%}", ours["bias"], abs(ours["bias"]) <= bias),
+            (
+                f"intervals cover {least:.0%} to {most:.0%}",
+                ours["coverage"],
+                least <= ours["coverage"] <= most,
+            ),
+            (f"Kendall tau >= {tau}", ours["tau"], ours["tau"] >= tau),
+        ]
+    if best:
+        others = {n: s["median"] for n, s in scores.items() if n != "cells" and not n.startswith("fembench")}
+        nearest = min(others, key=lambda name: others[name])
+        asked.append((f"better than {nearest}", others[nearest], ours["median"] < others[nearest]))
+    yield from ([what, f"{value:.3f}", "yes" if kept else "NO"] for what, value, kept in asked)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -109,9 +109,14 @@ def gained(found: Found, name: str, base: str) -> dict:
             "noise %": columns["noise %"], "turns": columns["turns"]}  # fmt: skip
 
 
-def moves(solved: Solved) -> float:
-    """Moves of a solve, median."""
-    return median(sum(len(look.moves) for look in ledger.looks) for ledger in solved.ledgers)
+def bill(solved: Solved) -> dict:
+    """Moves of a solve, and what looks and moves cost; medians."""
+    looks = [ledger.looks for ledger in solved.ledgers]
+    return {
+        "moves": median(sum(len(look.moves) for look in one) for one in looks),
+        "looks s": median(sum(look.look_seconds for look in one) for one in looks),
+        "moves s": median(sum(look.move_seconds for look in one) for one in looks),
+    }
 
 
 def overhead(bench: Bench) -> list[dict]:
@@ -152,14 +157,14 @@ def gain(bench: Bench) -> list[dict]:
     for name, emulate, c in jobs:
         for way in ("none", policy):
             cases[f"{name}, c = {c}, {way}"] = bench.emulated(emulate=emulate, balance=way, blocks_per_rank=c)
-    found = bench.run(cases, turns=6)
+    found = bench.run(cases, turns=5)
     rows = []
     for name, emulate, c in jobs:
         moved = f"{name}, c = {c}, {policy}"
         errors = [e for ledger in found[moved].ledgers for e in prediction_errors(ledger)]
         rows.append(
             {"speeds": name, "blocks a rank": c, **gained(found, moved, f"{name}, c = {c}, none"),
-             "optimum %": optimum(c) if emulate == SLOW else 0.0, "moves": moves(found[moved]),
+             "optimum %": optimum(c) if emulate == SLOW else 0.0, **bill(found[moved]),
              "prediction off, median %": 100 * median(errors) if errors else None}
         )  # fmt: skip
     return rows
@@ -208,13 +213,13 @@ def weights(bench: Bench) -> list[dict]:
         for cluster, fields in clusters.items()
         for way, (shares, policy) in ways.items()
     }
-    found = bench.run(cases, turns=6)
+    found = bench.run(cases, turns=4)
     rows = []
     for cluster in clusters:
         names = [f"{cluster}, {way}" for way in ways]
         best = min(names, key=lambda name: median(found[name].seconds))
         rows += [
-            {"cluster": cluster, "way": way, **gained(found, name, names[0]), "moves": moves(found[name]),
+            {"cluster": cluster, "way": way, **gained(found, name, names[0]), **bill(found[name]),
              "winner": "<" if name == best else ""}
             for way, name in zip(ways, names)
         ]  # fmt: skip

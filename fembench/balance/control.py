@@ -5,10 +5,10 @@ Neither MPI nor a clock: a driver on ranks and one on a virtual clock use the sa
 
 from dataclasses import dataclass, field, replace
 
-from fembench.balance.detect import next_alpha, reachable
+from fembench.balance.detect import by_finish, next_alpha, reachable
 from fembench.balance.policies import POLICIES, balanced, decide
 from fembench.balance.potential import forecast, ranking
-from fembench.balance.stats import Stats, Tuning
+from fembench.balance.stats import Stats, Tuning, proposal
 from fembench.records.ledger import Look, Move
 
 MOST_ALPHA = 16  # calls between looks, or a change would be seen too late
@@ -47,6 +47,7 @@ class Control:
         fine = balanced(self.policy, stats, tuning.band)
         count, known = (0, []) if fine else ranking(stats, tuning, tuning.shown)
         moves = [] if fine else decide(self.policy, stats, tuning, self._resting())
+        predicted = forecast(stats, moves)
         self.looks += 1
         self._moved_at.update({block: self.looks for block, _ in moves})
         before = self.alpha
@@ -68,10 +69,11 @@ class Control:
                 Move(block=i, source=int(stats.owner[i]), target=j, bytes=int(stats.size[i]))
                 for i, j in moves
             ),
-            predicted=forecast(stats, moves),
+            predicted=predicted,
             remaining=stats.remaining,
             look_seconds=0.0,
             drained=tuple(sorted(stats.leaving)),
+            bound=-1.0 if fine else min(predicted, forecast(stats, proposal(stats, by_finish(stats)))),
         )
 
     def _resting(self) -> frozenset[int]:

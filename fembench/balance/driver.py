@@ -48,7 +48,7 @@ class _Own:
 
 @dataclass
 class Window:
-    """Since when the present window is measured."""
+    """Since when the present window is measured: the start, or the last look."""
 
     iteration: int = 0
     moment: float = 0.0
@@ -90,12 +90,13 @@ class Balancer:
         self.slow(iteration)
         if iteration % self.settings.gamma:
             return False
-        compute, superstep = self._close(iteration)
+        if self._own and self._own[-1].measured < 0:
+            self._own[-1].measured = self._elapsed(iteration)
         leaving = frozenset(rank for rank, at in self.drain.items() if at <= iteration)
         urgent = any((self.solver.owner == rank).any() for rank in leaving)
-        moved = False
-        if self.control.due(iteration, urgent):
-            moved = self._look(iteration, rr, compute, superstep, leaving)
+        if not self.control.due(iteration, urgent):
+            return False
+        moved = self._look(iteration, rr, *self._close(iteration), leaving)
         self._open(iteration)
         return moved
 
@@ -107,10 +108,11 @@ class Balancer:
         """(own computing, elapsed) seconds an iteration of the window that ends here."""
         count = iteration - self._window.iteration
         compute = (self._computing() - self._window.ticks) / self.tracer.ticks_per_second / count
-        elapsed = (time.perf_counter() - self._window.moment) / count
-        if self._own and self._own[-1].measured < 0:
-            self._own[-1].measured = elapsed
-        return compute, elapsed
+        return compute, self._elapsed(iteration)
+
+    def _elapsed(self, iteration: int) -> float:
+        """Seconds an iteration since the window began."""
+        return (time.perf_counter() - self._window.moment) / (iteration - self._window.iteration)
 
     def _computing(self) -> int:
         return int(self.tracer.ticks()[COMPUTING].sum())

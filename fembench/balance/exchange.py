@@ -9,7 +9,7 @@ it without asking, from the owners of all blocks.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ class Exchange:
         self._out, self._in = np.empty(n), np.empty(n)
         self._requests = self._persistent(pairs)
         add = self._sum(pairs).run
+        self.send: tuple[Any, ...]
+        self.receive: tuple[tuple[Any, ...], ...]
         if self._requests:
             start, wait = start_and_wait(self._requests)
             self.send, self.receive = (SEND, self._gather(pairs).run, start), ((WAIT, wait), (UNPACK, add))
@@ -72,7 +74,7 @@ class Exchange:
             begin = end
         return receive + send
 
-    def _gather(self, pairs: dict[int, list[_Pair]]):
+    def _gather(self, pairs: dict[int, list[_Pair]]) -> Any:
         """Everything that goes to other ranks, from the blocks' q into the messages."""
         place = {i: k for k, i in enumerate(self._blocks)}
         members = [pair for by_rank in pairs.values() for pair in sorted(by_rank, key=lambda p: p[:2])]
@@ -81,7 +83,7 @@ class Exchange:
         vectors = [block.q for block in self._blocks.values()]
         return kernels.Gather(vectors, vector.astype(np.int32), node, self._out)
 
-    def _sum(self, pairs: dict[int, list[_Pair]]):
+    def _sum(self, pairs: dict[int, list[_Pair]]) -> Any:
         """The values of the blocks' interfaces and those received, grouped by node, in the order of blocks.
 
         A value that came twice, for two blocks here, is taken once.
@@ -116,7 +118,7 @@ def _pairs(blocks: Mapping[int, Block], owner: NDArray[np.int64], rank: int) -> 
     return dict(sorted(pairs.items()))
 
 
-def _grouped(vectors: list, nodes: NDArray, block: NDArray, vector: NDArray, index: NDArray):
+def _grouped(vectors: list, nodes: NDArray, block: NDArray, vector: NDArray, index: NDArray) -> Any:
     """The kernel that sums the values of equal node; of those of one block one."""
     order = np.lexsort((block, nodes))
     nodes, block = nodes[order], block[order]

@@ -11,6 +11,7 @@ from fembench.balance.stats import F64, I64
 
 AGED = 0.3  # share of the newest window
 JUMP = 0.3  # relative
+UNSEEN = 0.1  # noise, as long as nobody knows it
 
 
 class Pace:
@@ -20,7 +21,7 @@ class Pace:
         self.work = work  # (V,) of the blocks in any unit, as counted
         self.speed = np.zeros(n_ranks)  # counted work a second; 0: not known
         self.weight = np.ones(work.size)  # work of a block over its counted work
-        self.noise = 0.0  # relative deviation of a rank's window, aged
+        self._noise: float | None = None  # None: no two windows seen
 
     def learn(self, seconds: F64, owner: I64) -> None:
         """A window: (V,) seconds of each block in an iteration, where they were."""
@@ -33,11 +34,17 @@ class Pace:
         off = np.abs(new[known] / self.speed[known] - 1)
         small = off[off <= JUMP]
         if small.size:
-            self.noise += AGED * (float(small.mean()) - self.noise)
+            worst = float(small.max())
+            self._noise = worst if self._noise is None else self._noise + AGED * (worst - self._noise)
         self.speed = _aged(self.speed, new)
         spent = done[owner] > 0
         share = seconds * done[owner] / np.where(took[owner] > 0, took[owner], 1.0)
         self.weight = np.where(spent & (share > 0), _aged(self.weight, share / self.work), self.weight)
+
+    @property
+    def noise(self) -> float:
+        """Relative deviation of a window from what was known, of the worst rank, aged."""
+        return UNSEEN if self._noise is None else self._noise
 
     @property
     def speeds(self) -> F64:

@@ -54,6 +54,7 @@ class Look(Row, frozen=True):
     move_seconds: float = 0.0  # moving and rebuilding, slowest rank
     measured: float = -1.0  # superstep of the window after the look; -1: the solve ended before
     drained: tuple[int, ...] = ()  # ranks that had to be empty after it
+    bound: float = -1.0  # the best superstep found for whole blocks, as fast as ranks are now; -1: balanced
 
     @property
     def bytes(self) -> int:

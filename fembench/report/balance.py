@@ -98,6 +98,7 @@ def balance_looks(records: Iterable[Record]) -> Table:
                     moves_text(look),
                     look.bytes,
                     look.superstep,
+                    look.bound if look.bound >= 0 else None,
                     look.predicted,
                     look.measured if look.measured >= 0 else None,
                     look.cost,
@@ -109,7 +110,8 @@ def balance_looks(records: Iterable[Record]) -> Table:
         "balance_looks",
         "Rebalancing: every look",
         "Computing time of the ranks in one iteration; 'out of reach': the best assignment found of these "
-        f"blocks is not inside the band. At most {SHOWN} looks of a run's last set.",
+        "blocks is not inside the band; 'with whole blocks at best': the iteration that it would take. "
+        f"At most {SHOWN} looks of a run's last set.",
         (
             words("run"),
             integer("iteration"),
@@ -124,6 +126,7 @@ def balance_looks(records: Iterable[Record]) -> Table:
             words("moves"),
             size("moved", "moved"),
             time("iteration before", "before"),
+            time("with whole blocks at best", "bound"),
             time("predicted", "predicted"),
             time("measured", "measured"),
             time("cost", "cost"),

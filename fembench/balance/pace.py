@@ -1,8 +1,9 @@
 """How fast ranks are and how heavy blocks, from noisy windows.
 
 One window's slowest rank is slow partly by chance: moving blocks off it by that one window's numbers promises
-more than it brings. So speeds and weights are aged over windows, and a difference beyond JUMP is taken for a
-change of the machine and believed at once. `noise` says how much windows differ from what was known.
+more than it brings. So speeds and weights are aged over windows, and a difference that noise cannot explain
+(three times as large, or beyond JUMP) is taken for a change of the machine and believed at once. `noise` says
+how much windows differ from what was known.
 """
 
 import numpy as np
@@ -31,15 +32,17 @@ class Pace:
         here = took > 0
         new = np.where(here, done / np.where(here, took, 1.0), self.speed)
         known = here & (self.speed > 0)
+        limit = min(JUMP, 3 * self.noise)
         off = np.abs(new[known] / self.speed[known] - 1)
         small = off[off <= JUMP]
         if small.size:
             worst = float(small.max())
             self._noise = worst if self._noise is None else self._noise + AGED * (worst - self._noise)
-        self.speed = _aged(self.speed, new)
+        self.speed = _aged(self.speed, new, limit)
         spent = done[owner] > 0
         share = seconds * done[owner] / np.where(took[owner] > 0, took[owner], 1.0)
-        self.weight = np.where(spent & (share > 0), _aged(self.weight, share / self.work), self.weight)
+        weight = _aged(self.weight, share / self.work, limit)
+        self.weight = np.where(spent & (share > 0), weight, self.weight)
 
     @property
     def noise(self) -> float:
@@ -57,7 +60,7 @@ class Pace:
         return self.work * self.weight / self.speeds[owner]
 
 
-def _aged(old: F64, new: F64) -> F64:
-    """Between old and new; new where there was none or it is far away."""
-    far = (old <= 0) | (np.abs(new - old) > JUMP * old)
+def _aged(old: F64, new: F64, limit: float) -> F64:
+    """Between old and new; new where there was none or it is further away than the limit (relative)."""
+    far = (old <= 0) | (np.abs(new - old) > limit * old)
     return np.where(far, new, old + AGED * (new - old))

@@ -1,5 +1,7 @@
 """The solve over blocks: same bits whatever the mapping, every block somewhere once, bytes counted."""
 
+import sys
+
 import numpy as np
 import pytest
 from planted_job import Job, same_bits, slow_first
@@ -94,6 +96,25 @@ def test_so_they_are_with_every_storage_and_preconditioner(comm, monkeypatch, st
     assert result.residuals == still.residuals
     assert same_bits(result.x, still.x)
     assert comm.rank or comm.size == 1 or any(look.moves for look in ledger.looks)
+
+
+def test_python_calls_of_an_iteration_do_not_grow_with_the_blocks(comm):
+    def calls(c):
+        job = Job(comm, blocks_per_rank=c)
+        solver = job.session.solver(job.case, job.prepared, job.tracer)._solver
+        steps = solver.iterations({plan.id: plan.rhs for plan in job.session.plans})
+        for _ in range(3):
+            next(steps)
+        made, before = [], sys.getprofile()
+        sys.setprofile(lambda frame, event, arg: made.append(event) if event.endswith("call") else None)
+        try:
+            for _ in range(5):
+                next(steps)
+        finally:
+            sys.setprofile(before)
+        return len(made)
+
+    assert calls(4) == calls(1)
 
 
 def test_hex_cells_and_fixed_work(comm, monkeypatch):

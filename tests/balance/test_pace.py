@@ -40,6 +40,18 @@ def test_a_host_that_slows_by_three_is_believed_at_once():
     assert pace.noise < 0.01
 
 
+def test_what_noise_cannot_explain_is_believed_at_once():
+    quiet, noisy = Pace(np.ones(4), 2), Pace(np.ones(4), 2)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        quiet.learn(seconds([1 + 0.01 * rng.uniform(-1, 1), 1.0]), OWNER)
+        noisy.learn(seconds([1 + 0.2 * rng.uniform(-1, 1), 1.0]), OWNER)
+    for pace in (quiet, noisy):
+        pace.learn(seconds([0.8, 1.0]), OWNER)
+    assert quiet.speed[0] == pytest.approx(0.8)
+    assert noisy.speed[0] > 0.85
+
+
 def test_a_heavy_block_stands_out_among_those_of_its_rank():
     pace = Pace(np.ones(4), 2)
     pace.learn(seconds([1.0, 1.0], (3, 1, 1, 1)), OWNER)

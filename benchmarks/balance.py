@@ -1,16 +1,17 @@
 """What rebalancing costs and brings: overhead, gain, adaptivity, prediction; static weights beside it.
 
-    python benchmarks/balance.py [--only overhead,blocks,gain,change,weights] [--json]
+    python benchmarks/balance.py [--only overhead,blocks,gain,still,change,weights] [--json]
 
 Compared solves take turns in one job (balance_turns.py), so that what disturbs the machine disturbs all of
-them alike. A ratio is the median over turns of the ratios within a turn, with its interval (order
-statistics, 95 %); noise is what the base does against itself, its odd against its even turns. Times are those
-of CG on the slowest rank. Unequal machines are emulated (SYNTHETIC): four ranks share the cores of this
+them alike. A ratio is the median over turns of the ratios within a turn, from the least to the most of them;
+noise is what the base does against itself, its odd against its even turns. Times are those of CG on the slowest
+rank. Unequal machines are emulated (SYNTHETIC): four ranks share the cores of this
 machine, dilated so that they fit side by side. Each takes two to three minutes on two cores.
 
     overhead  c = 1 blocks a rank against plain parts, c = 4 against c = 1, policy observe against none
     blocks    c = 1, 2, 4, 8 without balancing
-    gain      speeds 0.5 1 1 1, c = 1, 2, 4; equal speeds: no move
+    gain      speeds 0.5 1 1 1, c = 2, 4
+    still     where nothing can be won: one block a rank, and equal speeds
     change    a rank slows by 3 in mid-run
     weights   static weights alone, balancing alone, both: on a static and on a changing cluster
     lab       two hosts of a lab, the CPU quota of one lowered in mid-run (needs root; only when it is named)
@@ -38,7 +39,7 @@ from fembench.records.record import Record
 from fembench.records.store import load_all
 from fembench.records.validity import cg_seconds
 from fembench.report.balance import counted, prediction_errors
-from fembench.stats.compare import compare_paired, noise_of_series
+from fembench.stats.compare import noise_of_series
 
 HERE = Path(__file__).resolve().parent
 SPEEDS = (0.5, 1.0, 1.0, 1.0)
@@ -63,11 +64,11 @@ class Bench:
             **fields,
         )
 
-    def emulated(self, iterations: int = 300, **fields) -> Case:
+    def emulated(self, mesh: str = "l", iterations: int = 300, **fields) -> Case:
         """Four ranks side by side on the cores of this machine."""
         dilate = round(1.2 * len(SPEEDS) / usable_cores() * self.options.stretch, 2)
         more = {"first_look": 1} if fields.get("balance") else {}
-        return self.case("box:60x30x60", iterations, ranks=len(SPEEDS), dilate=dilate, **more, **fields)
+        return self.case(mesh, iterations, ranks=len(SPEEDS), dilate=dilate, **more, **fields)
 
     def run(self, cases: dict[str, Case], turns: int, warmups: int = 0) -> Found:
         """What came of the cases, solved in turns by one job."""
@@ -87,14 +88,13 @@ class Bench:
 def against(found: Found, name: str, base: str) -> dict:
     """Columns that say how much longer `name` takes than `base`."""
     a, b = found[name].seconds, found[base].seconds
-    ratio = compare_paired(a, b)
-    low, high = ratio.interval[:2] if ratio.interval else (None, None)
+    more = sorted(100 * (x / y - 1) for x, y in zip(a, b))
     return {
         "seconds": median(a),
         "base": median(b),
-        "more %": 100 * (ratio.ratio - 1),
-        "from": None if low is None else 100 * (low - 1),
-        "to": None if high is None else 100 * (high - 1),
+        "more %": median(more),
+        "from": more[0],
+        "to": more[-1],
         "noise %": 100 * noise_of_series(b),
         "turns": len(a),
     }
@@ -103,10 +103,9 @@ def against(found: Found, name: str, base: str) -> dict:
 def gained(found: Found, name: str, base: str) -> dict:
     """The same as a gain."""
     columns = against(found, name, base)
-    more, low, high = columns.pop("more %"), columns.pop("from"), columns.pop("to")
-    ends = {"from": None if high is None else -high, "to": None if low is None else -low}
-    return {"seconds": columns["seconds"], "base": columns["base"], "gain %": -more, **ends,
-            "noise %": columns["noise %"], "turns": columns["turns"]}  # fmt: skip
+    return {"seconds": columns["seconds"], "base": columns["base"], "gain %": -columns["more %"],
+            "from": -columns["to"], "to": -columns["from"], "noise %": columns["noise %"],
+            "turns": columns["turns"]}  # fmt: skip
 
 
 def bill(solved: Solved) -> dict:
@@ -152,12 +151,21 @@ def optimum(c: int, speeds=SPEEDS) -> float:
 
 def gain(bench: Bench) -> list[dict]:
     """Whole solves, cost included; the optimum is that of whole blocks from the first iteration on."""
+    return balanced(bench, [("0.5 1 1 1", SLOW, 2), ("0.5 1 1 1", SLOW, 4)])
+
+
+def still(bench: Bench) -> list[dict]:
+    """Nothing can be won: what does the balancer do?"""
+    return balanced(bench, [("0.5 1 1 1", SLOW, 1), ("equal", EQUAL, 4)])
+
+
+def balanced(bench: Bench, jobs: list[tuple[str, str, int]]) -> list[dict]:
+    """(name, speeds, blocks a rank) with and without the balancer."""
     policy, cases = bench.options.policy, {}
-    jobs = [("0.5 1 1 1", SLOW, c) for c in (1, 2, 4)] + [("equal", EQUAL, 4)]
     for name, emulate, c in jobs:
         for way in ("none", policy):
             cases[f"{name}, c = {c}, {way}"] = bench.emulated(emulate=emulate, balance=way, blocks_per_rank=c)
-    found = bench.run(cases, turns=5)
+    found = bench.run(cases, turns=4)
     rows = []
     for name, emulate, c in jobs:
         moved = f"{name}, c = {c}, {policy}"
@@ -209,7 +217,9 @@ def weights(bench: Bench) -> list[dict]:
         "both": ("1:2:2:2", bench.options.policy),
     }
     cases = {
-        f"{cluster}, {way}": bench.emulated(blocks_per_rank=4, shares=shares, balance=policy, **fields)
+        f"{cluster}, {way}": bench.emulated(
+            "box:60x30x60", blocks_per_rank=4, shares=shares, balance=policy, **fields
+        )
         for cluster, fields in clusters.items()
         for way, (shares, policy) in ways.items()
     }
@@ -299,7 +309,8 @@ def slow_down(name: str, host: str, trees: list) -> None:
             (group / "cpu.cfs_quota_us").write_text(str(quota))
 
 
-GROUPS = {"overhead": overhead, "blocks": blocks, "gain": gain, "change": change, "weights": weights}
+GROUPS = {"overhead": overhead, "blocks": blocks, "gain": gain, "still": still, "change": change,
+          "weights": weights}  # fmt: skip
 ROOTS = {"lab": lab}
 
 

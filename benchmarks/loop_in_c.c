@@ -12,7 +12,7 @@ typedef struct {
     const double *values, *weights;
     double *x, *r, *d, *q;
 
-    double (*bsr)(int64_t, int64_t, const int64_t *, const int32_t *, const double *, const double *, double *);
+    double (*bsr)(int, int64_t, int64_t, const int64_t *, const int32_t *, const double *, const double *, double *);
     double (*step)(int64_t, int64_t, double, double *, double *, const double *, const double *, const double *);
     void (*direction)(int64_t, double, double *, const double *);
     void (*pack)(int64_t, const int32_t *, int, const double *, double *);
@@ -62,12 +62,12 @@ double iterate(const loop *l, int64_t iterations, double gamma, double *residual
     double beta = 0.0;
     for (int64_t k = 0; k < iterations; k++) {
         l->direction(n, beta, l->d, l->r);
-        double dq = l->bsr(l->n_interior, l->n_nodes, l->indptr, l->columns, l->values, l->d, l->q);
+        double dq = l->bsr(0, l->n_interior, l->n_nodes, l->indptr, l->columns, l->values, l->d, l->q);
         if (l->n_requests) {
             l->pack(l->n_shared, l->index, 3, l->q, l->out);
             l->startall((int)l->n_requests, l->requests);
         }
-        dq += l->bsr(0, l->n_interior, l->indptr, l->columns, l->values, l->d, l->q);
+        dq += l->bsr(0, 0, l->n_interior, l->indptr, l->columns, l->values, l->d, l->q);
         finish(l);
         double tau = reduce(l, dq), old = gamma;
         gamma = reduce(l, l->step(n, n_weighted, old / tau, l->x, l->r, l->d, l->q, l->weights));

@@ -16,6 +16,8 @@ The last one answers in closed form: T = max(…) as an expression, an interval,
 import argparse
 from pathlib import Path
 
+REPEATS = 9  # of the kernels, with --now
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("mesh", metavar="MESH", help="preset, box:…, or a mesh file, as in fembench run")
@@ -69,6 +71,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         default=None,
         help="a host's messages leave one after the other (default: as far as the profile measured it)",
+    )
+    parser.add_argument(
+        "--now",
+        choices=("queue", "load", "clock"),
+        default="",
+        help="this host as loaded as it is now: H by law (4.1), (4.2) or, the best, (4.3) of thesis-001",
     )
     parser.add_argument("--network", default="x1", metavar="xF", help="what if it were F times faster")
     parser.add_argument(
@@ -205,8 +213,28 @@ def _study(options: argparse.Namespace):
     learned = [r for p in paths for r in (load_all(p) if p.is_dir() else [load(p)])]
     if options.learn:
         study = taught(study, learned)
+    if options.now:
+        study = dataclasses.replace(study, rates=_as_now(options.now, study))
     edits, times = tuple(options.machines), float(factor.group(1))
     return dataclasses.replace(study, edits=edits, factor=times), learned
+
+
+def _as_now(law: str, study):
+    """The study's rates with this host's ranks as slow as the law makes them of what the system says now."""
+    import platform
+
+    from fembench.cli.shared import progress
+    from fembench.machine.thesis_kernels import kernel_times, load_of
+    from fembench.predict.heterogeneity import brought_up_to_date
+    from fembench.predict.rates import slowed
+    from fembench.timing.tracer import NullTracer
+
+    host, now = platform.node(), load_of(0)
+    took = kernel_times(0, NullTracer(), REPEATS)
+    served = sum(k.seconds for k in took), sum(k.cpu for k in took)
+    factors = brought_up_to_date(study.profile, law, host, now, served)
+    progress(f"{host} now, by {law}: {max(factors.values()):.2f} times as slow as in the profile")
+    return slowed(study.rates, factors)
 
 
 def _storage(options: argparse.Namespace) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
+from fembench.records.network import RankLoad
 from fembench.records.profile import Level, Profile, host_names, speed_matrix
 
 Array = npt.NDArray[np.float64]
@@ -77,6 +78,27 @@ def slowness_rows(profile: Profile) -> list[list[object]]:
 def relative(slowness: Array) -> Array:
     """The same with the smallest as 1."""
     return slowness / np.nanmin(slowness)
+
+
+def brought_up_to_date(
+    profile: Profile, law: str, host: str, now: RankLoad, served: tuple[float, float]
+) -> dict[int, float]:
+    """{rank: times as slow as in the profile} of the ranks on `host`, by 'queue' (4.1), 'load' (4.2), 'clock'
+    (4.3); `served`: seconds that code took there now, and those with a processor. Raises InputError.
+    """
+    environment = profile.environment
+    names = [h.name for h in environment.hosts]
+    if host not in names:
+        raise InputError(f"the profile has no host {host}; expected one of {', '.join(names)}")
+    ranks = [r for r, k in enumerate(environment.rank_host) if names[k] == host]
+    cores = max(environment.hosts[names.index(host)].cores, 1)
+    then = {one.rank: one for one in profile.network.loads} if profile.network else {}
+    if law == "clock":
+        return dict.fromkeys(ranks, by_clock(1.0, *served))
+    if law == "load":
+        return dict.fromkeys(ranks, by_load(1.0, now.load / cores))
+    queues = {r: max(then[r].queue / cores, 1.0) if r in then else 1.0 for r in ranks}
+    return {r: by_queue(1.0, queues[r], max(now.queue / cores, 1.0)) for r in ranks}
 
 
 def by_queue(calibrated: float, queue_then: float, queue_now: float) -> float:

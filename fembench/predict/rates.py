@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from fembench.base.errors import InputError
 from fembench.records.profile import Profile, Speed
@@ -63,6 +64,23 @@ class Rates:
             x, y = np.array(points, float).T
             at.append(float(np.exp(np.interp(np.log(max(units, 1.0)), np.log(x), np.log(y)))))
         return counts, at
+
+
+def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
+    """The rates with everything that a rank does factors[rank] times slower."""
+    return Rates(
+        {
+            (rank, name): [
+                structs.replace(
+                    s,
+                    speed=s.speed / factors.get(rank, 1.0),
+                    samples=tuple(x / factors.get(rank, 1.0) for x in s.samples),
+                )
+                for s in found
+            ]
+            for (rank, name), found in rates.speeds.items()
+        }
+    )
 
 
 def rates_of(profile: Profile) -> Rates:

@@ -11,9 +11,10 @@ from fembench.cli.main import main
 from fembench.predict.estimate import estimated, kielmann_costs
 from fembench.predict.events import simulate_events
 from fembench.predict.graph import Compute, Graph, Receive, Send, Wait, save_graph
-from fembench.predict.heterogeneity import slowness_rows
+from fembench.predict.heterogeneity import brought_up_to_date, slowness_rows
 from fembench.predict.legacy import read_model, write_model
 from fembench.predict.planner import make_plan
+from fembench.predict.rates import rates_of, slowed
 from fembench.predict.slots import machine_of, share_of, slots_of, waiting_slows
 from fembench.predict.thesis_model import machine_of_model, model_of
 from fembench.records.network import (
@@ -194,6 +195,24 @@ def test_h_is_told_by_product_and_kernels_and_brought_up_to_date_by_three_laws()
     assert second[2:] == pytest.approx([2.0, 4.0, 4.0, 4.0, 6.0, 4.0])
     assert slowness_rows(planted_machine([1.0])) == []
     assert "(4.3)" in as_text(profile.network, [first, second])
+
+
+@pytest.mark.parametrize(
+    ("law", "factors"), [("queue", {0: 1.5, 1: 3.0}), ("load", {0: 2.0, 1: 2.0}), ("clock", {0: 4.0, 1: 4.0})]
+)
+def test_a_host_is_as_slow_as_each_law_says_it_is_now(law, factors):
+    then = (RankLoad(rank=0, queue=16.0, load=4.0), RankLoad(rank=1, queue=1.0, load=4.0))
+    network = planted_network(2, loads=then)
+    profile = planted_machine([1.0] * 3, ("a", "a", "b"), network=network)
+    now = RankLoad(rank=0, queue=24.0, load=16.0)  # on 8 cores
+    found = brought_up_to_date(profile, law, "a", now, (2.0, 0.5))
+    assert found == pytest.approx(factors)
+    rates, slow = rates_of(profile), slowed(rates_of(profile), found)
+    for rank in range(3):
+        was, now_is = (r.seconds(rank, "product sym", 1e6, 1) for r in (rates, slow))
+        assert now_is == pytest.approx(was * found.get(rank, 1.0))
+    with pytest.raises(InputError, match="no host c; expected one of a, b"):
+        brought_up_to_date(profile, law, "c", now, (1.0, 1.0))
 
 
 def test_a_profile_becomes_the_thesis_file_and_that_a_machine(tmp_path, capsys):

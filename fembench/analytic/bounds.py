@@ -19,6 +19,7 @@ from fembench.analytic.costs import Conditionals, Cost, count, depends, seconds
 from fembench.analytic.interval import ZERO, Interval, as_interval, largest
 from fembench.analytic.machine import MachineModel
 from fembench.analytic.pamela import (
+    PATH,
     Choice,
     Delay,
     Loop,
@@ -102,10 +103,23 @@ def predict(setting: Setting, compose: Compose = "global") -> Prediction:
     items = root.items if isinstance(root, Sequence) else (root,)
     bounds = [bound(item, setting, environment) for item in items]
     whole = _after(bounds, setting)
+    if PATH in setting.model.parts:
+        return _between(whole, setting, compose)
     terms = {"T_0": whole.path} | {f"T_{r}": _served(r, d, setting) for r, d in whole.demand.items()}
     time = whole.phased if compose == "phase" else largest(terms.values())
     named = [(n, b.phased) for n, b in zip(_labels(setting.model, items), bounds)]
     return Prediction(time, compose, terms, tuple(named))
+
+
+def _between(whole: Bound, setting: Setting, compose: Compose) -> Prediction:
+    """The interval of an application that is not series-parallel: its path as it is, everything asked of
+    resources once; by phase from that to the graph with levels, which is slower than it."""
+    path = bound(expand(setting.model.parts[PATH], setting.model), setting, setting.environment()).path
+    terms = {"T_0": path} | {f"T_{r}": _served(r, d, setting) for r, d in whole.demand.items()}
+    time = largest(terms.values())
+    if compose == "phase":
+        time = Interval(time.low, max(time.high, whole.phased.high))
+    return Prediction(time, compose, terms)
 
 
 def _labels(model: Model, items: tuple[Node, ...]) -> list[str]:

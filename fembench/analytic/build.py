@@ -7,9 +7,9 @@ on machine p. The network is one bus (App. A) or a link for each machine (4.4.3)
 from collections.abc import Mapping
 from typing import Literal
 
-from fembench.analytic.pamela import Loop, Model, Node, Operation, Parallel, Sequence, Use, sequence
+from fembench.analytic.pamela import PATH, Loop, Model, Node, Operation, Parallel, Sequence, Use, sequence
 from fembench.analytic.pasl import Batch, TaskGraph
-from fembench.analytic.reduce import Branches, Expression, Leaf, reduced
+from fembench.analytic.reduce import Branches, Expression, Leaf, layered, repeated, steps
 from fembench.base.errors import InputError
 
 Network = Literal["bus", "links"]
@@ -28,7 +28,10 @@ def build(
     missing = [b.code for b in graph.batches if b.code not in bodies]
     if missing:
         raise InputError(f"no source of {missing[0]}; expected a function of that name")
-    parts: dict[str, Node] = {"L": _structure(reduced(graph))}
+    form = steps(graph)[1]
+    parts: dict[str, Node] = {"L": _structure(form)}
+    if repeated(form):
+        parts = {"L": _structure(layered(graph)), PATH: _structure(form)}
     for batch in graph.batches:
         parts[f"L_{batch.number}"] = _batch(graph, batch, sizes, network)
     tasks = {b.number - 1: b.code for b in graph.batches}
@@ -46,19 +49,19 @@ def _batch(graph: TaskGraph, batch: Batch, sizes: Mapping[tuple[str, int], float
     """𝔹 of a batch: its tasks, then what it sends to each batch that it feeds."""
     k = batch.number - 1
     consumers = [graph.batch(n) for n in graph.successors(batch.number)]
-    steps: list[Node] = []
+    done: list[Node] = []
     if batch.cardinality == 1:
-        steps.append(Use("COORD", f"task[{k},0](COORD)"))
+        done.append(Use("COORD", f"task[{k},0](COORD)"))
     else:
         results = [_send("p", "COORD", f"dataSizeOut(task[{k},0])", network) for _ in consumers]
-        steps.append(_all_tasks(k, sequence(Use("p", f"task[{k},0](p)"), *results)))
+        done.append(_all_tasks(k, sequence(Use("p", f"task[{k},0](p)"), *results)))
     for consumer in (c for c in consumers if c.cardinality > 1):
         to = consumer.number - 1
         if ("codeSize", to) in sizes:
             code = _send("COORD", "p", f"codeSize(task[{to},0])", network)
-            steps.append(Loop("seq", "p", "1", "P", code))
-        steps.append(_all_tasks(to, _send("COORD", "p", f"dataSizeIn(task[{to},0])", network)))
-    return sequence(*steps) if len(steps) > 1 else Sequence((steps[0],))
+            done.append(Loop("seq", "p", "1", "P", code))
+        done.append(_all_tasks(to, _send("COORD", "p", f"dataSizeIn(task[{to},0])", network)))
+    return sequence(*done) if len(done) > 1 else Sequence((done[0],))
 
 
 def _all_tasks(k: int, body: Node) -> Node:

@@ -78,13 +78,14 @@ class Set:
     amount: str
 
 
+PATH = "L_path"  # the application for its critical path alone, where it is not series-parallel
 Node = Sequence | Parallel | Loop | Choice | Use | Delay | Operation | Set
 NOTHING = Sequence(())
 
 
 @dataclass(frozen=True)
 class Model:
-    """Definitions by name; the application is `L`."""
+    """Definitions by name; the application is `L`, and `L_path` where that is an upper bound only."""
 
     parts: Mapping[str, Node]  # "L", "L_0", and bodies of tasks: "ProcessData"
     tasks: Mapping[int, str] = field(default_factory=dict)  # batch, from 0 -> name of its body

@@ -1,7 +1,8 @@
 """Predictions of the small programs that really run: machine model from a calibration, model of a farm.
 
 A worker computes its tasks one after the other and sends each result; ranks that share cores share them:
-the resource `cores` has as many servers as there are cores.
+the resource `cores` has as many servers as there are cores. Ranks look for messages from time to time: the
+first task and the last result lie there for a while, all others arrive while their receivers compute.
 """
 
 from collections.abc import Mapping
@@ -11,14 +12,16 @@ from fembench.analytic import pamela_text
 from fembench.analytic.bounds import Compose, Prediction, Setting, predict
 from fembench.analytic.costs import Conditionals
 from fembench.analytic.history import History, Series, add, machine_model
+from fembench.analytic.interval import ZERO, Interval
 from fembench.analytic.machine import MachineModel
 from fembench.base.errors import InputError
 from fembench.records.app import AppPrediction, AppRecord
 
-FARM = """L=L_1;L_2
+FARM = """L=L_1;L_2;L_3
 L_1={{ par(p=1,P){{ seq(i=1,S[1,p]){{ use(net,send[COORD,p](dataSizeIn(task[1,0]))); }} }} }}
 L_2={{ par(p=1,P){{ seq(i=1,S[1,p]){{
   use(cores,task[1,0](p)); use(net,send[p,COORD](dataSizeOut(task[1,0]))); }} }} }}
+L_3={{ delay(2*notice[1]); }}
 Work={{ {certain} {chance} }}
 task[1]=Work;
 dataSizeIn(task[1])={bytes_in:.0f};
@@ -35,6 +38,7 @@ class Farm:
     bytes_out: float
     chance: tuple[str, float, float] | None = None  # operation, how often it may come, Q
     cores: int = 0  # that all workers share; 0: one each
+    notice: Interval = ZERO  # seconds until a rank that waits sees that a message is there
     dealt: tuple[int, ...] = field(default=())  # tasks of each worker
 
 
@@ -94,6 +98,7 @@ def predict_farm(
         {1: dict(enumerate(farm.dealt, 1))},
         decided,
         {"cores": float(farm.cores or workers)},
+        costs={"notice": {1: farm.notice}},
     )
     found = predict(setting, compose)
     kept = AppPrediction(

@@ -2,6 +2,13 @@
 
 𝕃i is the time from batch i to the end, 𝔹i that of batch i alone: 𝕃i = 𝔹i, or 𝔹i;𝕃j, or 𝔹i;(𝕃j‖𝕃k).
 Substituting from 𝕃1 on repeats what comes after branches meet; (X;Z)‖(Y;Z) = (X‖Y);Z takes it out again.
+
+Where it cannot be taken out the graph is not series-parallel. Its critical path is exact all the same: in
+max and plus (X;Z)‖(Y;Z) is what it is however often Z stands there. What resources must serve is not, nor
+are phases; for them the graph gets the least levels in which every batch comes after all that feed it, and
+each level waits for the one before. That is a series-parallel graph with more constraints, so its time is an
+upper bound (Gonzalez-Escribano, van Gemund, Cardenoso-Payo, Mapping unstructured applications into nested
+parallelism, VECPAR 2002; how much slower it may be: Bounds on series-parallel slowdown, arXiv:0904.4512).
 """
 
 from collections import Counter
@@ -12,6 +19,7 @@ from fembench.analytic.pasl import TaskGraph
 from fembench.base.errors import InputError
 
 SIGN = {"B": "𝔹", "L": "𝕃"}
+MOST = 5000  # batches in an expression, repeated ones as often as they stand there
 
 
 @dataclass(frozen=True)
@@ -44,29 +52,34 @@ def definition(graph: TaskGraph, number: int) -> Expression:
     return Series((own, after[0] if len(after) == 1 else Branches(after)))
 
 
-def reduced(graph: TaskGraph) -> Expression:
-    """The expression without 𝕃, each batch in it once. Raises InputError where that is impossible."""
-    return steps(graph)[1]
+def repeated(expression: Expression) -> tuple[int, ...]:
+    """Batches that stand in it more than once; () of a series-parallel graph."""
+    return tuple(k for k, n in Counter(_batches(expression)).items() if n > 1)
+
+
+def layered(graph: TaskGraph) -> Expression:
+    """The graph with a level after the other, each batch in it once: no graph with its edges is faster."""
+    level: dict[int, int] = {}
+    for batch in graph.batches:  # in an order in which what feeds comes first
+        level[batch.number] = 1 + max((level[k] for k in batch.inputs), default=-1)
+    rows = [tuple(Leaf("B", k) for k, at in level.items() if at == n) for n in range(max(level.values()) + 1)]
+    return _series(tuple(Branches(row) if len(row) > 1 else row[0] for row in rows))
 
 
 def steps(graph: TaskGraph) -> tuple[list[str], Expression]:
-    """(the lines of Fig. 4.12, the last expression). Raises InputError."""
+    """(the lines of Fig. 4.12, the last expression). Raises InputError of a graph with too many paths."""
     first = graph.batches[0].number
     now: Expression = Leaf("L", first)
     own = {b.number: definition(graph, b.number) for b in graph.batches}
     lines = [f"L = {text(now)}", *(f"{SIGN['L']}{k} = {text(e)}" for k, e in own.items())]
     for number, expression in own.items():
         now = _substituted(now, Leaf("L", number), expression)
+        if len(_leaves(now)) > MOST:
+            raise InputError(f"more than {MOST} batches on all paths of the graph; expected fewer crossings")
         lines.append(f"L = {text(now)}")
     while (simpler := _simplified(now)) != now:
         now = simpler
         lines.append(f"L = {text(now)}")
-    twice = [k for k, n in Counter(_batches(now)).items() if n > 1]
-    if twice:
-        raise InputError(
-            f"batch {twice[0]} stands {Counter(_batches(now))[twice[0]]} times in {text(now)}: the graph is "
-            "not series-parallel, its closed form would count that batch more than once"
-        )
     return lines, now
 
 
@@ -111,10 +124,14 @@ def _without_tail(node: Branches) -> Expression:
     return _series((*head, *branches[0][len(branches[0]) - common :]))
 
 
-def _batches(node: Expression) -> list[int]:
+def _leaves(node: Expression) -> list[Leaf]:
     if isinstance(node, Leaf):
-        return [node.number]
-    return [k for i in node.items for k in _batches(i)]
+        return [node]
+    return [leaf for i in node.items for leaf in _leaves(i)]
+
+
+def _batches(node: Expression) -> list[int]:
+    return [leaf.number for leaf in _leaves(node) if leaf.kind == "B"]
 
 
 def text(node: Expression, inside: bool = False) -> str:

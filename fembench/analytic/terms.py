@@ -3,7 +3,7 @@
 from fembench.analytic.amounts import compact, names_in
 from fembench.analytic.bounds import expand
 from fembench.analytic.costs import Conditionals, as_text, count
-from fembench.analytic.pamela import Choice, Delay, Loop, Model, Node, Parallel, Sequence, Use
+from fembench.analytic.pamela import PATH, Choice, Delay, Loop, Model, Node, Parallel, Sequence, Use
 
 
 def expression(model: Model, conditionals: Conditionals | None = None) -> str:
@@ -21,7 +21,8 @@ def bound_terms(model: Model) -> dict[str, str]:
     """'T_net', 'T_COORD', …, 'T_0' -> its sum. Machines of one kind share a term, max[p](…)."""
     root = expand(model.parts["L"], model)
     found = {f"T_{label(r)}": _of_family(root, r) for r in resources(root)}
-    return found | {"T_0": _path(root)}
+    whole = expand(model.parts[PATH], model) if PATH in model.parts else root
+    return found | {"T_0": _path(whole)}
 
 
 def _of_family(root: Node, resource: str) -> str:

@@ -68,7 +68,10 @@ def _sample(worker: Worker, function: Callable[[], object]) -> float:
 
 
 def messages(worker: Worker) -> dict[int, list[float]]:
-    """Bytes -> seconds of a message between this rank and rank 0, half of a round trip. Collective."""
+    """Bytes -> seconds of a message between this rank and rank 0, half of a round trip. Collective.
+
+    Both wait in MPI for it: how rarely a run's ranks look for messages is no matter of the message.
+    """
     comm = worker.comm
     found: dict[int, list[float]] = {n: [] for n in SIZES}
     for rank in range(1, comm.size):
@@ -81,9 +84,9 @@ def messages(worker: Worker) -> dict[int, list[float]]:
                 begin = time.perf_counter()
                 if comm.rank == 0:
                     comm.Send(data, rank, PING)
-                    worker.receive(data, rank, PONG)
+                    comm.Recv(data, rank, PONG)
                 else:
-                    worker.receive(data, 0, PING)
+                    comm.Recv(data, 0, PING)
                     comm.Send(data, 0, PONG)
                 found[n_bytes].append((time.perf_counter() - begin) / 2)
     return found if comm.rank else {n: [] for n in SIZES}

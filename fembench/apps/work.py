@@ -20,13 +20,20 @@ GLANCE, MOST = 2e-4, 5e-3  # seconds between two looks for a message; longer whe
 NAP = 1e-3  # of a rank that is stretched
 
 
+def glance_of(factor: float) -> float:
+    """Seconds between two looks for a message, of a rank that is so many times stretched.
+
+    Ranks that wait look rarely: looking takes the cores from those that compute.
+    """
+    return min(GLANCE * factor, MOST)
+
+
 class Worker:
     """A rank's clock and its speed."""
 
     def __init__(self, comm: Comm, factor: float) -> None:
         self.comm, self.factor = comm, factor
-        # ranks that wait look rarely: looking takes the cores from those that compute
-        self.glance = min(GLANCE * factor, MOST)
+        self.glance = glance_of(factor)
         self.busy = 0.0  # seconds of computing
         self.done = 0  # tasks
 

@@ -58,7 +58,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.analytic import pamela, pasl
-    from fembench.analytic.reduce import steps, text
+    from fembench.analytic.reduce import layered, repeated, steps, text
     from fembench.analytic.terms import expression
     from fembench.base.errors import InputError
     from fembench.base.tables import table
@@ -75,6 +75,11 @@ def run(options: argparse.Namespace) -> int:
         ]
         print(table(["batch", "code", "tasks", "fed by"], rows))
         print("\n" + ("\n".join(lines) if options.trace else f"L = {text(reduced)}"))
+        if twice := repeated(reduced):
+            print(
+                f"not series-parallel: B{', B'.join(map(str, twice))} stand there more than once. T_0 is of "
+                f"this form, resources and phases are of the levels\nL = {text(layered(graph))}"
+            )
         if model:
             print(f"\n{pamela.as_text(model)}\n{expression(model, _conditionals(options))}")
     if model and options.machines:

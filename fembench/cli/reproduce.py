@@ -2,6 +2,8 @@
 
 thesis-000: R. H. Herai, analytic prediction with intervals (Campinas, 2005); its applications on a virtual
 park of 32 machines, and farm programs under MPI on emulated machines (SYNTHETIC).
+thesis-001: H. de A. Mendes, HLogP (Niteroi, 2004); its rings, fork, join and schedules on emulated hosts with
+its own Os, L and Or (SYNTHETIC), and what messages cost here.
 thesis-002: R. de Q. Gomes, MigBSP++, balancing of programs in phases (Sao Leopoldo, 2014); its two programs
 and Tables 12 to 15 on seven emulated machines (SYNTHETIC).
 thesis-003: E. P. Calzeta and T. A. D. de Souza, simulation of the execution graph (Sao Jose do Rio Preto,
@@ -12,7 +14,8 @@ command goes on where it stopped. Examples:
   fembench reproduce thesis-004 --quick                     half an hour on two cores
   fembench reproduce thesis-004                             every run to the tolerance; many hours
   fembench reproduce thesis-000 --quick                     about three minutes
-  fembench reproduce thesis-002 --quick                     six scenarios, about ten minutes
+  fembench reproduce thesis-001 --quick                     about five minutes
+  fembench reproduce thesis-002 --quick                     six scenarios, about six minutes
   fembench reproduce thesis-003 --quick                     about two minutes
   fembench reproduce thesis-004 --fast a:2,b:2 --slow c     on real hosts, the first two cores each
   fembench reproduce thesis-004 --lab                       in a lab of one fast and one slow host (root)
@@ -21,7 +24,7 @@ command goes on where it stopped. Examples:
 import argparse
 from pathlib import Path
 
-STUDIES = ("thesis-000", "thesis-002", "thesis-003", "thesis-004")
+STUDIES = ("thesis-000", "thesis-001", "thesis-002", "thesis-003", "thesis-004")
 LAB = """name = "thesis-004"
 [[hosts]]
 name = "node8"
@@ -72,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
         return _farms(options)
     if options.study == "thesis-003":
         return _slaves(options)
+    if options.study == "thesis-001":
+        return _grid(options)
     if options.study == "thesis-002":
         return _programs(options)
     if options.lab:
@@ -125,6 +130,29 @@ def _programs(options: argparse.Namespace) -> int:
     print(f"{bsp_study.terminal(found)}\nrecords: {folder}\nreport:  {page}")
     wrong = [s for s, times in found.items() if not all(c.agrees for c in times.cells)]
     return 1 if wrong else 0
+
+
+def _grid(options: argparse.Namespace) -> int:
+    """thesis-001: its applications on emulated hosts. Raises InputError."""
+    from fembench.base.errors import InputError, RunFailedError
+    from fembench.cli.shared import progress
+    from fembench.reproduce import grid_live, grid_messages, grid_study
+    from fembench.reproduce.measure import cores_here
+
+    folder = _emulated_only(options)
+    effort = grid_live.QUICK if options.quick else grid_live.FULL
+    found = grid_live.measure(folder, effort, cores_here(), progress, only_kept=options.page)
+    if not found:
+        raise InputError(f"{folder}: nothing measured yet; leave --page out")
+    progress("messages between two ranks: about a minute")
+    try:
+        network = grid_messages.measure_network(folder, only_kept=options.page)
+    except RunFailedError as error:
+        progress(f"FAILED: {error}")
+        network = None
+    page = grid_study.build(folder, found, network)
+    print(f"{grid_study.terminal(found)}\n\nrecords: {folder}\nreport:  {page}")
+    return 1 if any(one.record.error > 1 for one in found) else 0
 
 
 def _slaves(options: argparse.Namespace) -> int:

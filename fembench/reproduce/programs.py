@@ -12,7 +12,7 @@ from fembench.apps.kernels import KERNELS
 from fembench.base.errors import InputError
 from fembench.partition.tasks import deal_tasks
 from fembench.records.app import AppCase, AppPrediction, AppRecord
-from fembench.reproduce.simulated import simulated
+from fembench.reproduce.simulated import notice, simulated
 from fembench.schedule.graph import TaskGraph
 from fembench.schedule.heft import hlogp_heft
 from fembench.schedule.platform import Platform
@@ -83,6 +83,7 @@ def predicted(case: AppCase, calibration: AppRecord, options: argparse.Namespace
         chance=chance,
         cores=options.cores,
         dealt=_all_dealt(case, machine),
+        notice=notice(case),
     )
     _, kept = predict_farm(farm, machine, compose=options.compose, with_q=options.policy == "q")
     return msgspec.structs.replace(kept, model=calibration.id)
@@ -130,7 +131,7 @@ def _unit(case: AppCase, calibration: AppRecord) -> list[tuple[float, float]]:
 def _message(case: AppCase, calibration: AppRecord) -> tuple[float, float]:
     if case.ranks == 1:
         return 0.0, 0.0
-    found = machine_of(calibration).message(1, 0, case.n_bytes)
+    found = machine_of(calibration).message(1, 0, case.n_bytes) + notice(case)
     return found.low, found.high
 
 

@@ -3,7 +3,8 @@
 The graph is that of the program: a farm's coordinator sends all tasks that are dealt and waits for results;
 a worker receives, computes, answers; a task of a graph waits for those that feed it. What a rank computes
 costs one sample of its calibration for the whole run; DRAWS runs are drawn, their middle nine tenths are the
-interval. Messages take the middle of their samples and leave a host one after the other.
+interval. Messages take the middle of their samples and leave a host one after the other; a rank
+that waits sees one after half of its rest between two looks, in the mean.
 """
 
 import random
@@ -11,10 +12,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fembench.analytic.interval import Interval
 from fembench.analytic.machine import MachineModel
 from fembench.analytic.programs import machine_of
 from fembench.apps.kernels import KERNELS, Kernel
+from fembench.apps.work import glance_of
 from fembench.base.errors import InputError
+from fembench.machine.emulate import parse_speeds
 from fembench.predict.events import simulate_events
 from fembench.predict.graph import Compute, Event, Graph, Receive, Send, Wait
 from fembench.predict.machine import Machine, checked_speeds
@@ -59,11 +63,18 @@ def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cor
     )
 
 
+def notice(case: AppCase) -> Interval:
+    """Seconds until a rank that waits sees that a message is there: at once, or after the longest rest."""
+    speeds = parse_speeds(case.emulate, case.ranks)
+    return Interval(0.0, max(glance_of(case.dilate / s) for s in speeds))
+
+
 def makespan(
     case: AppCase, costs: Mapping[str, Sequence[float]], machine: Machine, with_q: bool, crowd: float = 1.0
 ) -> float:
     """Seconds of one simulated run; costs[operation][rank], of more ranks than those the last one's."""
-    return simulate_events(plan_of(case, costs, machine, with_q, crowd)).makespan
+    seen = notice(case).high if case.program in KERNELS else 0.0  # of the first task and the last result
+    return simulate_events(plan_of(case, costs, machine, with_q, crowd)).makespan + seen
 
 
 def plan_of(
@@ -161,12 +172,13 @@ def _message(kind: type[Send] | type[Receive], case: AppCase, peer: int, source:
 def machine_from(calibration: AppRecord, case: AppCase) -> Machine:
     """Every rank on a host of its own; messages as the case says, else as those of rank 0 with the worker."""
     model, ranks = machine_of(calibration), case.ranks
-    classes = {p: _pair(model, p) for p in range(1, min(ranks, calibration.case.ranks))}
+    seen = 0.0 if case.program in KERNELS else notice(case).middle
+    classes = {p: _pair(model, p, seen) for p in range(1, min(ranks, calibration.case.ranks))}
 
     def link(a: int, b: int) -> PairClass:
         return given.get((a, b)) or classes[min(max(a, b), max(classes))]
 
-    transfer = model.message(1, 0, case.n_bytes).middle if classes and case.costs else 0.0
+    transfer = model.message(1, 0, case.n_bytes).middle + seen if classes and case.costs else 0.0
     cost = messages_of(transfer, case.host, case.edges, case.costs)
     pairs = {(case.host[a], case.host[b]) for a, b in case.edges} if case.costs else set()
     given = {pair: _given(cost(case.n_bytes, *pair)) for pair in pairs}
@@ -186,7 +198,7 @@ def _given(cost: Message) -> PairClass:
     return PairClass(name="given", send=send, latency=latency, receive=receive)
 
 
-def _pair(model: MachineModel, p: int) -> PairClass:
+def _pair(model: MachineModel, p: int, seen: float) -> PairClass:
     """Messages of rank p: lines between sampled sizes; what grows with them keeps the network."""
     sizes = sorted(model.sends[p, 0])
     times = [model.message(p, 0, n).middle for n in sizes]
@@ -195,7 +207,7 @@ def _pair(model: MachineModel, p: int) -> PairClass:
         after = min(k + 1, len(sizes) - 1)
         before = after - 1 if after else 0
         slope = max((times[after] - times[before]) / max(sizes[after] - sizes[before], 1), 0.0)
-        latency.append(Piece(first=float(n), coefficients=(t, slope)))
+        latency.append(Piece(first=float(n), coefficients=(t + seen, slope)))
         gap.append(Piece(first=float(n), coefficients=(max(t - times[0], 0.0), slope)))
     none = (Piece(first=0, coefficients=(0.0,)),)
     return PairClass(name=f"rank {p}", send=none, latency=tuple(latency), receive=none, gap=tuple(gap))

@@ -20,10 +20,11 @@ from fembench.apps.launch import launch
 from fembench.base.errors import FembenchError
 from fembench.bench.scratch import writable
 from fembench.predict.binary import Loops
+from fembench.predict.engine import Outcome
 from fembench.predict.events import simulate_events
 from fembench.records.app import AppRecord, load_app, save_app
 from fembench.reproduce.programs import both, case_of
-from fembench.reproduce.simulated import machine_from, plan_of
+from fembench.reproduce.simulated import machine_from, notice, plan_of
 
 INTEGRAL, PRODUCT = "integral", "product"
 CALIBRATED = 8  # processes
@@ -128,7 +129,7 @@ def _one(
 def live_of(record: AppRecord, calibration: AppRecord) -> Live:
     """A run beside both simulations of it, which know nothing of the run."""
     case = record.case
-    machine = machine_from(calibration, case)
+    machine, seen = machine_from(calibration, case), notice(case).high
     known = {name: [float(np.median(row)) for row in rows] for name, rows in calibration.samples.items()}
     costs = {name: _of_ranks(each, case.ranks) for name, each in known.items()}
     plain = simulate_events(plan_of(case, costs, machine, True))
@@ -138,12 +139,12 @@ def live_of(record: AppRecord, calibration: AppRecord) -> Live:
         part = _turns(rng, case.size, case.ranks)
         first = part if not k else first
         dear = {name: (np.asarray(each) * part * (case.ranks - 1)).tolist() for name, each in costs.items()}
-        drawn.append(_per_process(simulate_events(plan_of(case, dear, machine, True))))
+        drawn.append(_per_process(simulate_events(plan_of(case, dear, machine, True)), seen))
     workers = [float(np.median(row)) for row in record.busy[1:]]
     return Live(
         record=record,
         real=np.array([float(np.median(record.seconds)), *workers]),
-        graph=_per_process(plain),
+        graph=_per_process(plain, seen),
         drawn=np.array(drawn),
         turns=first,
         messages=tuple(plain.messages.tolist()),
@@ -161,6 +162,6 @@ def _turns(rng: np.random.Generator, limit: int, ranks: int) -> Floats:
     return np.array([0.0, *(loops.turns(rng) / limit for _ in range(ranks - 1))])
 
 
-def _per_process(result) -> Floats:
-    """(P,) the master's end, the slaves' computing."""
-    return np.array([result.finish[0], *result.busy[1:].sum(axis=1)])
+def _per_process(result: Outcome, seen: float) -> Floats:
+    """(P,) the master's end, when it sees the last answer; the slaves' computing."""
+    return np.array([result.finish[0] + seen, *result.busy[1:].sum(axis=1)])

@@ -3,10 +3,13 @@
 import pytest
 from thesis_000 import DATA
 
-from fembench.analytic import pamela, pasl
+from fembench.analytic import pamela, pamela_text, pasl
+from fembench.analytic.bounds import Setting, predict
 from fembench.analytic.build import build
+from fembench.analytic.interval import Interval
+from fembench.analytic.machine import MachineModel
 from fembench.analytic.pamela import Operation
-from fembench.analytic.reduce import steps
+from fembench.analytic.reduce import layered, repeated, steps, text
 from fembench.analytic.terms import bound_terms
 from fembench.base.errors import InputError
 
@@ -59,12 +62,64 @@ def test_a_branch_without_batches_of_its_own_vanishes():
     assert steps(short)[0][-1] == "L = 𝔹1;𝔹2;𝔹3"
 
 
-def test_a_graph_that_is_not_series_parallel_is_refused():
-    crossed = parsed(
-        "T1=B1(1)<<NULL", "T2=B2(1)<<T1", "T3=B3(1)<<T1", "T4=B4(1)<<T2,T3", "T5=B5(1)<<T3", "T6=B6(1)<<T4,T5"
+CROSSED = (
+    "T1=B1(1)<<NULL", "T2=B2(1)<<T1", "T3=B3(1)<<T1", "T4=B4(1)<<T2,T3", "T5=B5(1)<<T3", "T6=B6(1)<<T4,T5"
+)  # fmt: skip
+
+
+def test_a_graph_that_is_not_series_parallel_repeats_batches_and_gets_levels():
+    crossed = parsed(*CROSSED)
+    assert repeated(steps(crossed)[1]) == (4,)
+    assert text(steps(crossed)[1]) == "𝔹1;((𝔹2;𝔹4)‖(𝔹3;(𝔹4‖𝔹5)));𝔹6"
+    assert text(layered(crossed)) == "𝔹1;(𝔹2‖𝔹3);(𝔹4‖𝔹5);𝔹6"
+    assert repeated(steps(graph())[1]) == ()
+
+
+def test_its_critical_path_is_exact_and_every_batch_is_asked_of_resources_once():
+    crossed = parsed(*CROSSED)
+    seconds = {1: (1, 1), 2: (5, 5), 3: (1, 4), 4: (1, 1), 5: (4, 9), 6: (1, 1)}  # low, high
+    bodies = {f"C{k}": Operation(f"op_{k}") for k in seconds}
+    model = build(crossed, bodies, {})
+    machine = MachineModel({0: {f"op_{k}": Interval(*ends) for k, ends in seconds.items()}})
+    found = predict(Setting(model, machine, 1))
+    paths = [(1, 2, 4, 6), (1, 3, 4, 6), (1, 3, 5, 6)]
+    longest = [max(sum(seconds[k][side] for k in path) for path in paths) for side in (0, 1)]
+    assert longest == [8, 15]  # by way of 2 where all are quick, of 5 where all are slow
+    assert (found.terms["T_0"].low, found.terms["T_0"].high) == (8, 15)
+    total = [sum(ends[side] for ends in seconds.values()) for side in (0, 1)]
+    assert (found.terms["T_COORD"].low, found.terms["T_COORD"].high) == tuple(total)
+    assert "L_path" in pamela.as_text(model)
+    assert (
+        predict(Setting(pamela_text.parse(pamela.as_text(model), "again"), machine, 1)).terms == found.terms
     )
-    with pytest.raises(InputError, match="not series-parallel"):
-        steps(crossed)
+
+
+LEVELS = """L=L_1;(L_2||L_3);(L_4||L_5);L_6
+L_path=L_1;((L_2;L_4)||(L_3;(L_4||L_5)));L_6
+L_1={ use(r1,1); }
+L_2={ use(r2,5); }
+L_3={ use(r3,1); }
+L_4={ use(r4,1); }
+L_5={ use(r5,6); }
+L_6={ use(r6,1); }
+"""
+
+
+def test_by_phase_its_time_lies_between_the_path_and_the_levels():
+    setting = Setting(pamela_text.parse(LEVELS, "levels"), MachineModel({}), 1)
+    assert predict(setting, "global").seconds == Interval(9, 9)
+    assert predict(setting, "phase").seconds == Interval(9, 13)
+
+
+def test_too_many_paths_are_refused():
+    links = ["T1=B1(1)<<NULL"]
+    for k in range(2, 32, 2):
+        before = f"T{k - 1}" if k == 2 else f"T{k - 2},T{k - 1}"
+        links += [f"T{k}=B{k}(1)<<{before}", f"T{k + 1}=B{k + 1}(1)<<{before}"]
+    codes = "".join(f'B{k} = "C{k}";' for k in range(1, 33))
+    tangled = pasl.parse(f"{codes} %% {';'.join([*links, 'T32=B32(1)<<T30,T31'])};")
+    with pytest.raises(InputError, match="on all paths"):
+        steps(tangled)
 
 
 @pytest.mark.parametrize(

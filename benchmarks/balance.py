@@ -5,8 +5,8 @@
 Compared solves take turns in one job (balance_turns.py), so that what disturbs the machine disturbs all of
 them alike. A ratio is the median over turns of the ratios within a turn, from the least to the most of them;
 noise is what the base does against itself, its odd against its even turns. Times are those of CG on the
-slowest rank. Unequal machines are emulated (SYNTHETIC): four ranks share the cores of this machine, dilated so
-that they fit side by side. Each takes two to three minutes on two cores.
+slowest rank. Unequal machines are emulated (SYNTHETIC): four ranks share the cores of this machine, dilated
+so that they fit side by side. Each takes two to three minutes on two cores.
 
     overhead  c = 1 blocks a rank against plain parts, c = 4 against c = 1, policy observe against none
     blocks    c = 1, 2, 4, 8 without balancing
@@ -256,7 +256,7 @@ def lab(bench: Bench) -> list[dict]:
     ways = {
         "nothing": ("--balance", "none"),
         "static weights from before": ("--shares", "1:1"),
-        "balancing": ("--balance", bench.options.policy, "--look-every", "20"),
+        "balancing": ("--balance", bench.options.policy),
     }
     rows = []
     for name, options in ways.items():

@@ -78,13 +78,18 @@ def measure_links(
 
     Raises InputError, or RunFailedError where the job ended without a result.
     """
-    if ranks < 2:
-        raise InputError(f"a network of {ranks} rank; expected --ranks 2 or more: messages need two")
+    needs_two(ranks)
     line, kind = launcher_line(ranks, hostfile, mpi_options)
     job = NetworkJob(quick=quick, pairs=pairs, sites=sites, emulate=emulate, dilate=dilate)
     variables = environment(kind, asleep=dilate > 1 and "--oversubscribe" in line)
     found = run_job("network_rank", job, "network.json", line, variables, scratch, tell)
     return convert(msgspec.json.decode(found), NetworkFound, where="network")
+
+
+def needs_two(ranks: int) -> None:
+    """Raises InputError for a network of one rank."""
+    if ranks < 2:
+        raise InputError(f"a network of {ranks} rank; expected --ranks 2 or more: messages need two")
 
 
 def run_job(

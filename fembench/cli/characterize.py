@@ -72,6 +72,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
+    from fembench.bench.characterize import needs_two
     from fembench.bench.scratch import writable
     from fembench.predict.legacy import write_model
     from fembench.predict.thesis_model import model_of
@@ -84,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
     old = load_profile(options.add_to) if options.add_to else None
     with tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
         hostfile = _hostfile(options, Path(scratch))
+        if options.network and not old:
+            needs_two(_ranks(options, hostfile))
         profile = old or _speeds(options, hostfile, folder)
         if options.network or options.add_to:
             profile = _with_network(options, profile, hostfile, folder)

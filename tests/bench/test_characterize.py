@@ -1,12 +1,19 @@
 """`fembench characterize` from end to end: what a short one finds, tells and refuses."""
 
+import argparse
+import platform
+from pathlib import Path
+
 import pytest
+from planted_profile import planted_profile
 
 from fembench.base.errors import InputError
 from fembench.bench import characterize
 from fembench.bench.characterize import hosts_file, measure_hosts, ranks_in
+from fembench.cli import characterize as cli_characterize
 from fembench.cli.main import main
 from fembench.machine.rates import STORAGES
+from fembench.predict.legacy import read_model
 from fembench.records.profile import LEVELS, load_profile, save_profile
 from fembench.report.profiles import as_text
 from fembench.weights.from_profile import by_profile
@@ -51,6 +58,47 @@ def test_emulated_speeds_are_labelled_and_about_those_injected(measured, tmp_pat
         assert by_profile(profile, "").synthetic == profile.environment.synthetic
 
 
+@pytest.fixture
+def known(tmp_path):
+    """The file of a profile of two ranks of this host, without a network."""
+    profile = planted_profile([1.0, 1.0], hosts=(platform.node(),) * 2)
+    save_profile(profile, tmp_path / "machine.json")
+    return tmp_path / "machine.json"
+
+
+@pytest.mark.slow
+def test_a_network_is_added_to_a_profile_and_used_without_a_link(known, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    speeds = load_profile(known).speeds
+    assert main(["characterize", "--add-to", str(known), "--quick", "--model", "model.txt"]) == 0
+    told = capsys.readouterr()
+    assert "network: messages, same host (1 of 1): ranks 0 and 1" in told.err
+    assert f"fembench predict m3 --machine {known} --ranks 2" in told.out
+    profile = load_profile(known)
+    assert profile.speeds == speeds
+    assert [c.name for c in profile.network.classes] == ["same host"]
+    assert {s.mode for s in profile.network.samples} == {"isend", "send"}
+    assert len(read_model("model.txt").hosts) == 1
+    assert main(["predict", "m1", "--machine", str(known), "--ranks", "2"]) == 0
+    assert "bound by" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_network_of_other_hosts_is_not_added(known, capsys):
+    profile = planted_profile([1.0, 1.0], hosts=("elsewhere", "elsewhere"))
+    save_profile(profile, known)
+    assert main(["characterize", "--add-to", str(known), "--quick"]) == 2
+    assert "2 on elsewhere, in the same order" in capsys.readouterr().err
+    assert load_profile(known).network is None
+
+
+def test_hosts_may_be_those_of_the_thesis_file(tmp_path):
+    (tmp_path / "list").write_text("caju.ic.uff.br\nn01.puc.br /home/x\n")
+    options = argparse.Namespace(hosts=str(tmp_path / "list"), hostfile="")
+    path = cli_characterize._hostfile(options, tmp_path)
+    assert Path(path).read_text() == "caju.ic.uff.br slots=1\nn01.puc.br slots=1\n"
+
+
 def test_hosts_are_read(tmp_path):
     assert hosts_file("a,b:4") == "a slots=1\nb slots=4\n"
     path = tmp_path / "hosts"
@@ -69,6 +117,12 @@ def test_hosts_are_read(tmp_path):
         (["--ranks", "2", "--emulate", "1"], "1 speeds for 2 ranks"),
         (["--ranks", "1", "--dilate", "0.5"], "dilate = 0.5"),
         (["-o", "/proc/no/machine.json"], "cannot write"),
+        (["--ranks", "1", "--network"], "a network of 1 rank; expected --ranks 2"),
+        (["--pairs", "all"], "--pairs all without a network; expected --network"),
+        (["--sites", "a=b"], "--sites a=b without a network"),
+        (["--model", "m"], "--model m without a network"),
+        (["--network", "--bytes", "-1"], "--bytes -1"),
+        (["--add-to", "none.json"], "none.json"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(options, message, capsys, monkeypatch, tmp_path):

@@ -201,11 +201,12 @@ def _timing(record: Record) -> Iterator[Rule]:
 def _shortest_phase(record: Record) -> Rule:
     """C3 over the sets: the time of a phase against its clock's reading cost and quantum.
 
-    Barriers are left out, and on one rank the phases that have nothing to do there.
+    Barriers are left out, and where one rank has everything the phases that have nothing to do there.
     """
     sets = timed_sets(record)
     silent = {"sync"}
-    if record.case.ranks == 1:
+    ledgers = record.balance.ledgers if record.balance else ()
+    if record.case.ranks == 1 or any(len(set(ledger.owner)) == 1 for ledger in ledgers):
         silent |= {"cg.send", "cg.wait", "cg.unpack", "cg.spmv_interface", "cg.allreduce"}
     least, name = float("inf"), ""
     grain = (record.clock.read_ns + record.clock.quantum_ns) * 1e-9

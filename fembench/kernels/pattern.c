@@ -11,6 +11,8 @@
 
 #include "kernels.h"
 
+#define SHORT 16 /* columns of a row that are sorted in registers */
+
 /* Lowest and highest of n numbers; 0 and -1 of none. */
 CLONES void fb_span(int64_t n, const int32_t *a, int32_t *low, int32_t *high)
 {
@@ -40,6 +42,19 @@ void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_acti
                 list[start[cells[k] + 1]++] = (int32_t)c;
 }
 
+typedef int32_t lanes __attribute__((vector_size(4 * SHORT), aligned(4)));
+
+/* Ascending, for up to SHORT different numbers with room for SHORT: each goes where as many are below it. No branch
+ * depends on their order, which no processor could predict. */
+INLINE void sort_short(int32_t *a, int64_t n)
+{
+    lanes v = *(const lanes *)a, below = {0};
+    for (int64_t k = 0; k < n; k++)
+        below -= v > a[k];
+    for (int64_t k = 0; k < n; k++)
+        a[below[k]] = v[k];
+}
+
 static void sort(int32_t *a, int64_t n)
 {
     for (int64_t i = 1; i < n; i++) {
@@ -52,7 +67,7 @@ static void sort(int32_t *a, int64_t n)
 }
 
 /* Row i: its own node, then the nodes of its cells in [low, high), ascending; returns how many. Written
- * without a branch on "seen before", which no processor could predict: row needs one entry of room more. */
+ * without a branch on "seen before", which no processor could predict: row needs room for SHORT + 1 more. */
 INLINE int64_t gather_row(int npc, const int32_t *cells, const int32_t *first, const int32_t *last, int32_t i,
                           int32_t low, int32_t high, int32_t *mark, int32_t *row)
 {
@@ -64,11 +79,14 @@ INLINE int64_t gather_row(int npc, const int32_t *cells, const int32_t *first, c
         for (int a = 0; a < npc; a++) {
             int32_t j = nodes[a];
             row[n] = j;
-            n += (mark[j] != i + 1) & (j >= low) & (j < high);
+            n += (mark[j] != i + 1) & ((uint32_t)(j - low) < (uint32_t)(high - low));
             mark[j] = i + 1;
         }
     }
-    sort(row + 1, n - 1);
+    if (n - 1 <= SHORT)
+        sort_short(row + 1, n - 1);
+    else
+        sort(row + 1, n - 1);
     return n;
 }
 
@@ -114,7 +132,7 @@ INLINE int upper_rows(int npc, const int32_t *cells, const int64_t *start, const
         int32_t i = at_interface ? n_interior + k : k - n_interface;
         int32_t low = at_interface ? 0 : i, high = at_interface ? n_active : n_interior;
         out->used = indptr[k];
-        if (reserve(out, indptr[k] + (start[i + 1] - start[i]) * npc + 2))
+        if (reserve(out, indptr[k] + (start[i + 1] - start[i]) * npc + 2 + SHORT))
             return -1;
         int32_t *row = out->columns + indptr[k];
         int64_t n = gather_row(npc, cells, list + start[i], list + start[i + 1], i, low, high, mark, row);
@@ -158,7 +176,7 @@ static int32_t *mirrored(int32_t n, int64_t *indptr, const int32_t *upper, int64
 }
 
 /* highest: of the numbers in cells. *columns rests on *n_bytes of fb_allocate, perhaps more than are used. */
-int fb_pattern(int npc, const int32_t *cells, int32_t highest, int32_t n_interior, int32_t n_active, int upper,
+CLONES int fb_pattern(int npc, const int32_t *cells, int32_t highest, int32_t n_interior, int32_t n_active, int upper,
                const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows, int32_t **columns,
                int64_t *n_bytes)
 {

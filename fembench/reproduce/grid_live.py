@@ -36,7 +36,7 @@ from fembench.schedule.execute import Schedule
 from fembench.schedule.graph import TaskGraph
 
 ROOM = 1.5  # cores are idle so much, or ranks would be late
-LEAST = 6.0  # times that ranks are dilated
+LEAST = 60.0  # times that ranks are dilated: few compute at once, or they would slow each other on one core
 BYTES = 65536  # that a message really has; what it costs is emulated
 Say = Callable[[str], None]
 
@@ -50,8 +50,8 @@ class Effort:
     samples: int
 
 
-QUICK = Effort(12, 3, 6)
-FULL = Effort(50, 5, 12)
+QUICK = Effort(1.2, 3, 6)
+FULL = Effort(5.0, 5, 12)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from planted_profile import planted_profile
 
 from fembench.analytic.of_study import predict_case
 from fembench.predict.rates import rates_of
-from fembench.records.sites import by_site
 from fembench.predict.study import Study
 from fembench.records.case import Case
 from fembench.records.network import Network, PairClass, Piece
+from fembench.records.sites import by_site
 
 HOSTS = ("a", "a", "b", "b")
 

@@ -6,6 +6,7 @@ not built, or MPI's functions cannot be found in the process, mpi4py serves.
 
 import ctypes
 import functools
+import importlib
 import os
 import sys
 import traceback
@@ -18,9 +19,7 @@ from mpi4py import MPI
 
 native: Any
 try:
-    from fembench.dist import _native
-
-    native = _native
+    native = importlib.import_module("fembench.dist._native")
 except ImportError:  # not built: mpi4py serves
     native = None
 
@@ -71,7 +70,7 @@ def start_and_wait(requests: Sequence[Request]) -> tuple[Callable[[], object], C
     """
     startall, waitall = address("MPI_Startall"), address("MPI_Waitall")
     if native is None or not (startall and waitall):
-        return lambda: Request.Startall(requests), lambda: wait(*requests)
+        return lambda: Request.Startall(list(requests)), lambda: wait(*requests)
     bound = native.Requests(startall, waitall, handles(requests), len(requests), MPI._sizeof(MPI.Status))
     return bound.start, bound.wait
 

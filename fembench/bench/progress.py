@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from fembench.bench.pingpong import CONTROL, MESSAGE, Side
+from fembench.bench.pingpong import CONTROL, EMPTY, MESSAGE, Side
 from fembench.dist.comm import Comm
 
 REPEATS = 5
@@ -58,7 +58,9 @@ def polling_factor(comm: Comm, computing: int, waiting: int) -> float | None:
         if comm.rank == waiting:
             for _ in range(REPEATS):
                 _wait_asleep(comm, computing)
-                comm.recv(source=computing, tag=CONTROL)
+                comm.Recv(
+                    EMPTY, computing, CONTROL
+                )  # as ranks of a run wait; a pickled recv spins in a probe
             return None
         turns = _turns_of(WORK)
         found = [(_timed(turns, comm, waiting), _timed(turns, comm, waiting)) for _ in range(REPEATS)]
@@ -106,11 +108,11 @@ def _counted(turns: int) -> float:
 def _timed(turns: int, comm: Comm, waiting: int, counted: Callable[[int], float] = _counted) -> float:
     """Seconds of the loop; then the other rank is told, which sleeps or waits for that in MPI."""
     took = counted(turns)
-    comm.send(None, waiting, CONTROL)
+    comm.Send(EMPTY, waiting, CONTROL)
     return took
 
 
 def _wait_asleep(comm: Comm, source: int) -> None:
     while not comm.Iprobe(source, CONTROL):
         time.sleep(NAP)
-    comm.recv(source=source, tag=CONTROL)
+    comm.Recv(EMPTY, source, CONTROL)

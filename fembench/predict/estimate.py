@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 FLOOR = 0.01  # of a value: no median is known better, for conditions change between sizes
 QUANTUM = 2e-8  # seconds: nor better than the clock
 MEDIAN = 1.2533 * 1.4826  # standard error of a median from the median absolute deviation, times sqrt(n)
-TRAVELLED = 0.5  # part of a message's time left to wait for after computing: less, and it travelled meanwhile
+TRAVELLED = 0.3  # part of a message's time left to wait for after computing: less, and it travelled meanwhile
 LARGE = 1 << 17  # bytes from which how a message is sent should not change how long it takes (thesis-001)
 SIGNED = 0.05  # of a message: a latency that is negative by more is overlap, not noise
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from fembench.base.tables import table
 
 HERE = Path(__file__).resolve().parent / "prediction"
+FEMBENCH = (sys.executable, "-m", "fembench")
 SPEEDS = "1,0.5,0.25,1,0.7,0.35,0.8,0.5,0.25,0.9,0.4,1,0.6,0.3,0.75,0.45"
 EMULATED = ("--ranks", "16", "--emulate", SPEEDS, "--dilate", "16")
 GRID = 'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n'
@@ -64,7 +65,7 @@ def fembench(*words: str, capture: bool = False) -> str:
     Status 1 is a result: measured, but not valid.
     """
     print(f"$ fembench {' '.join(words)}", flush=True)
-    line = [sys.executable, "-m", "fembench", *words]
+    line = [*FEMBENCH, *words]
     done = subprocess.run(line, stdout=subprocess.PIPE if capture else None, text=True)
     if done.returncode > 1 or done.returncode < 0:
         raise SystemExit(f"fembench {words[0]} ended with status {done.returncode}")
@@ -73,7 +74,7 @@ def fembench(*words: str, capture: bool = False) -> str:
 
 def inside(lab: bool, *words: str, spin: bool = False) -> None:
     """The command, in the lab where there is one."""
-    before = ["lab", "run", "--name", "prediction", *(["--spin"] if spin else []), "fembench"] if lab else []
+    before = ["lab", "run", "--name", "prediction", *(["--spin"] if spin else []), *FEMBENCH] if lab else []
     fembench(*before, *words)
 
 

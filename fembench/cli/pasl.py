@@ -77,8 +77,8 @@ def run(options: argparse.Namespace) -> int:
         print("\n" + ("\n".join(lines) if options.trace else f"L = {text(reduced)}"))
         if twice := repeated(reduced):
             print(
-                f"not series-parallel: B{', B'.join(map(str, twice))} stand there more than once. T_0 is of "
-                f"this form, resources and phases are of the levels\nL = {text(layered(graph))}"
+                f"not series-parallel, B{', B'.join(map(str, twice))} more than once: T_0 is of this form, "
+                f"resources and phases are of the levels\nL = {text(layered(graph))}"
             )
         if model:
             print(f"\n{pamela.as_text(model)}\n{expression(model, _conditionals(options))}")

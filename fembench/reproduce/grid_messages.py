@@ -128,14 +128,15 @@ def message_plot(network: Network) -> Plot:
     """L, Os and Or over the size, as Figs 4.10 and 5.3 to 5.5."""
     panels = []
     theirs = {int(float(r["message_bytes"])): r for r in printed("table_5_2")}
-    each = sorted((s for s in network.samples if s.mode == "isend" and s.m in theirs), key=lambda s: s.m)
+    some = [64 << (2 * k) for k in range(11)]
+    each = sorted((s for s in network.samples if s.mode == "isend" and s.m in some), key=lambda s: s.m)
     names = [_size(s.m) for s in each]
     for k, (title, name) in enumerate(
         (("L", "latency_us"), ("Os", "send_overhead_us"), ("Or", "receive_overhead_us"))
     ):
         series = {
-            "here": [max(_parameters(s)[k] / MICRO, np.nan) for s in each],
-            "thesis, LAM": [float(theirs[s.m][f"isend_{name}"]) for s in each],
+            "here": [_above_zero(_parameters(s)[k] / MICRO) for s in each],
+            "thesis, LAM": [_above_zero(float(theirs[s.m][f"isend_{name}"])) for s in each],
         }
         panels.append(Panel(title, names, series, "µs", "bytes"))
     return charts.curves(
@@ -145,6 +146,10 @@ def message_plot(network: Network) -> Plot:
         panels,
         log=True,
     )
+
+
+def _above_zero(value: float) -> float:
+    return value if value > 0 else float("nan")
 
 
 def _size(n_bytes: int) -> str:

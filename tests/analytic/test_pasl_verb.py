@@ -38,3 +38,13 @@ def test_a_call_that_nobody_registered_is_named(capsys):
 def test_machines_without_source_are_refused(capsys):
     assert main(["pasl", PI[0], "--machines", "x"]) == 2
     assert "what tasks cost is not known" in capsys.readouterr().err
+
+
+def test_a_graph_that_is_not_series_parallel_is_said_to_be_none(tmp_path, capsys):
+    codes = "".join(f'B{k} = "C{k}.class"; ' for k in range(1, 7))
+    links = "T1=B1(1)<<NULL; T2=B2(1)<<T1; T3=B3(1)<<T1; T4=B4(1)<<T2,T3; T5=B5(1)<<T3; T6=B6(1)<<T4,T5;"
+    (tmp_path / "crossed.pas").write_text(f'path = "x"; {codes} %% {links}')
+    assert main(["pasl", str(tmp_path / "crossed.pas")]) == 0
+    text = capsys.readouterr().out
+    assert "not series-parallel, B4 more than once" in text
+    assert "L = 𝔹1;(𝔹2‖𝔹3);(𝔹4‖𝔹5);𝔹6" in text

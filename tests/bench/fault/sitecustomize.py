@@ -21,11 +21,11 @@ if FAULT == "full":
 elif FAULT and RANK == "1":
     from fembench.dist import interface
 
-    honest = interface._exchange
+    honest = interface.start_and_wait
     calls = []
 
-    def exchange(*arguments):
-        start, finish = honest(*arguments)
+    def start_and_wait(requests):
+        start, wait = honest(requests)
 
         def faulty():
             calls.append(1)
@@ -37,6 +37,6 @@ elif FAULT and RANK == "1":
                 time.sleep(1000)  # hang
             start()
 
-        return faulty, finish
+        return faulty, wait
 
-    interface._exchange = exchange
+    interface.start_and_wait = start_and_wait

@@ -40,8 +40,8 @@ def test_phases_and_the_unattributed_rest_make_up_the_total(records):
         spent = np.array([np.asarray(one.seconds)[:, top].sum(axis=1) for one in record.sets])
         total = np.array([one.total for one in record.sets])
         assert (spent <= total).all()
-        # the usual set: another process may take the core between two spans of one
-        assert (np.median(spent / total, axis=0) >= 0.99).all()
+        # the best set: what the code leaves over is in every one, what another process takes is not
+        assert ((spent / total).max(axis=0) >= 0.99).all()
 
 
 def test_parts_of_cg_do_not_exceed_it(records):

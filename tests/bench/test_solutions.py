@@ -5,8 +5,9 @@ import pytest
 from problems import counted, solved, solved_and_verified
 
 from fembench.base.errors import BreakdownError, InputError
-from fembench.dist import interface as interface_module
 from fembench.dist.comm import alone
+from fembench.dist.interface import AllReduce
+from fembench.solve import cg
 from fembench.timing import phases
 
 pytestmark = pytest.mark.mpi
@@ -160,22 +161,20 @@ def test_a_body_that_can_move_is_refused_on_every_rank(comm, tmp_path):
 
 def test_an_indefinite_operator_is_refused_on_every_rank(comm, monkeypatch):
     """A negative <d, A d> ends the loop with a word, not with a wrong answer."""
-    honest = interface_module._allreduce
     calls = []
 
-    def spoiled(comm, values, tracer):
-        run = honest(comm, values, tracer)
+    class Spoiled(AllReduce):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.honest, self.run = self.run, self.spoil
 
-        def wrapped():
+        def spoil(self):
             calls.append(1)
-            run()
+            self.honest()
             if len(calls) == 4:  # the second <d, A d>
-                values[0] = -values[0]
-            return values
+                self.values[0] = -self.values[0]
 
-        return wrapped
-
-    monkeypatch.setattr(interface_module, "_allreduce", spoiled)
+    monkeypatch.setattr(cg, "AllReduce", Spoiled)
     with pytest.raises(BreakdownError, match="<d, A d> = -"):
         solved(comm, mesh="m1")
 

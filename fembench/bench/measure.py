@@ -69,7 +69,7 @@ def measure(
     comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make | None = None
 ) -> Measured:
     """Run the warm-ups and the timed sets; `make` makes the solver of a set. Collective."""
-    make = make or _solver
+    make, control = make or _solver, control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
     solver: Solver | None = None
     while True:
@@ -83,7 +83,6 @@ def measure(
             solver = make(case, prepared, tracer)
         with span(tracer, SYNC):
             comm.Barrier()
-        control = control_of(case, prepared.mesh.n_equations)
         result = solver.solve(prepared.rhs, control, record=case.trace_iterations)
         tracer.recording = False
         sets.append(_harvest(tracer, begin, result, warmup=len(sets) < case.warmups))

@@ -102,8 +102,8 @@ def iterate(method: Method, tracer: TracerLike, f: F64, control: Control, record
     BreakdownError on every rank alike (all scalars come from all-reduces) if A or M is not positive definite.
     """
     tracer.iteration = -1
-    before = tracer.counts()
     tracer.begin(CG)
+    before = tracer.counts()
     iterations = method.iterations(f)
     residual = sqrt(next(iterations))
     method.outside = tracer.counts() - before
@@ -120,9 +120,7 @@ def iterate(method: Method, tracer: TracerLike, f: F64, control: Control, record
         tracer.iteration = k
         if k == record:
             tracer.recording = False
-    tracer.end(CG)
-    tracer.iteration = -1
-    return CGResult(
+    result = CGResult(
         x=method.x,
         iterations=len(residuals) - 1,
         residuals=tuple(residuals),
@@ -130,6 +128,9 @@ def iterate(method: Method, tracer: TracerLike, f: F64, control: Control, record
         converged=residual <= target,
         outside=method.outside,
     )
+    tracer.end(CG)
+    tracer.iteration = -1
+    return result
 
 
 def breakdown(name: str, value: float, iteration: int) -> BreakdownError:

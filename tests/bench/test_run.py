@@ -14,10 +14,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory):
-    """A folder with m2 on one, two and three ranks."""
+    """A folder with m3 on one, two and three ranks."""
     folder = tmp_path_factory.mktemp("campaign")
     file = folder / "three.toml"
-    file.write_text('name = "three"\n[[cases]]\nmesh = "m2"\nranks = [1, 2, 3]\nsets = 5\nfields = true\n')
+    file.write_text('name = "three"\n[[cases]]\nmesh = "m3"\nranks = [1, 2, 3]\nsets = 5\nfields = true\n')
     done = cli("sweep", file, "--results", folder / "out")
     assert done.returncode == 0, done.stderr
     return folder / "out", done

@@ -14,10 +14,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory):
-    """A folder with m3 on one, two and three ranks."""
+    """A folder with m2 on one, two and three ranks."""
     folder = tmp_path_factory.mktemp("campaign")
     file = folder / "three.toml"
-    file.write_text('name = "three"\n[[cases]]\nmesh = "m3"\nranks = [1, 2, 3]\nsets = 5\nfields = true\n')
+    file.write_text('name = "three"\n[[cases]]\nmesh = "m2"\nranks = [1, 2, 3]\nsets = 5\nfields = true\n')
     done = cli("sweep", file, "--results", folder / "out")
     assert done.returncode == 0, done.stderr
     return folder / "out", done
@@ -40,8 +40,8 @@ def test_phases_and_the_unattributed_rest_make_up_the_total(records):
         spent = np.array([np.asarray(one.seconds)[:, top].sum(axis=1) for one in record.sets])
         total = np.array([one.total for one in record.sets])
         assert (spent <= total).all()
-        # the best set: what the code leaves over is in every one, what another process takes is not
-        assert ((spent / total).max(axis=0) >= 0.99).all()
+        # the usual set: another process may take the core between two spans of one
+        assert (np.median(spent / total, axis=0) >= 0.99).all()
 
 
 def test_parts_of_cg_do_not_exceed_it(records):

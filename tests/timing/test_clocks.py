@@ -79,14 +79,10 @@ def test_a_reading_costs_between_nothing_and_a_microsecond_or_so():
 
 @needs_tsc
 def test_a_recorded_span_costs_at_most_three_tenths_of_a_microsecond():
-    costs = [clocks.span_cost("tsc") for _ in range(5)]
-    assert 1 < min(costs) <= 300
-
-
-def test_of_a_span_by_a_slower_clock_all_but_its_two_readings_is_as_cheap():
-    reading = clocks.open_clock("perf_counter_ns")
-    rest = min(clocks.span_cost("perf_counter_ns") - 2 * clocks.read_ns(reading) for _ in range(5))
-    assert rest <= 250
+    costs = [clocks.span_cost(name) for name in ("tsc", "perf_counter_ns") for _ in range(9)]
+    assert min(costs[:9]) <= 300
+    assert min(costs[9:]) <= 300
+    assert min(costs) > 1
 
 
 def test_measuring_the_cost_leaves_the_tracer_empty():

@@ -197,7 +197,7 @@ def run_ranks(
             stdout=sink,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            preexec_fn=_tie_to(os.getpid()) if sys.platform == "linux" else None,
         )
         try:
             late = not _wait(process, timeout or math.inf, watch)
@@ -225,9 +225,16 @@ def _wait(process: subprocess.Popen, timeout: float, watch: Callable[[], None] |
                 watch()
 
 
-def _end_with_parent() -> None:
-    """In the launcher, before it starts: be asked to end when this process ends, however that happens."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def _tie_to(parent: int) -> Callable[[], None]:
+    """What a launcher does before it starts, to be asked to end when `parent` ends, however that happens."""
+    prctl = ctypes.CDLL(None).prctl
+
+    def tie() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it ended before the line above: nobody would ask any more
+            os._exit(1)
+
+    return tie
 
 
 def _end_group(process: subprocess.Popen) -> None:

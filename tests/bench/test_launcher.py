@@ -1,5 +1,10 @@
 """How ranks are started, and how the end of a job is understood."""
 
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 
 from fembench.base.errors import InputError
@@ -111,3 +116,27 @@ def test_every_rank_has_one_blas_thread(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert environment("openmpi")["OMP_NUM_THREADS"] == "1"
     assert environment("openmpi")["OPENBLAS_NUM_THREADS"] == "1"
+
+
+KILLED_WHILE_IT_FORKS = """
+import os, signal, sys, time
+from fembench.bench.launcher import run_ranks
+
+def kill_the_starter():
+    os.kill(starter, signal.SIGKILL)
+    while os.getppid() == starter:
+        time.sleep(0.001)
+
+starter = os.getpid()
+os.register_at_fork(after_in_child=kill_the_starter)
+run_ranks(["touch", sys.argv[1]], dict(os.environ))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing ties a launcher to its starter")
+def test_nothing_is_launched_for_a_starter_killed_meanwhile(tmp_path):
+    sign = tmp_path / "it was launched"
+    done = subprocess.run([sys.executable, "-c", KILLED_WHILE_IT_FORKS, str(sign)], timeout=30)
+    assert done.returncode == -signal.SIGKILL
+    time.sleep(0.5)
+    assert not sign.exists()

@@ -217,14 +217,14 @@ def assembly(x: np.ndarray, cells: np.ndarray) -> list[Kernel]:
     """Symbolic and numeric assembly of sym and bsr."""
     n, fixed, found = len(x), np.zeros(3 * len(x), bool), []
     for upper, name in ((True, "sym"), (False, "bsr")):
-        incidence = kernels.incidence(cells, n)
-        pattern = kernels.pattern(cells, n, n, upper, incidence)
+        where = kernels.incidence(cells, n)
+        pattern = kernels.pattern(cells, n, n, upper, where)
 
         def symbolic(upper: bool = upper) -> Any:
             return kernels.pattern(cells, n, n, upper)
 
-        def numeric(upper: bool = upper, pattern: Any = pattern, incidence: Any = incidence) -> Any:
-            return kernels.assemble(x, cells, 1.2, 0.8, n, upper, fixed, *pattern, incidence)
+        def numeric(upper: bool = upper, pattern: Any = pattern, where: Any = where) -> Any:
+            return kernels.assemble(x, cells, 1.2, 0.8, n, upper, fixed, *pattern, where)
 
         found += [
             Kernel(f"symbolic {name}", symbolic, cells=len(cells)),

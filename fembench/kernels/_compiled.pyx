@@ -43,11 +43,11 @@ cdef extern from "kernels.h" nogil:
     void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v)
     void fb_gather(int64_t n, double *const *at, double *buffer)
     void fb_sum_groups(int64_t n, const int64_t *ends, double *const *at)
-    void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
-                      int32_t *list)
+    void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *ascending,
+                      int64_t *start, int32_t *at)
     void fb_span(int64_t n, const int32_t *a, int32_t *low, int32_t *high)
-    int fb_pattern(int npc, const int32_t *cells, int32_t highest, int32_t n_interior, int32_t n_active, int upper,
-                   const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows, int32_t **columns,
+    int fb_pattern(int npc, const int32_t *ascending, int32_t n_nodes, int32_t n_interior, int32_t n_active, int upper,
+                   const int64_t *start, const int32_t *at, int64_t *indptr, int32_t *rows, int32_t **columns,
                    int64_t *n_bytes)
     int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
                int32_t *position)
@@ -56,7 +56,7 @@ cdef extern from "kernels.h" nogil:
                       double *ke)
     int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
                     double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
-                    const int64_t *start, const int32_t *list, const int64_t *indptr, const int32_t *rows,
+                    const int64_t *start, const int32_t *at, const int64_t *indptr, const int32_t *rows,
                     const int32_t *columns, double *values)
     int FB_NEAR
     double fb_bsr(int far, int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
@@ -114,18 +114,27 @@ cdef const double *doubles_read(object array, str name, Py_ssize_t size=-1) exce
     return <const double *>address(array, name, "d", 8, size, False)
 
 
-cdef const double *doubles_padded(object array, str name, Py_ssize_t size) except? NULL:
-    """For kernels that read one vector past the end."""
+cdef padded(object array, str name, Py_ssize_t size):
+    """For kernels that read one vector past the end. Raises ValueError for an array not made by `empty`."""
     owner = array
     while isinstance(owner, np.ndarray):
         owner = owner.base
     if size and not isinstance(owner, _Memory) and not isinstance(getattr(owner, "obj", None), _Memory):
         raise ValueError(f"{name}: expected an array of kernels.empty: it is read a little past its end")
+
+
+cdef const double *doubles_padded(object array, str name, Py_ssize_t size) except? NULL:
+    padded(array, name, size)
     return doubles_read(array, name, size)
 
 
 cdef const int32_t *ints(object array, str name, Py_ssize_t size=-1) except? NULL:
     return <const int32_t *>address(array, name, "il", 4, size, False)
+
+
+cdef const int32_t *ints_padded(object array, str name, Py_ssize_t size) except? NULL:
+    padded(array, name, size)
+    return ints(array, name, size)
 
 
 cdef const int64_t *longs(object array, str name, Py_ssize_t size=-1) except? NULL:
@@ -522,31 +531,45 @@ cdef const int32_t *cells_of(object cells, Py_ssize_t n_nodes, int32_t *highest=
     return c
 
 
-def incidence(cells, Py_ssize_t n_active):
-    """Cells of each active node: (start (n_active+2,) int64, list (n_cells * npc,) int32)."""
-    return _incidence(cells, cells_of(cells, -1), n_active)
+def incidence(cells, Py_ssize_t n_nodes):
+    """Where each node stands: (start (n_nodes+2,) int64, at (n_cells*npc,) int32, ascending (n_cells, npc)).
+
+    ascending: the nodes of each cell, sorted. at[start[i]:start[i+1]]: node i's places in it, counted flat.
+    """
+    return _incidence(cells, cells_of(cells, n_nodes), n_nodes)
 
 
-cdef _incidence(cells, const int32_t *c, Py_ssize_t n_active):
-    start, list_ = np.empty(n_active + 2, np.int64), empty(cells.size, np.int32)
-    fb_incidence(cells.shape[0], cells.shape[1], c, n_active, <int64_t *>longs(start, "start"),
-                 <int32_t *>ints(list_, "list"))
-    return start, list_
+cdef _incidence(cells, const int32_t *c, Py_ssize_t n_nodes):
+    if cells.size > 2**31 - 1:
+        raise ValueError(f"cells: {cells.size} places, expected at most {2**31 - 1} on a rank")
+    start, at, ascending = np.empty(n_nodes + 2, np.int64), empty(cells.size, np.int32), empty(cells.shape, np.int32)
+    fb_incidence(cells.shape[0], cells.shape[1], c, n_nodes, <int32_t *>ints(ascending, "ascending"),
+                 <int64_t *>longs(start, "start"), <int32_t *>ints(at, "at"))
+    return start, at, ascending
 
 
-def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper, cells_of_nodes=None):
-    """(indptr (n_active+1,) int64, rows (n_active,) int32, columns (n_blocks,) int32): see pattern.c."""
-    cdef int32_t highest = -1
-    cdef const int32_t *c = cells_of(cells, -1, &highest)
+def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper, where=None):
+    """(indptr (n_active+1,) int64, rows (n_active,) int32, columns (n_blocks,) int32): see pattern.c.
+
+    where: what `incidence` found of these cells, looked for where it is not given.
+    """
     cdef int32_t *columns = NULL
+    cdef int32_t highest = -1
     cdef int64_t n_bytes = 0
     if not 0 <= n_interior <= n_active:
         raise ValueError("n_interior: expected 0 <= n_interior <= n_active")
-    start, list_ = cells_of_nodes or _incidence(cells, c, n_active)
+    cdef const int32_t *c
+    if where is None:
+        c = cells_of(cells, -1, &highest)
+        where = _incidence(cells, c, max(n_active, highest + 1))
+    start, at, ascending = where
+    cdef Py_ssize_t n_nodes = start.size - 2
+    if n_nodes < n_active:
+        raise ValueError(f"where: expected that of {n_active} nodes, got {n_nodes}")
     indptr, rows = np.empty(n_active + 1, np.int64), np.empty(n_active, np.int32)
-    if fb_pattern(cells.shape[1], c, highest, n_interior, n_active, upper, longs(start, "start", n_active + 2),
-                  ints(list_, "list", cells.size), <int64_t *>longs(indptr, "indptr"), <int32_t *>ints(rows, "rows"),
-                  &columns, &n_bytes):
+    if fb_pattern(cells.shape[1], ints_padded(ascending, "ascending", cells.size), n_nodes, n_interior, n_active, upper,
+                  longs(start, "start"), ints(at, "at", cells.size), <int64_t *>longs(indptr, "indptr"),
+                  <int32_t *>ints(rows, "rows"), &columns, &n_bytes):
         raise MemoryError("pattern: no memory")
     cdef _Memory memory = _Memory.__new__(_Memory)
     memory.p, memory.n = columns, n_bytes
@@ -589,16 +612,19 @@ def stiffness(x, cells, double lam, double mu):
 
 
 def assemble(x, cells, double lam, double mu, Py_ssize_t n_interior, bint upper, fixed, indptr, rows, columns,
-             cells_of_nodes=None):
-    """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,) bool: rows and columns zero, diagonal one."""
+             where=None):
+    """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,) bool: rows and columns zero, diagonal one.
+
+    where: what `incidence` found of these cells, looked for where it is not given.
+    """
     cdef Py_ssize_t n_active = rows.size
     bits = np.ascontiguousarray(fixed.reshape(n_active, 3) @ np.array([1, 2, 4], np.uint8), np.uint8)
-    start, list_ = cells_of_nodes or incidence(cells, n_active)
+    start, at = (where or incidence(cells, x.shape[0]))[:2]
     values = empty((columns.size, 3, 3))
     if fb_assemble(cells.shape[1], cells.shape[0], x.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]),
                    lam, mu, n_interior, n_active, upper,
                    <const uint8_t *>address(bits, "fixed", "B", 1, n_active, False),
-                   longs(start, "start", n_active + 2), ints(list_, "list", cells.size),
+                   longs(start, "start", x.shape[0] + 2), ints(at, "at", cells.size),
                    longs(indptr, "indptr", n_active + 1), ints(rows, "rows"), ints(columns, "columns"),
                    doubles(values, "values")):
         raise MemoryError("assemble: no memory")

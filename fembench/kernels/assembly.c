@@ -131,7 +131,7 @@ static void restrain_row(const matrix *m, int64_t k)
 
 /* place (n_nodes,) of zeros; buffer has one slot more than the longest row, slot 0 takes what is dropped. */
 CLONES static void assemble_tet4(const v4 *x, const int32_t *cells, double lam, double mu,
-                                 const int64_t *start, const int32_t *list, const matrix *m, int32_t *place,
+                                 const int64_t *start, const int32_t *at, const matrix *m, int32_t *place,
                                  slot *buffer)
 {
     for (int64_t k = 0; k < m->n_active; k++) {
@@ -142,7 +142,7 @@ CLONES static void assemble_tet4(const v4 *x, const int32_t *cells, double lam, 
         for (int32_t e = 0; e < n; e++)
             place[columns[e]] = e + 1;
         for (int64_t c = start[i]; c < start[i + 1]; c++)
-            tet4_visit(x, cells + 4 * (int64_t)list[c], i, place, buffer);
+            tet4_visit(x, cells + (at[c] & ~3), i, place, buffer);
         double *to = m->values + 9 * m->indptr[k];
         for (int32_t e = 0; e < n; e++, to += 9) {
             stiffness_of(buffer + e + 1, lam, mu, to);
@@ -227,14 +227,14 @@ static int32_t longest_row(const matrix *m)
 }
 
 static int by_rows(int64_t n_nodes, const v4 *x, const int32_t *cells, double lam, double mu,
-                   const int64_t *start, const int32_t *list, const matrix *m)
+                   const int64_t *start, const int32_t *at, const matrix *m)
 {
     int32_t *place = calloc((size_t)n_nodes + 1, sizeof *place);
     size_t buffer_bytes = ((size_t)longest_row(m) + 1) * sizeof(slot);
     slot *buffer = fb_allocate(buffer_bytes);
     int status = place && buffer ? 0 : -1;
     if (!status)
-        assemble_tet4(x, cells, lam, mu, start, list, m, place, buffer);
+        assemble_tet4(x, cells, lam, mu, start, at, m, place, buffer);
     free(place);
     fb_release(buffer, buffer_bytes);
     return status;
@@ -260,15 +260,15 @@ static int by_cells(int64_t n_cells, const v4 *x, const int32_t *cells, double l
 
 int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
                 double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
-                const int64_t *start, const int32_t *list, const int64_t *indptr, const int32_t *rows,
+                const int64_t *start, const int32_t *at, const int64_t *indptr, const int32_t *rows,
                 const int32_t *columns, double *values)
 {
     matrix m = {n_interior, n_active, upper, fixed, indptr, rows, columns, values};
-    v4 *at = fb_padded(n_nodes, x);
+    v4 *points = fb_padded(n_nodes, x);
     int status = -1;
-    if (at)
-        status = npc == 4 ? by_rows(n_nodes, at, cells, lam, mu, start, list, &m)
-                          : by_cells(n_cells, at, cells, lam, mu, &m);
-    fb_release(at, (size_t)n_nodes * sizeof *at);
+    if (points)
+        status = npc == 4 ? by_rows(n_nodes, points, cells, lam, mu, start, at, &m)
+                          : by_cells(n_cells, points, cells, lam, mu, &m);
+    fb_release(points, (size_t)n_nodes * sizeof *points);
     return status;
 }

@@ -88,12 +88,12 @@ void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, do
 void fb_gather(int64_t n, double *const *at, double *buffer);
 void fb_sum_groups(int64_t n, const int64_t *ends, double *const *at);
 
-/* pattern.c: start (n_active + 2,), list (npc n_cells,): the cells of each node */
-void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
-                  int32_t *list);
+/* pattern.c: where each node stands in the cells, and which blocks there are */
+void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *ascending,
+                  int64_t *start, int32_t *at);
 void fb_span(int64_t n, const int32_t *a, int32_t *low, int32_t *high);
-int fb_pattern(int npc, const int32_t *cells, int32_t highest, int32_t n_interior, int32_t n_active, int upper,
-               const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows, int32_t **columns,
+int fb_pattern(int npc, const int32_t *ascending, int32_t n_nodes, int32_t n_interior, int32_t n_active, int upper,
+               const int64_t *start, const int32_t *at, int64_t *indptr, int32_t *rows, int32_t **columns,
                int64_t *n_bytes);
 
 /* ordering.c: position of nodes [low, high) within that range */
@@ -106,7 +106,7 @@ void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cell
                   double *ke);
 int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
                 double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
-                const int64_t *start, const int32_t *list, const int64_t *indptr, const int32_t *rows,
+                const int64_t *start, const int32_t *at, const int64_t *indptr, const int32_t *rows,
                 const int32_t *columns, double *values);
 
 /* products.c: rows [begin, end) of a full pattern; all rows are independent */

@@ -25,21 +25,59 @@ CLONES void fb_span(int64_t n, const int32_t *a, int32_t *low, int32_t *high)
     *high = most;
 }
 
-/* Cells of each node: start (n_active + 2,) with node i's at [start[i], start[i+1]), list (npc n_cells,). */
-void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_active, int64_t *start,
-                  int32_t *list)
+INLINE void order(int32_t *a, int32_t *b)
 {
-    int64_t size = n_cells * npc;
-    memset(start, 0, ((size_t)n_active + 2) * sizeof *start);
-    for (int64_t k = 0; k < size; k++)
-        if (cells[k] < n_active)
-            start[cells[k] + 2]++;
-    for (int32_t i = 0; i < n_active; i++)
+    int32_t less = *a < *b ? *a : *b;
+    *b = *a < *b ? *b : *a;
+    *a = less;
+}
+
+/* Every pair of neighbours is compared in turn: no branch depends on their order. */
+INLINE void sort_cell(int npc, const int32_t *nodes, int32_t *ascending)
+{
+    int32_t node[8];
+    for (int a = 0; a < npc; a++)
+        node[a] = nodes[a];
+    if (npc == 4) {
+        order(node, node + 1), order(node + 2, node + 3);
+        order(node, node + 2), order(node + 1, node + 3);
+        order(node + 1, node + 2);
+    } else
+        for (int last = npc - 1; last > 0; last--)
+            for (int a = 0; a < last; a++)
+                order(node + a, node + a + 1);
+    for (int a = 0; a < npc; a++)
+        ascending[a] = node[a];
+}
+
+INLINE void incidence(int npc, int64_t n_cells, const int32_t *cells, int32_t n_nodes, int32_t *ascending,
+                      int64_t *start, int32_t *at)
+{
+    memset(start, 0, ((size_t)n_nodes + 2) * sizeof *start);
+    for (int64_t c = 0; c < n_cells; c++) {
+        int32_t *nodes = ascending + npc * c;
+        sort_cell(npc, cells + npc * c, nodes);
+        for (int a = 0; a < npc; a++)
+            start[nodes[a] + 2]++;
+    }
+    for (int32_t i = 0; i < n_nodes; i++)
         start[i + 2] += start[i + 1];
-    for (int64_t c = 0, k = 0; c < n_cells; c++)
-        for (int a = 0; a < npc; a++, k++)
-            if (cells[k] < n_active)
-                list[start[cells[k] + 1]++] = (int32_t)c;
+    for (int64_t c = 0; c < n_cells; c++)
+        for (int a = 0; a < npc; a++) {
+            int64_t k = npc * c + a;
+            at[start[ascending[k] + 1]++] = (int32_t)k;
+        }
+}
+
+/* ascending (n_cells, npc): the nodes of each cell, sorted. start (n_nodes + 2,), at (n_cells npc,): node i stands at the
+ * places at[start[i]] … at[start[i + 1] - 1] of it, counted flat and ascending. All nodes are below n_nodes. */
+CLONES void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *ascending,
+                         int64_t *start, int32_t *at)
+{
+    if (npc == 4)
+        incidence(4, n_cells, cells, n_nodes, ascending, start, at);
+    else
+        incidence(8, n_cells, cells, n_nodes, ascending, start, at);
 }
 
 typedef int32_t lanes __attribute__((vector_size(4 * SHORT), aligned(4)));
@@ -66,28 +104,41 @@ static void sort(int32_t *a, int64_t n)
     }
 }
 
-/* Row i: its own node, then the nodes of its cells in [low, high), ascending; returns how many. Written
- * without a branch on "seen before", which no processor could predict: row needs room for SHORT + 1 more. */
-INLINE int64_t gather_row(int npc, const int32_t *cells, const int32_t *first, const int32_t *last, int32_t i,
-                          int32_t low, int32_t high, int32_t *mark, int32_t *row)
+/* Behind the first n of row: the nodes that follow node i in its cells, or all nodes of its cells; returns how
+ * many are in the row now. Copies whole cells, so that no branch depends on how many are of use. */
+INLINE int64_t gather(int npc, const int32_t *ascending, const int32_t *at, const int32_t *end, int all,
+                      int32_t *row, int64_t n)
 {
-    int64_t n = 1;
-    mark[i] = i + 1;
-    row[0] = i;
-    for (; first < last; first++) {
-        const int32_t *nodes = cells + (int64_t)npc * *first;
-        for (int a = 0; a < npc; a++) {
-            int32_t j = nodes[a];
-            row[n] = j;
-            n += (mark[j] != i + 1) & ((uint32_t)(j - low) < (uint32_t)(high - low));
-            mark[j] = i + 1;
-        }
+    for (; at < end; at++) {
+        int64_t place = *at, before = place & (npc - 1);
+        memcpy(row + n, ascending + (all ? place - before : place + 1), (size_t)npc * sizeof *row);
+        n += all ? npc : npc - 1 - before;
     }
-    if (n - 1 <= SHORT)
-        sort_short(row + 1, n - 1);
-    else
-        sort(row + 1, n - 1);
     return n;
+}
+
+/* Of the n - 1 candidates behind it, row i keeps those below high, once and ascending. Marks below tag are old ones. */
+INLINE int64_t keep_once(int32_t i, int32_t high, int64_t n, uint32_t tag, uint32_t *mark, int32_t *row)
+{
+    int64_t kept = 1;
+    mark[i] = tag;
+    row[0] = i;
+    for (int64_t k = n; k < n + 3; k++)
+        row[k] = i; /* dropped; four are looked at in each turn */
+    for (int64_t k = 1; k < n; k += 4)
+        for (int a = 0; a < 4; a++) { /* without a branch on "seen before", which no processor could predict */
+            int32_t j = row[k + a];
+            row[kept] = j;
+            kept += mark[j] < tag;
+            mark[j] = tag;
+        }
+    if (kept - 1 <= SHORT)
+        sort_short(row + 1, kept - 1);
+    else
+        sort(row + 1, kept - 1);
+    while (row[kept - 1] >= high)
+        kept--;
+    return kept;
 }
 
 /* Of an interface row: all interior nodes, and the interface nodes above i. */
@@ -121,23 +172,27 @@ static int reserve(growing *g, int64_t size)
     return 0;
 }
 
-INLINE int upper_rows(int npc, const int32_t *cells, const int64_t *start, const int32_t *list,
-                      int32_t n_interior, int32_t n_active, int32_t *mark, int64_t *indptr, int32_t *rows,
+INLINE int upper_rows(int npc, const int32_t *ascending, const int64_t *start, const int32_t *at,
+                      int32_t n_interior, int32_t n_active, uint32_t *mark, int64_t *indptr, int32_t *rows,
                       growing *out)
 {
     int32_t n_interface = n_active - n_interior;
     indptr[0] = 0;
     for (int32_t k = 0; k < n_active; k++) {
         int at_interface = k < n_interface;
-        int32_t i = at_interface ? n_interior + k : k - n_interface;
-        int32_t low = at_interface ? 0 : i, high = at_interface ? n_active : n_interior;
+        int32_t i = rows[k] = at_interface ? n_interior + k : k - n_interface;
+        const int32_t *first = at + start[i], *end = at + start[i + 1];
         out->used = indptr[k];
-        if (reserve(out, indptr[k] + (start[i + 1] - start[i]) * npc + 2 + SHORT))
+        if (reserve(out, indptr[k] + (end - first) * npc + npc + SHORT))
             return -1;
         int32_t *row = out->columns + indptr[k];
-        int64_t n = gather_row(npc, cells, list + start[i], list + start[i + 1], i, low, high, mark, row);
-        rows[k] = i;
-        indptr[k + 1] = indptr[k] + (at_interface ? drop_below(row, n, n_interior) : n);
+        int64_t n;
+        if (at_interface) {
+            n = keep_once(i, n_active, gather(npc, ascending, first, end, 1, row, 1), (uint32_t)k + 1, mark, row);
+            n = drop_below(row, n, n_interior);
+        } else
+            n = keep_once(i, n_interior, gather(npc, ascending, first, end, 0, row, 1), (uint32_t)k + 1, mark, row);
+        indptr[k + 1] = indptr[k] + n;
     }
     return 0;
 }
@@ -175,18 +230,18 @@ static int32_t *mirrored(int32_t n, int64_t *indptr, const int32_t *upper, int64
     return full;
 }
 
-/* highest: of the numbers in cells. *columns rests on *n_bytes of fb_allocate, perhaps more than are used. */
-CLONES int fb_pattern(int npc, const int32_t *cells, int32_t highest, int32_t n_interior, int32_t n_active, int upper,
-               const int64_t *start, const int32_t *list, int64_t *indptr, int32_t *rows, int32_t **columns,
-               int64_t *n_bytes)
+/* ascending, start, at: of fb_incidence; up to npc numbers behind ascending are read. *columns rests on *n_bytes of
+ * fb_allocate, perhaps more than are used. */
+CLONES int fb_pattern(int npc, const int32_t *ascending, int32_t n_nodes, int32_t n_interior, int32_t n_active,
+                      int upper, const int64_t *start, const int32_t *at, int64_t *indptr, int32_t *rows,
+                      int32_t **columns, int64_t *n_bytes)
 {
-    /* nodes that are not there are marked too */
-    int32_t *mark = calloc((size_t)(highest > n_active ? highest : n_active) + 1, sizeof *mark);
+    uint32_t *mark = calloc((size_t)n_nodes + 1, sizeof *mark); /* nodes that are not there are marked too */
     growing out = {NULL, 0, 0};
     int status = -1, split = upper ? n_interior : n_active;
     if (mark && !reserve(&out, 8 * (int64_t)n_active + 64))
-        status = npc == 4 ? upper_rows(4, cells, start, list, split, n_active, mark, indptr, rows, &out)
-                          : upper_rows(8, cells, start, list, split, n_active, mark, indptr, rows, &out);
+        status = npc == 4 ? upper_rows(4, ascending, start, at, split, n_active, mark, indptr, rows, &out)
+                          : upper_rows(8, ascending, start, at, split, n_active, mark, indptr, rows, &out);
     free(mark);
     *columns = out.columns;
     *n_bytes = out.room * (int64_t)sizeof *out.columns;

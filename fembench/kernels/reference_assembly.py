@@ -56,17 +56,19 @@ def _storage_rank(n_interior: int, n_active: int, upper: bool) -> NDArray[np.int
     return (nodes - n_interior) % n_active if upper and n_active else nodes
 
 
-Incidence = tuple[NDArray[np.int64], NDArray[np.int32]]
+Incidence = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
 
-def incidence(cells: NDArray[np.int32], n_active: int) -> Incidence:
-    """Cells of each active node: (start (n_active+2,) int64, list (n_cells * npc,) int32)."""
-    nodes = cells.reshape(-1)
-    order = np.argsort(nodes, kind="stable")
-    start = np.zeros(n_active + 2, np.int64)
-    np.cumsum(np.bincount(nodes[nodes < n_active], minlength=n_active), out=start[1:-1])
+def incidence(cells: NDArray[np.int32], n_nodes: int) -> Incidence:
+    """Where each node stands: (start (n_nodes+2,) int64, at (n_cells*npc,) int32, ascending (n_cells, npc)).
+
+    ascending: the nodes of each cell, sorted. at[start[i]:start[i+1]]: node i's places in it, counted flat.
+    """
+    ascending = np.sort(cells, axis=1)
+    start = np.zeros(n_nodes + 2, np.int64)
+    np.cumsum(np.bincount(ascending.reshape(-1), minlength=n_nodes), out=start[1:-1])
     start[-1] = start[-2]
-    return start, (order // cells.shape[1]).astype(np.int32)
+    return start, np.argsort(ascending.reshape(-1), kind="stable").astype(np.int32), ascending
 
 
 def pattern(
@@ -74,7 +76,7 @@ def pattern(
     n_interior: int,
     n_active: int,
     upper: bool,
-    cells_of_nodes: Incidence | None = None,  # of no use here
+    where: Incidence | None = None,  # of no use here
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Which blocks exist: indptr (n_active+1,), rows (n_active,) in storage order, columns (n_blocks,).
 
@@ -133,7 +135,7 @@ def assemble(
     indptr: NDArray[np.int64],
     rows: NDArray[np.int32],
     columns: NDArray[np.int32],
-    cells_of_nodes: Incidence | None = None,  # of no use here
+    where: tuple[NDArray, ...] | None = None,  # of no use here
 ) -> NDArray[np.float64]:
     """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,): rows and columns zero, diagonal one."""
     n, npc = rows.size, cells.shape[1]

@@ -74,10 +74,11 @@ def build_operator(storage: str, sub: Subdomain, lam: float, mu: float) -> Opera
 
 def _assembled(sub: Subdomain, lam: float, mu: float, upper: bool) -> tuple[NDArray, NDArray, NDArray, F64]:
     """(indptr, rows, columns, values (n_blocks, 3, 3)); see kernels.pattern."""
-    incidence = kernels.incidence(sub.cells, sub.n_active)
-    indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, upper, incidence)
+    where = kernels.incidence(sub.cells, len(sub.x))
+    indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, upper, where)
+    where = where[:2]  # the rest is as large as the cells, and of no more use
     values = kernels.assemble(
-        sub.x, sub.cells, lam, mu, sub.n_interior, upper, sub.fixed, indptr, rows, columns, incidence
+        sub.x, sub.cells, lam, mu, sub.n_interior, upper, sub.fixed, indptr, rows, columns, where
     )
     return indptr, rows, columns, values
 

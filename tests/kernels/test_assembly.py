@@ -102,8 +102,32 @@ def test_cells_are_ordered_by_their_lowest_node(s):
 
 
 @every_sample
-def test_the_cells_of_each_node_are_all_its_cells(s):
-    start, cells = kernels.incidence(s.cells, s.n_active)
-    twin_start, twin_cells = reference.incidence(s.cells, s.n_active)
-    np.testing.assert_array_equal(start[:-1], twin_start[:-1])
-    np.testing.assert_array_equal(cells[: start[-2]], twin_cells[: start[-2]])
+def test_each_node_is_found_wherever_it_stands(s):
+    n_nodes = len(s.x)
+    start, at, ascending = kernels.incidence(s.cells, n_nodes)
+    for ours, twin in zip((start, at, ascending), reference.incidence(s.cells, n_nodes)):
+        assert ours.dtype == twin.dtype
+        np.testing.assert_array_equal(ours, twin)
+    assert sorted(at) == list(range(s.cells.size))
+    assert (ascending.reshape(-1)[at] == np.repeat(np.arange(n_nodes), np.diff(start[:-1]))).all()
+
+
+@every_sample
+@both_halves
+def test_what_was_found_before_need_not_be_looked_for_again(s, upper):
+    where = kernels.incidence(s.cells, len(s.x))
+    pattern = kernels.pattern(s.cells, s.n_interior, s.n_active, upper)
+    for given, looked_for in zip(kernels.pattern(s.cells, s.n_interior, s.n_active, upper, where), pattern):
+        np.testing.assert_array_equal(given, looked_for)
+    arguments = (s.x, s.cells, LAM, MU, s.n_interior, upper, s.fixed, *pattern)
+    assert (kernels.assemble(*arguments, where) == kernels.assemble(*arguments)).all()
+
+
+def test_nodes_with_many_neighbours_have_them_all_in_order():
+    spokes = np.random.default_rng(3).permutation(np.arange(1, 61, dtype=np.int32)).reshape(-1, 3)
+    cells = np.concatenate([np.insert(spokes, column, 0, axis=1) for column in range(4)])
+    for upper in (False, True):
+        for n_interior in (61, 40):
+            ours = kernels.pattern(cells, n_interior, 61, upper)
+            for a, b in zip(ours, reference.pattern(cells, n_interior, 61, upper)):
+                np.testing.assert_array_equal(a, b)

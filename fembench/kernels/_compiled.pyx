@@ -56,8 +56,8 @@ cdef extern from "kernels.h" nogil:
                       double *ke)
     int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
                     double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
-                    const int64_t *start, const int32_t *at, const int64_t *indptr, const int32_t *rows,
-                    const int32_t *columns, double *values)
+                    const int32_t *ascending, const int64_t *start, const int32_t *at, const int64_t *indptr,
+                    const int32_t *rows, const int32_t *columns, double *values)
     int FB_NEAR
     double fb_bsr(int far, int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
                   const double *values, const double *d, double *q)
@@ -619,12 +619,13 @@ def assemble(x, cells, double lam, double mu, Py_ssize_t n_interior, bint upper,
     """
     cdef Py_ssize_t n_active = rows.size
     bits = np.ascontiguousarray(fixed.reshape(n_active, 3) @ np.array([1, 2, 4], np.uint8), np.uint8)
-    start, at = (where or incidence(cells, x.shape[0]))[:2]
+    start, at, ascending = where or incidence(cells, x.shape[0])
     values = empty((columns.size, 3, 3))
     if fb_assemble(cells.shape[1], cells.shape[0], x.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]),
                    lam, mu, n_interior, n_active, upper,
                    <const uint8_t *>address(bits, "fixed", "B", 1, n_active, False),
-                   longs(start, "start", x.shape[0] + 2), ints(at, "at", cells.size),
+                   ints(ascending, "ascending", cells.size), longs(start, "start", x.shape[0] + 2),
+                   ints(at, "at", cells.size),
                    longs(indptr, "indptr", n_active + 1), ints(rows, "rows"), ints(columns, "columns"),
                    doubles(values, "values")):
         raise MemoryError("assemble: no memory")

@@ -7,6 +7,7 @@
  * first-level cache, and the row is written once, in order. A cell is visited once a node; computing its
  * gradients again costs less than searching rows for columns and adding to blocks all over memory.
  * Hexahedra, whose integrals cost more than finding the place, are assembled cell by cell. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,23 +73,37 @@ typedef struct {
     v4 row[3]; /* G of one block, a row a vector */
 } slot;
 
-/* Add the G of node i with the nodes of one tetrahedron. x (n_nodes, 4): coordinates and a zero;
- * place[node]: slot of a column, 0 where it has none. */
-INLINE void tet4_visit(const v4 *x, const int32_t *nodes, int32_t i, const int32_t *place, slot *buffer)
+/* Add the G of the own-th node of one tetrahedron with the other three, in whatever order they are: the gradients
+ * of two nodes change their signs together. x (n_nodes, 4): coordinates and a zero; place[node]: slot of a column, 0
+ * where it has none. */
+INLINE void tet4_visit(const v4 *x, const int32_t *nodes, int own, const int32_t *place, slot *buffer)
 {
-    v4 a = x[nodes[1]] - x[nodes[0]], b = x[nodes[2]] - x[nodes[0]], c = x[nodes[3]] - x[nodes[0]], g[4];
+    const int32_t other[3] = {nodes[(own + 1) & 3], nodes[(own + 2) & 3], nodes[(own + 3) & 3]};
+    v4 at = x[nodes[own]], a = x[other[0]] - at, b = x[other[1]] - at, c = x[other[2]] - at, g[3];
     v4 bc = b * YZX(c) - YZX(b) * c, ca = c * YZX(a) - YZX(c) * a, ab = a * YZX(b) - YZX(a) * b;
-    g[1] = YZX(bc), g[2] = YZX(ca), g[3] = YZX(ab); /* gradients times det, which is 6 volumes */
-    g[0] = -(g[1] + g[2] + g[3]);
-    v4 det = a * g[1];
-    double weight = 1 / (6 * ((det[0] + det[1]) + det[2]));
-    v4 own = weight * g[(nodes[1] == i) + 2 * (nodes[2] == i) + 3 * (nodes[3] == i)];
-    for (int k = 0; k < 4; k++) {
-        v4 *to = buffer[place[nodes[k]]].row;
-        to[0] += own[0] * g[k];
-        to[1] += own[1] * g[k];
-        to[2] += own[2] * g[k];
+    g[0] = YZX(bc), g[1] = YZX(ca), g[2] = YZX(ab); /* gradients times det, which is 6 volumes */
+    v4 det = a * g[0];
+    double weight = -1 / (6 * fabs((det[0] + det[1]) + det[2]));
+    v4 mine = weight * (g[0] + g[1] + g[2]);
+    for (int k = 0; k < 3; k++) {
+        v4 *to = buffer[place[other[k]]].row;
+        to[0] += mine[0] * g[k];
+        to[1] += mine[1] * g[k];
+        to[2] += mine[2] * g[k];
     }
+}
+
+/* The gradients of a cell's nodes sum to zero: a node's G with itself, symmetric, is what all others lack. */
+INLINE slot lacking(const slot *buffer, int32_t n)
+{
+    slot own = {{{0}}};
+    for (int32_t e = 0; e < n; e++)
+        for (int r = 0; r < 3; r++)
+            own.row[r] -= buffer[e].row[r];
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < r; c++)
+            own.row[r][c] = own.row[c][r] = (own.row[r][c] + own.row[c][r]) / 2;
+    return own;
 }
 
 /* K = lam G + mu G^T + mu tr(G) I */
@@ -129,8 +144,9 @@ static void restrain_row(const matrix *m, int64_t k)
     }
 }
 
-/* place (n_nodes,) of zeros; buffer has one slot more than the longest row, slot 0 takes what is dropped. */
-CLONES static void assemble_tet4(const v4 *x, const int32_t *cells, double lam, double mu,
+/* ascending, start, at: of fb_incidence. place (n_nodes,) of zeros; buffer has one slot more than the longest row,
+ * slot 0 takes what is dropped. */
+CLONES static void assemble_tet4(const v4 *x, const int32_t *ascending, double lam, double mu,
                                  const int64_t *start, const int32_t *at, const matrix *m, int32_t *place,
                                  slot *buffer)
 {
@@ -142,7 +158,9 @@ CLONES static void assemble_tet4(const v4 *x, const int32_t *cells, double lam, 
         for (int32_t e = 0; e < n; e++)
             place[columns[e]] = e + 1;
         for (int64_t c = start[i]; c < start[i + 1]; c++)
-            tet4_visit(x, cells + (at[c] & ~3), i, place, buffer);
+            tet4_visit(x, ascending + (at[c] & ~3), at[c] & 3, place, buffer);
+        slot own = lacking(buffer, n + 1);
+        buffer[place[i]] = own;
         double *to = m->values + 9 * m->indptr[k];
         for (int32_t e = 0; e < n; e++, to += 9) {
             stiffness_of(buffer + e + 1, lam, mu, to);
@@ -226,7 +244,7 @@ static int32_t longest_row(const matrix *m)
     return (int32_t)longest;
 }
 
-static int by_rows(int64_t n_nodes, const v4 *x, const int32_t *cells, double lam, double mu,
+static int by_rows(int64_t n_nodes, const v4 *x, const int32_t *ascending, double lam, double mu,
                    const int64_t *start, const int32_t *at, const matrix *m)
 {
     int32_t *place = calloc((size_t)n_nodes + 1, sizeof *place);
@@ -234,7 +252,7 @@ static int by_rows(int64_t n_nodes, const v4 *x, const int32_t *cells, double la
     slot *buffer = fb_allocate(buffer_bytes);
     int status = place && buffer ? 0 : -1;
     if (!status)
-        assemble_tet4(x, cells, lam, mu, start, at, m, place, buffer);
+        assemble_tet4(x, ascending, lam, mu, start, at, m, place, buffer);
     free(place);
     fb_release(buffer, buffer_bytes);
     return status;
@@ -260,14 +278,14 @@ static int by_cells(int64_t n_cells, const v4 *x, const int32_t *cells, double l
 
 int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
                 double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
-                const int64_t *start, const int32_t *at, const int64_t *indptr, const int32_t *rows,
-                const int32_t *columns, double *values)
+                const int32_t *ascending, const int64_t *start, const int32_t *at, const int64_t *indptr,
+                const int32_t *rows, const int32_t *columns, double *values)
 {
     matrix m = {n_interior, n_active, upper, fixed, indptr, rows, columns, values};
     v4 *points = fb_padded(n_nodes, x);
     int status = -1;
     if (points)
-        status = npc == 4 ? by_rows(n_nodes, points, cells, lam, mu, start, at, &m)
+        status = npc == 4 ? by_rows(n_nodes, points, ascending, lam, mu, start, at, &m)
                           : by_cells(n_cells, points, cells, lam, mu, &m);
     fb_release(points, (size_t)n_nodes * sizeof *points);
     return status;

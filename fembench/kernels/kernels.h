@@ -106,8 +106,8 @@ void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cell
                   double *ke);
 int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
                 double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
-                const int64_t *start, const int32_t *at, const int64_t *indptr, const int32_t *rows,
-                const int32_t *columns, double *values);
+                const int32_t *ascending, const int64_t *start, const int32_t *at, const int64_t *indptr,
+                const int32_t *rows, const int32_t *columns, double *values);
 
 /* products.c: rows [begin, end) of a full pattern; all rows are independent */
 #define FB_NEAR 100000 /* blocks that some near cache holds, 8 MB: prefetching (far) would cost, not gain */

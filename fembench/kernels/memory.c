@@ -2,7 +2,9 @@
  *
  * Large blocks are mapped afresh: what malloc hands out again has its small pages already, and a wish for
  * huge ones comes too late. They begin at different places of a page, so that a load from one vector does
- * not look like a store to another that is still under way (processors compare the low 12 bits first). */
+ * not look like a store to another that is still under way (processors compare the low 12 bits first).
+ * What is released is kept for the next block of the same size, so that a matrix assembled again costs no page
+ * faults, until another size is asked for: never is more mapped than there was before. One thread at a time. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,10 +15,44 @@
 #define PADDING 64 /* kernels may read one vector past the end */
 #define STAGGER 576
 #define PLACES 7
+#define SPARES 8
+
+static struct {
+    char *block;
+    size_t length; /* of its mapping */
+} spares[SPARES];
 
 static size_t pages(size_t size)
 {
     return (size + 4095) & ~(size_t)4095;
+}
+
+static size_t offset_of(const char *block)
+{
+    return (uintptr_t)block & (HUGE_PAGE - 1);
+}
+
+static void unmap(char *block, size_t length)
+{
+    munmap(block - offset_of(block), length);
+}
+
+/* A released block of this size; where there is none, all go back to the system. */
+static void *take_spare(size_t size)
+{
+    for (int k = 0; k < SPARES; k++) {
+        char *block = spares[k].block;
+        if (block && spares[k].length == pages(size + offset_of(block))) {
+            spares[k].block = NULL;
+            return block;
+        }
+    }
+    for (int k = 0; k < SPARES; k++)
+        if (spares[k].block) {
+            unmap(spares[k].block, spares[k].length);
+            spares[k].block = NULL;
+        }
+    return NULL;
 }
 
 static void *map(size_t size)
@@ -41,8 +77,10 @@ void *fb_allocate(size_t n_bytes)
 {
     void *block = NULL;
     size_t size = n_bytes + PADDING;
-    if (size >= HUGE_PAGE)
-        return map(size);
+    if (size >= HUGE_PAGE) {
+        block = take_spare(size);
+        return block ? block : map(size);
+    }
     return posix_memalign(&block, 64, size) ? NULL : block;
 }
 
@@ -55,8 +93,14 @@ void fb_release(void *block, size_t n_bytes)
         free(block);
         return;
     }
-    size_t offset = (uintptr_t)block & (HUGE_PAGE - 1);
-    munmap((char *)block - offset, pages(size + offset));
+    size_t length = pages(size + offset_of(block));
+    for (int k = 0; k < SPARES; k++)
+        if (!spares[k].block) {
+            spares[k].block = block;
+            spares[k].length = length;
+            return;
+        }
+    unmap(block, length);
 }
 
 v4 *fb_padded(int64_t n_nodes, const double *x)

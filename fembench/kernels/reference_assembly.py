@@ -135,7 +135,7 @@ def assemble(
     indptr: NDArray[np.int64],
     rows: NDArray[np.int32],
     columns: NDArray[np.int32],
-    where: tuple[NDArray, ...] | None = None,  # of no use here
+    where: Incidence | None = None,  # of no use here
 ) -> NDArray[np.float64]:
     """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,): rows and columns zero, diagonal one."""
     n, npc = rows.size, cells.shape[1]

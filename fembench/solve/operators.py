@@ -76,7 +76,6 @@ def _assembled(sub: Subdomain, lam: float, mu: float, upper: bool) -> tuple[NDAr
     """(indptr, rows, columns, values (n_blocks, 3, 3)); see kernels.pattern."""
     where = kernels.incidence(sub.cells, len(sub.x))
     indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, upper, where)
-    where = where[:2]  # the rest is as large as the cells, and of no more use
     values = kernels.assemble(
         sub.x, sub.cells, lam, mu, sub.n_interior, upper, sub.fixed, indptr, rows, columns, where
     )

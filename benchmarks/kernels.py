@@ -14,6 +14,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,6 +46,9 @@ class Kernel:
     cells: int = 0  # of assembly: how many cells a call works through
 
 
+Makers = dict[str, Callable[[str], Kernel]]  # what makes the kernel of a name: only those wanted are made
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -52,9 +56,7 @@ def main() -> None:
     )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--turns", type=int, default=15)
-    parser.add_argument(
-        "--only", default="", help="kernels whose names contain one of these words, by commas"
-    )
+    parser.add_argument("--only", default="", metavar="REGEX", help="only kernels with such names")
     parser.add_argument("--json", action="store_true", help="print results as JSON")
     options = parser.parse_args()
     results = [measure(mesh, options) for mesh in options.meshes.split(",")]
@@ -89,11 +91,8 @@ def measure(mesh: str, options: argparse.Namespace) -> dict:
 def work(mesh: str, options: argparse.Namespace, wait: Callable[[], Any]) -> dict:
     """Measure in this process; `wait` returns when all processes are there."""
     x, cells = geometry(mesh)
-    chosen = [
-        k
-        for k in (*products(x, cells), *vectors(len(x)), *assembly(x, cells))
-        if wanted(k.name, options.only)
-    ]
+    makers = products(x, cells) | vectors(len(x)) | assembly(x, cells)
+    chosen = [make(name) for name, make in makers.items() if re.search(options.only, name)]
     n = max([k.bytes for k in chosen[:1]] + [8 * len(cells)]) // 8  # as many bytes as the first product moves
     stream = kernels.Stream(n)
     chosen = [Kernel(ROOF, stream.read, 8 * n), *chosen]
@@ -125,10 +124,6 @@ def calls(run: Callable[[], Any], wait: Callable[[], Any]) -> float:
         n += 1
         spent = clock() - begin
     return spent / n
-
-
-def wanted(name: str, only: str) -> bool:
-    return not only or any(word in name for word in only.split(","))
 
 
 def geometry(spec: str) -> tuple[np.ndarray, np.ndarray]:
@@ -171,17 +166,18 @@ def alone(x: np.ndarray, cells: np.ndarray) -> Any:
     return SimpleNamespace(x=x, cells=cells, n_interior=n, n_active=n, n_nodes=n, fixed=fixed)
 
 
-def products(x: np.ndarray, cells: np.ndarray) -> list[Kernel]:
+def products(x: np.ndarray, cells: np.ndarray) -> Makers:
     """Products of every storage, and of sym in other numberings."""
-    found = [product(f"product {storage}", storage, x, cells) for storage in STORAGES]
     n = len(x)
     positions = {
-        "Cuthill-McKee": kernels.reorder(cells, n, n),
-        "random": np.random.default_rng(1).permutation(n),
+        "Cuthill-McKee": lambda: kernels.reorder(cells, n, n),
+        "random": lambda: np.random.default_rng(1).permutation(n),
     }
-    return found + [
-        product(f"product sym, {name}", "sym", *renumbered(x, cells, p)) for name, p in positions.items()
-    ]
+    stored = {f"product {s}": lambda name, s=s: product(name, s, x, cells) for s in STORAGES}
+    return stored | {
+        f"product sym, {order}": lambda name, p=p: product(name, "sym", *renumbered(x, cells, p()))
+        for order, p in positions.items()
+    }
 
 
 def product(name: str, storage: str, x: np.ndarray, cells: np.ndarray) -> Kernel:
@@ -198,38 +194,41 @@ def product(name: str, storage: str, x: np.ndarray, cells: np.ndarray) -> Kernel
     return Kernel(name, run, A.bytes_per_product)
 
 
-def vectors(n_nodes: int) -> list[Kernel]:
+def vectors(n_nodes: int) -> Makers:
     """Passes of one iteration."""
     n = 3 * n_nodes
     x, r, d, q = (kernels.zeros(n) for _ in range(4))
     inverse = kernels.zeros(n)
     plain = kernels.CGVectors(x, r, d, q, r, np.empty(0))
     jacobi = kernels.CGVectors(x, r, d, q, r, np.empty(0), inverse)
-    return [
-        Kernel("x, r step and r.r", lambda: plain.step(0.5), 48 * n),
-        Kernel("the same with Jacobi", lambda: jacobi.step_jacobi(0.5), 56 * n),
-        Kernel("direction", lambda: plain.direction(0.5), 24 * n),
-        Kernel("d.q", plain.dot_dq, 16 * n),
-    ]
+    return {
+        "x, r step and r.r": lambda name: Kernel(name, lambda: plain.step(0.5), 48 * n),
+        "the same with Jacobi": lambda name: Kernel(name, lambda: jacobi.step_jacobi(0.5), 56 * n),
+        "direction": lambda name: Kernel(name, lambda: plain.direction(0.5), 24 * n),
+        "d.q": lambda name: Kernel(name, plain.dot_dq, 16 * n),
+    }
 
 
-def assembly(x: np.ndarray, cells: np.ndarray) -> list[Kernel]:
+def assembly(x: np.ndarray, cells: np.ndarray) -> Makers:
     """Symbolic and numeric assembly of sym and bsr."""
-    n, fixed, found = len(x), np.zeros(3 * len(x), bool), []
-    for upper, name in ((True, "sym"), (False, "bsr")):
+    n, fixed = len(x), np.zeros(3 * len(x), bool)
+
+    def symbolic(name: str, upper: bool) -> Kernel:
+        return Kernel(name, lambda: kernels.pattern(cells, n, n, upper), cells=len(cells))
+
+    def numeric(name: str, upper: bool) -> Kernel:
         where = kernels.incidence(cells, n)
         pattern = kernels.pattern(cells, n, n, upper, where)
 
-        def symbolic(upper: bool = upper) -> Any:
-            return kernels.pattern(cells, n, n, upper)
+        def run() -> None:
+            kernels.assemble(x, cells, 1.2, 0.8, n, upper, fixed, *pattern, where)
 
-        def numeric(upper: bool = upper, pattern: Any = pattern, where: Any = where) -> Any:
-            return kernels.assemble(x, cells, 1.2, 0.8, n, upper, fixed, *pattern, where)
+        return Kernel(name, run, cells=len(cells))
 
-        found += [
-            Kernel(f"symbolic {name}", symbolic, cells=len(cells)),
-            Kernel(f"numeric {name}", numeric, cells=len(cells)),
-        ]
+    found: Makers = {}
+    for upper, storage in ((True, "sym"), (False, "bsr")):
+        found[f"symbolic {storage}"] = lambda name, upper=upper: symbolic(name, upper)
+        found[f"numeric {storage}"] = lambda name, upper=upper: numeric(name, upper)
     return found
 
 

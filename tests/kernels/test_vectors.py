@@ -2,8 +2,10 @@
 
 import math
 import os
+import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -156,6 +158,31 @@ def test_empty_arrays_are_aligned_and_writable(shape):
     array[...] = 1.0
     assert not array.size or array.ctypes.data % 64 == 0
     assert (kernels.zeros(shape) == 0).all()
+
+
+def test_released_memory_serves_the_next_array_of_its_size():
+    first = kernels.zeros(1_000_000)
+    second = kernels.zeros(1_000_000)
+    places = {first.ctypes.data, second.ctypes.data}
+    assert len(places) == 2
+    del first, second
+    again = [kernels.empty(1_000_000) for _ in range(2)]
+    assert {array.ctypes.data for array in again} == places
+    again[0][:], again[1][:] = 1, 2
+    assert (again[0] == 1).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_released_memory_goes_back_when_another_size_is_asked_for():
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    large = kernels.zeros(20_000_000)
+    before = resident()
+    del large
+    assert resident() > before - 10_000_000
+    kernels.empty(1_000_000)
+    assert resident() < before - 150_000_000
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class Kernel:
     cells: int = 0  # of assembly: how many cells a call works through
 
 
-Makers = dict[str, Callable[[str], Kernel]]  # what makes the kernel of a name: only those wanted are made
+Makers = dict[str, Callable[[str], Kernel]]  # what makes the kernel of a name; no matrix is made in vain
 
 
 def main() -> None:

@@ -58,9 +58,8 @@ def polling_factor(comm: Comm, computing: int, waiting: int) -> float | None:
         if comm.rank == waiting:
             for _ in range(REPEATS):
                 _wait_asleep(comm, computing)
-                comm.Recv(
-                    EMPTY, computing, CONTROL
-                )  # as ranks of a run wait; a pickled recv spins in a probe
+                # as ranks of a run wait; a pickled recv spins in a probe
+                comm.Recv(EMPTY, computing, CONTROL)
             return None
         turns = _turns_of(WORK)
         found = [(_timed(turns, comm, waiting), _timed(turns, comm, waiting)) for _ in range(REPEATS)]

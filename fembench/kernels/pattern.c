@@ -32,7 +32,7 @@ INLINE void order(int32_t *a, int32_t *b)
     *a = less;
 }
 
-/* Every pair of neighbours is compared in turn: no branch depends on their order. */
+/* By a fixed network of comparisons: no branch depends on the order of the nodes. */
 INLINE void sort_cell(int npc, const int32_t *nodes, int32_t *ascending)
 {
     int32_t node[8];

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from fembench.apps.work import glance_of
 from fembench.records.app import AppRecord, save_app
 from fembench.records.network import Network, PairSamples
 from fembench.records.store import load
@@ -65,7 +66,8 @@ def planted(case, *, id, scratch, predicted=None, simulated=None, calibrate=0):
     computed = sum(units[0] * case.size for t in case.order if case.host[t] == 0 and t not in case.idle)
     return msgspec.structs.replace(
         record, id=id, samples={}, messages={}, predicted=predicted, simulated=simulated,
-        seconds=(1.02 * predicted.low,) * 3, busy=((computed,) * 3, *[(0.0,) * 3] * (case.ranks - 1)),
+        seconds=(1.02 * (predicted.low + predicted.high) / 2,) * 3,
+        busy=((computed,) * 3, *[(0.0,) * 3] * (case.ranks - 1)),
     )  # fmt: skip
 
 
@@ -105,7 +107,9 @@ def test_every_experiment_is_run(study):
 def test_rings_take_what_the_thesis_estimates(study):
     _, found = study
     for ring, run in zip(grid_plan.rings(), found):
-        assert run.expected == pytest.approx(ring.estimated, rel=0.04), ring.name
+        case = run.record.case
+        looks = len(case.edges) * glance_of(case.dilate) / 2 / run.scale  # how late ranks look, in the mean
+        assert run.expected - looks == pytest.approx(ring.estimated, rel=0.02), ring.name
 
 
 def test_fork_and_join_are_late_by_the_sum_of_overheads(study):
@@ -156,7 +160,7 @@ def test_the_page_has_both_numbers(study):
     page = grid_study.build(folder, found, network())
     rings = rows(page, "rings")
     assert float(rings["2 MiB, one site, LAM"]["thesis_error_percent"]) == pytest.approx(2.35, abs=0.01)
-    assert float(rings["2 MiB, one site, LAM"]["error_percent"]) == pytest.approx(2, abs=1.5)
+    assert float(rings["2 MiB, one site, LAM"]["error_percent"]) == pytest.approx(2, abs=0.5)
     fork = rows(page, "delays")["fork"]
     assert float(fork["thesis_measured_delay_s"]) == pytest.approx(2.866306)
     assert float(fork["thesis_error_percent"]) == pytest.approx(0.008, abs=0.001)

@@ -79,9 +79,9 @@ def test_a_reading_costs_between_nothing_and_a_microsecond_or_so():
 
 @needs_tsc
 def test_a_recorded_span_costs_at_most_three_tenths_of_a_microsecond():
-    costs = [clocks.span_cost(name) for name in ("tsc", "perf_counter_ns") for _ in range(9)]
-    assert min(costs[:9]) <= 300
-    assert min(costs[9:]) <= 300
+    costs = [clocks.span_cost(name) for name in ("tsc", "perf_counter_ns") for _ in range(3)]
+    assert min(costs[:3]) <= 300
+    assert min(costs[3:]) <= 300
     assert min(costs) > 1
 
 

@@ -12,17 +12,18 @@ if one does not, or if noise left too little to judge by.
 """
 
 import argparse
+import contextlib
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from commands import built, fembench, inside
+
 from fembench.base.tables import table
 
 HERE = Path(__file__).resolve().parent / "prediction"
-FEMBENCH = (sys.executable, "-m", "fembench")
 SPEEDS = "1,0.5,0.25,1,0.7,0.35,0.8,0.5,0.25,0.9,0.4,1,0.6,0.3,0.75,0.45"
 EMULATED = ("--ranks", "16", "--emulate", SPEEDS, "--dilate", "16")
 GRID = 'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n'
@@ -46,39 +47,14 @@ def main() -> int:
     for name in ("train.toml", "held.toml"):
         shutil.copyfile(HERE / options.which / name, folder / name)
     (folder / "grid.toml").write_text(GRID)
-    lab = options.which == "lab"
-    if lab:
-        fembench("lab", "down", "prediction")
-        fembench("lab", "up", str(HERE / "lab" / "cluster.toml"))
-    try:
-        measure(folder, options.which, ["--quick"] if options.quick else [])
+    hosts = HERE / options.which / "cluster.toml"
+    with built("prediction", hosts.read_text()) if hosts.exists() else contextlib.nullcontext("") as lab:
+        measure(folder, options.which, lab, ["--quick"] if options.quick else [])
         run_all(folder, lab)
-    finally:
-        if lab:
-            fembench("lab", "down", "prediction")
     return judge(folder, options.which)
 
 
-def fembench(*words: str, capture: bool = False) -> str:
-    """Run one command of fembench, told before; what it printed, where that is asked for.
-
-    Status 1 is a result: measured, but not valid.
-    """
-    print(f"$ fembench {' '.join(words)}", flush=True)
-    line = [*FEMBENCH, *words]
-    done = subprocess.run(line, stdout=subprocess.PIPE if capture else None, text=True)
-    if done.returncode > 1 or done.returncode < 0:
-        raise SystemExit(f"fembench {words[0]} ended with status {done.returncode}")
-    return done.stdout or ""
-
-
-def inside(lab: bool, *words: str, spin: bool = False) -> None:
-    """The command, in the lab where there is one."""
-    before = ["lab", "run", "--name", "prediction", *(["--spin"] if spin else []), *FEMBENCH] if lab else []
-    fembench(*before, *words)
-
-
-def measure(folder: Path, which: str, how: Sequence[str]) -> None:
+def measure(folder: Path, which: str, lab: str, how: Sequence[str]) -> None:
     """The machine's profile with its network: in a lab speeds with spinning ranks, the network without."""
     machine = folder / "machine.json"
     if machine.exists():
@@ -86,11 +62,11 @@ def measure(folder: Path, which: str, how: Sequence[str]) -> None:
     emulated = EMULATED if which == "emulated" else ()
     part = folder / "speeds.json"
     if not part.exists():
-        inside(which == "lab", "characterize", *emulated, *how, "-o", str(part), spin=True)
-    inside(which == "lab", "characterize", "--add-to", str(part), *how, "-o", str(machine))
+        inside(lab, "characterize", *emulated, *how, "-o", str(part), spin=True)
+    inside(lab, "characterize", "--add-to", str(part), *how, "-o", str(machine))
 
 
-def run_all(folder: Path, lab: bool) -> None:
+def run_all(folder: Path, lab: str) -> None:
     """Runs to learn from, predictions, runs to be judged by."""
     sweep = ("--no-report", "--results")
     inside(lab, "sweep", str(folder / "train.toml"), *sweep, str(folder / "train"))

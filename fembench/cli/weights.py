@@ -1,12 +1,13 @@
 """Target shares for unequal ranks from measured runs: who is how fast, and gets how much.
 
 Rules: time (share / time of any runs), rate (speeds by phase, of runs or of fembench characterize), comm
-(equal finish with communication: needs --link), thesis (equal tasks per host from runs on each host
-alone). Examples:
+(equal finish with communication: needs --link or --machine), thesis (equal tasks per host from runs on
+each host alone). Examples:
   fembench weights results/single/runs/m3-p4.json -o weights.json
   fembench weights results/alone --rule thesis --ranks 8
   fembench weights machine.json --rule rate -o weights.json
   fembench weights RECORD --rule comm --link 50e-6,125e6 --link slow=1e-3,1e6 --export metis
+  fembench weights RECORD --rule comm --machine machine.json      (of fembench characterize --network)
 """
 
 import argparse
@@ -35,6 +36,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[HOST=]SECONDS,BYTES/S",
         help="rule comm: latency and bandwidth between hosts, of all or of one; may be repeated",
+    )
+    parser.add_argument(
+        "--machine", metavar="FILE", help="rule comm: what messages cost, a machine profile with its network"
     )
     parser.add_argument(
         "--storage", default="sym", metavar="S", help="machine profile: whose product (default: %(default)s)"
@@ -93,15 +97,16 @@ def _weights(options: argparse.Namespace):
         if is_profile(tree):
             return _from_profile(options, paths[0])
     rule = options.rule or "time"
-    if options.link and rule != "comm":
-        raise InputError(f"--link with --rule {rule}; it is for --rule comm")
+    for name in ("link", "machine"):
+        if getattr(options, name) and rule != "comm":
+            raise InputError(f"--{name} with --rule {rule}; it is for --rule comm")
     records = _records(paths)
     if rule == "thesis":
         return make.by_tasks(records, options.ranks)
     if options.ranks:
         raise InputError(f"--ranks with --rule {rule}; it is for --rule thesis")
     if rule == "comm":
-        return make.by_finish(records, communication_of(records, options.link))
+        return make.by_finish(records, communication_of(records, _wire(options)))
     return make.by_time(records) if rule == "time" else make.by_rate(records)
 
 
@@ -114,10 +119,9 @@ def _from_profile(options: argparse.Namespace, path: Path):
         raise InputError(
             f"--rule {options.rule} from the profile {path}: expected --rule rate, or records of runs"
         )
-    if options.link or options.ranks:
-        raise InputError(
-            f"--{'link' if options.link else 'ranks'} with the profile {path}: expected records of runs"
-        )
+    for name in ("link", "machine", "ranks"):
+        if getattr(options, name):
+            raise InputError(f"--{name} with the profile {path}: expected records of runs")
     return by_profile(
         load_profile(path),
         str(path),
@@ -136,20 +140,32 @@ def _records(paths: list[Path]):
     return found
 
 
-def communication_of(records, texts: list[str]):
-    """A function of shares: partitions the records' mesh anew and prices its interface by the links."""
+def _wire(options: argparse.Namespace):
+    """What a message costs between two hosts: told, or measured. Raises InputError."""
+    from fembench.base.errors import InputError
+    from fembench.records.profile import load_profile
+    from fembench.weights.links import parse_link, wire_of_links, wire_of_network
+
+    if bool(options.link) == bool(options.machine):
+        raise InputError(
+            "--rule comm: expected --link SECONDS,BYTES/S or --machine PROFILE, for messages between hosts"
+        )
+    if options.machine:
+        return wire_of_network(load_profile(Path(options.machine)), options.machine)
+    return wire_of_links(dict(map(parse_link, options.link)))
+
+
+def communication_of(records, wire):
+    """A function of shares: partitions the records' mesh anew and prices its interface by the wire."""
     import numpy as np
 
     from fembench.base.errors import InputError
     from fembench.mesh.presets import resolve
     from fembench.partition.methods import partition
     from fembench.partition.partition import metrics
-    from fembench.weights.links import communication_seconds, parse_link
+    from fembench.weights.links import communication_seconds
     from fembench.weights.observe import observe, pooled
 
-    if not texts:
-        raise InputError("--rule comm needs --link SECONDS,BYTES/S: latency and bandwidth between hosts")
-    links = dict(map(parse_link, texts))
     first, seen = records[0], pooled(records)
     mesh = resolve(first.case.mesh)
     if mesh.hash != first.mesh.hash:
@@ -162,7 +178,7 @@ def communication_of(records, texts: list[str]):
     def seconds(shares: tuple[float, ...]):
         made = partition(mesh, shares, method=first.partition.method, seed=first.partition.seed)
         facts = metrics(mesh, made)
-        return communication_seconds(facts.neighbours, facts.message_bytes, hosts, links, iterations, own)
+        return communication_seconds(facts.neighbours, facts.message_bytes, hosts, wire, iterations, own)
 
     return seconds
 

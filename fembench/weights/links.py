@@ -1,16 +1,22 @@
-"""Seconds that each rank communicates in one set, from the sizes of its interface and its links.
+"""Seconds that each rank communicates in one set, from the sizes of its interface and what joins the hosts.
 
-C_p = (own seconds per byte) x bytes_p + n x sum over neighbours q on other hosts of
-      (latency + bytes_pq / bandwidth), the worse of the two hosts' links, n iterations
+C_p = (own seconds per byte) x bytes_p + n x sum over neighbours q of wire(p, q, bytes_pq), n iterations
+
+wire of links       told: latency + bytes / bandwidth, the worse of the two hosts' links; 0 on one host
+wire of a network   measured: L(m) + Or(m) of HLogP (thesis-001, 3.10), on one host too; Os is p's own
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
+from fembench.records.network import class_of, value_at
+from fembench.records.profile import Profile
+
+Wire = Callable[[str, str, int], float]  # (from host, to host, bytes) -> seconds of a message
 
 
 class Link(NamedTuple):
@@ -32,26 +38,51 @@ def parse_link(text: str) -> tuple[str, Link]:
     return host, Link(latency, bandwidth)
 
 
+def wire_of_links(links: Mapping[str, Link]) -> Wire:
+    """`links` has one for '' or for every host. Raises InputError, when called, for a host without one."""
+
+    def seconds(here: str, there: str, n_bytes: int) -> float:
+        if here == there:
+            return 0.0
+        ends = (_link(links, here), _link(links, there))
+        return max(e.latency for e in ends) + n_bytes / min(e.bandwidth for e in ends)
+
+    return seconds
+
+
+def wire_of_network(profile: Profile, where: str) -> Wire:
+    """What messages cost on the network of a profile. Raises InputError for no network, an unknown host."""
+    network = profile.network
+    if network is None:
+        raise InputError(f"{where}: no network in it; expected one of fembench characterize --network")
+    index = {host.name: i for i, host in enumerate(profile.environment.hosts)}
+
+    def seconds(here: str, there: str, n_bytes: int) -> float:
+        for host in (here, there):
+            if host not in index:
+                raise InputError(f"{where}: no host {host}; it has {', '.join(index)}")
+        found = class_of(network, index[here], index[there])
+        return max(value_at(found.latency, n_bytes), 0.0) + max(value_at(found.receive, n_bytes), 0.0)
+
+    return seconds
+
+
 def communication_seconds(
     neighbours: Sequence[Sequence[int]],
     message_bytes: Sequence[Sequence[int]],
     hosts: Sequence[str],
-    links: Mapping[str, Link],
+    wire: Wire,
     iterations: int,
     own: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[np.float64]:
     """(P,) C_p from each rank's neighbours and the bytes of a message to each.
 
-    `own` (P,) seconds a byte for packing and sending; `links` has a link for '' or for every host.
+    `own` (P,) seconds a byte for packing and sending.
     """
     C = np.zeros(len(hosts)) + np.asarray(own, float)
     for p, here in enumerate(hosts):
         C[p] *= iterations * sum(message_bytes[p])
-        for q, n_bytes in zip(neighbours[p], message_bytes[p]):
-            if here != hosts[q]:
-                ends = (_link(links, here), _link(links, hosts[q]))
-                latency, bandwidth = max(e.latency for e in ends), min(e.bandwidth for e in ends)
-                C[p] += iterations * (latency + n_bytes / bandwidth)
+        C[p] += iterations * sum(wire(here, hosts[q], m) for q, m in zip(neighbours[p], message_bytes[p]))
     return C
 
 

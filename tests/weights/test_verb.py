@@ -2,12 +2,14 @@ import json
 
 import msgspec
 import pytest
+from planted_machine import flat_class, planted_machine, planted_network
 from planted_records import planted
 
 from fembench.cli.main import main
 from fembench.mesh.presets import resolve
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
+from fembench.records.profile import save_profile
 from fembench.records.store import save
 from fembench.records.weights import load_weights
 
@@ -57,10 +59,22 @@ def test_a_slow_link_takes_cells_from_the_host_behind_it(record, capsys):
     assert shares["2e-5,1e9"][2] < 0.9 * shares["0,1e12"][2]
 
 
+def test_a_measured_network_does_what_its_link_does(record, tmp_path, capsys):
+    far = flat_class("a > b", latency=2e-5, a_byte=1e-9)
+    machine = tmp_path / "machine.json"
+    profile = planted_machine([1, 1, 0.5], hosts=("a", "a", "b"), network=planted_network(2, far=far))
+    save_profile(profile, machine)
+    shares = []
+    for options in (["--machine", str(machine)], ["--link", "2.1e-5,1e9"]):  # Or is 1e-6
+        assert main(["weights", record, "--rule", "comm", *options, "--json"]) == 0
+        shares.append([r["share"] for r in json.loads(capsys.readouterr().out)["ranks"]])
+    assert shares[0] == pytest.approx(shares[1], rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--rule", "comm"], "needs --link"),
+        (["--rule", "comm"], "expected --link SECONDS,BYTES/S or --machine PROFILE"),
         (["--link", "1e-6,1e9"], "--link with --rule time"),
         (["--ranks", "4"], "--ranks with --rule time"),
         (["--rule", "comm", "--link", "fast"], "link 'fast'"),

@@ -1,0 +1,210 @@
+"""Unequal ranks: are planted speeds found, do weights reach the ideal, what do rules bring in a lab?
+
+    python benchmarks/heterogeneity.py [--only speeds,lab] [--json FILE]
+
+    speeds      speeds planted by emulation, found by characterize and from the record of one run
+    two, four   fembench tune with emulated speeds (1, .5) and (1, 1, .5, .5)
+    equal       the same with equal ranks: nothing to gain
+    useless     the same with (1, 1, 1, .02): better left out
+    lab-speeds  a lab of two hosts with CPU quotas of 100 % and 25 %: its speeds found       (root)
+    lab         fembench tune in that lab, and the fast host alone                           (root)
+    links       rule comm beside rule rate: three ranks in a row, the last behind a slow link  (root)
+
+Run it where nothing else runs. Two to six minutes each; the tables say what was promised and whether it
+holds.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+
+import msgspec
+from commands import built, fembench, inside
+
+from fembench.base.files import write_atomic
+from fembench.base.tables import table
+from fembench.bench.launcher import usable_cores
+from fembench.records.record import Record
+from fembench.stats.compare import noise_of_series
+from fembench.weights.observe import observe
+
+UNEQUAL = """
+[[hosts]]
+name = "fast"
+cpus = [0]
+[[hosts]]
+name = "slow"
+cpus = [1]
+speed = 0.25
+"""
+ROW = """
+[[hosts]]
+name = "near"
+cpus = [0, 1]
+slots = 2
+[[hosts]]
+name = "far"
+cpus = [0, 1]
+slots = 1
+rate = "20mbit"
+"""
+Rows = Iterator[tuple[str, str, str, bool]]  # what, measured, promised, kept
+
+
+def planted(speeds: str) -> tuple[str, ...]:
+    """Options for ranks of these speeds; dilated where they are more than the cores."""
+    ranks = speeds.count(",") + 1
+    dilate = ("--dilate", str(8 * ranks)) if ranks > usable_cores() else ()
+    return ("--ranks", str(ranks), "--emulate", speeds, *dilate)
+
+
+def off(weights: str, truth: list[float]) -> float:
+    """The largest relative error of the speeds in printed weights; both scaled to the same sum."""
+    shares = [rank["share"] for rank in json.loads(weights)["ranks"]]
+    return max(abs(s * sum(truth) / t - 1) for s, t in zip(shares, truth))
+
+
+def speeds() -> Rows:
+    for text in ("1,1,0.5,0.25", "1,0.7", "1,0.13"):
+        truth = [float(s) for s in text.split(",")]
+        with tempfile.TemporaryDirectory() as folder:
+            machine = str(Path(folder, "machine.json"))
+            fembench("characterize", *planted(text), "-o", machine, capture=True)
+            found = off(fembench("weights", machine, "--rule", "rate", "--json", capture=True), truth)
+            yield f"characterize, speeds {text}: largest error", f"{found:.1%}", "<= 3 %", found <= 0.03
+            fixed = ("--iterations", "20", "--sets", "9", "--results", folder)
+            fembench("run", "l", *planted(text), *fixed, capture=True)
+            found = off(fembench("weights", f"{folder}/runs", "--json", capture=True), truth)
+            yield f"record of a run, speeds {text}: largest error", f"{found:.1%}", "<= 3 %", found <= 0.03
+
+
+def tuned(mesh: str, *options: str, lab: str = "") -> dict:
+    """What fembench tune --json printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        return json.loads(inside(lab, "tune", mesh, *options, "--results", folder, "--json", capture=True))
+
+
+def near_ideal(name: str, proof: dict) -> Rows:
+    over, captured = proof["weighted_over_ideal"], proof["captured_gain"]
+    low, high = proof["captured_interval"]
+    noise = f"A/A noise {proof['noise']:.1%}, {proof['pairs']} pairs"
+    yield f"{name}: time over the ideal", f"{over:.3f} ({noise})", "<= 1.05", over <= 1.05
+    yield (
+        f"{name}: captured gain",
+        f"{captured:.2f} (95 %: {low:.2f} to {high:.2f})",
+        ">= 0.9",
+        captured >= 0.9,
+    )
+
+
+def two() -> Rows:
+    return near_ideal("l, speeds 1, .5", tuned("l", *planted("1,0.5"), "--iterations", "60"))
+
+
+def four() -> Rows:
+    return near_ideal("l, speeds 1, 1, .5, .5", tuned("l", *planted("1,1,0.5,0.5"), "--iterations", "6"))
+
+
+def equal() -> Rows:
+    proof = tuned("m", "--ranks", "2")
+    yield "m, equal ranks: verdict", proof["text"], "no detectable gain", proof["verdict"] == "no gain"
+
+
+def useless() -> Rows:
+    proof = tuned("m", "--ranks", "4", "--emulate", "1,1,1,0.02", "--dilate", "8", "--iterations", "20")
+    yield (
+        "m, speeds 1, 1, 1, .02: verdict",
+        proof["text"],
+        "leave rank 3 out",
+        proof["verdict"] == "leave out",
+    )
+
+
+def lab_speeds() -> Rows:
+    with tempfile.TemporaryDirectory() as folder, built("unequal", UNEQUAL) as lab:
+        machine = str(Path(folder, "machine.json"))
+        inside(lab, "characterize", "-o", machine, spin=True, capture=True)
+        found = off(fembench("weights", machine, "--rule", "rate", "--json", capture=True), [1, 0.25])
+        yield "lab, quotas 100 % and 25 %: largest error", f"{found:.1%}", "<= 10 %", found <= 0.1
+
+
+def lab() -> Rows:
+    with built("unequal", UNEQUAL) as name:
+        proof = tuned("l", "--ranks", "2", "--iterations", "30", lab=name)
+    ratio, alone = proof["ratio"], (proof["without_seconds"] or float("nan")) / proof["weighted_seconds"]
+    noise = f"A/A noise {proof['noise']:.1%}, {proof['pairs']} pairs"
+    yield "lab: equal over weighted", f"{ratio:.2f} ({noise})", ">= 1.8", ratio >= 1.8
+    said = proof["verdict"] == "leave out"
+    yield "lab: fast host alone over weighted", f"{alone:.2f}", ">= 1, or the verdict", alone >= 1 or said
+    yield "lab: verdict", proof["text"], "", True
+
+
+def links() -> Rows:
+    """A rank whose neighbours are on its own host has no message to wait for: rule comm gives it more."""
+    mesh = ("box:24x48x24", "--ranks", "3", "--partitioner", "rcb", "--no-overlap", "--dilate", "16")
+    fixed = ("--iterations", "40", "--sets", "3", "--json")
+    with tempfile.TemporaryDirectory() as folder, built("row", ROW) as lab:
+
+        def run(shares: str = "") -> tuple[float, Record]:
+            more = ("--shares", shares) if shares else ()
+            text = inside(lab, "run", *mesh, *fixed, *more, "--results", folder, capture=True)
+            record = msgspec.json.decode(text, type=Record)
+            return median(observe(record).total), record
+
+        machine, speeds = str(Path(folder, "machine.json")), str(Path(folder, "speeds.json"))
+        inside(lab, "characterize", "--ranks", "3", "--quick", "-o", speeds, capture=True)
+        inside(
+            lab, "characterize", "--ranks", "3", "--add-to", speeds, "--quick", "-o", machine, capture=True
+        )
+        first = run()[1]
+        source = f"{folder}/runs/{first.id}.json"
+        shares = {
+            rule: fembench(
+                "weights", source, "--rule", rule, *more, "--export", "shares", capture=True
+            ).strip()
+            for rule, more in (("rate", ()), ("comm", ("--machine", machine)))
+        }
+        took: dict[str, list[float]] = {rule: [] for rule in shares}
+        for _ in range(6):
+            for rule, text in shares.items():
+                took[rule].append(run(text)[0])
+    gains = sorted(100 * (1 - b / a) for a, b in zip(took["rate"], took["comm"]))
+    noise = f"A/A noise {noise_of_series(took['rate']):.1%}"
+    found = f"{median(gains):.1f} % ({gains[0]:.1f} to {gains[-1]:.1f}; {noise})"
+    for rule, text in shares.items():
+        yield f"rule {rule}: a set", f"{median(took[rule]):.3f} s, shares {text}", "", True
+    yield "rule comm against rate: gain", found, "> 0", median(gains) > 0
+
+
+GROUPS: dict[str, Callable[[], Rows]] = {
+    "speeds": speeds, "two": two, "four": four, "equal": equal, "useless": useless,
+    "lab-speeds": lab_speeds, "lab": lab, "links": links,
+}  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default=",".join(GROUPS))
+    parser.add_argument("--json", metavar="FILE", help="write the rows here")
+    options = parser.parse_args()
+    heads, rows = ["what", "measured", "promised", "kept"], []
+    for name in options.only.split(","):
+        if name not in GROUPS:
+            parser.error(f"--only {name}; expected some of {', '.join(GROUPS)}")
+        print(f"== {name}", file=sys.stderr, flush=True)
+        found = [[*row[:3], "yes" if row[3] else "NO"] for row in GROUPS[name]()]
+        print(table(heads, found, align="llll"), flush=True)
+        rows += found
+    if options.json:
+        write_atomic(options.json, json.dumps([dict(zip(heads, row)) for row in rows], indent=1))
+    return int(any(row[3] == "NO" for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,7 +14,7 @@ so that they fit side by side. Each takes two to three minutes on two cores.
     still     where nothing can be won: one block a rank, and equal speeds
     change    a rank slows by 3 in mid-run
     weights   static weights alone, balancing alone, both: on a static and on a changing cluster
-    lab       two hosts of a lab, the CPU quota of one lowered in mid-run (needs root; only when it is named)
+    lab       two hosts of a lab, the CPU time of one lowered in mid-run (needs root; only when it is named)
 """
 
 import argparse
@@ -33,7 +33,6 @@ from fembench.base.tables import table
 from fembench.bench.launcher import environment, launcher_line, run_ranks, usable_cores, why_nothing
 from fembench.machine import lab as machine_lab
 from fembench.machine import lab_groups
-from fembench.machine.lab_network import PREFIX
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.store import load_all
@@ -244,7 +243,7 @@ cpus = [{first}]
 name = "slowing"
 cpus = [{second}]
 """
-QUOTA = 0.35  # of its CPU that the host has left
+SLOWED = 0.35  # of its CPU that the host has left
 MOMENT = 7.0  # seconds after the start of a run: the solve is under way
 
 
@@ -281,8 +280,7 @@ def in_lab(arguments: list[str]) -> Record:
     me = [sys.executable, "-m", "fembench"]
     with tempfile.TemporaryDirectory() as scratch:
         cluster = Path(scratch, "lab.toml")
-        trees = lab_groups.hierarchies()
-        first, second = lab_groups.usable_cpus(trees)[:2]
+        first, second = lab_groups.usable_cpus(lab_groups.hierarchies())[:2]
         cluster.write_text(LAB.format(first=first, second=second))
         state = machine_lab.up(cluster)
         try:
@@ -290,23 +288,11 @@ def in_lab(arguments: list[str]) -> Record:
             job = subprocess.Popen([*me, "lab", "run", "--name", state.cluster.name, *inner],
                                    stdout=subprocess.DEVNULL)  # fmt: skip
             time.sleep(MOMENT)
-            slow_down(state.cluster.name, "slowing", trees)
+            machine_lab.set_speed(state.cluster.name, "slowing", SLOWED)
             job.wait(200)
         finally:
             machine_lab.down(state.cluster.name)
         return load_all(scratch)[0]
-
-
-def slow_down(name: str, host: str, trees: list) -> None:
-    """Lower the CPU quota of a running host."""
-    quota, period = lab_groups.quota_and_period(QUOTA)
-    for tree in (t for t in trees if "cpu" in t.controllers):
-        group = tree.mount / f"{PREFIX}{name}" / host
-        if tree.version == 2:
-            (group / "cpu.max").write_text(f"{quota} {period}")
-        else:
-            (group / "cpu.cfs_period_us").write_text(str(period))
-            (group / "cpu.cfs_quota_us").write_text(str(quota))
 
 
 GROUPS = {"overhead": overhead, "blocks": blocks, "gain": gain, "still": still, "change": change,

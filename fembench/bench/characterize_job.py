@@ -95,7 +95,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     tell(f"ranks {comm.size}, hosts {len(set(names))}: kernels are bound to local meshes of three sizes")
     probes = together(comm, lambda: list(_probes(facts, host.size, job.levels)))
     tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second, certifier.clock.read)
-    way = way_of(job.emulated, host.size, facts.cores, cpu_quota())
+    way = way_of(job.emulated, host.size, facts.cores, cpu_quota(), lab=bool(job.synthetic))
     slowest = job.dilate / min(speed for speed, name in zip(injected, names) if name == names[comm.rank])
     meter = Meter(
         tracer,

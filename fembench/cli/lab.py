@@ -1,9 +1,10 @@
-"""Separate, unequal hosts on one Linux machine: namespaces, CPU quotas, link rates (needs root).
+"""Separate, unequal hosts on one Linux machine: namespaces, CPU time, link rates (needs root).
 
-What runs in a lab is labelled SYNTHETIC in every record. CPU time is dealt out in periods of 5 ms:
-use meshes of which an iteration lasts 10 ms or more (l, xl). Examples:
+What runs in a lab is labelled SYNTHETIC in every record. CPU time is dealt out in turns of a millisecond:
+use meshes of which an iteration lasts several (m, l). Examples:
   fembench lab up CLUSTER.toml                  build it
   fembench lab run fembench run m3 --ranks 2    run something on it
+  fembench lab speed node00 0.1                 make a host slower, also while something runs
   fembench lab status                           what there is
   fembench lab down                             end and remove it; harmless where there is none
 CLUSTER.toml:
@@ -16,7 +17,8 @@ CLUSTER.toml:
   cpus = [1]
   speed = 0.25         # of its CPUs' time
   rate = "100mbit"     # of its link, each way
-With priority = true at the top the lab goes before all other processes of this machine.
+At the top: priority = true, and the lab goes before all other processes of this machine; quota = true, and
+slow hosts have a CPU quota, as containers do, instead of a tenant that takes the rest (coarser: 20 ms).
 """
 
 import argparse
@@ -24,7 +26,7 @@ import json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="up|run|status|down", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="up|run|speed|status|down", required=True)
     up = actions.add_parser("up", help="build the lab that a file describes")
     up.add_argument("cluster", metavar="CLUSTER.toml")
     run = actions.add_parser("run", help="run a command in the lab")
@@ -32,9 +34,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--spin",
         action="store_true",
-        help="waiting ranks spin: for measuring speeds (default: they sleep, for measuring run times)",
+        help="waiting ranks spin: for measuring speeds under quotas (default: they sleep)",
     )
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
+    speed = actions.add_parser("speed", help="give a host another part of its CPUs' time, from now on")
+    speed.add_argument("host", metavar="HOST")
+    speed.add_argument("speed", type=float, metavar="SPEED", help="0.001 to 1")
+    speed.add_argument("--name", default="", metavar="LAB", help="which lab (default: the only one)")
     status = actions.add_parser("status", help="what labs there are")
     status.add_argument("--json", action="store_true", help="print JSON")
     down = actions.add_parser("down", help="end what runs in the lab, and remove it")
@@ -51,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
     elif options.action == "run":
         command = options.command[1:] if options.command[:1] == ["--"] else options.command
         lab.enter(lab.state_of(options.name or lab.only_lab()), command, spin=options.spin)
+    elif options.action == "speed":
+        print(as_table(lab.set_speed(options.name or lab.only_lab(), options.host, options.speed)))
     elif options.action == "down":
         lab.require_root()
         gone = [

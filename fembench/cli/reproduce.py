@@ -11,7 +11,7 @@ thesis-003: E. P. Calzeta and T. A. D. de Souza, simulation of the execution gra
 thesis-004: R. R. Ferreira, performance of a parallel FEM program on unequal PCs (Brasilia, 2006); experiments
 E0 to E14. Without hosts they are emulated (SYNTHETIC; no root needed). Stop it whenever you like: the same
 command goes on where it stopped. Examples:
-  fembench reproduce thesis-004 --quick                     half an hour on two cores
+  fembench reproduce thesis-004 --quick                     about twelve minutes on two cores
   fembench reproduce thesis-004                             every run to the tolerance; many hours
   fembench reproduce thesis-000 --quick                     about three minutes
   fembench reproduce thesis-001 --quick                     about five minutes

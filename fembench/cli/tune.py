@@ -101,7 +101,7 @@ def _runner(options: argparse.Namespace, folder: Path, say):
     from fembench.cli.shared import typed_command
     from fembench.records.store import save
     from fembench.tune.loop import failed
-    from fembench.tune.proof import run_seconds
+    from fembench.weights.observe import run_seconds
 
     runs = folder / "runs"
     writable(runs)

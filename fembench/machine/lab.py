@@ -4,12 +4,12 @@ Each host is a network namespace, a control group (CPUs, CPU time) and a host na
 daemons on them through an agent in place of ssh and talks TCP. Everything carries the prefix of labs,
 and a state file lists it before it is made, so that `down` finds all of it also after a kill.
 
-A quota is dealt out in periods of 5 ms. A host computes at full speed until its part of a period is
-used up, then stands still; so what lasts less than a few periods is not slowed evenly. What a waiting
-rank does decides which number is right. If it sleeps (Open MPI 5), it saves its quota: the time of the
-whole is right from iterations of 10 ms on, but a host that waits much seems faster than it is. If it
-spins, it uses its quota up: its time per work is right, but the whole takes too long. Measured with
-speeds 1 : 0.25 in balance: what should take 16 ms takes 17.4 asleep and 23 spinning; 1.6 ms, 2.7 and 7.9.
+A slow host has its part of each millisecond of its CPUs; a tenant has the rest (lab_tenant.py). It is slow
+whatever waiting ranks do. A quota of the kernel holds it back instead where it shares its CPUs with another
+host, or asks for that. It is dealt out in periods of 5 ms and looked at every 4 ms: what lasts less than
+some 20 ms is not slowed evenly, and what a waiting rank does decides which number is right. If it sleeps
+(Open MPI 5), it saves its quota: the time of the whole is right, but a host that waits much seems faster than
+it is. If it spins, it uses its quota up: its time per work is right, but the whole takes too long.
 
     /run/fembench-labs/NAME/state.json   what there is       …/hosts   MPI host file
     /run/fembench-labs/NAME/agent        AGENT HOST COMMAND: runs COMMAND on HOST
@@ -29,7 +29,7 @@ from fembench.base.config import read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.machine import lab_groups
-from fembench.machine.lab_cluster import HEAD, LabCluster, check_name, read_cluster
+from fembench.machine.lab_cluster import HEAD, LabCluster, check, check_name, read_cluster
 from fembench.machine.lab_network import PREFIX, namespace, namespaces, up_commands
 
 FOLDER = Path("/run/fembench-labs")
@@ -81,6 +81,9 @@ def up(path: Path | str, folder: Path = FOLDER) -> LabState:
         lab_groups.make(cluster, trees, usable)
         for command in up_commands(cluster):
             _do(command)
+        for host in cluster.hosts:
+            if host.speed < 1:
+                lab_groups.slow(cluster, host, trees)
         _write_files(state, home)
     except BaseException:
         down(cluster.name, folder)
@@ -107,6 +110,24 @@ def down(name: str, folder: Path = FOLDER) -> list[str]:
     with contextlib.suppress(OSError):
         folder.rmdir()
     return gone
+
+
+def set_speed(name: str, host: str, speed: float, folder: Path = FOLDER) -> LabState:
+    """Give a host another part of its CPUs' time, also while something runs there. Raises InputError."""
+    require_root()
+    state = state_of(name, folder)
+    trees = lab_groups.hierarchies()
+    known = {h.name: h for h in state.cluster.hosts}
+    if host not in known:
+        raise InputError(f"lab {name}: no host {host}; it has {', '.join(known)}")
+    changed = msgspec.structs.replace(known[host], speed=speed)
+    hosts = tuple(changed if h.name == host else h for h in state.cluster.hosts)
+    cluster = msgspec.structs.replace(state.cluster, hosts=hosts)
+    check(cluster, lab_groups.usable_cpus(trees), f"lab {name}")
+    lab_groups.slow(cluster, changed, trees)
+    state = msgspec.structs.replace(state, cluster=cluster)
+    _save(state, folder / name)
+    return state
 
 
 def labs(folder: Path = FOLDER) -> list[str]:

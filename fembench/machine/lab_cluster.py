@@ -9,6 +9,9 @@ name = "node00"
 cpus = [1]
 speed = 0.25        # of its CPUs' time
 rate = "100mbit"    # of its link, each way
+
+A slow host shares its CPUs with a tenant (lab_tenant.py), or has a quota of the kernel: where it asks for one
+(quota = true, as containers have them), or where another host has a CPU of it.
 """
 
 import ipaddress
@@ -31,7 +34,7 @@ class LabHost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     name: str
     cpus: tuple[int, ...]  # that it may use; hosts may share CPUs
-    speed: float = 1.0  # part of these CPUs' time that it gets, by quota
+    speed: float = 1.0  # part of these CPUs' time that it gets
     slots: int = 0  # ranks that it takes; 0: one a CPU
     rate: str = ""  # of its link, each way: "100mbit"; "" unlimited
 
@@ -47,12 +50,17 @@ class LabCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     hosts: tuple[LabHost, ...]
     name: str = "lab"
     network: str = "10.213.77.0/24"  # addresses inside the lab; they exist nowhere else
+    quota: bool = False  # slow hosts have a quota of the kernel, no tenant
     priority: bool = False  # before all other processes of this machine, which then wait
 
     @property
     def label(self) -> str:
         """How its heterogeneity is emulated, for records (VALIDITY E8)."""
         return f"lab {self.name}: " + ", ".join(map(_described, self.hosts))
+
+    def alone(self, host: LabHost) -> bool:
+        """Whether no other host has a CPU of it."""
+        return not any(set(h.cpus) & set(host.cpus) for h in self.hosts if h.name != host.name)
 
     def address(self, index: int) -> str:
         """'10.213.77.1/24' of the host at `index`; that of the head follows those of the hosts."""

@@ -1,4 +1,4 @@
-"""The control groups of a lab: CPUs and CPU time of each host (Linux, versions 1 and 2).
+"""The control groups of a lab: CPUs and CPU time of each host and its tenant (Linux, versions 1 and 2).
 
 One group a host under one group a lab, in every hierarchy that holds the controllers cpu and cpuset.
 Only groups whose names begin with the prefix of labs are made, entered or removed.
@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fembench.base.errors import InputError
+from fembench.machine import lab_tenant
 from fembench.machine.cgroup import ROOT, cpu_set, read
 from fembench.machine.lab_cluster import HEAD, LabCluster, LabHost
 from fembench.machine.lab_network import PREFIX
 
 PERIOD = 5000  # microseconds: short against a phase that is timed
+TENANT = "tenant."  # and a host's name: names of hosts have no dot
 LEAST_QUOTA = 1000  # microseconds: the kernel takes no less
 NEEDED = ("cpu", "cpuset")
 PRIORITY = {1: ("cpu.shares", "262144"), 2: ("cpu.weight", "10000")}  # the most that the kernel takes
@@ -67,8 +69,25 @@ def make(cluster: LabCluster, trees: Sequence[Hierarchy], usable: Sequence[int])
         _make(tree, top / HEAD, usable)
         for host in cluster.hosts:
             _make(tree, top / host.name, host.cpus)
-            if "cpu" in tree.controllers and host.speed < 1:
-                _limit(tree, top / host.name, host)
+            if "cpuset" in tree.controllers:  # with those of its own tree alone: real-time needs no share
+                _make(tree, top / f"{TENANT}{host.name}", host.cpus)
+
+
+def slow(cluster: LabCluster, host: LabHost, trees: Sequence[Hierarchy]) -> None:
+    """Give a host its speed from now on, by a tenant or a quota. Raises InputError: the kernel's reason."""
+    tops = {tree: tree.mount / f"{PREFIX}{cluster.name}" for tree in trees}
+    groups = [top / f"{TENANT}{host.name}" for tree, top in tops.items() if "cpuset" in tree.controllers]
+    for group in groups:
+        _empty(group)
+    held = host.speed < 1
+    tenant = held and cluster.alone(host) and not cluster.quota and host.speed >= lab_tenant.LEAST
+    if tenant and not all(lab_tenant.start(host.speed, cpu, groups) for cpu in host.cpus):
+        tenant = False
+        for group in groups:
+            _empty(group)
+    for tree, top in tops.items():
+        if "cpu" in tree.controllers:
+            _limit(tree, top / host.name, host.speed * len(host.cpus) if held and not tenant else 0.0)
 
 
 def _make(tree: Hierarchy, folder: Path, cpus: Sequence[int]) -> None:
@@ -86,16 +105,18 @@ def _make(tree: Hierarchy, folder: Path, cpus: Sequence[int]) -> None:
         _write(folder / "cpuset.cpus", ",".join(map(str, cpus)))
 
 
-def _limit(tree: Hierarchy, folder: Path, host: LabHost) -> None:
-    quota, period = quota_and_period(host.speed * len(host.cpus))
+def _limit(tree: Hierarchy, folder: Path, cpus: float) -> None:
+    """A quota of so many CPUs; 0: none."""
+    quota, period = quota_and_period(cpus) if cpus else (0, PERIOD)
     if tree.version == 2:
-        _write(folder / "cpu.max", f"{quota} {period}")
+        _write(folder / "cpu.max", f"{quota or 'max'} {period}")
         burst = folder / "cpu.max.burst"
     else:
+        _write(folder / "cpu.cfs_quota_us", "-1")  # or the period could be too long for the quota before
         _write(folder / "cpu.cfs_period_us", str(period))
-        _write(folder / "cpu.cfs_quota_us", str(quota))
+        _write(folder / "cpu.cfs_quota_us", str(quota or -1))
         burst = folder / "cpu.cfs_burst_us"
-    if burst.exists():  # Linux 5.14: some time lost to another process is made up for in the next period
+    if burst.exists() and quota:  # Linux 5.14: some time lost to another is made up for in the next period
         _write(burst, str(quota // 4))
 
 
@@ -128,6 +149,16 @@ def remove(lab: str, trees: Sequence[Hierarchy], patience: float = 5.0) -> None:
                 raise InputError(f"control group {folder} cannot be removed: processes in it do not end")
             if folder.is_dir():
                 time.sleep(0.02)
+
+
+def _empty(folder: Path, patience: float = 5.0) -> None:
+    """End the processes of a group. Raises InputError where they do not."""
+    deadline = time.monotonic() + patience
+    while processes(folder):
+        _kill(folder)
+        if time.monotonic() > deadline:
+            raise InputError(f"control group {folder}: processes in it do not end")
+        time.sleep(0.002)
 
 
 def _kill(folder: Path) -> None:

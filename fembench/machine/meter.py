@@ -4,8 +4,8 @@ Three ways to tell the time of a batch of calls:
 
     processor   processor time: what others on the machine take from a rank now and then does not count
                 (it is reported apart, as held back); caches and memory that they fill do
-    elapsed     where a rank is kept from its processor all the time, by a quota or because the ranks
-                are more than the cores: then it is as fast as it gets on, the whole visit through
+    elapsed     where a rank is kept from its processor all the time, by a quota, a lab's tenant, or because
+                the ranks are more than the cores: then it is as fast as it gets on, the whole visit through
     stretched   emulated: elapsed, one batch, stretched by the tracer as a run's phases are. Where others
                 held it back for longer than its sleep, it counts as long as it should have lasted:
                 processor time x factor. So does every batch of factor 1, which has no sleep
@@ -37,11 +37,11 @@ def batch_of(way: Way, slowest: float) -> float:
     return min(max(STRETCHED / slowest, SHORTEST), LONGEST) if way == "stretched" else BATCH
 
 
-def way_of(emulated: bool, ranks: int, cores: int, quota: float | None) -> Way:
-    """How to tell the time on a host with so many ranks; `quota` in CPUs."""
+def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: bool = False) -> Way:
+    """How to tell the time on a host with so many ranks; `quota` in CPUs; in a lab others may hold it up."""
     if emulated:
         return "stretched"
-    return "elapsed" if quota is not None or ranks > cores else "processor"
+    return "elapsed" if lab or quota is not None or ranks > cores else "processor"
 
 
 class Meter:

@@ -15,13 +15,13 @@ from fembench.apps.launch import launch
 from fembench.base.errors import FembenchError
 from fembench.bench.scratch import writable
 from fembench.records.app import AppPrediction, AppRecord, load_app, save_app
+from fembench.reproduce import programs
 from fembench.reproduce.programs import both, case_of, predicted
 
 SPEEDS = (1.0, 0.86, 0.635)
 PROGRAMS = {"pi": "pi", "primes": "prim", "matrices": "mat", "partial": "rand"}  # ours -> the thesis'
 SIZES = {"pi": 1.2e8, "primes": 1.2e8, "matrices": 384, "partial": 384}  # of about four seconds of computing
 TASKS = {"pi": 100, "primes": 100, "matrices": 100, "partial": 100}
-ROOM = 1.5  # cores are idle so much, or ranks would be late
 Say = Callable[[str], None]
 
 
@@ -68,22 +68,15 @@ def options_of(program: str, workers: int, cores: int, effort: Effort) -> argpar
     speeds = sorted((SPEEDS[k % 3] for k in range(workers)), reverse=True)
     size = SIZES[program] * (effort.part if SIZES[program] > 1000 else 1)
     tasks = round(TASKS[program] * (effort.part if SIZES[program] <= 1000 else 1))
-    return argparse.Namespace(
-        program=program,
-        ranks=workers + 1,
-        tasks=tasks,
+    return programs.options_of(
+        program,
+        (1.0, *speeds),
+        cores,
         size=int(size),
-        bytes=0,
-        static=1.0,
+        tasks=tasks,
         repetitions=effort.repetitions,
         samples=effort.samples,
-        emulate=",".join(f"{s:g}" for s in (1.0, *speeds)),
-        dilate=max(1.0, round(ROOM * sum(speeds) / cores, 1)),
-        seed=0,
-        schedule="turn",
-        compose="phase",
-        policy="q",
-        cores=0,
+        idle=1,
     )
 
 

@@ -30,12 +30,11 @@ from fembench.reproduce.grid_plan import (
     platform,
     rings,
 )
-from fembench.reproduce.programs import both, case_of
+from fembench.reproduce.programs import both, case_of, options_of
 from fembench.reproduce.simulated import notice
 from fembench.schedule.execute import Schedule
 from fembench.schedule.graph import TaskGraph
 
-ROOM = 1.5  # cores are idle so much, or ranks would be late
 LEAST = 60.0  # times that ranks are dilated: few compute at once, or they would slow each other on one core
 BYTES = 65536  # that a message really has; what it costs is emulated
 Say = Callable[[str], None]
@@ -104,22 +103,15 @@ class Bench:
 
     def options(self, program: str, speeds: Sequence[float], seconds: float = 1.0) -> argparse.Namespace:
         """What `fembench app` would be asked for."""
-        return argparse.Namespace(
-            program=program,
-            ranks=len(speeds),
-            tasks=0,
+        return options_of(
+            program,
+            speeds,
+            self.cores,
             size=max(1, round(seconds * self.effort.units)),
-            bytes=BYTES,
-            static=1.0,
+            n_bytes=BYTES,
             repetitions=self.effort.repetitions,
             samples=self.effort.samples,
-            emulate=",".join(f"{s:g}" for s in speeds),
-            dilate=max(LEAST, round(ROOM * sum(speeds) / self.cores, 1)),
-            seed=0,
-            schedule="turn",
-            compose="phase",
-            policy="q",
-            cores=0,
+            dilate=LEAST,
         )
 
     def run(self, name: str, case: AppCase, calibration: AppRecord) -> AppRecord | None:

@@ -37,7 +37,7 @@ class Effort(NamedTuple):
     timeout: float
 
 
-QUICK = Effort({"m1": 60, "m2": 20, "m3": 10}, {"m1": 0, "m2": 60, "m3": 30}, 2, 1, 1, 240)
+QUICK = Effort({"m1": 40, "m2": 16, "m3": 8}, {"m1": 0, "m2": 100, "m3": 30}, 2, 1, 1, 240)
 FULL = Effort({"m1": 0, "m2": 0, "m3": 0}, {"m1": 0, "m2": 0, "m3": 0}, 5, 1, 3, 7200)
 
 

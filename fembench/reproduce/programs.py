@@ -1,6 +1,7 @@
 """Cases of the small programs and their predictions: analytic and schedule beside apps."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -19,6 +20,43 @@ from fembench.schedule.platform import Platform
 from fembench.schedule.programs import hosts_in_turn, interval, messages_of, shape
 
 UNITS = 20  # of work of a graph's task: about 10 ms each
+ROOM = 1.5  # cores are idle so much where ranks are emulated, or they would be late
+
+
+def options_of(
+    program: str,
+    speeds: Sequence[float],
+    cores: int,
+    *,
+    size: int,
+    repetitions: int,
+    samples: int,
+    tasks: int = 0,
+    n_bytes: int = 0,
+    idle: int = 0,
+    dilate: float = 1.0,
+) -> argparse.Namespace:
+    """What `fembench app` would be asked for: ranks of these speeds, dilated so that they fit on the cores.
+
+    The first `idle` ranks compute nothing; `dilate` is the least.
+    """
+    return argparse.Namespace(
+        program=program,
+        ranks=len(speeds),
+        tasks=tasks,
+        size=size,
+        bytes=n_bytes,
+        static=1.0,
+        repetitions=repetitions,
+        samples=samples,
+        emulate=",".join(f"{s:g}" for s in speeds),
+        dilate=max(dilate, round(ROOM * sum(speeds[idle:]) / cores, 1)),
+        seed=0,
+        schedule="turn",
+        compose="phase",
+        policy="q",
+        cores=0,
+    )
 
 
 def case_of(options: argparse.Namespace, calibration: AppRecord | None) -> AppCase:

@@ -23,6 +23,7 @@ from fembench.predict.binary import Loops
 from fembench.predict.engine import Outcome
 from fembench.predict.events import simulate_events
 from fembench.records.app import AppRecord, load_app, save_app
+from fembench.reproduce import programs
 from fembench.reproduce.programs import both, case_of
 from fembench.reproduce.simulated import machine_from, notice, plan_of
 
@@ -30,7 +31,6 @@ INTEGRAL, PRODUCT = "integral", "product"
 CALIBRATED = 8  # processes
 SIZE = {INTEGRAL: 16_000_000, PRODUCT: 400}  # trapezoids; rows, as the thesis
 SIMULATIONS, SEED = 5, 3  # as the thesis
-ROOM = 1.5  # cores are idle so much, or processes would be late
 Floats = npt.NDArray[np.float64]
 Say = Callable[[str], None]
 
@@ -68,22 +68,16 @@ class Live:
 
 def options_of(program: str, processes: int, cores: int, effort: Effort) -> argparse.Namespace:
     """What `fembench app` would be asked for."""
-    return argparse.Namespace(
-        program=program,
-        ranks=processes,
-        tasks=processes - 1,
+    return programs.options_of(
+        program,
+        (1.0,) * processes,
+        cores,
         size=SIZE[program],
-        bytes=0,
-        static=1.0,
+        tasks=processes - 1,
         repetitions=effort.repetitions,
         samples=effort.samples,
-        emulate=",".join(["1"] * processes),
-        dilate=max(effort.dilate, round(ROOM * (processes - 1) / cores, 1)),
-        seed=0,
-        schedule="turn",
-        compose="phase",
-        policy="q",
-        cores=0,
+        idle=1,
+        dilate=effort.dilate,
     )
 
 

@@ -1,5 +1,9 @@
 """Equal run, weights, weighted run, and both again in turns: the runs of `fembench tune`.
 
+Each round weighs the run of the round before. A further round need not be better: a rank with less to do may
+seem faster than it is (it fits a cache, or saves its CPU quota while it waits). So the weights that are
+compared are those whose own run took least.
+
 Where the slowest host (or emulated rank) can add little, the others run without it as well, in every
 second turn: whether it is worth its trouble is then measured and not only computed.
 """
@@ -16,7 +20,7 @@ from fembench.records.record import Record
 from fembench.records.weights import Weights, as_text, shares_of
 from fembench.weights.advice import LEAST_GAIN, largest_gains
 from fembench.weights.make import by_time
-from fembench.weights.observe import owners_of
+from fembench.weights.observe import owners_of, run_seconds
 
 SETTLED = 0.01  # largest change of a share, relative, at which another round is not worth its time
 
@@ -50,11 +54,14 @@ class Trail:
     without: list[Record] = field(default_factory=list)  # in every second turn, without the owner left out
     left_out: str = ""  # who that is
     rounds: list[tuple[Record, Weights]] = field(default_factory=list)  # each run and the weights made of it
+    tried: list[tuple[Weights, Record]] = field(default_factory=list)  # weights and a run with them
 
     @property
     def weights(self) -> Weights:
-        """The weights that were compared with equal shares."""
-        return self.rounds[-1][1]
+        """The weights to be compared with equal shares: those whose run took least; of one round, its own."""
+        if not self.tried:
+            return self.rounds[-1][1]
+        return min(self.tried, key=lambda one: run_seconds([one[1]])[0])[0]
 
 
 def close_the_loop(
@@ -72,16 +79,16 @@ def close_the_loop(
     `can_do_without`: whether the runner can start ranks on all hosts but this one.
     """
     equal = msgspec.structs.replace(case, shares="")
-    trail, now = Trail(), equal
-    for number in range(rounds):
-        record = run(now, "equal" if number == 0 else f"round {number}")
+    trail = Trail()
+    record = run(equal, "equal")
+    for number in range(1, rounds + 1):
         weights = by_time([record])
         trail.rounds.append((record, weights))
-        say(f"round {number + 1}: shares {as_short_text(weights)}")
-        change = largest_change(targets(record), shares_of(weights))
-        if number and change < SETTLED:
+        say(f"round {number}: shares {as_short_text(weights)}")
+        if rounds == 1 or (trail.tried and largest_change(targets(record), shares_of(weights)) < SETTLED):
             break
-        now = msgspec.structs.replace(equal, shares=as_text(weights))
+        record = run(msgspec.structs.replace(equal, shares=as_text(weights)), f"round {number}")
+        trail.tried.append((weights, record))
     weighted = msgspec.structs.replace(equal, shares=as_text(trail.weights))
     others = without_weakest(equal, trail)
     if others is not None and others.host and not can_do_without(others.host):

@@ -17,7 +17,7 @@ from fembench.weights.efficiency import (
     ideal_seconds,
     imbalance,
 )
-from fembench.weights.observe import COMPUTE, observe, owners_of, pooled, set_seconds
+from fembench.weights.observe import COMPUTE, observe, owners_of, pooled, run_seconds, set_seconds
 from fembench.weights.slow_rank import SlowRank, slow_rank
 
 Array = npt.NDArray[np.float64]
@@ -78,11 +78,6 @@ def prove(trail: Trail) -> Proof:
         left_out=trail.left_out,
         without=float(np.median(without[trail.left_out])) if without else float("nan"),
     )
-
-
-def run_seconds(records: Sequence[Record]) -> list[float]:
-    """Of each run the median set, seconds of the slowest rank."""
-    return [float(np.median(observe(record).total)) for record in records]
 
 
 def _imbalance(records: Sequence[Record]) -> float:

@@ -75,6 +75,11 @@ def pooled(records: Sequence[Record]) -> Observation:
     return Observation(seen[0].hosts, *(np.concatenate([getattr(o, name) for o in seen]) for name in names))
 
 
+def run_seconds(records: Sequence[Record]) -> list[float]:
+    """Of each run the median set, seconds of the slowest rank."""
+    return [float(np.median(observe(record).total)) for record in records]
+
+
 def set_seconds(record: Record) -> Array:
     """(n_sets, P, n_phases) seconds of the sets that count, phases in the order of `timing.phases`."""
     if record.phases != NAMES:

@@ -240,9 +240,8 @@ print(os.uname().nodename, (time.process_time() - begin) / 1.5)
 """
 
 
-@real
-@pytest.mark.slow
-def test_hosts_get_the_cpu_time_of_their_speeds_while_both_run(state, tmp_path):
+def cpu_time_of_node00(tmp_path):
+    """The part of a CPU that a busy process gets there over that of one on node8, both at once."""
     script = tmp_path / "busy.py"
     script.write_text(BUSY)
     agent = lab.FOLDER / NAME / "agent"
@@ -251,7 +250,74 @@ def test_hosts_get_the_cpu_time_of_their_speeds_while_both_run(state, tmp_path):
         subprocess.Popen([agent, h, line], stdout=subprocess.PIPE, text=True) for h in ("node8", "node00")
     ]
     found = dict(job.communicate(timeout=30)[0].split() for job in jobs)
-    assert float(found["node00"]) / float(found["node8"]) == pytest.approx(0.25, rel=0.1)
+    return float(found["node00"]) / float(found["node8"])
+
+
+@real
+@pytest.mark.slow
+@pytest.mark.parametrize("quota", ["", "quota = true\n"])
+def test_hosts_get_the_cpu_time_of_their_speeds_while_both_run(cluster, tmp_path, quota):
+    cluster.write_text(quota + cluster.read_text())
+    lab.up(cluster)
+    assert cpu_time_of_node00(tmp_path) == pytest.approx(0.25, rel=0.1)
+
+
+@real
+@pytest.mark.slow
+def test_a_host_is_given_another_speed_while_it_runs(state, tmp_path, capsys):
+    assert main(["lab", "speed", "node00", "0.5", "--name", NAME]) == 0
+    assert "0.5" in capsys.readouterr().out
+    assert lab.state_of(NAME).cluster.hosts[1].speed == 0.5
+    assert cpu_time_of_node00(tmp_path) == pytest.approx(0.5, rel=0.1)
+    lab.set_speed(NAME, "node00", 1.0)
+    assert tenants() == []
+
+
+@real
+@pytest.mark.parametrize(
+    ("host", "speed", "message"), [("node9", 0.5, "no host node9"), ("node00", 2, "speed = 2")]
+)
+def test_a_speed_that_cannot_be_is_refused(state, host, speed, message):
+    with pytest.raises(InputError, match=message):
+        lab.set_speed(NAME, host, speed)
+    assert lab.state_of(NAME) == state
+
+
+def tenants():
+    """Numbers of the processes that keep hosts of the test's lab slow."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_text()
+        except OSError:
+            continue
+        if "lab_tenant.py" in line and f"{lab.PREFIX}{NAME}/" in line:
+            found.append(int(folder.name))
+    return found
+
+
+@real
+def test_one_tenant_keeps_the_slow_host_slow_and_goes_with_it(state):
+    assert len(tenants()) == 1
+    lab.down(NAME)
+    assert tenants() == []
+
+
+@real
+@pytest.mark.parametrize("change", ["quota", "shared", "slow"])
+def test_a_quota_serves_where_a_tenant_cannot(cluster, change):
+    text = cluster.read_text()
+    lines = {
+        "quota": "quota = true\n" + text,
+        "shared": text.replace("cpus = [0]", "cpus = [0, 1]"),
+        "slow": text.replace("0.25", "0.02"),
+    }
+    cluster.write_text(lines[change])
+    lab.up(cluster)
+    assert tenants() == []
+    (tree,) = (t for t in lab_groups.hierarchies() if "cpu" in t.controllers)
+    group = tree.mount / f"{lab.PREFIX}{NAME}" / "node00"
+    assert lab_groups.read(group / ("cpu.max" if tree.version == 2 else "cpu.cfs_quota_us"))[0] != "-"
 
 
 mpi_here = pytest.mark.skipif(
@@ -277,9 +343,11 @@ def test_ranks_run_one_on_each_host_and_talk(state, tmp_path):
 @real
 @mpi_here
 @pytest.mark.slow
-def test_a_run_across_the_hosts_is_recorded_as_synthetic(state, tmp_path):
+def test_a_run_across_the_hosts_is_recorded_as_synthetic(cluster, tmp_path):
     from fembench.records.store import load_all
 
+    cluster.write_text("quota = true\n" + cluster.read_text())
+    state = lab.up(cluster)
     done = in_lab(
         sys.executable, "-m", "fembench", "run", "m1", "--ranks", 2, "--results", tmp_path, timeout=120
     )

@@ -9,6 +9,7 @@ from fembench.machine.lab_cluster import LabCluster, LabHost
 CLUSTER = LabCluster(
     name="pair",
     priority=True,
+    quota=True,
     hosts=(LabHost(name="a", cpus=(0,)), LabHost(name="b", cpus=(1, 3), speed=0.25)),
 )
 MOUNTS = {
@@ -56,6 +57,7 @@ def test_no_tree_with_a_controller_is_an_error(tmp_path):
 def test_groups_of_version_1_hold_quota_and_cpus(tmp_path):
     trees, base = machine(tmp_path, 1)
     lab_groups.make(CLUSTER, trees, (0, 1, 2, 3))
+    lab_groups.slow(CLUSTER, CLUSTER.hosts[1], trees)
     slow = base / "cpu/fembench.pair/b"
     assert (slow / "cpu.cfs_quota_us").read_text() == "2500"  # a quarter of two CPUs in 5000 microseconds
     assert (slow / "cpu.cfs_period_us").read_text() == "5000"
@@ -68,6 +70,7 @@ def test_groups_of_version_1_hold_quota_and_cpus(tmp_path):
 def test_groups_of_version_2_hold_quota_and_cpus(tmp_path):
     trees, base = machine(tmp_path, 2)
     lab_groups.make(CLUSTER, trees, (0, 1, 2, 3))
+    lab_groups.slow(CLUSTER, CLUSTER.hosts[1], trees)
     top = base / "fembench.pair"
     assert (top / "cgroup.subtree_control").read_text() == "+cpu +cpuset"
     assert (top / "b/cpu.max").read_text() == "2500 5000"

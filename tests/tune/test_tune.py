@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from planted import planted
+from planted import FROZEN, planted
 
 from fembench.base.errors import RunFailedError
 from fembench.records.case import Case
@@ -135,6 +135,29 @@ def test_settled_shares_need_no_further_round():
     case = Case(mesh="m1", ranks=2, iterations=50)
     trail = close_the_loop(case, planted((1, 0.5), noise=1e-6), lambda text: None, rounds=9, pairs=1)
     assert len(trail.rounds) == 2
+    assert trail.weights is trail.rounds[0][1]
+
+
+def test_a_second_round_that_makes_it_worse_is_not_taken():
+    def run(case, word, **options):  # who has little to do seems twice as fast as it is
+        light = case.shares and float(case.shares.split(",")[1]) < 0.3
+        made = planted((1, 0.25), noise=1e-3)(case, word, **options)
+        return (
+            made
+            if not light
+            else replace(made, sets=tuple(replace(s, seconds=hidden(s.seconds)) for s in made.sets))
+        )
+
+    def hidden(seconds):
+        (fast, slow), index = seconds, FROZEN.phases.index
+        light = list(slow)
+        light[index("cg.spmv_interior")] /= 2
+        return (fast, tuple(light))
+
+    trail = close_the_loop(Case(mesh="m1", ranks=2, iterations=50), run, lambda text: None, rounds=2, pairs=2)
+    assert [shares_of(w)[1] for w, _ in trail.tried] == pytest.approx([0.2, 0.31], rel=0.05)
+    assert shares_of(trail.weights)[1] == pytest.approx(0.2, rel=0.05)
+    assert {r.case.shares for r in trail.weighted} == {trail.tried[0][1].case.shares}
 
 
 def test_a_run_that_fails_ends_the_tuning():

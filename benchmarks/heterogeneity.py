@@ -69,17 +69,25 @@ def off(weights: str, truth: list[float]) -> float:
 
 
 def speeds() -> Rows:
-    for text in ("1,1,0.5,0.25", "1,0.7", "1,0.13"):
-        truth = [float(s) for s in text.split(",")]
-        with tempfile.TemporaryDirectory() as folder:
-            machine = str(Path(folder, "machine.json"))
+    """Each three times in turns, so that what disturbs one processor for a while does not decide."""
+    texts = ("1,1,0.5,0.25", "1,0.7", "1,0.13")
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(3):
+            for text in texts:
+                fixed = ("--iterations", "20", "--sets", "9", "--results", f"{folder}/{text}")
+                fembench("run", "l", *planted(text), *fixed, capture=True)
+        for text in texts:
+            truth, machine = [float(s) for s in text.split(",")], f"{folder}/machine.json"
+            found = off(fembench("weights", f"{folder}/{text}/runs", "--json", capture=True), truth)
+            yield (
+                f"records of three runs, speeds {text}: largest error",
+                f"{found:.1%}",
+                "<= 3 %",
+                found <= 0.03,
+            )
             fembench("characterize", *planted(text), "-o", machine, capture=True)
             found = off(fembench("weights", machine, "--rule", "rate", "--json", capture=True), truth)
             yield f"characterize, speeds {text}: largest error", f"{found:.1%}", "<= 3 %", found <= 0.03
-            fixed = ("--iterations", "20", "--sets", "9", "--results", folder)
-            fembench("run", "l", *planted(text), *fixed, capture=True)
-            found = off(fembench("weights", f"{folder}/runs", "--json", capture=True), truth)
-            yield f"record of a run, speeds {text}: largest error", f"{found:.1%}", "<= 3 %", found <= 0.03
 
 
 def tuned(mesh: str, *options: str, lab: str = "") -> dict:

@@ -22,9 +22,9 @@ def fembench(*words: str, capture: bool = False) -> str:
     return done.stdout or ""
 
 
-def inside(lab: str, *words: str, spin: bool = False, capture: bool = False) -> str:
+def inside(lab: str, *words: str, capture: bool = False) -> str:
     """The command in a lab; here, where its name is empty."""
-    before = ("lab", "run", "--name", lab, *(["--spin"] if spin else []), *FEMBENCH) if lab else ()
+    before = ("lab", "run", "--name", lab, *FEMBENCH) if lab else ()
     return fembench(*before, *words, capture=capture)
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/prediction.py emulated   16 emulated ranks of speeds 1 : 4; learned on 2 and 4 ranks,
                                                judged on 3, 6, 8 and 16, other meshes and shares
-    python benchmarks/prediction.py lab        two hosts of unequal quotas, 100 Mbit/s between them (root)
+    python benchmarks/prediction.py lab        two unequal hosts, 100 Mbit/s between them (root)
     python benchmarks/prediction.py real       this machine's own cores
 
 Half an hour, a quarter, a quarter. Every step writes into --folder (default: results/prediction-WHICH) and
@@ -55,14 +55,14 @@ def main() -> int:
 
 
 def measure(folder: Path, which: str, lab: str, how: Sequence[str]) -> None:
-    """The machine's profile with its network: in a lab speeds with spinning ranks, the network without."""
+    """The machine's profile with its network; of the network without what emulates slow ranks."""
     machine = folder / "machine.json"
     if machine.exists():
         return
     emulated = EMULATED if which == "emulated" else ()
     part = folder / "speeds.json"
     if not part.exists():
-        inside(lab, "characterize", *emulated, *how, "-o", str(part), spin=True)
+        inside(lab, "characterize", *emulated, *how, "-o", str(part))
     inside(lab, "characterize", "--add-to", str(part), *how, "-o", str(machine))
 
 

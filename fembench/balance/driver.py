@@ -19,6 +19,7 @@ from fembench.balance.pace import Pace
 from fembench.balance.solver import BlockSolver
 from fembench.balance.stats import Links, Stats
 from fembench.dist.comm import Comm
+from fembench.machine.emulate import StretchingTracer
 from fembench.records.ledger import Ledger, Look
 from fembench.timing.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike
@@ -82,6 +83,7 @@ class Balancer:
 
     def begin(self) -> None:
         """The first iteration is about to start."""
+        self._name_work()
         self._open(0)
         self.slow(0)
 
@@ -114,6 +116,11 @@ class Balancer:
         """Seconds an iteration since the window began."""
         return (time.perf_counter() - self._window.moment) / (iteration - self._window.iteration)
 
+    def _name_work(self) -> None:
+        """What a rank computes is what its blocks make of it: emulated speeds go by the same work."""
+        if isinstance(self.tracer, StretchingTracer):
+            self.tracer.new_work(frozenset(self.solver.blocks))
+
     def _computing(self) -> int:
         return int(self.tracer.ticks()[COMPUTING].sum())
 
@@ -136,6 +143,7 @@ class Balancer:
         if moves:
             self._note_carried(iteration)
             migrate(self.comm, self.solver, moves)
+            self._name_work()
             took = time.perf_counter() - decided
             carried = sum(self.facts.size[block] for block, _, _ in moves) * self.facts.second_per_byte
             self.per_move = max(0.0, took - carried) / len(moves)

@@ -10,9 +10,8 @@ travel while ranks compute, what waiting ranks cost, and H of the ranks by three
   fembench characterize --add-to machine.json --pairs classes --sites 'a=n1,n2;b=n3,n4'
   fembench weights machine.json --rule rate -o weights.json
   fembench characterize --emulate 1,1,0.5,0.25 --dilate 4 --quick     SYNTHETIC speeds, to try it
-In a lab ranks that wait must spin for the speeds, and sleep for the network, as in runs:
-  fembench lab run --spin fembench characterize -o machine.json
-  fembench lab run fembench characterize --add-to machine.json
+In a lab (fembench lab), which tells the ranks that it is one:
+  fembench lab run fembench characterize --network -o machine.json
 """
 
 import argparse

@@ -1,25 +1,27 @@
 """Emulated slowness: a rank of speed s takes 1/s of the time for everything that it computes.
 
-After each compute phase the rank waits until the phase has lasted (processor time used) x dilation / s.
-So the work is real, only its duration is stretched; messages are not. A dilation F slows all ranks alike,
-which lets F ranks share a core and still run side by side: each computes 1/F of the time.
+After each compute phase the rank waits until the phase has lasted (its processor time) x dilation / s. So the
+work is real, only its duration is stretched; messages are not. A dilation F slows all ranks alike, which lets
+F ranks share a core and still run side by side: each computes 1/F of the time.
 
-Ranks that are more than the cores sleep meanwhile, to make room for each other. What each phase then costs
-to find its caches cold again is stretched with it: choose a mesh whose phases last milliseconds (l). Ranks
-that compute at the same moment disturb each other, and that is stretched too: dilate so much that they
-rarely do (four ranks of speeds 1, 1, 0.5, 0.5 on two cores, weighted: 1.52 times the ideal at dilation 4,
-1.06 at 16). Ranks that have a core each spin, which keeps it warm.
+The processor time of a phase is the least that the same work has taken on this rank so far. What it takes at
+the moment also tells of cold caches, of other ranks that compute just now, and of other users of the core:
+an emulated machine has none of them, and stretched they would be the larger part (on a shared core the same
+work takes 1.5 times as long for seconds on end). The same work is a phase after the same two phases, until
+somebody says that there is new work. A first time has nothing to go by: let a run warm up.
 
-Processor time, not elapsed time, is stretched: what a rank loses because another one ran does not
-count. Where it does not fit into the sleep, or the sleep ends late because all cores are busy, the next
-phases sleep less until it is made up for. Records made so are SYNTHETIC (VALIDITY E8).
+Ranks that are more than the cores sleep meanwhile, to make room for each other; ranks that have a core each
+spin, which keeps it warm. A phase cannot last less than it takes: what does not fit into the sleep, or a
+sleep that ends late because all cores are busy, is made up for by the next phases, which sleep less. At
+dilation 1 the fastest ranks have no sleep, and so the noise of the machine. Records made so are SYNTHETIC
+(VALIDITY E8).
 """
 
 import ctypes
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -70,13 +72,22 @@ def stretched(tracer: TracerLike, speed: float, dilate: float, *, crowded: bool 
 
 
 class StretchingTracer:
-    """A tracer whose compute phases last `factor` times the processor time that was used in them."""
+    """A tracer whose compute phases last `factor` times the least processor time of their work so far."""
 
     def __init__(self, tracer: TracerLike, factor: float, wait_until: Callable[[int], None]) -> None:
         if not factor >= 1:
             raise ValueError(f"factor {factor}: expected at least 1")
         self._tracer, self._factor, self._wait_until = tracer, factor, wait_until
         self._wall = self._used = self._late = 0
+        self._work: Hashable = None
+        self._before = (-1, -1)  # phases begun last
+        self._least: dict[Hashable, int] = {}  # processor time, ns
+
+    def new_work(self, work: Hashable) -> None:
+        """From now on phases do other work than before, known by this name."""
+        self._work = work
+        if isinstance(self._tracer, StretchingTracer):
+            self._tracer.new_work(work)
 
     def begin(self, phase: int, /) -> None:
         """Open a span."""
@@ -87,10 +98,12 @@ class StretchingTracer:
     def end(self, phase: int, /) -> None:
         """Close a span; a compute phase first lasts as long as it must."""
         if phase in COMPUTE:
-            used = time.thread_time_ns() - self._used
-            due = self._wall + round(used * self._factor) - self._late
+            used, same = time.thread_time_ns() - self._used, (self._work, *self._before, phase)
+            least = self._least[same] = min(used, self._least.get(same, used))
+            due = self._wall + round(least * self._factor) - self._late
             self._wait_until(due)
             self._late = min(time.perf_counter_ns() - due, MOST_LATE)
+        self._before = (self._before[1], phase)
         self._tracer.end(phase)
 
     def add(self, phase: int, begin: int, end: int, /) -> None:

@@ -8,7 +8,8 @@ Three ways to tell the time of a batch of calls:
                 the ranks are more than the cores: then it is as fast as it gets on, the whole visit through
     stretched   emulated: elapsed, one batch, stretched by the tracer as a run's phases are. Where others
                 held it back for longer than its sleep, it counts as long as it should have lasted:
-                processor time x factor. So does every batch of factor 1, which has no sleep
+                the least processor time of this probe so far x factor. So does every batch of factor 1,
+                which has no sleep
 
 The rate of a visit is that of its median batch; of the mean batch where elapsed time counts. Stretched
 visits have one batch each because ranks that slept for different times, or met each other at work more
@@ -16,11 +17,12 @@ or less often, would show more than the speeds injected.
 """
 
 import itertools
+import math
 import statistics
 import time
 from typing import Literal
 
-from fembench.machine.emulate import stretched
+from fembench.machine.emulate import StretchingTracer, stretched
 from fembench.machine.rates import Probe
 from fembench.timing.tracer import TracerLike
 
@@ -60,6 +62,7 @@ class Meter:
         self._tracer = stretched(tracer, speed, dilate, crowded=crowded)
         self.factor, self.way, self._batch = dilate / speed, way, batch
         self._elapsed = self._due = 0.0
+        self._least: dict[Probe, float] = {}  # seconds of processor time of a call, of stretched visits
 
     @property
     def held_back(self) -> float:
@@ -85,6 +88,8 @@ class Meter:
         if self.way == "stretched":
             for _ in range(calls if cost < WARM else 0):
                 probe.call()  # what slept has lost its caches
+            if isinstance(self._tracer, StretchingTracer):
+                self._tracer.new_work(probe)
             return calls * probe.units / self._batch_seconds(probe, calls)
         batches: list[float] = []
         end = time.perf_counter() + seconds
@@ -95,6 +100,9 @@ class Meter:
 
     def _batch_seconds(self, probe: Probe, calls: int) -> float:
         elapsed, used = self._timed(probe, calls)
+        if self.way == "stretched":
+            self._least[probe] = min(used / calls, self._least.get(probe, math.inf))
+            used = calls * self._least[probe]
         due = used * self.factor
         self._elapsed += elapsed
         self._due += due

@@ -86,6 +86,46 @@ def test_what_holds_a_rank_for_long_is_not_made_up_for_in_full(monkeypatch):
     assert clock.wall * 1e-9 == pytest.approx(1.010 + 0.100 - 0.050, rel=1e-3)
 
 
+def lasting(tracer, clock, *works, phase=SPMV_INTERIOR, after=()):
+    """Seconds that the phase lasts with each of these works; `after` are phases that come before it."""
+    found = []
+    for work in works:
+        for other in after:
+            tracer.begin(other)
+            tracer.end(other)
+        begin = clock.wall
+        tracer.begin(phase)
+        clock.work(work)
+        tracer.end(phase)
+        found.append((clock.wall - begin) * 1e-9)
+    return found
+
+
+def test_the_least_that_the_same_work_took_is_stretched(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.5, 2.0)
+    found = lasting(tracer, clock, 0.004, 0.006, 0.003, 0.004, after=(CG, ALLREDUCE))
+    assert found == pytest.approx([0.016, 0.016, 0.012, 0.012], rel=1e-3)
+
+
+def test_work_is_told_apart_by_what_came_before_and_by_its_name(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.5, 1.0)
+    assert lasting(tracer, clock, 0.002, after=(CG, ALLREDUCE)) == pytest.approx([0.004], rel=1e-3)
+    assert lasting(tracer, clock, 0.003, after=(CG, CG)) == pytest.approx([0.006], rel=1e-3)
+    tracer.new_work("other blocks")
+    assert lasting(tracer, clock, 0.005, after=(CG, ALLREDUCE)) == pytest.approx([0.010], rel=1e-3)
+    tracer.new_work(None)
+    assert lasting(tracer, clock, 0.003, after=(CG, ALLREDUCE)) == pytest.approx([0.004], rel=1e-3)
+
+
+def test_a_tracer_around_another_names_the_work_of_both():
+    inner = stretched(NullTracer(), 0.5, 1.0)
+    outer = emulate.StretchingTracer(inner, 4.0, sleep_until)
+    outer.new_work("blocks")
+    assert inner._work == "blocks"
+
+
 def test_dilation_and_slowness_multiply():
     tracer = stretched(make_tracer(), 0.5, 3.0)
     tracer.begin(SPMV_INTERIOR)

@@ -58,7 +58,7 @@ Rows = Iterator[tuple[str, str, str, bool]]  # what, measured, promised, kept
 def planted(speeds: str) -> tuple[str, ...]:
     """Options for ranks of these speeds, dilated so that all have time to spare, more beyond the cores."""
     ranks = speeds.count(",") + 1
-    dilate = 2 if ranks <= usable_cores() else 2 * ranks
+    dilate = 2 if ranks <= usable_cores() else 4 * ranks
     return ("--ranks", str(ranks), "--emulate", speeds, "--dilate", str(dilate))
 
 
@@ -114,7 +114,7 @@ def two() -> Rows:
 
 
 def four() -> Rows:
-    return near_ideal("l, speeds 1, 1, .5, .5", tuned("l", *planted("1,1,0.5,0.5"), "--iterations", "20"))
+    return near_ideal("l, speeds 1, 1, .5, .5", tuned("l", *planted("1,1,0.5,0.5"), "--iterations", "10"))
 
 
 def equal() -> Rows:

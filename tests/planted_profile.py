@@ -2,9 +2,9 @@
 
 import msgspec
 import numpy as np
+from planted_environment import CLOCK, planted_environment
 
 from fembench.records.profile import PROFILE_SCHEMA, Profile, Speed, speed_of
-from fembench.records.record import ClockCertificate, Environment, HostFacts
 
 # what a rank of speed 1 does in a second, by (phase, storage): (unit, units a cell, cells a second)
 PHASES = {
@@ -22,7 +22,6 @@ def planted_profile(speeds, *, hosts=None, visits=8, common=None, noise=0.0, see
     `slower[(phase, storage)]` (P,) are factors on top of the speeds.
     """
     hosts = tuple(hosts or ("node8",) * len(speeds))
-    names = tuple(dict.fromkeys(hosts))
     rng = np.random.default_rng(seed)
     shared = np.ones(visits) if common is None else np.asarray(common, float)
     found = []
@@ -41,32 +40,8 @@ def planted_profile(speeds, *, hosts=None, visits=8, common=None, noise=0.0, see
         seconds=100.0,
         emulate="",
         dilate=1.0,
-        environment=Environment(
-            hosts=tuple(HostFacts(name=name, cpu_model="Example", cores=8) for name in names),
-            rank_host=tuple(names.index(host) for host in hosts),
-            affinity=((0,),) * len(speeds),
-            oversubscribed=False,
-            mpi="Example MPI",
-            launcher="mpiexec",
-            command="fembench characterize",
-            versions={},
-            commit="abc",
-            dirty=False,
-            kernels="compiled",
-            blas_threads=1,
-            variables={},
-        ),
-        clock=ClockCertificate(
-            name="tsc",
-            ticks_per_second=1e9,
-            asked="auto",
-            certified=True,
-            reason="",
-            drift=0.0,
-            read_ns=10.0,
-            quantum_ns=1.0,
-            span_ns=100.0,
-        ),
+        environment=planted_environment(hosts, "fembench characterize"),
+        clock=CLOCK,
         isa="x86-64-v3",
         way=("processor",) * len(speeds),
         held_back=(0.0,) * len(speeds),

@@ -4,48 +4,19 @@ import argparse
 
 import msgspec
 import pytest
+from planted_environment import planted_calibration
 
 from fembench.analytic.interval import Interval
 from fembench.analytic.programs import Farm, factors_of, machine_of, predict_farm
 from fembench.base.errors import InputError
 from fembench.cli.main import main
-from fembench.records.app import AppCase, AppRecord, load_app, save_app
-from fembench.records.record import Environment
+from fembench.records.app import AppCase, load_app, save_app
 from fembench.reproduce.programs import case_of, predicted
-
-ENVIRONMENT = Environment(
-    hosts=(),
-    rank_host=(0, 0, 0),
-    affinity=(),
-    oversubscribed=False,
-    mpi="",
-    launcher="",
-    command="",
-    versions={},
-    commit="",
-    dirty=False,
-    kernels="compiled",
-    blas_threads=1,
-    variables={},
-)
 
 
 def calibration(samples, ranks=3, messages=None):
-    return AppRecord(
-        schema=1,
-        id="calibrated",
-        created="2026-01-02T03:04:05+00:00",
-        case=AppCase(program="pi", ranks=ranks),
-        environment=ENVIRONMENT,
-        predicted=None,
-        seconds=(),
-        busy=(),
-        done=(),
-        value=0.0,
-        error=0.0,
-        samples=samples,
-        messages=messages or {"8": ((),) + ((1e-3,),) * (ranks - 1)},
-    )
+    case = AppCase(program="pi", ranks=ranks)
+    return planted_calibration(case, samples, messages or {"8": ((),) + ((1e-3,),) * (ranks - 1)})
 
 
 POINTS = {"pi_point": ((1e-8,), (1e-8, 1e-8, 1.1e-8), (2e-8, 2e-8, 2.2e-8))}

@@ -1,22 +1,20 @@
 """thesis-001 anew: its time lines, costs of messages, a page from planted runs, without MPI."""
 
 import csv
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from planted_environment import planted_calibration
 
 from fembench.apps.work import glance_of
-from fembench.records.app import AppRecord, save_app
+from fembench.records.app import save_app
 from fembench.records.network import Network, PairSamples
-from fembench.records.store import load
 from fembench.reproduce import grid_live, grid_messages, grid_plan, grid_study
 from fembench.reproduce.grid_live import Bench
 from fembench.reproduce.programs import case_of, predicted
 from fembench.schedule.execute import makespan
 
-ENVIRONMENT = load(Path(__file__).parent.parent / "data" / "record-schema-1.json").environment
 UNIT, TRANSFER = 3e-2, 1e-4
 
 
@@ -40,21 +38,8 @@ def network():
 
 def calibration(case):
     speeds = [float(s) for s in case.emulate.split(",")]
-    return AppRecord(
-        schema=1,
-        id="calibrated",
-        created="2026-01-02T03:04:05+00:00",
-        case=case,
-        environment=msgspec.structs.replace(ENVIRONMENT, synthetic="emulated"),
-        predicted=None,
-        seconds=(),
-        busy=(),
-        done=(),
-        value=0.0,
-        error=0.0,
-        samples={"unit": tuple((UNIT / s,) * 3 for s in speeds)},
-        messages={"8": ((), *[(TRANSFER,)] * (len(speeds) - 1))},
-    )
+    samples = {"unit": tuple((UNIT / s,) * 3 for s in speeds)}
+    return planted_calibration(case, samples, {"8": ((), *[(TRANSFER,)] * (len(speeds) - 1))})
 
 
 def planted(case, *, id, scratch, predicted=None, simulated=None, calibrate=0):

@@ -6,15 +6,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from planted_environment import planted_calibration
 
 from fembench.predict.measures import makespan_error, process_error
-from fembench.records.app import AppRecord
-from fembench.records.store import load
 from fembench.reproduce import slaves_live, slaves_study
 from fembench.reproduce.programs import case_of
 
 TESTS = Path(__file__).parent.parent
-ENVIRONMENT = load(TESTS / "data" / "record-schema-1.json").environment
 COST = {"integral": ("trapezoid", 1e-7), "product": ("row_400", 5e-3)}
 MEASURES = (
     "error_of_printed_mean_percent",
@@ -26,21 +24,8 @@ MEASURES = (
 def calibration(program):
     name, cost = COST[program]
     case = case_of(slaves_live.options_of(program, 8, 2, slaves_live.QUICK), None)
-    return AppRecord(
-        schema=1,
-        id="calibrated",
-        created="2026-01-02T03:04:05+00:00",
-        case=case,
-        environment=msgspec.structs.replace(ENVIRONMENT, synthetic="emulated"),
-        predicted=None,
-        seconds=(),
-        busy=(),
-        done=(),
-        value=0.0,
-        error=0.0,
-        samples={name: ((cost,),) * 8},
-        messages={"8": ((), *[(1e-4,)] * 7), "524288": ((), *[(1e-3,)] * 7)},
-    )
+    messages = {"8": ((), *[(1e-4,)] * 7), "524288": ((), *[(1e-3,)] * 7)}
+    return planted_calibration(case, {name: ((cost,),) * 8}, messages)
 
 
 def ran(program, processes, slower=1.0):

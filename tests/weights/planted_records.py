@@ -2,13 +2,11 @@
 
 import msgspec
 import numpy as np
+from planted_environment import CLOCK, planted_environment
 
 from fembench.records.case import Case
 from fembench.records.record import (
     SCHEMA,
-    ClockCertificate,
-    Environment,
-    HostFacts,
     MeshFacts,
     PartitionFacts,
     Record,
@@ -32,7 +30,6 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
         if k in Case.__struct_fields__ and k not in Record.__struct_fields__
     }
     hosts = tuple(hosts or ("node8",) * n)
-    names = tuple(dict.fromkeys(hosts))
     share = np.full(n, 1 / n) if shares is None else np.asarray(shares, float) / sum(shares)
     cells = np.rint(share * CELLS)
     rng = np.random.default_rng(seed)
@@ -41,21 +38,7 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
         id=id,
         created="2026-01-02T03:04:05+00:00",
         case=Case(mesh="m1", ranks=n, sets=sets, **case_fields),
-        environment=Environment(
-            hosts=tuple(HostFacts(name=name, cpu_model="Example", cores=8) for name in names),
-            rank_host=tuple(names.index(host) for host in hosts),
-            affinity=((0,),) * n,
-            oversubscribed=False,
-            mpi="Example MPI",
-            launcher="mpiexec",
-            command="fembench run",
-            versions={},
-            commit="abc",
-            dirty=False,
-            kernels="compiled",
-            blas_threads=1,
-            variables={},
-        ),
+        environment=planted_environment(hosts),
         mesh=MeshFacts(
             name="m1", hash="h", element="tet4", n_nodes=300, n_cells=CELLS, n_equations=800, n_fixed=100
         ),
@@ -72,17 +55,7 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
             message_bytes=tuple((240,) * (n - 1) for _ in range(n)),
             cut=10,
         ),
-        clock=ClockCertificate(
-            name="tsc",
-            ticks_per_second=1e9,
-            asked="auto",
-            certified=True,
-            reason="",
-            drift=0.0,
-            read_ns=10.0,
-            quantum_ns=1.0,
-            span_ns=100.0,
-        ),
+        clock=CLOCK,
         phases=ph.NAMES,
         setup=((0.0,) * len(ph.NAMES),) * n,
         total=(1.0,) * n,

@@ -1,0 +1,58 @@
+"""A made-up environment, clock and calibration, for records that nobody measured."""
+
+from fembench.records.app import AppRecord
+from fembench.records.record import ClockCertificate, Environment, HostFacts
+
+CLOCK = ClockCertificate(
+    name="tsc",
+    ticks_per_second=1e9,
+    asked="auto",
+    certified=True,
+    reason="",
+    drift=0.0,
+    read_ns=10.0,
+    quantum_ns=1.0,
+    span_ns=100.0,
+)
+
+
+def planted_environment(hosts, command="fembench run", **changes):
+    """Of ranks on these hosts, (P,) names."""
+    names = tuple(dict.fromkeys(hosts))
+    values = {
+        "hosts": tuple(HostFacts(name=name, cpu_model="Example", cores=8) for name in names),
+        "rank_host": tuple(names.index(host) for host in hosts),
+        "affinity": ((0,),) * len(hosts),
+        "oversubscribed": False,
+        "mpi": "Example MPI",
+        "launcher": "mpiexec",
+        "command": command,
+        "versions": {},
+        "commit": "abc",
+        "dirty": False,
+        "kernels": "compiled",
+        "blas_threads": 1,
+        "variables": {},
+    }
+    return Environment(**{**values, **changes})
+
+
+def planted_calibration(case, samples, messages):
+    """Samples of a program's operations and messages."""
+    return AppRecord(
+        schema=1,
+        id="calibrated",
+        created="2026-01-02T03:04:05+00:00",
+        case=case,
+        environment=planted_environment(
+            ("node8",) * case.ranks, "fembench app", synthetic="emulated" if case.emulate else ""
+        ),
+        predicted=None,
+        seconds=(),
+        busy=(),
+        done=(),
+        value=0.0,
+        error=0.0,
+        samples=samples,
+        messages=messages,
+    )

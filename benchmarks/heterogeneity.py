@@ -114,7 +114,7 @@ def two() -> Rows:
 
 
 def four() -> Rows:
-    return near_ideal("l, speeds 1, 1, .5, .5", tuned("l", *planted("1,1,0.5,0.5"), "--iterations", "10"))
+    return near_ideal("l, speeds 1, 1, .5, .5", tuned("l", *planted("1,1,0.5,0.5"), "--iterations", "30"))
 
 
 def equal() -> Rows:

@@ -240,6 +240,7 @@ class Rounds:
             start = time.perf_counter()
             for visit in visits_of(number, self._host.size, self._counts, self._every, self._groups):
                 self._visit(visit)
+            self._meter.agree(self._host)
             last, number = time.perf_counter() - start, number + 1
             tell(f"round {number} of at most {self._job.rounds}: {time.perf_counter() - begin:.0f} s")
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fembench.bench.prepare import Prepared
 from fembench.dist.comm import Comm
+from fembench.machine.emulate import agree
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts
 from fembench.solve.iterate import CGResult, Control, Solver
@@ -86,8 +87,16 @@ def measure(
         result = solver.solve(prepared.rhs, control, record=case.trace_iterations)
         tracer.recording = False
         sets.append(_harvest(tracer, begin, result, warmup=len(sets) < case.warmups))
+        if (case.emulate or case.dilate != 1) and not case.balance:
+            agree(comm, tracer, _units(prepared, solver))
         if not _more(comm, case, sets, tracer):
             return Measured(solver.operator, solver.work, result, sets)
+
+
+def _units(prepared: Prepared, solver: Solver) -> dict[str, float]:
+    """This rank's work of each kind, as emulated ranks compare it."""
+    sub = prepared.sub
+    return {"assembly": sub.n_cells, "product": solver.operator.flops, "vectors": sub.n_active}
 
 
 def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:

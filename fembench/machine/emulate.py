@@ -8,7 +8,9 @@ The processor time of a phase is the least that the same work has taken on this 
 the moment also tells of cold caches, of other ranks that compute just now, and of other users of the core:
 an emulated machine has none of them, and stretched they would be the larger part (on a shared core the same
 work takes 1.5 times as long for seconds on end). The same work is a phase after the same two phases, until
-somebody says that there is new work. A first time has nothing to go by: let a run warm up.
+somebody says that there is new work. A first time has nothing to go by: let a run warm up. After each set the
+ranks of a host agree on the least time of a unit of work (cell, flop, node) that any of them has seen: they
+are to differ by their speeds and their parts, and not by the core that they happened to be on.
 
 Ranks that are more than the cores sleep meanwhile, to make room for each other; ranks that have a core each
 spin, which keeps it warm. A phase cannot last less than it takes: what does not fit into the sleep, or a
@@ -19,18 +21,24 @@ dilation 1 the fastest ranks have no sleep, and so the noise of the machine. Rec
 
 import ctypes
 import math
+import platform
 import sys
 import time
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.timing.phases import PHASES
+from fembench.dist.comm import Comm
+from fembench.timing.phases import ASSEMBLY, PHASES, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike
 
+# phases whose time is compared between ranks together, by what they have in common
+ALIKE = {ASSEMBLY: "assembly", SPMV_INTERIOR: "product", SPMV_INTERFACE: "product"}
+REST = "vectors"
 COMPUTE = frozenset(p.number for p in PHASES if p.group in ("compute", "assembly"))
 SPIN = 30_000  # ns before the end at which sleeping becomes too coarse, and the rank spins
 MOST_LATE = 50_000_000  # ns that are made up for: what delays a rank longer is no matter of sharing cores
@@ -71,6 +79,19 @@ def stretched(tracer: TracerLike, speed: float, dilate: float, *, crowded: bool 
     return StretchingTracer(tracer, dilate / speed, sleep_until if crowded else spin_until)
 
 
+def agree(comm: Comm, tracer: TracerLike, units: Mapping[str, float]) -> None:
+    """Let the ranks of a host go by the least time of a unit of work on any of them. Collective.
+
+    `units` are this rank's: of "assembly", "product" and "vectors"; all have made as many iterations.
+    """
+    mine = tracer.spent(units) if isinstance(tracer, StretchingTracer) else {}
+    here = platform.node()
+    found = [other for name, other in comm.allgather((here, mine)) if name == here]
+    least = {kind: min(other[kind] for other in found if other.get(kind)) for kind in mine if mine[kind]}
+    if isinstance(tracer, StretchingTracer):
+        tracer.scale({kind: least[kind] / mine[kind] if kind in least else 1.0 for kind in mine})
+
+
 class StretchingTracer:
     """A tracer whose compute phases last `factor` times the least processor time of their work so far."""
 
@@ -81,13 +102,29 @@ class StretchingTracer:
         self._wall = self._used = self._late = 0
         self._work: Hashable = None
         self._before = (-1, -1)  # phases begun last
-        self._least: dict[Hashable, int] = {}  # processor time, ns
+        self._least: dict[
+            tuple[Any, ...], float
+        ] = {}  # (work, two phases before, phase) -> ns, processor time
+        self._count: Counter[tuple[Any, ...]] = Counter()
 
     def new_work(self, work: Hashable) -> None:
         """From now on phases do other work than before, known by this name."""
-        self._work = work
+        self._work, self._before = work, (-1, -1)
         if isinstance(self._tracer, StretchingTracer):
             self._tracer.new_work(work)
+
+    def spent(self, units: Mapping[str, float]) -> dict[str, float]:
+        """Kind of work -> least time of a unit of it, in any measure that is the same on all ranks."""
+        found: Counter[str] = Counter()
+        for same, least in self._least.items():
+            kind = ALIKE.get(same[-1], REST)
+            found[kind] += least * self._count[same] / units[kind]  # type: ignore[assignment]
+        return dict(found)
+
+    def scale(self, factors: Mapping[str, float]) -> None:
+        """Take so much of the least times of each kind of work."""
+        for same in self._least:
+            self._least[same] *= factors[ALIKE.get(same[-1], REST)]
 
     def begin(self, phase: int, /) -> None:
         """Open a span."""
@@ -100,6 +137,7 @@ class StretchingTracer:
         if phase in COMPUTE:
             used, same = time.thread_time_ns() - self._used, (self._work, *self._before, phase)
             least = self._least[same] = min(used, self._least.get(same, used))
+            self._count[same] += 1
             due = self._wall + round(least * self._factor) - self._late
             self._wait_until(due)
             self._late = min(time.perf_counter_ns() - due, MOST_LATE)

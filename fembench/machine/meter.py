@@ -8,8 +8,8 @@ Three ways to tell the time of a batch of calls:
                 the ranks are more than the cores: then it is as fast as it gets on, the whole visit through
     stretched   emulated: elapsed, one batch, stretched by the tracer as a run's phases are. Where others
                 held it back for longer than its sleep, it counts as long as it should have lasted:
-                the least processor time of this probe so far x factor. So does every batch of factor 1,
-                which has no sleep
+                the least processor time of this probe on this host so far x factor. So does every batch of
+                factor 1, which has no sleep
 
 The rate of a visit is that of its median batch; of the mean batch where elapsed time counts. Stretched
 visits have one batch each because ranks that slept for different times, or met each other at work more
@@ -22,6 +22,7 @@ import statistics
 import time
 from typing import Literal
 
+from fembench.dist.comm import Comm
 from fembench.machine.emulate import StretchingTracer, stretched
 from fembench.machine.rates import Probe
 from fembench.timing.tracer import TracerLike
@@ -46,6 +47,10 @@ def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: boo
     return "elapsed" if lab or quota is not None or ranks > cores else "processor"
 
 
+def _name(probe: Probe) -> tuple[str, ...]:
+    return (probe.phase, probe.storage, probe.level)
+
+
 class Meter:
     """Measures probes on one rank of emulated `speed`."""
 
@@ -62,12 +67,19 @@ class Meter:
         self._tracer = stretched(tracer, speed, dilate, crowded=crowded)
         self.factor, self.way, self._batch = dilate / speed, way, batch
         self._elapsed = self._due = 0.0
-        self._least: dict[Probe, float] = {}  # seconds of processor time of a call, of stretched visits
+        self._least: dict[tuple[str, ...], float] = {}  # seconds of a call of a probe, where stretched
 
     @property
     def held_back(self) -> float:
         """Part of the time of all visits in which this rank wanted its processor and did not get it."""
         return max(0.0, 1.0 - self._due / self._elapsed) if self._elapsed else 0.0
+
+    def agree(self, host: Comm) -> None:
+        """Where stretched, go by the least time of a call on any rank of this host, as runs do."""
+        if self.way == "stretched":
+            for other in host.allgather(self._least):
+                for name, least in other.items():
+                    self._least[name] = min(least, self._least.get(name, math.inf))
 
     def cost(self, probe: Probe) -> float:
         """Seconds of processor time of one call: the least of three."""
@@ -89,7 +101,7 @@ class Meter:
             for _ in range(calls if cost < WARM else 0):
                 probe.call()  # what slept has lost its caches
             if isinstance(self._tracer, StretchingTracer):
-                self._tracer.new_work(probe)
+                self._tracer.new_work(_name(probe))
             return calls * probe.units / self._batch_seconds(probe, calls)
         batches: list[float] = []
         end = time.perf_counter() + seconds
@@ -101,8 +113,8 @@ class Meter:
     def _batch_seconds(self, probe: Probe, calls: int) -> float:
         elapsed, used = self._timed(probe, calls)
         if self.way == "stretched":
-            self._least[probe] = min(used / calls, self._least.get(probe, math.inf))
-            used = calls * self._least[probe]
+            least = self._least[_name(probe)] = min(used / calls, self._least.get(_name(probe), math.inf))
+            used = calls * least
         due = used * self.factor
         self._elapsed += elapsed
         self._due += due

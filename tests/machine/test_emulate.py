@@ -1,5 +1,6 @@
 """Emulated slowness stretches what is computed, and nothing else."""
 
+import platform
 import subprocess
 import sys
 import time
@@ -8,8 +9,8 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.machine import emulate
-from fembench.machine.emulate import label, parse_speeds, sleep_until, stretched
-from fembench.timing.phases import ALLREDUCE, CG, SPMV_INTERIOR
+from fembench.machine.emulate import agree, label, parse_speeds, sleep_until, stretched
+from fembench.timing.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.timing.tracer import NullTracer, make_tracer
 
 
@@ -117,6 +118,36 @@ def test_work_is_told_apart_by_what_came_before_and_by_its_name(monkeypatch):
     assert lasting(tracer, clock, 0.005, after=(CG, ALLREDUCE)) == pytest.approx([0.010], rel=1e-3)
     tracer.new_work(None)
     assert lasting(tracer, clock, 0.003, after=(CG, ALLREDUCE)) == pytest.approx([0.004], rel=1e-3)
+
+
+class Ranks:
+    """Stands for a communicator whose other ranks bring these."""
+
+    def __init__(self, *others):
+        self.others = others
+
+    def allgather(self, mine):
+        return [mine, *self.others]
+
+
+def test_ranks_of_a_host_go_by_the_least_time_of_a_unit_of_work(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    here, (mine, twice) = platform.node(), (stretched(NullTracer(), 0.5, 1.0) for _ in range(2))
+    lasting(mine, clock, 0.006, phase=SPMV_INTERIOR)
+    lasting(twice, clock, 0.008, phase=SPMV_INTERIOR)  # twice the work in 4 / 3 of the time
+    other = (here, twice.spent({"product": 2.0}))
+    agree(Ranks(other, ("elsewhere", {"product": 1.0}), (here, {})), mine, {"product": 1.0})
+    mine.new_work(None)
+    assert lasting(mine, clock, 0.005, phase=SPMV_INTERIOR) == pytest.approx([0.008], rel=1e-3)
+
+
+def test_kinds_of_work_are_compared_apart(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.5, 1.0)
+    lasting(tracer, clock, 0.002, phase=AXPY)
+    lasting(tracer, clock, 0.004, phase=SPMV_INTERIOR)
+    spent = tracer.spent({"product": 4.0, "vectors": 1.0})
+    assert spent == pytest.approx({"product": 1e6, "vectors": 2e6}, rel=1e-3)
 
 
 def test_a_tracer_around_another_names_the_work_of_both():

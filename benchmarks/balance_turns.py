@@ -21,7 +21,7 @@ from fembench.machine.emulate import parse_speeds, stretched
 from fembench.records.case import Case
 from fembench.records.ledger import Ledger
 from fembench.timing.phases import CG
-from fembench.timing.tracer import make_tracer
+from fembench.timing.tracer import TracerLike, make_tracer
 
 
 class Turns(msgspec.Struct, frozen=True):
@@ -43,24 +43,26 @@ def run(comm: Comm, job: Turns) -> dict[str, Solved] | None:
     """All turns; on rank 0. Collective."""
     parts: dict[str, Prepared] = {}  # by shares: all else is alike
     timed: dict[str, Timed] = {}
+    tracers: dict[str, TracerLike] = {}  # one a case: it knows the least time of its work from turn to turn
     for name, case in job.cases.items():
         if case.shares not in parts:
             parts[case.shares] = prepare(comm, case, make_tracer())
         start = start_balanced if case.balance else start_plain
         timed[name] = start(comm, case, parts[case.shares], make_tracer())
+        speed = parse_speeds(case.emulate, comm.size)[comm.rank]
+        tracers[name] = stretched(make_tracer(), speed, case.dilate, crowded=comm.size > usable_cores())
     found = {name: Solved([], []) for name in job.cases}
     for turn in range(job.warmups + job.turns):
         for name in list(found)[:: -1 if turn % 2 else 1]:
-            seconds, ledger = _solve(comm, job.cases[name], timed[name])
+            seconds, ledger = _solve(comm, timed[name], tracers[name])
             if turn >= job.warmups:
                 found[name].seconds.append(seconds)
                 found[name].ledgers += [ledger] if ledger else []
     return found if comm.rank == 0 else None
 
 
-def _solve(comm: Comm, case: Case, timed: Timed) -> tuple[float, Ledger | None]:
-    tracer, speed = make_tracer(), parse_speeds(case.emulate, comm.size)[comm.rank]
-    measured = timed(stretched(tracer, speed, case.dilate, crowded=comm.size > usable_cores()))
+def _solve(comm: Comm, timed: Timed, tracer: TracerLike) -> tuple[float, Ledger | None]:
+    measured = timed(tracer)
     ticks = int(measured.sets[-1].ticks[CG])
     ledger = measured.balance.ledgers[-1] if measured.balance else None
     return max(comm.allgather(ticks)) / tracer.ticks_per_second, ledger

@@ -9,6 +9,7 @@ from fembench.base.errors import InputError
 from fembench.stats.compare import Comparison, compare_paired, compare_unpaired, noise_of_series
 from fembench.stats.summary import Samples, median
 
+NOT_SURE = ", but not beyond the noise: more --pairs would tell"
 LEAST_GAIN = 0.02  # of the time; a host that can save no more is not worth its trouble
 
 
@@ -66,7 +67,8 @@ def advise(
         return Advice("leave out", _leave_out(order, measured), comparison, order)
     if comparison.verdict == "slower":
         saved = 1 - 1 / comparison.ratio
-        words = [f"use these weights: {saved:.1%} less time", *measured.values()]
+        doubts = (f"{text}{NOT_SURE if 'less time' in text else ''}" for text in measured.values())
+        words = [f"use these weights: {saved:.1%} less time", *doubts]
         return Advice("use", "; ".join(words), comparison)
     return Advice("no gain", f"no detectable gain ({_why_none(comparison)})", comparison)
 

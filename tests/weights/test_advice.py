@@ -72,6 +72,13 @@ def test_a_host_without_which_the_run_is_slower_stays():
     assert found.kind == "use"
 
 
+def test_a_host_without_which_the_run_may_be_faster_is_doubted():
+    without = {"b": [12.0, 14.5, 12.2]}
+    found = advise(noisy(20, 1), noisy(13, 2, spread=0.1), (1, 1, 0.5, 0.5), HOSTS, without=without)
+    assert found.kind == "use"
+    assert "less time than with these, but not beyond the noise" in found.text
+
+
 def test_the_only_host_is_never_left_out():
     assert advise(noisy(20, 1), noisy(13, 2), (1, 1), ("a", "a")).kind == "use"
 

@@ -29,9 +29,13 @@ def _times(proof: Proof) -> str:
     inside = [_percent(1 - 1 / bound) for bound in c.interval] if c.interval else None
     rows = [
         ["time of a set, equal shares", seconds(proof.equal), ""],
-        ["time of a set, weighted", seconds(proof.weighted), f"{proof.over_ideal:.3f} x ideal"],
+        [
+            "time of a set, weighted",
+            seconds(proof.weighted),
+            f"{proof.over_ideal:.3f} x ideal at the speeds of its own run",
+        ],
         *([] if not proof.left_out else [[f"the same without {proof.left_out}", seconds(proof.without), ""]]),
-        ["ideal: all compute to the end", seconds(proof.ideal), ""],
+        ["ideal: all compute to the end", seconds(proof.ideal), "at the speeds of the equal runs"],
         ["gain", gain, f"95 %: {inside[0]} to {inside[1]}" if inside else "too few pairs for an interval"],
         ["noise, A/A", _percent(c.noise), f"n = {c.n} pairs"],
         [

@@ -19,7 +19,7 @@ from fembench.balance.pace import Pace
 from fembench.balance.solver import BlockSolver
 from fembench.balance.stats import Links, Stats
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import StretchingTracer
+from fembench.machine.emulate import name_work
 from fembench.records.ledger import Ledger, Look
 from fembench.timing.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike
@@ -118,8 +118,7 @@ class Balancer:
 
     def _name_work(self) -> None:
         """What a rank computes is what its blocks make of it: emulated speeds go by the same work."""
-        if isinstance(self.tracer, StretchingTracer):
-            self.tracer.new_work(frozenset(self.solver.blocks))
+        name_work(self.tracer, frozenset(self.solver.blocks))
 
     def _computing(self) -> int:
         return int(self.tracer.ticks()[COMPUTING].sum())

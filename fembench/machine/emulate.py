@@ -79,6 +79,12 @@ def stretched(tracer: TracerLike, speed: float, dilate: float, *, crowded: bool 
     return StretchingTracer(tracer, dilate / speed, sleep_until if crowded else spin_until)
 
 
+def name_work(tracer: TracerLike, work: Hashable) -> None:
+    """From now on phases do other work than before, known by this name; a plain tracer need not know."""
+    if isinstance(tracer, StretchingTracer):
+        tracer.new_work(work)
+
+
 def agree(comm: Comm, tracer: TracerLike, units: Mapping[str, float]) -> None:
     """Let the ranks of a host go by the least time of a unit of work on any of them. Collective.
 

@@ -23,7 +23,7 @@ import time
 from typing import Literal
 
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import StretchingTracer, stretched
+from fembench.machine.emulate import name_work, stretched
 from fembench.machine.rates import Probe
 from fembench.timing.tracer import TracerLike
 
@@ -100,8 +100,7 @@ class Meter:
         if self.way == "stretched":
             for _ in range(calls if cost < WARM else 0):
                 probe.call()  # what slept has lost its caches
-            if isinstance(self._tracer, StretchingTracer):
-                self._tracer.new_work(_name(probe))
+            name_work(self._tracer, _name(probe))
             return calls * probe.units / self._batch_seconds(probe, calls)
         batches: list[float] = []
         end = time.perf_counter() + seconds

@@ -10,6 +10,7 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.machine import emulate
 from fembench.machine.emulate import agree, label, parse_speeds, sleep_until, stretched
+from fembench.machine.thesis_kernels import kernel_times
 from fembench.timing.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.timing.tracer import NullTracer, make_tracer
 
@@ -220,3 +221,11 @@ def test_bad_speeds_are_refused(text):
 def test_the_label_says_what_was_emulated():
     assert label("", 1.0) == ""
     assert label("1,0.5", 4.0) == "emulated speeds 1,0.5, dilated 4 times"
+
+
+def test_kernels_that_share_a_phase_are_told_apart():
+    tracer = stretched(make_tracer(), 0.5, 1.0)
+    found = {k.kernel: k for k in kernel_times(0, tracer, 5)}
+    assert len(found) == 3
+    for one in found.values():  # stretched by its own least time, not by that of another kernel
+        assert one.seconds > 1.25 * one.cpu

@@ -95,7 +95,7 @@ def agree(comm: Comm, tracer: TracerLike, units: Mapping[str, float]) -> None:
     found = [other for name, other in comm.allgather((here, mine)) if name == here]
     least = {kind: min(other[kind] for other in found if other.get(kind)) for kind in mine if mine[kind]}
     if isinstance(tracer, StretchingTracer):
-        tracer.scale({kind: least[kind] / mine[kind] if kind in least else 1.0 for kind in mine})
+        tracer.scale({kind: least[kind] / mine[kind] for kind in least})
 
 
 class StretchingTracer:
@@ -120,17 +120,18 @@ class StretchingTracer:
             self._tracer.new_work(work)
 
     def spent(self, units: Mapping[str, float]) -> dict[str, float]:
-        """Kind of work -> least time of a unit of it, in any measure that is the same on all ranks."""
-        found: Counter[str] = Counter()
-        for same, least in self._least.items():
+        """Kind of work -> least time of a unit, of what was done since the last call; alike on all ranks."""
+        found: dict[str, float] = {}
+        for same, times in self._count.items():
             kind = ALIKE.get(same[-1], REST)
-            found[kind] += least * self._count[same] / units[kind]  # type: ignore[assignment]
-        return dict(found)
+            found[kind] = found.get(kind, 0.0) + self._least[same] * times / units[kind]
+        self._count.clear()
+        return found
 
     def scale(self, factors: Mapping[str, float]) -> None:
         """Take so much of the least times of each kind of work."""
         for same in self._least:
-            self._least[same] *= factors[ALIKE.get(same[-1], REST)]
+            self._least[same] *= factors.get(ALIKE.get(same[-1], REST), 1.0)
 
     def begin(self, phase: int, /) -> None:
         """Open a span."""

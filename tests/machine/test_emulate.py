@@ -9,8 +9,8 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.machine import emulate
-from fembench.machine.emulate import agree, label, parse_speeds, sleep_until, stretched
-from fembench.machine.thesis_kernels import kernel_times
+from fembench.machine.emulate import StretchingTracer, agree, label, parse_speeds, sleep_until, stretched
+from fembench.machine.thesis_kernels import kernel_times, kernels_of_thesis
 from fembench.timing.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.timing.tracer import NullTracer, make_tracer
 
@@ -151,9 +151,18 @@ def test_kinds_of_work_are_compared_apart(monkeypatch):
     assert spent == pytest.approx({"product": 1e6, "vectors": 2e6}, rel=1e-3)
 
 
+def test_what_was_done_once_and_not_again_is_not_compared(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.5, 1.0)
+    lasting(tracer, clock, 0.009, phase=SPMV_INTERIOR, after=(CG, CG))  # a cold first time
+    tracer.spent({"product": 1.0})
+    lasting(tracer, clock, 0.004, 0.003, phase=SPMV_INTERIOR, after=(CG, ALLREDUCE))
+    assert tracer.spent({"product": 1.0}) == pytest.approx({"product": 6e6}, rel=1e-3)
+
+
 def test_a_tracer_around_another_names_the_work_of_both():
     inner = stretched(NullTracer(), 0.5, 1.0)
-    outer = emulate.StretchingTracer(inner, 4.0, sleep_until)
+    outer = StretchingTracer(inner, 4.0, sleep_until)
     outer.new_work("blocks")
     assert inner._work == "blocks"
 
@@ -224,8 +233,11 @@ def test_the_label_says_what_was_emulated():
 
 
 def test_kernels_that_share_a_phase_are_told_apart():
-    tracer = stretched(make_tracer(), 0.5, 1.0)
-    found = {k.kernel: k for k in kernel_times(0, tracer, 5)}
-    assert len(found) == 3
-    for one in found.values():  # stretched by its own least time, not by that of another kernel
-        assert one.seconds > 1.25 * one.cpu
+    names = []
+
+    class Naming(StretchingTracer):
+        def new_work(self, work):
+            names.append(work)
+
+    kernel_times(0, Naming(NullTracer(), 1.0, sleep_until), 1)
+    assert names == list(kernels_of_thesis())

@@ -61,7 +61,7 @@ def planted(speeds: str) -> tuple[str, ...]:
     Ranks beyond the cores need more: an all-reduce among them takes half a millisecond.
     """
     ranks = speeds.count(",") + 1
-    dilate = 2 if ranks <= usable_cores() else 4 * ranks
+    dilate = 2 if ranks <= usable_cores() else 6 * ranks
     return ("--ranks", str(ranks), "--emulate", speeds, "--dilate", str(dilate))
 
 
@@ -77,7 +77,16 @@ def speeds() -> Rows:
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(3):
             for text in texts:
-                fixed = ("--iterations", "20", "--sets", "9", "--results", f"{folder}/{text}")
+                fixed = (
+                    "--iterations",
+                    "20",
+                    "--warmups",
+                    "3",
+                    "--sets",
+                    "5",
+                    "--results",
+                    f"{folder}/{text}",
+                )
                 fembench("run", "l", *planted(text), *fixed, capture=True)
         for text in texts:
             truth, machine = [float(s) for s in text.split(",")], f"{folder}/machine.json"
@@ -117,7 +126,7 @@ def two() -> Rows:
 
 
 def four() -> Rows:
-    fixed = ("--iterations", "15", "--warmups", "2", "--sets", "3")
+    fixed = ("--iterations", "15", "--warmups", "3", "--sets", "3", "--pairs", "5")
     return near_ideal("l, speeds 1, 1, .5, .5", tuned("l", *planted("1,1,0.5,0.5"), *fixed))
 
 

@@ -121,11 +121,12 @@ def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
 
 
 def _harvest(tracer: TracerLike, begin: int, result: CGResult, *, warmup: bool) -> SetTicks:
+    total = tracer.now() - begin  # first: what follows is no part of the set
     return SetTicks(
         warmup=warmup,
         ticks=tracer.ticks(),
         counts=tracer.counts(),
-        total=tracer.now() - begin,
+        total=total,
         iterations=result.iterations,
         residual=result.residuals[-1],
     )

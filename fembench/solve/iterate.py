@@ -120,6 +120,7 @@ def iterate(method: Method, tracer: TracerLike, f: F64, control: Control, record
         tracer.iteration = k
         if k == record:
             tracer.recording = False
+    del iterations  # what it held is given back in the span of the solve
     result = CGResult(
         x=method.x,
         iterations=len(residuals) - 1,

@@ -27,7 +27,7 @@ RUNS = {run: (a, b) for run, (a, b, _) in runs(1).items()}
 
 
 class Effort(NamedTuple):
-    """How much is measured; a run of fewer iterations than the tolerance needs is scaled up to them."""
+    """How much is measured; a run of other iterations than the tolerance needs is scaled to them."""
 
     iterations: dict[str, int]  # mesh -> iterations a set on the hosts; 0: to the tolerance
     iterations_here: dict[str, int]  # on the cores of this machine
@@ -37,7 +37,7 @@ class Effort(NamedTuple):
     timeout: float
 
 
-QUICK = Effort({"m1": 40, "m2": 16, "m3": 8}, {"m1": 0, "m2": 100, "m3": 30}, 2, 1, 1, 240)
+QUICK = Effort({"m1": 40, "m2": 20, "m3": 10}, {"m1": 420, "m2": 420, "m3": 30}, 2, 1, 1, 240)
 FULL = Effort({"m1": 0, "m2": 0, "m3": 0}, {"m1": 0, "m2": 0, "m3": 0}, 5, 1, 3, 7200)
 
 

@@ -39,6 +39,7 @@ from fembench.timing.tracer import TracerLike
 # phases whose time is compared between ranks together, by what they have in common
 ALIKE = {ASSEMBLY: "assembly", SPMV_INTERIOR: "product", SPMV_INTERFACE: "product"}
 REST = "vectors"
+Same = tuple[Any, ...]  # what is the same work: its name, the two phases before, the phase
 COMPUTE = frozenset(p.number for p in PHASES if p.group in ("compute", "assembly"))
 SPIN = 30_000  # ns before the end at which sleeping becomes too coarse, and the rank spins
 MOST_LATE = 50_000_000  # ns that are made up for: what delays a rank longer is no matter of sharing cores
@@ -107,11 +108,9 @@ class StretchingTracer:
         self._tracer, self._factor, self._wait_until = tracer, factor, wait_until
         self._wall = self._used = self._late = 0
         self._work: Hashable = None
-        self._before = (-1, -1)  # phases begun last
-        self._least: dict[
-            tuple[Any, ...], float
-        ] = {}  # (work, two phases before, phase) -> ns, processor time
-        self._count: Counter[tuple[Any, ...]] = Counter()
+        self._before = (-1, -1)  # phases ended last
+        self._least: dict[Same, float] = {}  # ns of processor time
+        self._count: Counter[Same] = Counter()
 
     def new_work(self, work: Hashable) -> None:
         """From now on phases do other work than before, known by this name."""

@@ -2,41 +2,25 @@
 
 import argparse
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
+from planted_environment import planted_calibration
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.predict.programs import app_cells, app_scores
-from fembench.records.app import AppCase, AppRecord, save_app
-from fembench.records.store import load
+from fembench.records.app import AppCase, save_app
 from fembench.reproduce.programs import both, case_of, predicted
 from fembench.reproduce.simulated import simulated
 
-RECORD = load(Path(__file__).parent.parent / "data" / "record-schema-1.json")
 MESSAGE = {"8": ((), (1e-3,), (1e-3,)), "1000008": ((), (11e-3,), (11e-3,))}  # a millisecond, 10 ns a byte
 POINTS = {"pi_point": ((1e-8,), (1e-8,), (2e-8,))}
 UNITS = {"unit": ((0.1,), (0.1,), (0.2,))}
 
 
 def calibration(samples, messages=MESSAGE):
-    return AppRecord(
-        schema=1,
-        id="calibrated",
-        created="2026-01-02T03:04:05+00:00",
-        case=AppCase(program="pi", ranks=3),
-        environment=RECORD.environment,
-        predicted=None,
-        seconds=(),
-        busy=(),
-        done=(),
-        value=0.0,
-        error=0.0,
-        samples=samples,
-        messages=messages,
-    )
+    return planted_calibration(AppCase(program="pi", ranks=3), samples, messages)
 
 
 def options(program, **more):

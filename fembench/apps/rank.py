@@ -11,7 +11,7 @@ import msgspec
 from fembench.apps.job import AppJob, run_job
 from fembench.bench.serve import serve
 from fembench.dist.comm import Comm, abort_on_exception, world
-from fembench.machine.emulate import sleep_finely
+from fembench.machine.emulate import FINE, timer_slack
 from fembench.records.store import encode
 
 
@@ -21,7 +21,7 @@ def main(folder: Path, comm: Comm) -> int:
     def run(text: bytes) -> bytes | None:
         job = msgspec.json.decode(text, type=AppJob)
         if job.case.dilate > 1:
-            sleep_finely()
+            timer_slack(FINE)
         record = run_job(comm, job)
         return None if record is None else encode(record)
 

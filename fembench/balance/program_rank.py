@@ -17,7 +17,7 @@ from fembench.balance.shear_sort import ShearSort
 from fembench.balance.stats import Tuning
 from fembench.bench.serve import serve
 from fembench.dist.comm import Comm, abort_on_exception, world
-from fembench.machine.emulate import sleep_finely
+from fembench.machine.emulate import FINE, timer_slack
 from fembench.records.ledger import Ledger
 
 
@@ -31,7 +31,7 @@ def program_of(job: ProgramJob) -> Program:
 
 def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
     """Every cell, interleaved over the repetitions; on rank 0. Collective."""
-    sleep_finely()
+    timer_slack(FINE)
     per_byte, factor = probe(comm), max(1.0, job.dilate / job.speeds[comm.rank])
     ran: dict[Cell, list[Ran]] = {cell: [] for cell in job.cells}
     for _ in range(job.repetitions):

@@ -43,7 +43,9 @@ Same = tuple[Any, ...]  # what is the same work: its name, the two phases before
 COMPUTE = frozenset(p.number for p in PHASES if p.group in ("compute", "assembly"))
 SPIN = 30_000  # ns before the end at which sleeping becomes too coarse, and the rank spins
 MOST_LATE = 50_000_000  # ns that are made up for: what delays a rank longer is no matter of sharing cores
-PR_SET_TIMERSLACK = 29  # linux/prctl.h
+PR_SET_TIMERSLACK, PR_GET_TIMERSLACK = 29, 30  # linux/prctl.h
+FINE = 1  # ns by which a sleep may end late
+_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
@@ -75,8 +77,6 @@ def stretched(tracer: TracerLike, speed: float, dilate: float, *, crowded: bool 
     """
     if dilate == speed:
         return tracer
-    if crowded:
-        sleep_finely()
     return StretchingTracer(tracer, dilate / speed, sleep_until if crowded else spin_until)
 
 
@@ -182,17 +182,27 @@ class StretchingTracer:
             setattr(self._tracer, name, value)
 
 
-def sleep_finely() -> None:
-    """Let the sleeps of this process end on time: Linux lets them be 50 microseconds late, to save power."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
+def timer_slack(slack: int) -> int:
+    """Let the sleeps of this thread end late by so many ns at most; how many it was. Linux's default is 50
+    microseconds, to save power. 0 elsewhere."""
+    if _prctl is None:
+        return 0
+    before = int(_prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0))
+    _prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0)
+    return before
 
 
 def sleep_until(moment: int) -> None:
-    """Give the processor away until `moment` (perf_counter_ns), spinning over the last 30 microseconds."""
+    """Give the processor away until `moment` (perf_counter_ns), spinning over the last 30 microseconds.
+
+    Other sleeps stay as coarse as they are: ranks that wait for messages nap, and more naps take more of the
+    cores from those that compute.
+    """
     left = moment - time.perf_counter_ns()
     if left > SPIN:
+        before = timer_slack(FINE)
         time.sleep((left - SPIN) * 1e-9)
+        timer_slack(before)
     spin_until(moment)
 
 

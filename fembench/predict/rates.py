@@ -1,8 +1,9 @@
 """How long a rank computes: the profile's speeds as functions of how much it has and who computes beside it.
 
-A speed was measured at three sizes and with some numbers of ranks at once. Between them logarithms are
-interpolated linearly: over the units of a call, then over the ranks at once; beyond the ends the last value
-holds. More ranks on a host than were ever measured there share what was measured with all of them.
+A speed was measured at three sizes and with some numbers of ranks at once. Between sizes the time of a call is
+interpolated linearly: what does not fit into a cache any more comes from the next, unit by unit. Between
+numbers of ranks logarithms are; beyond the ends the last speed holds. More ranks on a host than were ever
+measured there share what was measured with all of them.
 """
 
 from collections.abc import Sequence
@@ -62,7 +63,8 @@ class Rates:
         for count in counts:
             points = sorted((s.units, v) for s, v in zip(found, values) if s.corunning == count)
             x, y = np.array(points, float).T
-            at.append(float(np.exp(np.interp(np.log(max(units, 1.0)), np.log(x), np.log(y)))))
+            inside = min(max(units, x[0]), x[-1])
+            at.append(inside / float(np.interp(inside, x, x / y)))
         return counts, at
 
 

@@ -4,6 +4,7 @@ import platform
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -211,9 +212,20 @@ def test_sleeping_does_not_end_early():
 def test_sleeps_that_should_end_on_time_have_no_slack():
     # in a process of its own: it would stay so in this one
     show = "print(open('/proc/self/timerslack_ns').read())"
-    code = f"from fembench.machine import emulate; emulate.sleep_finely(); {show}"
+    code = f"from fembench.machine import emulate; emulate.timer_slack(emulate.FINE); {show}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="timer slack is Linux's")
+def test_other_sleeps_stay_as_coarse_as_they_are(monkeypatch):
+    slack = Path("/proc/self/timerslack_ns")
+    before, meanwhile = slack.read_text(), []
+    sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda s: (meanwhile.append(int(slack.read_text())), sleep(s)))
+    sleep_until(time.perf_counter_ns() + 2_000_000)
+    assert meanwhile == [1]
+    assert slack.read_text() == before
 
 
 def test_speeds_are_read():

@@ -71,14 +71,17 @@ def test_speeds_are_read_at_the_rank_s_own_size_and_company():
     assert rates.seconds(0, "product sym", 0, 4) == 0
 
 
-def test_speeds_between_two_sizes_lie_between_theirs():
+def test_between_two_sizes_the_time_of_a_call_lies_between_theirs():
     profile = planted_machine([1.0])
     slow = [
         msgspec.structs.replace(s, speed=s.speed / 4) if s.level == "memory" else s for s in profile.speeds
     ]
     rates = rates_of(msgspec.structs.replace(profile, speeds=tuple(slow)))
-    middle = math.sqrt(40_000 * 600_000) * 2.5
-    assert rates.speed(0, "product sym", middle, 1) == pytest.approx(1e9 / 2)
+    small, large = 40_000 * 2.5, 600_000 * 2.5
+    ends = [rates.seconds(0, "product sym", units, 1) for units in (small, large)]
+    assert ends == pytest.approx([small / 1e9, large / 1e9 * 4])
+    assert rates.seconds(0, "product sym", (small + large) / 2, 1) == pytest.approx(sum(ends) / 2)
+    assert rates.speed(0, "product sym", 1.0, 1) == pytest.approx(1e9)
     assert rates.speed(0, "product sym", 1e12, 1) == pytest.approx(1e9 / 4)
 
 

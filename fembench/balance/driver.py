@@ -19,7 +19,7 @@ from fembench.balance.pace import Pace
 from fembench.balance.solver import BlockSolver
 from fembench.balance.stats import Links, Stats
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import name_work
+from fembench.machine.emulate import agree, name_work
 from fembench.records.ledger import Ledger, Look
 from fembench.timing.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike
@@ -68,6 +68,7 @@ class Balancer:
     remaining: Callable[[int, float], int]  # (iterations done, <r, r>) -> iterations to come
     drain: dict[int, int] = field(default_factory=dict)  # rank -> iteration from which on it is empty
     slow: Callable[[int], None] = lambda iteration: None  # emulated speeds that change
+    emulated: bool = False  # speeds are
 
     def __post_init__(self) -> None:
         self.control = Control(self.settings)
@@ -117,8 +118,22 @@ class Balancer:
         return (time.perf_counter() - self._window.moment) / (iteration - self._window.iteration)
 
     def _name_work(self) -> None:
-        """What a rank computes is what its blocks make of it: emulated speeds go by the same work."""
-        name_work(self.tracer, frozenset(self.solver.blocks))
+        """What a rank computes is what its blocks make of it: emulated speeds go by how much they have."""
+        blocks = self.solver.blocks.values()
+        nodes, inner = sum(b.n_active for b in blocks), sum(b.n_interior for b in blocks)
+        product = {SPMV_INTERIOR: max(inner, 1), SPMV_INTERFACE: max(nodes - inner, 1)}
+        amounts = dict.fromkeys(COMPUTING, nodes) | product
+        name_work(self.tracer, *(("blocks", amounts) if blocks else ("no blocks",)))
+
+    def _agree(self) -> None:
+        """Emulated ranks of a host differ by their speeds and their blocks alone. Collective."""
+        blocks = self.solver.blocks.values()
+        units = {
+            "assembly": sum(len(b.arrays["cells"]) for b in blocks),
+            "product": sum(b.flops for b in blocks),
+            "vectors": sum(b.n_active for b in blocks),
+        }
+        agree(self.comm, self.tracer, units)
 
     def _computing(self) -> int:
         return int(self.tracer.ticks()[COMPUTING].sum())
@@ -126,6 +141,8 @@ class Balancer:
     def _look(
         self, iteration: int, rr: float, compute: float, superstep: float, leaving: frozenset[int]
     ) -> bool:
+        if self.emulated:
+            self._agree()
         begin = time.perf_counter()
         ids = list(self.solver.blocks)
         rows = self.comm.gather((ids, self.solver.seconds[ids].tolist(), compute, superstep, self.per_move))

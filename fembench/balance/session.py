@@ -3,12 +3,13 @@
 import itertools
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.block import Block, make_block
-from fembench.balance.change import Change, ChangingTracer, parse_changes
+from fembench.balance.change import Change, changing, follow, parse_changes
 from fembench.balance.control import Settings
 from fembench.balance.decompose import Plan, decompose
 from fembench.balance.drain import parse_drain
@@ -43,9 +44,7 @@ def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLik
         session = Session(comm, case, prepared)
 
     def timed(tracer: TracerLike) -> Measured:
-        changes = session.changes
-        changing = ChangingTracer(tracer, changes, comm.rank, case.dilate) if changes else tracer
-        measured = measure(comm, case, prepared, changing, session.solver)
+        measured = measure(comm, case, prepared, changing(tracer, session.changes), session.solver)
         return replace(measured, balance=session.facts())
 
     return timed
@@ -66,6 +65,7 @@ class Session:
         self.drain = together(comm, lambda: parse_drain(case.drain, comm.size))
         speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
         self.changes: tuple[Change, ...] = together(comm, lambda: parse_changes(case.emulate_change, speeds))
+        self.emulated = bool(case.emulate or case.emulate_change or case.dilate != 1)
         sub, c = prepared.sub, case.blocks_per_rank
         together(comm, lambda: check_cells(sub.n_cells, c))
         self.plans = decompose(sub, prepared.interface, prepared.rhs, c, case.seed)
@@ -185,7 +185,8 @@ class BalancedSolver:
             tracer=self._tracer,
             remaining=remaining,
             drain=session.drain,
-            slow=self._tracer.at if isinstance(self._tracer, ChangingTracer) else _nothing,
+            slow=partial(follow, self._tracer, session.changes, session.comm.rank, case.dilate),
+            emulated=session.emulated,
         )
         solver.between = balancer
         loads = {plan.id: plan.rhs for plan in session.plans}
@@ -220,10 +221,6 @@ class _Noting:
                 self._seen.append(float(np.sqrt(rr)))
                 self._balancer.begin()
             yield rr
-
-
-def _nothing(iteration: int) -> None:
-    """Speeds do not change."""
 
 
 def _bytes(block: Block) -> list[int]:

@@ -8,9 +8,10 @@ The processor time of a phase is the least that the same work has taken on this 
 the moment also tells of cold caches, of other ranks that compute just now, and of other users of the core:
 an emulated machine has none of them, and stretched they would be the larger part (on a shared core the same
 work takes 1.5 times as long for seconds on end). The same work is a phase after the same two phases, until
-somebody says that there is new work. A first time has nothing to go by: let a run warm up. After each set the
-ranks of a host agree on the least time of a unit of work (cell, flop, node) that any of them has seen: they
-are to differ by their speeds and their parts, and not by the core that they happened to be on.
+somebody says that there is new work, or so much more of the same. A first time has nothing to go by: let a
+run warm up. After each set (where blocks move: at each look) the ranks of a host agree on the least time of a
+unit of work (cell, flop, node) that any of them has seen: they are to differ by their speeds and their parts,
+and not by the core that they happened to be on.
 
 Ranks that are more than the cores sleep meanwhile, to make room for each other; ranks that have a core each
 spin, which keeps it warm. A phase cannot last less than it takes: what does not fit into the sleep, or a
@@ -39,6 +40,8 @@ from fembench.timing.tracer import TracerLike
 # phases whose time is compared between ranks together, by what they have in common
 ALIKE = {ASSEMBLY: "assembly", SPMV_INTERIOR: "product", SPMV_INTERFACE: "product"}
 REST = "vectors"
+Amounts = Mapping[int, float]  # phase -> how much of its work, positive
+NO_AMOUNTS: Amounts = {}  # one of each
 Same = tuple[Any, ...]  # what is the same work: its name, the two phases before, the phase
 COMPUTE = frozenset(p.number for p in PHASES if p.group in ("compute", "assembly"))
 SPIN = 30_000  # ns before the end at which sleeping becomes too coarse, and the rank spins
@@ -80,16 +83,17 @@ def stretched(tracer: TracerLike, speed: float, dilate: float, *, crowded: bool 
     return StretchingTracer(tracer, dilate / speed, sleep_until if crowded else spin_until)
 
 
-def name_work(tracer: TracerLike, work: Hashable) -> None:
-    """From now on phases do other work than before, known by this name; a plain tracer need not know."""
+def name_work(tracer: TracerLike, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None:
+    """As StretchingTracer.new_work; a plain tracer need not know."""
     if isinstance(tracer, StretchingTracer):
-        tracer.new_work(work)
+        tracer.new_work(work, amounts)
 
 
 def agree(comm: Comm, tracer: TracerLike, units: Mapping[str, float]) -> None:
     """Let the ranks of a host go by the least time of a unit of work on any of them. Collective.
 
-    `units` are this rank's: of "assembly", "product" and "vectors"; all have made as many iterations.
+    `units` are this rank's, of "assembly", "product" and "vectors": what it has none of is not compared. All
+    have made as many iterations.
     """
     mine = tracer.spent(units) if isinstance(tracer, StretchingTracer) else {}
     here = platform.node()
@@ -108,22 +112,28 @@ class StretchingTracer:
         self._tracer, self._factor, self._wait_until = tracer, factor, wait_until
         self._wall = self._used = self._late = 0
         self._work: Hashable = None
+        self._amounts = NO_AMOUNTS
         self._before = (-1, -1)  # phases ended last
-        self._least: dict[Same, float] = {}  # ns of processor time
+        self._least: dict[Same, float] = {}  # ns of processor time, of an amount of 1
         self._count: Counter[Same] = Counter()
 
-    def new_work(self, work: Hashable) -> None:
-        """From now on phases do other work than before, known by this name."""
-        self._work, self._before = work, (-1, -1)
-        if isinstance(self._tracer, StretchingTracer):
-            self._tracer.new_work(work)
+    def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None:
+        """From now on phases do other work than before, known by this name, or other amounts of the same (1
+        where none is given): half of it takes half the time."""
+        self._work, self._amounts, self._before = work, amounts, (-1, -1)
+
+    def slow_down(self, factor: float) -> None:
+        """From now on phases last so many times the least processor time of their work."""
+        self._factor = factor
 
     def spent(self, units: Mapping[str, float]) -> dict[str, float]:
-        """Kind of work -> least time of a unit, of what was done since the last call; alike on all ranks."""
+        """Kind of work -> least time of a unit, of what was done since the last call; alike on all ranks.
+        Kinds of which there are no units are left out."""
         found: dict[str, float] = {}
         for same, times in self._count.items():
-            kind = ALIKE.get(same[-1], REST)
-            found[kind] = found.get(kind, 0.0) + self._least[same] * times / units[kind]
+            kind, amount = ALIKE.get(same[-1], REST), self._amounts.get(same[-1], 1.0)
+            if units.get(kind):
+                found[kind] = found.get(kind, 0.0) + self._least[same] * amount * times / units[kind]
         self._count.clear()
         return found
 
@@ -141,10 +151,11 @@ class StretchingTracer:
     def end(self, phase: int, /) -> None:
         """Close a span; a compute phase first lasts as long as it must."""
         if phase in COMPUTE:
-            used, same = time.thread_time_ns() - self._used, (self._work, *self._before, phase)
+            amount, same = self._amounts.get(phase, 1.0), (self._work, *self._before, phase)
+            used = (time.thread_time_ns() - self._used) / amount
             least = self._least[same] = min(used, self._least.get(same, used))
             self._count[same] += 1
-            due = self._wall + round(least * self._factor) - self._late
+            due = self._wall + round(least * amount * self._factor) - self._late
             self._wait_until(due)
             self._late = min(time.perf_counter_ns() - due, MOST_LATE)
         self._before = (self._before[1], phase)

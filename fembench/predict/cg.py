@@ -72,6 +72,7 @@ class Correction:
     precond: Factor = Factor()
     loop: float = 0.0  # seconds of an iteration
     pack: tuple[float, float] = (0.0, 0.0)  # seconds a byte: packing, summing
+    reduce: float = 1.0  # on all-reduces: in a run they find ranks asleep, and caches cold
     scale: float = 1.0  # on the whole iteration: interruptions of one rank at a time hold up all
     errors: tuple[float, ...] = ()  # log(measured / predicted) an iteration of each run that taught it
     solver: str = "own"  # of those runs

@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.predict.cg import Correction, Factor, prices
-from fembench.predict.forecast import forecast
+from fembench.predict.cg import Correction, Factor, Price, prices
+from fembench.predict.forecast import allreduce_seconds, forecast
+from fembench.predict.graph import Collective
+from fembench.predict.iteration import events_of
 from fembench.predict.machine import Machine
 from fembench.predict.rates import Rates
 from fembench.predict.recipe import recipe
@@ -25,6 +27,7 @@ from fembench.predict.workload import Workload, of_record
 from fembench.records.record import Record
 from fembench.records.validity import timed_sets
 from fembench.timing.phases import (
+    ALLREDUCE,
     ASSEMBLY,
     AXPY,
     CG,
@@ -58,6 +61,7 @@ class Lesson(NamedTuple):
     precond: Array
     loop: float
     pack: tuple[float, float]
+    reduce: float  # all-reduces, measured time over predicted; nan where there are none
 
 
 def measured(record: Record) -> Measured:
@@ -100,6 +104,7 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
         solver=solvers.pop(),
         loop=_median([t.loop for t in taught]),
         pack=(_median([t.pack[0] for t in taught]), _median([t.pack[1] for t in taught])),
+        reduce=_median([t.reduce for t in taught], unknown=1.0),
     )
     errors = [_error(record, rates, place, found) for record in records]
     middle = float(np.median(errors))
@@ -127,7 +132,15 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
             _per_byte(np.maximum(found.phases[:, SEND] - sending, 0.0), n_bytes),
             _per_byte(found.phases[:, UNPACK], n_bytes),
         ),
+        reduce=_reducing(work, priced[0], machine, float(found.phases[:, ALLREDUCE].min())),
     )
+
+
+def _reducing(work: Workload, price: Price, machine: Machine, took: float) -> float:
+    """Time over predicted time of an iteration's all-reduces, of the rank that waits least for the others."""
+    sums = sum(isinstance(e, Collective) and e.kind == "allreduce" for e in events_of(work, 0, price))
+    alone = sums * allreduce_seconds(machine) if machine.ranks > 1 else 0.0
+    return took / alone if alone else math.nan
 
 
 def _overheads(work: Workload, machine: Machine, rank: int) -> float:
@@ -171,7 +184,7 @@ def _per_byte(times: Array, n_bytes: Array) -> float:
     return float(np.median(times[busy] / n_bytes[busy])) if busy.any() else math.nan
 
 
-def _median(values: Sequence[float]) -> float:
+def _median(values: Sequence[float], unknown: float = 0.0) -> float:
     """Of what is known; nothing known is nothing to add."""
     known = [v for v in values if not math.isnan(v)]
-    return float(np.median(known)) if known else 0.0
+    return float(np.median(known)) if known else unknown

@@ -68,6 +68,8 @@ def forecast(
     """Predict one run of `work` on these places; hosts[rank] are names. Raises InputError."""
     priced = prices(work, slots, rates, correction)
     graph = cg_graph(work, priced, TURNS, assembly=False)
+    if correction:
+        machine = dataclasses.replace(machine, collective=correction.reduce * machine.collective)
     plan = make_plan(graph, machine)
     result = simulate_events(plan) if machine.contention else simulate(plan)
     scale = correction.scale if correction else 1.0
@@ -154,7 +156,6 @@ def allreduce_scale(machine: Machine, measured: dict[int, float], m: int = 8) ->
         return 1.0
     factors = []
     for n in counts:
-        one = Collective("allreduce", m, 0)
         part = Machine(
             host=machine.host[:n],
             names=machine.names,
@@ -162,9 +163,15 @@ def allreduce_scale(machine: Machine, measured: dict[int, float], m: int = 8) ->
             speeds=machine.speeds[:n],
             overlap=machine.overlap,
         )
-        graph = Graph(phases=("allreduce",), programs=((Loop(TURNS, (one,)),),) * n)
-        factors.append(measured[n] / (simulate(make_plan(graph, part)).makespan / TURNS))
+        factors.append(measured[n] / allreduce_seconds(part, m))
     return float(np.exp(np.interp(np.log(machine.ranks), np.log(counts), np.log(factors))))
+
+
+def allreduce_seconds(machine: Machine, m: int = 8) -> float:
+    """Of an all-reduce of m bytes over all ranks, one right after the other."""
+    one = Loop(TURNS, (Collective("allreduce", m, 0),))
+    graph = Graph(phases=("allreduce",), programs=((one,),) * machine.ranks)
+    return simulate(make_plan(graph, machine)).makespan / TURNS
 
 
 def with_collectives(machine: Machine, profile: Profile) -> Machine:

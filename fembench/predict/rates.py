@@ -1,7 +1,7 @@
 """How long a rank computes: the profile's speeds as functions of how much it has and who computes beside it.
 
-A speed was measured at three sizes and with some numbers of ranks at once. Between sizes the time of a call is
-interpolated linearly: what does not fit into a cache any more comes from the next, unit by unit. Between
+A speed was measured at three sizes and with some numbers of ranks at once. Between sizes the time of a call
+is interpolated linearly: what does not fit into a cache any more comes from the next, unit by unit. Between
 numbers of ranks logarithms are; beyond the ends the last speed holds. More ranks on a host than were ever
 measured there share what was measured with all of them.
 """

@@ -60,7 +60,6 @@ def test_emulated_speeds_that_change_are_labelled(tmp_path):
         (("--balance", "amortised", "--drain", "7@5"), "rank 7 of 2"),
         (("--balance", "amortised", "--blocks-per-rank", 60), "expected 1 to 52"),
         (("--balance", "amortised", "--emulate-change", "5:1,1,1"), "3 speeds for 2 ranks"),
-        (("--balance", "amortised", "--emulate", "0.5,1", "--emulate-change", "5:1,1"), "faster"),
     ],
 )
 def test_what_cannot_be_is_one_line_and_exit_2(tmp_path, options, word):

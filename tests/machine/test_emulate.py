@@ -161,11 +161,31 @@ def test_what_was_done_once_and_not_again_is_not_compared(monkeypatch):
     assert tracer.spent({"product": 1.0}) == pytest.approx({"product": 6e6}, rel=1e-3)
 
 
-def test_a_tracer_around_another_names_the_work_of_both():
-    inner = stretched(NullTracer(), 0.5, 1.0)
-    outer = StretchingTracer(inner, 4.0, sleep_until)
-    outer.new_work("blocks")
-    assert inner._work == "blocks"
+def test_other_amounts_of_the_same_work_last_in_proportion(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.5, 1.0)
+    tracer.new_work("blocks", {SPMV_INTERIOR: 4})
+    lasting(tracer, clock, 0.004)
+    tracer.new_work("blocks", {SPMV_INTERIOR: 6})
+    assert lasting(tracer, clock, 0.007) == pytest.approx([0.012], rel=1e-3)  # as 1 ms for one
+    assert tracer.spent({"product": 1.0}) == pytest.approx({"product": 12e6}, rel=1e-3)
+
+
+def test_kinds_of_work_of_which_there_is_none_are_not_compared(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.5, 1.0)
+    lasting(tracer, clock, 0.002, phase=AXPY)
+    lasting(tracer, clock, 0.004, phase=SPMV_INTERIOR)
+    assert tracer.spent({"product": 0, "vectors": 1.0}) == pytest.approx({"vectors": 2e6}, rel=1e-3)
+
+
+def test_a_rank_that_slows_down_goes_by_what_its_work_took_before(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.5, 1.0)
+    before = (CG, ALLREDUCE)
+    assert lasting(tracer, clock, 0.002, after=before) == pytest.approx([0.004], rel=1e-3)
+    tracer.slow_down(6.0)
+    assert lasting(tracer, clock, 0.003, after=before) == pytest.approx([0.012], rel=1e-3)
 
 
 def test_dilation_and_slowness_multiply():
@@ -248,7 +268,7 @@ def test_kernels_that_share_a_phase_are_told_apart():
     names = []
 
     class Naming(StretchingTracer):
-        def new_work(self, work):
+        def new_work(self, work, amounts):
             names.append(work)
 
     kernel_times(0, Naming(NullTracer(), 1.0, sleep_until), 1)

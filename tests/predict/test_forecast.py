@@ -189,6 +189,28 @@ def test_runs_teach_what_the_profile_does_not_know():
     assert again.low <= measured(runs[2]).iteration <= again.high
 
 
+@pytest.mark.parametrize("variant", ["standard", "single-reduction"])
+def test_runs_teach_what_all_reduces_take_in_them(variant):
+    s = study(planted_machine([1.0, 1.0], ("a", "b")))
+    case = Case(mesh="m2", ranks=2, variant=variant)
+    slots, machine, _ = s.place(2)
+    slow = dataclasses.replace(machine, collective=2.5 * machine.collective)
+    record, result = planted_run(case, slow, prices(workload(case), slots, s.rates))
+    found = learn([record], s.rates, s.place)
+    assert found.reduce == pytest.approx(2.5, rel=0.02)
+    knowing = dataclasses.replace(s, correction=dataclasses.replace(found, scale=1.0))
+    assert knowing.predict(case).iteration == pytest.approx(result.makespan / ITERATIONS, rel=0.02)
+    assert s.predict(case).iteration < 0.9 * result.makespan / ITERATIONS
+
+
+def test_a_run_on_one_rank_teaches_nothing_about_all_reduces():
+    s = study(planted_machine([1.0]))
+    case = Case(mesh="m1", ranks=1)
+    slots, machine, _ = s.place(1)
+    record, _ = planted_run(case, machine, prices(workload(case), slots, s.rates))
+    assert learn([record], s.rates, s.place).reduce == 1.0
+
+
 def test_a_factor_may_depend_on_the_size_and_ends_where_nothing_taught_it():
     s = study(planted_machine([1.0, 1.0], ("a", "b")))
     runs = []

@@ -183,7 +183,9 @@ def change(bench: Bench) -> list[dict]:
     policy, iterations = bench.options.policy, bench.options.iterations or 300
     at = iterations // 3 // 10 * 10
     slows = {"emulate": EQUAL, "emulate_change": f"{at}:0.333,1,1,1", "blocks_per_rank": 4}
-    found = bench.run({way: bench.emulated(balance=way, **slows) for way in ("none", policy)}, turns=6, warmups=1)
+    found = bench.run(
+        {way: bench.emulated(balance=way, **slows) for way in ("none", policy)}, turns=6, warmups=1
+    )
     ledgers = found[policy].ledgers
     before = median(look.superstep for one in ledgers for look in one.looks if look.iteration <= at)
     new = before * (1 - optimum(4, (1 / 3, 1, 1, 1)) / 100) * 3

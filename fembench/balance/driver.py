@@ -195,7 +195,10 @@ class Balancer:
         self._since = iteration
 
     def ledger(self, iterations: int, seconds: float, *, warmup: bool) -> Ledger | None:
-        """The ledger of the solve on rank 0, None elsewhere. Collective."""
+        """The ledger of the solve on rank 0, None elsewhere. From then on emulated ranks go by what they
+        found out in it. Collective."""
+        if self.emulated:
+            self._agree()
         self._note_carried(iterations)
         table = self.comm.gather(([(o.look_seconds, o.move_seconds, o.measured) for o in self._own], seconds))
         if table is None:

@@ -20,7 +20,7 @@ from fembench.bench.work import solve_facts
 from fembench.dist.agree import together
 from fembench.dist.comm import Comm, wtime
 from fembench.fem.problem import resolved
-from fembench.machine.emulate import parse_speeds, stretched
+from fembench.machine.emulate import parse_speeds, stretched, turn_of
 from fembench.machine.host import host_facts, peak_memory, taken_meter
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
@@ -70,7 +70,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     setup = tracer.ticks()
     speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
     crowded = comm.allgather(platform.node()).count(platform.node()) > host.cores or bool(job.synthetic)
-    slowed = stretched(tracer, speeds[comm.rank], case.dilate, crowded=crowded)
+    slowed = stretched(tracer, speeds[comm.rank], case.dilate, crowded=crowded, turn=turn_of(comm))
     measured = timed(slowed)
     memory = comm.gather(peak_memory())
     tracer.reset(events=False)

@@ -9,9 +9,12 @@ the moment also tells of cold caches, of other ranks that compute just now, and 
 an emulated machine has none of them, and stretched they would be the larger part (on a shared core the same
 work takes 1.5 times as long for seconds on end). The same work is a phase after the same two phases, until
 somebody says that there is new work, or so much more of the same. A first time has nothing to go by: let a
-run warm up. After each set (where blocks move: at each look) the ranks of a host agree on the least time of a
-unit of work (cell, flop, node) that any of them has seen: they are to differ by their speeds and their parts,
-and not by the core that they happened to be on.
+run warm up. After each set (where blocks move: at each look too) the ranks of a host agree on the least time
+of a unit of work (cell, flop, node) that any of them has seen: they are to differ by their speeds and their
+parts, and not by the core that they happened to be on.
+
+Ranks of a host take turns: where there is time to spare a rank computes at once, in the middle or near the
+end of its phase. They begin phases together, and side by side they would hold each other up.
 
 Ranks that are more than the cores sleep meanwhile, to make room for each other; ranks that have a core each
 spin, which keeps it warm. A phase cannot last less than it takes: what does not fit into the sleep, or a
@@ -45,6 +48,7 @@ NO_AMOUNTS: Amounts = {}  # one of each
 Same = tuple[Any, ...]  # what is the same work: its name, the two phases before, the phase
 COMPUTE = frozenset(p.number for p in PHASES if p.group in ("compute", "assembly"))
 SPIN = 30_000  # ns before the end at which sleeping becomes too coarse, and the rank spins
+RESERVE = 2.0  # times the least that a phase may take when it has its turn
 MOST_LATE = 50_000_000  # ns that are made up for: what delays a rank longer is no matter of sharing cores
 PR_SET_TIMERSLACK, PR_GET_TIMERSLACK = 29, 30  # linux/prctl.h
 FINE = 1  # ns by which a sleep may end late
@@ -73,14 +77,23 @@ def label(emulate: str, dilate: float) -> str:
     return ", ".join(words)
 
 
-def stretched(tracer: TracerLike, speed: float, dilate: float, *, crowded: bool = False) -> TracerLike:
+def stretched(
+    tracer: TracerLike, speed: float, dilate: float, *, crowded: bool = False, turn: float = 0.0
+) -> TracerLike:
     """The tracer, stretching compute phases by dilate / speed; itself where that is 1.
 
-    `crowded`: other ranks need this core.
+    `crowded`: other ranks need this core. `turn`: see StretchingTracer.
     """
     if dilate == speed:
         return tracer
-    return StretchingTracer(tracer, dilate / speed, sleep_until if crowded else spin_until)
+    return StretchingTracer(tracer, dilate / speed, sleep_until if crowded else spin_until, turn)
+
+
+def turn_of(comm: Comm) -> float:
+    """When in a phase this rank of its host computes, as StretchingTracer takes it. Collective."""
+    here = platform.node()
+    beside = [rank for rank, name in enumerate(comm.allgather(here)) if name == here]
+    return beside.index(comm.rank) / len(beside)
 
 
 def name_work(tracer: TracerLike, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None:
@@ -104,12 +117,20 @@ def agree(comm: Comm, tracer: TracerLike, units: Mapping[str, float]) -> None:
 
 
 class StretchingTracer:
-    """A tracer whose compute phases last `factor` times the least processor time of their work so far."""
+    """A tracer whose compute phases last `factor` times the least processor time of their work so far.
 
-    def __init__(self, tracer: TracerLike, factor: float, wait_until: Callable[[int], None]) -> None:
+    `turn` in [0, 1) says when in a phase the rank computes: at its begin, or later by that part of the time
+    to spare. Ranks begin their phases together, and would all want cores, caches and memory at once.
+    """
+
+    def __init__(
+        self, tracer: TracerLike, factor: float, wait_until: Callable[[int], None], turn: float = 0.0
+    ) -> None:
         if not factor >= 1:
             raise ValueError(f"factor {factor}: expected at least 1")
-        self._tracer, self._factor, self._wait_until = tracer, factor, wait_until
+        if not 0 <= turn < 1:
+            raise ValueError(f"turn {turn}: expected one in [0, 1)")
+        self._tracer, self._factor, self._wait_until, self._turn = tracer, factor, wait_until, turn
         self._wall = self._used = self._late = 0
         self._work: Hashable = None
         self._amounts = NO_AMOUNTS
@@ -146,7 +167,17 @@ class StretchingTracer:
         """Open a span."""
         self._tracer.begin(phase)
         if phase in COMPUTE:
-            self._wall, self._used = time.perf_counter_ns(), time.thread_time_ns()
+            self._wall = time.perf_counter_ns()
+            if self._turn:
+                self._await_turn(phase)
+            self._used = time.thread_time_ns()
+
+    def _await_turn(self, phase: int) -> None:
+        """Let others compute first, where what the phase lasts is known and leaves time for it."""
+        least = self._least.get((self._work, *self._before, phase), 0.0) * self._amounts.get(phase, 1.0)
+        spare = least * (self._factor - RESERVE) - self._late
+        if spare > 0:
+            self._wait_until(self._wall + round(self._turn * spare))
 
     def end(self, phase: int, /) -> None:
         """Close a span; a compute phase first lasts as long as it must."""

@@ -188,6 +188,40 @@ def test_a_rank_that_slows_down_goes_by_what_its_work_took_before(monkeypatch):
     assert lasting(tracer, clock, 0.003, after=before) == pytest.approx([0.012], rel=1e-3)
 
 
+def test_ranks_of_a_host_take_turns_within_their_phases(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.1, 1.0, crowded=True, turn=0.5)
+    begins = []
+    for _ in range(3):
+        tracer.begin(CG)
+        tracer.end(CG)
+        begin = clock.wall
+        tracer.begin(SPMV_INTERIOR)
+        begins.append((clock.wall - begin) * 1e-9)
+        clock.work(0.002)
+        tracer.end(SPMV_INTERIOR)
+        assert (clock.wall - begin) * 1e-9 == pytest.approx(0.020, rel=1e-3)
+    assert begins == pytest.approx(
+        [0.0, 0.0, 0.008], abs=1e-5
+    )  # known from the third on: half of 20 - 2 x 2 ms
+
+
+def test_without_time_to_spare_nobody_waits_for_a_turn(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 0.5, 1.0, crowded=True, turn=0.9)
+    assert lasting(tracer, clock, 0.002, 0.002, 0.002, after=(CG, CG)) == pytest.approx([0.004] * 3, rel=1e-3)
+
+
+def test_a_turn_is_a_rank_s_place_on_its_host():
+    class Hosts(Ranks):
+        rank = 2
+
+        def allgather(self, mine):
+            return ["elsewhere", mine, mine, "elsewhere"]
+
+    assert emulate.turn_of(Hosts()) == 0.5
+
+
 def test_dilation_and_slowness_multiply():
     tracer = stretched(make_tracer(), 0.5, 3.0)
     tracer.begin(SPMV_INTERIOR)

@@ -7,18 +7,21 @@ measured 6 to 9 % faster with it than with reverse Cuthill-McKee (benchmarks/ker
 `kernels.reorder` gives where only the cells are known.
 """
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
 
-def rows_in_space(x: F64, n_interior: int, n_active: int) -> NDArray[np.int32]:
-    """New position (n_active,) of each active node, within interior and interface apart; x (n_nodes, 3)."""
+def rows_in_space(x: F64, *ends: int) -> NDArray[np.int32]:
+    """New position (ends[-1],) of each node before the last end; ranges [0, ends[0]), [ends[0], ends[1]), …
+    are numbered apart. x (n_nodes, 3)."""
     extent = np.ptp(x, axis=0) if len(x) else np.zeros(3)
     distance = _mean_distance(extent, len(x))
-    position = np.empty(n_active, np.int32)
-    for low, high in ((0, n_interior), (n_interior, n_active)):
+    position = np.empty(ends[-1], np.int32)
+    for low, high in itertools.pairwise((0, *ends)):
         order = _along_rows(x[low:high], np.argsort(-extent, kind="stable"), distance)
         position[low + order] = np.arange(low, high, dtype=np.int32)
     return position

@@ -43,23 +43,28 @@ def run(comm: Comm, job: Turns) -> dict[str, Solved] | None:
     """All turns; on rank 0. Collective."""
     parts: dict[str, Prepared] = {}  # by shares: all else is alike
     timed: dict[str, Timed] = {}
-    tracers: dict[str, TracerLike] = {}  # one a case: it knows the least time of its work from turn to turn
+    tracers: dict[tuple, TracerLike] = {}  # each knows the least time of its work from solve to solve
     for name, case in job.cases.items():
         if case.shares not in parts:
             parts[case.shares] = prepare(comm, case, make_tracer())
         start = start_balanced if case.balance else start_plain
         timed[name] = start(comm, case, parts[case.shares], make_tracer())
         speed = parse_speeds(case.emulate, comm.size)[comm.rank]
-        crowded, turn = comm.size > usable_cores(), turn_of(comm)
-        tracers[name] = stretched(make_tracer(), speed, case.dilate, crowded=crowded, turn=turn)
+        emulated = {"crowded": comm.size > usable_cores(), "turn": turn_of(comm)}
+        tracers.setdefault(_work(case), stretched(make_tracer(), speed, case.dilate, **emulated))
     found = {name: Solved([], []) for name in job.cases}
     for turn in range(job.warmups + job.turns):
         for name in list(found)[:: -1 if turn % 2 else 1]:
-            seconds, ledger = _solve(comm, timed[name], tracers[name])
+            seconds, ledger = _solve(comm, timed[name], tracers[_work(job.cases[name])])
             if turn >= job.warmups:
                 found[name].seconds.append(seconds)
                 found[name].ledgers += [ledger] if ledger else []
     return found if comm.rank == 0 else None
+
+
+def _work(case: Case) -> tuple:
+    """What emulated ranks compute alike in: policies and shares are compared at the same time of a unit."""
+    return case.blocks_per_rank if case.balance else 0, case.emulate, case.dilate
 
 
 def _solve(comm: Comm, timed: Timed, tracer: TracerLike) -> tuple[float, Ledger | None]:

@@ -85,15 +85,17 @@ def prices(
     check_supported(work, correction)
     c, parts = correction or Correction(), recipe(work.case)
     together, blocks, name = company(slots), work.blocks(), product_name(work.case)
+    stretch = stretched_by(work, rates)
     found = []
     for r, s in enumerate(slots):
         dofs, k = work.parts.dofs[r], together[r]
-        product = rates.seconds(s.rank, name, blocks[r], k)
-        vector = rates.seconds(s.rank, "updates", dofs, k) / MEASURED
+        product = stretch * rates.seconds(s.rank, name, blocks[r], k)
+        vector = stretch * rates.seconds(s.rank, "updates", dofs, k) / MEASURED
         n_bytes = sum(work.parts.message_bytes[r])
         found.append(
             Price(
                 assembly=c.assembly.at(work.parts.cells[r])
+                * stretch
                 * rates.seconds(s.rank, "assembly", work.parts.cells[r], k),
                 product=c.product.at(blocks[r]) * product,
                 updates=c.updates.at(dofs) * parts.updates * vector,
@@ -108,6 +110,12 @@ def prices(
             )
         )
     return found
+
+
+def stretched_by(work: Workload, rates: Rates) -> float:
+    """Times as long that computing takes in a case that is dilated otherwise than the profile was; 1 where
+    the case does not say."""
+    return work.case.dilate / rates.dilate if work.case.dilate != 1 else 1.0
 
 
 def check_supported(work: Workload, correction: Correction | None = None) -> None:

@@ -24,6 +24,7 @@ class Rates:
     """Speeds of one profile, by rank and thing done."""
 
     speeds: dict[tuple[int, str], list[Speed]]  # (rank, 'product sym') -> all sizes and numbers at once
+    dilate: float = 1.0  # times as long that all of it was made to take (emulated machines)
 
     def seconds(self, rank: int, name: str, units: float, together: int) -> float:
         """Of one call on so many units, `together` ranks of the host computing at once. Raises InputError."""
@@ -81,7 +82,8 @@ def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
                 for s in found
             ]
             for (rank, name), found in rates.speeds.items()
-        }
+        },
+        rates.dilate,
     )
 
 
@@ -90,4 +92,4 @@ def rates_of(profile: Profile) -> Rates:
     found: dict[tuple[int, str], list[Speed]] = {}
     for speed in profile.speeds:
         found.setdefault((speed.rank, speed.name), []).append(speed)
-    return Rates(found)
+    return Rates(found, profile.dilate)

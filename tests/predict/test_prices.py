@@ -141,6 +141,18 @@ def test_preconditioners_have_a_price_and_cost_more_than_none(name, variant):
     assert found.phases["cg.precond"] > 0
 
 
+@pytest.mark.parametrize(("dilate", "times"), [(48.0, 3.0), (16.0, 1.0), (1.0, 1.0)])
+def test_a_case_dilated_otherwise_than_the_profile_takes_as_much_longer(dilate, times):
+    profile = msgspec.structs.replace(planted_machine([1.0, 1.0]), dilate=16.0)
+    s = study(profile)
+    plain, found = (
+        prices(workload(case), s.place(2)[0], s.rates)[0]
+        for case in (Case(mesh="m2", ranks=2), Case(mesh="m2", ranks=2, dilate=dilate))
+    )
+    assert found.assembly == pytest.approx(times * plain.assembly)
+    assert found.computing == pytest.approx(times * plain.computing)
+
+
 def test_runs_teach_what_a_preconditioner_costs():
     profile = planted_machine([1.0, 1.0])
     s = study(profile)

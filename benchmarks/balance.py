@@ -253,29 +253,36 @@ MOMENT = 7.0  # seconds after the start of a run: the solve is under way
 def lab(bench: Bench) -> list[dict]:
     """Weights from before (equal hosts) are equal shares: plain parts. How far they are from 'nothing',
     blocks that stay, says what the noise is."""
-    mesh, rounds = bench.options.mesh or "m", str(bench.options.iterations or 5000)
+    mesh, rounds = bench.options.mesh or "m", str(bench.options.iterations or 12000)
     common = ("--iterations", rounds, "--sets", "1", "--warmups", "0", "--trace-iterations", "0")
     ways = {
         "nothing": ("--balance", "none"),
         "static weights from before": ("--shares", "1:1"),
         "balancing": ("--balance", bench.options.policy),
     }
-    rows = []
-    for name, options in ways.items():
-        record = in_lab([mesh, "--ranks", "2", *common, *options])
-        took = cg_seconds(record)[-1]
-        one = counted(record.balance)[-1][1] if record.balance else None
-        rows.append(
-            {
-                "way": name,
-                "cg s": took,
-                "moves": sum(len(k.moves) for k in one.looks) if one else 0,
-                "blocks at the end": str(one.owner.count(0)) + " / " + str(one.owner.count(1)) if one else "",
-                "looks and moves s": sum(k.cost for k in one.looks) if one else None,
-            }
-        )
-        print(f"  {name}: {took:.2f} s", file=sys.stderr, flush=True)
-    return rows
+    runs: dict[str, list[Record]] = {name: [] for name in ways}
+    for turn in range(bench.options.turns or 3):
+        for name, options in ways.items():
+            runs[name].append(in_lab([mesh, "--ranks", "2", *common, *options]))
+            took = cg_seconds(runs[name][-1])[-1]
+            print(f"  turn {turn + 1}, {name}: {took:.2f} s", file=sys.stderr, flush=True)
+    return [in_lab_row(name, records) for name, records in runs.items()]
+
+
+def in_lab_row(name: str, records: list[Record]) -> dict:
+    """What came of one way; moves and blocks of the run of median time."""
+    took = sorted(cg_seconds(record)[-1] for record in records)
+    middle = sorted(records, key=lambda record: cg_seconds(record)[-1])[len(records) // 2]
+    one = counted(middle.balance)[-1][1] if middle.balance else None
+    return {
+        "way": name,
+        "cg s": median(took),
+        "from": took[0],
+        "to": took[-1],
+        "moves": sum(len(k.moves) for k in one.looks) if one else 0,
+        "blocks at the end": f"{one.owner.count(0)} / {one.owner.count(1)}" if one else "",
+        "looks and moves s": sum(k.cost for k in one.looks) if one else None,
+    }
 
 
 def in_lab(arguments: list[str]) -> Record:

@@ -206,8 +206,10 @@ def change(bench: Bench) -> list[dict]:
 
 
 def weights(bench: Bench) -> list[dict]:
-    """The same job four ways on two clusters; the cluster that changes swaps its slow rank in mid-run."""
-    half = (bench.options.iterations or 300) // 2 // 10 * 10
+    """The same job four ways on two clusters; the cluster that changes swaps its slow rank in mid-run. The
+    winner is marked, and who is not further from it than the noise."""
+    iterations = bench.options.iterations or 600
+    half = iterations // 2 // 10 * 10
     clusters = {
         "static": {"emulate": SLOW},
         "changing": {"emulate": EQUAL, "emulate_change": f"1:{SLOW};{half}:1,1,1,0.5"},
@@ -220,7 +222,7 @@ def weights(bench: Bench) -> list[dict]:
     }
     cases = {
         f"{cluster}, {way}": bench.emulated(
-            "box:60x30x60", blocks_per_rank=4, shares=shares, balance=policy, **fields
+            "box:60x30x60", iterations, blocks_per_rank=4, shares=shares, balance=policy, **fields
         )
         for cluster, fields in clusters.items()
         for way, (shares, policy) in ways.items()
@@ -229,11 +231,12 @@ def weights(bench: Bench) -> list[dict]:
     rows = []
     for cluster in clusters:
         names = [f"{cluster}, {way}" for way in ways]
-        best = min(names, key=lambda name: median(found[name].seconds))
+        four = [gained(found, name, names[0]) for name in names]
+        enough = max(columns["gain %"] for columns in four) - four[0]["noise %"]
         rows += [
-            {"cluster": cluster, "way": way, **gained(found, name, names[0]), **bill(found[name]),
-             "winner": "<" if name == best else ""}
-            for way, name in zip(ways, names)
+            {"cluster": cluster, "way": way, **columns, **bill(found[name]),
+             "winner": "<" if columns["gain %"] >= enough else ""}
+            for way, name, columns in zip(ways, names, four)
         ]  # fmt: skip
     return rows
 

@@ -1,6 +1,9 @@
 """One job of a small program: calibrate if asked, run it so many times, check what it found."""
 
+import platform
 import time
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -97,6 +100,23 @@ def _once(worker: Worker, case: AppCase) -> tuple[float, float, float]:
         return (seconds, *correct(case.program, outputs, case.tasks, case.size, case.seed))
     last, done = graphs.run(worker, case)
     worker.meet()
-    rows = comm.allgather((last, max(done - begin, 0.0)))
-    value, seconds = float(sum(v for v, _ in rows)), max(t for _, t in rows)
+    rows = comm.allgather((last, Span(platform.node(), begin, done)))
+    value, seconds = float(sum(v for v, _ in rows)), makespan([span for _, span in rows])
     return seconds, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0
+
+
+class Span(NamedTuple):
+    """When a rank was at work."""
+
+    host: str
+    begin: float  # seconds of its host's clock
+    done: float  # 0: it had no task
+
+
+def makespan(spans: Sequence[Span]) -> float:
+    """Seconds from the first begin to the last end; of several hosts, which have no common clock, the longest
+    that a rank took. Ranks leave a barrier one after the other: that one began late makes nothing shorter."""
+    busy = [s for s in spans if s.done]
+    if len({s.host for s in busy}) == 1:
+        return max(s.done for s in busy) - min(s.begin for s in busy)
+    return max((s.done - s.begin for s in busy), default=0.0)

@@ -7,7 +7,7 @@ import pytest
 
 from fembench.apps import farm, graphs
 from fembench.apps.calibrate import messages, samples
-from fembench.apps.job import AppJob, run_job
+from fembench.apps.job import AppJob, Span, makespan, run_job
 from fembench.apps.kernels import KERNELS, correct
 from fembench.apps.work import Worker
 from fembench.partition.tasks import deal_tasks
@@ -85,6 +85,13 @@ def test_ranks_that_wait_for_each_other_do_not_lock(comm):
         program="ring", ranks=comm.size, n_bytes=4_000_000, order=(0, 1, 2, 3, 4), host=host, edges=edges
     )
     assert comm.allreduce(graphs.run(Worker(comm, 1.0), case)[0]) == graphs.expected(5, edges)
+
+
+def test_a_rank_that_leaves_the_barrier_late_makes_a_run_no_shorter(comm):
+    early, late = Span("here", 10.0, 12.0), Span("here", 10.5, 13.0)
+    assert makespan([early, late, Span("here", 9.0, 0.0)]) == 3.0  # the last had no task
+    assert makespan([early, late._replace(host="there", begin=110.5, done=113.0)]) == 2.5  # clocks apart
+    assert makespan([Span("here", 9.0, 0.0)]) == 0.0
 
 
 def test_messages_that_are_said_to_cost_keep_both_ranks(comm):

@@ -130,7 +130,11 @@ def overhead(bench: Bench) -> list[dict]:
     }
     found = bench.run(cases, turns=12, warmups=1)
     pairs = (("c = 1, none", "parts"), ("c = 4, none", "c = 1, none"), ("c = 4, observe", "c = 4, none"))
-    return [{"run": a, "against": b, **against(found, a, b)} for a, b in pairs]
+    return [
+        {"run": a, "against": b, **against(found, a, b),
+         "looks %": 100 * bill(found[a])["looks s"] / median(found[a].seconds) if found[a].ledgers else None}
+        for a, b in pairs
+    ]  # fmt: skip
 
 
 def blocks(bench: Bench) -> list[dict]:

@@ -51,7 +51,7 @@ def curves(k: int, title: str, band: float, ledger: Ledger) -> Plot:
             if look.moves:
                 left.axvline(look.iteration, color=canvas.PALE, linewidth=1.0, zorder=0)
         left.set_xlabel("iteration")
-        left.set_ylabel("computing of a rank in one iteration, ms")
+        left.set_ylabel("computing, ms an iteration")
         left.set_ylim(bottom=0)
         canvas.legend_below(drawn, left)
         right.step(at, [look.next_alpha for look in looks], where="post", color=canvas.PURPLE, marker="o")

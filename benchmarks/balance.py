@@ -6,7 +6,7 @@ Compared solves take turns in one job (balance_turns.py), so that what disturbs 
 them alike. A ratio is the median over turns of the ratios within a turn, from the least to the most of them;
 noise is what the base does against itself, its odd against its even turns. Times are those of CG on the
 slowest rank. Unequal machines are emulated (SYNTHETIC): four ranks share the cores of this machine, dilated
-so that they fit side by side. Each takes two to three minutes on two cores.
+so that they fit side by side. Each takes two to five minutes on two cores.
 
     overhead  c = 1 blocks a rank against plain parts, c = 4 against c = 1, policy observe against none
     blocks    c = 1, 2, 4, 8 without balancing
@@ -278,8 +278,8 @@ def lab(bench: Bench) -> list[dict]:
 
 def in_lab_row(name: str, records: list[Record]) -> dict:
     """What came of one way; moves and blocks of the run of median time."""
-    took = sorted(cg_seconds(record)[-1] for record in records)
-    middle = sorted(records, key=lambda record: cg_seconds(record)[-1])[len(records) // 2]
+    records = sorted(records, key=lambda record: cg_seconds(record)[-1])
+    took, middle = [cg_seconds(record)[-1] for record in records], records[len(records) // 2]
     one = counted(middle.balance)[-1][1] if middle.balance else None
     return {
         "way": name,

@@ -17,7 +17,7 @@ from fembench.bench.measure import Timed, start_plain
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.serve import serve
 from fembench.dist.comm import Comm, abort_on_exception, world
-from fembench.machine.emulate import parse_speeds, stretched, turn_of
+from fembench.machine.emulate import parse_speeds, stretched
 from fembench.records.case import Case
 from fembench.records.ledger import Ledger
 from fembench.timing.phases import CG
@@ -50,8 +50,9 @@ def run(comm: Comm, job: Turns) -> dict[str, Solved] | None:
         start = start_balanced if case.balance else start_plain
         timed[name] = start(comm, case, parts[case.shares], make_tracer())
         speed = parse_speeds(case.emulate, comm.size)[comm.rank]
-        emulated = {"crowded": comm.size > usable_cores(), "turn": turn_of(comm)}
-        tracers.setdefault(_work(case), stretched(make_tracer(), speed, case.dilate, **emulated))
+        crowded, place = comm.size > usable_cores(), comm.rank / comm.size
+        tracer = stretched(make_tracer(), speed, case.dilate, crowded=crowded, turn=place)
+        tracers.setdefault(_work(case), tracer)
     found = {name: Solved([], []) for name in job.cases}
     for turn in range(job.warmups + job.turns):
         for name in list(found)[:: -1 if turn % 2 else 1]:

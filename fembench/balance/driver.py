@@ -122,11 +122,15 @@ class Balancer:
         blocks = self.solver.blocks.values()
         nodes, inner = sum(b.n_active for b in blocks), sum(b.n_interior for b in blocks)
         product = {SPMV_INTERIOR: max(inner, 1), SPMV_INTERFACE: max(nodes - inner, 1)}
-        amounts = dict.fromkeys(COMPUTING, nodes) | product
-        name_work(self.tracer, *(("blocks", amounts) if blocks else ("no blocks",)))
+        if blocks:
+            name_work(self.tracer, "blocks", dict.fromkeys(COMPUTING, nodes) | product)
+        else:
+            name_work(self.tracer, "no blocks")
 
     def _agree(self) -> None:
         """Emulated ranks of a host differ by their speeds and their blocks alone. Collective."""
+        if not self.emulated:
+            return
         blocks = self.solver.blocks.values()
         units = {
             "assembly": sum(len(b.arrays["cells"]) for b in blocks),
@@ -141,8 +145,7 @@ class Balancer:
     def _look(
         self, iteration: int, rr: float, compute: float, superstep: float, leaving: frozenset[int]
     ) -> bool:
-        if self.emulated:
-            self._agree()
+        self._agree()
         begin = time.perf_counter()
         ids = list(self.solver.blocks)
         rows = self.comm.gather((ids, self.solver.seconds[ids].tolist(), compute, superstep, self.per_move))
@@ -197,8 +200,7 @@ class Balancer:
     def ledger(self, iterations: int, seconds: float, *, warmup: bool) -> Ledger | None:
         """The ledger of the solve on rank 0, None elsewhere. From then on emulated ranks go by what they
         found out in it. Collective."""
-        if self.emulated:
-            self._agree()
+        self._agree()
         self._note_carried(iterations)
         table = self.comm.gather(([(o.look_seconds, o.move_seconds, o.measured) for o in self._own], seconds))
         if table is None:

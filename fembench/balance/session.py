@@ -65,7 +65,6 @@ class Session:
         self.drain = together(comm, lambda: parse_drain(case.drain, comm.size))
         speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
         self.changes: tuple[Change, ...] = together(comm, lambda: parse_changes(case.emulate_change, speeds))
-        self.emulated = bool(case.emulate or case.emulate_change or case.dilate != 1)
         sub, c = prepared.sub, case.blocks_per_rank
         together(comm, lambda: check_cells(sub.n_cells, c))
         self.plans = decompose(sub, prepared.interface, prepared.rhs, c, case.seed)
@@ -186,7 +185,7 @@ class BalancedSolver:
             remaining=remaining,
             drain=session.drain,
             slow=partial(follow, self._tracer, session.changes, session.comm.rank, case.dilate),
-            emulated=session.emulated,
+            emulated=case.emulated,
         )
         solver.between = balancer
         loads = {plan.id: plan.rhs for plan in session.plans}

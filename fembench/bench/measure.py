@@ -87,7 +87,7 @@ def measure(
         result = solver.solve(prepared.rhs, control, record=case.trace_iterations)
         tracer.recording = False
         sets.append(_harvest(tracer, begin, result, warmup=len(sets) < case.warmups))
-        if (case.emulate or case.dilate != 1) and not case.balance:
+        if case.emulated and not case.balance:  # a balancer's ranks agree by themselves
             agree(comm, tracer, _units(prepared, solver))
         if not _more(comm, case, sets, tracer):
             return Measured(solver.operator, solver.work, result, sets)

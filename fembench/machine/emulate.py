@@ -29,7 +29,7 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,11 +89,10 @@ def stretched(
     return StretchingTracer(tracer, dilate / speed, sleep_until if crowded else spin_until, turn)
 
 
-def turn_of(comm: Comm) -> float:
-    """When in a phase this rank of its host computes, as StretchingTracer takes it. Collective."""
-    here = platform.node()
-    beside = [rank for rank, name in enumerate(comm.allgather(here)) if name == here]
-    return beside.index(comm.rank) / len(beside)
+def turn_of(rank: int, hosts: Sequence[str]) -> float:
+    """When in a phase the rank computes, as StretchingTracer takes it; hosts[rank] are names."""
+    here = hosts[rank]
+    return hosts[:rank].count(here) / hosts.count(here)
 
 
 def name_work(tracer: TracerLike, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None:

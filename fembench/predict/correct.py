@@ -185,6 +185,6 @@ def _per_byte(times: Array, n_bytes: Array) -> float:
 
 
 def _median(values: Sequence[float], unknown: float = 0.0) -> float:
-    """Of what is known; nothing known is nothing to add."""
+    """Of what is known; `unknown` where nothing is, which is nothing to add."""
     known = [v for v in values if not math.isnan(v)]
     return float(np.median(known)) if known else unknown

@@ -30,7 +30,7 @@ from fembench.records.record import Record
 
 SAME = (
     *("mesh", "problem", "ranks", "shares", "partitioner"),
-    *("solver", "storage", "precond", "variant", "overlap"),
+    *("solver", "storage", "precond", "variant", "overlap", "dilate"),
 )
 
 

@@ -62,6 +62,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     petsc_options: str = ""  # PETSc's own, as it takes them on a command line
     label: str = ""  # free text
 
+    @property
+    def emulated(self) -> bool:
+        """Whether computing is stretched."""
+        return bool(self.emulate or self.emulate_change or self.dilate != 1)
+
     def __post_init__(self) -> None:
         petsc = self.solver == "petsc"
         if petsc != (self.storage in PETSC_STORAGES):

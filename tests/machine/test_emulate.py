@@ -213,13 +213,9 @@ def test_without_time_to_spare_nobody_waits_for_a_turn(monkeypatch):
 
 
 def test_a_turn_is_a_rank_s_place_on_its_host():
-    class Hosts(Ranks):
-        rank = 2
-
-        def allgather(self, mine):
-            return ["elsewhere", mine, mine, "elsewhere"]
-
-    assert emulate.turn_of(Hosts()) == 0.5
+    hosts = ["elsewhere", "here", "here", "elsewhere"]
+    assert emulate.turn_of(2, hosts) == 0.5
+    assert [emulate.turn_of(rank, hosts) for rank in (0, 1, 3)] == [0.0, 0.0, 0.5]
 
 
 def test_dilation_and_slowness_multiply():

@@ -6,65 +6,62 @@ sleeps.
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from fembench.apps import graphs
-from fembench.apps.kernels import KERNELS, SELECTED, element_chain, power_and_choose, prime_block, sieve
+from fembench.apps.kernels import KERNELS, Do
 from fembench.apps.work import Worker
 
 PING, PONG = 3, 4
 SIZES = (8, 4096, 65536, 524288)  # bytes
 TRIPS = 7
 IN_A_ROW = 5  # a run has many tasks too: their mean is what it takes
-Bench = tuple[str, Callable[[], object], float]  # operation, what to compute, how many of it that is
+Samples = dict[str, list[float]]  # operation -> seconds of one
 
 
-def benches(program: str, tasks: int, size: int) -> list[Bench]:
-    """The operations of one program, at the size at which it runs them."""
-    if program not in KERNELS:
-        return [("unit", lambda: graphs.burn(max(size, 1)), float(max(size, 1)))]
-    kernel = KERNELS[program]
-    tasks = max(tasks, 1)
-    data = kernel.make(0, tasks, size, 0)
-    certain = kernel.counts(tasks, size)
-    ((name, times),) = certain.items()
-    if program == "primes":
-        low, high = (int(v) for v in kernel.make(tasks // 2, tasks, size, 0))
-        primes = sieve(low, high, size)
-        block: Bench = ("prime_block", lambda: prime_block(primes), float(max(len(primes), 1)))
-        return [(name, lambda: sieve(low, high, size), times), block]
-    if program == "partial":
-        a = data.reshape(size, size)
-        picked = np.linspace(0, 1, int(SELECTED * size * size))
-        chain: Bench = ("element", lambda: element_chain(picked), float(len(picked)))
-        return [(name, lambda: power_and_choose(a), times), chain]
-    return [(name, lambda: kernel.run(data, size), times)]
+def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> Samples:
+    """`count` samples of every operation of the program, each of several tasks in a row, on this rank.
+    Collective.
 
-
-def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> dict[str, list[float]]:
-    """Operation -> seconds of one, `count` samples of several in a row, on this rank. Collective.
-
-    A farm's coordinator does not compute with its workers, so it is sampled alone.
+    A farm's coordinator does not compute with its workers, so it is sampled alone. Where ranks are emulated,
+    the first time tells them how fast they are (machine/emulate.py), and the second counts.
     """
-    found: dict[str, list[float]] = {}
+    found: Samples = {}
     apart = program in KERNELS and worker.comm.size > 1
-    for name, function, times in benches(program, tasks, size):
-        worker.compute(function)
+    for _ in range(2 if worker.any_emulated else 1):
         for turn in (0, 1) if apart else (None,):
             worker.meet()
             if turn is None or turn == min(worker.comm.rank, 1):
-                found[name] = [_sample(worker, function) / times for _ in range(count)]
-    worker.meet()
+                found = _sample(worker, _task(program, tasks, size), count)
+        worker.agree()
     return found
 
 
-def _sample(worker: Worker, function: Callable[[], object]) -> float:
-    """Mean seconds of several calls."""
-    begin = time.perf_counter()
-    for _ in range(IN_A_ROW):
-        worker.compute(function)
-    return (time.perf_counter() - begin) / IN_A_ROW
+def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:
+    """One task of the program, to be computed as it is told."""
+    if program not in KERNELS:
+        units = max(size, 1)
+        return lambda do: do(graphs.UNIT, units, graphs.burn, units)
+    kernel, tasks = KERNELS[program], max(tasks, 1)
+    data = kernel.make(tasks // 2, tasks, size, 0)
+    return lambda do: kernel.run(do, data, size)
+
+
+def _sample(worker: Worker, task: Callable[[Do], object], count: int) -> Samples:
+    """Means of several tasks in a row; the very first is left out."""
+    took: Samples = {}
+
+    def timed(operation: str, times: float, function: Callable[..., Any], /, *arguments: object) -> Any:
+        begin = time.perf_counter()
+        result = worker.compute(operation, times, function, *arguments)
+        took.setdefault(operation, []).append((time.perf_counter() - begin) / max(times, 1.0))
+        return result
+
+    for _ in range(1 + count * IN_A_ROW):
+        task(timed)
+    return {name: np.reshape(row[1:], (count, IN_A_ROW)).mean(axis=1).tolist() for name, row in took.items()}
 
 
 def messages(worker: Worker) -> dict[int, list[float]]:

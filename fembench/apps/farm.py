@@ -24,11 +24,18 @@ def inputs_of(program: str, tasks: int, size: int, seed: int) -> list[Array]:
 def run(worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array], size: int) -> list[Array]:
     """Outputs of all tasks on rank 0, which alone has the inputs; [] elsewhere. Collective."""
     if worker.comm.size == 1:
-        return [worker.compute(KERNELS[program].run, data, size) for data in inputs]
+        return [compute(worker, program, data, size) for data in inputs]
     if worker.comm.rank == 0:
         return coordinate(worker, program, dealt, inputs, size)
     serve(worker, program, size)
     return []
+
+
+def compute(worker: Worker, program: str, data: Array, size: int) -> Array:
+    """The output of one task."""
+    output = KERNELS[program].run(worker.compute, data, size)
+    worker.done += 1
+    return output
 
 
 def coordinate(
@@ -76,7 +83,7 @@ def _another(send: Callable[[int, float], None], rank: int, todo: Iterator[int])
 
 def serve(worker: Worker, program: str, size: int) -> None:
     """Compute task after task until told to end."""
-    kernel, comm = KERNELS[program], worker.comm
+    comm = worker.comm
     while True:
         head = np.empty(2)
         worker.receive(head, 0, TASK)
@@ -84,6 +91,6 @@ def serve(worker: Worker, program: str, size: int) -> None:
             return
         data = np.empty(int(head[1]))
         worker.receive(data, 0, TASK)
-        result = worker.compute(kernel.run, data, size)
+        result = compute(worker, program, data, size)
         comm.Send(head[:1], 0, RESULT)
         comm.Send(result, 0, RESULT)

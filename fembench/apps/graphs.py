@@ -13,7 +13,8 @@ import numpy as np
 from fembench.apps.work import Array, Worker
 from fembench.records.app import AppCase
 
-ROUNDS, LENGTH = 100, 8_000  # of one unit of work
+UNIT = "unit"  # of work
+ROUNDS, LENGTH = 100, 8_000  # of one unit
 VALUE, DUE = 0, 1  # of a message: its sum, and when it may be received, ns
 FREE = (0.0, 0.0, 0.0)
 Edge = tuple[int, int]
@@ -53,7 +54,8 @@ def run(worker: Worker, case: AppCase) -> tuple[float, float]:
             value += float((inbox | outbox)[edge][VALUE])
             worker.hold(cost[edge][2])
         if task not in case.idle:
-            worker.compute(burn, case.size)
+            worker.compute(UNIT, case.size, burn, case.size)
+            worker.done += 1
         values[task], done = value, time.perf_counter()
         for edge in [e for e in case.edges if e[0] == task]:
             send, latency, _ = cost[edge]

@@ -12,6 +12,7 @@ product    rows of a matrix times a matrix             row_N                   0
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,19 @@ SELECTED = 0.25
 POWER = 6  # products of a matrix
 
 
+class Do(Protocol):
+    """Computes: says what comes out of so many operations of a name. A rank's Worker.compute; see `just`."""
+
+    def __call__(
+        self, operation: str, times: float, function: Callable[..., Any], /, *arguments: object
+    ) -> Any: ...
+
+
+def just(operation: str, times: float, function: Callable[..., Any], /, *arguments: object) -> Any:
+    """What comes out, as soon as it is there."""
+    return function(*arguments)
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One farm program. Inputs and outputs are float64 vectors."""
@@ -32,7 +46,7 @@ class Kernel:
     tasks: int  # usual number; 0: one a worker
     size: int  # usual size
     make: Callable[[int, int, int, int], Array]  # task, tasks, size, seed -> input
-    run: Callable[[Array, int], Array]  # input, size -> output
+    run: Callable[[Do, Array, int], Array]  # how to compute, input, size -> output
     out: Callable[[int, int, int], int]  # task, tasks, size -> numbers of the output
     counts: Callable[[int, int], dict[str, float]]  # tasks, size -> operations that a task certainly does
     chance: Callable[[int, int], tuple[str, float, float]] | None = None  # -> operation, times, Q
@@ -48,25 +62,32 @@ def pi_input(task: int, tasks: int, size: int, seed: int) -> Array:
     return np.array([last - first, seed * 1_000_003 + task], float)
 
 
-def pi_run(data: Array, size: int) -> Array:
+def pi_run(do: Do, data: Array, size: int) -> Array:
     """Points inside the circle."""
-    left, rng, inside = int(data[0]), np.random.default_rng(int(data[1])), 0
+    points, seed = int(data[0]), int(data[1])
+    return np.array([float(do("pi_point", points, points_inside, points, seed))])
+
+
+def points_inside(left: int, seed: int) -> int:
+    """Of so many in the unit square."""
+    rng, inside = np.random.default_rng(seed), 0
     while left:
         n = min(CHUNK, left)
         x, y = rng.random(n), rng.random(n)
         inside += int(np.count_nonzero(x * x + y * y < 1.0))
         left -= n
-    return np.array([float(inside)])
+    return inside
 
 
 def range_input(task: int, tasks: int, size: int, seed: int) -> Array:
     return np.array(part(task, tasks, size), float)
 
 
-def primes_run(data: Array, size: int) -> Array:
+def primes_run(do: Do, data: Array, size: int) -> Array:
     """(primes in the range, sum of what the block makes of them)."""
-    found = sieve(int(data[0]), int(data[1]), size)
-    return np.array([float(len(found)), float(prime_block(found).sum())])
+    first, last = int(data[0]), int(data[1])
+    found = do("sieve_number", last - first, sieve, first, last, size)
+    return np.array([float(len(found)), float(do("prime_block", len(found), prime_block, found).sum())])
 
 
 def sieve(low: int, high: int, size: int) -> Whole:
@@ -101,10 +122,14 @@ def matrix_input(task: int, tasks: int, size: int, seed: int) -> Array:
     return np.random.default_rng([seed, task]).random(size * size) / size
 
 
-def matrices_run(data: Array, size: int) -> Array:
+def matrices_run(do: Do, data: Array, size: int) -> Array:
     """(A^7 + 1) * 2 / 3 - A, every element."""
-    a = data.reshape(size, size)
-    return (((power(a) + 1.0) * 2.0) / 3.0 - a).ravel()
+    return np.ravel(do(f"matrix_{size}", 1, power_and_chain, data.reshape(size, size)))
+
+
+def power_and_chain(a: Array) -> Array:
+    """A^7, then + * / - on every element."""
+    return ((power(a) + 1.0) * 2.0) / 3.0 - a
 
 
 def power(a: Array) -> Array:
@@ -115,10 +140,10 @@ def power(a: Array) -> Array:
     return b
 
 
-def partial_run(data: Array, size: int) -> Array:
+def partial_run(do: Do, data: Array, size: int) -> Array:
     """A^7, and elements that chance selects through a chain of + - * /."""
-    raised, chosen = power_and_choose(data.reshape(size, size))
-    raised[chosen] = element_chain(raised[chosen])
+    raised, chosen = do(f"power_{size}", 1, power_and_choose, data.reshape(size, size))
+    do("element", len(chosen), element_chain, raised, chosen)
     return raised
 
 
@@ -128,22 +153,28 @@ def power_and_choose(a: Array) -> tuple[Array, Whole]:
     return power(a).ravel(), np.flatnonzero(chance.random(a.size) < SELECTED)
 
 
-def element_chain(picked: Array) -> Array:
-    """+ * / - on every element, several times."""
+def element_chain(values: Array, chosen: Whole) -> None:
+    """+ * / - on every element that was chosen, several times."""
+    picked = values[chosen]
     for _ in range(CHAIN):
         picked = (picked + 1.0) * 2.0 / 3.0 - 0.5
-    return picked
+    values[chosen] = picked
 
 
-def integral_run(data: Array, size: int) -> Array:
+def integral_run(do: Do, data: Array, size: int) -> Array:
     """4 / (1 + x²) over a part of [0, 1]."""
     first, last = int(data[0]), int(data[1])
+    return np.array([do("trapezoid", last - first, trapezoids, first, last, size)])
+
+
+def trapezoids(first: int, last: int, size: int) -> float:
+    """Those from first to last - 1, of `size`."""
     total = 0.0
     for begin in range(first, last, CHUNK):
         k = np.arange(begin, min(begin + CHUNK, last) + 1)
         y = 4.0 / (1.0 + (k / size) ** 2)
         total += float(y.sum() - 0.5 * (y[0] + y[-1]))
-    return np.array([total / size])
+    return total / size
 
 
 def product_input(task: int, tasks: int, size: int, seed: int) -> Array:
@@ -153,11 +184,19 @@ def product_input(task: int, tasks: int, size: int, seed: int) -> Array:
     return np.concatenate([a[first:last].ravel(), b.ravel()])
 
 
-def product_run(data: Array, size: int) -> Array:
+def product_run(do: Do, data: Array, size: int) -> Array:
     """Rows of A times B, a row at a time."""
     n = size * size
     rows, b = data[: len(data) - n].reshape(-1, size), data[len(data) - n :].reshape(size, size)
-    return np.concatenate([row @ b for row in rows])
+    return do(f"row_{size}", len(rows), rows_times, rows, b).ravel()
+
+
+def rows_times(rows: Array, b: Array) -> Array:
+    """Rows times a matrix."""
+    product = np.empty_like(rows)
+    for row, out in zip(rows, product):
+        np.dot(row, b, out)
+    return product
 
 
 def _share(task: int, tasks: int, size: int) -> int:
@@ -228,5 +267,5 @@ def correct(program: str, outputs: list[Array], tasks: int, size: int, seed: int
         right = a @ (b @ x)
         return float(ours.sum()), float(np.abs(ours - right).max() / (1e-10 * np.abs(right).max()))
     last = outputs[-1]
-    again = kernel.run(kernel.make(tasks - 1, tasks, size, seed), size)
+    again = kernel.run(just, kernel.make(tasks - 1, tasks, size, seed), size)
     return float(last.sum()), float(np.abs(last - again).max() / 1e-12)

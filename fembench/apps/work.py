@@ -1,9 +1,11 @@
 """Computing at an emulated speed, and messages that are waited for asleep.
 
-A rank of speed s computes for (processor time used) x dilation / s; ranks that share a core therefore do
-not disturb each other, and a rank that waits gives its core away.
+A rank of speed s computes for (the least processor time that as much work has taken so far) x dilation / s,
+as in a benchmark's run (machine/emulate.py); ranks that share a core therefore do not disturb each other, and
+a rank that waits gives its core away. Tasks that do as many operations last equally long.
 """
 
+import platform
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import sleep_until
+from fembench.machine.emulate import MOST_LATE, sleep_until
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -29,23 +31,38 @@ def glance_of(factor: float) -> float:
 
 
 class Worker:
-    """A rank's clock and its speed."""
+    """A rank's clock and its speed. Made by all ranks together."""
 
     def __init__(self, comm: Comm, factor: float) -> None:
         self.comm, self.factor = comm, factor
+        self.any_emulated = bool(comm.allreduce(float(factor != 1.0)))
         self.glance = glance_of(factor)
         self.busy = 0.0  # seconds of computing
         self.done = 0  # tasks
+        self._least: dict[str, float] = {}  # ns of processor time of one operation
+        self._late = 0
 
-    def compute(self, function: Callable[..., T], *arguments: object) -> T:
-        """The function's result, after as long as it takes at this rank's speed."""
+    def compute(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
+        """The function's result, after as long as so many operations take at this rank's speed."""
         begin, used = time.perf_counter_ns(), time.thread_time_ns()
         result = function(*arguments)
-        if self.factor != 1.0:
-            self.rest_until(begin + round((time.thread_time_ns() - used) * self.factor))
+        if self.factor != 1.0 and times > 0:
+            each = (time.thread_time_ns() - used) / times
+            least = self._least[operation] = min(each, self._least.get(operation, each))
+            due = begin + round(least * times * self.factor) - self._late
+            self.rest_until(due)
+            self._late = min(time.perf_counter_ns() - due, MOST_LATE)
         self.busy += (time.perf_counter_ns() - begin) * 1e-9
-        self.done += 1
         return result
+
+    def agree(self) -> None:
+        """Let the ranks of a host go by the least time of an operation on any of them. Collective."""
+        if not self.any_emulated:
+            return
+        here = platform.node()
+        for name, other in self.comm.allgather((here, self._least)):
+            for operation, each in other.items() if name == here else ():
+                self._least[operation] = min(each, self._least.get(operation, each))
 
     def rest_until(self, moment: int) -> None:
         """Sleep until `moment` (perf_counter_ns); messages in flight go on meanwhile."""

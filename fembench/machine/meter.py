@@ -6,10 +6,10 @@ Three ways to tell the time of a batch of calls:
                 (it is reported apart, as held back); caches and memory that they fill do
     elapsed     where a rank is kept from its processor all the time, by a quota, a lab's tenant, or because
                 the ranks are more than the cores: then it is as fast as it gets on, the whole visit through
-    stretched   emulated: elapsed, one batch, stretched by the tracer as a run's phases are. Where others
-                held it back for longer than its sleep, it counts as long as it should have lasted:
-                the least processor time of this probe on this host so far x factor. So does every batch of
-                factor 1, which has no sleep
+    stretched   emulated: elapsed, one batch, each call stretched by the tracer as a run's phases are: others
+                have had the caches since the last. Where they held it back for longer than its sleeps, it
+                counts as long as it should have lasted: the least processor time of this probe, beside as
+                many ranks, on this host so far x factor. So does every batch of factor 1, which has no sleep
 
 The rate of a visit is that of its median batch; of the mean batch where elapsed time counts. Stretched
 visits have one batch each because ranks that slept for different times, or met each other at work more
@@ -23,14 +23,14 @@ import time
 from typing import Literal
 
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import name_work, stretched
+from fembench.machine.emulate import glance_at_clock, name_work, stretched
 from fembench.machine.rates import Probe
 from fembench.timing.tracer import TracerLike
 
 BATCH = 1e-3  # seconds of calls between two stamps
 SHORTEST, LONGEST = 3e-4, 3e-3  # seconds of processor time in a stretched batch
-WARM = 1e-2  # seconds; a call that takes as long warms itself
 Way = Literal["processor", "elapsed", "stretched"]
+Name = tuple[str, str, str, int]  # of a probe beside so many ranks of the host, itself included
 STRETCHED = 0.05  # seconds that a stretched batch should not exceed by much
 SLIP = 0.01  # part by which a stretched batch may differ from what it should last
 
@@ -47,8 +47,8 @@ def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: boo
     return "elapsed" if lab or quota is not None or ranks > cores else "processor"
 
 
-def _name(probe: Probe) -> tuple[str, ...]:
-    return (probe.phase, probe.storage, probe.level)
+def _name(probe: Probe, together: int) -> Name:
+    return (probe.phase, probe.storage, probe.level, together)
 
 
 class Meter:
@@ -67,7 +67,8 @@ class Meter:
         self._tracer = stretched(tracer, speed, dilate, crowded=crowded)
         self.factor, self.way, self._batch = dilate / speed, way, batch
         self._elapsed = self._due = 0.0
-        self._least: dict[tuple[str, ...], float] = {}  # seconds of a call of a probe, where stretched
+        self._least: dict[Name, float] = {}  # seconds of a call, where stretched
+        self._glance = glance_at_clock() * 1e-9
 
     @property
     def held_back(self) -> float:
@@ -94,14 +95,11 @@ class Meter:
         """Seconds that a visit takes at least: one batch."""
         return self.calls(cost) * cost * self.factor
 
-    def visit(self, probe: Probe, cost: float, seconds: float) -> float:
+    def visit(self, probe: Probe, cost: float, seconds: float, together: int = 1) -> float:
         """Units a second, from batches that together fill `seconds`; where stretched, from one."""
         calls = self.calls(cost)
         if self.way == "stretched":
-            for _ in range(calls if cost < WARM else 0):
-                probe.call()  # what slept has lost its caches
-            name_work(self._tracer, _name(probe))
-            return calls * probe.units / self._batch_seconds(probe, calls)
+            return calls * probe.units / self._stretched_seconds(probe, calls, together)
         batches: list[float] = []
         end = time.perf_counter() + seconds
         while not batches or time.perf_counter() < end:
@@ -111,15 +109,22 @@ class Meter:
 
     def _batch_seconds(self, probe: Probe, calls: int) -> float:
         elapsed, used = self._timed(probe, calls)
-        if self.way == "stretched":
-            least = self._least[_name(probe)] = min(used / calls, self._least.get(_name(probe), math.inf))
-            used = calls * least
         due = used * self.factor
         self._elapsed += elapsed
         self._due += due
-        if self.way == "elapsed" or (self.way == "stretched" and abs(elapsed / due - 1) <= SLIP):
-            return elapsed
-        return due
+        return elapsed if self.way == "elapsed" else due
+
+    def _stretched_seconds(self, probe: Probe, calls: int, together: int) -> float:
+        name, elapsed, least = _name(probe, together), 0.0, math.inf
+        for _ in range(calls):
+            name_work(self._tracer, name)
+            took, used = self._timed(probe, 1)
+            elapsed, least = elapsed + took, min(least, max(used - self._glance, 1e-9))
+        least = self._least[name] = min(least, self._least.get(name, math.inf))
+        due = calls * least * self.factor
+        self._elapsed += elapsed
+        self._due += due
+        return elapsed if abs(elapsed / due - 1) <= SLIP else due
 
     def _timed(self, probe: Probe, calls: int) -> tuple[float, float]:
         """Seconds (elapsed, of processor time unstretched) of a batch."""

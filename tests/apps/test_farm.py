@@ -1,14 +1,16 @@
 """Farm programs and task graphs on any number of ranks."""
 
 import math
+import time
 
 import numpy as np
 import pytest
 
-from fembench.apps import farm, graphs
+from fembench.apps import farm, graphs, work
+from fembench.apps import job as job_module
 from fembench.apps.calibrate import messages, samples
-from fembench.apps.job import AppJob, Span, makespan, run_job
-from fembench.apps.kernels import KERNELS, correct
+from fembench.apps.job import AppJob, Span, makespan, run_job, warm_up
+from fembench.apps.kernels import KERNELS, correct, just
 from fembench.apps.work import Worker
 from fembench.partition.tasks import deal_tasks
 from fembench.records.app import AppCase
@@ -130,8 +132,72 @@ def test_calibration_samples_every_operation_of_every_rank(comm):
 def test_a_slow_rank_computes_longer(comm):
     fast, slow = Worker(comm, 1.0), Worker(comm, 40.0)
     for worker in (fast, slow):
-        worker.compute(graphs.burn, 3)
+        worker.compute(graphs.UNIT, 3, graphs.burn, 3)
     assert slow.busy > 2 * fast.busy
+
+
+class Clock:
+    """Time that passes only as it is told."""
+
+    def __init__(self):
+        self.wall = self.own = 0
+
+    def perf_counter_ns(self):
+        return self.wall
+
+    def thread_time_ns(self):
+        return self.own
+
+    def perf_counter(self):
+        return self.wall * 1e-9
+
+    def use(self, seconds, wall=0.0):
+        """Of the processor; where others have it too, more time passes."""
+        self.own += round(seconds * 1e9)
+        self.wall += round(max(seconds, wall) * 1e9)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(work, "time", clock)
+    monkeypatch.setattr(Worker, "rest_until", lambda self, t: setattr(clock, "wall", max(clock.wall, t)))
+    return clock
+
+
+def lasts(worker, times, *use):
+    """Seconds of so many operations that use the processor so."""
+    before = worker.busy
+    worker.compute("op", times, work.time.use, *use)
+    return worker.busy - before
+
+
+def test_an_emulated_rank_goes_by_the_least_time_of_an_operation_on_any_rank(comm, clock):
+    """Rank r's core takes 2 (r + 1) ms for each of two."""
+    worker = Worker(comm, 10.0)
+    assert lasts(worker, 2, 0.004 * (comm.rank + 1)) == pytest.approx(0.04 * (comm.rank + 1))
+    worker.agree()
+    assert lasts(worker, 2, 0.012) == pytest.approx(0.04)  # a slow moment
+    assert lasts(worker, 1, 0.003) == pytest.approx(0.02)  # half the work
+    assert lasts(worker, 2, 0.002) == pytest.approx(0.02)  # a faster core than was known
+    assert lasts(worker, 0, 0.001) == pytest.approx(0.001)  # nothing to go by
+    assert lasts(Worker(comm, 1.0), 2, 0.012) == pytest.approx(0.012)  # as it is
+
+
+def test_a_rank_that_is_late_makes_up_for_it(comm, clock):
+    worker = Worker(comm, 4.0)
+    assert lasts(worker, 1, 0.01) == pytest.approx(0.04)
+    assert lasts(worker, 1, 0.01, 0.06) == pytest.approx(0.06)
+    assert lasts(worker, 1, 0.01) == pytest.approx(0.02)
+    assert lasts(worker, 1, 0.01) == pytest.approx(0.04)
+
+
+def test_warm_ups_go_on_until_emulated_ranks_know_their_cores(comm, monkeypatch):
+    monkeypatch.setattr(job_module, "WARM", 0.3)
+    case = case_of("pi", comm, dilate=3.0)
+    begin = time.perf_counter()
+    warm_up(Worker(comm, 3.0), case)
+    assert time.perf_counter() - begin > 0.3
 
 
 def test_messages_of_nobody_alone(comm):
@@ -142,16 +208,16 @@ def test_messages_of_nobody_alone(comm):
 
 def test_wrong_results_are_found_out():
     outputs = farm.inputs_of("pi", 4, 1000, 0)
-    inside = [KERNELS["pi"].run(data, 1000) for data in outputs]
+    inside = [KERNELS["pi"].run(just, data, 1000) for data in outputs]
     assert correct("pi", inside, 4, 1000, 0)[1] <= 1
     assert correct("pi", [o + 60 for o in inside], 4, 1000, 0)[1] > 1
-    parts = [KERNELS["integral"].run(d, 1000) for d in farm.inputs_of("integral", 3, 1000, 0)]
+    parts = [KERNELS["integral"].run(just, d, 1000) for d in farm.inputs_of("integral", 3, 1000, 0)]
     assert sum(p[0] for p in parts) == pytest.approx(math.pi, abs=1e-6)
-    primes = [KERNELS["primes"].run(d, 1000) for d in farm.inputs_of("primes", 3, 1000, 0)]
+    primes = [KERNELS["primes"].run(just, d, 1000) for d in farm.inputs_of("primes", 3, 1000, 0)]
     assert correct("primes", primes, 3, 1000, 0) == (168.0, 0.0)
     assert correct("primes", primes[:2] + [primes[2] + 1], 3, 1000, 0)[1] > 1
-    rows = [KERNELS["product"].run(d, 9) for d in farm.inputs_of("product", 4, 9, 5)]
+    rows = [KERNELS["product"].run(just, d, 9) for d in farm.inputs_of("product", 4, 9, 5)]
     assert correct("product", rows, 4, 9, 5)[1] <= 1
     assert correct("product", [rows[1], rows[0], *rows[2:]], 4, 9, 5)[1] > 1
-    matrix = [KERNELS["matrices"].run(d, 8) for d in farm.inputs_of("matrices", 2, 8, 0)]
+    matrix = [KERNELS["matrices"].run(just, d, 8) for d in farm.inputs_of("matrices", 2, 8, 0)]
     assert correct("matrices", [matrix[0], np.zeros(64)], 2, 8, 0)[1] > 1

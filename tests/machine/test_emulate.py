@@ -54,6 +54,23 @@ class Clock:
         self.wall += round(1e9 * (seconds + held))
 
 
+def test_asking_for_the_processor_time_is_not_stretched(monkeypatch):
+    clock = Clock()
+
+    def ask():
+        clock.used += 600
+        return clock.used
+
+    clock.thread_time_ns = ask
+    monkeypatch.setattr(emulate, "time", clock)
+    tracer = stretched(NullTracer(), 1.0, 100.0)
+    before = clock.wall
+    tracer.begin(AXPY)
+    clock.work(1e-6)
+    tracer.end(AXPY)
+    assert 100e-6 <= (clock.wall - before) * 1e-9 < 102e-6  # 160 were the 600 ns stretched too
+
+
 @pytest.mark.parametrize("crowded", [True, False])
 def test_what_made_a_phase_too_long_is_made_up_for_in_the_next(monkeypatch, crowded):
     monkeypatch.setattr(emulate, "time", clock := Clock())

@@ -81,11 +81,22 @@ def test_a_rank_of_factor_one_among_slower_ones_is_not_disturbed_either():
     assert rate == pytest.approx(1000 / USED, rel=0.1)
 
 
-def test_a_stretched_visit_is_one_batch_after_a_warm_up():
-    calls = []
-    one = Meter(make_tracer(), 0.5, 1.0, "stretched", batch=10 * USED)
+def test_a_stretched_visit_is_one_batch_of_phases():
+    calls, tracer = [], make_tracer()
+    one = Meter(tracer, 0.5, 1.0, "stretched", batch=10 * USED)
     one.visit(probe_of(lambda: calls.append(1)), USED, 1.0)
-    assert len(calls) == 20
+    assert len(calls) == tracer.counts()[AXPY] == 10
+
+
+def test_ranks_that_share_caches_are_as_slow_as_that_makes_them():
+    """A call that takes twice as long beside others does so in every visit beside as many."""
+    one = Meter(make_tracer(), 0.5, 1.0, "stretched", batch=USED)
+    rate = {}
+    for _ in range(2):
+        for together in (1, 2):
+            use = USED * together
+            rate[together] = one.visit(probe_of(lambda use=use: busy(use)), USED, 0.0, together)
+    assert rate[1] == pytest.approx(2 * rate[2], rel=0.05)
 
 
 def test_batches_are_short_where_the_slowest_rank_sleeps_long():

@@ -17,6 +17,7 @@ from fembench.apps.work import Worker
 PING, PONG = 3, 4
 SIZES = (8, 4096, 65536, 524288)  # bytes
 TRIPS = 7
+LEARN = 3.0  # seconds, longer than a core of a shared machine is slow at a stretch
 IN_A_ROW = 5  # a run has many tasks too: their mean is what it takes
 Samples = dict[str, list[float]]  # operation -> seconds of one
 
@@ -25,18 +26,28 @@ def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> 
     """`count` samples of every operation of the program, each of several tasks in a row, on this rank.
     Collective.
 
-    A farm's coordinator does not compute with its workers, so it is sampled alone. Where ranks are emulated,
-    the first time tells them how fast they are (machine/emulate.py), and the second counts.
+    A farm's coordinator does not compute with its workers, so it is sampled alone.
     """
     found: Samples = {}
     apart = program in KERNELS and worker.comm.size > 1
-    for _ in range(2 if worker.any_emulated else 1):
-        for turn in (0, 1) if apart else (None,):
-            worker.meet()
-            if turn is None or turn == min(worker.comm.rank, 1):
-                found = _sample(worker, _task(program, tasks, size), count)
-        worker.agree()
+    learn(worker, program, tasks, size)
+    for turn in (0, 1) if apart else (None,):
+        worker.meet()
+        if turn is None or turn == min(worker.comm.rank, 1):
+            found = _sample(worker, _task(program, tasks, size), count)
+    worker.meet()
     return found
+
+
+def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
+    """Let emulated ranks find out the least time of every operation of the program: in runs and before
+    samples in the same way, since the least of more is less. Nothing where none is emulated. Collective."""
+    if not worker.any_emulated:
+        return
+    task, begin = _task(program, tasks, size), time.perf_counter()
+    while time.perf_counter() - begin < LEARN:
+        task(worker.time)
+    worker.agree()
 
 
 def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:

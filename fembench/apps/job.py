@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from fembench.apps import farm, graphs
-from fembench.apps.calibrate import messages, samples
+from fembench.apps.calibrate import learn, messages, samples
 from fembench.apps.kernels import KERNELS, correct
 from fembench.apps.work import Worker
 from fembench.bench.describe import describe
@@ -17,8 +17,6 @@ from fembench.machine.emulate import label, parse_speeds
 from fembench.machine.host import host_facts, taken_meter
 from fembench.records.app import APP_SCHEMA, AppCase, AppPrediction, AppRecord
 from fembench.records.ids import now_utc
-
-WARM = 3.0  # seconds, longer than a core of a shared machine is slow at a stretch
 
 
 class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,14 +44,14 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
         found = samples(worker, case.program, case.tasks, case.size, job.calibrate)
         sent = messages(worker)
     else:
-        warm_up(worker, case)
-    for _ in range(0 if job.calibrate else case.repetitions):
+        learn(worker, case.program, case.tasks, case.size)
+    for repetition in range(0 if job.calibrate else 1 + case.repetitions):
         worker.busy, worker.done = 0.0, 0
         seconds, value, error = _once(worker, case)
-        times.append(seconds)
-        busy.append(worker.busy)
-        done.append(worker.done)
-        worker.agree()
+        if repetition:  # the first is a warm-up
+            times.append(seconds)
+            busy.append(worker.busy)
+            done.append(worker.done)
     rows = comm.gather((found, sent, tuple(busy), tuple(done)))
     messages_cost = "messages cost what the case says" if case.costs else ""
     synthetic = ", ".join(filter(None, [job.synthetic, label(case.emulate, case.dilate), messages_cost]))
@@ -84,17 +82,6 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
         samples={name: tuple(tuple(row[0][name]) for row in rows) for name in found},
         messages={str(n): tuple(tuple(row[1][n]) for row in rows) for n in sent},
     )
-
-
-def warm_up(worker: Worker, case: AppCase) -> None:
-    """Run once; where ranks are emulated, until they know how fast they are. Collective."""
-    begin = time.perf_counter()
-    while True:
-        _once(worker, case)
-        worker.agree()
-        enough = not worker.any_emulated or time.perf_counter() - begin > WARM
-        if worker.comm.bcast(enough):
-            return
 
 
 def _once(worker: Worker, case: AppCase) -> tuple[float, float, float]:

@@ -44,15 +44,22 @@ class Worker:
 
     def compute(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
         """The function's result, after as long as so many operations take at this rank's speed."""
-        begin, used = time.perf_counter_ns(), time.thread_time_ns()
-        result = function(*arguments)
+        begin = time.perf_counter_ns()
+        result = self.time(operation, times, function, *arguments)
         if self.factor != 1.0 and times > 0:
-            each = (time.thread_time_ns() - used) / times
-            least = self._least[operation] = min(each, self._least.get(operation, each))
-            due = begin + round(least * times * self.factor) - self._late
+            due = begin + round(self._least[operation] * times * self.factor) - self._late
             self.rest_until(due)
             self._late = min(time.perf_counter_ns() - due, MOST_LATE)
         self.busy += (time.perf_counter_ns() - begin) * 1e-9
+        return result
+
+    def time(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
+        """The function's result at once; what one operation took is remembered where it is the least."""
+        used = time.thread_time_ns()
+        result = function(*arguments)
+        if times > 0:
+            each = (time.thread_time_ns() - used) / times
+            self._least[operation] = min(each, self._least.get(operation, each))
         return result
 
     def agree(self) -> None:

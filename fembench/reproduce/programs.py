@@ -20,7 +20,7 @@ from fembench.schedule.platform import Platform
 from fembench.schedule.programs import hosts_in_turn, interval, messages_of, shape
 
 UNITS = 20  # of work of a graph's task: about 10 ms each
-ROOM = 1.5  # cores are idle so much where ranks are emulated, or they would be late
+ROOM = 2.5  # times the cores that ranks need where they are emulated: a slow moment makes none late
 
 
 def options_of(

@@ -6,10 +6,9 @@ import time
 import numpy as np
 import pytest
 
-from fembench.apps import farm, graphs, work
-from fembench.apps import job as job_module
+from fembench.apps import calibrate, farm, graphs, work
 from fembench.apps.calibrate import messages, samples
-from fembench.apps.job import AppJob, Span, makespan, run_job, warm_up
+from fembench.apps.job import AppJob, Span, makespan, run_job
 from fembench.apps.kernels import KERNELS, correct, just
 from fembench.apps.work import Worker
 from fembench.partition.tasks import deal_tasks
@@ -192,12 +191,13 @@ def test_a_rank_that_is_late_makes_up_for_it(comm, clock):
     assert lasts(worker, 1, 0.01) == pytest.approx(0.04)
 
 
-def test_warm_ups_go_on_until_emulated_ranks_know_their_cores(comm, monkeypatch):
-    monkeypatch.setattr(job_module, "WARM", 0.3)
-    case = case_of("pi", comm, dilate=3.0)
-    begin = time.perf_counter()
-    warm_up(Worker(comm, 3.0), case)
-    assert time.perf_counter() - begin > 0.3
+def test_emulated_ranks_learn_their_operations_before_they_run(comm, monkeypatch):
+    monkeypatch.setattr(calibrate, "LEARN", 0.2)
+    slow, plain = Worker(comm, 1.0 + comm.rank), Worker(comm, 1.0)
+    for worker, learns in ((slow, comm.size > 1), (plain, False)):
+        begin = time.perf_counter()
+        calibrate.learn(worker, "primes", 10, 3000)
+        assert (time.perf_counter() - begin > 0.2) == learns
 
 
 def test_messages_of_nobody_alone(comm):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fembench.bench.prepare import Prepared
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import agree
+from fembench.machine.emulate import agree, learning
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts
 from fembench.solve.iterate import CGResult, Control, Solver
@@ -22,6 +22,8 @@ from fembench.solve.variants import VARIANTS
 from fembench.solve.work import Work
 from fembench.timing.phases import ASSEMBLY, CG, SYNC
 from fembench.timing.tracer import TracerLike, span
+
+LEARN, LEARNT = 3.0, 20  # seconds, and sets, that emulated ranks learn for at most
 
 
 @dataclass(frozen=True)
@@ -73,24 +75,43 @@ def measure(
     make, control = make or _solver, control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
     solver: Solver | None = None
+    emulated = case.emulated and not case.balance  # a balancer's ranks learn and agree by themselves
+    if emulated:
+        _learn(comm, tracer, lambda: _set(comm, case, prepared, tracer, make, control))
     while True:
         tracer.reset(events=False)
         begin = tracer.now()
         tracer.recording = case.trace_iterations > 0 and len(sets) == case.warmups
-        with span(tracer, SYNC):
-            solver = None  # the last set's matrix and vectors go before the next are made
-            comm.Barrier()
-        with span(tracer, ASSEMBLY):
-            solver = make(case, prepared, tracer)
-        with span(tracer, SYNC):
-            comm.Barrier()
-        result = solver.solve(prepared.rhs, control, record=case.trace_iterations)
+        solver = None  # the last set's matrix and vectors go before the next are made
+        solver, result = _set(comm, case, prepared, tracer, make, control)
         tracer.recording = False
         sets.append(_harvest(tracer, begin, result, warmup=len(sets) < case.warmups))
-        if case.emulated and not case.balance:  # a balancer's ranks agree by themselves
+        if emulated:
             agree(comm, tracer, _units(prepared, solver))
         if not _more(comm, case, sets, tracer):
             return Measured(solver.operator, solver.work, result, sets)
+
+
+def _set(
+    comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make, control: Control
+) -> tuple[Solver, CGResult]:
+    """Assemble and solve."""
+    with span(tracer, SYNC):
+        comm.Barrier()
+    with span(tracer, ASSEMBLY):
+        solver = make(case, prepared, tracer)
+    with span(tracer, SYNC):
+        comm.Barrier()
+    return solver, solver.solve(prepared.rhs, control, record=case.trace_iterations)
+
+
+def _learn(comm: Comm, tracer: TracerLike, make_set: Callable[[], object]) -> None:
+    """Sets from which emulated ranks learn how long their work takes. Collective."""
+    begin, done = tracer.now(), 0
+    with learning(tracer):
+        while done < LEARNT and comm.bcast((tracer.now() - begin) / tracer.ticks_per_second < LEARN):
+            make_set()
+            done += 1
 
 
 def _units(prepared: Prepared, solver: Solver) -> dict[str, float]:

@@ -8,10 +8,11 @@ The processor time of a phase is the least that the same work has taken on this 
 the moment also tells of cold caches, of other ranks that compute just now, and of other users of the core:
 an emulated machine has none of them, and stretched they would be the larger part (on a shared core the same
 work takes 1.5 times as long for seconds on end). The same work is a phase after the same two phases, until
-somebody says that there is new work, or so much more of the same. A first time has nothing to go by: let a
-run warm up. After each set (where blocks move: at each look too) the ranks of a host agree on the least time
-of a unit of work (cell, flop, node) that any of them has seen: they are to differ by their speeds and their
-parts, and not by the core that they happened to be on.
+somebody says that there is new work, or so much more of the same. A run first learns: its sets are done
+unstretched, many in little time, while data stay in the third cache. After each set (where blocks move: at
+each look too) the ranks of a host agree on the least time of a unit of work (cell, flop, node) that any of
+them has seen: they are to differ by their speeds and their parts, and not by the core that they happened to
+be on.
 
 Ranks of a host take turns: where there is time to spare a rank computes at once, in the middle or near the
 end of its phase. They begin phases together, and side by side they would hold each other up.
@@ -23,13 +24,14 @@ dilation 1 the fastest ranks have no sleep, and so the noise of the machine. Rec
 (VALIDITY E8).
 """
 
+import contextlib
 import ctypes
 import math
 import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,6 +118,16 @@ def agree(comm: Comm, tracer: TracerLike, units: Mapping[str, float]) -> None:
         tracer.scale({kind: least[kind] / mine[kind] for kind in least})
 
 
+@contextlib.contextmanager
+def learning(tracer: TracerLike) -> Iterator[None]:
+    """Meanwhile nothing is stretched: the least times of its work are found in a fraction of the time."""
+    if isinstance(tracer, StretchingTracer):
+        tracer.learn(True)
+    yield
+    if isinstance(tracer, StretchingTracer):
+        tracer.learn(False)
+
+
 class StretchingTracer:
     """A tracer whose compute phases last `factor` times the least processor time of their work so far.
 
@@ -132,7 +144,7 @@ class StretchingTracer:
             raise ValueError(f"turn {turn}: expected one in [0, 1)")
         self._tracer, self._factor, self._wait_until, self._turn = tracer, factor, wait_until, turn
         self._wall = self._used = self._late = 0
-        self._glance = glance_at_clock()
+        self._glance, self._learning = glance_at_clock(), False
         self._work: Hashable = None
         self._amounts = NO_AMOUNTS
         self._before = (-1, -1)  # phases ended last
@@ -143,6 +155,10 @@ class StretchingTracer:
         """From now on phases do other work than before, known by this name, or other amounts of the same (1
         where none is given): half of it takes half the time."""
         self._work, self._amounts, self._before = work, amounts, (-1, -1)
+
+    def learn(self, on: bool) -> None:
+        """Whether phases end as soon as they are done, from now on."""
+        self._learning, self._late = on, 0
 
     def slow_down(self, factor: float) -> None:
         """From now on phases last so many times the least processor time of their work."""
@@ -169,7 +185,7 @@ class StretchingTracer:
         self._tracer.begin(phase)
         if phase in COMPUTE:
             self._wall = time.perf_counter_ns()
-            if self._turn:
+            if self._turn and not self._learning:
                 self._await_turn(phase)
             self._used = time.thread_time_ns()
 
@@ -187,11 +203,15 @@ class StretchingTracer:
             amount, same = self._amounts.get(phase, 1.0), (self._work, *self._before, phase)
             least = self._least[same] = min(used / amount, self._least.get(same, math.inf))
             self._count[same] += 1
-            due = self._wall + round(least * amount * self._factor) - self._late
-            self._wait_until(due)
-            self._late = min(time.perf_counter_ns() - due, MOST_LATE)
+            if not self._learning:
+                self._stretch(least * amount)
         self._before = (self._before[1], phase)
         self._tracer.end(phase)
+
+    def _stretch(self, least: float) -> None:
+        due = self._wall + round(least * self._factor) - self._late
+        self._wait_until(due)
+        self._late = min(time.perf_counter_ns() - due, MOST_LATE)
 
     def add(self, phase: int, begin: int, end: int, /) -> None:
         self._tracer.add(phase, begin, end)

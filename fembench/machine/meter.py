@@ -18,17 +18,19 @@ or less often, would show more than the speeds injected.
 
 import itertools
 import math
+import os
 import statistics
 import time
 from typing import Literal
 
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import glance_at_clock, name_work, stretched
+from fembench.machine.emulate import glance_at_clock, learning, name_work, stretched
 from fembench.machine.rates import Probe
 from fembench.timing.tracer import TracerLike
 
 BATCH = 1e-3  # seconds of calls between two stamps
 SHORTEST, LONGEST = 3e-4, 3e-3  # seconds of processor time in a stretched batch
+LEARNT = 4  # times the calls of a stretched batch that are made before, not stretched
 Way = Literal["processor", "elapsed", "stretched"]
 Name = tuple[str, str, str, int]  # of a probe beside so many ranks of the host, itself included
 STRETCHED = 0.05  # seconds that a stretched batch should not exceed by much
@@ -115,16 +117,25 @@ class Meter:
         return elapsed if self.way == "elapsed" else due
 
     def _stretched_seconds(self, probe: Probe, calls: int, together: int) -> float:
-        name, elapsed, least = _name(probe, together), 0.0, math.inf
+        name, elapsed = _name(probe, together), 0.0
+        with learning(self._tracer):
+            for _ in range(LEARNT * calls):
+                self._learn(probe, name)
+                os.sched_yield()  # to a rank that shares this core, and its caches
         for _ in range(calls):
-            name_work(self._tracer, name)
-            took, used = self._timed(probe, 1)
-            elapsed, least = elapsed + took, min(least, max(used - self._glance, 1e-9))
-        least = self._least[name] = min(least, self._least.get(name, math.inf))
+            elapsed += self._learn(probe, name)
+        least = self._least[name]
         due = calls * least * self.factor
         self._elapsed += elapsed
         self._due += due
         return elapsed if abs(elapsed / due - 1) <= SLIP else due
+
+    def _learn(self, probe: Probe, name: Name) -> float:
+        """Elapsed seconds of one call, a phase of its own; what it takes is remembered if it is the least."""
+        name_work(self._tracer, name)
+        elapsed, used = self._timed(probe, 1)
+        self._least[name] = min(max(used - self._glance, 1e-9), self._least.get(name, math.inf))
+        return elapsed
 
     def _timed(self, probe: Probe, calls: int) -> tuple[float, float]:
         """Seconds (elapsed, of processor time unstretched) of a batch."""

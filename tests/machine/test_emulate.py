@@ -10,7 +10,15 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.machine import emulate
-from fembench.machine.emulate import StretchingTracer, agree, label, parse_speeds, sleep_until, stretched
+from fembench.machine.emulate import (
+    StretchingTracer,
+    agree,
+    label,
+    learning,
+    parse_speeds,
+    sleep_until,
+    stretched,
+)
 from fembench.machine.thesis_kernels import kernel_times, kernels_of_thesis
 from fembench.timing.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.timing.tracer import NullTracer, make_tracer
@@ -69,6 +77,27 @@ def test_asking_for_the_processor_time_is_not_stretched(monkeypatch):
     clock.work(1e-6)
     tracer.end(AXPY)
     assert 100e-6 <= (clock.wall - before) * 1e-9 < 102e-6  # 160 were the 600 ns stretched too
+
+
+def test_what_was_learned_is_what_phases_last(monkeypatch):
+    """Two units of time unstretched; later the core is slow, and the phase lasts as if it were not."""
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = stretched(NullTracer(), 1.0, 100.0)
+    with learning(tracer):
+        assert lasts(tracer, clock, 2e-3) == pytest.approx(2e-3, rel=0.01)
+    for _ in range(2):  # the second and third have other phases before
+        lasts(tracer, clock, 2e-3)
+    tracer.new_work(None)
+    assert lasts(tracer, clock, 5e-3) == pytest.approx(0.2, rel=0.01)
+
+
+def lasts(tracer, clock, seconds):
+    """Seconds of a phase that uses the processor so long."""
+    before = clock.wall
+    tracer.begin(AXPY)
+    clock.work(seconds)
+    tracer.end(AXPY)
+    return (clock.wall - before) * 1e-9
 
 
 @pytest.mark.parametrize("crowded", [True, False])

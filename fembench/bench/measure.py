@@ -23,7 +23,7 @@ from fembench.solve.work import Work
 from fembench.timing.phases import ASSEMBLY, CG, SYNC
 from fembench.timing.tracer import TracerLike, span
 
-LEARN, LEARNT = 3.0, 20  # seconds, and sets, that emulated ranks learn for at most
+LEARN, LEARNT = 5.0, 40  # seconds, and sets, that emulated ranks learn for at most
 
 
 @dataclass(frozen=True)

@@ -160,11 +160,8 @@ def links() -> Rows:
             record = msgspec.json.decode(text, type=Record)
             return median(observe(record).total), record
 
-        machine, speeds = str(Path(folder, "machine.json")), str(Path(folder, "speeds.json"))
-        inside(lab, "characterize", "--ranks", "3", "--quick", "-o", speeds, capture=True)
-        inside(
-            lab, "characterize", "--ranks", "3", "--add-to", speeds, "--quick", "-o", machine, capture=True
-        )
+        machine = str(Path(folder, "machine.json"))
+        inside(lab, "characterize", "--ranks", "3", "--network", "--quick", "-o", machine, capture=True)
         first = run()[1]
         source = f"{folder}/runs/{first.id}.json"
         shares = {

@@ -17,6 +17,7 @@ from fembench.base.errors import InputError
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.predict.cg import Price, prices
+from fembench.predict.forecast import as_in_runs
 from fembench.predict.machine import Machine
 from fembench.predict.rates import Rates
 from fembench.predict.slots import Slot
@@ -62,6 +63,7 @@ def predict_work(
     _check(work.case)
     slots, machine, _ = study.place(work.ranks)
     priced = prices(work, slots, study.rates, study.correction)
+    machine = as_in_runs(machine, slots, study.correction)
     costs = costs_of(work, slots, study.rates, priced, machine, lessons)
     return predict_fem(costs, iterations, compose=compose)
 

@@ -196,7 +196,7 @@ class Rounds:
         self.samples: Samples = {}
         self.notes: list[str] = []
         counts = corunning_counts(host.size, job.quick)
-        self._counts = counts
+        self._counts = counts[-1:] if job.emulated else counts  # who sleeps does not fight for memory
         self._groups = 1 if job.quick else GROUPS
         self._sleep = 0.0  # seconds for which the ranks of the last visit are busy for sure
         costs = [self._cost(probe) for probe in probes]
@@ -257,9 +257,8 @@ class Rounds:
         if self._host.rank not in visit.ranks:
             self._sleep = 0.8 * self._lengths[visit.probe]
             return
-        together, probe = len(visit.ranks), self._probes[visit.probe]
-        rate = self._meter.visit(probe, self._costs[visit.probe], self._job.visit, together)
-        self.samples.setdefault((visit.probe, together), []).append(rate)
+        rate = self._meter.visit(self._probes[visit.probe], self._costs[visit.probe], self._job.visit)
+        self.samples.setdefault((visit.probe, len(visit.ranks)), []).append(rate)
 
 
 def doze(comm: Comm, nap: float) -> None:

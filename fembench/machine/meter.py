@@ -8,8 +8,8 @@ Three ways to tell the time of a batch of calls:
                 the ranks are more than the cores: then it is as fast as it gets on, the whole visit through
     stretched   emulated: elapsed, one batch, each call stretched by the tracer as a run's phases are: others
                 have had the caches since the last. Where they held it back for longer than its sleeps, it
-                counts as long as it should have lasted: the least processor time of this probe, beside as
-                many ranks, on this host so far x factor. So does every batch of factor 1, which has no sleep
+                counts as long as it should have lasted: the least processor time of this probe on this host
+                so far x factor. So does every batch of factor 1, which has no sleep
 
 The rate of a visit is that of its median batch; of the mean batch where elapsed time counts. Stretched
 visits have one batch each because ranks that slept for different times, or met each other at work more
@@ -32,7 +32,6 @@ BATCH = 1e-3  # seconds of calls between two stamps
 SHORTEST, LONGEST = 3e-4, 3e-3  # seconds of processor time in a stretched batch
 LEARNT = 4  # times the calls of a stretched batch that are made before, not stretched
 Way = Literal["processor", "elapsed", "stretched"]
-Name = tuple[str, str, str, int]  # of a probe beside so many ranks of the host, itself included
 STRETCHED = 0.05  # seconds that a stretched batch should not exceed by much
 SLIP = 0.01  # part by which a stretched batch may differ from what it should last
 
@@ -49,8 +48,8 @@ def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: boo
     return "elapsed" if lab or quota is not None or ranks > cores else "processor"
 
 
-def _name(probe: Probe, together: int) -> Name:
-    return (probe.phase, probe.storage, probe.level, together)
+def _name(probe: Probe) -> tuple[str, ...]:
+    return (probe.phase, probe.storage, probe.level)
 
 
 class Meter:
@@ -69,7 +68,7 @@ class Meter:
         self._tracer = stretched(tracer, speed, dilate, crowded=crowded)
         self.factor, self.way, self._batch = dilate / speed, way, batch
         self._elapsed = self._due = 0.0
-        self._least: dict[Name, float] = {}  # seconds of a call, where stretched
+        self._least: dict[tuple[str, ...], float] = {}  # seconds of a call of a probe, where stretched
         self._glance = glance_at_clock() * 1e-9
 
     @property
@@ -97,11 +96,11 @@ class Meter:
         """Seconds that a visit takes at least: one batch."""
         return self.calls(cost) * cost * self.factor
 
-    def visit(self, probe: Probe, cost: float, seconds: float, together: int = 1) -> float:
+    def visit(self, probe: Probe, cost: float, seconds: float) -> float:
         """Units a second, from batches that together fill `seconds`; where stretched, from one."""
         calls = self.calls(cost)
         if self.way == "stretched":
-            return calls * probe.units / self._stretched_seconds(probe, calls, together)
+            return calls * probe.units / self._stretched_seconds(probe, calls)
         batches: list[float] = []
         end = time.perf_counter() + seconds
         while not batches or time.perf_counter() < end:
@@ -116,22 +115,23 @@ class Meter:
         self._due += due
         return elapsed if self.way == "elapsed" else due
 
-    def _stretched_seconds(self, probe: Probe, calls: int, together: int) -> float:
-        name, elapsed = _name(probe, together), 0.0
+    def _stretched_seconds(self, probe: Probe, calls: int) -> float:
+        elapsed = 0.0
         with learning(self._tracer):
             for _ in range(LEARNT * calls):
-                self._learn(probe, name)
+                self._learn(probe)
                 os.sched_yield()  # to a rank that shares this core, and its caches
         for _ in range(calls):
-            elapsed += self._learn(probe, name)
-        least = self._least[name]
+            elapsed += self._learn(probe)
+        least = self._least[_name(probe)]
         due = calls * least * self.factor
         self._elapsed += elapsed
         self._due += due
         return elapsed if abs(elapsed / due - 1) <= SLIP else due
 
-    def _learn(self, probe: Probe, name: Name) -> float:
+    def _learn(self, probe: Probe) -> float:
         """Elapsed seconds of one call, a phase of its own; what it takes is remembered if it is the least."""
+        name = _name(probe)
         name_work(self._tracer, name)
         elapsed, used = self._timed(probe, 1)
         self._least[name] = min(max(used - self._glance, 1e-9), self._least.get(name, math.inf))

@@ -48,18 +48,30 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Factor:
-    """value x (units / middle)^slope; beyond the sizes that taught it as at their ends."""
+class Power:
+    """(x / middle)^slope; beyond those x that taught it as at their ends."""
 
-    value: float = 1.0
     slope: float = 0.0
-    middle: float = 1.0  # units
+    middle: float = 1.0
     low: float = 0.0
     high: float = math.inf
 
-    def at(self, units: float) -> float:
-        """The factor for so many units."""
-        return self.value * (min(max(units, self.low), self.high) / self.middle) ** self.slope
+    def at(self, x: float) -> float:
+        return (min(max(x, self.low), self.high) / self.middle) ** self.slope
+
+
+@dataclass(frozen=True)
+class Factor:
+    """By how much a profile is off: it depends on the size of a rank's part, and on how many ranks share its
+    host and so its caches."""
+
+    value: float = 1.0
+    size: Power = Power()
+    company: Power = Power()
+
+    def at(self, units: float, together: int) -> float:
+        """The factor for so many units, and so many ranks on the host."""
+        return self.value * self.size.at(units) * self.company.at(together)
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,7 @@ class Correction:
     precond: Factor = Factor()
     loop: float = 0.0  # seconds of an iteration
     pack: tuple[float, float] = (0.0, 0.0)  # seconds a byte: packing, summing
-    reduce: float = 1.0  # on all-reduces: in a run they find ranks asleep, and caches cold
+    reduce: Factor = Factor()  # on all-reduces: in a run they find ranks asleep, and caches cold
     scale: float = 1.0  # on the whole iteration: interruptions of one rank at a time hold up all
     errors: tuple[float, ...] = ()  # log(measured / predicted) an iteration of each run that taught it
     solver: str = "own"  # of those runs
@@ -94,17 +106,17 @@ def prices(
         n_bytes = sum(work.parts.message_bytes[r])
         found.append(
             Price(
-                assembly=c.assembly.at(work.parts.cells[r])
+                assembly=c.assembly.at(work.parts.cells[r], k)
                 * stretch
                 * rates.seconds(s.rank, "assembly", work.parts.cells[r], k),
-                product=c.product.at(blocks[r]) * product,
-                updates=c.updates.at(dofs) * parts.updates * vector,
+                product=c.product.at(blocks[r], k) * product,
+                updates=c.updates.at(dofs, k) * parts.updates * vector,
                 loop=c.loop,
                 pack=(c.pack[0] * n_bytes, c.pack[1] * n_bytes),
-                dot=c.updates.at(dofs) * parts.dots * vector,
+                dot=c.updates.at(dofs, k) * parts.dots * vector,
                 dots=parts.dots,
-                precond=c.precond.at(dofs) * (parts.precond + coarse_vectors(work, r)) * vector,
-                precond_product=c.precond.at(dofs) * product if parts.precond_products else 0.0,
+                precond=c.precond.at(dofs, k) * (parts.precond + coarse_vectors(work, r)) * vector,
+                precond_product=c.precond.at(dofs, k) * product if parts.precond_products else 0.0,
                 precond_products=parts.precond_products,
                 products=parts.products,
             )

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.predict.cg import Correction, Factor, Price, prices
+from fembench.predict.cg import Correction, Factor, Power, Price, prices
 from fembench.predict.forecast import allreduce_seconds, forecast
 from fembench.predict.graph import Collective
 from fembench.predict.iteration import events_of
 from fembench.predict.machine import Machine
 from fembench.predict.rates import Rates
 from fembench.predict.recipe import recipe
-from fembench.predict.slots import Slot
+from fembench.predict.slots import Slot, company
 from fembench.predict.workload import Workload, of_record
 from fembench.records.record import Record
 from fembench.records.validity import timed_sets
@@ -55,13 +55,13 @@ class Measured(NamedTuple):
 class Lesson(NamedTuple):
     """What one run teaches."""
 
-    assembly: Array  # (n, 2) units, measured time over predicted time
+    assembly: Array  # (n, 3) units, ranks of the host, measured time over predicted time
     product: Array
     updates: Array
     precond: Array
     loop: float
     pack: tuple[float, float]
-    reduce: float  # all-reduces, measured time over predicted; nan where there are none
+    reduce: Array  # all-reduces, of units 1; (0, 3) where there are none
 
 
 def measured(record: Record) -> Measured:
@@ -104,7 +104,7 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
         solver=solvers.pop(),
         loop=_median([t.loop for t in taught]),
         pack=(_median([t.pack[0] for t in taught]), _median([t.pack[1] for t in taught])),
-        reduce=_median([t.reduce for t in taught], unknown=1.0),
+        reduce=_factor([t.reduce for t in taught]),
     )
     errors = [_error(record, rates, place, found) for record in records]
     middle = float(np.median(errors))
@@ -122,25 +122,30 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
     sending = exchanges * np.array([_overheads(work, machine, rank) for rank in range(work.ranks)])
     rest = found.phases[:, CG] - found.phases[:, list(CG_PARTS)].sum(axis=1)
     assembly = found.phases[:, ASSEMBLY]
+    dofs, k = work.parts.dofs, company(slots)
     return Lesson(
-        assembly=_points(work.parts.cells, assembly, [p.assembly for p in priced]),
-        product=_points(work.blocks(), product, [p.products * p.product for p in priced]),
-        updates=_points(work.parts.dofs, found.phases[:, AXPY], [p.updates for p in priced]),
-        precond=_points(work.parts.dofs, found.phases[:, PRECOND], [p.preconditioning for p in priced]),
+        assembly=_points(work.parts.cells, k, assembly, [p.assembly for p in priced]),
+        product=_points(work.blocks(), k, product, [p.products * p.product for p in priced]),
+        updates=_points(dofs, k, found.phases[:, AXPY], [p.updates for p in priced]),
+        precond=_points(dofs, k, found.phases[:, PRECOND], [p.preconditioning for p in priced]),
         loop=max(0.0, float(np.median(rest))),
         pack=(
             _per_byte(np.maximum(found.phases[:, SEND] - sending, 0.0), n_bytes),
             _per_byte(found.phases[:, UNPACK], n_bytes),
         ),
-        reduce=_reducing(work, priced[0], machine, float(found.phases[:, ALLREDUCE].min())),
+        reduce=_points(
+            [1],
+            [max(k)],
+            found.phases[:, ALLREDUCE].min(keepdims=True),  # of the rank that waits least for the others
+            [_reducing(work, priced[0], machine)],
+        ),
     )
 
 
-def _reducing(work: Workload, price: Price, machine: Machine, took: float) -> float:
-    """Time over predicted time of an iteration's all-reduces, of the rank that waits least for the others."""
+def _reducing(work: Workload, price: Price, machine: Machine) -> float:
+    """Predicted seconds of an iteration's all-reduces."""
     sums = sum(isinstance(e, Collective) and e.kind == "allreduce" for e in events_of(work, 0, price))
-    alone = sums * allreduce_seconds(machine) if machine.ranks > 1 else 0.0
-    return took / alone if alone else math.nan
+    return sums * allreduce_seconds(machine) if machine.ranks > 1 else 0.0
 
 
 def _overheads(work: Workload, machine: Machine, rank: int) -> float:
@@ -156,27 +161,37 @@ def _error(record: Record, rates: Rates, place: Place, correction: Correction) -
     return math.log(measured(record).iteration / predicted.iteration)
 
 
-def _points(units: Sequence[int], times: Array, predicted: Sequence[float]) -> Array:
-    """(n, 2) units, measured time over predicted time, of the ranks that have both."""
-    u, t, p = np.asarray(units, float), np.asarray(times, float), np.asarray(predicted, float)
+def _points(units: Sequence[int], together: Sequence[int], times: Array, predicted: Sequence[float]) -> Array:
+    """(n, 3) units, ranks of the host, measured time over predicted time, of the ranks that have both."""
+    t, p = np.asarray(times, float), np.asarray(predicted, float)
     told = (t > 0) & (p > 0)
-    return np.column_stack([u[told], t[told] / p[told]])
+    return np.column_stack([units, together, t / np.where(told, p, 1.0)])[told]
 
 
 def _factor(points: Sequence[Array]) -> Factor:
-    """The factor that all ranks of all runs show; a power of the size where sizes differ enough to tell."""
-    together = np.concatenate(points)
-    if not len(together):
+    """The factor that all ranks of all runs show; powers of what differs enough to tell."""
+    found = np.concatenate(points)
+    if not len(found):
         return Factor()
-    units, ratios = np.log(together).T
-    middle, slope = float(np.median(units)), 0.0
-    if len(units) >= ENOUGH and np.ptp(units) >= math.log(APART):
-        a, b = np.triu_indices(len(units), 1)
-        apart = np.abs(units[b] - units[a]) > math.log(APART) / 2
-        slope = float(np.median((ratios[b] - ratios[a])[apart] / (units[b] - units[a])[apart]))
-    value = math.exp(float(np.median(ratios - slope * (units - middle))))
-    ends = math.exp(float(units.min())), math.exp(float(units.max()))
-    return Factor(value, slope, math.exp(middle), *ends)
+    units, together, ratios = np.log(found).T
+    size = _power(units, ratios, alike=together)
+    ratios = ratios - size.slope * (units - math.log(size.middle))
+    shared = _power(together, ratios)
+    ratios = ratios - shared.slope * (together - math.log(shared.middle))
+    return Factor(math.exp(float(np.median(ratios))), size, shared)
+
+
+def _power(x: Array, ratios: Array, alike: Array | None = None) -> Power:
+    """The median slope of pairs (Theil and Sen), all logarithms; of pairs `alike` in something else, if there
+    are any."""
+    slope = 0.0
+    if len(x) >= ENOUGH and np.ptp(x) >= math.log(APART):
+        a, b = np.triu_indices(len(x), 1)
+        apart = np.abs(x[b] - x[a]) > math.log(APART) / 2
+        if alike is not None and (apart & (alike[a] == alike[b])).any():
+            apart &= alike[a] == alike[b]
+        slope = float(np.median((ratios[b] - ratios[a])[apart] / (x[b] - x[a])[apart]))
+    return Power(slope, *(math.exp(float(v)) for v in (np.median(x), x.min(), x.max())))
 
 
 def _per_byte(times: Array, n_bytes: Array) -> float:
@@ -184,7 +199,7 @@ def _per_byte(times: Array, n_bytes: Array) -> float:
     return float(np.median(times[busy] / n_bytes[busy])) if busy.any() else math.nan
 
 
-def _median(values: Sequence[float], unknown: float = 0.0) -> float:
-    """Of what is known; `unknown` where nothing is, which is nothing to add."""
+def _median(values: Sequence[float]) -> float:
+    """Of what is known; 0 where nothing is, which is nothing to add."""
     known = [v for v in values if not math.isnan(v)]
-    return float(np.median(known)) if known else unknown
+    return float(np.median(known)) if known else 0.0

@@ -25,7 +25,7 @@ from fembench.predict.plan import Plan
 from fembench.predict.planner import make_plan
 from fembench.predict.rates import Rates
 from fembench.predict.recipe import product_name
-from fembench.predict.slots import Slot
+from fembench.predict.slots import Slot, company
 from fembench.predict.workload import Workload
 from fembench.records.profile import Profile
 
@@ -57,6 +57,15 @@ class Forecast:
         return tuple(s * (a + n * self.iteration) for s in scale)  # type: ignore[return-value]
 
 
+def as_in_runs(machine: Machine, slots: Sequence[Slot], correction: Correction | None) -> Machine:
+    """The machine with all-reduces that take as long as runs have taught."""
+    if correction is None:
+        return machine
+    return dataclasses.replace(
+        machine, collective=correction.reduce.at(1.0, max(company(slots))) * machine.collective
+    )
+
+
 def forecast(
     work: Workload,
     slots: Sequence[Slot],
@@ -68,9 +77,7 @@ def forecast(
     """Predict one run of `work` on these places; hosts[rank] are names. Raises InputError."""
     priced = prices(work, slots, rates, correction)
     graph = cg_graph(work, priced, TURNS, assembly=False)
-    if correction:
-        machine = dataclasses.replace(machine, collective=correction.reduce * machine.collective)
-    plan = make_plan(graph, machine)
+    plan = make_plan(graph, as_in_runs(machine, slots, correction))
     result = simulate_events(plan) if machine.contention else simulate(plan)
     scale = correction.scale if correction else 1.0
     iteration = scale * per_iteration(result, TURNS)

@@ -88,17 +88,6 @@ def test_a_stretched_visit_is_one_batch_of_phases_after_some_that_teach():
     assert len(calls) == tracer.counts()[AXPY] == 10 * (meter.LEARNT + 1)
 
 
-def test_ranks_that_share_caches_are_as_slow_as_that_makes_them():
-    """A call that takes twice as long beside others does so in every visit beside as many."""
-    one = Meter(make_tracer(), 0.5, 1.0, "stretched", batch=USED)
-    rate = {}
-    for _ in range(2):
-        for together in (1, 2):
-            use = USED * together
-            rate[together] = one.visit(probe_of(lambda use=use: busy(use)), USED, 0.0, together)
-    assert rate[1] == pytest.approx(2 * rate[2], rel=0.05)
-
-
 def test_batches_are_short_where_the_slowest_rank_sleeps_long():
     assert batch_of("stretched", 4.0) == meter.LONGEST
     assert batch_of("stretched", 50.0) == meter.STRETCHED / 50

@@ -179,8 +179,8 @@ def test_runs_teach_what_the_profile_does_not_know():
         ]
         runs.append(planted_run(case, machine, priced, id=mesh)[0])
     found = learn(runs, s.rates, s.place)
-    assert found.product.at(20_000) == pytest.approx(1.2, rel=1e-3)
-    assert found.updates.at(2_000) == pytest.approx(0.9, rel=1e-3)
+    assert found.product.at(20_000, 1) == pytest.approx(1.2, rel=1e-3)
+    assert found.updates.at(2_000, 1) == pytest.approx(0.9, rel=1e-3)
     assert found.loop == pytest.approx(5e-6, rel=1e-2)
     knowing = taught(s, runs)
     assert knowing.iterations[runs[0].mesh.hash] == ITERATIONS
@@ -197,7 +197,7 @@ def test_runs_teach_what_all_reduces_take_in_them(variant):
     slow = dataclasses.replace(machine, collective=2.5 * machine.collective)
     record, result = planted_run(case, slow, prices(workload(case), slots, s.rates))
     found = learn([record], s.rates, s.place)
-    assert found.reduce == pytest.approx(2.5, rel=0.02)
+    assert found.reduce.at(1, 1) == pytest.approx(2.5, rel=0.02)
     knowing = dataclasses.replace(s, correction=dataclasses.replace(found, scale=1.0))
     assert knowing.predict(case).iteration == pytest.approx(result.makespan / ITERATIONS, rel=0.02)
     assert s.predict(case).iteration < 0.9 * result.makespan / ITERATIONS
@@ -208,7 +208,7 @@ def test_a_run_on_one_rank_teaches_nothing_about_all_reduces():
     case = Case(mesh="m1", ranks=1)
     slots, machine, _ = s.place(1)
     record, _ = planted_run(case, machine, prices(workload(case), slots, s.rates))
-    assert learn([record], s.rates, s.place).reduce == 1.0
+    assert learn([record], s.rates, s.place).reduce.at(1, 1) == 1.0
 
 
 def test_a_factor_may_depend_on_the_size_and_ends_where_nothing_taught_it():
@@ -224,8 +224,29 @@ def test_a_factor_may_depend_on_the_size_and_ends_where_nothing_taught_it():
         ]
         runs.append(planted_run(case, machine, priced, id=mesh)[0])
     found = learn(runs, s.rates, s.place).product
-    assert found.at(4_000) == pytest.approx(0.4**0.5, rel=1e-3)
-    assert found.at(1e9) == found.at(max(runs[2].partition.blocks))
+    assert found.at(4_000, 1) == pytest.approx(0.4**0.5, rel=1e-3)
+    assert found.at(1e9, 1) == found.at(max(runs[2].partition.blocks), 5)
+
+
+def test_a_factor_may_depend_on_how_many_ranks_share_a_host():
+    """Products and all-reduces are planted slower by the root of the number of ranks."""
+    s = study(planted_machine([1.0] * 8, network=planted_network(1)))
+    runs = []
+    for mesh in ("m1", "m3"):
+        for ranks in (2, 4):
+            case = Case(mesh=mesh, ranks=ranks)
+            slots, machine, _ = s.place(ranks)
+            slow = dataclasses.replace(machine, collective=ranks**0.5 * machine.collective)
+            priced = [
+                dataclasses.replace(p, product=p.product * ranks**0.5)
+                for p in prices(workload(case), slots, s.rates)
+            ]
+            runs.append(planted_run(case, slow, priced, id=f"{mesh}-{ranks}")[0])
+    found = learn([*runs, *runs], s.rates, s.place)
+    for together, seen in ((2, 2), (3, 3), (4, 4), (8, 4), (1, 2)):
+        assert found.product.at(20_000, together) == pytest.approx(seen**0.5, rel=0.02)
+    assert found.updates.at(2_000, 8) == pytest.approx(1.0, rel=1e-3)
+    assert found.reduce.at(1, 4) / found.reduce.at(1, 2) == pytest.approx(2**0.5, rel=0.05)
 
 
 def test_a_recorded_run_simulated_on_its_own_machine_takes_as_long():

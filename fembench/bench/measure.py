@@ -76,8 +76,7 @@ def measure(
     sets: list[SetTicks] = []
     solver: Solver | None = None
     emulated = case.emulated and not case.balance  # a balancer's ranks learn and agree by themselves
-    if emulated:
-        _learn(comm, tracer, lambda: _set(comm, case, prepared, tracer, make, control))
+    learned = _learn(comm, case, prepared, tracer, make, control) if emulated else []
     while True:
         tracer.reset(events=False)
         begin = tracer.now()
@@ -89,7 +88,7 @@ def measure(
         if emulated:
             agree(comm, tracer, _units(prepared, solver))
         if not _more(comm, case, sets, tracer):
-            return Measured(solver.operator, solver.work, result, sets)
+            return Measured(solver.operator, solver.work, result, learned + sets)
 
 
 def _set(
@@ -105,13 +104,17 @@ def _set(
     return solver, solver.solve(prepared.rhs, control, record=case.trace_iterations)
 
 
-def _learn(comm: Comm, tracer: TracerLike, make_set: Callable[[], object]) -> None:
-    """Sets from which emulated ranks learn how long their work takes. Collective."""
+def _learn(
+    comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make, control: Control
+) -> list[SetTicks]:
+    """Sets from which emulated ranks learn how long their work takes, as one warm-up. Collective."""
+    tracer.reset(events=False)
     begin, done = tracer.now(), 0
     with learning(tracer):
         while done < LEARNT and comm.bcast((tracer.now() - begin) / tracer.ticks_per_second < LEARN):
-            make_set()
+            _, result = _set(comm, case, prepared, tracer, make, control)
             done += 1
+    return [_harvest(tracer, begin, result, warmup=True)]
 
 
 def _units(prepared: Prepared, solver: Solver) -> dict[str, float]:

@@ -44,6 +44,17 @@ def test_phases_and_the_unattributed_rest_make_up_the_total(records):
         assert (np.median(spent / total, axis=0) >= 0.99).all()
 
 
+def test_an_emulated_run_learns_first_as_a_warm_up(tmp_path):
+    options = ("--emulate", "1,0.5", "--dilate", "4", "--sets", "2", "--warmups", "1", "--iterations", "200")
+    done = cli("run", "m2", "--ranks", "2", *options, "--results", tmp_path)
+    assert done.returncode == 0, done.stderr
+    (record,) = map(load, record_paths(tmp_path))
+    assert [one.warmup for one in record.sets] == [True, True, False, False]
+    assembled = np.array([np.asarray(s.seconds)[:, record.phases.index("assembly")] for s in record.sets])
+    assert (assembled[0] > assembled[1]).all()  # many sets, none of them stretched
+    assert max(unattributed_share(record, rank) for rank in range(2)) <= 0.05
+
+
 def test_parts_of_cg_do_not_exceed_it(records):
     for record in records.values():
         parts = [i for i, name in enumerate(record.phases) if name.startswith("cg.")]

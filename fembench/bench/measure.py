@@ -81,7 +81,9 @@ def measure(
         tracer.reset(events=False)
         begin = tracer.now()
         tracer.recording = case.trace_iterations > 0 and len(sets) == case.warmups
-        solver = None  # the last set's matrix and vectors go before the next are made
+        with span(tracer, SYNC):
+            solver = None  # the last set's matrix and vectors go before the next are made
+            comm.Barrier()
         solver, result = _set(comm, case, prepared, tracer, make, control)
         tracer.recording = False
         sets.append(_harvest(tracer, begin, result, warmup=len(sets) < case.warmups))
@@ -95,8 +97,6 @@ def _set(
     comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make, control: Control
 ) -> tuple[Solver, CGResult]:
     """Assemble and solve."""
-    with span(tracer, SYNC):
-        comm.Barrier()
     with span(tracer, ASSEMBLY):
         solver = make(case, prepared, tracer)
     with span(tracer, SYNC):
@@ -112,7 +112,7 @@ def _learn(
     begin, done = tracer.now(), 0
     with learning(tracer):
         while done < LEARNT and comm.bcast((tracer.now() - begin) / tracer.ticks_per_second < LEARN):
-            _, result = _set(comm, case, prepared, tracer, make, control)
+            result = _set(comm, case, prepared, tracer, make, control)[1]
             done += 1
     return [_harvest(tracer, begin, result, warmup=True)]
 

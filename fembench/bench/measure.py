@@ -6,6 +6,7 @@ ticks; they become seconds when the clock has its certificate.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,8 +76,8 @@ def measure(
     make, control = make or _solver, control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
     solver: Solver | None = None
-    emulated = case.emulated and not case.balance  # a balancer's ranks learn and agree by themselves
-    learned = _learn(comm, case, prepared, tracer, make, control) if emulated else []
+    learns = case.emulated and not case.balance  # a balancer's ranks learn and agree by themselves
+    learned = _learn(comm, case, prepared, tracer, make, control) if learns else []
     while True:
         tracer.reset(events=False)
         begin = tracer.now()
@@ -87,8 +88,6 @@ def measure(
         solver, result = _set(comm, case, prepared, tracer, make, control)
         tracer.recording = False
         sets.append(_harvest(tracer, begin, result, warmup=len(sets) < case.warmups))
-        if emulated:
-            agree(comm, tracer, _units(prepared, solver))
         if not _more(comm, case, sets, tracer):
             return Measured(solver.operator, solver.work, result, learned + sets)
 
@@ -109,11 +108,14 @@ def _learn(
 ) -> list[SetTicks]:
     """Sets from which emulated ranks learn how long their work takes, as one warm-up. Collective."""
     tracer.reset(events=False)
-    begin, done = tracer.now(), 0
+    begin, done = tracer.now(), 1
     with learning(tracer):
+        solver, result = _set(comm, case, prepared, tracer, make, control)
         while done < LEARNT and comm.bcast((tracer.now() - begin) / tracer.ticks_per_second < LEARN):
-            result = _set(comm, case, prepared, tracer, make, control)[1]
+            del solver
+            solver, result = _set(comm, case, prepared, tracer, make, control)
             done += 1
+    agree(comm, tracer, _units(prepared, solver), among=median)
     return [_harvest(tracer, begin, result, warmup=True)]
 
 

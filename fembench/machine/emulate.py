@@ -9,10 +9,10 @@ the moment also tells of cold caches, of other ranks that compute just now, and 
 an emulated machine has none of them, and stretched they would be the larger part (on a shared core the same
 work takes 1.5 times as long for seconds on end). The same work is a phase after the same two phases, until
 somebody says that there is new work, or so much more of the same. A run first learns: its sets are done
-unstretched, many in little time, while data stay in the third cache. After each set (where blocks move: at
-each look too) the ranks of a host agree on the least time of a unit of work (cell, flop, node) that any of
-them has seen: they are to differ by their speeds and their parts, and not by the core that they happened to
-be on.
+unstretched, many in little time, while data stay in the third cache. Then the ranks of a host agree on the
+middle one of their times of a unit of work (cell, flop, node), and go by it: they are to differ by their
+speeds and their parts, and not by the core that they happened to be on. Where blocks move, nothing is learned
+before: at each look, and after each set, ranks agree on the least that any of them has seen so far.
 
 Ranks of a host take turns: where there is time to spare a rank computes at once, in the middle or near the
 end of its phase. They begin phases together, and side by side they would hold each other up.
@@ -104,8 +104,11 @@ def name_work(tracer: TracerLike, work: Hashable, amounts: Amounts = NO_AMOUNTS)
         tracer.new_work(work, amounts)
 
 
-def agree(comm: Comm, tracer: TracerLike, units: Mapping[str, float]) -> None:
-    """Let the ranks of a host go by the least time of a unit of work on any of them. Collective.
+def agree(
+    comm: Comm, tracer: TracerLike, units: Mapping[str, float], among: Callable[[list[float]], float] = min
+) -> None:
+    """Let the ranks of a host go by one time of a unit of work, the least or the middle one among those that
+    they have found. Collective.
 
     `units` are this rank's, of "assembly", "product" and "vectors": what it has none of is not compared. All
     have made as many iterations.
@@ -113,9 +116,9 @@ def agree(comm: Comm, tracer: TracerLike, units: Mapping[str, float]) -> None:
     mine = tracer.spent(units) if isinstance(tracer, StretchingTracer) else {}
     here = platform.node()
     found = [other for name, other in comm.allgather((here, mine)) if name == here]
-    least = {kind: min(other[kind] for other in found if other.get(kind)) for kind in mine if mine[kind]}
+    agreed = {kind: among([other[kind] for other in found if other.get(kind)]) for kind in mine if mine[kind]}
     if isinstance(tracer, StretchingTracer):
-        tracer.scale({kind: least[kind] / mine[kind] for kind in least})
+        tracer.scale({kind: agreed[kind] / mine[kind] for kind in agreed})
 
 
 @contextlib.contextmanager
@@ -144,7 +147,8 @@ class StretchingTracer:
             raise ValueError(f"turn {turn}: expected one in [0, 1)")
         self._tracer, self._factor, self._wait_until, self._turn = tracer, factor, wait_until, turn
         self._wall = self._used = self._late = 0
-        self._glance, self._learning = glance_at_clock(), False
+        self._glance = glance_at_clock()
+        self._learning = self._taught = False
         self._work: Hashable = None
         self._amounts = NO_AMOUNTS
         self._before = (-1, -1)  # phases ended last
@@ -157,8 +161,8 @@ class StretchingTracer:
         self._work, self._amounts, self._before = work, amounts, (-1, -1)
 
     def learn(self, on: bool) -> None:
-        """Whether phases end as soon as they are done, from now on."""
-        self._learning, self._late = on, 0
+        """Whether phases end as soon as they are done, from now on; later, what was learned holds."""
+        self._learning, self._taught, self._late = on, not on, 0
 
     def slow_down(self, factor: float) -> None:
         """From now on phases last so many times the least processor time of their work."""
@@ -201,10 +205,11 @@ class StretchingTracer:
         if phase in COMPUTE:
             used = max(time.thread_time_ns() - self._used - self._glance, 0)  # first: the rest is no work
             amount, same = self._amounts.get(phase, 1.0), (self._work, *self._before, phase)
-            least = self._least[same] = min(used / amount, self._least.get(same, math.inf))
+            if not self._taught or same not in self._least:
+                self._least[same] = min(used / amount, self._least.get(same, math.inf))
             self._count[same] += 1
             if not self._learning:
-                self._stretch(least * amount)
+                self._stretch(self._least[same] * amount)
         self._before = (self._before[1], phase)
         self._tracer.end(phase)
 

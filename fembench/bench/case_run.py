@@ -27,7 +27,7 @@ from fembench.records.ids import now_utc
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
 from fembench.records.validity import judge
 from fembench.timing.certificate import Certificate, Certifier
-from fembench.timing.phases import NAMES, OUTPUT, START_UP, VERIFY
+from fembench.timing.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.timing.tracer import TracerLike, make_tracer, span
 
 SPANS_AN_ITERATION = 24  # room in the tracer's buffer; the loop stamps fewer
@@ -67,16 +67,17 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     first = _start_clock(comm, tracer, begin)
     prepared = prepare(comm, case, tracer)
     timed = start(comm, case, prepared, tracer)
+    with span(tracer, SYNC):  # ranks wait for each other here
+        speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
+        hosts = comm.allgather(platform.node())
     setup = tracer.ticks()
-    speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
-    hosts = comm.allgather(platform.node())
     crowded = hosts.count(platform.node()) > host.cores or bool(job.synthetic)
     turn = turn_of(comm.rank, hosts)
     slowed = stretched(tracer, speeds[comm.rank], case.dilate, crowded=crowded, turn=turn)
     measured = timed(slowed)
-    memory = comm.gather(peak_memory())
     tracer.reset(events=False)
     with span(tracer, VERIFY):
+        memory = comm.gather(peak_memory())
         solved = _solved(prepared, measured)
         verification = verify(solved)
         facts = solve_facts(comm, prepared, measured, tracer)

@@ -66,8 +66,9 @@ class Origin:
 
 def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
     """Read, partition, distribute, find the interface. Collective; input errors are raised on all ranks."""
-    spec = together(comm, lambda: load_problem(case.problem))
-    targets = together(comm, lambda: parse_shares(case.shares, comm.size))
+    with span(tracer, READ):
+        spec = together(comm, lambda: load_problem(case.problem))
+        targets = together(comm, lambda: parse_shares(case.shares, comm.size))
     if case.partitioner == "blocks":
         return _prepare_box(comm, case, spec, targets, tracer)
     with span(tracer, READ):
@@ -98,8 +99,8 @@ def _prepare_box(
     comm: Comm, case: Case, spec: ProblemSpec, targets: tuple[float, ...], tracer: TracerLike
 ) -> Prepared:
     """Make a box in parallel: reading and cutting are one."""
-    plan = together(comm, lambda: plan_of(case.mesh))
     with span(tracer, READ):
+        plan = together(comm, lambda: plan_of(case.mesh))
         piece = together(comm, lambda: box_piece(plan, targets, comm.rank))
     return _prepare_piece(comm, case, spec, piece, Origin(plan.title, box_hash(plan), targets, None), tracer)
 

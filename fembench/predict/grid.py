@@ -131,6 +131,7 @@ def judge(
                 float(np.median(times)),
                 variation,
                 method,
+                tuple(times),
             )
         )
         kept.append(runs)

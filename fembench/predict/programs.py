@@ -39,6 +39,7 @@ def _cell(record: AppRecord, p: AppPrediction) -> Cell:
         measured=float(np.median(times)),
         variation=variation,
         method=p.method,
+        runs=tuple(record.seconds),
     )
 
 

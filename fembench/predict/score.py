@@ -1,7 +1,7 @@
 """How good predictions were: errors, bias, coverage, order; and what cruder models say of the same runs.
 
 Error is predicted / measured - 1 of the time of an iteration. A cell is one configuration, its measured time
-the median of its runs. Where the sets of its runs differ much among themselves no prediction can be judged by
+the median of its runs; an interval is of one run, and holds it or not. Where the sets of its runs differ much among themselves no prediction can be judged by
 it: cells with a coefficient of variation above NOISY are left out, and counted.
 """
 
@@ -33,6 +33,12 @@ class Cell(NamedTuple):
     measured: float
     variation: float  # standard deviation over mean of the sets of its runs; 0 of one
     method: str = SIMULATION
+    runs: tuple[float, ...] = ()  # what each took: an interval is of one run
+
+    @property
+    def inside(self) -> float:
+        """Part of its runs inside the interval."""
+        return float(np.mean([self.low <= took <= self.high for took in self.runs or (self.measured,)]))
 
     @property
     def error(self) -> float:
@@ -51,7 +57,7 @@ class Score(NamedTuple):
     median: float  # of |error|
     p90: float
     bias: float  # median of error
-    coverage: float  # part of the cells inside their interval
+    coverage: float  # part of the runs inside their interval
     tau: float  # Kendall's, of predicted and measured times
     outside: float  # mean of the distance from the interval over its middle, 0 inside (thesis-000, Eq. 5.3)
 
@@ -85,7 +91,7 @@ def score(cells: Sequence[Cell]) -> Score:
         median=float(np.median(size)),
         p90=float(np.quantile(size, 0.9)),
         bias=float(np.median(errors)),
-        coverage=float(np.mean([c.low <= c.measured <= c.high for c in kept])),
+        coverage=float(np.mean([c.inside for c in kept])),
         tau=kendall([c.predicted for c in kept], [c.measured for c in kept]),
         outside=float(np.mean([c.outside for c in kept])),
     )

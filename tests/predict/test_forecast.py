@@ -17,7 +17,7 @@ from fembench.mesh.presets import resolve
 from fembench.predict.cg import cg_graph, prices
 from fembench.predict.correct import learn, measured
 from fembench.predict.engine import simulate
-from fembench.predict.forecast import allreduce_scale, smallest
+from fembench.predict.forecast import allreduce_scale, half_width, smallest
 from fembench.predict.from_record import graph_of_record, message_of
 from fembench.predict.machine import even_machine
 from fembench.predict.planner import make_plan
@@ -312,6 +312,24 @@ def test_scores_are_medians_over_cells_that_are_quiet():
     assert found.tau == 1.0
     assert found.invalid  # a quarter left out
     assert score(cells[3:]).invalid
+
+
+def test_an_interval_is_of_one_run():
+    runs = (0.95, 1.05, 1.2, 1.25)
+    found = score([cell(1.0, 1.1)._replace(runs=runs), cell(1.0, 1.0)])
+    assert found.coverage == pytest.approx((0.5 + 1.0) / 2)
+
+
+def test_an_interval_holds_nine_of_ten_errors_and_one_that_is_wild_does_not_widen_it():
+    errors = [0.01 * k * (-1) ** k for k in range(1, 25)]
+    assert half_width(errors) == pytest.approx(0.23)  # 23 of 24; (24 + 1) x 0.9 = 22.5
+    assert half_width([*errors[:-1], 5.0]) == pytest.approx(0.23)
+    few = [0.01, -0.01, 0.02, -0.02]
+    assert half_width(few) == pytest.approx(2.3534 * np.std(few, ddof=1) * math.sqrt(1.25), rel=1e-3)
+    rng = np.random.default_rng(1)
+    drawn = rng.standard_normal((400, 24))
+    inside = [abs(rng.standard_normal()) <= half_width(row.tolist()) for row in drawn]
+    assert 0.88 <= np.mean(inside) <= 0.96
 
 
 def test_kendall_counts_pairs_in_order():

@@ -1,8 +1,9 @@
 """How good predictions were: errors, bias, coverage, order; and what cruder models say of the same runs.
 
 Error is predicted / measured - 1 of the time of an iteration. A cell is one configuration, its measured time
-the median of its runs; an interval is of one run, and holds it or not. Where the sets of its runs differ much among themselves no prediction can be judged by
-it: cells with a coefficient of variation above NOISY are left out, and counted.
+the median of its runs; an interval is of one run, and holds it or not. Where the sets of its runs differ much
+among themselves no prediction can be judged by it: cells with a coefficient of variation above NOISY are left
+out, and counted.
 """
 
 import math

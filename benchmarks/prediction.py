@@ -27,7 +27,9 @@ from fembench.predict.score import Score
 HERE = Path(__file__).resolve().parent / "prediction"
 SPEEDS = "1,0.5,0.25,1,0.7,0.35,0.8,0.5,0.25,0.9,0.4,1,0.6,0.3,0.75,0.45"
 EMULATED = ("--ranks", "16", "--emulate", SPEEDS, "--dilate", "24")
-GRID = 'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n'
+GRID = (
+    'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\nlearn = {learn}\n'
+)
 PROMISES = {  # median |error|, p90, |bias|, coverage from, to, tau, better than every baseline
     "emulated": (0.03, 0.06, 0.02, 0.85, 0.95, 0.9, True),
     "lab": (0.10, None, None, None, None, None, False),
@@ -47,7 +49,8 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("train.toml", "held.toml"):
         shutil.copyfile(HERE / options.which / name, folder / name)
-    (folder / "grid.toml").write_text(GRID)
+    learn = options.which != "lab"  # whose hosts share a machine: a run on one rank has it for itself
+    (folder / "grid.toml").write_text(GRID.format(learn=str(learn).lower()))
     hosts = HERE / options.which / "cluster.toml"
     with built("prediction", hosts.read_text()) if hosts.exists() else contextlib.nullcontext("") as lab:
         measure(folder, options.which, lab, ["--quick"] if options.quick else [])

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     training = load_all(grid.training)
     study = study_of(grid, training)
     if options.cases:
-        return _predict(options, grid, study, training)
+        return _predict(options, grid, study, training if grid.learn else [])
     cells, scores = _judge(grid, study, training)
     if grid.apps:
         programs = app_cells(load_apps(grid.apps))

@@ -4,6 +4,7 @@
     training = "results/train"           campaign that predictions learn from
     held_out = "results/held"            campaign that they are judged by: other ranks, meshes and shares
     predictions = "predictions"          folder of the predictions, written before the held-out runs
+    learn = false                        judge the profile alone: training only fits cruder models
     apps = "results/apps"                records of fembench app, with what was said before they ran
 
 Paths are relative to the file. A held-out run counts only if its prediction is older than it.
@@ -42,6 +43,7 @@ class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     held_out: str
     predictions: str
     apps: str = ""
+    learn: bool = True  # or training runs only fit cruder models
     latency: float | None = None  # of a network that the profile does not have: seconds,
     bandwidth: float | None = None  # bytes/s
     overhead: float = 1e-6  # seconds
@@ -57,7 +59,7 @@ def read_grid(path: Path) -> GridFile:
 
 
 def study_of(grid: GridFile, training: Sequence[Record]) -> Study:
-    """The profile, corrected by the training runs. Raises InputError."""
+    """The profile, corrected by the training runs if they are to be learned from. Raises InputError."""
     if (grid.latency is None) != (grid.bandwidth is None):
         raise InputError("latency without bandwidth, or bandwidth without latency; expected both or none")
     link = (
@@ -66,7 +68,8 @@ def study_of(grid: GridFile, training: Sequence[Record]) -> Study:
         else None
     )
     storages = {PROXY.get(r.case.storage, r.case.storage) for r in training}
-    return taught(open_study(grid.machine, link=link, storage=min(storages, default="sym")), training)
+    study = open_study(grid.machine, link=link, storage=min(storages, default="sym"))
+    return taught(study, training) if grid.learn else study
 
 
 def key(case: Case) -> tuple[object, ...]:

@@ -19,6 +19,7 @@ from fembench.predict.correct import learn, measured
 from fembench.predict.engine import simulate
 from fembench.predict.forecast import allreduce_scale, half_width, smallest
 from fembench.predict.from_record import graph_of_record, message_of
+from fembench.predict.grid import read_grid, study_of
 from fembench.predict.machine import even_machine
 from fembench.predict.planner import make_plan
 from fembench.predict.rates import rates_of
@@ -30,7 +31,7 @@ from fembench.records.case import Case
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
 from fembench.records.record import Record
-from fembench.records.store import load, save
+from fembench.records.store import load, load_all, save
 
 HOSTS = ("a", "a", "b", "b")
 
@@ -538,3 +539,17 @@ def test_validation_writes_predictions_first_and_scores_them_after_the_runs(tmp_
     assert found["fembench"]["median"] < min(
         v["median"] for k, v in found.items() if k != "cells" and not k.startswith("fembench")
     )
+
+
+def test_the_profile_can_be_judged_alone(tmp_path, machine_file):
+    s = open_study(machine_file)
+    runs_on(s, ["m1"], [1, 2], "2026-01-01T00:00:00+00:00", tmp_path / "train")
+    grid_file, training = tmp_path / "grid.toml", load_all(tmp_path / "train")
+    for more, factor in (("", 1.1), ("learn = false\n", 1.0)):
+        grid_file.write_text(
+            f'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n{more}'
+        )
+        found = study_of(read_grid(grid_file), training)
+        taught_times = found.predict(Case(mesh="m1", ranks=1)).iteration
+        plain = s.predict(Case(mesh="m1", ranks=1)).iteration
+        assert taught_times / plain == pytest.approx(factor, rel=0.03)

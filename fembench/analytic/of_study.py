@@ -94,7 +94,7 @@ def costs_of(
     lessons: Lessons = NOTHING_LEARNED,
 ) -> FemCosts:
     """Intervals of each rank's assembly, product, updates and messages."""
-    ranks, parts, blocks = range(work.ranks), work.parts, work.blocks()
+    ranks, parts, blocks = range(work.ranks), work.parts, work.product_units()
 
     def spread(name: str, units: Sequence[float], seconds: Sequence[float]) -> list[Interval]:
         visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)

@@ -96,7 +96,7 @@ def prices(
     """[rank] from the profile's speeds at each rank's own size and company. Raises InputError."""
     check_supported(work, correction)
     c, parts = correction or Correction(), recipe(work.case)
-    together, blocks, name = company(slots), work.blocks(), product_name(work.case)
+    together, blocks, name = company(slots), work.product_units(), product_name(work.case)
     stretch = stretched_by(work, rates)
     found = []
     for r, s in enumerate(slots):

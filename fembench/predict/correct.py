@@ -125,7 +125,7 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
     dofs, k = work.parts.dofs, company(slots)
     return Lesson(
         assembly=_points(work.parts.cells, k, assembly, [p.assembly for p in priced]),
-        product=_points(work.blocks(), k, product, [p.products * p.product for p in priced]),
+        product=_points(work.product_units(), k, product, [p.products * p.product for p in priced]),
         updates=_points(dofs, k, found.phases[:, AXPY], [p.updates for p in priced]),
         precond=_points(dofs, k, found.phases[:, PRECOND], [p.preconditioning for p in priced]),
         loop=max(0.0, float(np.median(rest))),

@@ -145,12 +145,12 @@ def grid_of(study: Study, runs: Sequence[Record]) -> Grid:
     """What baselines see of one configuration."""
     work = of_record(runs[0])
     slots, _, _ = study.place(work.ranks)
-    units = sum(work.blocks()) / work.ranks
+    units = sum(work.product_units()) / work.ranks
     name = product_name(work.case)
     speeds = [study.rates.speed(s.rank, name, units, work.ranks) for s in slots]
     return Grid(
         ranks=work.ranks,
-        work=float(sum(work.blocks())),
+        work=float(sum(work.product_units())),
         speeds=[s / max(speeds) for s in speeds],
         neighbours=float(max(map(len, work.parts.neighbours))),
         n_bytes=float(max(map(sum, work.parts.message_bytes))),

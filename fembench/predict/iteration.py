@@ -118,11 +118,12 @@ class _Rank:
 
     def _product(self) -> Iterator[Event]:
         case, price, part = self._work.case, self._price, self._outer
-        blocks, seconds = self._work.blocks()[self._rank], price.products * price.product
-        outer = Compute(SPMV_INTERFACE, part * seconds, "blocks", part * blocks)
-        inside = Compute(SPMV_INTERIOR, (1 - part) * seconds, "blocks", (1 - part) * blocks)
+        units, seconds = self._work.product_units()[self._rank], price.products * price.product
+        unit = "cells" if case.storage == "ebe" else "blocks"
+        outer = Compute(SPMV_INTERFACE, part * seconds, unit, part * units)
+        inside = Compute(SPMV_INTERIOR, (1 - part) * seconds, unit, (1 - part) * units)
         if case.solver == "petsc":  # own rows while the others' values travel
-            whole = Compute(SPMV_INTERIOR, seconds, "blocks", blocks)
+            whole = Compute(SPMV_INTERIOR, seconds, unit, units)
             yield from self._messages([whole])
         elif case.overlap:
             yield outer

@@ -87,9 +87,28 @@ def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
     )
 
 
+def _in_cells(speed: Speed) -> Speed:
+    """The speed of a product that goes from cell to cell, in cells; others as they are. A part has fewer blocks
+    to a cell than a box, or more."""
+    if speed.storage != "ebe":
+        return speed
+    ratio = speed.cells / speed.units
+    return structs.replace(
+        speed,
+        unit="cells",
+        units=speed.cells,
+        speed=speed.speed * ratio,
+        low=None if speed.low is None else speed.low * ratio,
+        high=None if speed.high is None else speed.high * ratio,
+        samples=tuple(s * ratio for s in speed.samples),
+    )
+
+
 def rates_of(profile: Profile) -> Rates:
     """The rates of a profile."""
     found: dict[tuple[int, str], list[Speed]] = {}
     for speed in profile.speeds:
-        found.setdefault((speed.rank, speed.name), []).append(speed)
+        found.setdefault((speed.rank, speed.name), []).append(
+            _in_cells(speed) if speed.storage == "ebe" else speed
+        )
     return Rates(found, profile.dilate)

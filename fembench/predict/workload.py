@@ -33,9 +33,11 @@ class Workload:
     def ranks(self) -> int:
         return len(self.parts.cells)
 
-    def blocks(self) -> tuple[int, ...]:
-        """[rank] 3x3 blocks of a product; dense storage has all pairs of nodes."""
-        if self.case.storage == "dense":
+    def product_units(self) -> tuple[int, ...]:
+        """[rank] what a product's time grows with: 3x3 blocks; cells where it goes from cell to cell."""
+        if self.case.storage == "ebe":
+            return self.parts.cells
+        if self.case.storage == "dense":  # which has all pairs of nodes
             return tuple((dofs // 3) ** 2 for dofs in self.parts.dofs)
         return self.parts.blocks
 

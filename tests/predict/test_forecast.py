@@ -221,7 +221,7 @@ def test_a_factor_may_depend_on_the_size_and_ends_where_nothing_taught_it():
         work = workload(case)
         priced = [
             dataclasses.replace(p, product=p.product * (blocks / 1e4) ** 0.5)
-            for p, blocks in zip(prices(work, slots, s.rates), work.blocks())
+            for p, blocks in zip(prices(work, slots, s.rates), work.product_units())
         ]
         runs.append(planted_run(case, machine, priced, id=mesh)[0])
     found = learn(runs, s.rates, s.place).product
@@ -545,11 +545,12 @@ def test_the_profile_can_be_judged_alone(tmp_path, machine_file):
     s = open_study(machine_file)
     runs_on(s, ["m1"], [1, 2], "2026-01-01T00:00:00+00:00", tmp_path / "train")
     grid_file, training = tmp_path / "grid.toml", load_all(tmp_path / "train")
-    for more, factor in (("", 1.1), ("learn = false\n", 1.0)):
+    for more in ("", "learn = false\n"):
         grid_file.write_text(
             f'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n{more}'
         )
-        found = study_of(read_grid(grid_file), training)
-        taught_times = found.predict(Case(mesh="m1", ranks=1)).iteration
-        plain = s.predict(Case(mesh="m1", ranks=1)).iteration
-        assert taught_times / plain == pytest.approx(factor, rel=0.03)
+        taught_by_runs = study_of(read_grid(grid_file), training).correction
+        if more:
+            assert taught_by_runs is None
+        else:
+            assert taught_by_runs.product.at(20_000, 1) == pytest.approx(1.1, rel=0.01)

@@ -88,8 +88,7 @@ def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
 
 
 def _in_cells(speed: Speed) -> Speed:
-    """The speed of a product that goes from cell to cell, in cells; others as they are. A part has fewer blocks
-    to a cell than a box, or more."""
+    """The speed of a product that goes from cell to cell, in cells: blocks to a cell differ between parts."""
     if speed.storage != "ebe":
         return speed
     ratio = speed.cells / speed.units

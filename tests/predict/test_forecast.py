@@ -86,6 +86,21 @@ def test_between_two_sizes_the_time_of_a_call_lies_between_theirs():
     assert rates.speed(0, "product sym", 1e12, 1) == pytest.approx(1e9 / 4)
 
 
+def test_products_from_cell_to_cell_cost_by_the_cell():
+    """The profile's box has 2.5 blocks to a cell, parts of a small mesh fewer."""
+    profile = planted_machine([1.0, 1.0])
+    ebe = [msgspec.structs.replace(s, storage="ebe") for s in profile.speeds if s.storage == "sym"]
+    rates = rates_of(msgspec.structs.replace(profile, speeds=profile.speeds + tuple(ebe)))
+    box = min(ebe, key=lambda s: s.cells)
+    assert rates.seconds(0, "product ebe", box.cells, 1) == pytest.approx(box.units / box.speed)
+    assert rates.spread(0, "product ebe", box.cells) == pytest.approx(np.array(box.samples) / box.speed)
+    work = workload(Case(mesh="m2", ranks=2, storage="ebe"))
+    assert work.product_units() == work.parts.cells != work.parts.blocks
+    slots, _, _ = study(profile).place(2)
+    a, b = prices(work, slots, rates)
+    assert a.product / b.product == pytest.approx(work.parts.cells[0] / work.parts.cells[1])
+
+
 def test_what_the_profile_lacks_is_named():
     with pytest.raises(InputError, match="no product ebe of rank 0; it has assembly, product csr"):
         rates_of(planted_machine([1.0])).seconds(0, "product ebe", 10, 1)

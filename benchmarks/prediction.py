@@ -1,11 +1,11 @@
 """How good predictions are: measure the machine, learn, predict, run, judge; in one command.
 
-    python benchmarks/prediction.py emulated   16 emulated ranks of speeds 1 : 4; learned on 4 and 10 ranks,
+    python benchmarks/prediction.py emulated   16 emulated ranks of speeds 1 : 4; learned on 4, 10, 14,
                                                judged on 3, 6, 8 and 16, other meshes and shares
     python benchmarks/prediction.py lab        two unequal hosts, 100 Mbit/s between them (root)
     python benchmarks/prediction.py real       this machine's own cores
 
-A quarter of an hour, ten minutes, four. Every step writes into --folder (default: results/prediction-WHICH)
+Half an hour, ten minutes, four. Every step writes into --folder (default: results/prediction-WHICH)
 and is passed over where it is done: an interrupted benchmark goes on. Predictions are written, and sealed,
 before the runs that judge them. Prints the tables of fembench validate and whether the promises hold. Exit
 status 1 if one does not, or if noise left too little to judge by.

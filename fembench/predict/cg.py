@@ -49,7 +49,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Power:
-    """(x / middle)^slope; beyond those x that taught it as at their ends."""
+    """(x / middle)^slope; below low and above high as there."""
 
     slope: float = 0.0
     middle: float = 1.0
@@ -63,7 +63,7 @@ class Power:
 @dataclass(frozen=True)
 class Factor:
     """By how much a profile is off: it depends on the size of a rank's part, and on how many ranks share its
-    host and so its caches."""
+    host and so its caches. Beyond the sizes that taught it, it is as at their ends."""
 
     value: float = 1.0
     size: Power = Power()

@@ -176,7 +176,7 @@ def _factor(points: Sequence[Array]) -> Factor:
     units, together, ratios = np.log(found).T
     size = _power(units, ratios, alike=together)
     ratios = ratios - size.slope * (units - math.log(size.middle))
-    shared = _power(together, ratios)
+    shared = dataclasses.replace(_power(together, ratios), low=0.0, high=math.inf)
     ratios = ratios - shared.slope * (together - math.log(shared.middle))
     return Factor(math.exp(float(np.median(ratios))), size, shared)
 

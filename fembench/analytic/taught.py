@@ -5,6 +5,7 @@ predicted iteration, is the closed form's own, and how much it differs from run 
 interval must be.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from fembench.analytic.fem import FemPrediction, fitted_iterations
 from fembench.analytic.of_study import Lessons, partitioned, predict_work
-from fembench.predict.correct import measured
+from fembench.predict.correct import fit, folds, measured
 from fembench.predict.forecast import half_width
 from fembench.predict.study import Study
 from fembench.predict.workload import Workload, of_record
@@ -27,15 +28,23 @@ MOST = 10  # times as many iterations as equations are allowed where the case do
 
 def learn(study: Study, records: Sequence[Record]) -> Lessons:
     """The lessons of these runs, whose machine the study describes. Raises InputError."""
-    errors = []
-    for record in records:
-        found = predict_work(study, of_record(record), TURNS).iteration.middle
-        errors.append(math.log(measured(record).iteration / found))
-    if not errors:
+    if not records:
         return Lessons()
+    errors = [_error(study, record) for record in records]
     middle = float(np.median(errors))
+    for kept, left in folds(records) if study.correction else []:
+        others = dataclasses.replace(
+            study, correction=fit([records[k] for k in kept], study.rates, study.place)
+        )
+        for k in left:
+            errors[k] = _error(others, records[k])
     wide = half_width([e - middle for e in errors]) if len(errors) > 1 else 0.0
     return Lessons(math.exp(middle), wide)
+
+
+def _error(study: Study, record: Record) -> float:
+    found = predict_work(study, of_record(record), TURNS).iteration.middle
+    return math.log(measured(record).iteration / found)
 
 
 def expected_iterations(given: int, work: Workload, records: Sequence[Record]) -> tuple[int, str]:

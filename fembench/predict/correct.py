@@ -89,14 +89,42 @@ def middle_set(record: Record) -> Array:
 
 
 def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
-    """The correction that these runs teach. Raises InputError for runs that cannot be predicted."""
+    """The correction that these runs teach. Raises InputError for runs that cannot be predicted.
+
+    Its errors are those of runs that did not teach it: predictions are of other ranks and meshes too.
+    """
+    found = fit(records, rates, place)
+    errors = [_error(record, rates, place, found) for record in records]
+    middle = float(np.median(errors))
+    for kept, left in folds(records):
+        without = fit([records[k] for k in kept], rates, place)
+        for k in left:
+            errors[k] = _error(records[k], rates, place, without)
+    return dataclasses.replace(found, scale=math.exp(middle), errors=tuple(e - middle for e in errors))
+
+
+def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:
+    """(runs that teach, runs that are predicted): those on as many ranks are left out together, or those of a
+    mesh; none where that would leave fewer than two such groups."""
+    for group in (lambda r: r.case.ranks, lambda r: r.mesh.hash):
+        names = [group(r) for r in records]
+        if len(set(names)) > 2:
+            return [
+                ([k for k, n in enumerate(names) if n != name], [k for k, n in enumerate(names) if n == name])
+                for name in dict.fromkeys(names)
+            ]
+    return []
+
+
+def fit(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
+    """The factors that these runs teach. Raises InputError for runs that cannot be predicted."""
     if not records:
         raise InputError("no runs to learn from; expected at least one record")
     solvers = {record.case.solver for record in records}
     if len(solvers) > 1:
         raise InputError(f"runs of solvers {', '.join(sorted(solvers))}; expected those of one to learn from")
     taught = [_one(record, rates, place) for record in records]
-    found = Correction(
+    return Correction(
         assembly=_factor([t.assembly for t in taught]),
         product=_factor([t.product for t in taught]),
         updates=_factor([t.updates for t in taught]),
@@ -106,9 +134,6 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
         pack=(_median([t.pack[0] for t in taught]), _median([t.pack[1] for t in taught])),
         reduce=_factor([t.reduce for t in taught]),
     )
-    errors = [_error(record, rates, place, found) for record in records]
-    middle = float(np.median(errors))
-    return dataclasses.replace(found, scale=math.exp(middle), errors=tuple(e - middle for e in errors))
 
 
 def _one(record: Record, rates: Rates, place: Place) -> Lesson:

@@ -15,7 +15,7 @@ from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.mesh.presets import resolve
 from fembench.predict.cg import cg_graph, prices
-from fembench.predict.correct import learn, measured
+from fembench.predict.correct import fit, folds, learn, measured
 from fembench.predict.engine import simulate
 from fembench.predict.forecast import allreduce_scale, half_width, smallest
 from fembench.predict.from_record import graph_of_record, message_of
@@ -242,6 +242,31 @@ def test_a_factor_may_depend_on_the_size_and_ends_where_nothing_taught_it():
     found = learn(runs, s.rates, s.place).product
     assert found.at(4_000, 1) == pytest.approx(0.4**0.5, rel=1e-3)
     assert found.at(1e9, 1) == found.at(max(runs[2].partition.blocks), 5)
+
+
+def test_errors_are_those_of_runs_that_others_taught():
+    s = study(planted_machine([1.0] * 8, network=planted_network(1)))
+    slow, runs = {2: 1.0, 4: 1.3, 8: 1.1}, []
+    for mesh in ("m2", "m3"):
+        for ranks, factor in slow.items():
+            case = Case(mesh=mesh, ranks=ranks)
+            slots, machine, _ = s.place(ranks)
+            priced = [
+                dataclasses.replace(p, product=factor * p.product)
+                for p in prices(workload(case), slots, s.rates)
+            ]
+            runs.append(planted_run(case, machine, priced, id=f"{mesh}-{ranks}")[0])
+    assert folds(runs) == [([1, 2, 4, 5], [0, 3]), ([0, 2, 3, 5], [1, 4]), ([0, 1, 3, 4], [2, 5])]
+    assert folds(runs[:2] + runs[3:5]) == []  # two numbers of ranks, two meshes
+    hashes = zip(runs[:2] * 2, "abca")
+    meshes = [msgspec.structs.replace(r, mesh=msgspec.structs.replace(r.mesh, hash=h)) for r, h in hashes]
+    assert [left for _, left in folds(meshes)] == [[0, 3], [1], [2]]
+    found = learn(runs, s.rates, s.place)
+    without = fit([runs[k] for k in (0, 2, 3, 5)], s.rates, s.place)
+    knowing = dataclasses.replace(s, correction=without).predict(runs[1].case)
+    truth = math.log(measured(runs[1]).iteration / knowing.iteration)
+    assert found.errors[1] + math.log(found.scale) == pytest.approx(truth, abs=1e-9)
+    assert max(map(abs, found.errors)) > 0.1
 
 
 def test_a_factor_may_depend_on_how_many_ranks_share_a_host():

@@ -94,7 +94,7 @@ def costs_of(
     lessons: Lessons = NOTHING_LEARNED,
 ) -> FemCosts:
     """Intervals of each rank's assembly, product, updates and messages."""
-    ranks, parts, blocks = range(work.ranks), work.parts, work.product_units()
+    ranks, parts, sizes = range(work.ranks), work.parts, work.product_units()
 
     def spread(name: str, units: Sequence[float], seconds: Sequence[float]) -> list[Interval]:
         visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)
@@ -105,7 +105,7 @@ def costs_of(
 
     updates = spread("updates", parts.dofs, [p.updates for p in priced])
     overheads = [_overheads(work, machine, r) + priced[r].loop + sum(priced[r].pack) for r in ranks]
-    product = spread(f"product {work.case.storage}", blocks, [p.product for p in priced])
+    product = spread(f"product {work.case.storage}", sizes, [p.product for p in priced])
     return FemCosts(
         assembly=spread("assembly", parts.cells, [p.assembly for p in priced]),
         product=[corrected(p) for p in product],

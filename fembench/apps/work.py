@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import MOST_LATE, sleep_until
+from fembench.machine.emulate import MOST_LATE, keep_least, sleep_until
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -67,9 +67,8 @@ class Worker:
         if not self.any_emulated:
             return
         here = platform.node()
-        for name, other in self.comm.allgather((here, self._least)):
-            for operation, each in other.items() if name == here else ():
-                self._least[operation] = min(each, self._least.get(operation, each))
+        everyone = self.comm.allgather((here, self._least))
+        keep_least(self._least, [other for name, other in everyone if name == here])
 
     def rest_until(self, moment: int) -> None:
         """Sleep until `moment` (perf_counter_ns); messages in flight go on meanwhile."""

@@ -31,8 +31,8 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ from fembench.dist.comm import Comm
 from fembench.timing.phases import ASSEMBLY, PHASES, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike
 
+T = TypeVar("T", bound=Hashable)
 # phases whose time is compared between ranks together, by what they have in common
 ALIKE = {ASSEMBLY: "assembly", SPMV_INTERIOR: "product", SPMV_INTERFACE: "product"}
 REST = "vectors"
@@ -119,6 +120,13 @@ def agree(
     agreed = {kind: among([other[kind] for other in found if other.get(kind)]) for kind in mine if mine[kind]}
     if isinstance(tracer, StretchingTracer):
         tracer.scale({kind: agreed[kind] / mine[kind] for kind in agreed})
+
+
+def keep_least(mine: dict[T, float], others: Iterable[Mapping[T, float]]) -> None:
+    """Take the times of others where they are less, or where there is none."""
+    for other in others:
+        for name, least in other.items():
+            mine[name] = min(least, mine.get(name, math.inf))
 
 
 @contextlib.contextmanager

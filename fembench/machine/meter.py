@@ -24,7 +24,7 @@ import time
 from typing import Literal
 
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import glance_at_clock, learning, name_work, stretched
+from fembench.machine.emulate import glance_at_clock, keep_least, learning, name_work, stretched
 from fembench.machine.rates import Probe
 from fembench.timing.tracer import TracerLike
 
@@ -79,9 +79,7 @@ class Meter:
     def agree(self, host: Comm) -> None:
         """Where stretched, go by the least time of a call on any rank of this host, as runs do."""
         if self.way == "stretched":
-            for other in host.allgather(self._least):
-                for name, least in other.items():
-                    self._least[name] = min(least, self._least.get(name, math.inf))
+            keep_least(self._least, host.allgather(self._least))
 
     def cost(self, probe: Probe) -> float:
         """Seconds of processor time of one call: the least of three."""

@@ -96,12 +96,12 @@ def prices(
     """[rank] from the profile's speeds at each rank's own size and company. Raises InputError."""
     check_supported(work, correction)
     c, parts = correction or Correction(), recipe(work.case)
-    together, blocks, name = company(slots), work.product_units(), product_name(work.case)
+    together, sizes, name = company(slots), work.product_units(), product_name(work.case)
     stretch = stretched_by(work, rates)
     found = []
     for r, s in enumerate(slots):
         dofs, k = work.parts.dofs[r], together[r]
-        product = stretch * rates.seconds(s.rank, name, blocks[r], k)
+        product = stretch * rates.seconds(s.rank, name, sizes[r], k)
         vector = stretch * rates.seconds(s.rank, "updates", dofs, k) / MEASURED
         n_bytes = sum(work.parts.message_bytes[r])
         found.append(
@@ -109,7 +109,7 @@ def prices(
                 assembly=c.assembly.at(work.parts.cells[r], k)
                 * stretch
                 * rates.seconds(s.rank, "assembly", work.parts.cells[r], k),
-                product=c.product.at(blocks[r], k) * product,
+                product=c.product.at(sizes[r], k) * product,
                 updates=c.updates.at(dofs, k) * parts.updates * vector,
                 loop=c.loop,
                 pack=(c.pack[0] * n_bytes, c.pack[1] * n_bytes),

@@ -136,10 +136,10 @@ def half_width(errors: Sequence[float]) -> float:
 def _drawn(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> Array:
     """(DRAWS,) seconds that the slowest rank computes in an iteration, visits drawn at random."""
     rng = np.random.default_rng(SEED)
-    blocks = work.product_units()
+    sizes = work.product_units()
     spent = np.tile([p.loop for p in priced], (DRAWS, 1))  # (DRAWS, P)
     for name, units, seconds in (
-        (product_name(work.case), blocks, [p.products * p.product + p.preconditioning for p in priced]),
+        (product_name(work.case), sizes, [p.products * p.product + p.preconditioning for p in priced]),
         ("updates", work.parts.dofs, [p.updates + p.dot for p in priced]),
     ):
         at = {host: rng.random(DRAWS) for host in sorted({s.host for s in slots})}

@@ -88,7 +88,8 @@ def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
 
 
 def _in_cells(speed: Speed) -> Speed:
-    """The speed of a product that goes from cell to cell, in cells: blocks to a cell differ between parts."""
+    """The speed of a product that goes from cell to cell, in cells, since blocks to a cell differ between
+    parts; others as they are."""
     if speed.storage != "ebe":
         return speed
     ratio = speed.cells / speed.units
@@ -107,7 +108,5 @@ def rates_of(profile: Profile) -> Rates:
     """The rates of a profile."""
     found: dict[tuple[int, str], list[Speed]] = {}
     for speed in profile.speeds:
-        found.setdefault((speed.rank, speed.name), []).append(
-            _in_cells(speed) if speed.storage == "ebe" else speed
-        )
+        found.setdefault((speed.rank, speed.name), []).append(_in_cells(speed))
     return Rates(found, profile.dilate)

@@ -33,9 +33,14 @@ class Workload:
     def ranks(self) -> int:
         return len(self.parts.cells)
 
+    @property
+    def product_unit(self) -> str:
+        """What product_units() counts, as tables call it."""
+        return "cells" if self.case.storage == "ebe" else "blocks"
+
     def product_units(self) -> tuple[int, ...]:
         """[rank] what a product's time grows with: 3x3 blocks; cells where it goes from cell to cell."""
-        if self.case.storage == "ebe":
+        if self.product_unit == "cells":
             return self.parts.cells
         if self.case.storage == "dense":  # which has all pairs of nodes
             return tuple((dofs // 3) ** 2 for dofs in self.parts.dofs)

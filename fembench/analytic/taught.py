@@ -13,7 +13,7 @@ import numpy as np
 
 from fembench.analytic.fem import FemPrediction, fitted_iterations
 from fembench.analytic.of_study import Lessons, partitioned, predict_work
-from fembench.predict.correct import fit, folds, measured
+from fembench.predict.correct import fit, folds, measured, of_configurations
 from fembench.predict.forecast import half_width
 from fembench.predict.study import Study
 from fembench.predict.workload import Workload, of_record
@@ -38,7 +38,7 @@ def learn(study: Study, records: Sequence[Record]) -> Lessons:
         )
         for k in left:
             errors[k] = _error(others, records[k])
-    wide = half_width([e - middle for e in errors]) if len(errors) > 1 else 0.0
+    wide = half_width(of_configurations(records, [e - middle for e in errors])) if len(errors) > 1 else 0.0
     return Lessons(math.exp(middle), wide)
 
 

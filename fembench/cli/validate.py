@@ -84,7 +84,8 @@ def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
 def _judge(grid, study, training: list) -> tuple[list, dict]:
     """(cells of both methods, scores: of each method and of cruder models)."""
     from fembench.base.errors import InputError
-    from fembench.predict.grid import by_case, grid_of, judge, predictions
+    from fembench.predict.configuration import by_case
+    from fembench.predict.grid import grid_of, judge, predictions
     from fembench.predict.score import baseline_cells, check_held_out, score
     from fembench.records.prediction import ANALYTIC
     from fembench.records.store import load_all

@@ -86,7 +86,8 @@ class Correction:
     pack: tuple[float, float] = (0.0, 0.0)  # seconds a byte: packing, summing
     reduce: Factor = Factor()  # on all-reduces: in a run they find ranks asleep, and caches cold
     scale: float = 1.0  # on the whole iteration: interruptions of one rank at a time hold up all
-    errors: tuple[float, ...] = ()  # log(measured / predicted) an iteration of each run, taught by others
+    errors: tuple[tuple[float, ...], ...] = ()  # log(measured / predicted) of runs that others taught,
+    # those of a configuration together
     solver: str = "own"  # of those runs
 
 

@@ -8,6 +8,7 @@ how far the runs are off then, says how wide an interval must be.
 
 import dataclasses
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.predict.cg import Correction, Factor, Power, Price, prices
+from fembench.predict.configuration import key
 from fembench.predict.forecast import allreduce_seconds, forecast
 from fembench.predict.graph import Collective
 from fembench.predict.iteration import events_of
@@ -100,7 +102,17 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
         without = fit([records[k] for k in kept], rates, place)
         for k in left:
             errors[k] = _error(records[k], rates, place, without)
-    return dataclasses.replace(found, scale=math.exp(middle), errors=tuple(e - middle for e in errors))
+    return dataclasses.replace(
+        found, scale=math.exp(middle), errors=of_configurations(records, [e - middle for e in errors])
+    )
+
+
+def of_configurations(records: Sequence[Record], errors: Sequence[float]) -> tuple[tuple[float, ...], ...]:
+    """The errors of these runs, those of one configuration together."""
+    found: dict[tuple[object, ...], list[float]] = defaultdict(list)
+    for record, error in zip(records, errors):
+        found[key(record.case)].append(error)
+    return tuple(map(tuple, found.values()))
 
 
 def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:

@@ -110,7 +110,7 @@ def _interval(
     iteration: float,
     correction: Correction | None,
 ) -> tuple[float, float]:
-    if correction is not None and len(correction.errors) >= 2:
+    if correction is not None and sum(map(len, correction.errors)) > 1:
         wide = half_width(correction.errors)
         return iteration * math.exp(-wide), iteration * math.exp(wide)
     drawn = _drawn(work, slots, rates, priced)
@@ -119,18 +119,25 @@ def _interval(
     return min(float(low), iteration), max(float(high), iteration)
 
 
-def half_width(errors: Sequence[float]) -> float:
-    """Half of the central 90 % of one more error of the same kind: as many of those known are inside (split
-    conformal prediction: Papadopoulos et al., 2002), or Student's prediction interval where they are few."""
+def half_width(errors: Sequence[Sequence[float]]) -> float:
+    """Half of the central 90 % of the error of one run of one more configuration, from those of the runs of
+    each configuration known.
+
+    Split conformal prediction (Papadopoulos et al., 2002) where runs come in groups (Lee, Barber and Willett,
+    2023): every configuration weighs as much as the one asked about, whose error may be any. Of fewer than
+    nine configurations, whose errors bound nothing then, Student's prediction interval.
+    """
     from scipy.stats import t
 
-    n = len(errors)
-    rank = math.ceil((n + 1) * (1 - 2 * TAIL))
-    if rank <= n:
-        return sorted(map(abs, errors))[rank - 1]
-    return float(
-        t.ppf(1 - TAIL, n - 1) * np.std(errors, ddof=1) * math.sqrt(1 + 1 / n) + abs(np.mean(errors))
-    )
+    groups = errors if len(errors) > 1 else [[e] for e in errors[0]]
+    n, found = len(groups), np.concatenate(groups)
+    weights = np.concatenate([np.full(len(g), 1 / len(g) / (n + 1)) for g in groups])
+    order = np.argsort(np.abs(found))
+    enough = np.flatnonzero(np.cumsum(weights[order]) >= 1 - 2 * TAIL - 1e-9)
+    if len(enough):
+        return float(np.abs(found[order[enough[0]]]))
+    spread = np.std(found) * math.sqrt(n / (n - 1) * (1 + 1 / n))
+    return float(t.ppf(1 - TAIL, n - 1) * spread + abs(np.mean(found)))
 
 
 def _drawn(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> Array:

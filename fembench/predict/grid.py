@@ -10,7 +10,6 @@
 Paths are relative to the file. A held-out run counts only if its prediction is older than it.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from fembench.base.config import read_toml
 from fembench.base.errors import InputError
+from fembench.predict.configuration import by_case, key
 from fembench.predict.correct import measured
 from fembench.predict.recipe import PROXY, product_name
 from fembench.predict.score import Cell, Grid
@@ -28,11 +28,6 @@ from fembench.predict.workload import of_record
 from fembench.records.case import Case
 from fembench.records.prediction import SIMULATION, Prediction, load_prediction, save_prediction
 from fembench.records.record import Record
-
-SAME = (
-    *("mesh", "problem", "ranks", "shares", "partitioner"),
-    *("solver", "storage", "precond", "variant", "overlap", "dilate"),
-)
 
 
 class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,11 +67,6 @@ def study_of(grid: GridFile, training: Sequence[Record]) -> Study:
     return taught(study, training) if grid.learn else study
 
 
-def key(case: Case) -> tuple[object, ...]:
-    """What makes two runs the same configuration."""
-    return tuple(getattr(case, name) for name in SAME)
-
-
 def predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable[[Case], Prediction]) -> int:
     """Write what a method says of each configuration of which it has said nothing; how many were written."""
     known = {key(p.predicted.case) for p in predictions(folder) if p.predicted.method == method}
@@ -99,14 +89,6 @@ def simulated(study: Study, case: Case) -> Prediction:
 def predictions(folder: Path) -> list[Prediction]:
     """Those in a folder; none where it does not exist."""
     return [load_prediction(path) for path in sorted(folder.glob("[!.]*.json"))]
-
-
-def by_case(records: Sequence[Record]) -> dict[tuple[object, ...], list[Record]]:
-    """Runs of each configuration."""
-    found: dict[tuple[object, ...], list[Record]] = defaultdict(list)
-    for record in records:
-        found[key(record.case)].append(record)
-    return dict(found)
 
 
 def judge(

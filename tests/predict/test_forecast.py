@@ -372,7 +372,7 @@ def test_an_interval_holds_nine_of_ten_errors_and_one_that_is_wild_does_not_wide
     assert twice == student  # repetitions of a configuration do not make more configurations
 
 
-@pytest.mark.parametrize("configurations, repetitions", [(24, 2), (10, 6)])
+@pytest.mark.parametrize(("configurations", "repetitions"), [(24, 2), (10, 6)])
 def test_an_interval_holds_nine_of_ten_runs_of_other_configurations(configurations, repetitions):
     """Runs of a configuration err alike: as if each stood for itself, ten of them six times hold fewer."""
     rng = np.random.default_rng(1)

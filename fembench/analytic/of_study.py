@@ -146,7 +146,7 @@ def _gaps(work: Workload, machine: Machine, rank: int) -> Interval:
 
 def _latency(work: Workload, machine: Machine, rank: int) -> Interval:
     """Seconds until the last message that it waits for is there."""
-    seconds = max((machine.cost(q, rank, m).latency for q, m in _exchange(work, rank)), default=0.0)
+    seconds = max((machine.exchanged(q, rank, m, m).latency for q, m in _exchange(work, rank)), default=0.0)
     return Interval(max(seconds, 0.0), max(seconds, 0.0))
 
 

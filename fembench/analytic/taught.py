@@ -13,7 +13,7 @@ import numpy as np
 
 from fembench.analytic.fem import FemPrediction, fitted_iterations
 from fembench.analytic.of_study import Lessons, partitioned, predict_work
-from fembench.predict.correct import fit, folds, measured, of_configurations
+from fembench.predict.correct import fit, folds, measured, of_configurations, taught_by
 from fembench.predict.forecast import half_width
 from fembench.predict.study import Study
 from fembench.predict.workload import Workload, of_record
@@ -32,10 +32,9 @@ def learn(study: Study, records: Sequence[Record]) -> Lessons:
         return Lessons()
     errors = [_error(study, record) for record in records]
     middle = float(np.median(errors))
-    for kept, left in folds(records) if study.correction else []:
-        others = dataclasses.replace(
-            study, correction=fit([records[k] for k in kept], study.rates, study.place)
-        )
+    lessons = taught_by(records, study.rates, study.place) if study.correction else []
+    for kept, left in folds(records) if lessons else []:
+        others = dataclasses.replace(study, correction=fit([lessons[k] for k in kept]))
         for k in left:
             errors[k] = _error(others, records[k])
     wide = half_width(of_configurations(records, [e - middle for e in errors])) if len(errors) > 1 else 0.0

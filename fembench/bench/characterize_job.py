@@ -156,10 +156,10 @@ def _probes(facts: HostFacts, ranks: int, levels: tuple[Level, ...]) -> Iterator
         n_bytes = sizes[level]
         part = _local(box_of(n_bytes))
         yield assembly_probe(level, *part)
-        for storage in STORAGES:
-            yield product_probe(storage, level, *part)
+        products = {storage: product_probe(storage, level, *part) for storage in STORAGES}
+        yield from products.values()
         yield product_probe("dense", level, *_local(dense_box_of(n_bytes)))
-        yield updates_probe(level, part[0])
+        yield updates_probe(level, part[0], products["sym"].call if level == "memory" else None)
         yield from memory_probes(level, n_bytes)
 
 

@@ -14,6 +14,7 @@ from typing import cast
 import msgspec
 
 from fembench.bench.crowd import Pairs, allreduce_time, counts_of, message_seconds, pairs_at_once
+from fembench.bench.exchange import measure_exchange
 from fembench.bench.pingpong import Effort, measure_pair
 from fembench.bench.progress import overlap_left, polling_factor
 from fembench.bench.trains import measure_trains
@@ -24,6 +25,7 @@ from fembench.machine.thesis_kernels import kernel_times, load_of
 from fembench.records.network import (
     AllReduceTime,
     Contention,
+    Exchange,
     KernelTime,
     Mode,
     Network,
@@ -63,6 +65,7 @@ class Mine(msgspec.Struct):
 
     samples: list[PairSamples] = []
     trains: list[Trains] = []
+    exchanges: list[Exchange] = []
     allreduce: list[AllReduceTime] = []
     contention: list[Contention] = []
     left: float | None = None
@@ -108,6 +111,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
         loads=tuple(one.load for one in everyone if one.load),
         samples=tuple(s for one in everyone for s in one.samples),
         trains=tuple(t for one in everyone for t in one.trains),
+        exchanges=tuple(e for one in everyone for e in one.exchanges),
         notes=tuple(f"{name}: not measured, no host has two ranks" for name in absent),
         seconds=time.perf_counter() - begin,
     )
@@ -138,7 +142,7 @@ class Measuring:
         return self._comm.rank in ranks
 
     def messages(self, pairs: Sequence[tuple[str, tuple[int, int]]]) -> None:
-        """Ping-pongs in both modes, and trains, of one pair after the other."""
+        """Ping-pongs in both modes, trains and exchanges, of one pair after the other."""
         quick = self._job.quick
         effort, sizes = (QUICK, QUICK_SIZES) if quick else (FULL, SIZES)
         for number, (name, (a, b)) in enumerate(pairs):
@@ -152,6 +156,8 @@ class Measuring:
             if self._needed((a, b)):
                 repeats = 3 if quick else 7
                 self.found.trains += measure_trains(self._comm, a, b, largest, repeats, effort.longest)
+            if self._needed((a, b)):
+                self.found.exchanges += measure_exchange(self._comm, a, b, largest, effort.visits)
 
     def crowds(self) -> None:
         """All-reduces of 2, 4, … and all ranks; messages of several pairs at once."""

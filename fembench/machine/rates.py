@@ -2,7 +2,9 @@
 
     assembly   the symmetric matrix of a box, from its cells        cells
     product    q = A d in each storage                              blocks (3x3, of the whole stiffness)
-    updates    the two vector passes of a CG iteration              dofs
+    updates    the two vector passes of a CG iteration; in memory
+               each after a product, which leaves no vector in a
+               cache                                                dofs
     triad      a = b + s c                                          bytes, as in `bandwidth`
     read       the sum of an array                                  bytes
 
@@ -45,6 +47,7 @@ class Probe:
     n_bytes: int
     number: int  # of the phase in which a run does it
     call: Callable[[], object]
+    before: Callable[[], object] | None = None  # what a run does before each call, which is then timed alone
 
 
 def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int) -> dict[Level, int]:
@@ -109,7 +112,7 @@ def product_probe(storage: str, level: Level, sub: Subdomain, lam: float, mu: fl
     )
 
 
-def updates_probe(level: Level, sub: Subdomain) -> Probe:
+def updates_probe(level: Level, sub: Subdomain, before: Callable[[], object] | None = None) -> Probe:
     """Direction and step of an iteration without preconditioner. The step is zero, so values stay finite."""
     n = 3 * sub.n_active
     x, r, d, q = (kernels.zeros(n) for _ in range(4))
@@ -131,6 +134,7 @@ def updates_probe(level: Level, sub: Subdomain) -> Probe:
         n_bytes=9 * DOUBLE * n,
         number=AXPY,
         call=call,
+        before=before,
     )
 
 

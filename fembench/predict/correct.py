@@ -57,6 +57,7 @@ class Measured(NamedTuple):
 class Lesson(NamedTuple):
     """What one run teaches."""
 
+    solver: str
     assembly: Array  # (n, 3) units, ranks of the host, measured time over predicted time
     product: Array
     updates: Array
@@ -95,11 +96,12 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
 
     Its errors are those of runs that did not teach it: predictions are of other ranks and meshes too.
     """
-    found = fit(records, rates, place)
+    lessons = taught_by(records, rates, place)
+    found = fit(lessons)
     errors = [_error(record, rates, place, found) for record in records]
     middle = float(np.median(errors))
     for kept, left in folds(records):
-        without = fit([records[k] for k in kept], rates, place)
+        without = fit([lessons[k] for k in kept])
         for k in left:
             errors[k] = _error(records[k], rates, place, without)
     return dataclasses.replace(
@@ -116,35 +118,36 @@ def of_configurations(records: Sequence[Record], errors: Sequence[float]) -> tup
 
 
 def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:
-    """(runs that teach, runs that are predicted): those on as many ranks are left out together, or those of a
-    mesh; none where that would leave fewer than two such groups."""
-    for group in (lambda r: r.case.ranks, lambda r: r.mesh.hash):
-        names = [group(r) for r in records]
-        if len(set(names)) > 2:
-            return [
-                ([k for k, n in enumerate(names) if n != name], [k for k, n in enumerate(names) if n == name])
-                for name in dict.fromkeys(names)
-            ]
-    return []
+    """(runs that teach, runs of the configuration left out); none where fewer than two would teach."""
+    names = [key(record.case) for record in records]
+    every = dict.fromkeys(names)
+    return [
+        ([k for k, n in enumerate(names) if n != name], [k for k, n in enumerate(names) if n == name])
+        for name in (every if len(every) > 2 else ())
+    ]
 
 
-def fit(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
-    """The factors that these runs teach. Raises InputError for runs that cannot be predicted."""
+def taught_by(records: Sequence[Record], rates: Rates, place: Place) -> list[Lesson]:
+    """What each of these runs teaches. Raises InputError for runs that cannot be predicted."""
     if not records:
         raise InputError("no runs to learn from; expected at least one record")
     solvers = {record.case.solver for record in records}
     if len(solvers) > 1:
         raise InputError(f"runs of solvers {', '.join(sorted(solvers))}; expected those of one to learn from")
-    taught = [_one(record, rates, place) for record in records]
+    return [_one(record, rates, place) for record in records]
+
+
+def fit(lessons: Sequence[Lesson]) -> Correction:
+    """The factors that runs teach together."""
     return Correction(
-        assembly=_factor([t.assembly for t in taught]),
-        product=_factor([t.product for t in taught]),
-        updates=_factor([t.updates for t in taught]),
-        precond=_factor([t.precond for t in taught]),
-        solver=solvers.pop(),
-        loop=_median([t.loop for t in taught]),
-        pack=(_median([t.pack[0] for t in taught]), _median([t.pack[1] for t in taught])),
-        reduce=_factor([t.reduce for t in taught]),
+        assembly=_factor([t.assembly for t in lessons]),
+        product=_factor([t.product for t in lessons]),
+        updates=_factor([t.updates for t in lessons]),
+        precond=_factor([t.precond for t in lessons]),
+        solver=lessons[0].solver,
+        loop=_median([t.loop for t in lessons]),
+        pack=(_median([t.pack[0] for t in lessons]), _median([t.pack[1] for t in lessons])),
+        reduce=_factor([t.reduce for t in lessons]),
     )
 
 
@@ -161,6 +164,7 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
     assembly = found.phases[:, ASSEMBLY]
     dofs, k = work.parts.dofs, company(slots)
     return Lesson(
+        solver=record.case.solver,
         assembly=_points(work.parts.cells, k, assembly, [p.assembly for p in priced]),
         product=_points(work.product_units(), k, product, [p.products * p.product for p in priced]),
         updates=_points(dofs, k, found.phases[:, AXPY], [p.updates for p in priced]),

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fembench.predict.fit import Curve, find_switch, fit_jointly
 from fembench.predict.hlogp import kielmann, ping_pong_latency
 from fembench.records.network import (
+    Exchange,
     KielmannCost,
     Mode,
     Network,
@@ -27,7 +28,10 @@ SIGNED = 0.05  # of a message: a latency that is negative by more is overlap, no
 
 
 def estimate_class(
-    name: str, samples: Iterable[PairSamples], gap: Sequence[tuple[int, float]] = ()
+    name: str,
+    samples: Iterable[PairSamples],
+    gap: Sequence[tuple[int, float]] = (),
+    exchanges: Iterable[Exchange] = (),
 ) -> PairClass:
     """Os, L, Or and the switch of one class; `gap` are (bytes, seconds), each as gap_of gives it.
 
@@ -48,7 +52,13 @@ def estimate_class(
         receive=fit.pieces[2],
         gap=fit_jointly(*_gap_curve(gap)).pieces[0] if gap else (),
         switch=find_switch(fit),
+        both_ways=tuple((e.m, slowed_by_exchange(e)) for e in sorted(exchanges, key=lambda e: e.m)),
     )
+
+
+def slowed_by_exchange(e: Exchange) -> float:
+    """Times as long that a message takes while one comes the other way: the median over turns, at least 1."""
+    return max(1.0, float(np.median(np.divide(e.at_once, e.in_turn))))
 
 
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:
@@ -62,19 +72,22 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     trains: dict[int, list[Trains]] = {}
     for t in network.trains:
         trains.setdefault(_class_of(network, rank_host, t), []).append(t)
+    exchanges: dict[int, list[Exchange]] = {}
+    for e in network.exchanges:
+        exchanges.setdefault(_class_of(network, rank_host, e), []).append(e)
     gaps = {k: [(t.m, gap_of(t.counts, t.seconds)) for t in found] for k, found in trains.items()}
-    classes = _classes(network, by_class, gaps, "isend")
+    classes = _classes(network, by_class, gaps, exchanges, "isend")
     return msgspec.structs.replace(
         network,
         classes=classes,
-        blocking=_classes(network, by_class, gaps, "send"),
+        blocking=_classes(network, by_class, gaps, exchanges, "send"),
         kielmann=tuple(c for k in sorted(trains) for c in kielmann_costs(classes[k].name, trains[k])),
         overlap=None if network.overlap_left is None else network.overlap_left < TRAVELLED,
         notes=(*network.notes, *_ways_of_sending(network.samples)),
     )
 
 
-def _class_of(network: Network, rank_host: Sequence[int], pair: PairSamples | Trains) -> int:
+def _class_of(network: Network, rank_host: Sequence[int], pair: PairSamples | Trains | Exchange) -> int:
     return network.pair_class[rank_host[pair.measure]][rank_host[pair.mirror]]
 
 
@@ -82,11 +95,12 @@ def _classes(
     network: Network,
     samples: dict[tuple[Mode, int], list[PairSamples]],
     gaps: dict[int, list[tuple[int, float]]],
+    exchanges: dict[int, list[Exchange]],
     mode: Mode,
 ) -> tuple[PairClass, ...]:
     """[class]; () where nothing was sent in this mode."""
     found = {
-        k: estimate_class(network.class_names[k], samples[of, k], gaps.get(k, ()))
+        k: estimate_class(network.class_names[k], samples[of, k], gaps.get(k, ()), exchanges.get(k, ()))
         for of, k in sorted(samples)
         if of == mode
     }

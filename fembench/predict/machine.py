@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from fembench.base.errors import InputError
 from fembench.predict.hlogp import Cost, message_cost, scaled
-from fembench.records.network import Network, PairClass, Piece, class_of, value_at
+from fembench.records.network import Network, PairClass, Piece, both_ways_at, class_of, value_at
 
 Link = Callable[[int, int], PairClass]  # from host, to host
 SMALL = 8  # bytes of a message that keeps nobody from anything
@@ -45,6 +45,12 @@ class Machine:
         if found is None:
             found = self._known[a, b, m] = message_cost(self.pair(p, q), m, same_host=a == b)
         return found
+
+    def exchanged(self, p: int, q: int, m: int, back: int) -> Cost:
+        """Os, L, Or of m bytes from rank p to rank q while `back` bytes come from there."""
+        cost = self.cost(p, q, m)
+        longer = (both_ways_at(self.pair(p, q), m) - 1) * min(back / m, 1.0) if m else 0.0
+        return cost._replace(latency=cost.latency + longer * cost.total)
 
     def waits(self, p: int, q: int, m: int) -> bool:
         """Whether the message waits for its receiver (rendezvous)."""
@@ -136,4 +142,5 @@ def quicker(functions: PairClass, factor: float) -> PairClass:
         receive=functions.receive,
         gap=scaled(functions.gap, 1 / factor),
         switch=functions.switch,
+        both_ways=functions.both_ways,
     )

@@ -172,8 +172,23 @@ class _Parts:
         for number, message in enumerate(self.messages):
             if number not in matched and self._waits_for_receiver(message):
                 message.posted = (-1, 0.0)  # nobody ever receives it
+        self._meet(slots)
         if not self._machine.overlap:
             self._hold_back(slots)
+
+    def _meet(self, slots: dict[int, int]) -> None:
+        """Messages of two ranks to each other take longer if each sends before it waits for the other's."""
+        taken = {slots.get(k, k): node for k, node in self._waits if k < 0}  # message -> who waits for it
+        between: dict[tuple[int, int, int], deque[int]] = defaultdict(deque)
+        for (source, target, tag), numbers in self._sends.items():
+            if tag >= 0:  # those of collectives are scaled as a whole
+                between[source, target, tag].extend(n for n in numbers if n in taken)
+        for (p, q, tag), there in between.items():
+            for a, b in zip(there, between.get((q, p, tag), ())) if p < q else ():
+                one, other = self.messages[a], self.messages[b]
+                if one.sent[0] <= taken[b] and other.sent[0] <= taken[a]:
+                    one.latency = self._machine.exchanged(p, q, one.m, other.m).latency
+                    other.latency = self._machine.exchanged(q, p, other.m, one.m).latency
 
     def _waits_for_receiver(self, message: Message) -> bool:
         return self._machine.waits(message.source, message.target, message.m)

@@ -6,8 +6,11 @@ in m, a set of them for each class of pairs of hosts. Seconds and bytes.
 """
 
 import bisect
+import math
 from collections.abc import Sequence
 from typing import Literal
+
+import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.records.record import Frozen
@@ -31,6 +34,8 @@ class PairClass(Frozen, frozen=True):
     receive: tuple[Piece, ...]  # Or(m)
     gap: tuple[Piece, ...] = ()  # g(m): shortest time between two messages of one sender; (): not measured
     switch: int | None = None  # bytes from which messages wait for their receiver (rendezvous); None: none
+    # (bytes, times as long as alone that a message takes while one comes the other way); (): not measured
+    both_ways: tuple[tuple[int, float], ...] = ()
 
 
 class PairSamples(Frozen, frozen=True):
@@ -55,6 +60,17 @@ class Trains(Frozen, frozen=True):
     m: int  # bytes of a message
     counts: tuple[int, ...]  # messages of the train
     seconds: tuple[float, ...]  # from the first send to the answer
+
+
+class Exchange(Frozen, frozen=True):
+    """Messages of m bytes between two ranks, one after the other and both ways at once; seconds of one, an
+    entry a turn of both kinds."""
+
+    measure: int  # rank
+    mirror: int
+    m: int  # bytes
+    in_turn: tuple[float, ...]
+    at_once: tuple[float, ...]
 
 
 class KielmannCost(Frozen, frozen=True):
@@ -107,7 +123,8 @@ class RankLoad(Frozen, frozen=True):
 class Network(Frozen, frozen=True):
     """What is known of what messages cost between hosts.
 
-    `classes` are empty in what the ranks bring home, until they are estimated from `samples` and `trains`.
+    `classes` are empty in what the ranks bring home, until they are estimated from `samples`, `trains` and
+    `exchanges`.
     """
 
     send_mode: Mode  # how Os of `classes` was measured
@@ -125,6 +142,7 @@ class Network(Frozen, frozen=True):
     class_names: tuple[str, ...] = ()  # of classes, known before they are estimated
     blocking: tuple[PairClass, ...] = ()  # the same classes measured with MPI_Send
     trains: tuple[Trains, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
     kielmann: tuple[KielmannCost, ...] = ()
     overlap_left: float | None = None  # part of a large message still to be waited for after computing
     loads: tuple[RankLoad, ...] = ()
@@ -146,6 +164,15 @@ def value_at(pieces: Sequence[Piece], m: float) -> float:
     for c in reversed(pieces[k].coefficients):
         value = value * x + c
     return value
+
+
+def both_ways_at(functions: PairClass, m: float) -> float:
+    """Times as long as alone that a message of m bytes takes while one comes the other way: between sizes by
+    their logarithms, beyond them as at their ends; 1 where it was not measured."""
+    if not functions.both_ways:
+        return 1.0
+    sizes, factors = zip(*functions.both_ways)
+    return float(np.interp(math.log(max(m, 1.0)), np.log(sizes), factors))
 
 
 def class_of(network: Network, a: int, b: int) -> PairClass:

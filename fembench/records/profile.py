@@ -6,6 +6,7 @@ the median of its samples, the interval that of order statistics. Schema history
     1  first
     2  network, optional: what messages cost
     3  the network's trains, both ways of sending, where contention was met, processor time of kernels
+    4  messages both ways at once
 """
 
 import statistics
@@ -25,8 +26,8 @@ from fembench.records.network import Network, check_network
 from fembench.records.record import ClockCertificate, Environment, Frozen
 from fembench.stats.summary import median_interval
 
-PROFILE_SCHEMA = 3
-READABLE = (1, 2, 3)
+PROFILE_SCHEMA = 4
+READABLE = (1, 2, 3, 4)
 Level = Literal["L2", "L3", "memory"]
 LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
 

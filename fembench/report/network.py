@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fembench.base.tables import table
 from fembench.base.units import seconds, size
-from fembench.records.network import Network, PairClass, value_at
+from fembench.records.network import Network, PairClass, both_ways_at, value_at
 
 SHOWN = (8, 1024, 16384, 262144, 1048576)  # bytes
 MOST = 12  # classes whose costs are printed; the profile has all
@@ -40,8 +40,9 @@ def _how(network: Network) -> str:
 
 
 def costs_table(network: Network) -> str:
-    """A row a class and size: T = Os + L + Or and its parts; the gap; MPI_Send's T beside."""
-    heads = ["pair", "waits from", "bytes", "Os", "L", "Or", "T", "gap", "T by MPI_Send"]
+    """A row a class and size: T = Os + L + Or and its parts; by what T is multiplied while a message comes
+    the other way; the gap; MPI_Send's T beside."""
+    heads = ["pair", "waits from", "bytes", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
     rows = []
     for k, one in enumerate(network.classes[:MOST]):
         blocking = network.blocking[k] if k < len(network.blocking) else None
@@ -49,14 +50,15 @@ def costs_table(network: Network) -> str:
             head = [one.name, size(one.switch) if one.switch else "never"] if number == 0 else ["", ""]
             rows.append([*head, size(m), *_costs(one, m), seconds(_total(blocking, m)) if blocking else None])
     more = len(network.classes) - MOST
-    text = table(heads, rows, align="llrrrrrrr")
+    text = table(heads, rows, align="llrrrrrrrr")
     return f"{text}\n{more} more classes: --json has all" if more > 0 else text
 
 
 def _costs(one: PairClass, m: int) -> list[str | None]:
     parts = [value_at(function, m) for function in (one.send, one.latency, one.receive)]
     gap = seconds(value_at(one.gap, m)) if one.gap else None
-    return [*map(seconds, parts), seconds(sum(parts)), gap]
+    both = f"x {both_ways_at(one, m):.2f}" if one.both_ways else None
+    return [*map(seconds, parts), seconds(sum(parts)), both, gap]
 
 
 def _total(one: PairClass, m: int) -> float:

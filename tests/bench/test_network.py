@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fembench.bench.crowd import allreduce_time, counts_of, message_seconds, pairs_at_once
+from fembench.bench.exchange import measure_exchange
 from fembench.bench.network_job import NetworkJob, measure_network, rank_pairs
 from fembench.bench.pingpong import MOST, Effort, measure_pair
 from fembench.bench.progress import LONGER, overlap_left, polling_factor
@@ -86,6 +87,19 @@ def test_trains_of_empty_messages_double_and_others_grow_by_three():
     assert not saturated([1.0])
     assert not saturated([1.0, 0.98])
     assert saturated([1.0, 0.98, 0.975])
+
+
+@pytest.mark.mpi
+def test_messages_both_ways_are_timed_beside_those_in_turn(comm):
+    if comm.size < 2:
+        return
+    found = measure_exchange(comm, 1, 0, 8192 if comm.rank == 1 else 0, 5) if comm.rank < 2 else []
+    doze(comm)
+    assert [e.m for e in found] == ([1024, 8192] if comm.rank == 1 else [])
+    for e in found:
+        assert (e.measure, e.mirror) == (1, 0)
+        assert 4 <= len(e.in_turn) == len(e.at_once) <= 5
+        assert 0 < min(e.in_turn + e.at_once) <= max(e.in_turn + e.at_once) < 1
 
 
 @pytest.mark.mpi

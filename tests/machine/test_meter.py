@@ -1,5 +1,6 @@
 """What one visit finds: the time that counts is the processor's, the elapsed, or the stretched one."""
 
+import dataclasses
 import time
 
 import pytest
@@ -54,6 +55,25 @@ def test_one_slow_batch_of_many_does_not_count():
 
     rate, _ = measured("processor", call, seconds=0.08)
     assert rate == pytest.approx(1000 / USED, rel=0.1)
+
+
+@pytest.mark.parametrize(("way", "before"), [("processor", 1), ("elapsed", 1), ("stretched", 0)])
+def test_what_comes_before_a_call_is_not_timed(way, before):
+    calls = []
+
+    def product():
+        calls.append("before")
+        busy(2 * USED)
+
+    def updates():
+        calls.append("call")
+        busy(USED)
+
+    one = Meter(make_tracer(), 1.0, 1.0, way, batch=2 * USED)
+    probe = dataclasses.replace(probe_of(updates), before=product)
+    assert one.visit(probe, USED, 0.05) == pytest.approx(1000 / USED, rel=0.2)
+    assert calls.count("before") == before * calls.count("call")
+    assert calls[:2] == (["before", "call"] if before else ["call", "call"])
 
 
 def test_an_injected_speed_is_what_is_found():

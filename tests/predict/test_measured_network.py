@@ -19,11 +19,13 @@ from fembench.predict.slots import machine_of, share_of, slots_of, waiting_slows
 from fembench.predict.thesis_model import machine_of_model, model_of
 from fembench.records.network import (
     Contention,
+    Exchange,
     KernelTime,
     Network,
     PairSamples,
     RankLoad,
     Trains,
+    both_ways_at,
     check_network,
     value_at,
 )
@@ -71,6 +73,21 @@ def brought_home(hosts=("a", "b"), *, inside=True):
         trains=tuple(t for p in pairs for t in trains(*p)),
         overlap_left=0.1,
     )
+
+
+def test_messages_both_ways_take_as_much_longer_as_turns_of_them_did():
+    def exchange(pair, m, factor):
+        turns = (1.0, 1.1, 0.9, 1.0, 50.0)
+        return Exchange(
+            measure=pair[0], mirror=pair[1], m=m, in_turn=turns, at_once=tuple(factor * t for t in turns)
+        )
+
+    found = tuple(exchange((0, 2), m, f) for m, f in ((65536, 1.5), (1024, 0.9)))
+    near, far, back = estimated(msgspec.structs.replace(brought_home(), exchanges=found), (0, 0, 1)).classes
+    assert far.both_ways == ((1024, 1.0), (65536, pytest.approx(1.5)))
+    assert [both_ways_at(far, m) for m in (8, 8192, 1 << 20)] == pytest.approx([1.0, 1.25, 1.5])
+    assert near.both_ways == back.both_ways == ()
+    assert both_ways_at(near, 8) == 1.0
 
 
 def test_parameters_of_every_class_follow_from_the_samples():

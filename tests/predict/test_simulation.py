@@ -1,9 +1,11 @@
 """Both simulators against closed forms, against each other, and against thesis-003's numbers."""
 
+import dataclasses
 import itertools
 import math
 import time
 
+import msgspec
 import numpy as np
 import pytest
 from known_programs import (
@@ -54,6 +56,33 @@ def message(m):
 
 def test_ping_pong():
     assert both(ping_pong(100, 1000)).makespan == pytest.approx(0.012, rel=1e-9)
+
+
+def slower_both_ways(ranks, *both_ways):
+    one = machine(ranks)
+    link = msgspec.structs.replace(one.link(0, 1), both_ways=both_ways)
+    return dataclasses.replace(one, link=lambda a, b: link)
+
+
+def test_messages_both_ways_at_once_take_as_much_longer_as_was_measured():
+    on, m = slower_both_ways(2, (1000, 1.0), (100_000, 1.5)), 10_000
+
+    def exchange(there, back):
+        sizes = there, back
+        return graph_of(
+            [
+                [Receive(1 - r, sizes[1 - r], 2), Compute(1, 1e-3), Send(1 - r, sizes[r], 2), Wait(2)]
+                for r in range(2)
+            ]
+        )
+
+    assert both(exchange(m, m), on).makespan == pytest.approx(1e-3 + 1.25 * message(m), rel=1e-9)
+    assert both(exchange(m, m // 5), on).makespan == pytest.approx(1e-3 + 1.05 * message(m), rel=1e-9)
+    assert both(exchange(m, m)).makespan == pytest.approx(1e-3 + message(m), rel=1e-9)
+    assert both(ping_pong(100, m), on).makespan == pytest.approx(both(ping_pong(100, m)).makespan)
+    assert both(ring(6, 2, m, 1e-3), slower_both_ways(6, (8, 2.0))).makespan == pytest.approx(
+        both(ring(6, 2, m, 1e-3)).makespan
+    )
 
 
 @pytest.mark.parametrize(

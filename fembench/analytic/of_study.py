@@ -16,7 +16,7 @@ from fembench.analytic.interval import Interval, shortest_window, total
 from fembench.base.errors import InputError
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
-from fembench.predict.cg import Price, prices
+from fembench.predict.cg import Price, inside_product, prices
 from fembench.predict.forecast import as_in_runs
 from fembench.predict.machine import Machine
 from fembench.predict.rates import Rates
@@ -104,7 +104,10 @@ def costs_of(
         return _corrected(cost, lessons)
 
     updates = spread("updates", parts.dofs, [p.updates for p in priced])
-    overheads = [_overheads(work, machine, r) + priced[r].loop + sum(priced[r].pack) for r in ranks]
+    inside = [inside_product(work, priced[r], r) for r in ranks]
+    overheads = [
+        _overheads(work, machine, r, inside[r]) + priced[r].loop + sum(priced[r].pack) for r in ranks
+    ]
     product = spread(f"product {work.case.storage}", sizes, [p.product for p in priced])
     return FemCosts(
         assembly=spread("assembly", parts.cells, [p.assembly for p in priced]),
@@ -132,10 +135,11 @@ def _exchange(work: Workload, rank: int) -> list[tuple[int, int]]:
     return list(zip(work.parts.neighbours[rank], work.parts.message_bytes[rank]))
 
 
-def _overheads(work: Workload, machine: Machine, rank: int) -> float:
-    """Seconds that a rank's own sends and receives keep it, in one iteration."""
+def _overheads(work: Workload, machine: Machine, rank: int, inside: float) -> float:
+    """Seconds that a rank's own sends and receives keep it in one iteration, and those that they cost the
+    `inside` seconds which it computes meanwhile."""
     there = (machine.cost(rank, q, m).send for q, m in _exchange(work, rank))
-    return sum(there) + sum(machine.cost(q, rank, m).receive for q, m in _exchange(work, rank))
+    return sum(there) + sum(sum(machine.beside(q, rank, m, inside)) for q, m in _exchange(work, rank))
 
 
 def _gaps(work: Workload, machine: Machine, rank: int) -> Interval:

@@ -61,7 +61,7 @@ def polling_factor(comm: Comm, computing: int, waiting: int) -> float | None:
                 # as ranks of a run wait; a pickled recv spins in a probe
                 comm.Recv(EMPTY, computing, CONTROL)
             return None
-        turns = _turns_of(WORK)
+        turns = turns_of(WORK)
         found = [(_timed(turns, comm, waiting), _timed(turns, comm, waiting)) for _ in range(REPEATS)]
     alone, beside = np.median(found, axis=0)
     return float(beside / alone)
@@ -88,23 +88,24 @@ def _on_one_core(comm: Comm, chooser: int, partner: int) -> Iterator[bool]:
             os.sched_setaffinity(0, before)
 
 
-def _turns_of(seconds: float) -> int:
+def turns_of(seconds: float) -> int:
     """Turns of the loop that take about so long."""
     turns, took = 1000, 0.0
     while took < seconds / 4:
         turns *= 2
-        took = _counted(turns)
+        took = counted(turns)
     return max(1, int(turns * seconds / took))
 
 
-def _counted(turns: int) -> float:
+def counted(turns: int) -> float:
+    """Seconds of a loop that counts so far."""
     value, start = 0, time.perf_counter()
     while value < turns:
         value += 1
     return time.perf_counter() - start
 
 
-def _timed(turns: int, comm: Comm, waiting: int, counted: Callable[[int], float] = _counted) -> float:
+def _timed(turns: int, comm: Comm, waiting: int, counted: Callable[[int], float] = counted) -> float:
     """Seconds of the loop; then the other rank is told, which sleeps or waits for that in MPI."""
     took = counted(turns)
     comm.Send(EMPTY, waiting, CONTROL)

@@ -168,7 +168,7 @@ def _parallel(path: str, machine, result) -> str:
 
 
 def _errors(path: str, graph, result) -> str:
-    """How far processes end from where they ended in a run, assembly and CG together."""
+    """How far processes end from where they ended in a run: CG began when the last had assembled."""
     import numpy as np
 
     from fembench.base.errors import InputError
@@ -181,7 +181,7 @@ def _errors(path: str, graph, result) -> str:
     if record.case.ranks != graph.ranks or not graph.iterations:
         raise InputError(f"{path}: a run of {record.case.ranks} ranks; expected one of the graph's")
     phases = middle_set(record)
-    took = phases[:, ASSEMBLY] + graph.iterations * phases[:, CG]
+    took = phases[:, ASSEMBLY].max() + graph.iterations * phases[:, CG]
     pair = took.tolist(), np.asarray(result.finish).tolist()
     return (
         f"against {record.id}: makespan {makespan_error(*pair):+.1f} %, mean {mean_error(*pair):+.1f} %, "

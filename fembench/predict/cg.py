@@ -125,6 +125,12 @@ def prices(
     return found
 
 
+def inside_product(work: Workload, price: Price, rank: int) -> float:
+    """Seconds of an iteration in which a rank computes while its messages travel."""
+    part = 1 - work.interface_part(rank) if work.case.overlap else 0.0
+    return part * price.products * price.product
+
+
 def stretched_by(work: Workload, rates: Rates) -> float:
     """Times as long that computing takes in a case that is dilated otherwise than the profile was; 1 where
     the case does not say."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.predict.cg import Correction, Factor, Power, Price, prices
+from fembench.predict.cg import Correction, Factor, Power, Price, inside_product, prices
 from fembench.predict.configuration import key
 from fembench.predict.forecast import allreduce_seconds, forecast
 from fembench.predict.graph import Collective
@@ -158,6 +158,9 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
     priced = prices(work, slots, rates, Correction(solver=record.case.solver))
     exchanges = recipe(record.case).exchanges
     product = found.phases[:, SPMV_INTERIOR] + found.phases[:, SPMV_INTERFACE]
+    product -= [
+        _kept(work, machine, rank, inside_product(work, priced[rank], rank)) for rank in range(work.ranks)
+    ]
     n_bytes = exchanges * np.array([sum(row) for row in work.parts.message_bytes], float)
     sending = exchanges * np.array([_overheads(work, machine, rank) for rank in range(work.ranks)])
     rest = found.phases[:, CG] - found.phases[:, list(CG_PARTS)].sum(axis=1)
@@ -193,6 +196,12 @@ def _overheads(work: Workload, machine: Machine, rank: int) -> float:
     """Os of an iteration's messages to neighbours."""
     exchange = zip(work.parts.neighbours[rank], work.parts.message_bytes[rank])
     return sum(machine.cost(rank, q, m).send for q, m in exchange)
+
+
+def _kept(work: Workload, machine: Machine, rank: int, computing: float) -> float:
+    """Seconds that an iteration's messages keep a rank from computing."""
+    exchange = zip(work.parts.neighbours[rank], work.parts.message_bytes[rank])
+    return sum(machine.beside(q, rank, m, computing)[0] for q, m in exchange)
 
 
 def _error(record: Record, rates: Rates, place: Place, correction: Correction) -> float:

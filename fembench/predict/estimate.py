@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fembench.predict.fit import Curve, find_switch, fit_jointly
 from fembench.predict.hlogp import kielmann, ping_pong_latency
 from fembench.records.network import (
+    Beside,
     Exchange,
     KielmannCost,
     Mode,
@@ -45,6 +46,7 @@ def estimate_class(
     whole = np.array([np.median(s.rtt) / 2 for s in by_size])
     signed = bool(np.any(np.array([y for y, _ in latency]) < -SIGNED * whole))
     fit = fit_jointly(m, [curve(send), curve(latency, signed), curve(receive)])
+    met = sorted(exchanges, key=lambda e: e.m)
     return PairClass(
         name=name,
         send=fit.pieces[0],
@@ -52,13 +54,20 @@ def estimate_class(
         receive=fit.pieces[2],
         gap=fit_jointly(*_gap_curve(gap)).pieces[0] if gap else (),
         switch=find_switch(fit),
-        both_ways=tuple((e.m, slowed_by_exchange(e)) for e in sorted(exchanges, key=lambda e: e.m)),
+        both_ways=tuple((e.m, slowed_by_exchange(e)) for e in met),
+        beside=tuple(beside_of(e) for e in met if e.alone),
     )
 
 
 def slowed_by_exchange(e: Exchange) -> float:
     """Times as long that a message takes while one comes the other way: the median over turns, at least 1."""
     return max(1.0, float(np.median(np.divide(e.at_once, e.in_turn))))
+
+
+def beside_of(e: Exchange) -> Beside:
+    """Medians over turns; computing does not become shorter by messages."""
+    longer = float(np.median(np.subtract(e.beside, e.alone)))
+    return Beside(m=e.m, longer=max(longer, 0.0), left=float(np.median(e.left)))
 
 
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:

@@ -20,7 +20,7 @@ from fembench.predict.machine import even_machine
 from fembench.predict.planner import make_plan
 from fembench.records.record import Event as Span
 from fembench.records.record import Record
-from fembench.timing.phases import ALLREDUCE, ASSEMBLY, CG, COMMUNICATION, SEND, UNPACK, WAIT
+from fembench.timing.phases import ALLREDUCE, ASSEMBLY, CG, COMMUNICATION, SEND, SYNC, UNPACK, WAIT
 
 OVERLAPPED = ("pipelined",)
 
@@ -103,6 +103,7 @@ def _whole(record: Record, rank: int, spans: dict[int, list[Span]], lost: float)
     found = middle_set(record)[rank]
     if found[ASSEMBLY]:
         yield Compute(ASSEMBLY, float(found[ASSEMBLY]))
+        yield Collective("barrier", 0, SYNC)  # behind which CG begins, in a run too
     middle = sorted(spans, key=lambda k: _own(spans[k]))[len(spans) // 2]
     traced: dict[int, float] = defaultdict(float)
     for e in spans[middle]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from fembench.base.errors import InputError
 from fembench.predict.hlogp import Cost, message_cost, scaled
-from fembench.records.network import Network, PairClass, Piece, both_ways_at, class_of, value_at
+from fembench.records.network import Network, PairClass, Piece, beside_at, both_ways_at, class_of, value_at
 
 Link = Callable[[int, int], PairClass]  # from host, to host
 SMALL = 8  # bytes of a message that keeps nobody from anything
@@ -51,6 +51,16 @@ class Machine:
         cost = self.cost(p, q, m)
         longer = (both_ways_at(self.pair(p, q), m) - 1) * min(back / m, 1.0) if m else 0.0
         return cost._replace(latency=cost.latency + longer * cost.total)
+
+    def beside(self, p: int, q: int, m: int, computing: float) -> tuple[float, float]:
+        """(seconds that rank q computes longer, Or) where m bytes come from rank p, and go there, while q
+        computes for so many seconds: in proportion until all of it travels meanwhile."""
+        cost = self.cost(p, q, m)
+        longer, left = beside_at(self.pair(q, p), m)
+        if not (longer or left) or self.waits(p, q, m):
+            return 0.0, cost.receive
+        part = min(computing / cost.latency, 1.0) if cost.latency > 0 else 1.0
+        return part * longer, cost.receive + part * max(left - cost.receive, 0.0)
 
     def waits(self, p: int, q: int, m: int) -> bool:
         """Whether the message waits for its receiver (rendezvous)."""
@@ -143,4 +153,5 @@ def quicker(functions: PairClass, factor: float) -> PairClass:
         gap=scaled(functions.gap, 1 / factor),
         switch=functions.switch,
         both_ways=functions.both_ways,
+        beside=functions.beside,
     )

@@ -2,6 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class _Planner:
     def segment(self, turns: int, bodies: Sequence[Program]) -> Segment:
         """One turn of a part of the graph."""
         ranks = self._graph.ranks
-        parts = _Parts(self._machine, ranks, len(self._graph.phases))
+        parts = _Parts(self._machine, ranks, len(self._graph.phases), recorded=bool(self._graph.hosts))
         chains = [parts.chain(rank, self._simple(rank, body)) for rank, body in enumerate(bodies)]
         parts.match()
         before = np.empty(len(parts.nodes), np.int64)
@@ -70,14 +71,25 @@ class _Planner:
             yield from self._expanded[key]
 
 
+class _Pending(NamedTuple):
+    """What a rank will wait for."""
+
+    tag: int
+    number: int  # of a message, or of a receive
+    overhead: float  # Or
+    receive: Receive | None = None  # that was posted without blocking
+    since: float = 0.0  # seconds that the rank had computed when it was posted
+
+
 class _Parts:
     """Nodes and messages of one segment while it is made.
 
-    A receive has a negative number until `match` has found its message.
+    A receive has a negative number until `match` has found its message. Seconds of `recorded` computing have
+    in them what messages cost it.
     """
 
-    def __init__(self, machine: Machine, ranks: int, phases: int) -> None:
-        self._machine = machine
+    def __init__(self, machine: Machine, ranks: int, phases: int, *, recorded: bool) -> None:
+        self._machine, self._recorded = machine, recorded
         self.nodes: list[Node] = []
         self.messages: list[Message] = []
         self.busy, self.overhead = np.zeros((ranks, phases)), np.zeros((ranks, phases))
@@ -86,25 +98,38 @@ class _Parts:
         self._slots = 0  # receives so far
         self._waits: list[tuple[int, int]] = []  # (message or receive, node that waits for it)
         self._chain: list[int] = []
-        self._pending: list[tuple[int, int, float]] = []  # (tag, message or receive, Or), to be waited for
+        self._pending: list[_Pending] = []
+        self._computed, self._computing = 0.0, 0  # seconds of the rank so far, and the last phase
 
     def chain(self, rank: int, events: Iterator[Event]) -> list[int]:
         """Nodes of one rank, in order."""
-        self._chain, self._pending = [], []
+        self._chain, self._pending, self._computed = [], [], 0.0
         for e in events:
             if isinstance(e, Compute):
                 seconds = e.seconds / self._machine.speeds[rank]
                 self._node(rank).add(seconds, e.phase, True)
                 self.busy[rank, e.phase] += seconds
+                self._computed, self._computing = self._computed + seconds, e.phase
             elif isinstance(e, Send):
                 self._send(rank, e)
             elif isinstance(e, Receive):
                 self._receive(rank, e)
             elif isinstance(e, Wait):
-                due = [one[1:] for one in self._pending if e.tag in (None, one[0])]
-                self._pending = [one for one in self._pending if e.tag not in (None, one[0])]
-                self._wait(rank, e.phase, due)
+                due = [one for one in self._pending if e.tag in (None, one.tag)]
+                self._pending = [one for one in self._pending if e.tag not in (None, one.tag)]
+                self._wait(rank, e.phase, [(one.number, self._overhead(rank, one)) for one in due])
         return self._chain
+
+    def _overhead(self, rank: int, one: _Pending) -> float:
+        """Or of what is waited for; what came while the rank computed has kept it from that."""
+        if one.receive is None or one.tag < 0:  # collectives are scaled as a whole
+            return one.overhead
+        came, seconds = one.receive, self._computed - one.since
+        longer, overhead = self._machine.beside(came.source, rank, came.m, seconds)
+        if longer and not self._recorded:
+            self._node(rank).add(longer, self._computing, False)
+            self.overhead[rank, self._computing] += longer
+        return overhead
 
     def _node(self, rank: int) -> Node:
         """The node that is open on this rank."""
@@ -145,7 +170,8 @@ class _Parts:
         if e.blocking:
             self._wait(rank, e.phase, [(number, overhead)])
         else:
-            self._pending.append((e.tag, number, overhead))
+            receive = e if isinstance(e, Receive) else None
+            self._pending.append(_Pending(e.tag, number, overhead, receive, self._computed))
 
     def _cost(self, p: int, q: int, e: Send | Receive) -> Cost:
         cost = self._machine.cost(p, q, e.m)

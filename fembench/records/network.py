@@ -25,6 +25,14 @@ class Piece(Frozen, frozen=True):
     coefficients: tuple[float, ...]  # seconds, seconds a byte, …
 
 
+class Beside(Frozen, frozen=True):
+    """A rank of the first host computes while messages of m bytes travel both ways."""
+
+    m: int
+    longer: float  # seconds that computing takes longer
+    left: float  # seconds of waiting for the messages, though they have come
+
+
 class PairClass(Frozen, frozen=True):
     """Pairs of hosts that share one set of functions."""
 
@@ -36,6 +44,7 @@ class PairClass(Frozen, frozen=True):
     switch: int | None = None  # bytes from which messages wait for their receiver (rendezvous); None: none
     # (bytes, times as long as alone that a message takes while one comes the other way); (): not measured
     both_ways: tuple[tuple[int, float], ...] = ()
+    beside: tuple[Beside, ...] = ()  # messages and computing, by size; (): not measured
 
 
 class PairSamples(Frozen, frozen=True):
@@ -63,14 +72,17 @@ class Trains(Frozen, frozen=True):
 
 
 class Exchange(Frozen, frozen=True):
-    """Messages of m bytes between two ranks, one after the other and both ways at once; seconds of one, an
-    entry a turn of both kinds."""
+    """Messages of m bytes between two ranks, one after the other and both ways at once; seconds, an entry a
+    turn of all kinds. Those that wait for their receiver are not met by computing."""
 
     measure: int  # rank
     mirror: int
     m: int  # bytes
-    in_turn: tuple[float, ...]
-    at_once: tuple[float, ...]
+    in_turn: tuple[float, ...]  # of a message
+    at_once: tuple[float, ...]  # of a message while another comes
+    alone: tuple[float, ...] = ()  # of a loop
+    beside: tuple[float, ...] = ()  # of the loop while messages travel both ways
+    left: tuple[float, ...] = ()  # of waiting for them afterwards
 
 
 class KielmannCost(Frozen, frozen=True):
@@ -173,6 +185,20 @@ def both_ways_at(functions: PairClass, m: float) -> float:
         return 1.0
     sizes, factors = zip(*functions.both_ways)
     return float(np.interp(math.log(max(m, 1.0)), np.log(sizes), factors))
+
+
+def beside_at(functions: PairClass, m: float) -> tuple[float, float]:
+    """(seconds that computing takes longer, seconds of waiting afterwards) where messages of m bytes travel
+    beside it: lines between sizes, from the largest on in proportion; (0, 0) where it was not measured."""
+    if not functions.beside:
+        return 0.0, 0.0
+    sizes = [b.m for b in functions.beside]
+    more = max(m / sizes[-1], 1.0)
+    longer, left = (
+        more * float(np.interp(m, sizes, [getattr(b, name) for b in functions.beside]))
+        for name in ("longer", "left")
+    )
+    return longer, left
 
 
 def class_of(network: Network, a: int, b: int) -> PairClass:

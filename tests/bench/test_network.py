@@ -99,7 +99,9 @@ def test_messages_both_ways_are_timed_beside_those_in_turn(comm):
     for e in found:
         assert (e.measure, e.mirror) == (1, 0)
         assert 4 <= len(e.in_turn) == len(e.at_once) <= 5
-        assert 0 < min(e.in_turn + e.at_once) <= max(e.in_turn + e.at_once) < 1
+        times = e.in_turn + e.at_once + e.alone + e.beside + e.left
+        assert len(times) == 5 * len(e.left)
+        assert 0 < min(times) <= max(times) < 1
 
 
 @pytest.mark.mpi

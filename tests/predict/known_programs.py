@@ -8,8 +8,8 @@ PHASES = ("compute", "message", "allreduce")
 COMPUTE, MESSAGE, ALLREDUCE = range(3)
 
 
-def graph_of(programs: Sequence[Sequence[Event]], source: str = "") -> Graph:
-    return Graph(phases=PHASES, programs=tuple(map(tuple, programs)), source=source)
+def graph_of(programs: Sequence[Sequence[Event]], source: str = "", hosts: tuple[str, ...] = ()) -> Graph:
+    return Graph(phases=PHASES, programs=tuple(map(tuple, programs)), source=source, hosts=hosts)
 
 
 def ping_pong(rounds: int, m: int) -> Graph:

@@ -25,6 +25,7 @@ from fembench.records.network import (
     PairSamples,
     RankLoad,
     Trains,
+    beside_at,
     both_ways_at,
     check_network,
     value_at,
@@ -83,10 +84,18 @@ def test_messages_both_ways_take_as_much_longer_as_turns_of_them_did():
         )
 
     found = tuple(exchange((0, 2), m, f) for m, f in ((65536, 1.5), (1024, 0.9)))
+    found += (
+        msgspec.structs.replace(
+            exchange((2, 0), 1000, 1.0), alone=(3.0, 3.1, 9.0), beside=(3.5, 3.7, 9.1), left=(0.2, 0.1, 5.0)
+        ),
+    )
     near, far, back = estimated(msgspec.structs.replace(brought_home(), exchanges=found), (0, 0, 1)).classes
     assert far.both_ways == ((1024, 1.0), (65536, pytest.approx(1.5)))
     assert [both_ways_at(far, m) for m in (8, 8192, 1 << 20)] == pytest.approx([1.0, 1.25, 1.5])
-    assert near.both_ways == back.both_ways == ()
+    assert near.both_ways == near.beside == far.beside == ()
+    assert [beside_at(back, m) for m in (10, 1000, 3000)] == [
+        pytest.approx((k * 0.5, k * 0.2)) for k in (1, 1, 3)
+    ]
     assert both_ways_at(near, 8) == 1.0
 
 

@@ -27,6 +27,7 @@ from fembench.predict.machine import even_machine, faster_network
 from fembench.predict.path import by_phase, by_rank, critical_path, timeline
 from fembench.predict.plan import DeadlockError
 from fembench.predict.planner import make_plan
+from fembench.records.network import Beside
 
 ALPHA, BETA, O = 50e-6, 8e-9, 1e-6
 
@@ -58,30 +59,48 @@ def test_ping_pong():
     assert both(ping_pong(100, 1000)).makespan == pytest.approx(0.012, rel=1e-9)
 
 
-def slower_both_ways(ranks, *both_ways):
+def linked(ranks, **changes):
     one = machine(ranks)
-    link = msgspec.structs.replace(one.link(0, 1), both_ways=both_ways)
+    link = msgspec.structs.replace(one.link(0, 1), **changes)
     return dataclasses.replace(one, link=lambda a, b: link)
 
 
+def exchange(there, back, computing=1e-3, **options):
+    sizes = there, back
+    return graph_of(
+        [
+            [Receive(1 - r, sizes[1 - r], 2), Send(1 - r, sizes[r], 2), Compute(1, computing), Wait(2)]
+            for r in range(2)
+        ],
+        **options,
+    )
+
+
 def test_messages_both_ways_at_once_take_as_much_longer_as_was_measured():
-    on, m = slower_both_ways(2, (1000, 1.0), (100_000, 1.5)), 10_000
-
-    def exchange(there, back):
-        sizes = there, back
-        return graph_of(
-            [
-                [Receive(1 - r, sizes[1 - r], 2), Compute(1, 1e-3), Send(1 - r, sizes[r], 2), Wait(2)]
-                for r in range(2)
-            ]
-        )
-
-    assert both(exchange(m, m), on).makespan == pytest.approx(1e-3 + 1.25 * message(m), rel=1e-9)
-    assert both(exchange(m, m // 5), on).makespan == pytest.approx(1e-3 + 1.05 * message(m), rel=1e-9)
-    assert both(exchange(m, m)).makespan == pytest.approx(1e-3 + message(m), rel=1e-9)
+    on, m = linked(2, both_ways=((1000, 1.0), (100_000, 1.5))), 10_000
+    assert both(exchange(m, m, 0.0), on).makespan == pytest.approx(1.25 * message(m), rel=1e-9)
+    assert both(exchange(m, m // 5, 0.0), on).makespan == pytest.approx(1.05 * message(m), rel=1e-9)
+    assert both(exchange(m, m, 0.0)).makespan == pytest.approx(message(m), rel=1e-9)
     assert both(ping_pong(100, m), on).makespan == pytest.approx(both(ping_pong(100, m)).makespan)
-    assert both(ring(6, 2, m, 1e-3), slower_both_ways(6, (8, 2.0))).makespan == pytest.approx(
-        both(ring(6, 2, m, 1e-3)).makespan
+    turning = both(ring(6, 2, m, 1e-3), linked(6, both_ways=((8, 2.0),))).makespan
+    assert turning == pytest.approx(both(ring(6, 2, m, 1e-3)).makespan)
+
+
+def test_messages_that_travel_beside_computing_cost_it_time_and_are_taken_in_afterwards():
+    m, longer, left = 10_000, 4e-5, 3e-5
+    on = linked(2, beside=(Beside(m=m, longer=longer, left=left),))
+    plan = make_plan(exchange(m, m), on)
+    assert both(exchange(m, m), on).makespan == pytest.approx(O + 1e-3 + longer + left, rel=1e-9)
+    assert simulate(plan).busy.sum() == pytest.approx(2e-3)  # what is lost is no work
+    assert both(exchange(2 * m, 2 * m), on).makespan == pytest.approx(O + 1e-3 + 2 * (longer + left))
+    half = (ALPHA + BETA * m) / 2  # of the way: half as much is lost, and the rest is waited for
+    assert both(exchange(m, m, half), on).makespan == pytest.approx(O + 2 * half + O + (left - O) / 2)
+    assert both(exchange(m, m, 0.0), on).makespan == pytest.approx(message(m), rel=1e-9)
+    recorded = exchange(m, m, hosts=("a", "b"))  # whose computing has it in it
+    assert both(recorded, on).makespan == pytest.approx(O + 1e-3 + left, rel=1e-9)
+    waits = linked(2, beside=(Beside(m=m, longer=longer, left=left),), switch=m)
+    assert both(exchange(m, m), waits).makespan == pytest.approx(
+        both(exchange(m, m), linked(2, switch=m)).makespan
     )
 
 

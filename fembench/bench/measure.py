@@ -108,6 +108,7 @@ def _learn(
 ) -> list[SetTicks]:
     """Sets from which emulated ranks learn how long their work takes, as one warm-up. Collective."""
     tracer.reset(events=False)
+    tracer.recording = False  # an iteration's events are those of the set that is traced
     begin, done = tracer.now(), 1
     with learning(tracer):
         solver, result = _set(comm, case, prepared, tracer, make, control)

@@ -8,9 +8,11 @@ rank computes so much more.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.predict.correct import middle_set
@@ -20,7 +22,7 @@ from fembench.predict.machine import even_machine
 from fembench.predict.planner import make_plan
 from fembench.records.record import Event as Span
 from fembench.records.record import Record
-from fembench.timing.phases import ALLREDUCE, ASSEMBLY, CG, COMMUNICATION, SEND, SYNC, UNPACK, WAIT
+from fembench.timing.phases import ALLREDUCE, ASSEMBLY, CG, SEND, SYNC, UNPACK, WAIT
 
 OVERLAPPED = ("pipelined",)
 
@@ -33,7 +35,7 @@ class Message(NamedTuple):
 
 
 def graph_of_record(record: Record, *, whole: bool = True) -> Graph:
-    """One set: assembly and all iterations (the traced ones' median); else the traced ones as they were.
+    """One set: assembly and all iterations (the traced ones' mean); else the traced ones as they were.
 
     Raises InputError where the record holds no traced iterations.
     """
@@ -99,27 +101,31 @@ def _as_traced(record: Record, rank: int, spans: dict[int, list[Span]]) -> Itera
 
 
 def _whole(record: Record, rank: int, spans: dict[int, list[Span]], lost: float) -> Iterator[Event]:
-    """Assembly, then a loop over the traced iteration whose own work is the median."""
+    """Assembly, then a loop over the mean of the traced iterations."""
     found = middle_set(record)[rank]
     if found[ASSEMBLY]:
         yield Compute(ASSEMBLY, float(found[ASSEMBLY]))
         yield Collective("barrier", 0, SYNC)  # behind which CG begins, in a run too
-    middle = sorted(spans, key=lambda k: _own(spans[k]))[len(spans) // 2]
-    traced: dict[int, float] = defaultdict(float)
-    for e in spans[middle]:
-        traced[e.phase] += e.end - e.begin
     body: list[Event] = []
-    for e in spans[middle]:
-        factor = found[e.phase] / traced[e.phase] if traced[e.phase] else 0.0
-        body += _events(record, rank, e.phase, float(factor * (e.end - e.begin)))
-    rest = float(found[CG] - sum(found[p] for p in traced))
+    for phase, seconds in _mean_spans(spans, found):
+        body += _events(record, rank, phase, seconds)
+    rest = float(found[CG] - sum(found[p] for p in {e.phase for e in spans[min(spans)]}))
     body += [Compute(CG, rest)] if rest > 0 else []
     body += [Compute(ALLREDUCE, lost)] if lost > 0 else []
     yield Loop(record.solve.iterations, tuple(body))
 
 
-def _own(spans: Sequence[Span]) -> float:
-    return sum(e.end - e.begin for e in spans if e.phase not in COMMUNICATION)
+def _mean_spans(spans: dict[int, list[Span]], found: Sequence[float]) -> list[tuple[int, float]]:
+    """(phase, seconds) of an iteration's spans, in order: the means of the iterations that go as most do,
+    scaled so that each phase takes as long as it did in the run."""
+    ways = Counter(tuple(e.phase for e in one) for one in spans.values())
+    phases = ways.most_common(1)[0][0]
+    alike = [
+        [e.end - e.begin for e in one] for one in spans.values() if tuple(e.phase for e in one) == phases
+    ]
+    means = np.mean(alike, axis=0)
+    traced = np.bincount(phases, means)
+    return [(p, float(t * found[p] / traced[p]) if traced[p] else 0.0) for p, t in zip(phases, means)]
 
 
 def _events(record: Record, rank: int, phase: int, seconds: float) -> Program:

@@ -1,6 +1,7 @@
 """`fembench run` as a user types it: the record it leaves, what it prints, its exit status."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from mpi_job import cli
 
 from fembench.records.store import load, record_paths
 from fembench.records.validity import judge, unattributed_share
+from fembench.timing.phases import SPMV_INTERIOR
 
 pytestmark = pytest.mark.slow
 
@@ -46,13 +48,16 @@ def test_phases_and_the_unattributed_rest_make_up_the_total(records):
 
 def test_an_emulated_run_learns_first_as_a_warm_up(tmp_path):
     options = ("--emulate", "1,0.5", "--dilate", "4", "--sets", "2", "--warmups", "1", "--iterations", "200")
-    done = cli("run", "m2", "--ranks", "2", *options, "--results", tmp_path)
+    traced = ("--trace-iterations", "3")
+    done = cli("run", "m2", "--ranks", "2", *options, *traced, "--results", tmp_path)
     assert done.returncode == 0, done.stderr
     (record,) = map(load, record_paths(tmp_path))
     assert [one.warmup for one in record.sets] == [True, True, False, False]
     assembled = np.array([np.asarray(s.seconds)[:, record.phases.index("assembly")] for s in record.sets])
     assert (assembled[0] > assembled[1]).all()  # many sets, none of them stretched
     assert max(unattributed_share(record, rank) for rank in range(2)) <= 0.05
+    products = Counter((e.rank, e.iteration) for e in record.events if e.phase == SPMV_INTERIOR)
+    assert products == {(rank, k): 1 for rank in range(2) for k in range(3)}  # of one set, that is stretched
 
 
 def test_parts_of_cg_do_not_exceed_it(records):

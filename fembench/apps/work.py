@@ -1,11 +1,12 @@
 """Computing at an emulated speed, and messages that are waited for asleep.
 
-A rank of speed s computes for (the least processor time that as much work has taken so far) x dilation / s,
-as in a benchmark's run (machine/emulate.py); ranks that share a core therefore do not disturb each other, and
-a rank that waits gives its core away. Tasks that do as many operations last equally long.
+A rank of speed s computes for (the processor time that as much work takes undisturbed) x dilation / s, as in
+a benchmark's run (machine/emulate.py); ranks that share a core therefore do not disturb each other, and a
+rank that waits gives its core away. Tasks that do as many operations last equally long.
 """
 
 import platform
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -14,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import MOST_LATE, keep_least, sleep_until
+from fembench.machine.emulate import MOST_LATE, sleep_until
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 GLANCE, MOST = 2e-4, 5e-3  # seconds between two looks for a message; longer where ranks are dilated
 NAP = 1e-3  # of a rank that is stretched
+UNDISTURBED = 0.1  # of an operation's times are less: the least of some thousand are luck, by up to 8 %
 
 
 def glance_of(factor: float) -> float:
@@ -39,7 +41,8 @@ class Worker:
         self.glance = glance_of(factor)
         self.busy = 0.0  # seconds of computing
         self.done = 0  # tasks
-        self._least: dict[str, float] = {}  # ns of processor time of one operation
+        self._seen: dict[str, list[float]] = {}  # ns of processor time of one operation, until they agree
+        self._unit: dict[str, float] = {}  # as all ranks of the host have agreed
         self._late = 0
 
     def compute(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
@@ -47,28 +50,30 @@ class Worker:
         begin = time.perf_counter_ns()
         result = self.time(operation, times, function, *arguments)
         if self.factor != 1.0 and times > 0:
-            due = begin + round(self._least[operation] * times * self.factor) - self._late
+            unit = self._unit.get(operation) or _undisturbed(self._seen[operation])
+            due = begin + round(unit * times * self.factor) - self._late
             self.rest_until(due)
             self._late = min(time.perf_counter_ns() - due, MOST_LATE)
         self.busy += (time.perf_counter_ns() - begin) * 1e-9
         return result
 
     def time(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
-        """The function's result at once; what one operation took is remembered where it is the least."""
+        """The function's result at once; what one operation took is remembered until ranks have agreed."""
         used = time.thread_time_ns()
         result = function(*arguments)
-        if times > 0:
-            each = (time.thread_time_ns() - used) / times
-            self._least[operation] = min(each, self._least.get(operation, each))
+        if times > 0 and operation not in self._unit:
+            self._seen.setdefault(operation, []).append((time.thread_time_ns() - used) / times)
         return result
 
     def agree(self) -> None:
-        """Let the ranks of a host go by the least time of an operation on any of them. Collective."""
+        """From now on the ranks of a host go by the middle one of their times of an operation. Collective."""
         if not self.any_emulated:
             return
-        here = platform.node()
-        everyone = self.comm.allgather((here, self._least))
-        keep_least(self._least, [other for name, other in everyone if name == here])
+        here, mine = platform.node(), {name: _undisturbed(times) for name, times in self._seen.items()}
+        found = [other for name, other in self.comm.allgather((here, mine)) if name == here]
+        self._unit = {
+            name: statistics.median(other[name] for other in found if name in other) for name in mine
+        }
 
     def rest_until(self, moment: int) -> None:
         """Sleep until `moment` (perf_counter_ns); messages in flight go on meanwhile."""
@@ -125,3 +130,7 @@ class Worker:
                 if rank != self.comm.rank and self.comm.Iprobe(rank, tag):
                     return rank
             time.sleep(self.glance)
+
+
+def _undisturbed(times: list[float]) -> float:
+    return float(np.quantile(times, UNDISTURBED))

@@ -1,7 +1,7 @@
 """Computing at an emulated speed, and messages that are waited for asleep.
 
-A rank of speed s computes for (the processor time that as much work takes undisturbed) x dilation / s, as in
-a benchmark's run (machine/emulate.py); ranks that share a core therefore do not disturb each other, and a
+A rank of speed s computes for (the least processor time that as much work takes) x dilation / s, as in a
+benchmark's run (machine/emulate.py); ranks that share a core therefore do not disturb each other, and a
 rank that waits gives its core away. Tasks that do as many operations last equally long.
 """
 
@@ -21,7 +21,6 @@ Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 GLANCE, MOST = 2e-4, 5e-3  # seconds between two looks for a message; longer where ranks are dilated
 NAP = 1e-3  # of a rank that is stretched
-UNDISTURBED = 0.1  # of an operation's times are less: the least of some thousand are luck, by up to 8 %
 
 
 def glance_of(factor: float) -> float:
@@ -41,8 +40,8 @@ class Worker:
         self.glance = glance_of(factor)
         self.busy = 0.0  # seconds of computing
         self.done = 0  # tasks
-        self._seen: dict[str, list[float]] = {}  # ns of processor time of one operation, until they agree
-        self._unit: dict[str, float] = {}  # as all ranks of the host have agreed
+        self._least: dict[str, float] = {}  # ns of processor time of one operation
+        self._agreed: frozenset[str] = frozenset()  # operations that go by what the ranks of the host found
         self._late = 0
 
     def compute(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
@@ -50,30 +49,32 @@ class Worker:
         begin = time.perf_counter_ns()
         result = self.time(operation, times, function, *arguments)
         if self.factor != 1.0 and times > 0:
-            unit = self._unit.get(operation) or _undisturbed(self._seen[operation])
-            due = begin + round(unit * times * self.factor) - self._late
+            due = begin + round(self._least[operation] * times * self.factor) - self._late
             self.rest_until(due)
             self._late = min(time.perf_counter_ns() - due, MOST_LATE)
         self.busy += (time.perf_counter_ns() - begin) * 1e-9
         return result
 
     def time(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
-        """The function's result at once; what one operation took is remembered until ranks have agreed."""
+        """The function's result at once; what one operation took is remembered if it is the least."""
         used = time.thread_time_ns()
         result = function(*arguments)
-        if times > 0 and operation not in self._unit:
-            self._seen.setdefault(operation, []).append((time.thread_time_ns() - used) / times)
+        if times > 0 and operation not in self._agreed:
+            each = (time.thread_time_ns() - used) / times
+            self._least[operation] = min(each, self._least.get(operation, each))
         return result
 
     def agree(self) -> None:
-        """From now on the ranks of a host go by the middle one of their times of an operation. Collective."""
+        """From now on the ranks of a host go by the middle one of their least times of an operation: where
+        caches are shared, the least of all is luck. Collective."""
         if not self.any_emulated:
             return
-        here, mine = platform.node(), {name: _undisturbed(times) for name, times in self._seen.items()}
+        here, mine = platform.node(), self._least
         found = [other for name, other in self.comm.allgather((here, mine)) if name == here]
-        self._unit = {
+        self._least = {
             name: statistics.median(other[name] for other in found if name in other) for name in mine
         }
+        self._agreed = frozenset(mine)
 
     def rest_until(self, moment: int) -> None:
         """Sleep until `moment` (perf_counter_ns); messages in flight go on meanwhile."""
@@ -130,7 +131,3 @@ class Worker:
                 if rank != self.comm.rank and self.comm.Iprobe(rank, tag):
                     return rank
             time.sleep(self.glance)
-
-
-def _undisturbed(times: list[float]) -> float:
-    return float(np.quantile(times, UNDISTURBED))

@@ -155,8 +155,8 @@ def _messages(options: argparse.Namespace):
 
 
 def _parts(record, hosts: list):
-    """What each rank computes in an iteration, at speed 1, and to whom it sends; where the record was made on
-    one of these hosts, it was at that one's speed."""
+    """What each rank computes in an iteration, at speed 1 on a core of its own, and to whom it sends; where
+    the record was made on one of these hosts, it was at that one's speed."""
     import numpy as np
 
     from fembench.machine.emulate import parse_speeds
@@ -167,9 +167,11 @@ def _parts(record, hosts: list):
     sets = [s for s in timed_sets(record) if s.iterations]
     per = np.median([np.asarray(s.seconds)[:, at].sum(axis=1) / s.iterations for s in sets], axis=0)
     slowness = {host.name: host.slowness for host in hosts}
-    names = [record.environment.hosts[k].name for k in record.environment.rank_host]
+    environment, placed = record.environment, record.environment.rank_host
     speeds = np.asarray(parse_speeds(record.case.emulate, record.case.ranks))
-    speeds = speeds / [slowness.get(name, 1.0) for name in names]
+    speeds = speeds / [slowness.get(environment.hosts[k].name, 1.0) for k in placed]
+    if not record.case.emulate:  # ranks of a host shared its cores
+        speeds = speeds / [max(1.0, placed.count(k) / environment.hosts[k].cores) for k in placed]
     part = record.partition
     return Parts(tuple((per * speeds).tolist()), part.neighbours, part.message_bytes)
 

@@ -20,6 +20,8 @@ def as_text(network: Network, slowness: Sequence[Sequence[object]] = (), synthet
     """All tables; `slowness` rows (rank, host, H by …) where somebody worked them out."""
     label = f" (SYNTHETIC: {synthetic})" if synthetic else ""
     parts = [f"Messages{label}: {_how(network)}", costs_table(network)]
+    if any(one.beside for one in network.classes):
+        parts += ["Messages both ways beside computing", beside_table(network)]
     if network.kielmann:
         parts += ["Kielmann's method for comparison: one way L + g(m)", kielmann_table(network)]
     if network.allreduce:
@@ -52,6 +54,18 @@ def costs_table(network: Network) -> str:
     more = len(network.classes) - MOST
     text = table(heads, rows, align="llrrrrrrrr")
     return f"{text}\n{more} more classes: --json has all" if more > 0 else text
+
+
+def beside_table(network: Network) -> str:
+    """A row a class and size: by how much computing takes longer while messages travel both ways, and what is
+    left to wait for afterwards."""
+    heads = ["pair", "bytes", "computing takes longer", "then waits"]
+    rows = [
+        [one.name if number == 0 else "", size(b.m), seconds(b.longer), seconds(b.left)]
+        for one in network.classes[:MOST]
+        for number, b in enumerate(one.beside)
+    ]
+    return table(heads, rows, align="lrrr")
 
 
 def _costs(one: PairClass, m: int) -> list[str | None]:

@@ -11,6 +11,7 @@ from planted_machine import flat_class, planted_machine, planted_network
 from planted_runs import ITERATIONS, even_prices, planted_run
 from thesis_001 import DATA
 
+from fembench.analytic.of_study import predict_case
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.mesh.presets import resolve
@@ -28,6 +29,7 @@ from fembench.predict.slots import chosen, company, machine_of, parse_link, slot
 from fembench.predict.study import Study, open_study, taught
 from fembench.predict.workload import workload
 from fembench.records.case import Case
+from fembench.records.network import Beside
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
 from fembench.records.record import Record
@@ -264,6 +266,25 @@ def test_errors_are_those_of_runs_that_others_taught():
     truth = math.log(measured(runs[1]).iteration / knowing.iteration)
     assert found.errors[1] == (pytest.approx(truth - math.log(found.scale), abs=1e-9),)
     assert min(map(abs, sum(found.errors, ()))) > 1e-3  # none is told its own
+
+
+def test_what_messages_cost_computing_beside_them_is_not_taken_for_slow_kernels():
+    """One kilobyte, that of a mesh more, keeps its ranks from computing for 0.1 ms."""
+    quick = flat_class("here", latency=1e-7, a_byte=1e-10)
+    far = msgspec.structs.replace(quick, beside=(Beside(m=1000, longer=1e-4, left=0.0),))
+    costly, free = (
+        study(planted_machine([1.0, 1.0], ("a", "b"), network=planted_network(2, far=one)))
+        for one in (far, quick)
+    )
+    case = Case(mesh="m3", ranks=2)
+    slots, machine, _ = costly.place(2)
+    run, _ = planted_run(case, machine, prices(workload(case), slots, costly.rates))
+    more = costly.predict(case).iteration - free.predict(case).iteration
+    assert more == pytest.approx(1e-7 * run.partition.message_bytes[0][0], rel=0.05)
+    assert learn([run], costly.rates, costly.place).product.value == pytest.approx(1.0, rel=1e-6)
+    assert learn([run], free.rates, free.place).product.value > 1.05
+    closed = [predict_case(s, case, 50).iteration.middle for s in (costly, free)]
+    assert closed[0] - closed[1] == pytest.approx(more, rel=0.05)
 
 
 def test_a_factor_may_depend_on_how_many_ranks_share_a_host():

@@ -1,6 +1,7 @@
 """A network that was measured: what follows from its samples, and what the simulation makes of it."""
 
 import json
+import re
 
 import msgspec
 import pytest
@@ -89,7 +90,11 @@ def test_messages_both_ways_take_as_much_longer_as_turns_of_them_did():
             exchange((2, 0), 1000, 1.0), alone=(3.0, 3.1, 9.0), beside=(3.5, 3.7, 9.1), left=(0.2, 0.1, 5.0)
         ),
     )
-    near, far, back = estimated(msgspec.structs.replace(brought_home(), exchanges=found), (0, 0, 1)).classes
+    network = estimated(msgspec.structs.replace(brought_home(), exchanges=found), (0, 0, 1))
+    near, far, back = network.classes
+    text = as_text(network)
+    assert "x 1.33" in text  # 16 KiB
+    assert re.search(r"b > a +\| +1000 B \| +500 ms \| +200 ms", text)
     assert far.both_ways == ((1024, 1.0), (65536, pytest.approx(1.5)))
     assert [both_ways_at(far, m) for m in (8, 8192, 1 << 20)] == pytest.approx([1.0, 1.25, 1.5])
     assert near.both_ways == near.beside == far.beside == ()

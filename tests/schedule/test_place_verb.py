@@ -10,6 +10,7 @@ from planted_profile import planted_profile
 from fembench.cli.main import main
 from fembench.records.network import Network, PairClass, Piece
 from fembench.records.profile import save_profile
+from fembench.records.store import load, save
 
 RECORD = str(Path(__file__).parent.parent / "data" / "record-schema-1.json")
 
@@ -27,6 +28,20 @@ def test_hosts_of_one_slot_part_them(capsys):
     assert sorted(found["hosts"]) == ["a", "b"]
     # one message each way and two all-reduces over a link of 50 microseconds
     assert found["iteration_seconds"] == pytest.approx(3 * 50e-6 + 2 * 7e-6, rel=0.15)
+
+
+def test_ranks_that_shared_a_core_are_faster_on_cores_of_their_own(tmp_path, capsys):
+    record = load(RECORD)
+    found = []
+    for cores in (2, 1):
+        (host,) = record.environment.hosts
+        environment = msgspec.structs.replace(
+            record.environment, hosts=(msgspec.structs.replace(host, cores=cores),)
+        )
+        path = save(msgspec.structs.replace(record, environment=environment), tmp_path / str(cores))
+        assert main(["place", str(path), "--hosts", "a:2:2", "--inside", "0,1e99", "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["iteration_seconds"])
+    assert found[0] == pytest.approx(2 * found[1], rel=1e-6)
 
 
 def test_a_profile_gives_hosts_and_messages(tmp_path, capsys):

@@ -1,0 +1,103 @@
+"""Whether the placement that `fembench place` chooses is the best one, measured on a lab of two hosts (root).
+
+    python benchmarks/placement.py
+
+Seven minutes. Two hosts of one CPU and two slots each, one of half the speed, 100 Mbit/s between them; four
+parts of unequal size. Their profile is measured, a run in the default placement recorded, a placement chosen;
+then all six ways to put two parts on either host are run, in turns. Prints what each took and whether the
+chosen one is within 3 % and the noise of the best. Exit status 1 if not.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from itertools import permutations
+from pathlib import Path
+
+from commands import built, fembench, inside
+
+from fembench.base.tables import table
+from fembench.base.units import seconds
+from fembench.predict.correct import measured
+from fembench.records.store import load_all
+from fembench.schedule.files import rankfile
+from fembench.schedule.iteration import Host
+
+HOSTS = """
+[[hosts]]
+name = "fast"
+cpus = [0]
+slots = 2
+[[hosts]]
+name = "slow"
+cpus = [1]
+speed = 0.5
+slots = 2
+rate = "100mbit"
+"""
+NAMES = ("fast", "slow")
+PLACES = sorted(set(permutations((0, 0, 1, 1))))
+CASE = ("box:200000", "--ranks", "4", "--shares", "3:1:2:1", "--iterations", "40", "--sets", "4")
+TURNS = 4  # runs of each placement
+CLOSE = 0.03  # of the best
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--folder", default="results/placement", help="default: %(default)s")
+    folder = Path(parser.parse_args().folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with built("placement", HOSTS) as lab:
+        machine = str(folder / "machine.json")
+        inside(lab, "characterize", "--quick", "--network", "-o", machine)
+        chosen = choose(lab, folder, machine)
+        for turn in range(TURNS):
+            for place in PLACES[turn:] + PLACES[:turn]:
+                run(lab, folder / word(place), place)
+    return judge(folder, chosen)
+
+
+def choose(lab: str, folder: Path, machine: str) -> tuple[int, ...]:
+    """What `fembench place` says of a run in the default placement."""
+    inside(lab, "run", *CASE, "--results", str(folder / "default"))
+    record = next((folder / "default").rglob("runs/*.json"))
+    print(fembench("place", str(record), "--machine", machine, capture=True))
+    said = json.loads(fembench("place", str(record), "--machine", machine, "--json", capture=True))
+    return tuple(NAMES.index(host) for host in said["hosts"])
+
+
+def run(lab: str, folder: Path, place: tuple[int, ...]) -> None:
+    """One run of a placement."""
+    folder.mkdir(exist_ok=True)
+    ranks = folder / "ranks.txt"
+    ranks.write_text(rankfile(place, [Host(name, 2, 1) for name in NAMES]))
+    inside(lab, "run", *CASE, "--rankfile", str(ranks), "--results", str(folder))
+
+
+def word(place: tuple[int, ...]) -> str:
+    """As a table has it."""
+    return "-".join(NAMES[p] for p in place)
+
+
+def judge(folder: Path, chosen: tuple[int, ...]) -> int:
+    """The table; 0 where the chosen placement is as good as the best."""
+    took = {p: sorted(measured(r).iteration for r in load_all(folder / word(p))) for p in PLACES}
+    middle = {p: statistics.median(times) for p, times in took.items()}
+    best = min(middle, key=lambda p: middle[p])
+    noise = max((took[p][-1] - took[p][0]) / middle[p] / 2 for p in (best, chosen))
+    rows = [
+        [word(p), *map(seconds, (middle[p], took[p][0], took[p][-1])), "chosen" if p == chosen else ""]
+        for p in sorted(PLACES, key=lambda p: middle[p])
+    ]
+    print(table(["placement", "iteration", "from", "to", ""], rows, align="lrrrl"))
+    off = middle[chosen] / middle[best] - 1
+    kept = off <= CLOSE + noise
+    print(f"chosen: {off:.1%} above the best; half range {noise:.1%}; {'kept' if kept else 'NOT kept'}")
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

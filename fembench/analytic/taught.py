@@ -13,7 +13,8 @@ import numpy as np
 
 from fembench.analytic.fem import FemPrediction, fitted_iterations
 from fembench.analytic.of_study import Lessons, partitioned, predict_work
-from fembench.predict.correct import fit, folds, measured, of_configurations, taught_by
+from fembench.predict.configuration import by_configuration
+from fembench.predict.correct import fit, folds, measured, taught_by
 from fembench.predict.forecast import half_width
 from fembench.predict.study import Study
 from fembench.predict.workload import Workload, of_record
@@ -37,7 +38,8 @@ def learn(study: Study, records: Sequence[Record]) -> Lessons:
         others = dataclasses.replace(study, correction=fit([lessons[k] for k in kept]))
         for k in left:
             errors[k] = _error(others, records[k])
-    wide = half_width(of_configurations(records, [e - middle for e in errors])) if len(errors) > 1 else 0.0
+    grouped = list(by_configuration(records, [e - middle for e in errors]).values())
+    wide = half_width(grouped) if len(errors) > 1 else 0.0
     return Lessons(math.exp(middle), wide)
 
 

@@ -21,7 +21,7 @@ from fembench.dist.comm import Comm
 from fembench.records.network import Exchange
 
 SIZES = (1024, 8192, 32768, 131072, 1 << 20)  # bytes
-SMALL = 65536  # bytes: from here on messages wait for their receivers, and do not travel while ranks compute
+SMALL = 65536  # bytes: larger ones wait for their receivers, and do not travel while ranks compute
 TURN = 5e-3  # seconds of messages in a turn
 ROOM = 1.0  # seconds of turns of one kind and size
 LEAST = 4  # turns

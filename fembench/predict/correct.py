@@ -8,7 +8,6 @@ how far the runs are off then, says how wide an interval must be.
 
 import dataclasses
 import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.predict.cg import Correction, Factor, Power, Price, inside_product, prices
-from fembench.predict.configuration import key
+from fembench.predict.configuration import by_configuration
 from fembench.predict.forecast import allreduce_seconds, forecast
 from fembench.predict.graph import Collective
 from fembench.predict.iteration import events_of
@@ -104,27 +103,15 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
         without = fit([lessons[k] for k in kept])
         for k in left:
             errors[k] = _error(records[k], rates, place, without)
-    return dataclasses.replace(
-        found, scale=math.exp(middle), errors=of_configurations(records, [e - middle for e in errors])
-    )
-
-
-def of_configurations(records: Sequence[Record], errors: Sequence[float]) -> tuple[tuple[float, ...], ...]:
-    """The errors of these runs, those of one configuration together."""
-    found: dict[tuple[object, ...], list[float]] = defaultdict(list)
-    for record, error in zip(records, errors):
-        found[key(record.case)].append(error)
-    return tuple(map(tuple, found.values()))
+    grouped = by_configuration(records, [e - middle for e in errors]).values()
+    return dataclasses.replace(found, scale=math.exp(middle), errors=tuple(map(tuple, grouped)))
 
 
 def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:
     """(runs that teach, runs of the configuration left out); none where fewer than two would teach."""
-    names = [key(record.case) for record in records]
-    every = dict.fromkeys(names)
-    return [
-        ([k for k, n in enumerate(names) if n != name], [k for k, n in enumerate(names) if n == name])
-        for name in (every if len(every) > 2 else ())
-    ]
+    groups = list(by_configuration(records, range(len(records))).values())
+    every = range(len(records))
+    return [([k for k in every if k not in left], left) for left in (groups if len(groups) > 2 else ())]
 
 
 def taught_by(records: Sequence[Record], rates: Rates, place: Place) -> list[Lesson]:

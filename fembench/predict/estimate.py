@@ -46,16 +46,16 @@ def estimate_class(
     whole = np.array([np.median(s.rtt) / 2 for s in by_size])
     signed = bool(np.any(np.array([y for y, _ in latency]) < -SIGNED * whole))
     fit = fit_jointly(m, [curve(send), curve(latency, signed), curve(receive)])
-    met = sorted(exchanges, key=lambda e: e.m)
+    met, switch = sorted(exchanges, key=lambda e: e.m), find_switch(fit)
     return PairClass(
         name=name,
         send=fit.pieces[0],
         latency=fit.pieces[1],
         receive=fit.pieces[2],
         gap=fit_jointly(*_gap_curve(gap)).pieces[0] if gap else (),
-        switch=find_switch(fit),
+        switch=switch,
         both_ways=tuple((e.m, slowed_by_exchange(e)) for e in met),
-        beside=tuple(beside_of(e) for e in met if e.alone),
+        beside=tuple(beside_of(e) for e in met if e.alone and (switch is None or e.m < switch)),
     )
 
 

@@ -40,8 +40,8 @@ def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> 
 
 
 def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
-    """Let emulated ranks find out and agree how long every operation of the program takes, in runs and before
-    samples. Nothing where none is emulated. Collective."""
+    """Let emulated ranks find out the least time of every operation of the program: in runs and before
+    samples in the same way, since the least of more is less. Nothing where none is emulated. Collective."""
     if not worker.any_emulated:
         return
     task, begin = _task(program, tasks, size), time.perf_counter()

@@ -6,7 +6,6 @@ rank that waits gives its core away. Tasks that do as many operations last equal
 """
 
 import platform
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.dist.comm import Comm
-from fembench.machine.emulate import MOST_LATE, sleep_until
+from fembench.machine.emulate import MOST_LATE, keep_least, sleep_until
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -65,16 +64,14 @@ class Worker:
         return result
 
     def agree(self) -> None:
-        """From now on the ranks of a host go by the middle one of their least times of an operation: where
-        caches are shared, the least of all is luck. Collective."""
+        """From now on the ranks of a host go by the least time of an operation on any of them, and keep to it.
+        Collective."""
         if not self.any_emulated:
             return
-        here, mine = platform.node(), self._least
-        found = [other for name, other in self.comm.allgather((here, mine)) if name == here]
-        self._least = {
-            name: statistics.median(other[name] for other in found if name in other) for name in mine
-        }
-        self._agreed = frozenset(mine)
+        here = platform.node()
+        everyone = self.comm.allgather((here, self._least))
+        keep_least(self._least, [other for name, other in everyone if name == here])
+        self._agreed = frozenset(self._least)
 
     def rest_until(self, moment: int) -> None:
         """Sleep until `moment` (perf_counter_ns); messages in flight go on meanwhile."""

@@ -5,7 +5,7 @@
     python benchmarks/prediction.py lab        two unequal hosts, 100 Mbit/s between them (root)
     python benchmarks/prediction.py real       this machine's own cores
 
-Half an hour, a quarter, four minutes. Every step writes into --folder (default: results/prediction-WHICH)
+Half an hour, a quarter, six minutes. Every step writes into --folder (default: results/prediction-WHICH)
 and is passed over where it is done: an interrupted benchmark goes on. Predictions are written, and sealed,
 before the runs that judge them. Prints the tables of fembench validate and whether the promises hold. Exit
 status 1 if one does not, or if noise left too little to judge by.

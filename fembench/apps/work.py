@@ -64,8 +64,7 @@ class Worker:
         return result
 
     def agree(self) -> None:
-        """From now on the ranks of a host go by the least time of an operation on any of them, and keep to it.
-        Collective."""
+        """From now on the ranks of a host go by the least time of an operation on any of them. Collective."""
         if not self.any_emulated:
             return
         here = platform.node()

@@ -12,7 +12,6 @@ import argparse
 import json
 import statistics
 import sys
-from itertools import permutations
 from pathlib import Path
 
 from commands import built, fembench, inside
@@ -24,30 +23,12 @@ from fembench.records.store import load_all
 from fembench.schedule.files import rankfile
 from fembench.schedule.iteration import Host
 
-HOSTS = """
-[[hosts]]
-name = "fast"
-cpus = [0]
-[[hosts]]
-name = "slow"
-cpus = [1]
-speed = 0.5
-rate = "100mbit"
-"""
+HOSTS = Path(__file__).resolve().parent / "prediction" / "lab" / "cluster.toml"
 NAMES = ("fast", "slow")
-PLACES = sorted(set(permutations((0, 1))))
+PLACES = [(0, 1), (1, 0)]  # hosts of the two parts
 CASE = (
-    "box:300000",
-    "--ranks",
-    "2",
-    "--shares",
-    "1:2",
-    "--storage",
-    "ebe",
-    "--iterations",
-    "40",
-    "--sets",
-    "4",
+    *("box:300000", "--ranks", "2", "--shares", "1:2"),
+    *("--storage", "ebe", "--iterations", "40", "--sets", "4"),
 )
 TURNS = 4  # runs of each placement
 CLOSE = 0.03  # of the best
@@ -60,7 +41,7 @@ def main() -> int:
     parser.add_argument("--folder", default="results/placement", help="default: %(default)s")
     folder = Path(parser.parse_args().folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with built("placement", HOSTS) as lab:
+    with built("placement", HOSTS.read_text()) as lab:
         machine = str(folder / "machine.json")
         inside(lab, "characterize", "--quick", "--network", "-o", machine)
         chosen = choose(lab, folder, machine)

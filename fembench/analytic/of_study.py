@@ -131,26 +131,22 @@ def _corrected(cost: Interval, lessons: Lessons) -> Interval:
     return Interval(middle / factor, middle * factor)
 
 
-def _exchange(work: Workload, rank: int) -> list[tuple[int, int]]:
-    return list(zip(work.parts.neighbours[rank], work.parts.message_bytes[rank]))
-
-
 def _overheads(work: Workload, machine: Machine, rank: int, inside: float) -> float:
     """Seconds that a rank's own sends and receives keep it in one iteration, and those that they cost the
     `inside` seconds which it computes meanwhile."""
-    there = (machine.cost(rank, q, m).send for q, m in _exchange(work, rank))
-    return sum(there) + sum(sum(machine.beside(q, rank, m, inside)) for q, m in _exchange(work, rank))
+    there = (machine.cost(rank, q, m).send for q, m in work.exchange(rank))
+    return sum(there) + sum(sum(machine.beside(q, rank, m, inside)) for q, m in work.exchange(rank))
 
 
 def _gaps(work: Workload, machine: Machine, rank: int) -> Interval:
     """Seconds that its messages keep its host's network interface."""
-    seconds = sum(machine.gap(rank, q, m) for q, m in _exchange(work, rank))
+    seconds = sum(machine.gap(rank, q, m) for q, m in work.exchange(rank))
     return Interval(seconds, seconds)
 
 
 def _latency(work: Workload, machine: Machine, rank: int) -> Interval:
     """Seconds until the last message that it waits for is there."""
-    seconds = max((machine.exchanged(q, rank, m, m).latency for q, m in _exchange(work, rank)), default=0.0)
+    seconds = max((machine.exchanged(q, rank, m, m).latency for q, m in work.exchange(rank)), default=0.0)
     return Interval(max(seconds, 0.0), max(seconds, 0.0))
 
 

@@ -181,14 +181,12 @@ def _reducing(work: Workload, price: Price, machine: Machine) -> float:
 
 def _overheads(work: Workload, machine: Machine, rank: int) -> float:
     """Os of an iteration's messages to neighbours."""
-    exchange = zip(work.parts.neighbours[rank], work.parts.message_bytes[rank])
-    return sum(machine.cost(rank, q, m).send for q, m in exchange)
+    return sum(machine.cost(rank, q, m).send for q, m in work.exchange(rank))
 
 
 def _kept(work: Workload, machine: Machine, rank: int, computing: float) -> float:
     """Seconds that an iteration's messages keep a rank from computing."""
-    exchange = zip(work.parts.neighbours[rank], work.parts.message_bytes[rank])
-    return sum(machine.beside(q, rank, m, computing)[0] for q, m in exchange)
+    return sum(machine.beside(q, rank, m, computing)[0] for q, m in work.exchange(rank))
 
 
 def _error(record: Record, rates: Rates, place: Place, correction: Correction) -> float:

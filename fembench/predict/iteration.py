@@ -57,7 +57,7 @@ class _Rank:
     def __init__(self, work: Workload, rank: int, price: Price) -> None:
         self._work, self._rank, self._price = work, rank, price
         self._outer = work.interface_part(rank)
-        self._exchange = list(zip(work.parts.neighbours[rank], work.parts.message_bytes[rank]))
+        self._exchange = work.exchange(rank)
         self._sums = 1 if work.case.precond == "none" else 2  # numbers in the second all-reduce
 
     def standard(self) -> Iterator[Event]:

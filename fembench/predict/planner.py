@@ -205,10 +205,9 @@ class _Parts:
     def _meet(self, slots: dict[int, int]) -> None:
         """Messages of two ranks to each other take longer if each sends before it waits for the other's."""
         taken = {slots.get(k, k): node for k, node in self._waits if k < 0}  # message -> who waits for it
-        between: dict[tuple[int, int, int], deque[int]] = defaultdict(deque)
-        for (source, target, tag), numbers in self._sends.items():
-            if tag >= 0:  # those of collectives are scaled as a whole
-                between[source, target, tag].extend(n for n in numbers if n in taken)
+        between = {  # those of collectives are scaled as a whole
+            key: [n for n in numbers if n in taken] for key, numbers in self._sends.items() if key[2] >= 0
+        }
         for (p, q, tag), there in between.items():
             for a, b in zip(there, between.get((q, p, tag), ())) if p < q else ():
                 one, other = self.messages[a], self.messages[b]

@@ -46,6 +46,10 @@ class Workload:
             return tuple((dofs // 3) ** 2 for dofs in self.parts.dofs)
         return self.parts.blocks
 
+    def exchange(self, rank: int) -> list[tuple[int, int]]:
+        """(neighbour, bytes) of a rank's messages in one product."""
+        return list(zip(self.parts.neighbours[rank], self.parts.message_bytes[rank]))
+
     def interface_part(self, rank: int) -> float:
         """Part of a rank's product that must be done before its messages leave: rows of shared nodes."""
         return min(1.0, self.parts.shared_dofs[rank] / max(self.parts.dofs[rank], 1))

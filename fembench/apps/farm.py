@@ -11,6 +11,7 @@ import numpy as np
 
 from fembench.apps.kernels import KERNELS, Array
 from fembench.apps.work import Worker
+from fembench.kernels.backend import kernels
 
 TASK, RESULT = 1, 2
 END = -1.0
@@ -89,7 +90,7 @@ def serve(worker: Worker, program: str, size: int) -> None:
         worker.receive(head, 0, TASK)
         if head[0] == END:
             return
-        data = np.empty(int(head[1]))
+        data = kernels.empty(int(head[1]))
         worker.receive(data, 0, TASK)
         result = compute(worker, program, data, size)
         comm.Send(head[:1], 0, RESULT)

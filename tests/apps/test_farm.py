@@ -207,6 +207,23 @@ def test_messages_of_nobody_alone(comm):
     assert samples(Worker(comm, 1.0), "ring", 3, 1, 2)["unit"]
 
 
+@pytest.mark.parametrize("program", ["matrices", "partial", "product"])
+def test_matrices_begin_where_a_cache_line_does(program, comm):
+    """What an operation takes is the same in every process."""
+    worked_on = []
+
+    def look(operation, times, function, *arguments):
+        worked_on.extend(a for a in arguments if isinstance(a, np.ndarray) and a.dtype == float)
+        return just(operation, times, function, *arguments)
+
+    bulk = [bytearray(16 * k) for k in range(1, 60)]  # moves what malloc gives
+    for task in range(3):
+        KERNELS[program].run(look, KERNELS[program].make(task, 3, 48, 0), 48)
+    assert bulk
+    assert [a.ctypes.data % 64 for a in worked_on] == [0] * len(worked_on)
+    assert worked_on
+
+
 def test_wrong_results_are_found_out():
     outputs = farm.inputs_of("pi", 4, 1000, 0)
     inside = [KERNELS["pi"].run(just, data, 1000) for data in outputs]

@@ -1,14 +1,15 @@
-"""Whether the placement that `fembench place` chooses is the best one, measured on a lab of two hosts (root).
+"""Whether `fembench place` chooses the best placement, measured on a lab of three hosts (root).
 
     python benchmarks/placement.py
 
-Two minutes. Two hosts of one CPU each, one of half the speed, 100 Mbit/s between them; two parts, the second
-twice as large. Their profile is measured, a run in the default placement recorded, a placement chosen; then
-both placements are run, in turns. Prints what each took and whether the chosen one is within 3 % and the
-noise of the best. Exit status 1 if not.
+Five minutes. Hosts of speed 1, 0.5 and 0.25 behind unequal links; three parts, of one, two and three sixths
+of the mesh. The hosts' profile is measured, a run in the default placement recorded, a placement chosen; then
+all six are run, in turns. Prints what each took and whether the chosen one is within 3 % and the noise of the
+best. Exit status 1 if not.
 """
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
@@ -23,14 +24,28 @@ from fembench.records.store import load_all
 from fembench.schedule.files import rankfile
 from fembench.schedule.iteration import Host
 
-HOSTS = Path(__file__).resolve().parent / "prediction" / "lab" / "cluster.toml"
-NAMES = ("fast", "slow")
-PLACES = [(0, 1), (1, 0)]  # hosts of the two parts
+HOSTS = """
+[[hosts]]
+name = "fast"
+cpus = [0]
+[[hosts]]
+name = "middle"
+cpus = [1]
+speed = 0.5
+rate = "200mbit"
+[[hosts]]
+name = "slow"
+cpus = [1]
+speed = 0.25
+rate = "100mbit"
+"""
+NAMES = ("fast", "middle", "slow")
+PLACES = list(itertools.permutations(range(len(NAMES))))  # hosts of the parts
 CASE = (
-    *("box:300000", "--ranks", "2", "--shares", "1:2"),
+    *("box:300000", "--ranks", "3", "--shares", "1:2:3"),
     *("--storage", "ebe", "--iterations", "40", "--sets", "4"),
 )
-TURNS = 4  # runs of each placement
+TURNS = 3  # runs of each placement
 CLOSE = 0.03  # of the best
 
 
@@ -41,7 +56,7 @@ def main() -> int:
     parser.add_argument("--folder", default="results/placement", help="default: %(default)s")
     folder = Path(parser.parse_args().folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with built("placement", HOSTS.read_text()) as lab:
+    with built("placement", HOSTS) as lab:
         machine = str(folder / "machine.json")
         inside(lab, "characterize", "--quick", "--network", "-o", machine)
         chosen = choose(lab, folder, machine)

@@ -12,6 +12,7 @@ from pathlib import Path
 from fembench.base.config import read_text
 from fembench.base.errors import InputError
 
+SHARED = "core:overload-allowed"  # how ranks are bound where a host may take more of them than it has cores
 _RANK = re.compile(r"rank\s+(\d+)\s*=\s*(\S+)\s+slots?\s*=\s*(\S+)")
 
 
@@ -58,7 +59,7 @@ def _rankfile_options(path: str, text: str, kind: str, ranks: int) -> list[str]:
         raise InputError(f"{path} places {len(places)} ranks; the case has {ranks}")
     slots = Counter(host for host, _ in places)
     hosts = ",".join(f"{host}:{n}" for host, n in slots.items())
-    binding = "core" if len(set(places)) == len(places) else "core:overload-allowed"
+    binding = "core" if len(set(places)) == len(places) else SHARED
     return ["--host", hosts, "--map-by", f"rankfile:file={path}", "--bind-to", binding]
 
 

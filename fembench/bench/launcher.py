@@ -24,7 +24,7 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
-from fembench.bench.hostfile import host_options
+from fembench.bench.hostfile import SHARED, host_options
 from fembench.bench.job import Job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
@@ -95,7 +95,7 @@ def command_line(
     if kind == "openmpi":
         options = host_options(hostfile, kind, ranks) if hostfile else []
         if "--bind-to" not in (*extra, *options):  # Open MPI takes it once
-            options += ["--bind-to", "none"] if crowded else ["--bind-to", "core"]
+            options += ["--bind-to", "none" if crowded else SHARED if hostfile else "core"]
         if crowded:
             options += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
     elif kind == "mpich":

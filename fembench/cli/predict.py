@@ -124,6 +124,7 @@ def run(options: argparse.Namespace) -> int:
     if options.deadline and not iterations:
         raise InputError("--deadline needs --iterations: of one solution, or a run of the mesh to learn from")
     found = [study.predict(case, mesh) for case in cases]
+    _note(study, [f.work for f in found])
     predictions = [prediction_of(study, f, study.place(f.work.ranks)[2]) for f in found]
     if options.output:
         save_prediction(predictions[0], options.output)
@@ -167,6 +168,7 @@ def _closed_form(options: argparse.Namespace, study, cases: list, mesh, learned:
         n, source = expected_iterations(options.iterations, work, learned)
         found = predict_work(study, work, n, options.compose, lessons)
         answers.append(Answer(work, found, source))
+    _note(study, [a.work for a in answers])
     if options.output:
         save_prediction(as_prediction(study, answers[0].work, answers[0].form, learned), options.output)
     if options.plot:
@@ -186,6 +188,14 @@ def _closed_form(options: argparse.Namespace, study, cases: list, mesh, learned:
         best = smallest([a.work.ranks for a in answers], times, options.deadline)
         print(f"\ndeadline {options.deadline:g} s: {best} ranks are enough")
     return 0
+
+
+def _note(study, works: list) -> None:
+    """Say where the profile does not reach."""
+    from fembench.cli.shared import progress
+
+    for line in [line for work in works for line in study.beyond(work)]:
+        progress(f"note: {line}")
 
 
 def _study(options: argparse.Namespace):

@@ -36,6 +36,10 @@ class Rates:
         value = float(np.exp(np.interp(np.log(together), np.log(counts), np.log(at_count))))
         return value * min(1.0, counts[-1] / together) if len(counts) > 1 else value
 
+    def largest(self, rank: int, name: str) -> float:
+        """Most units that were measured at once."""
+        return max(s.units for s in self._found(rank, name))
+
     def spread(self, rank: int, name: str, units: float) -> Array:
         """(n,) speeds of single visits against their median, at the size nearest, all ranks at once."""
         most = max(s.corunning for s in self._found(rank, name))

@@ -16,8 +16,9 @@ from fembench.predict.correct import learn, measured
 from fembench.predict.forecast import Forecast, balanced, forecast, with_collectives
 from fembench.predict.machine import Machine, faster_network
 from fembench.predict.rates import Rates, rates_of
+from fembench.predict.recipe import product_name
 from fembench.predict.slots import Link, Slot, chosen, machine_of, slots_of
-from fembench.predict.workload import workload
+from fembench.predict.workload import Workload, workload
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
 from fembench.records.prediction import Observed, Predicted, Prediction, sealed
@@ -25,6 +26,7 @@ from fembench.records.profile import Profile, load_profile
 from fembench.records.record import Record
 
 BALANCED = "balanced"  # shares with which all ranks compute equally long
+SLACK = 0.05  # parts are not exactly equal
 ROUNDS = 5  # of balancing: shares change sizes, and sizes speeds; the best is kept
 
 
@@ -61,6 +63,22 @@ class Study:
         mesh = resolve(case.mesh) if mesh is None else mesh
         case = self.settled(case, mesh, slots)
         return forecast(workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
+
+    def beyond(self, work: Workload) -> list[str]:
+        """What a rank has more of than the profile measured: its speed is taken not to change there."""
+        slots, found = self.place(work.ranks)[0], []
+        for name, unit, units in (
+            (product_name(work.case), work.product_unit, work.product_units()),
+            ("updates", "equations", work.parts.dofs),
+        ):
+            known = [self.rates.largest(s.rank, name) for s in slots]
+            most, at_most = max((u, k) for u, k in zip(units, known))
+            if most > (1 + SLACK) * at_most:
+                found.append(
+                    f"{work.ranks} ranks: {name} of {most:.3g} {unit} a rank, measured were {at_most:.3g} at "
+                    "most; taken to be as fast as those"
+                )
+        return found
 
     def settled(self, case: Case, mesh: Mesh, slots: Sequence[Slot]) -> Case:
         """The case with its shares in numbers where they were to be balanced; any other as it is."""

@@ -82,6 +82,15 @@ def test_slurm_takes_the_list_line_by_line(tmp_path):
     assert f"--nodelist={path}" in line
 
 
+def test_a_host_may_take_more_ranks_than_it_has_cores(tmp_path):
+    """Open MPI would refuse to bind the second rank of a core."""
+    path = hosts(tmp_path, "a slots=2\n")
+    line = command_line("mpiexec", "openmpi", 2, hostfile=path)
+    assert line[line.index("--bind-to") + 1] == "core:overload-allowed"
+    line = command_line("mpiexec", "openmpi", 2, hostfile=path, extra=("--bind-to", "none"))
+    assert line.count("--bind-to") == 1
+
+
 def test_a_rankfile_places_each_rank(tmp_path):
     path = hosts(tmp_path, "# placed\nrank 1=b slot=0\nrank 0=a slot=0\nrank 2=b slot=1\n")
     line = command_line("mpiexec", "openmpi", 3, hostfile=path)

@@ -88,6 +88,20 @@ def test_between_two_sizes_the_time_of_a_call_lies_between_theirs():
     assert rates.speed(0, "product sym", 1e12, 1) == pytest.approx(1e9 / 4)
 
 
+def test_parts_larger_than_what_was_measured_are_told(tmp_path, capsys, machine_file):
+    assert main(["predict", "m1", "--machine", machine_file, "--ranks", "2,4"]) == 0
+    assert "note" not in capsys.readouterr().err
+    small = planted_machine([1.0] * 2)
+    cut = [msgspec.structs.replace(s, units=s.units // 1000) for s in small.speeds if s.rank == 0]
+    other = study(msgspec.structs.replace(small, speeds=(*cut, *(s for s in small.speeds if s.rank))))
+    works = [workload(Case(mesh="m1", ranks=n)) for n in (1, 2)]
+    one, two = (other.beyond(work) for work in works)
+    assert [line.split(":")[1].split(" of ")[0] for line in one] == [" product sym", " updates"]
+    most = max(s.units for s in cut if s.name == "product sym")
+    assert f"{works[0].parts.blocks[0]:.3g} blocks a rank, measured were {most:.3g}" in one[0]
+    assert two[0].startswith("2 ranks")
+
+
 def test_products_from_cell_to_cell_cost_by_the_cell():
     """The profile's box has 2.5 blocks to a cell, parts of a small mesh fewer."""
     profile = planted_machine([1.0, 1.0])

@@ -2,7 +2,8 @@
 
 A worker computes its tasks one after the other and sends each result; ranks that share cores share them:
 the resource `cores` has as many servers as there are cores. Ranks look for messages from time to time: the
-first task and the last result lie there for a while, all others arrive while their receivers compute.
+first task and the last result lie there for a while, all others arrive while their receivers compute. What
+is longer than a few kilobytes is fetched by its receiver: taking a task and answering keep a worker.
 """
 
 from collections.abc import Mapping
@@ -15,12 +16,12 @@ from fembench.analytic.history import History, Series, add, machine_model
 from fembench.analytic.interval import ZERO, Interval
 from fembench.analytic.machine import MachineModel
 from fembench.base.errors import InputError
-from fembench.records.app import AppPrediction, AppRecord
+from fembench.records.app import AppPrediction, AppRecord, Samples
 
 FARM = """L=L_1;L_2;L_3
 L_1={{ par(p=1,P){{ seq(i=1,S[1,p]){{ use(net,send[COORD,p](dataSizeIn(task[1,0]))); }} }} }}
 L_2={{ par(p=1,P){{ seq(i=1,S[1,p]){{
-  use(cores,task[1,0](p)); use(net,send[p,COORD](dataSizeOut(task[1,0]))); }} }} }}
+  use(cores,task[1,0](p)); use(net,send[p,COORD](dataSizeOut(task[1,0]))); delay(kept[p]); }} }} }}
 L_3={{ delay(2*notice[1]); }}
 Work={{ {certain} {chance} }}
 task[1]=Work;
@@ -40,6 +41,7 @@ class Farm:
     cores: int = 0  # that all workers share; 0: one each
     notice: Interval = ZERO  # seconds until a rank that waits sees that a message is there
     dealt: tuple[int, ...] = field(default=())  # tasks of each worker
+    kept: tuple[Interval, ...] = ()  # seconds that a task's messages keep each worker, beyond its result's
 
 
 def machine_of(record: AppRecord) -> MachineModel:
@@ -51,10 +53,22 @@ def machine_of(record: AppRecord) -> MachineModel:
     for name, rows in record.samples.items():
         for p, row in enumerate(rows):
             history = add(history, Series(machine=p, operation=name, samples=row))
-    for n_bytes, rows in record.messages.items():
+    return machine_model(_with_messages(history, record.messages, ranks))
+
+
+def keeping(samples: Samples, ranks: int) -> MachineModel:
+    """As what the coordinator's messages keep a worker (`taking`, `answering`); nothing where not sampled."""
+    if samples:
+        return machine_model(_with_messages(History(), samples, ranks))
+    return MachineModel({}, {(p, 0): {0: ZERO} for p in range(1, ranks)})
+
+
+def _with_messages(history: History, by_size: Samples, ranks: int) -> History:
+    """The history with samples of messages between workers and the coordinator."""
+    for n_bytes, rows in by_size.items():
         for p in range(1, ranks):
             history = add(history, Series(machine=p, target=0, n_bytes=int(n_bytes), samples=rows[p]))
-    return machine_model(history)
+    return history
 
 
 def factors_of(record: AppRecord) -> dict[int, float]:
@@ -98,7 +112,10 @@ def predict_farm(
         {1: dict(enumerate(farm.dealt, 1))},
         decided,
         {"cores": float(farm.cores or workers)},
-        costs={"notice": {1: farm.notice}},
+        costs={
+            "notice": {1: farm.notice},
+            "kept": dict(enumerate(farm.kept or (ZERO,) * workers, 1)),
+        },
     )
     found = predict(setting, compose)
     kept = AppPrediction(

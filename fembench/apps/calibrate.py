@@ -1,4 +1,5 @@
-"""Samples of what programs are made of: seconds of an operation on every rank, seconds of messages to rank 0.
+"""Samples of what programs are made of: seconds of an operation on every rank, seconds of messages to rank 0,
+seconds that a farm's messages keep its workers.
 
 Ranks that compute together in a run do so here; one pair after the other exchanges messages while the rest
 sleeps.
@@ -6,20 +7,41 @@ sleeps.
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fembench.apps import graphs
+from fembench.apps import farm, graphs
 from fembench.apps.kernels import KERNELS, Do
 from fembench.apps.work import Worker
 
 PING, PONG = 3, 4
 SIZES = (8, 4096, 65536, 524288)  # bytes
+EXCHANGED = (8, 65536, 2097152)  # bytes of a farm's tasks and results
 TRIPS = 7  # samples of a message
 LEARN = 3.0  # seconds, longer than a core of a shared machine is slow at a stretch
 IN_A_ROW = 5  # a run has many tasks and messages too: their mean is what it takes
 Samples = dict[str, list[float]]  # operation -> seconds of one
+BySize = dict[int, list[float]]  # bytes -> seconds
+
+
+class Calibrated(NamedTuple):
+    """What one rank sampled."""
+
+    samples: Samples
+    messages: BySize  # half of a round trip with rank 0
+    taking: BySize  # of farms: what receiving a task keeps it
+    answering: BySize  # and sending a result
+
+
+NOTHING = Calibrated({}, {}, {}, {})
+
+
+def calibrate(worker: Worker, program: str, tasks: int, size: int, count: int) -> Calibrated:
+    """`count` samples of every operation of the program; of its messages. Collective."""
+    found = samples(worker, program, tasks, size, count)
+    sent = messages(worker)
+    return Calibrated(found, sent, *(exchanges(worker) if program in KERNELS else ({}, {})))
 
 
 def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> Samples:
@@ -75,14 +97,14 @@ def _sample(worker: Worker, task: Callable[[Do], object], count: int) -> Samples
     return {name: np.reshape(row[1:], (count, IN_A_ROW)).mean(axis=1).tolist() for name, row in took.items()}
 
 
-def messages(worker: Worker) -> dict[int, list[float]]:
+def messages(worker: Worker) -> BySize:
     """Bytes -> seconds of a message between this rank and rank 0, half of a round trip. Collective.
 
     Both wait in MPI for it: how rarely a run's ranks look for messages is no matter of the message. Each is
     the mean of several in a row; the very first are left out.
     """
     comm = worker.comm
-    found: dict[int, list[float]] = {n: [] for n in SIZES}
+    found: BySize = {n: [] for n in SIZES}
     for rank in range(1, comm.size):
         worker.meet()
         if comm.rank not in (0, rank):
@@ -101,3 +123,50 @@ def messages(worker: Worker) -> dict[int, list[float]]:
                 if trip:
                     found[n_bytes].append((time.perf_counter() - begin) / (2 * IN_A_ROW))
     return found if comm.rank else {n: [] for n in SIZES}
+
+
+def exchanges(worker: Worker) -> tuple[BySize, BySize]:
+    """Seconds that this rank is kept by taking a task, and by answering, as in a farm's run: the task is
+    there, and the coordinator looks for results from time to time. Collective.
+    """
+    taking: BySize = {n: [] for n in EXCHANGED}
+    answering: BySize = {n: [] for n in EXCHANGED}
+    for rank in range(1, worker.comm.size):
+        worker.meet()
+        if worker.comm.rank not in (0, rank):
+            continue
+        for n_bytes in EXCHANGED:
+            for trip in range(1 + TRIPS):
+                if worker.comm.rank == 0:
+                    _coordinate(worker, rank, n_bytes // 8)
+                    continue
+                took, answered = _serve(worker)
+                if trip:
+                    taking[n_bytes].append(took)
+                    answering[n_bytes].append(answered)
+    worker.meet()
+    return taking, answering
+
+
+def _coordinate(worker: Worker, rank: int, length: int) -> None:
+    """As a farm's coordinator: several tasks, and their results."""
+    data = np.zeros(length)
+    requests = [r for task in range(IN_A_ROW) for r in farm.hand(worker, rank, task, data)]
+    for _ in range(IN_A_ROW):
+        farm.collect(worker, lambda task: length)
+    for request in requests:
+        worker.finished(request)
+
+
+def _serve(worker: Worker) -> tuple[float, float]:
+    """As a farm's worker whose computing ends at any moment between two looks of the coordinator: mean
+    seconds of taking a task and of answering."""
+    took = answered = 0.0
+    for turn in range(IN_A_ROW):
+        time.sleep(worker.glance * (1 + turn / IN_A_ROW))
+        begin = time.perf_counter()
+        task, data = farm.take(worker)
+        between = time.perf_counter()
+        farm.answer(worker, task, data)
+        took, answered = took + between - begin, answered + time.perf_counter() - between
+    return took / IN_A_ROW, answered / IN_A_ROW

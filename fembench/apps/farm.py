@@ -49,10 +49,7 @@ def coordinate(
     requests: list[Any] = []
 
     def send(rank: int, task: float) -> None:
-        data = inputs[int(task)] if task >= 0 else np.empty(0)
-        requests.append(comm.Isend(np.array([task, len(data)], float), rank, TASK))
-        if task >= 0:
-            requests.append(comm.Isend(data, rank, TASK))
+        requests.extend(hand(worker, rank, task, inputs[int(task)] if task >= 0 else np.empty(0)))
 
     for rank, count in enumerate(dealt, 1):
         for _ in range(count):
@@ -62,12 +59,8 @@ def coordinate(
         if not owed[rank]:
             owed[rank] = _another(send, rank, todo)
     while any(owed.values()):
-        rank = worker.whose(RESULT)
-        head = np.empty(1)
-        comm.Recv(head, rank, RESULT)
-        task = int(head[0])
-        outputs[task] = np.empty(kernel.out(task, tasks, size))
-        worker.receive(outputs[task], rank, RESULT)
+        rank, task, output = collect(worker, lambda task: kernel.out(task, tasks, size))
+        outputs[task] = output
         owed[rank] -= 1
         owed[rank] += _another(send, rank, todo) if not owed[rank] else 0
     for request in requests:
@@ -84,14 +77,40 @@ def _another(send: Callable[[int, float], None], rank: int, todo: Iterator[int])
 
 def serve(worker: Worker, program: str, size: int) -> None:
     """Compute task after task until told to end."""
-    comm = worker.comm
     while True:
-        head = np.empty(2)
-        worker.receive(head, 0, TASK)
-        if head[0] == END:
+        task, data = take(worker)
+        if task == END:
             return
-        data = kernels.empty(int(head[1]))
+        answer(worker, task, compute(worker, program, data, size))
+
+
+def hand(worker: Worker, rank: int, task: float, data: Array) -> list[Any]:
+    """Send a task to a rank, or its end; the requests."""
+    whole = [np.array([task, len(data)], float), data]
+    return [worker.comm.Isend(part, rank, TASK) for part in (whole if task >= 0 else whole[:1])]
+
+
+def take(worker: Worker) -> tuple[float, Array]:
+    """(number of the next task, its input)."""
+    head = np.empty(2)
+    worker.receive(head, 0, TASK)
+    data = kernels.empty(int(head[1]))
+    if head[0] != END:
         worker.receive(data, 0, TASK)
-        result = compute(worker, program, data, size)
-        comm.Send(head[:1], 0, RESULT)
-        comm.Send(result, 0, RESULT)
+    return head[0], data
+
+
+def answer(worker: Worker, task: float, result: Array) -> None:
+    """Send the result of a task; a long one is gone when the coordinator has seen it."""
+    worker.comm.Send(np.array([task]), 0, RESULT)
+    worker.comm.Send(result, 0, RESULT)
+
+
+def collect(worker: Worker, length: Callable[[int], int]) -> tuple[int, int, Array]:
+    """(rank, task, result) of what comes first; length(task) of its result."""
+    rank, head = worker.whose(RESULT), np.empty(1)
+    worker.comm.Recv(head, rank, RESULT)
+    task = int(head[0])
+    result = np.empty(length(task))
+    worker.receive(result, rank, RESULT)
+    return rank, task, result

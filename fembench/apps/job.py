@@ -2,20 +2,20 @@
 
 import platform
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from fembench.apps import farm, graphs
-from fembench.apps.calibrate import learn, messages, samples
+from fembench.apps.calibrate import NOTHING, calibrate, learn
 from fembench.apps.kernels import KERNELS, correct
 from fembench.apps.work import Worker
 from fembench.bench.describe import describe
 from fembench.dist.comm import Comm
 from fembench.machine.emulate import label, parse_speeds
 from fembench.machine.host import host_facts, taken_meter
-from fembench.records.app import APP_SCHEMA, AppCase, AppPrediction, AppRecord
+from fembench.records.app import APP_SCHEMA, AppCase, AppPrediction, AppRecord, Samples
 from fembench.records.ids import now_utc
 
 
@@ -38,11 +38,10 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     facts, taken = host_facts(), taken_meter()
     speed = parse_speeds(case.emulate, comm.size)[comm.rank]
     worker = Worker(comm, case.dilate / speed)
-    found, sent, times, busy, done = {}, {}, [], [], []
+    found, times, busy, done = NOTHING, [], [], []
     value, error = 0.0, 0.0
     if job.calibrate:
-        found = samples(worker, case.program, case.tasks, case.size, job.calibrate)
-        sent = messages(worker)
+        found = calibrate(worker, case.program, case.tasks, case.size, job.calibrate)
     else:
         learn(worker, case.program, case.tasks, case.size)
     for repetition in range(0 if job.calibrate else 1 + case.repetitions):
@@ -52,7 +51,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
             times.append(seconds)
             busy.append(worker.busy)
             done.append(worker.done)
-    rows = comm.gather((found, sent, tuple(busy), tuple(done)))
+    rows = comm.gather((found, tuple(busy), tuple(done)))
     messages_cost = "messages cost what the case says" if case.costs else ""
     synthetic = ", ".join(filter(None, [job.synthetic, label(case.emulate, case.dilate), messages_cost]))
     environment = describe(
@@ -66,6 +65,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     )
     if rows is None or environment is None:
         return None
+    samples, messages, taking, answering = (_by_rank(each) for each in zip(*(row[0] for row in rows)))
     return AppRecord(
         schema=APP_SCHEMA,
         id=job.id,
@@ -75,13 +75,20 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
         predicted=job.predicted,
         simulated=job.simulated,
         seconds=tuple(times),
-        busy=tuple(row[2] for row in rows),
-        done=tuple(row[3] for row in rows),
+        busy=tuple(row[1] for row in rows),
+        done=tuple(row[2] for row in rows),
         value=value,
         error=error,
-        samples={name: tuple(tuple(row[0][name]) for row in rows) for name in found},
-        messages={str(n): tuple(tuple(row[1][n]) for row in rows) for n in sent},
+        samples=samples,
+        messages=messages,
+        taking=taking,
+        answering=answering,
     )
+
+
+def _by_rank(rows: Sequence[Mapping[Any, Sequence[float]]]) -> Samples:
+    """What was sampled -> [rank] -> seconds, of what each rank has."""
+    return {str(name): tuple(tuple(row[name]) for row in rows) for name in rows[0]}
 
 
 def _once(worker: Worker, case: AppCase) -> tuple[float, float, float]:

@@ -1,7 +1,7 @@
 """Record of a small parallel program (`fembench app`): asked, predicted, measured, and right or wrong.
 
 Schema history:
-    1  first; `simulated` and a prediction's `method` came later and may be missing
+    1  first; `simulated`, a prediction's `method`, `taking` and `answering` came later and may be missing
 """
 
 from pathlib import Path
@@ -15,6 +15,7 @@ from fembench.records.prediction import ANALYTIC
 from fembench.records.record import Environment, Frozen
 
 APP_SCHEMA = 1
+Samples = dict[str, tuple[tuple[float, ...], ...]]
 
 
 class AppCase(Frozen, frozen=True):
@@ -63,9 +64,12 @@ class AppRecord(Frozen, frozen=True):
     done: tuple[tuple[int, ...], ...]  # [rank][repetition] tasks
     value: float  # what the program found
     error: float  # its distance from what is right, over what is allowed: at most 1
-    samples: dict[str, tuple[tuple[float, ...], ...]]  # calibration: operation -> [rank] -> seconds
-    messages: dict[str, tuple[tuple[float, ...], ...]]  # calibration: bytes -> [rank] -> seconds to rank 0
+    samples: Samples  # calibration: operation -> [rank] -> seconds
+    messages: Samples  # calibration: bytes -> [rank] -> seconds to rank 0
     simulated: AppPrediction | None = None  # by the execution graph, as old as `predicted`
+    # calibration of a farm: bytes -> [rank] -> seconds that a worker is kept by
+    taking: Samples = msgspec.field(default_factory=dict)  # receiving a task that is there
+    answering: Samples = msgspec.field(default_factory=dict)  # sending a result until the coordinator took it
 
 
 def save_app(record: AppRecord, path: Path | str) -> None:

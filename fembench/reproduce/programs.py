@@ -7,8 +7,9 @@ from dataclasses import replace
 import msgspec
 
 from fembench.analytic.costs import Conditionals
+from fembench.analytic.interval import Interval
 from fembench.analytic.machine import MachineModel
-from fembench.analytic.programs import Farm, machine_of, predict_farm
+from fembench.analytic.programs import Farm, keeping, machine_of, predict_farm
 from fembench.apps.kernels import KERNELS
 from fembench.base.errors import InputError
 from fembench.partition.tasks import deal_tasks
@@ -114,10 +115,15 @@ def predicted(case: AppCase, calibration: AppRecord, options: argparse.Namespace
     chance = kernel.chance(case.tasks, case.size) if kernel.chance else None
     middle = case.tasks // 2
     machine = _enlarged(machine_of(calibration), len(case.dealt))
+    bytes_in = 8.0 * len(kernel.make(middle, case.tasks, case.size, case.seed))
+    bytes_out = 8.0 * kernel.out(middle, case.tasks, case.size)
     farm = Farm(
         operations=kernel.counts(case.tasks, case.size),
-        bytes_in=8.0 * len(kernel.make(middle, case.tasks, case.size, case.seed)),
-        bytes_out=8.0 * kernel.out(middle, case.tasks, case.size),
+        bytes_in=bytes_in,
+        bytes_out=bytes_out,
+        kept=tuple(
+            _beyond(calibration, machine, p, bytes_in, bytes_out) for p in range(1, len(case.dealt) + 1)
+        ),
         chance=chance,
         cores=options.cores,
         dealt=_all_dealt(case, machine),
@@ -125,6 +131,17 @@ def predicted(case: AppCase, calibration: AppRecord, options: argparse.Namespace
     )
     _, kept = predict_farm(farm, machine, compose=options.compose, with_q=options.policy == "q")
     return msgspec.structs.replace(kept, model=calibration.id)
+
+
+def _beyond(
+    calibration: AppRecord, machine: MachineModel, worker: int, bytes_in: float, bytes_out: float
+) -> Interval:
+    """Seconds that a task's messages keep a worker, less those that its result is under way."""
+    ranks, sent = calibration.case.ranks, machine.message(worker, 0, bytes_out)
+    p = min(worker, ranks - 1)
+    kept = keeping(calibration.taking, ranks).message(p, 0, bytes_in)
+    kept += keeping(calibration.answering, ranks).message(p, 0, bytes_out)
+    return Interval(*sorted((max(kept.low - sent.low, 0.0), max(kept.high - sent.high, 0.0))))
 
 
 def _all_dealt(case: AppCase, machine: MachineModel) -> tuple[int, ...]:

@@ -3,8 +3,9 @@
 The graph is that of the program: a farm's coordinator sends all tasks that are dealt and waits for results;
 a worker receives, computes, answers; a task of a graph waits for those that feed it. What a rank computes
 costs one sample of its calibration for the whole run; DRAWS runs are drawn, their middle nine tenths are the
-interval. Messages take the middle of their samples and leave a host one after the other; a rank
-that waits sees one after half of its rest between two looks, in the mean.
+interval. Messages take the middle of their samples and leave a host one after the other; a farm's keep its
+workers (Os, Or) as long as the calibration found; a rank that waits sees one after half of its rest between
+two looks, in the mean.
 """
 
 import random
@@ -14,7 +15,7 @@ import numpy as np
 
 from fembench.analytic.interval import Interval
 from fembench.analytic.machine import MachineModel
-from fembench.analytic.programs import machine_of
+from fembench.analytic.programs import keeping, machine_of
 from fembench.apps.kernels import KERNELS, Kernel
 from fembench.apps.work import glance_of
 from fembench.base.errors import InputError
@@ -173,16 +174,22 @@ def machine_from(calibration: AppRecord, case: AppCase) -> Machine:
     """Every rank on a host of its own; messages as the case says, else as those of rank 0 with the worker."""
     model, ranks = machine_of(calibration), case.ranks
     seen = 0.0 if case.program in KERNELS else notice(case).middle
-    classes = {p: _pair(model, p, seen) for p in range(1, min(ranks, calibration.case.ranks))}
+    known = range(1, min(ranks, calibration.case.ranks))
+    taking, answering = (keeping(s, known.stop) for s in (calibration.taking, calibration.answering))
+    into, back = (
+        {p: _pair(model, p, seen, kept, to) for p in known}
+        for kept, to in ((taking, True), (answering, False))
+    )
 
     def link(a: int, b: int) -> PairClass:
+        classes = into if a < b else back
         return given.get((a, b)) or classes[min(max(a, b), max(classes))]
 
-    transfer = model.message(1, 0, case.n_bytes).middle + seen if classes and case.costs else 0.0
+    transfer = model.message(1, 0, case.n_bytes).middle + seen if known and case.costs else 0.0
     cost = messages_of(transfer, case.host, case.edges, case.costs)
     pairs = {(case.host[a], case.host[b]) for a, b in case.edges} if case.costs else set()
     given = {pair: _given(cost(case.n_bytes, *pair)) for pair in pairs}
-    if ranks > 1 and not classes:
+    if ranks > 1 and not known:
         raise InputError("calibrated on one rank: expected a coordinator and at least one worker")
     return Machine(
         host=tuple(range(ranks)),
@@ -198,16 +205,29 @@ def _given(cost: Message) -> PairClass:
     return PairClass(name="given", send=send, latency=latency, receive=receive)
 
 
-def _pair(model: MachineModel, p: int, seen: float) -> PairClass:
-    """Messages of rank p: lines between sampled sizes; what grows with them keeps the network."""
-    sizes = sorted(model.sends[p, 0])
-    times = [model.message(p, 0, n).middle for n in sizes]
-    latency, gap = [], []
-    for k, (n, t) in enumerate(zip(sizes, times)):
+def _pair(model: MachineModel, p: int, seen: float, keeps: MachineModel, to_worker: bool) -> PairClass:
+    """Messages to rank p or from it: what grows with them keeps the network; they keep the worker as long as
+    `keeps` says, and are under way for what is left of their time."""
+    times = {n: model.message(p, 0, n).middle for n in sorted(model.sends[p, 0])}
+    kept = {n: interval.middle for n, interval in keeps.sends[p, 0].items()}
+    least, none = times[min(times)], (Piece(first=0, coefficients=(0.0,)),)
+    return PairClass(
+        name=f"rank {p}",
+        send=none if to_worker else _lines(kept),
+        latency=_lines({n: max(t - keeps.message(p, 0, n).middle, 0.0) + seen for n, t in times.items()}),
+        receive=_lines(kept) if to_worker else none,
+        gap=_lines({n: max(t - least, 0.0) for n, t in times.items()}),
+    )
+
+
+def _lines(seconds: Mapping[int, float]) -> tuple[Piece, ...]:
+    """{bytes: seconds} and lines between; the last goes on, none falls."""
+    sizes = sorted(seconds)
+    pieces = []
+    for k, n in enumerate(sizes):
         after = min(k + 1, len(sizes) - 1)
         before = after - 1 if after else 0
-        slope = max((times[after] - times[before]) / max(sizes[after] - sizes[before], 1), 0.0)
-        latency.append(Piece(first=float(n), coefficients=(t + seen, slope)))
-        gap.append(Piece(first=float(n), coefficients=(max(t - times[0], 0.0), slope)))
-    none = (Piece(first=0, coefficients=(0.0,)),)
-    return PairClass(name=f"rank {p}", send=none, latency=tuple(latency), receive=none, gap=tuple(gap))
+        rise = seconds[sizes[after]] - seconds[sizes[before]]
+        slope = max(rise / max(sizes[after] - sizes[before], 1), 0.0)
+        pieces.append(Piece(first=float(n), coefficients=(seconds[n], slope)))
+    return tuple(pieces)

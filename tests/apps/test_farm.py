@@ -207,6 +207,19 @@ def test_messages_of_nobody_alone(comm):
     assert samples(Worker(comm, 1.0), "ring", 3, 1, 2)["unit"]
 
 
+def test_a_long_result_keeps_a_worker_until_the_coordinator_looks(comm, monkeypatch):
+    small, large, trips = 8, 1_000_000, 3
+    monkeypatch.setattr(calibrate, "EXCHANGED", (small, large))
+    monkeypatch.setattr(calibrate, "TRIPS", trips)
+    worker = Worker(comm, 1.0)
+    worker.glance = 8e-3
+    taking, answering = calibrate.exchanges(worker)
+    assert [len(row) for row in (*taking.values(), *answering.values())] == [trips * (comm.rank > 0)] * 4
+    if comm.rank:
+        assert np.median(answering[small]) < 2e-3  # it lies there, the worker goes on
+        assert 2e-3 < np.median(answering[large]) < 20e-3
+
+
 @pytest.mark.parametrize("program", ["matrices", "partial", "product"])
 def test_matrices_begin_where_a_cache_line_does(program, comm):
     """What an operation takes is the same in every process."""

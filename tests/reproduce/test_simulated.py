@@ -48,6 +48,22 @@ def test_large_inputs_leave_the_coordinator_one_after_the_other():
     assert 8 * one < found < 8 * one + 4 * (one + 1e-3) + 5e-3
 
 
+def test_messages_keep_workers():
+    """Both ways of predicting, each task anew; half a millisecond a message is under way anyhow."""
+    plain = calibration(POINTS, {"8": ((), (5e-4,), (5e-4,))})
+    kept = msgspec.structs.replace(
+        plain, taking={"8": ((), (2e-3,), (2e-3,))}, answering={"8": ((), (3e-3,), (3e-3,))}
+    )
+    asked = options("pi", tasks=30, size=30_000_000)
+    case = case_of(asked, plain)
+    before, after = (both(case, record, asked) for record in (plain, kept))
+    assert case.dealt == (20, 10)
+    assert after[1].terms["makespan"][0] - before[1].terms["makespan"][0] == pytest.approx(
+        20 * 5e-3, rel=0.02
+    )
+    assert after[0].low - before[0].low == pytest.approx(20 * 4.5e-3, rel=0.02)
+
+
 def test_unequal_samples_make_an_interval():
     record = calibration({"pi_point": ((1e-8,), tuple(1e-9 * k for k in range(5, 16)), (1e-8,))})
     found = simulated(case_of(options("pi", tasks=4, size=40_000_000), record), record)

@@ -17,7 +17,7 @@ from fembench.apps.work import Worker
 
 PING, PONG = 3, 4
 SIZES = (8, 4096, 65536, 524288)  # bytes
-EXCHANGED = (8, 65536, 2097152)  # bytes of a farm's tasks and results
+EXCHANGED = (8, 65536, 1048576)  # bytes of a farm's tasks and results
 TRIPS = 7  # samples of a message
 LEARN = 3.0  # seconds, longer than a core of a shared machine is slow at a stretch
 IN_A_ROW = 5  # a run has many tasks and messages too: their mean is what it takes
@@ -136,37 +136,35 @@ def exchanges(worker: Worker) -> tuple[BySize, BySize]:
         if worker.comm.rank not in (0, rank):
             continue
         for n_bytes in EXCHANGED:
-            for trip in range(1 + TRIPS):
-                if worker.comm.rank == 0:
-                    _coordinate(worker, rank, n_bytes // 8)
-                    continue
-                took, answered = _serve(worker)
-                if trip:
-                    taking[n_bytes].append(took)
-                    answering[n_bytes].append(answered)
+            if worker.comm.rank == 0:
+                _coordinate(worker, rank, n_bytes // 8)
+            else:
+                taking[n_bytes], answering[n_bytes] = _serve(worker)
     worker.meet()
     return taking, answering
 
 
 def _coordinate(worker: Worker, rank: int, length: int) -> None:
-    """As a farm's coordinator: several tasks, and their results."""
-    data = np.zeros(length)
-    requests = [r for task in range(IN_A_ROW) for r in farm.hand(worker, rank, task, data)]
-    for _ in range(IN_A_ROW):
+    """As a farm's coordinator: tasks dealt beforehand, then their results."""
+    tasks = range((1 + TRIPS) * IN_A_ROW)
+    inputs = np.ones((len(tasks), length))  # each its own, or all but the first would come from a cache
+    requests = [request for task in tasks for request in farm.hand(worker, rank, task, inputs[task])]
+    for _ in tasks:
         farm.collect(worker, lambda task: length)
     for request in requests:
         worker.finished(request)
 
 
-def _serve(worker: Worker) -> tuple[float, float]:
-    """As a farm's worker whose computing ends at any moment between two looks of the coordinator: mean
-    seconds of taking a task and of answering."""
-    took = answered = 0.0
-    for turn in range(IN_A_ROW):
-        time.sleep(worker.glance * (1 + turn / IN_A_ROW))
+def _serve(worker: Worker) -> tuple[list[float], list[float]]:
+    """As a farm's worker whose computing ends at any moment between two looks of the coordinator: seconds of
+    taking a task and of answering, means of several in a row."""
+    took, room = [], np.empty(0)
+    for turn in range((1 + TRIPS) * IN_A_ROW):
+        time.sleep(worker.glance * (1 + turn % IN_A_ROW / IN_A_ROW))
         begin = time.perf_counter()
-        task, data = farm.take(worker)
+        task, room = farm.take(worker, room)
         between = time.perf_counter()
-        farm.answer(worker, task, data)
-        took, answered = took + between - begin, answered + time.perf_counter() - between
-    return took / IN_A_ROW, answered / IN_A_ROW
+        farm.answer(worker, task, room)
+        took.append((between - begin, time.perf_counter() - between))
+    taking, answering = np.reshape(took[IN_A_ROW:], (TRIPS, IN_A_ROW, 2)).mean(axis=1).T.tolist()
+    return taking, answering

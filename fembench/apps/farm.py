@@ -77,10 +77,12 @@ def _another(send: Callable[[int, float], None], rank: int, todo: Iterator[int])
 
 def serve(worker: Worker, program: str, size: int) -> None:
     """Compute task after task until told to end."""
+    room = np.empty(0)
     while True:
-        task, data = take(worker)
+        task, data = take(worker, room)
         if task == END:
             return
+        room = data if len(data) > len(room) else room
         answer(worker, task, compute(worker, program, data, size))
 
 
@@ -90,11 +92,13 @@ def hand(worker: Worker, rank: int, task: float, data: Array) -> list[Any]:
     return [worker.comm.Isend(part, rank, TASK) for part in (whole if task >= 0 else whole[:1])]
 
 
-def take(worker: Worker) -> tuple[float, Array]:
-    """(number of the next task, its input)."""
+def take(worker: Worker, room: Array) -> tuple[float, Array]:
+    """(number of the next task, its input), in `room` where that is large enough: pages never touched before
+    cost more than the message."""
     head = np.empty(2)
     worker.receive(head, 0, TASK)
-    data = kernels.empty(int(head[1]))
+    length = int(head[1])
+    data = room[:length] if length <= len(room) else kernels.empty(length)
     if head[0] != END:
         worker.receive(data, 0, TASK)
     return head[0], data

@@ -140,6 +140,14 @@ def plain_log(axes: Axes, which: str, ticks: Sequence[float]) -> None:
     axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}".replace(",", " ")))
 
 
+def nice_ticks(values: np.ndarray) -> list[float]:
+    """Round numbers around the values, for plain_log."""
+    low, high = np.log10(values.min()), np.log10(values.max())
+    steps = (1, 1.5, 2, 3, 4, 5, 7) if high - low < 0.7 else (1, 2, 5) if high - low < 3 else (1,)
+    ticks = [m * 10.0**e for e in range(int(np.floor(low)) - 1, int(np.ceil(high)) + 1) for m in steps]
+    return [t for t in ticks if 0.8 * values.min() <= t <= 1.25 * values.max()]
+
+
 def categories(axes: Axes, names: Sequence[str], label: str) -> None:
     """Ticks with names at 0, 1, 2, …; turned where they are long, thinned where they are many."""
     grid = axes.get_subplotspec()

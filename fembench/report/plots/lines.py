@@ -142,8 +142,8 @@ def iterations(results: Sequence[Result]) -> Plot | None:
             size = 7.0 + 4 * i  # rings around each other where curves coincide
             axes.plot(x, y, **look, markersize=size, markerfacecolor="none", markeredgewidth=1.8)
         _cube_root(axes, everything)
-        canvas.plain_log(axes, "x", _nice_ticks(everything[:, 0]))
-        canvas.plain_log(axes, "y", _nice_ticks(everything[:, 1]))
+        canvas.plain_log(axes, "x", canvas.nice_ticks(everything[:, 0]))
+        canvas.plain_log(axes, "y", canvas.nice_ticks(everything[:, 1]))
         axes.set_xlabel("equations")
         axes.set_ylabel("iterations of CG")
         canvas.legend_below(drawn, axes)
@@ -164,14 +164,6 @@ def _cube_root(axes: Axes, points: np.ndarray) -> None:
     axes.plot(
         x, start * (x / x[0]) ** (1 / 3), "--", color=canvas.GREY, linewidth=1.2, label="∝ equations$^{1/3}$"
     )
-
-
-def _nice_ticks(values: np.ndarray) -> list[float]:
-    """Round numbers around the values."""
-    low, high = np.log10(values.min()), np.log10(values.max())
-    steps = (1, 1.5, 2, 3, 4, 5, 7) if high - low < 0.7 else (1, 2, 5) if high - low < 3 else (1,)
-    ticks = [m * 10.0**e for e in range(int(np.floor(low)) - 1, int(np.ceil(high)) + 1) for m in steps]
-    return [t for t in ticks if 0.8 * values.min() <= t <= 1.25 * values.max()]
 
 
 def residuals(results: Sequence[Result]) -> Plot | None:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from fembench.report.plots import canvas
 
 
@@ -13,9 +15,8 @@ def write_times(points: Sequence[tuple[int, float, float, float]], path: Path, m
         axis = axes[0]
         axis.fill_between(ranks, low, high, color=canvas.YELLOW, alpha=0.35, linewidth=0, label="nine of ten")
         axis.plot(ranks, expected, color=canvas.BLUE, marker="o", label="predicted")
-        axis.set_xscale("log", base=2)
-        axis.set_yscale("log")
-        axis.set_xlabel("ranks")
+        canvas.rank_axis(axis, ranks)
+        canvas.plain_log(axis, "y", canvas.nice_ticks(np.array([*low, *high])))
         axis.set_ylabel(f"time of an iteration on {mesh}, s")
         canvas.legend_below(drawn, axis)
         drawn.savefig(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.errors import InputError
+from fembench.base.units import count
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.predict.cg import Correction, prices
@@ -75,8 +76,8 @@ class Study:
             most, at_most = max((u, k) for u, k in zip(units, known))
             if most > (1 + SLACK) * at_most:
                 found.append(
-                    f"{work.ranks} ranks: {name} of {most:.3g} {unit} a rank, measured were {at_most:.3g} at "
-                    "most; taken to be as fast as those"
+                    f"{work.ranks} ranks: {name} of {count(most)} {unit} a rank, measured were "
+                    f"{count(at_most)} at most; taken to be as fast as those"
                 )
         return found
 

@@ -13,6 +13,7 @@ from thesis_001 import DATA
 
 from fembench.analytic.of_study import predict_case
 from fembench.base.errors import InputError
+from fembench.base.units import count
 from fembench.cli.main import main
 from fembench.mesh.presets import resolve
 from fembench.predict.cg import cg_graph, prices
@@ -98,7 +99,7 @@ def test_parts_larger_than_what_was_measured_are_told(tmp_path, capsys, machine_
     one, two = (other.beyond(work) for work in works)
     assert [line.split(":")[1].split(" of ")[0] for line in one] == [" product sym", " updates"]
     most = max(s.units for s in cut if s.name == "product sym")
-    assert f"{works[0].parts.blocks[0]:.3g} blocks a rank, measured were {most:.3g}" in one[0]
+    assert f"{count(works[0].parts.blocks[0])} blocks a rank, measured were {count(most)}" in one[0]
     assert two[0].startswith("2 ranks")
 
 

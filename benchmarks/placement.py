@@ -63,16 +63,16 @@ def main() -> int:
         for turn in range(TURNS):
             for place in PLACES[turn:] + PLACES[:turn]:
                 run(lab, folder / word(place), place)
-    return judge(folder, chosen)
+    return judge(folder, *chosen)
 
 
-def choose(lab: str, folder: Path, machine: str) -> tuple[int, ...]:
-    """What `fembench place` says of a run in the default placement."""
+def choose(lab: str, folder: Path, machine: str) -> tuple[tuple[int, ...], float]:
+    """What `fembench place` makes of a run in the default placement, and the seconds that it promises."""
     inside(lab, "run", *CASE, "--results", str(folder / "default"))
     record = next((folder / "default").rglob("runs/*.json"))
     print(fembench("place", str(record), "--machine", machine, capture=True))
     said = json.loads(fembench("place", str(record), "--machine", machine, "--json", capture=True))
-    return tuple(NAMES.index(host) for host in said["hosts"])
+    return tuple(NAMES.index(host) for host in said["hosts"]), said["iteration_seconds"]
 
 
 def run(lab: str, folder: Path, place: tuple[int, ...]) -> None:
@@ -88,7 +88,7 @@ def word(place: tuple[int, ...]) -> str:
     return "-".join(NAMES[p] for p in place)
 
 
-def judge(folder: Path, chosen: tuple[int, ...]) -> int:
+def judge(folder: Path, chosen: tuple[int, ...], promised: float) -> int:
     """The table; 0 where the chosen placement is as good as the best."""
     took = {p: sorted(measured(r).iteration for r in load_all(folder / word(p))) for p in PLACES}
     middle = {p: statistics.median(times) for p, times in took.items()}
@@ -100,6 +100,7 @@ def judge(folder: Path, chosen: tuple[int, ...]) -> int:
     ]
     print(table(["placement", "iteration", "from", "to", ""], rows, align="lrrrl"))
     off = middle[chosen] / middle[best] - 1
+    print(f"promised: {seconds(promised)}, {promised / middle[chosen] - 1:+.1%}")
     kept = off <= CLOSE + noise
     print(f"chosen: {off:.1%} above the best; half range {noise:.1%}; {'kept' if kept else 'NOT kept'}")
     return 0 if kept else 1

@@ -12,9 +12,10 @@ from typing import Literal
 
 from fembench.analytic import pasl
 from fembench.analytic.build import Network, build
+from fembench.analytic.expressions import Registered
 from fembench.analytic.pamela import Model, Node
 from fembench.analytic.primes import share_of_primes
-from fembench.analytic.source import Registered, analyse
+from fembench.analytic.source import analyse
 
 App = Literal["pi", "prim", "mat", "rand"]
 VERSIONS = {"A": (100, 0), "B": (100, 1), "C": (200, 0), "D": (200, 1)}  # tasks, which size

@@ -89,7 +89,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _model(options: argparse.Namespace, graph):
     from fembench.analytic.build import build
-    from fembench.analytic.source import Registered, analyse
+    from fembench.analytic.expressions import Registered
+    from fembench.analytic.source import analyse
     from fembench.base.config import read_text
 
     registry = {name: Registered("") for name in options.free}

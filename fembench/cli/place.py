@@ -2,7 +2,8 @@
 
 The record of any run on this many ranks says what each part computes and to whom it sends; the hosts are
 given with slots, cores and relative speed, or are those of a machine profile, whose network then says what
-messages cost. Greedy starts and pairwise exchange, judged by HLogP. Examples:
+messages cost. Greedy starts and pairwise exchange by HLogP; the simulated iteration decides between them, and
+exchanges further. Examples:
   fembench place results/single/runs/m3-p4-r1.json --machine machine.json
   fembench place results/single/runs/m3-p4-r1.json --hosts fast:4:2:1,slow:4:1:0.5
   fembench place RECORD --hosts a:2:2,b:2:2 --link 50e-6,118e6 --format rankfile -o ranks.txt
@@ -10,6 +11,10 @@ messages cost. Greedy starts and pairwise exchange, judged by HLogP. Examples:
 """
 
 import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+MANY = 16  # ranks from which it takes more than a second or two
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,52 +49,99 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from fembench.base.files import write_atomic
-    from fembench.base.tables import table
-    from fembench.base.units import seconds
     from fembench.records.store import load
     from fembench.schedule.files import FORMATS, LAUNCH
-    from fembench.schedule.iteration import iteration_seconds, platform_of
-    from fembench.schedule.placement import best_placement
 
     record = load(options.record)
-    hosts, messages = _profiled(options.machine) if options.machine else _given(options)
-    parts = _parts(record, hosts if options.machine else [])
-    platform = platform_of(hosts, messages)
-    found = best_placement(parts, hosts, lambda place: iteration_seconds(parts, hosts, platform, place))
+    ground = _profiled(options.machine) if options.machine else _given(options)
+    hosts = ground.hosts
+    found, computes = _search(record, ground, _speeds(record, hosts if options.machine else []))
     text = FORMATS[options.format](found.place, hosts)
     if options.output:
         write_atomic(options.output, text)
     if options.json:
         print(json.dumps({"hosts": [hosts[p].name for p in found.place], "iteration_seconds": found.seconds}))
         return 0
-    rows = [
-        [r, hosts[p].name, seconds(parts.compute[r] * hosts[p].slowness)] for r, p in enumerate(found.place)
-    ]
-    print(table(["rank", "host", "computes, an iteration"], rows, align="rlr"))
-    judged = sorted([*found.starts, (found.start, found.seconds)], key=lambda pair: -pair[1])
-    print(
-        "\n" + table(["placement", "predicted iteration"], [[n, seconds(t)] for n, t in judged], align="lr")
-    )
+    print(_text(found, hosts, computes))
     if options.output:
-        print(
-            f"\n{options.output}: " + LAUNCH[options.format].format(path=options.output, ranks=parts.n_ranks)
-        )
+        how = LAUNCH[options.format].format(path=options.output, ranks=record.case.ranks)
+        print(f"\n{options.output}: {how}")
     else:
         print(f"\n{text}", end="")
     return 0
 
 
-def _given(options: argparse.Namespace) -> tuple:
-    return _hosts(options.hosts), _messages(options)
+def _search(record, ground: "Ground", speeds: list[float]) -> tuple:
+    """(the placement, [rank] seconds that it computes there in an iteration)."""
+    import functools
+
+    from fembench.cli.shared import progress
+    from fembench.predict.placed import iteration_on, prices_of
+    from fembench.predict.workload import of_record
+    from fembench.schedule.iteration import Parts, iteration_seconds, platform_of, shared
+    from fembench.schedule.placement import JUDGED, best_placement
+
+    hosts, part, prices = ground.hosts, record.partition, prices_of(record, speeds)
+    parts = Parts(tuple(p.computing for p in prices), part.neighbours, part.message_bytes)
+    platform, work = platform_of(hosts, ground.messages), of_record(record)
+
+    @functools.cache
+    def simulated(place: tuple[int, ...]) -> float:
+        return iteration_on(work, prices, shared(hosts, place), ground.machine(place))
+
+    if record.case.ranks >= MANY:
+        progress(f"place: simulates up to {JUDGED} placements of {record.case.ranks} ranks")
+    found = best_placement(
+        parts, hosts, lambda place: iteration_seconds(parts, hosts, platform, place), simulated
+    )
+    return found, [s * slower for s, slower in zip(parts.compute, shared(hosts, found.place))]
 
 
-def _profiled(path: str) -> tuple:
-    """(hosts, messages) of a machine profile; of a host's ranks the median speed, the fastest host has 1."""
+def _text(found, hosts: list, computes: list[float]) -> str:
+    from fembench.base.tables import table
+    from fembench.base.units import seconds
+
+    ranks = [[r, hosts[p].name, seconds(computes[r])] for r, p in enumerate(found.place)]
+    judged = sorted([*found.starts, (found.start, found.seconds)], key=lambda pair: -pair[1])
+    return "\n".join(
+        [
+            table(["rank", "host", "computes, an iteration"], ranks, align="rlr"),
+            "",
+            table(["placement", "predicted iteration"], [[n, seconds(t)] for n, t in judged], align="lr"),
+        ]
+    )
+
+
+class Ground(NamedTuple):
+    """Hosts, what messages cost on them, and the machine of ranks on them."""
+
+    hosts: list
+    messages: Callable
+    machine: Callable  # [rank] -> host: to simulate
+
+
+def _given(options: argparse.Namespace) -> Ground:
+    from fembench.predict.placed import two_networks
+
+    hosts = _hosts(options.hosts)
+    names = [h.name for h in hosts]
+    between, inside = _pair(options.link), _pair(options.inside)
+    return Ground(
+        hosts, _messages(between, inside), lambda place: two_networks(place, names, between, inside)
+    )
+
+
+def _profiled(path: str) -> Ground:
+    """Those of a machine profile; of a host's ranks the median speed, the fastest host has 1."""
+    import dataclasses
+
     import numpy as np
 
     from fembench.base.errors import InputError
+    from fembench.predict.forecast import with_collectives
     from fembench.predict.heterogeneity import from_product, relative
     from fembench.predict.hlogp import message_cost
+    from fembench.predict.slots import Slot, machine_of
     from fembench.records.network import class_of
     from fembench.records.profile import load_profile
     from fembench.schedule.iteration import Host
@@ -110,7 +162,13 @@ def _profiled(path: str) -> tuple:
         one = class_of(network, source, target)
         return Message(*message_cost(one, size, same_host=source == target))
 
-    return hosts, message
+    def machine(place: tuple):
+        slots = [Slot(p, p, environment.rank_host.index(p)) for p in place]
+        return dataclasses.replace(machine_of(profile, slots), collective=reduced)
+
+    everyone = [Slot(p, p, rank) for rank, p in enumerate(environment.rank_host)]
+    reduced = with_collectives(machine_of(profile, everyone), profile).collective
+    return Ground(hosts, message, machine)
 
 
 def _hosts(text: str) -> list:
@@ -131,21 +189,22 @@ def _hosts(text: str) -> list:
     return hosts
 
 
-def _messages(options: argparse.Namespace):
-    """Latency and bandwidth between hosts and inside one, as HLogP messages."""
+def _pair(text: str) -> tuple[float, float]:
+    """(seconds of latency, bytes/s). Raises InputError."""
     from fembench.base.errors import InputError
+
+    try:
+        latency, bandwidth = (float(word) for word in text.split(","))
+    except ValueError:
+        raise InputError(f"link '{text}': expected seconds and bytes a second, as 50e-6,118e6") from None
+    if latency < 0 or bandwidth <= 0:
+        raise InputError(f"link '{text}': expected a latency of 0 or more, and a bandwidth above 0")
+    return latency, bandwidth
+
+
+def _messages(between: tuple[float, float], inside: tuple[float, float]) -> Callable:
+    """As HLogP messages."""
     from fembench.schedule.platform import Message
-
-    def pair(text: str) -> tuple[float, float]:
-        try:
-            latency, bandwidth = (float(word) for word in text.split(","))
-        except ValueError:
-            raise InputError(f"link '{text}': expected seconds and bytes a second, as 50e-6,118e6") from None
-        if latency < 0 or bandwidth <= 0:
-            raise InputError(f"link '{text}': expected a latency of 0 or more, and a bandwidth above 0")
-        return latency, bandwidth
-
-    between, inside = pair(options.link), pair(options.inside)
 
     def message(size: float, source: int, target: int) -> Message:
         latency, bandwidth = inside if source == target else between
@@ -154,26 +213,17 @@ def _messages(options: argparse.Namespace):
     return message
 
 
-def _parts(record, hosts: list):
-    """What each rank computes in an iteration, at speed 1 on a core of its own, and to whom it sends; where
-    the record was made on one of these hosts, it was at that one's speed."""
-    import numpy as np
-
+def _speeds(record, hosts: list) -> list[float]:
+    """[rank] how fast it computed, against a core of its own on a host of speed 1; where the record was made
+    on one of these hosts, against that one's."""
     from fembench.machine.emulate import parse_speeds
-    from fembench.records.validity import timed_sets
-    from fembench.schedule.iteration import Parts
 
-    at = [k for k, name in enumerate(record.phases) if name in COMPUTE]
-    sets = [s for s in timed_sets(record) if s.iterations]
-    per = np.median([np.asarray(s.seconds)[:, at].sum(axis=1) / s.iterations for s in sets], axis=0)
     slowness = {host.name: host.slowness for host in hosts}
     environment, placed = record.environment, record.environment.rank_host
-    speeds = np.asarray(parse_speeds(record.case.emulate, record.case.ranks))
-    speeds = speeds / [slowness.get(environment.hosts[k].name, 1.0) for k in placed]
-    if not record.case.emulate:  # ranks of a host shared its cores
-        speeds = speeds / [max(1.0, placed.count(k) / environment.hosts[k].cores) for k in placed]
-    part = record.partition
-    return Parts(tuple((per * speeds).tolist()), part.neighbours, part.message_bytes)
-
-
-COMPUTE = ("cg.spmv_interior", "cg.spmv_interface", "cg.dot", "cg.axpy", "cg.precond")
+    speeds = [
+        speed / slowness.get(environment.hosts[k].name, 1.0)
+        for speed, k in zip(parse_speeds(record.case.emulate, record.case.ranks), placed)
+    ]
+    if record.case.emulate:  # each as if on a core of its own
+        return speeds
+    return [s / max(1.0, placed.count(k) / environment.hosts[k].cores) for s, k in zip(speeds, placed)]

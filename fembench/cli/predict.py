@@ -110,6 +110,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.base.errors import InputError
     from fembench.mesh.presets import resolve
     from fembench.predict.forecast import smallest
+    from fembench.predict.forecast_text import forecast_text
     from fembench.predict.study import prediction_of
     from fembench.records.prediction import save_prediction
 
@@ -137,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(predictions)
         return 0
-    print(_text(study, found, iterations))
+    print(forecast_text(found, iterations, study.profile.environment.synthetic, len(study.learned)))
     if options.deadline:
         totals = [f.total(iterations)[1] for f in found]
         best = smallest([f.work.ranks for f in found], totals, options.deadline)
@@ -269,44 +270,6 @@ def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
     fields = ("mesh", "problem", "solver", "precond", "variant", "partitioner")
     values = {name: getattr(options, name) for name in fields} | {"storage": _storage(options)}
     return [convert(values | {"ranks": n, "shares": shares}, Case, where="options") for n in counts]
-
-
-def _text(study, found: list, iterations: int) -> str:
-    from fembench.base.tables import table
-    from fembench.base.units import seconds
-
-    heads = ["ranks", "iteration", "t_min", "t_max", "assembly"] + (
-        [f"{iterations} iterations"] if iterations else []
-    )
-    heads += ["speed-up", "slowest rank / mean", "bound by"]
-    base = found[0].iteration * found[0].work.ranks if found[0].work.ranks == 1 else None
-    rows = []
-    for f in found:
-        busy = f.outcome.busy.sum(axis=1)
-        row = [f.work.ranks, seconds(f.iteration), seconds(f.low), seconds(f.high), seconds(f.assembly)]
-        row += [seconds(f.total(iterations)[1])] if iterations else []
-        row += [
-            base / f.iteration if base else None,
-            float(busy.max() / busy.mean()),
-            f.limits[0].split(":")[0],
-        ]
-        rows.append(row)
-    synthetic = study.profile.environment.synthetic
-    lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
-    first = found[0].work
-    learned = f", corrected by {len(study.learned)} runs" if study.learned else ""
-    lines += [f"{first.case.mesh}: {first.n_equations} equations, storage {first.case.storage}{learned}", ""]
-    lines += [table(heads, rows, align="r" * (len(heads) - 1) + "l", digits=3)]
-    if len(found) == 1:
-        only = found[0]
-        parts = sorted(only.phases.items(), key=lambda item: -item[1])
-        whole = sum(only.phases.values())
-        lines += [
-            "",
-            table(["phase", "time", "part"], [[n, seconds(t), f"{t / whole:.1%}"] for n, t in parts]),
-        ]
-        lines += ["", *only.limits]
-    return "\n".join(lines)
 
 
 def _print_json(predictions: list) -> None:

@@ -5,6 +5,7 @@ processor. Ranks that share a host share its cores. Two all-reduces end an itera
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -50,13 +51,7 @@ def platform_of(hosts: Sequence[Host], message: Messages) -> Platform:
 def iteration_seconds(parts: Parts, hosts: Sequence[Host], platform: Platform, place: Sequence[int]) -> float:
     """Seconds of an iteration with rank r on host place[r]."""
     n = parts.n_ranks
-    on_host = [0] * len(hosts)
-    for p in place:
-        on_host[p] += 1
-    done = [
-        parts.compute[r] * hosts[place[r]].slowness * max(1.0, on_host[place[r]] / hosts[place[r]].cores)
-        for r in range(n)
-    ]
+    done = [seconds * slower for seconds, slower in zip(parts.compute, shared(hosts, place))]
     arrivals: list[list[tuple[float, float]]] = [[] for _ in range(n)]
     for r in range(n):
         for q, size in zip(parts.neighbours[r], parts.message_bytes[r]):
@@ -67,6 +62,12 @@ def iteration_seconds(parts: Parts, hosts: Sequence[Host], platform: Platform, p
         for moment, overhead in sorted(arrivals[r]):
             done[r] = max(done[r], moment) + overhead
     return max(done) + 2 * allreduce_seconds(platform, place)
+
+
+def shared(hosts: Sequence[Host], place: Sequence[int]) -> list[float]:
+    """[rank] how much longer it computes than alone on a host of H = 1; ranks share their host's cores."""
+    count = Counter(place)
+    return [hosts[p].slowness * max(1.0, count[p] / hosts[p].cores) for p in place]
 
 
 def allreduce_seconds(platform: Platform, place: Sequence[int]) -> float:

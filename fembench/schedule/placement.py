@@ -6,6 +6,7 @@ by size on the host that makes the whole least; hosts filled one after the other
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from fembench.base.errors import InputError
 from fembench.schedule.iteration import Host, Parts
@@ -13,6 +14,7 @@ from fembench.schedule.iteration import Host, Parts
 Place = tuple[int, ...]  # [rank] -> host
 Cost = Callable[[Place], float]
 MOST_LOOKS = 20_000
+JUDGED = 400  # looks of a judge
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ def best_placement(
     """The placement of least cost that greedy starts and exchanges find.
 
     With a `judge`, such as a simulation, that is dearer than `cost`, it decides between the improved starts
-    and the starts themselves. Raises InputError where the ranks do not fit.
+    and the starts themselves, and exchanges further. Raises InputError where the ranks do not fit.
     """
     room = sum(h.slots for h in hosts)
     if parts.n_ranks > room:
@@ -44,6 +46,9 @@ def best_placement(
         better = exchanged(place, hosts, cost, each)
         judged.append((decide(better), f"{name}, exchanged", better))
     seconds, name, place = min(judged)
+    if judge:
+        better = exchanged(place, hosts, judge, JUDGED)
+        seconds, name, place = min((seconds, name, place), (judge(better), f"{name}, again", better))
     return Placement(place, seconds, name, tuple((n, decide(p)) for n, p in starts.items()))
 
 
@@ -101,7 +106,7 @@ def exchanged(place: Place, hosts: Sequence[Host], cost: Cost, looks: int) -> Pl
     now = cost(place)
     while looks > 0:
         found = []
-        for other in _moves(place, hosts):
+        for other in islice(_moves(place, hosts), looks):
             found.append((cost(other), other))
             looks -= 1
         if not found or min(found)[0] >= now * (1 - 1e-12):

@@ -4,8 +4,9 @@ import pytest
 from thesis_000 import DATA
 
 from fembench.analytic.costs import count, counted
+from fembench.analytic.expressions import Registered
 from fembench.analytic.pamela import Choice, Loop, Model, Operation, Sequence
-from fembench.analytic.source import Registered, analyse
+from fembench.analytic.source import analyse
 from fembench.base.errors import InputError
 
 REGISTRY = {"random": Registered(""), "np.dot": Registered("dot", 0), "@": Registered("spmv", 0)}

@@ -1,5 +1,6 @@
 """Placement of parts on hosts, and launchers' files."""
 
+import functools
 import random
 from itertools import product
 
@@ -7,8 +8,19 @@ import pytest
 from zoo import LOCAL, REMOTE
 
 from fembench.base.errors import InputError
+from fembench.predict.cg import Price
+from fembench.predict.placed import iteration_on, two_networks
+from fembench.predict.workload import workload
+from fembench.records.case import Case
 from fembench.schedule.files import FORMATS, hostfile, mpich, rankfile, slurm
-from fembench.schedule.iteration import Host, Parts, allreduce_seconds, iteration_seconds, platform_of
+from fembench.schedule.iteration import (
+    Host,
+    Parts,
+    allreduce_seconds,
+    iteration_seconds,
+    platform_of,
+    shared,
+)
 from fembench.schedule.placement import best_placement, exchanged
 from fembench.schedule.platform import Message
 
@@ -50,6 +62,50 @@ def test_within_three_per_cent_of_the_best_of_all_placements(seed):
     assert found.seconds == cost(found.place)
     assert found.seconds <= 1.03 * optimum
     assert found.seconds <= min(seconds for _, seconds in found.starts)
+
+
+@functools.cache
+def partitioned(ranks):
+    """A small mesh in unequal parts."""
+    shares = ":".join(str(1 + k % 3) for k in range(ranks))
+    return workload(Case(mesh="m1", ranks=ranks, shares=shares))
+
+
+def simulated_problem(seed):
+    """Parts of a mesh, hosts, what an iteration takes on them: in closed form, and simulated."""
+    draw = random.Random(seed)
+    work = partitioned(draw.randint(4, 5))
+    scale = draw.uniform(0.3, 3.0)  # computing against messages
+    prices = [
+        Price(assembly=0, product=scale * b * 1e-8, updates=scale * b * 2e-9) for b in work.parts.blocks
+    ]
+    hosts = [
+        Host(f"h{k}", 3, draw.randint(1, 3), draw.choice((1.0, 1.5, 3.0))) for k in range(draw.randint(2, 3))
+    ]
+    between, inside = (draw.choice((2e-5, 1e-4)), draw.choice((1e7, 1e8))), (1e-6, 5e9)
+    machine = functools.partial(two_networks, names=[h.name for h in hosts], between=between, inside=inside)
+
+    @functools.cache
+    def simulated(place):
+        return iteration_on(work, prices, shared(hosts, place), machine(place))
+
+    def link(size, source, target):
+        latency, bandwidth = inside if source == target else between
+        return Message(0.0, latency + size / bandwidth, 0.0)
+
+    parts = Parts(tuple(p.computing for p in prices), work.parts.neighbours, work.parts.message_bytes)
+    platform = platform_of(hosts, link)
+    return parts, hosts, lambda place: iteration_seconds(parts, hosts, platform, place), simulated
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_within_three_per_cent_of_the_best_of_all_placements_simulated(seed):
+    parts, hosts, cost, simulated = simulated_problem(seed)
+    every = product(range(len(hosts)), repeat=parts.n_ranks)
+    optimum = min(simulated(p) for p in every if all(p.count(k) <= h.slots for k, h in enumerate(hosts)))
+    found = best_placement(parts, hosts, cost, simulated)
+    assert found.seconds == simulated(found.place)
+    assert found.seconds <= 1.03 * optimum
 
 
 def test_a_judge_decides_between_what_the_cost_found():

@@ -1,0 +1,89 @@
+"""An iteration of a run that was made, on other hosts: simulated, as the judge of placements.
+
+What each rank computes comes from the run, as on a host of speed 1 with a core for every rank; the order of
+messages and sums is that of the solver, and what travels while a rank computes does so here.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.predict.cg import Price, cg_graph
+from fembench.predict.correct import measured
+from fembench.predict.engine import simulate
+from fembench.predict.events import simulate_events
+from fembench.predict.forecast import per_iteration
+from fembench.predict.machine import Machine, checked_speeds
+from fembench.predict.planner import make_plan
+from fembench.predict.recipe import Recipe, recipe
+from fembench.predict.workload import Workload
+from fembench.records.network import PairClass, Piece
+from fembench.records.record import Record
+from fembench.timing.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
+
+TURNS = 20  # of the loop; they repeat after a few
+NOTHING = (Piece(first=0, coefficients=(0.0,)),)
+
+
+def prices_of(record: Record, speeds: Sequence[float]) -> list[Price]:
+    """[rank] what its parts of an iteration take at speed 1, where it computed at speeds[rank]. Raises
+    InputError."""
+    own = record.case.solver == "own"
+    counted = recipe(record.case) if own else Recipe(updates=9.0, dots=4.0)  # PETSc, whatever it applies
+    spent = measured(record).phases * np.asarray(speeds)[:, None]
+    return [_price(seconds.tolist(), counted) for seconds in spent]
+
+
+def _price(seconds: Sequence[float], counted: Recipe) -> Price:
+    """Of a preconditioner that multiplies, its products are nearly all of its time."""
+    precond, products = seconds[PRECOND], counted.precond_products
+    return Price(
+        assembly=0.0,
+        product=seconds[SPMV_INTERFACE] + seconds[SPMV_INTERIOR],
+        updates=seconds[AXPY],
+        dot=seconds[DOT],
+        dots=counted.dots,
+        precond=0.0 if products else precond,
+        precond_product=precond / products if products else 0.0,
+        precond_products=products,
+    )
+
+
+def iteration_on(work: Workload, prices: Sequence[Price], slower: Sequence[float], machine: Machine) -> float:
+    """Seconds of an iteration in which rank r takes slower[r] times its price."""
+    priced = [_times(price, factor) for price, factor in zip(prices, slower, strict=True)]
+    plan = make_plan(cg_graph(work, priced, TURNS, assembly=False), machine)
+    return per_iteration(simulate_events(plan) if machine.contention else simulate(plan), TURNS)
+
+
+def _times(price: Price, factor: float) -> Price:
+    return dataclasses.replace(
+        price,
+        product=factor * price.product,
+        updates=factor * price.updates,
+        dot=factor * price.dot,
+        precond=factor * price.precond,
+        precond_product=factor * price.precond_product,
+    )
+
+
+def two_networks(
+    host: Sequence[int], names: Sequence[str], between: tuple[float, float], inside: tuple[float, float]
+) -> Machine:
+    """Ranks on hosts; (latency in s, bandwidth in bytes/s) of messages between hosts, and inside one."""
+    apart, near = (
+        PairClass(
+            name=name,
+            send=NOTHING,
+            latency=(Piece(first=0, coefficients=(latency, 1 / bandwidth)),),
+            receive=NOTHING,
+        )
+        for name, (latency, bandwidth) in (("between", between), ("inside", inside))
+    )
+    return Machine(
+        host=tuple(host),
+        names=tuple(names),
+        link=lambda a, b: near if a == b else apart,
+        speeds=checked_speeds((), len(host)),
+    )

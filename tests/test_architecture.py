@@ -32,9 +32,9 @@ MAY_IMPORT = {
     # office: runs on a laptop, reads records, reasons
     "weights": "base stats records timing partition",
     "report": "base stats records timing mesh weights",
-    "schedule": "base",
     "predict": "base stats records timing mesh partition fem weights",
     "analytic": "base records mesh partition predict",
+    "schedule": "base records predict",
     "tune": "base stats records timing weights",
     # roof: the only places that see both
     "balance": f"{LAB} weights",

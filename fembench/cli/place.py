@@ -1,9 +1,9 @@
 """Which part goes on which host: the placement of least predicted iteration time, as a launcher's file.
 
 The record of any run on this many ranks says what each part computes and to whom it sends; the hosts are
-given with slots, cores and relative speed, or are those of a machine profile, whose network then says what
-messages cost. Greedy starts and pairwise exchange by HLogP; the simulated iteration decides between them, and
-exchanges further. Examples:
+given with slots, cores and relative speed, or are those of a machine profile, whose speeds and network say
+what parts and messages take there. Greedy starts and pairwise exchange by HLogP; the simulated iteration
+decides between them, and exchanges further. Examples:
   fembench place results/single/runs/m3-p4-r1.json --machine machine.json
   fembench place results/single/runs/m3-p4-r1.json --hosts fast:4:2:1,slow:4:1:0.5
   fembench place RECORD --hosts a:2:2,b:2:2 --link 50e-6,118e6 --format rankfile -o ranks.txt
@@ -11,8 +11,7 @@ exchanges further. Examples:
 """
 
 import argparse
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
 
 MANY = 16  # ranks from which it takes more than a second or two
 
@@ -49,20 +48,29 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from fembench.base.files import write_atomic
+    from fembench.cli.shared import progress
+    from fembench.records.profile import load_profile
     from fembench.records.store import load
     from fembench.schedule.files import FORMATS, LAUNCH
+    from fembench.schedule.ground import given, measured
+    from fembench.schedule.placement import JUDGED
 
     record = load(options.record)
-    ground = _profiled(options.machine) if options.machine else _given(options)
-    hosts = ground.hosts
-    found, computes = _search(record, ground, _speeds(record, hosts if options.machine else []))
+    if options.machine:
+        ground = measured(record, load_profile(options.machine), options.machine)
+    else:
+        links = _pair(options.link), _pair(options.inside)
+        ground = given(record, _speeds(record), _hosts(options.hosts), *links)
+    if record.case.ranks >= MANY:
+        progress(f"place: simulates up to {JUDGED} placements of {record.case.ranks} ranks")
+    hosts, found = ground.hosts, ground.best()
     text = FORMATS[options.format](found.place, hosts)
     if options.output:
         write_atomic(options.output, text)
     if options.json:
         print(json.dumps({"hosts": [hosts[p].name for p in found.place], "iteration_seconds": found.seconds}))
         return 0
-    print(_text(found, hosts, computes))
+    print(_text(found, hosts, [price.computing for price in ground.prices(found.place)]))
     if options.output:
         how = LAUNCH[options.format].format(path=options.output, ranks=record.case.ranks)
         print(f"\n{options.output}: {how}")
@@ -71,33 +79,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _search(record, ground: "Ground", speeds: list[float]) -> tuple:
-    """(the placement, [rank] seconds that it computes there in an iteration)."""
-    import functools
-
-    from fembench.cli.shared import progress
-    from fembench.predict.placed import iteration_on, prices_of
-    from fembench.predict.workload import of_record
-    from fembench.schedule.iteration import Parts, iteration_seconds, platform_of, shared
-    from fembench.schedule.placement import JUDGED, best_placement
-
-    hosts, part, prices = ground.hosts, record.partition, prices_of(record, speeds)
-    parts = Parts(tuple(p.computing for p in prices), part.neighbours, part.message_bytes)
-    platform, work = platform_of(hosts, ground.messages), of_record(record)
-
-    @functools.cache
-    def simulated(place: tuple[int, ...]) -> float:
-        return iteration_on(work, prices, shared(hosts, place), ground.machine(place))
-
-    if record.case.ranks >= MANY:
-        progress(f"place: simulates up to {JUDGED} placements of {record.case.ranks} ranks")
-    found = best_placement(
-        parts, hosts, lambda place: iteration_seconds(parts, hosts, platform, place), simulated
-    )
-    return found, [s * slower for s, slower in zip(parts.compute, shared(hosts, found.place))]
-
-
-def _text(found, hosts: list, computes: list[float]) -> str:
+def _text(found, hosts: Sequence, computes: Sequence[float]) -> str:
     from fembench.base.tables import table
     from fembench.base.units import seconds
 
@@ -110,65 +92,6 @@ def _text(found, hosts: list, computes: list[float]) -> str:
             table(["placement", "predicted iteration"], [[n, seconds(t)] for n, t in judged], align="lr"),
         ]
     )
-
-
-class Ground(NamedTuple):
-    """Hosts, what messages cost on them, and the machine of ranks on them."""
-
-    hosts: list
-    messages: Callable
-    machine: Callable  # [rank] -> host: to simulate
-
-
-def _given(options: argparse.Namespace) -> Ground:
-    from fembench.predict.placed import two_networks
-
-    hosts = _hosts(options.hosts)
-    names = [h.name for h in hosts]
-    between, inside = _pair(options.link), _pair(options.inside)
-    return Ground(
-        hosts, _messages(between, inside), lambda place: two_networks(place, names, between, inside)
-    )
-
-
-def _profiled(path: str) -> Ground:
-    """Those of a machine profile; of a host's ranks the median speed, the fastest host has 1."""
-    import dataclasses
-
-    import numpy as np
-
-    from fembench.base.errors import InputError
-    from fembench.predict.forecast import with_collectives
-    from fembench.predict.heterogeneity import from_product, relative
-    from fembench.predict.hlogp import message_cost
-    from fembench.predict.slots import Slot, machine_of
-    from fembench.records.network import class_of
-    from fembench.records.profile import load_profile
-    from fembench.schedule.iteration import Host
-    from fembench.schedule.platform import Message
-
-    profile = load_profile(path)
-    network, environment = profile.network, profile.environment
-    if network is None:
-        raise InputError(f"{path}: no network in it; expected a profile of fembench characterize --network")
-    placed, by_rank = np.array(environment.rank_host), from_product(profile)
-    slow = relative(np.array([np.median(by_rank[placed == k]) for k in range(len(environment.hosts))]))
-    hosts = [
-        Host(h.name, int((placed == k).sum()), max(h.cores, 1), float(slow[k]))
-        for k, h in enumerate(environment.hosts)
-    ]
-
-    def message(size: float, source: int, target: int) -> Message:
-        one = class_of(network, source, target)
-        return Message(*message_cost(one, size, same_host=source == target))
-
-    def machine(place: tuple):
-        slots = [Slot(p, p, environment.rank_host.index(p)) for p in place]
-        return dataclasses.replace(machine_of(profile, slots), collective=reduced)
-
-    everyone = [Slot(p, p, rank) for rank, p in enumerate(environment.rank_host)]
-    reduced = with_collectives(machine_of(profile, everyone), profile).collective
-    return Ground(hosts, message, machine)
 
 
 def _hosts(text: str) -> list:
@@ -202,28 +125,12 @@ def _pair(text: str) -> tuple[float, float]:
     return latency, bandwidth
 
 
-def _messages(between: tuple[float, float], inside: tuple[float, float]) -> Callable:
-    """As HLogP messages."""
-    from fembench.schedule.platform import Message
-
-    def message(size: float, source: int, target: int) -> Message:
-        latency, bandwidth = inside if source == target else between
-        return Message(0.0, latency + size / bandwidth, 0.0)
-
-    return message
-
-
-def _speeds(record, hosts: list) -> list[float]:
-    """[rank] how fast it computed, against a core of its own on a host of speed 1; where the record was made
-    on one of these hosts, against that one's."""
+def _speeds(record) -> list[float]:
+    """[rank] how fast it computed, against a core of its own at speed 1."""
     from fembench.machine.emulate import parse_speeds
 
-    slowness = {host.name: host.slowness for host in hosts}
     environment, placed = record.environment, record.environment.rank_host
-    speeds = [
-        speed / slowness.get(environment.hosts[k].name, 1.0)
-        for speed, k in zip(parse_speeds(record.case.emulate, record.case.ranks), placed)
-    ]
+    speeds = parse_speeds(record.case.emulate, record.case.ranks)
     if record.case.emulate:  # each as if on a core of its own
-        return speeds
+        return list(speeds)
     return [s / max(1.0, placed.count(k) / environment.hosts[k].cores) for s, k in zip(speeds, placed)]

@@ -1,13 +1,15 @@
 """An iteration of a run that was made, on other hosts: simulated, as the judge of placements.
 
-What each rank computes comes from the run, as on a host of speed 1 with a core for every rank; the order of
-messages and sums is that of the solver, and what travels while a rank computes does so here.
+What each rank computes is priced by a machine profile, or comes from the run, as on a host of speed 1 with a
+core for every rank; the order of messages and sums is that of the solver, and what travels while a rank
+computes does so here.
 """
 
 import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import structs
 
 from fembench.predict.cg import Price, cg_graph
 from fembench.predict.correct import measured
@@ -16,8 +18,8 @@ from fembench.predict.events import simulate_events
 from fembench.predict.forecast import per_iteration
 from fembench.predict.machine import Machine, checked_speeds
 from fembench.predict.planner import make_plan
-from fembench.predict.recipe import Recipe, recipe
-from fembench.predict.workload import Workload
+from fembench.predict.recipe import PROXY, Recipe, recipe
+from fembench.predict.workload import Workload, of_record
 from fembench.records.network import PairClass, Piece
 from fembench.records.record import Record
 from fembench.timing.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
@@ -26,11 +28,21 @@ TURNS = 20  # of the loop; they repeat after a few
 NOTHING = (Piece(first=0, coefficients=(0.0,)),)
 
 
+def as_own(work: Workload) -> Workload:
+    """The work as fembench's own solver does it: PETSc's storages as ours nearest to them, a preconditioner
+    that is not known as none."""
+    case = work.case
+    if case.solver == "own":
+        return work
+    precond = case.precond if case.precond == "jacobi" else "none"
+    own = structs.replace(case, solver="own", storage=PROXY.get(case.storage, case.storage), precond=precond)
+    return dataclasses.replace(work, case=own)
+
+
 def prices_of(record: Record, speeds: Sequence[float]) -> list[Price]:
     """[rank] what its parts of an iteration take at speed 1, where it computed at speeds[rank]. Raises
     InputError."""
-    own = record.case.solver == "own"
-    counted = recipe(record.case) if own else Recipe(updates=9.0, dots=4.0)  # PETSc, whatever it applies
+    counted = recipe(as_own(of_record(record)).case)
     spent = measured(record).phases * np.asarray(speeds)[:, None]
     return [_price(seconds.tolist(), counted) for seconds in spent]
 
@@ -50,22 +62,25 @@ def _price(seconds: Sequence[float], counted: Recipe) -> Price:
     )
 
 
-def iteration_on(work: Workload, prices: Sequence[Price], slower: Sequence[float], machine: Machine) -> float:
-    """Seconds of an iteration in which rank r takes slower[r] times its price."""
-    priced = [_times(price, factor) for price, factor in zip(prices, slower, strict=True)]
-    plan = make_plan(cg_graph(work, priced, TURNS, assembly=False), machine)
+def slowed(prices: Sequence[Price], factors: Sequence[float]) -> list[Price]:
+    """[rank] prices of ranks that compute so many times longer."""
+    return [
+        dataclasses.replace(
+            price,
+            product=factor * price.product,
+            updates=factor * price.updates,
+            dot=factor * price.dot,
+            precond=factor * price.precond,
+            precond_product=factor * price.precond_product,
+        )
+        for price, factor in zip(prices, factors, strict=True)
+    ]
+
+
+def iteration_on(work: Workload, prices: Sequence[Price], machine: Machine) -> float:
+    """Seconds of an iteration of ranks with these prices there."""
+    plan = make_plan(cg_graph(work, prices, TURNS, assembly=False), machine)
     return per_iteration(simulate_events(plan) if machine.contention else simulate(plan), TURNS)
-
-
-def _times(price: Price, factor: float) -> Price:
-    return dataclasses.replace(
-        price,
-        product=factor * price.product,
-        updates=factor * price.updates,
-        dot=factor * price.dot,
-        precond=factor * price.precond,
-        precond_product=factor * price.precond_product,
-    )
 
 
 def two_networks(

@@ -11,6 +11,7 @@ from fembench.cli.main import main
 from fembench.records.network import Network, PairClass, Piece
 from fembench.records.profile import save_profile
 from fembench.records.store import load, save
+from fembench.schedule.ground import measured
 
 RECORD = str(Path(__file__).parent.parent / "data" / "record-schema-1.json")
 
@@ -44,7 +45,9 @@ def test_ranks_that_shared_a_core_are_faster_on_cores_of_their_own(tmp_path, cap
     assert found[0] == pytest.approx(2 * found[1], rel=1e-6)
 
 
-def test_a_profile_gives_hosts_and_messages(tmp_path, capsys):
+@pytest.fixture
+def profile():
+    """Two hosts of one rank, the second of half the speed; messages take nothing inside, 50 us between."""
     far = PairClass(
         name="far",
         send=(Piece(first=0, coefficients=(0.0,)),),
@@ -59,7 +62,10 @@ def test_a_profile_gives_hosts_and_messages(tmp_path, capsys):
         classes=(near, far),
         pair_class=((0, 1), (1, 0)),
     )
-    profile = planted_profile([1.0, 0.5], hosts=("a", "b"), network=network)
+    return planted_profile([1.0, 0.5], hosts=("a", "b"), network=network)
+
+
+def test_a_profile_gives_hosts_and_messages(profile, tmp_path, capsys):
     save_profile(profile, tmp_path / "machine.json")
     assert main(["place", RECORD, "--machine", str(tmp_path / "machine.json"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -68,6 +74,21 @@ def test_a_profile_gives_hosts_and_messages(tmp_path, capsys):
     save_profile(msgspec.structs.replace(profile, network=None), tmp_path / "bare.json")
     assert main(["place", RECORD, "--machine", str(tmp_path / "bare.json")]) == 2
     assert "characterize --network" in capsys.readouterr().err
+
+
+def test_hosts_are_as_fast_as_they_are_with_the_storage_of_the_run(profile):
+    record = load(RECORD)
+    product = f"product {record.case.storage}"
+    slowed = [
+        msgspec.structs.replace(s, speed=s.speed / 8) if s.rank and s.name == product else s
+        for s in profile.speeds
+    ]
+    plain, other = (
+        measured(record, p).hosts for p in (profile, msgspec.structs.replace(profile, speeds=tuple(slowed)))
+    )
+    assert [h.slowness for h in plain] == pytest.approx([1.0, 2.0])
+    assert other[0].slowness == 1.0
+    assert 4.0 < other[1].slowness < 16.0
 
 
 @pytest.mark.parametrize(

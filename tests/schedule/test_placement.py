@@ -9,7 +9,7 @@ from zoo import LOCAL, REMOTE
 
 from fembench.base.errors import InputError
 from fembench.predict.cg import Price
-from fembench.predict.placed import iteration_on, two_networks
+from fembench.predict.placed import iteration_on, slowed, two_networks
 from fembench.predict.workload import workload
 from fembench.records.case import Case
 from fembench.schedule.files import FORMATS, hostfile, mpich, rankfile, slurm
@@ -87,7 +87,7 @@ def simulated_problem(seed):
 
     @functools.cache
     def simulated(place):
-        return iteration_on(work, prices, shared(hosts, place), machine(place))
+        return iteration_on(work, slowed(prices, shared(hosts, place)), machine(place))
 
     def link(size, source, target):
         latency, bandwidth = inside if source == target else between

@@ -100,6 +100,24 @@ def run(options: argparse.Namespace) -> int:
     return 1 if record.error > 1 else 0
 
 
+def _messages(record) -> list[list]:
+    """What they take, and how long those of a farm keep workers: over all ranks."""
+    from fembench.analytic.programs import keeping
+    from fembench.base.units import seconds
+
+    rows = []
+    kinds = {"under way": record.messages, "taking a task": record.taking, "answering": record.answering}
+    for kind, samples in kinds.items():
+        found = keeping(samples, record.case.ranks).sends if samples else {}
+        for n_bytes in map(int, samples):
+            each = [by_size[n_bytes] for by_size in found.values()]
+            if each:
+                rows.append(
+                    [kind, n_bytes, seconds(min(i.low for i in each)), seconds(max(i.high for i in each))]
+                )
+    return rows
+
+
 def _text(record) -> str:
     """Times and the score of the prediction, or the intervals of a calibration."""
     from fembench.base.tables import table
@@ -115,7 +133,9 @@ def _text(record) -> str:
             for name in record.samples
             for p, i in ((p, model.cost(name, p)) for p in range(record.case.ranks))
         ]
-        return "\n\n".join([*label, table(["operation", "rank", "from", "to", "half width"], rows)])
+        operations = table(["operation", "rank", "from", "to", "half width"], rows)
+        messages = table(["messages with rank 0", "bytes", "from", "to"], _messages(record), align="lrrr")
+        return "\n\n".join([*label, operations, messages])
     from fembench.analytic.interval import Interval
     from fembench.analytic.score import score
 

@@ -82,7 +82,7 @@ def _check(case: Case) -> None:
 def partitioned(study: Study, case: Case, mesh: Mesh | None = None) -> Workload:
     """The parts of a run, balanced shares found first. Raises InputError."""
     mesh = resolve(case.mesh) if mesh is None else mesh
-    return workload(study.settled(case, mesh, study.place(case.ranks)[0]), mesh)
+    return workload(study.settled(case, mesh, study.slots(case.ranks)), mesh)
 
 
 def costs_of(

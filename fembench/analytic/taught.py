@@ -83,7 +83,7 @@ def as_prediction(
             case=work.case,
             profile=study.digest,
             mesh=work.mesh_hash,
-            hosts=tuple(names[s.model] for s in study.place(work.ranks)[0]),
+            hosts=tuple(names[s.model] for s in study.slots(work.ranks)),
             iteration=found.iteration.middle,
             low=found.iteration.low,
             high=found.iteration.high,

@@ -126,7 +126,7 @@ def judge(
 def grid_of(study: Study, runs: Sequence[Record]) -> Grid:
     """What baselines see of one configuration."""
     work = of_record(runs[0])
-    slots, _, _ = study.place(work.ranks)
+    slots = study.slots(work.ranks)
     units = sum(work.product_units()) / work.ranks
     name = product_name(work.case)
     speeds = [study.rates.speed(s.rank, name, units, work.ranks) for s in slots]

@@ -88,14 +88,7 @@ def even_machine(
     contention: bool = False,
 ) -> Machine:
     """Every rank on a host of its own; one network for all pairs."""
-    one = PairClass(
-        name="all",
-        send=(Piece(first=0, coefficients=(overhead,)),),
-        latency=(Piece(first=0, coefficients=(latency, per_byte)),),
-        receive=(Piece(first=0, coefficients=(overhead,)),),
-        gap=(Piece(first=0, coefficients=(0.0, per_byte)),),
-        switch=switch,
-    )
+    one = steady_class("all", latency, per_byte, overhead, switch=switch)
     return Machine(
         host=tuple(range(ranks)),
         names=tuple(f"host{r}" for r in range(ranks)),
@@ -103,6 +96,21 @@ def even_machine(
         speeds=checked_speeds(speeds, ranks),
         overlap=overlap,
         contention=contention,
+    )
+
+
+def steady_class(
+    name: str, latency: float, per_byte: float, overhead: float = 0.0, *, switch: int | None = None
+) -> PairClass:
+    """Messages of a latency, seconds a byte, and an overhead of sender and receiver each."""
+    kept = (Piece(first=0, coefficients=(overhead,)),)
+    return PairClass(
+        name=name,
+        send=kept,
+        latency=(Piece(first=0, coefficients=(latency, per_byte)),),
+        receive=kept,
+        gap=(Piece(first=0, coefficients=(0.0, per_byte)),),
+        switch=switch,
     )
 
 

@@ -16,16 +16,14 @@ from fembench.predict.correct import measured
 from fembench.predict.engine import simulate
 from fembench.predict.events import simulate_events
 from fembench.predict.forecast import per_iteration
-from fembench.predict.machine import Machine, checked_speeds
+from fembench.predict.machine import Link, Machine, checked_speeds, steady_class
 from fembench.predict.planner import make_plan
 from fembench.predict.recipe import PROXY, Recipe, recipe
 from fembench.predict.workload import Workload, of_record
-from fembench.records.network import PairClass, Piece
 from fembench.records.record import Record
 from fembench.timing.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
 
 TURNS = 20  # of the loop; they repeat after a few
-NOTHING = (Piece(first=0, coefficients=(0.0,)),)
 
 
 def as_own(work: Workload) -> Workload:
@@ -83,22 +81,15 @@ def iteration_on(work: Workload, prices: Sequence[Price], machine: Machine) -> f
     return per_iteration(simulate_events(plan) if machine.contention else simulate(plan), TURNS)
 
 
-def two_networks(
-    host: Sequence[int], names: Sequence[str], between: tuple[float, float], inside: tuple[float, float]
-) -> Machine:
-    """Ranks on hosts; (latency in s, bandwidth in bytes/s) of messages between hosts, and inside one."""
+def two_links(between: tuple[float, float], inside: tuple[float, float]) -> Link:
+    """(latency in s, bandwidth in bytes/s) of messages between hosts, and inside one."""
     apart, near = (
-        PairClass(
-            name=name,
-            send=NOTHING,
-            latency=(Piece(first=0, coefficients=(latency, 1 / bandwidth)),),
-            receive=NOTHING,
-        )
+        steady_class(name, latency, 1 / bandwidth)
         for name, (latency, bandwidth) in (("between", between), ("inside", inside))
     )
-    return Machine(
-        host=tuple(host),
-        names=tuple(names),
-        link=lambda a, b: near if a == b else apart,
-        speeds=checked_speeds((), len(host)),
-    )
+    return lambda a, b: near if a == b else apart
+
+
+def on_hosts(host: Sequence[int], names: Sequence[str], link: Link) -> Machine:
+    """Ranks on host[rank]."""
+    return Machine(host=tuple(host), names=tuple(names), link=link, speeds=checked_speeds((), len(host)))

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from fembench.base.errors import InputError
 from fembench.predict.heterogeneity import from_product
 from fembench.predict.hlogp import message_cost
-from fembench.predict.machine import SMALL, Machine, checked_speeds
-from fembench.records.network import Network, PairClass, Piece, class_of
+from fembench.predict.machine import SMALL, Machine, checked_speeds, steady_class
+from fembench.records.network import Network, PairClass, class_of
 from fembench.records.profile import Profile, host_names
 
 HELD_UP = 0.1  # part of a message's time: less is taken for noise
@@ -138,13 +138,7 @@ def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
 
 
 def _given(link: Link) -> Callable[[int, int], PairClass]:
-    one = PairClass(
-        name="given",
-        send=(Piece(first=0, coefficients=(link.overhead,)),),
-        latency=(Piece(first=0, coefficients=(link.latency, 1 / link.bandwidth)),),
-        receive=(Piece(first=0, coefficients=(link.overhead,)),),
-        gap=(Piece(first=0, coefficients=(0.0, 1 / link.bandwidth)),),
-    )
+    one = steady_class("given", link.latency, 1 / link.bandwidth, link.overhead)
     return lambda a, b: one
 
 

@@ -47,9 +47,13 @@ class Study:
     learned: tuple[str, ...] = ()
     iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> of runs that converged
 
+    def slots(self, ranks: int) -> list[Slot]:
+        """Places of a run. Raises InputError."""
+        return chosen(slots_of(self.profile, self.storage, self.edits), ranks)
+
     def place(self, ranks: int) -> tuple[list[Slot], Machine, list[str]]:
         """Places, machine and hosts' names of a run. Raises InputError."""
-        slots = chosen(slots_of(self.profile, self.storage, self.edits), ranks)
+        slots = self.slots(ranks)
         machine = machine_of(self.profile, slots, self.link, self.contention)
         if self.factor != 1:
             machine = faster_network(machine, self.factor)
@@ -67,7 +71,7 @@ class Study:
 
     def beyond(self, work: Workload) -> list[str]:
         """What a rank has more of than the profile measured: its speed is taken not to change there."""
-        slots, found = self.place(work.ranks)[0], []
+        slots, found = self.slots(work.ranks), []
         for name, unit, units in (
             (product_name(work.case), work.product_unit, work.product_units()),
             ("updates", "equations", work.parts.dofs),

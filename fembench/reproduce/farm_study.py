@@ -259,8 +259,7 @@ def _bars(axes: canvas.Axes, series: Sequence[tuple[float, float, Sequence[float
             markersize=3.5,
             label="runs" if not k else None,
         )
-    every = np.array([t for low, high, measured in series for t in (low, high, *measured)])
-    canvas.plain_log(axes, "y", canvas.nice_ticks(every))
+    canvas.plain_log(axes, "y", [t for low, high, measured in series for t in (low, high, *measured)])
     axes.set_title(title)
     axes.set_ylabel("s")
     canvas.categories(axes, [str(p) for p in COUNTS], "machines")

@@ -121,9 +121,7 @@ def predicted(case: AppCase, calibration: AppRecord, options: argparse.Namespace
         operations=kernel.counts(case.tasks, case.size),
         bytes_in=bytes_in,
         bytes_out=bytes_out,
-        kept=tuple(
-            _beyond(calibration, machine, p, bytes_in, bytes_out) for p in range(1, len(case.dealt) + 1)
-        ),
+        kept=_beyond(calibration, machine, len(case.dealt), bytes_in, bytes_out),
         chance=chance,
         cores=options.cores,
         dealt=_all_dealt(case, machine),
@@ -134,14 +132,17 @@ def predicted(case: AppCase, calibration: AppRecord, options: argparse.Namespace
 
 
 def _beyond(
-    calibration: AppRecord, machine: MachineModel, worker: int, bytes_in: float, bytes_out: float
-) -> Interval:
-    """Seconds that a task's messages keep a worker, less those that its result is under way."""
-    ranks, sent = calibration.case.ranks, machine.message(worker, 0, bytes_out)
-    p = min(worker, ranks - 1)
-    kept = keeping(calibration.taking, ranks).message(p, 0, bytes_in)
-    kept += keeping(calibration.answering, ranks).message(p, 0, bytes_out)
-    return Interval(*sorted((max(kept.low - sent.low, 0.0), max(kept.high - sent.high, 0.0))))
+    calibration: AppRecord, machine: MachineModel, workers: int, bytes_in: float, bytes_out: float
+) -> tuple[Interval, ...]:
+    """Seconds that a task's messages keep each worker, less those that its result is under way."""
+    ranks = calibration.case.ranks
+    taking, answering = keeping(calibration.taking, ranks), keeping(calibration.answering, ranks)
+    found = []
+    for p in range(1, workers + 1):
+        known, sent = min(p, ranks - 1), machine.message(p, 0, bytes_out)
+        kept = taking.message(known, 0, bytes_in) + answering.message(known, 0, bytes_out)
+        found.append(Interval(*sorted((max(kept.low - sent.low, 0.0), max(kept.high - sent.high, 0.0)))))
+    return tuple(found)
 
 
 def _all_dealt(case: AppCase, machine: MachineModel) -> tuple[int, ...]:

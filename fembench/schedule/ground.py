@@ -15,8 +15,8 @@ from fembench.base.errors import InputError
 from fembench.predict.cg import Price, prices
 from fembench.predict.forecast import with_collectives
 from fembench.predict.hlogp import message_cost
-from fembench.predict.machine import Machine
-from fembench.predict.placed import as_own, iteration_on, prices_of, slowed, two_networks
+from fembench.predict.machine import Link, Machine
+from fembench.predict.placed import as_own, iteration_on, on_hosts, prices_of, slowed, two_links
 from fembench.predict.rates import rates_of
 from fembench.predict.slots import Slot, machine_of
 from fembench.predict.workload import Workload, of_record
@@ -24,10 +24,8 @@ from fembench.records.network import class_of
 from fembench.records.profile import Profile
 from fembench.records.record import Record
 from fembench.schedule.iteration import Host, Parts, iteration_seconds, platform_of, shared
-from fembench.schedule.placement import Placement, best_placement
+from fembench.schedule.placement import Place, Placement, best_placement
 from fembench.schedule.platform import Message, Messages
-
-Place = Sequence[int]  # [rank] -> host
 
 
 @dataclass(frozen=True)
@@ -48,10 +46,10 @@ class Ground:
         platform = platform_of(self.hosts, self.messages)
 
         @functools.cache
-        def simulated(place: tuple[int, ...]) -> float:
+        def simulated(place: Place) -> float:
             return iteration_on(self.work, self.prices(place), self.machine(place))
 
-        def closed(place: tuple[int, ...]) -> float:
+        def closed(place: Place) -> float:
             return iteration_seconds(parts, self.hosts, platform, place)
 
         return best_placement(parts, self.hosts, closed, simulated)
@@ -66,19 +64,14 @@ def given(
 ) -> Ground:
     """Hosts with (latency in s, bandwidth in bytes/s) between them and inside; the run computed at
     speeds[rank]."""
-    at_one = prices_of(record, speeds)
-
-    def message(size: float, source: int, target: int) -> Message:
-        latency, bandwidth = inside if source == target else between
-        return Message(0.0, latency + size / bandwidth, 0.0)
-
+    at_one, link = prices_of(record, speeds), two_links(between, inside)
     return Ground(
         hosts,
         as_own(of_record(record)),
         [price.computing for price in at_one],
-        message,
+        _messages(link),
         lambda place: slowed(at_one, shared(hosts, place)),
-        lambda place: two_networks(place, [h.name for h in hosts], between, inside),
+        lambda place: on_hosts(place, [h.name for h in hosts], link),
     )
 
 
@@ -92,15 +85,11 @@ def measured(record: Record, profile: Profile, where: str = "profile") -> Ground
     there = [[r for r, host in enumerate(placed) if host == p] for p in range(len(environment.hosts))]
 
     def slots(place: Place) -> list[Slot]:
-        nth = [list(place[:r]).count(p) % len(there[p]) for r, p in enumerate(place)]
+        nth = [place[:r].count(p) % len(there[p]) for r, p in enumerate(place)]
         return [Slot(p, p, there[p][k]) for p, k in zip(place, nth)]
 
     def machine(place: Place) -> Machine:
         return dataclasses.replace(machine_of(profile, slots(place)), collective=reduced)
-
-    def message(size: float, source: int, target: int) -> Message:
-        one = class_of(network, source, target)
-        return Message(*message_cost(one, round(size), same_host=source == target))
 
     reduced = with_collectives(machine_of(profile, slots(placed)), profile).collective
     alone = [[Slot(r, p, ranks[0]) for r in range(work.ranks)] for p, ranks in enumerate(there)]
@@ -111,5 +100,19 @@ def measured(record: Record, profile: Profile, where: str = "profile") -> Ground
         for h, ranks, slower in zip(environment.hosts, there, np.median(computing / fastest, axis=1))
     ]
     return Ground(
-        hosts, work, fastest.tolist(), message, lambda place: prices(work, slots(place), rates), machine
+        hosts,
+        work,
+        fastest.tolist(),
+        _messages(functools.partial(class_of, network)),
+        lambda place: prices(work, slots(place), rates),
+        machine,
     )
+
+
+def _messages(link: Link) -> Messages:
+    """What messages between hosts cost, as the search in closed form asks for it."""
+
+    def message(size: float, source: int, target: int) -> Message:
+        return Message(*message_cost(link(source, target), size, same_host=source == target))
+
+    return message

@@ -9,7 +9,7 @@ from zoo import LOCAL, REMOTE
 
 from fembench.base.errors import InputError
 from fembench.predict.cg import Price
-from fembench.predict.placed import iteration_on, slowed, two_networks
+from fembench.predict.placed import iteration_on, on_hosts, slowed, two_links
 from fembench.predict.workload import workload
 from fembench.records.case import Case
 from fembench.schedule.files import FORMATS, hostfile, mpich, rankfile, slurm
@@ -83,7 +83,7 @@ def simulated_problem(seed):
         Host(f"h{k}", 3, draw.randint(1, 3), draw.choice((1.0, 1.5, 3.0))) for k in range(draw.randint(2, 3))
     ]
     between, inside = (draw.choice((2e-5, 1e-4)), draw.choice((1e7, 1e8))), (1e-6, 5e9)
-    machine = functools.partial(two_networks, names=[h.name for h in hosts], between=between, inside=inside)
+    machine = functools.partial(on_hosts, names=[h.name for h in hosts], link=two_links(between, inside))
 
     @functools.cache
     def simulated(place):

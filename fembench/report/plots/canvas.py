@@ -131,17 +131,16 @@ def rank_axis(axes: Axes, ranks: Sequence[int]) -> None:
     axes.set_xlabel("ranks")
 
 
-def plain_log(axes: Axes, which: str, ticks: Sequence[float]) -> None:
-    """A logarithmic x or y axis with plain numbers at `ticks`."""
+def plain_log(axes: Axes, which: str, values: npt.ArrayLike) -> None:
+    """A logarithmic x or y axis with plain, round numbers around the values."""
     getattr(axes, f"set_{which}scale")("log")
     axis = getattr(axes, f"{which}axis")
-    axis.set_ticks(list(ticks))
+    axis.set_ticks(_round_numbers(np.asarray(values, float)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}".replace(",", " ")))
 
 
-def nice_ticks(values: np.ndarray) -> list[float]:
-    """Round numbers around the values, for plain_log."""
+def _round_numbers(values: np.ndarray) -> list[float]:
     low, high = np.log10(values.min()), np.log10(values.max())
     steps = (1, 1.5, 2, 3, 4, 5, 7) if high - low < 0.7 else (1, 2, 5) if high - low < 3 else (1,)
     ticks = [m * 10.0**e for e in range(int(np.floor(low)) - 1, int(np.ceil(high)) + 1) for m in steps]

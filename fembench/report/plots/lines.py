@@ -142,8 +142,8 @@ def iterations(results: Sequence[Result]) -> Plot | None:
             size = 7.0 + 4 * i  # rings around each other where curves coincide
             axes.plot(x, y, **look, markersize=size, markerfacecolor="none", markeredgewidth=1.8)
         _cube_root(axes, everything)
-        canvas.plain_log(axes, "x", canvas.nice_ticks(everything[:, 0]))
-        canvas.plain_log(axes, "y", canvas.nice_ticks(everything[:, 1]))
+        canvas.plain_log(axes, "x", everything[:, 0])
+        canvas.plain_log(axes, "y", everything[:, 1])
         axes.set_xlabel("equations")
         axes.set_ylabel("iterations of CG")
         canvas.legend_below(drawn, axes)

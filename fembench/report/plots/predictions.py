@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from fembench.report.plots import canvas
 
 
@@ -16,7 +14,7 @@ def write_times(points: Sequence[tuple[int, float, float, float]], path: Path, m
         axis.fill_between(ranks, low, high, color=canvas.YELLOW, alpha=0.35, linewidth=0, label="nine of ten")
         axis.plot(ranks, expected, color=canvas.BLUE, marker="o", label="predicted")
         canvas.rank_axis(axis, ranks)
-        canvas.plain_log(axis, "y", canvas.nice_ticks(np.array([*low, *high])))
+        canvas.plain_log(axis, "y", [*low, *high])
         axis.set_ylabel(f"time of an iteration on {mesh}, s")
         canvas.legend_below(drawn, axis)
         drawn.savefig(path)

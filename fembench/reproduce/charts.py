@@ -31,10 +31,11 @@ def grouped(
     colours: Sequence[str] = (OURS, THESIS, canvas.ORANGE, canvas.GREEN, canvas.PURPLE),
     log: bool = False,
     line: float | None = None,
+    top: float | None = None,
     columns: int = 3,
     height: float = 3.2,
 ) -> Plot:
-    """Bars beside each other, one group a category; `line` is drawn across."""
+    """Bars beside each other, one group a category; `line` is drawn across; `top` is where all axes end."""
     with canvas.figure(len(panels), columns=columns, height=height) as (drawn, axes_of):
         for axes, panel in zip(axes_of, panels):
             width = 0.84 / len(panel.series)
@@ -43,6 +44,8 @@ def grouped(
                 axes.bar(x, np.asarray(heights, float), 0.92 * width, color=colours[k], label=label)
             if line is not None:
                 axes.axhline(line, color=canvas.BLACK, linestyle="--", linewidth=1.1)
+            if top is not None:
+                axes.set_ylim(0, top)
             if log:
                 axes.set_yscale("log")
             _finish(axes, panel)

@@ -285,6 +285,7 @@ def hits(name: str, outcomes: Sequence[Outcome], theirs: dict[tuple[str, int], S
         f"{KINDS[name][2]}: runs inside the interval (Fig. {KINDS[name][4].split(', ')[1]})",
         "Of four runs on each number of machines.",
         panels,
+        top=4,
         columns=4,
         height=2.5,
     )

@@ -80,8 +80,8 @@ fingerprint() {
     echo "venv $VENV clone $ROOT python $(python_version "$VENV/bin/python")"
     echo "mpiexec ${mpiexec:+$mpiexec $(stat -Lc '%s %Y' "$mpiexec")}"
     echo "kernels $(why_no_kernels "$VENV/bin/python")"
-    (cd "$ROOT" && find pyproject.toml CMakeLists.txt fembench -type f \
-        \( -name pyproject.toml -o -name CMakeLists.txt -o -name '*.pyx' -o -name '*.pxd' -o -name '*.[ch]' \) \
+    (cd "$ROOT" && find pyproject.toml CMakeLists.txt scripts/constraints.txt fembench -type f \
+        \( -name pyproject.toml -o -name CMakeLists.txt -o -name constraints.txt -o -name '*.pyx' -o -name '*.pxd' -o -name '*.[ch]' \) \
         -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
 }
 
@@ -151,10 +151,10 @@ install_mpi() {
 # The entries of the one-line list KEY of pyproject.toml, one a line.
 listed() { sed -n "s/^$1 = \[\(.*\)\]/\1/p" "$ROOT/pyproject.toml" | grep -o '[^", ]\+'; }
 
-install_listed() { # WHAT KEY
+install_listed() { # WHAT KEY [PIP-OPTION ...]
     local packages
     mapfile -t packages < <(listed "$2")
-    step "installing $1" pip_install "${packages[@]}" || exit 3
+    step "installing $1" pip_install "${@:3}" "${packages[@]}" || exit 3
 }
 
 install_base() {
@@ -173,7 +173,7 @@ install_base() {
     fi
 }
 
-install_test() { install_listed "the test tools" test; }
+install_test() { install_listed "the test tools" test --constraint "$ROOT/scripts/constraints.txt"; }
 install_peers() { install_listed "the codes to compare with" peers; }
 
 # PETSc has no wheels on PyPI. It is compiled once for each MPI and Python, and kept as wheels.

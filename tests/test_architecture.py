@@ -4,11 +4,14 @@ Imports inside functions count as well. A new room is entered here and in the pi
 """
 
 import ast
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
 import fembench
+from fembench.base.config import read_toml
 
 ROOT = Path(fembench.__file__).parent
 GROUND = "base stats records kernels timing mesh partition fem"
@@ -94,6 +97,19 @@ def test_each_third_party_package_has_one_door():
             assert door is None or here == door or here.startswith(f"{door}/"), (
                 f"{here} imports {name}; door: {door}"
             )
+
+
+def test_types_do_not_depend_on_which_optional_packages_are_installed():
+    project = read_toml(ROOT.parent / "pyproject.toml", dict)
+    needed = {re.split(r"[><=;\[ ]", text)[0] for text in project["project"]["dependencies"]}
+    skipped = {
+        name.removesuffix(".*")
+        for override in project["tool"]["mypy"]["overrides"]
+        for name in override["module"]
+        if override["follow_imports"] == "skip"
+    }
+    imported = {name.split(".")[0] for path in ROOT.rglob("*.py") for name in imports(path)}
+    assert imported - sys.stdlib_module_names - needed - {"fembench"} <= skipped
 
 
 def test_a_program_for_other_pythons_imports_nothing_of_fembench():

@@ -29,7 +29,13 @@ install_base() {{
 def clone(tmp_path):
     """A clone in a folder with spaces, with a source of the kernels to edit."""
     root = tmp_path / "a clone"
-    for name in ("run_bench.sh", "scripts/environment.sh", "pyproject.toml", "CMakeLists.txt"):
+    for name in (
+        "run_bench.sh",
+        "scripts/environment.sh",
+        "scripts/constraints.txt",
+        "pyproject.toml",
+        "CMakeLists.txt",
+    ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, root / name)
     (root / "fembench" / "kernels").mkdir(parents=True)
@@ -141,8 +147,10 @@ def test_a_failed_update_does_not_leave_the_old_stamp(clone):
     assert installations(clone) == 3
 
 
-@pytest.mark.parametrize("name", ["fembench/kernels/products.c", "pyproject.toml", "CMakeLists.txt"])
-def test_a_change_of_what_is_compiled_installs_again(clone, name):
+@pytest.mark.parametrize(
+    "name", ["fembench/kernels/products.c", "pyproject.toml", "CMakeLists.txt", "scripts/constraints.txt"]
+)
+def test_a_change_of_what_is_installed_installs_again(clone, name):
     start(clone / "run_bench.sh")
     with (clone / name).open("a") as source:
         source.write("\n")
@@ -159,6 +167,15 @@ def test_another_mpi_behind_the_same_name_installs_again(clone, tmp_path):
         (tmp_path / "bin" / "mpiexec").symlink_to(tmp_path / text)
         start(clone / "run_bench.sh", PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     assert installations(clone) == 2
+
+
+def test_every_test_tool_has_one_known_version(clone):
+    answer = shell(clone, "listed test")
+    known = [
+        line for line in (clone / "scripts" / "constraints.txt").read_text().splitlines() if line[0] != "#"
+    ]
+    assert all(line.count("==") == 1 for line in known)
+    assert set(answer.stdout.split()) <= {line.split("==")[0] for line in known}
 
 
 def test_two_starts_at_once_install_once(clone):

@@ -100,7 +100,7 @@ def solver_of(problem, precond: str):
     ksp.setOperators(problem.K)
     ksp.setType("cg")
     ksp.getPC().setType(precond)
-    ksp.setNormType(PETSc.KSP.NormType.UNPRECONDITIONED)  # type: ignore[arg-type]
+    ksp.setNormType(PETSc.KSP.NormType.UNPRECONDITIONED)
     ksp.setUp()
     return ksp
 

@@ -20,7 +20,7 @@ from fembench.timing import certificate, clocks
 
 OLDEST_PYTHON = (3, 10)
 LEAST_DISK = 1 << 30  # bytes: records are small, VTU files and pictures are not
-LIBRARIES = ("numpy", "scipy", "msgspec", "pymetis", "meshio", "matplotlib", "jinja2", "rich")
+LIBRARIES = ("numpy", "scipy", "msgspec", "pymetis", "meshio", "matplotlib", "jinja2")
 PIP = f"{sys.executable} -m pip install"
 BUILD = "apt-get install build-essential python3-dev (or your system's C compiler and Python headers)"
 REBUILD = "then start ./run_bench.sh again: it compiles the kernels"

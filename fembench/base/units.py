@@ -4,19 +4,22 @@
 def seconds(value: float) -> str:
     """'1.23 s', '4.56 ms', '7.89 µs' or '12.3 ns'."""
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(value) >= scale:
-            return (
-                f"{value / scale:.3g} {unit}" if abs(value) < 1000 * scale else f"{value / scale:.0f} {unit}"
-            )
+        if abs(value) >= 0.9995 * scale:  # 999.5 of the next smaller unit round to 1 of this one
+            return f"{digits(value / scale)} {unit}"
     return f"{value / 1e-9:.3g} ns" if value else "0 s"
 
 
 def size(n_bytes: float) -> str:
     """'1.5 GiB', '20 MiB', '512 B'."""
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if abs(n_bytes) >= 1024**power:
-            return f"{n_bytes / 1024**power:.3g} {unit}"
+    for power, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if abs(n_bytes) >= 1023.5 * 1024 ** (power - 1):
+            return f"{digits(n_bytes / 1024**power)} {unit}"
     return f"{n_bytes:.0f} B"
+
+
+def digits(value: float) -> str:
+    """Three significant digits, never as a power of ten."""
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
 def count(n: float) -> str:

@@ -81,7 +81,7 @@ def _stack(axes: Axes, bars: Sequence[dict[str, float]], names: Sequence[str]) -
     if len(bars) <= 8:
         for i, height in enumerate(tops[:, -1]):
             axes.annotate(
-                f"{height:.3g}", (i, height), (0, 3), textcoords="offset points", ha="center", size=9.5
+                units.digits(height), (i, height), (0, 3), textcoords="offset points", ha="center", size=9.5
             )
     axes.set_ylim(0, 1.1 * tops[:, -1].max())
     axes.set_ylabel(unit)

@@ -7,6 +7,7 @@ Boundary facets are turned, those that face away are left out, the rest is paint
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base import units
 from fembench.mesh.facets import boundary_facets
 from fembench.report.fields import Fields
 from fembench.report.plots import canvas
@@ -77,8 +78,8 @@ def deformed_picture(fields: Fields, title: str) -> Plot:
             f"Deformed body, {title}",
             f"Displacements drawn {scale:,.0f} times as large as they are (the largest is {largest:.3g} m); "
             "the thin box is the body at rest. Colours show the von Mises stress of the cells at the "
-            f"surface; at most 2 % of them exceed the scale, the highest has {stress.max():.3g} MPa. Near a "
-            "point load it grows with every refinement.",
+            "surface; at most 2 % of them exceed the scale, the highest has "
+            f"{units.digits(stress.max())} MPa. Near a point load it grows with every refinement.",
         )
 
 

@@ -166,7 +166,7 @@ def categories(axes: Axes, names: Sequence[str], label: str) -> None:
 def seconds_scale(largest: float) -> tuple[float, str]:
     """(factor, unit) by which seconds up to `largest` are drawn."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if largest >= size:
+        if largest >= 0.9995 * size:
             return 1 / size, unit
     return 1e9, "ns"
 

@@ -24,7 +24,7 @@ def peers(record: PeersRecord) -> Plot | None:
         axes.barh(rows, solve, 0.75, setup, color=colours)
         for row, total in zip(rows, setup + solve):
             axes.annotate(
-                f"{total:.3g}", (total, row), (3, 0), textcoords="offset points", va="center", size=9
+                units.digits(total), (total, row), (3, 0), textcoords="offset points", va="center", size=9
             )
         names = [f"{r.peer} {r.precond}" + (f", {r.ranks} ranks" if r.ranks > 1 else "") for r in timed]
         axes.set_yticks(rows, [canvas.escaped(n) for n in names])

@@ -1,0 +1,44 @@
+import pytest
+
+from fembench.base import units
+from fembench.report.plots.canvas import seconds_scale
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.9997, "1 s"),
+        (0.9994, "999 ms"),
+        (0.9997e-3, "1 ms"),
+        (0.9997e-6, "1 µs"),
+        (-0.9997, "-1 s"),
+        (1.234, "1.23 s"),
+        (999.7, "1000 s"),
+        (3600.0, "3600 s"),
+        (12.3e-9, "12.3 ns"),
+        (0.0, "0 s"),
+    ],
+)
+def test_seconds_round_to_the_next_unit_and_never_print_a_power_of_ten(value, text):
+    assert units.seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [
+        (512, "512 B"),
+        (1023.7, "1 KiB"),
+        (1000 * 2**10, "1000 KiB"),
+        (1023.7 * 2**10, "1 MiB"),
+        (1.5 * 2**30, "1.5 GiB"),
+        (1023.9 * 2**30, "1 TiB"),
+        (5000 * 2**40, "5000 TiB"),
+    ],
+)
+def test_sizes_round_to_the_next_unit_and_never_print_a_power_of_ten(n_bytes, text):
+    assert units.size(n_bytes) == text
+
+
+def test_a_plot_whose_tallest_bar_rounds_to_a_second_is_drawn_in_seconds():
+    assert seconds_scale(0.9997) == (1.0, "s")
+    assert seconds_scale(0.9994) == (1e3, "ms")

@@ -131,6 +131,7 @@ def execute(
     command: str,
     hostfile: str = "",
     mpi_options: Sequence[str] = (),
+    cores: Sequence[tuple[int, ...]] = (),
     starting: Callable[[int, Run], None] = lambda k, run: None,
 ) -> Iterator[Done]:
     """Run what has no record yet, one after another; yields every run as it is done."""
@@ -146,6 +147,7 @@ def execute(
                 scratch=folder.runs,
                 hostfile=hostfile,
                 mpi_options=mpi_options,
+                cores=cores,
                 timeout=campaign.timeout,
                 reference=_reference(references, run.case),
                 fields_path=(folder.runs / f"{run.id}.fields.npz").resolve() if run.case.fields else None,

@@ -20,6 +20,7 @@ from fembench.bench.work import solve_facts
 from fembench.dist.agree import together
 from fembench.dist.comm import Comm, wtime
 from fembench.fem.problem import resolved
+from fembench.machine.confine import confine
 from fembench.machine.emulate import parse_speeds, stretched, turn_of
 from fembench.machine.host import host_facts, peak_memory, taken_meter
 from fembench.records.case import Case
@@ -54,6 +55,8 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     `start` sets up what is to be timed beyond what all cases need.
     """
     case = job.case
+    if job.cores:
+        together(comm, lambda: confine(job.cores[comm.rank]))
     certifier = Certifier(case.clock, wtime)
     certificate = certifier.start()
     tracer = make_tracer(

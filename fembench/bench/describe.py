@@ -51,12 +51,15 @@ def describe(
         hosts[facts.name] = max(known, facts, key=lambda h: h.steal_percent + h.throttled_percent)
     names = list(hosts)
     ranks_on = Counter(facts.name for facts, _, _ in rows)
+    cpus = {name: {cpu for facts, mine, _ in rows if facts.name == name for cpu in mine} for name in names}
     commit, dirty = source_state()
     return Environment(
         hosts=tuple(hosts.values()),
         rank_host=tuple(names.index(facts.name) for facts, _, _ in rows),
         affinity=tuple(cpus for _, cpus, _ in rows),
-        oversubscribed=any(ranks_on[name] > hosts[name].cores * dilate for name in names),
+        oversubscribed=any(
+            ranks_on[name] > min(hosts[name].cores, len(cpus[name])) * dilate for name in names
+        ),
         mpi=library(),
         launcher=launcher,
         command=command,

@@ -100,10 +100,11 @@ def command_line(
             options += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
     elif kind == "mpich":
         options = host_options(hostfile, kind, ranks) if hostfile else []
-        options += [] if crowded else ["-bind-to", "core"]
+        options += [] if crowded or "-bind-to" in extra else ["-bind-to", "core"]
     elif kind == "srun":
         options = host_options(hostfile, kind, ranks) if hostfile else []
-        options += ["--mpi=pmix", "--cpu-bind=none" if crowded else "--cpu-bind=cores"]
+        bind = [] if "--cpu-bind=none" in extra else ["--cpu-bind=none" if crowded else "--cpu-bind=cores"]
+        options += ["--mpi=pmix", *bind]
     return [mpiexec, *options, *extra, "-n", str(ranks)]
 
 
@@ -137,8 +138,11 @@ def launch(
     reference: Reference | None = None,
     fields_path: Path | None = None,
     mpi_options: Sequence[str] = (),
+    cores: Sequence[tuple[int, ...]] = (),
 ) -> Outcome:
     """Run one case under MPI. `scratch`: a folder that rank 0's host sees too; `timeout` in s, 0: none.
+
+    `cores`: [rank] -> those of its host's cores that it runs on; (): as the launcher binds them.
 
     In a lab (`fembench lab run`) FEMBENCH_HOSTFILE names its hosts, FEMBENCH_SYNTHETIC labels the record.
     """
@@ -151,6 +155,7 @@ def launch(
             launcher=" ".join([Path(line[0]).name, *line[1:]]),  # which library it is, the record knows
             reference=reference,
             fields_path=str(fields_path or ""),
+            cores=tuple(cores),
             synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
         )
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))

@@ -9,15 +9,17 @@ and Tables 12 to 15 on seven emulated machines (SYNTHETIC).
 thesis-003: E. P. Calzeta and T. A. D. de Souza, simulation of the execution graph (Sao Jose do Rio Preto,
 2008); its integral and its matrix product on emulated machines (SYNTHETIC), Tables 4.1 to 4.5.
 thesis-004: R. R. Ferreira, performance of a parallel FEM program on unequal PCs (Brasilia, 2006); experiments
-E0 to E14. Without hosts they are emulated (SYNTHETIC; no root needed). Stop it whenever you like: the same
-command goes on where it stopped. Examples:
+E0 to E14. Without hosts they are emulated (SYNTHETIC; no root needed). With hosts every run is on them, its
+tasks confined to the first CORES cores of their host (E2, E4, E5, E6, E8, E12: the first fast host); only the
+timers of E1 are those of the launching machine. Stop it whenever you like: the same command resumes where it
+stopped. Examples:
   fembench reproduce thesis-004 --quick                     about twelve minutes on two cores
   fembench reproduce thesis-004                             every run to the tolerance; many hours
   fembench reproduce thesis-000 --quick                     about three minutes
   fembench reproduce thesis-001 --quick                     about five minutes
   fembench reproduce thesis-002 --quick                     six scenarios, about six minutes
   fembench reproduce thesis-003 --quick                     about two minutes
-  fembench reproduce thesis-004 --fast a:2,b:2 --slow c     on real hosts, the first two cores each
+  fembench reproduce thesis-004 --fast a:2,b:2 --slow c     on real hosts: two cores of a and b, one of c
   fembench reproduce thesis-004 --lab                       in a lab of one fast and one slow host (root)
 """
 
@@ -47,8 +49,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results", metavar="DIR", help="where everything goes (default: results/STUDY[-quick])"
     )
-    parser.add_argument("--fast", default="", metavar="HOST[:CORES],…", help="fast hosts, all alike")
-    parser.add_argument("--slow", default="", metavar="HOST[:CORES],…", help="slow hosts, all alike")
+    parser.add_argument(
+        "--fast", default="", metavar="HOST[:CORES],…", help="fast hosts, all alike; two cores each"
+    )
+    parser.add_argument(
+        "--slow", default="", metavar="HOST[:CORES],…", help="slow hosts, all alike; one core each"
+    )
     parser.add_argument(
         "--hostfile",
         metavar="FILE",

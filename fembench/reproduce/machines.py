@@ -2,7 +2,8 @@
 
 Hosts are given (a host file), or emulated: every task is a rank here, whose computing is stretched as
 if it ran on its host. k tasks on a host of c cores and speed s compute at s min(1, c / k) each; all
-are dilated alike, so that they fit side by side on the cores that are here.
+are dilated alike, so that they fit side by side on the cores that are here. On a given host tasks are
+confined to its first c cores: up to c tasks have one core each, more tasks share all c.
 
 A fast host has two processors (node8, Cluster 1), a slow one has one (node00, Cluster 2).
 """
@@ -64,9 +65,14 @@ class Machines:
         pair = ((self.slow[0], on_slow), (self.fast[0], on_fast))
         return tuple((host, tasks) for host, tasks in pair if tasks)
 
+    def alone(self, tasks: int, cores: int) -> Placement:
+        """So many tasks on so many cores of the first fast host; () for the machine that launches."""
+        return () if self.emulated else ((self.fast[0]._replace(cores=cores), tasks),)
+
     def place(self, case: Case, placement: Placement) -> Case:
         """The case on these hosts."""
-        text = " ".join(f"{host.name}*{tasks}" for host, tasks in placement)
+        named = (host.name if self.emulated else f"{host.name}:{host.cores}" for host, _ in placement)
+        text = " ".join(f"{name}*{tasks}" for name, (_, tasks) in zip(named, placement))
         placed = msgspec.structs.replace(case, ranks=sum(k for _, k in placement), label=text)
         if not self.emulated:
             return placed
@@ -78,6 +84,15 @@ class Machines:
 def speeds(placement: Placement) -> tuple[float, ...]:
     """Speed of every rank: tasks on one host share its cores."""
     return tuple(host.speed * min(1.0, host.cores / tasks) for host, tasks in placement for _ in range(tasks))
+
+
+def confinement(placement: Placement) -> tuple[tuple[int, ...], ...]:
+    """[rank] -> the cores of its host that it runs on: one of its own, or all where tasks outnumber them."""
+    return tuple(
+        (task,) if tasks <= host.cores else tuple(range(host.cores))
+        for host, tasks in placement
+        for task in range(tasks)
+    )
 
 
 def emulated(cores: int, slow_speed: float = SLOW_SPEED) -> Machines:
@@ -101,6 +116,10 @@ def given(fast: Sequence[str], slow: Sequence[str]) -> Machines:
         raise InputError(
             f"fast hosts {list(fast)}, slow hosts {list(slow)}: expected at least one each, once"
         )
+    if hosts[0][0].cores < 2:
+        raise InputError(
+            f"first fast host '{hosts[0][0].name}': expected at least two cores (E4 compares two with one)"
+        )
     return Machines(hosts[0], hosts[1], emulated=False)
 
 
@@ -111,9 +130,12 @@ def _host(text: str, cores: int) -> Host:
     return Host(name, int(count or cores), 0.0)
 
 
-def host_file(placement: Placement) -> str:
-    """An MPI host file that fills the hosts in the order of ranks."""
-    return "".join(f"{host.name} slots={tasks}\n" for host, tasks in placement)
+def host_file(placement: Placement, kind: str = "openmpi") -> str:
+    """A host file that fills the hosts in the order of ranks, for a launcher of this kind."""
+    if kind == "srun":  # task k runs on the host of line k
+        return "".join(f"{host.name}\n" * tasks for host, tasks in placement)
+    slots = ":" if kind == "mpich" else " slots="
+    return "".join(f"{host.name}{slots}{tasks}\n" for host, tasks in placement)
 
 
 def hosts_in(text: str) -> list[str]:

@@ -12,11 +12,17 @@ from fembench.base.files import write_atomic
 from fembench.bench.campaign import Done, Folder, execute
 from fembench.bench.launcher import find_mpiexec, flavour, usable_cores
 from fembench.bench.matrix import Campaign, Run, run_id
+from fembench.machine.confine import own_cores
 from fembench.records.case import Case
 from fembench.records.record import Record
-from fembench.reproduce.machines import host_file
+from fembench.reproduce.machines import confinement, host_file
 from fembench.reproduce.plan import CORES, Plan, Want, Where
 
+SHARING = {  # what lets a host take more tasks than it has cores; each task confines itself
+    "openmpi": ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none"),
+    "mpich": ("-bind-to", "none"),
+    "srun": ("--overcommit", "--cpu-bind=none"),
+}
 YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # tasks that share a core make room for each other
 
 
@@ -70,7 +76,8 @@ class Study:
                     folder,
                     command=self.command,
                     hostfile=hostfile,
-                    mpi_options=_options() if real else (),
+                    mpi_options=SHARING.get(flavour(find_mpiexec()), ()) if real else (),
+                    cores=confinement(first.placement) if real else (),
                 ):
                     self._keep(done)
                     ended(done)
@@ -96,30 +103,21 @@ def _groups(wants: Sequence[Want]) -> list[list[Want]]:
 def _environment(want: Want, real: bool) -> Iterator[str]:
     """Cores, variables and host file for a group of runs; the name of the file, "" for none."""
     kept, mask = dict(os.environ), os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-    cores = CORES.get(want.where, 0)
+    cores = 0 if real else CORES.get(want.where, 0)
     try:
         if cores and mask:
-            os.sched_setaffinity(0, sorted(mask)[:cores])
+            os.sched_setaffinity(0, own_cores(sorted(mask))[:cores])
         os.environ.update(YIELD if real else {})
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch, "hosts")
             if real:
-                write_atomic(path, host_file(want.placement))
+                write_atomic(path, host_file(want.placement, flavour(find_mpiexec())))
             yield str(path) if real else ""
     finally:
         os.environ.clear()
         os.environ.update(kept)
         if cores and mask:
             os.sched_setaffinity(0, mask)
-
-
-def _options() -> tuple[str, ...]:
-    """What lets a host take more ranks than it has cores."""
-    return (
-        ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none")
-        if flavour(find_mpiexec()) == "openmpi"
-        else ()
-    )
 
 
 def _toml(case: Case) -> str:

@@ -42,7 +42,7 @@ def hosts(machines: Machines, records: Sequence[Record]) -> Section:
         "Emulated: a task computes as slowly as it would there, by sleeping after each phase; speeds are "
         f"of one processor, all dilated {machines.dilate:g} times so that they fit this machine."
         if machines.emulated
-        else "Real hosts, as given.",
+        else "Real hosts, as given; tasks are confined to that many cores.",
         (words("kind"), words("hosts"), count("processors"), value("speed")),
         tuple(kinds),
     )

@@ -108,9 +108,17 @@ def note(plan: Plan, found: Measured) -> str:
             "those of this machine and are not slowed. A lab with CPU quotas cannot hold these meshes: "
             "an iteration is shorter than two quota periods."
         )
+    place = "here" if m.emulated else f"of {m.fast[0].name}"
     words.append(
-        "E4, E5, E8 and the left half of E14 ran undisguised on one and two cores here; waiting tasks yield."
+        f"E4, E5, E8, the parts of E12 and the left half of E14 ran on one and two real cores {place}; "
+        "waiting tasks yield the processor."
     )
+    if not m.emulated:
+        words.append(
+            f"E2 and E6 ran on {m.fast[0].name} too. Tasks are confined to the first cores of their host, as "
+            "many as the table of E0 lists: one each, or all of them where tasks outnumber cores. E1 was "
+            "measured on the machine that launches."
+        )
     if any(effort.iterations.values()):
         timed = ", ".join(
             f"{mesh} {k} of {found.iterations.get(mesh, 0)}" for mesh, k in effort.iterations.items()

@@ -2,9 +2,11 @@
 
 Campaigns, by where their cases run:
     hosts       on the two kinds of hosts, real or emulated            E3 E7 E9 E10 E11 E13 E14
-    two-cores   here, all tasks on two cores                           E4 E5 E8 E12 E14
-    one-core    here, all tasks on one core                            E4 E5 E14
-    sparse      here, to the tolerance, with sparse storage            E2 E6 E12
+    two-cores   all tasks on two cores of one host                     E4 E5 E8 E12 E14
+    one-core    all tasks on one core of it                            E4 E5 E14
+    sparse      on that host, to the tolerance, with sparse storage    E2 E6 E12
+
+That one host is the first fast one where hosts are given, else the machine that launches.
 """
 
 from collections.abc import Iterator
@@ -30,7 +32,7 @@ class Effort(NamedTuple):
     """How much is measured; a run of other iterations than the tolerance needs is scaled to them."""
 
     iterations: dict[str, int]  # mesh -> iterations a set on the hosts; 0: to the tolerance
-    iterations_here: dict[str, int]  # on the cores of this machine
+    iterations_here: dict[str, int]  # on one or two cores of one host
     sets: int
     warmups: int
     repetitions: int
@@ -64,15 +66,23 @@ class Plan:
         return Want("hosts", case, placement)
 
     def here(self, mesh: str, tasks: int, where: Where, storage: str = "dense") -> Want:
-        """A case on one or two cores of this machine; m1 on two ranks keeps the time line of E5."""
+        """A case on one or two cores of one host; m1 on two ranks keeps the time line of E5."""
         case = _case(mesh, storage, self.effort, self.effort.iterations_here[mesh])
         traced = 2 if (mesh, tasks, storage) == ("m1", 2, "dense") else 0
-        case = msgspec.structs.replace(case, ranks=tasks, label=where, trace_iterations=traced)
-        return Want(where, msgspec.structs.replace(case, replicated=True))
+        case = msgspec.structs.replace(case, trace_iterations=traced, replicated=True)
+        return self._alone(where, case, tasks, CORES[where], where)
 
     def sparse(self, mesh: str, tasks: int = 1, fields: bool = False) -> Want:
         """A case solved to the tolerance with sparse storage."""
-        return Want("sparse", Case(mesh=mesh, ranks=tasks, fields=fields, sets=2, trace_iterations=0))
+        case = Case(mesh=mesh, fields=fields, sets=2, trace_iterations=0)
+        return self._alone("sparse", case, tasks, self.machines.fast[0].cores, "")
+
+    def _alone(self, where: Where, case: Case, tasks: int, cores: int, label: str) -> Want:
+        """A case on so many cores of the first fast host, or on this machine under this label."""
+        placement = self.machines.alone(tasks, cores)
+        if placement:
+            return Want(where, self.machines.place(case, placement), placement)
+        return Want(where, msgspec.structs.replace(case, ranks=tasks, label=label))
 
     def wants(self) -> list[Want]:
         """Every case whose shares are known beforehand, each once; E13's follow from E9."""

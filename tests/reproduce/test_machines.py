@@ -4,7 +4,8 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.records.case import Case
-from fembench.reproduce.machines import emulated, given, host_file, hosts_in, speeds
+from fembench.reproduce.machines import confinement, emulated, given, host_file, hosts_in, speeds
+from fembench.reproduce.plan import CORES, QUICK, Plan
 
 
 def test_tasks_on_one_host_share_its_processors():
@@ -38,12 +39,45 @@ def test_a_case_on_given_hosts_is_not_emulated_and_fills_them_in_order():
     assert machines.one_each("cluster1", 2) is not None
 
 
+def test_a_launcher_reads_its_own_kind_of_host_file():
+    placement = given(["a:4"], ["c"]).mixed(2, 1)
+    assert host_file(placement, "mpich") == "c:2\na:1\n"
+    assert host_file(placement, "srun") == "c\nc\na\n"
+
+
+def test_tasks_have_a_core_each_or_share_those_that_their_host_gives():
+    machines = given(["a:2"], ["c"])
+    assert confinement(machines.mixed(1, 2)) == ((0,), (0,), (1,))
+    assert confinement(machines.mixed(2, 3)) == ((0,), (0,), (0, 1), (0, 1), (0, 1))
+
+
+def test_with_hosts_given_no_run_is_elsewhere_and_one_host_experiments_are_on_the_first_fast_one():
+    plan = Plan(given(["a:4", "b"], ["c", "d"]), QUICK)
+    for want in plan.wants():
+        assert sum(tasks for _, tasks in want.placement) == want.case.ranks
+        if want.where != "hosts":
+            ((host, _),) = want.placement
+            assert (host.name, host.cores) == ("a", CORES.get(want.where, 4))
+    assert all(not w.placement for w in Plan(emulated(2), QUICK).wants() if w.where != "hosts")
+
+
+def test_runs_on_other_hosts_or_on_another_number_of_cores_are_not_the_same_case():
+    plans = [Plan(given([fast], ["c"]), QUICK) for fast in ("a:2", "a:4", "b:2")]
+    for make in (
+        lambda plan: plan.on_hosts("m1", plan.machines.mixed(1, 2)),
+        lambda plan: plan.sparse("m1"),
+    ):
+        assert len({make(plan).case for plan in plans}) == 3
+    assert len({plan.here("m1", 2, "one-core").case for plan in plans}) == 2
+
+
 def test_a_host_file_gives_names_and_slots():
     assert hosts_in("a slots=2 # fast\n\n# nothing\nb\n") == ["a:2", "b"]
 
 
 @pytest.mark.parametrize(
-    ("fast", "slow"), [([], ["c"]), (["a"], []), (["a"], ["a"]), (["a:x"], ["b"]), ([":2"], ["b"])]
+    ("fast", "slow"),
+    [([], ["c"]), (["a"], []), (["a"], ["a"]), (["a:x"], ["b"]), ([":2"], ["b"]), (["a:1"], ["b"])],
 )
 def test_hosts_that_make_no_pair_are_refused(fast, slow):
     with pytest.raises(InputError):

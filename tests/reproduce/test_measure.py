@@ -5,7 +5,7 @@ import os
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.reproduce.machines import emulated
+from fembench.reproduce.machines import emulated, given
 from fembench.reproduce.measure import Study
 from fembench.reproduce.plan import FULL, QUICK, Plan
 from fembench.reproduce.times import Measured
@@ -77,3 +77,17 @@ def test_a_second_start_runs_nothing_again(study, plan, folder, wants):
 def test_a_folder_of_another_plan_is_refused(study, folder):
     with pytest.raises(InputError, match="another campaign"):
         Study(folder, Plan(emulated(2), FULL), "fembench reproduce").folder("hosts")
+
+
+def test_on_given_hosts_tasks_run_on_the_cores_that_the_experiment_is_about(tmp_path):
+    plan = Plan(given(["localhost:2"], ["127.0.0.1"]), QUICK)
+    wants = [plan.here("m1", 2, where) for where in ("two-cores", "one-core")]
+    made = Study(tmp_path, plan, "fembench reproduce")
+    made.measure(wants, lambda done: None)
+    assert not made.failed
+    two, one = (made.records[w][0].environment for w in wants)
+    assert [len(cpus) for cpus in (*two.affinity, *one.affinity)] == [1, 1, 1, 1]
+    assert two.affinity[0] != two.affinity[1]
+    assert one.affinity[0] == one.affinity[1]
+    assert one.oversubscribed
+    assert not two.oversubscribed

@@ -16,7 +16,7 @@ from fembench.bench.measure import Measured, SetTicks, Timed, start_plain
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.references import shipped
 from fembench.bench.verify import Solved, verify
-from fembench.bench.work import solve_facts
+from fembench.bench.work import rank_triads, solve_facts
 from fembench.dist.agree import together
 from fembench.dist.comm import Comm, wtime
 from fembench.fem.problem import resolved
@@ -73,6 +73,8 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     with span(tracer, SYNC):  # ranks wait for each other here
         speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
         hosts = comm.allgather(platform.node())
+    with span(tracer, VERIFY):
+        triads_before = rank_triads(comm, prepared)
     setup = tracer.ticks()
     crowded = hosts.count(platform.node()) > host.cores or bool(job.synthetic)
     turn = turn_of(comm.rank, hosts)
@@ -83,7 +85,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         memory = comm.gather(peak_memory())
         solved = _solved(prepared, measured)
         verification = verify(solved)
-        facts = solve_facts(comm, prepared, measured, tracer)
+        facts = solve_facts(comm, prepared, measured, tracer, triads_before)
     with span(tracer, OUTPUT):
         write_fields(comm, job.fields_path, prepared, solved.u)
     total = tracer.now() - first

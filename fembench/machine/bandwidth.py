@@ -17,6 +17,7 @@ SMALLEST = 1 << 14  # bytes: below, a call costs more than the memory
 LARGEST = 1 << 27  # bytes: outside the caches of most processors, and quick to allocate
 SECONDS = 0.05  # of each kind of measurement
 FEWEST = 3  # batches, however long they take
+TRIADS, BRIEF, MODEST = 4, 0.01, 1 << 25  # repeats in turn, seconds of each, bytes at most
 BATCH = 5e-5  # seconds that calls fill between two readings of the clock
 
 
@@ -44,6 +45,16 @@ def roof(n_bytes: int, seconds: float = SECONDS) -> float:
     """
     measured = bandwidth(n_bytes, seconds)
     return max(measured.read, measured.triad)
+
+
+def triads(n_bytes: float) -> tuple[float, ...]:
+    """Bytes a second of repeated triads, in turn, with arrays of about `n_bytes` in all.
+
+    One of them may catch a core in a slow second; the spread of many tells.
+    """
+    n = int(min(max(n_bytes, SMALLEST), MODEST)) // (3 * DOUBLE)
+    stream = kernels.Stream(n)
+    return tuple(3 * DOUBLE * n / _best(lambda: stream.triad(0.5), BRIEF) for _ in range(TRIADS))
 
 
 def _read(n: int, seconds: float) -> float:

@@ -123,7 +123,9 @@ class SolveFacts(Frozen, frozen=True):
     flops: tuple[float, ...]  # [rank] per iteration
     bytes: tuple[float, ...]  # [rank] per iteration, from the arrays touched
     matrix_bytes: tuple[int, ...]  # [rank]
-    bandwidth: tuple[float, ...] = ()  # [rank] triad measured in this run on the same cores, bytes/s
+    bandwidth: tuple[float, ...] = ()  # [rank] better of read and triad at the matrix' size, bytes/s
+    triads: tuple[tuple[float, ...], ...] = ()  # [rank] bytes/s, repeated before and after the sets, with
+    # arrays of one size on all ranks; (): not recorded
 
 
 class Verification(Frozen, frozen=True):

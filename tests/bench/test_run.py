@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from mpi_job import cli
 
+from fembench.machine.bandwidth import TRIADS
 from fembench.records.store import load, record_paths
 from fembench.records.validity import judge, unattributed_share
 from fembench.timing.phases import SPMV_INTERIOR
@@ -104,6 +105,12 @@ def test_memory_clock_and_provenance_are_known(records):
         assert record.clock.span_ns < 300
         assert record.environment.hosts[0].cpu_model
         assert record.environment.command.startswith("fembench sweep")
+
+
+def test_every_rank_has_measured_its_triad_repeatedly_before_and_after_the_sets(records):
+    for ranks, record in records.items():
+        assert [len(row) for row in record.solve.triads] == [2 * TRIADS] * ranks
+        assert min(min(row) for row in record.solve.triads) > 1e8
 
 
 def test_the_report_is_one_page_with_pictures_and_exports(campaign):

@@ -47,3 +47,18 @@ def test_the_roof_is_a_bandwidth_of_this_century():
     measured = roof(1 << 20, seconds=0.01)
     assert 1e8 < measured < 1e13
     assert np.isfinite(measured)
+
+
+def test_repeated_triads_are_of_one_size_and_quick(slow, monkeypatch):
+    monkeypatch.setattr(bandwidth, "BRIEF", 0.0)
+    found = bandwidth.triads(24_000_000)
+    assert Slow.made == [1_000_000]
+    assert found == pytest.approx([24e6 / 0.01] * bandwidth.TRIADS, rel=0.3)
+    bandwidth.triads(1e12)
+    assert 24 * Slow.made[1] <= bandwidth.MODEST
+
+
+def test_repeated_triads_take_less_than_a_tenth_of_a_second_of_small_arrays():
+    begin = time.perf_counter()
+    bandwidth.triads(1 << 16)
+    assert time.perf_counter() - begin < 0.1 + 0.4  # and what a crowded machine adds

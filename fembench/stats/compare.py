@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fembench.stats.bootstrap import RESAMPLES, percentile_interval, replicates
+from fembench.stats.student import ratio_unpaired
 from fembench.stats.summary import LEVEL, Interval, Samples, median, median_interval
 
 
@@ -20,6 +20,7 @@ class Comparison(NamedTuple):
     interval: Interval | None  # None: too few samples to tell
     n: int
     noise: float  # |ratio - 1| that a comparison with itself reaches; inf where unknown
+    in_favour: int = 0  # pairs in which a took longer; 0 of samples that are no pairs
 
     @property
     def verdict(self) -> str:
@@ -34,32 +35,27 @@ class Comparison(NamedTuple):
 def compare_paired(a: Samples, b: Samples, *, noise: float = math.inf, level: float = LEVEL) -> Comparison:
     """Compare times that were measured in turns: a[i] just before or after b[i].
 
-    The ratio is the median of a[i] / b[i], its interval that of order statistics, so a disturbance
-    that hits both of a pair cancels. Without `noise` nothing is called faster. Raises ValueError
-    where the numbers of samples differ.
+    The ratio is the median of a[i] / b[i], its interval that of order statistics: a disturbance that hits
+    both of a pair cancels, and nothing is assumed but that pairs are independent of each other and that, in
+    the median, neither of a pair is favoured by its place. Reverse the order in every second pair, or a
+    machine that slows down steadily favours whoever comes first. Fewer than six pairs give no interval.
+    Without `noise` nothing is called faster. Raises ValueError where the numbers of samples differ.
     """
     if len(a) != len(b):
         raise ValueError(f"paired samples differ in number: {len(a)} and {len(b)}")
     ratios = np.asarray(a, dtype=float) / np.asarray(b, dtype=float)
-    return Comparison(median(ratios), median_interval(ratios, level), len(ratios), noise)
+    in_favour = int((ratios > 1).sum())
+    return Comparison(median(ratios), median_interval(ratios, level), len(ratios), noise, in_favour)
 
 
-def compare_unpaired(
-    a: Samples,
-    b: Samples,
-    rng: np.random.Generator,
-    *,
-    noise: float = math.inf,
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-) -> Comparison:
-    """Compare times that were not measured in turns: the ratio of medians, its interval by bootstrap."""
-    n = min(len(a), len(b))
-    ratio = median(a) / median(b)
-    if n < 2:
-        return Comparison(ratio, None, n, noise)
-    values = replicates(a, rng, resamples=resamples) / replicates(b, rng, resamples=resamples)
-    return Comparison(ratio, percentile_interval(values, level), n, noise)
+def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf, level: float = LEVEL) -> Comparison:
+    """Compare times that were not measured in turns: the ratio of medians, Welch's interval on logarithms.
+
+    Assumes independent samples near to lognormal, three of each at least (`ratio_unpaired`). What differs
+    from one moment to the next counts as noise here; where turns are possible, pairs decide with fewer.
+    """
+    ratio = ratio_unpaired(a, b, level)
+    return Comparison(ratio.value, ratio.interval, min(len(a), len(b)), noise)
 
 
 def noise_of_pair(first: Samples, second: Samples) -> float:
@@ -70,5 +66,10 @@ def noise_of_pair(first: Samples, second: Samples) -> float:
 
 
 def noise_of_series(samples: Samples) -> float:
-    """A/A noise inside one series: its odd against its even samples; inf of fewer than two."""
-    return noise_of_pair(samples[::2], samples[1::2])
+    """A/A noise inside one series: |median ratio of neighbours - 1|; inf of fewer than two.
+
+    Neighbours are compared in pairs, as two configurations in turns are.
+    """
+    x = np.asarray(samples, dtype=float)
+    half = len(x) // 2
+    return abs(median(x[: 2 * half : 2] / x[1 : 2 * half : 2]) - 1) if half else math.inf

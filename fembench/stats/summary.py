@@ -54,12 +54,22 @@ def quantiles(samples: Samples, q: Samples) -> npt.NDArray[np.float64]:
 
 
 def median_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """The interval of the median between two order statistics, or None where samples are too few."""
+    """The interval of the median between two order statistics; None of fewer than six samples (at 95 %).
+
+    Assumes independent samples of one distribution, whichever it is. Conservative: it covers with at least
+    `level`, with six samples 96.9 %, with eight 99.2 %; the interval says by how much. Samples that depend on
+    their neighbours, or that come in runs, are not independent: see `runs.by_run`.
+    """
     k, covered = order_statistics(len(samples), level)
     if k == 0:
         return None
     x = np.sort(np.asarray(samples, dtype=float))
     return Interval(float(x[k - 1]), float(x[len(x) - k]), covered)
+
+
+def fewest_for(level: float = LEVEL) -> int:
+    """How many samples an interval of the median needs: six at 95 %."""
+    return math.ceil(1 - math.log2(1 - level))
 
 
 @functools.lru_cache(maxsize=256)
@@ -99,7 +109,8 @@ def summarize(samples: Samples, level: float = LEVEL) -> Summary:
 def drift(samples: Samples) -> float:
     """Median of the last third over that of the first, minus 1; nan of fewer than three samples.
 
-    The samples are in the order in which they were measured. Positive: it got slower.
+    The samples are in the order in which they were measured. Positive: it got slower. An estimate without an
+    interval: steady samples that scatter by 5 % exceed 5 % in 13 % of series of ten (docs/statistics.md).
     """
     third = len(samples) // 3
     if not third:

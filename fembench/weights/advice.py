@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from fembench.base.errors import InputError
 from fembench.stats.compare import Comparison, compare_paired, compare_unpaired, noise_of_series
 from fembench.stats.summary import Samples, median
@@ -90,9 +88,10 @@ def _measured(weighted: Samples, without: Mapping[str, Samples]) -> dict[str, st
 
 
 def faster_without(weighted: Samples, without: Samples, noise: float) -> bool:
-    """Does the run without a host take less time than the weighted run with it?"""
-    found = compare_unpaired(weighted, without, np.random.default_rng(0), noise=noise)
-    return found.verdict == "slower"
+    """Does the run without a host take less time than the weighted run with it? As many of each are turns."""
+    if len(weighted) == len(without):
+        return compare_paired(weighted, without, noise=noise).verdict == "slower"
+    return compare_unpaired(weighted, without, noise=noise).verdict == "slower"
 
 
 def _leave_out(hosts: Sequence[tuple[str, float]], measured: Mapping[str, str]) -> str:

@@ -19,11 +19,11 @@ from fembench.partition.shares import normalise
 from fembench.records.ids import now_utc
 from fembench.records.profile import Profile, Speed, host_names, together
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
-from fembench.stats.bootstrap import percentile_interval
+from fembench.stats.student import share_intervals
+from fembench.stats.summary import Interval
 
 Array = npt.NDArray[np.float64]
 ITERATIONS = 100  # of CG, for each assembly
-SEED, DRAWS = 4, 1000  # of the bootstrap
 
 
 def by_profile(
@@ -41,10 +41,10 @@ def by_profile(
     chosen = [_phases(profile, rank, storage, cells) for rank in range(len(hosts))]
     repeats = np.array([1.0, iterations, iterations])
     phases = [[_samples(row[k]) for row in chosen] for k in range(len(repeats))]
-    speeds = np.stack([_paired(hosts, samples, None)[0] for samples in phases], axis=1)  # (P, 3)
+    speeds = np.stack([_paired(hosts, samples) for samples in phases], axis=1)  # (P, 3)
     spent = repeats / speeds  # seconds per cell
     cost = spent.sum(axis=1)
-    shares, intervals = normalise((1 / cost).tolist()), _intervals(hosts, phases, repeats)
+    shares, intervals = normalise((1 / cost).tolist()), _intervals(phases, repeats)
     sizes = [s.cells for row in chosen for s in row]
     parts = zip(("assembly", f"product {storage}", "updates"), spent.sum(axis=0) / spent.sum())
     return Weights(
@@ -54,8 +54,8 @@ def by_profile(
         measured=profile.created,
         source=(source,),
         ranks=tuple(
-            RankShare(host=host, share=share, low=low, high=high, cost=c)
-            for host, share, (low, high), c in zip(hosts, shares, intervals, cost.tolist())
+            RankShare(host=host, share=share, low=i and i.low, high=i and i.high, cost=c)
+            for host, share, i, c in zip(hosts, shares, intervals, cost.tolist())
         ),
         storage=storage,
         synthetic=profile.environment.synthetic,
@@ -89,18 +89,13 @@ def _samples(speed: Speed) -> Array:
     return np.asarray(speed.samples) * speed.cells / speed.units
 
 
-def _paired(
-    hosts: Sequence[str], samples: Sequence[Array], rng: np.random.Generator | None, draws: int = 1
-) -> Array:
-    """(draws, P) speeds from the visits of each rank; with `rng` from visits drawn anew, whole ones."""
-    speeds = np.empty((draws, len(hosts)))
+def _paired(hosts: Sequence[str], samples: Sequence[Array]) -> Array:
+    """(P,) speeds from the visits of each rank."""
+    speeds = np.empty(len(hosts))
     for group in _measured_together(hosts, [len(s) for s in samples]):
         x = np.stack([samples[p] for p in group], axis=1)  # (n_visits, ranks)
-        n = len(x)
-        visits = np.arange(n)[None] if rng is None else rng.integers(n, size=(draws, n))
         common = np.exp(np.log(x).mean(axis=1))
-        ratio = np.median((x / common[:, None])[visits], axis=1)  # (draws, ranks)
-        speeds[:, group] = np.median(common[visits], axis=1)[:, None] * ratio
+        speeds[group] = np.median(common) * np.median(x / common[:, None], axis=0)
     return speeds
 
 
@@ -115,14 +110,13 @@ def _measured_together(hosts: Sequence[str], counts: Sequence[int]) -> list[list
     return list(groups.values())
 
 
-def _intervals(
-    hosts: Sequence[str], phases: Sequence[Sequence[Array]], repeats: Array
-) -> list[tuple[float | None, float | None]]:
-    """95 % intervals of the shares, by drawing the visits of each phase anew."""
-    if any(len(s) < 2 for samples in phases for s in samples):
-        return [(None, None)] * len(hosts)
-    rng = np.random.default_rng(SEED)
-    spent = [times / _paired(hosts, samples, rng, DRAWS) for samples, times in zip(phases, repeats)]
-    speeds = 1 / np.sum(spent, axis=0)
-    ends = [percentile_interval(column) for column in (speeds / speeds.sum(axis=1, keepdims=True)).T]
-    return [(i.low, i.high) for i in ends]
+def _intervals(phases: Sequence[Sequence[Array]], repeats: Array) -> tuple[Interval | None, ...]:
+    """95 % intervals of the shares: the first visits to each phase give shares, so do the second, and so on.
+
+    As many as the phase with the fewest visits has; `share_intervals` says what is assumed of them.
+    """
+    n = min(len(s) for samples in phases for s in samples)
+    cost = sum(
+        times / np.stack([s[:n] for s in samples], axis=1) for samples, times in zip(phases, repeats)
+    )  # (n, P)
+    return share_intervals((1 / cost) / (1 / cost).sum(axis=1, keepdims=True))

@@ -15,16 +15,22 @@ from fembench.weights.rules import Shares, comm_shares, rate_shares, time_shares
 from fembench.weights.slowness import natural_tasks, tasks_per_host
 
 Communication = Callable[[tuple[float, ...]], Sequence[float]]
-SEED = 4  # of the bootstrap: the same records give the same intervals
+ONE_RUN = "intervals are of this one run: what changes from run to run is not in them"
 ONE_KIND = "cells count as equally costly: a part of costlier cells would look like a slow rank"
 
 
 def by_time(records: Sequence[Record]) -> Weights:
-    """Rule `time`: share / time of any runs of the same ranks; intervals from their sets."""
+    """Rule `time`: share / time of any runs of the same ranks.
+
+    Sets of one run share what makes it differ from the next: of several records each run counts as one sample
+    (three give an interval); of one, its sets do, and a note says so.
+    """
     check_same(records)
     seen = pooled(records)
-    found = time_shares(seen.cost, np.random.default_rng(SEED))
-    return _weights(records, "time", seen.hosts, found, notes=(ONE_KIND,))
+    if len(records) == 1:
+        return _weights(records, "time", seen.hosts, time_shares(seen.cost), notes=(ONE_KIND, ONE_RUN))
+    runs = [np.median(observe(record).cost, axis=0) for record in records]
+    return _weights(records, "time", seen.hosts, time_shares(runs), notes=(ONE_KIND,))
 
 
 def by_rate(records: Sequence[Record]) -> Weights:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.partition.shares import normalise
-from fembench.stats.bootstrap import RESAMPLES, percentile_interval
+from fembench.stats.student import share_intervals
 from fembench.stats.summary import LEVEL, Interval
 
 Array = npt.NDArray[np.float64]
@@ -40,23 +40,19 @@ class EqualFinish(NamedTuple):
     left_out: tuple[int, ...]  # ranks whose communication alone takes longer than T: one cell each
 
 
-def time_shares(
-    cost: npt.ArrayLike, rng: np.random.Generator, *, level: float = LEVEL, resamples: int = RESAMPLES
-) -> Shares:
-    """Rule `time`: shares ~ 1 / cost, from (n_sets, P) costs of any run, equal or not.
+def time_shares(cost: npt.ArrayLike, *, level: float = LEVEL) -> Shares:
+    """Rule `time`: shares ~ 1 / cost, from (n, P) costs of any run, equal or not.
 
-    A set was measured on all ranks at once, so sets are drawn whole. Fewer than two give no interval.
+    Each row (a set, or the median of a run) was measured on all ranks at once and gives shares of its own:
+    what slows all ranks alike moves none of them. The answer is the median row, with the interval of
+    `share_intervals`, which takes rows to be independent of each other; None of fewer than three.
     """
     c = np.atleast_2d(np.asarray(cost, float))
     if c.ndim != 2 or not c.size or not np.all(np.isfinite(c) & (c > 0)):
         raise InputError("costs of ranks; expected positive seconds per cell for every set and rank")
-    middle = np.median(c, axis=0)
-    intervals: tuple[Interval | None, ...] = (None,) * c.shape[1]
-    if len(c) > 1:
-        drawn = np.median(c[rng.integers(len(c), size=(resamples, len(c)))], axis=1)  # (resamples, P)
-        values = (1 / drawn) / (1 / drawn).sum(axis=1, keepdims=True)
-        intervals = tuple(percentile_interval(column, level) for column in values.T)
-    return Shares(normalise((1 / middle).tolist()), intervals, tuple(middle.tolist()))
+    rows = (1 / c) / (1 / c).sum(axis=1, keepdims=True)
+    middle = normalise(np.median(rows, axis=0).tolist())
+    return Shares(middle, share_intervals(rows, level), tuple(np.median(c, axis=0).tolist()))
 
 
 def rate_shares(speeds: npt.ArrayLike, mix: Sequence[float], reference: int | None = None) -> Shares:

@@ -36,7 +36,7 @@ def test_imbalance_is_max_over_mean_less_one_in_each_phase():
 
 
 def test_captured_gain_is_the_part_of_what_was_to_gain():
-    found = captured_gain(noisy(20, 15, 1), noisy(13, 15, 2), 12.5, np.random.default_rng(0))
+    found = captured_gain(noisy(20, 15, 1), noisy(13, 15, 2), 12.5)
     assert found.value == pytest.approx((20 - 13) / (20 - 12.5), abs=0.03)
     assert found.interval.low < 7 / 7.5 < found.interval.high
     assert found.interval.high - found.interval.low < 0.1
@@ -48,28 +48,28 @@ def test_the_interval_covers_the_truth_nineteen_times_in_twenty():
     for seed in range(200):
         rng = np.random.default_rng(seed)
         equal, weighted = (t * (1 + 0.02 * rng.standard_normal(12)) for t in (20, 14))
-        hits += truth in captured_gain(equal, weighted, 12.0, rng, resamples=400).interval
-    assert hits >= 180  # 95 % less what the bootstrap of 12 samples is known to lose
+        hits += truth in captured_gain(equal, weighted, 12.0).interval
+    assert 185 <= hits <= 198
 
 
 def test_nothing_is_captured_where_the_equal_run_is_ideal_already():
-    found = captured_gain(noisy(10, 15, 1), noisy(10, 15, 2), noisy(10, 15, 3), np.random.default_rng(0))
+    found = captured_gain(noisy(10, 15, 1), noisy(10, 15, 2), noisy(10, 15, 3))
     assert found.nothing_to_capture
     assert found.interval is None
 
 
 def test_runs_of_other_numbers_are_drawn_on_their_own():
-    found = captured_gain(noisy(20, 9, 1), noisy(14, 12, 2), 12.0, np.random.default_rng(0))
+    found = captured_gain(noisy(20, 9, 1), noisy(14, 12, 2), 12.0)
     assert found.value == pytest.approx(0.75, abs=0.05)
     assert found.interval is not None
 
 
 def test_a_single_sample_gives_a_value_without_an_interval():
-    found = captured_gain([20.0], [14.0], 12.0, np.random.default_rng(0))
+    found = captured_gain([20.0], [14.0], 12.0)
     assert (found.value, found.interval) == (0.75, None)
-    assert captured_gain([10.0], [14.0], 12.0, np.random.default_rng(0)).nothing_to_capture
+    assert captured_gain([10.0], [14.0], 12.0).nothing_to_capture
 
 
 def test_no_samples_are_an_error():
     with pytest.raises(InputError, match="no samples"):
-        captured_gain([], [1.0], 1.0, np.random.default_rng(0))
+        captured_gain([], [1.0], 1.0)

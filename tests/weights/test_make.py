@@ -25,9 +25,20 @@ def test_time_and_rate_know_the_seconds_per_cell():
     assert [r.cost for r in rate.ranks] == pytest.approx([r.cost for r in time.ranks], rel=0.01)
 
 
-def test_weights_by_time_hold_the_truth_in_their_intervals():
-    weights = by_time([planted(SPEEDS, noise=0.01, sets=30)])
-    assert all(r.low <= ideal <= r.high for r, ideal in zip(weights.ranks, IDEAL))
+@pytest.mark.parametrize("runs", [(30,), (5, 5, 5), (5,) * 7], ids=["one run", "3 runs", "7 runs"])
+def test_weights_by_time_hold_the_truth_in_nineteen_of_twenty_intervals(runs):
+    hits = []
+    for seed in range(0, 800, 8):
+        given = [planted(SPEEDS, noise=0.01, sets=n, seed=seed + k) for k, n in enumerate(runs)]
+        hits += [r.low <= ideal <= r.high for r, ideal in zip(by_time(given).ranks, IDEAL)]
+    assert 0.93 <= sum(hits) / len(hits) <= 0.99
+
+
+@pytest.mark.parametrize("given", [[{"sets": 2}], [{}, {"seed": 1}]], ids=["2 sets", "2 runs"])
+def test_two_sets_or_two_runs_give_shares_without_intervals(given):
+    found = by_time([planted(SPEEDS, **options) for options in given])
+    assert [r.low for r in found.ranks] == [None] * 4
+    assert shares(found) == pytest.approx(IDEAL, rel=0.02)
 
 
 def test_weights_name_rule_source_hosts_and_emulation():

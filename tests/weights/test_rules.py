@@ -5,21 +5,17 @@ from fembench.base.errors import InputError
 from fembench.weights.rules import comm_shares, equal_finish, rate_shares, time_shares
 
 
-def rng():
-    return np.random.default_rng(3)
-
-
 def test_time_shares_are_the_speeds_whatever_the_shares_of_the_run():
     cells = np.array([600, 300, 100])
     speeds = np.array([4.0, 2.0, 2.0])
     seconds = cells / speeds
-    assert time_shares(seconds / cells, rng()).shares == pytest.approx((0.5, 0.25, 0.25))
+    assert time_shares(seconds / cells).shares == pytest.approx((0.5, 0.25, 0.25))
 
 
 def test_intervals_hold_the_shares_and_shrink_with_more_sets():
     noise = np.random.default_rng(0)
     cost = 1 / np.array([1, 1, 0.5, 0.25])
-    few, many = (time_shares(cost * (1 + 0.02 * noise.standard_normal((n, 4))), rng()) for n in (5, 80))
+    few, many = (time_shares(cost * (1 + 0.02 * noise.standard_normal((n, 4)))) for n in (5, 80))
     for found in (few, many):
         assert all(i.low <= s <= i.high for s, i in zip(found.shares, found.intervals))
     assert all(m.high - m.low < f.high - f.low for f, m in zip(few.intervals, many.intervals))
@@ -27,19 +23,19 @@ def test_intervals_hold_the_shares_and_shrink_with_more_sets():
 
 def test_noise_that_hits_all_ranks_of_a_set_at_once_leaves_the_shares_sharp():
     common = np.random.default_rng(1).uniform(1, 3, (30, 1))
-    found = time_shares(common * [1.0, 2.0], rng())
+    found = time_shares(common * [1.0, 2.0])
     assert all(i.high - i.low < 1e-12 for i in found.intervals)
 
 
 def test_one_set_gives_shares_without_intervals():
-    assert time_shares([1.0, 3.0], rng()).intervals == (None, None)
-    assert time_shares([1.0, 3.0], rng()).shares == pytest.approx((0.75, 0.25))
+    assert time_shares([1.0, 3.0]).intervals == (None, None)
+    assert time_shares([1.0, 3.0]).shares == pytest.approx((0.75, 0.25))
 
 
 @pytest.mark.parametrize("cost", [[], [[1.0, 0.0]], [[1.0, -1.0]], [[1.0, np.nan]]])
 def test_costs_must_be_positive(cost):
     with pytest.raises(InputError, match="positive"):
-        time_shares(cost, rng())
+        time_shares(cost)
 
 
 def test_one_phase_rates_are_the_shares():
@@ -81,7 +77,7 @@ def test_equal_finish_gives_nothing_to_a_rank_that_only_talks():
 
 def test_without_communication_the_comm_rule_is_the_time_rule():
     found = comm_shares([1.0, 2.0, 4.0], lambda shares: np.zeros(3), 1000)
-    assert found.shares == pytest.approx(time_shares([1.0, 2.0, 4.0], rng()).shares)
+    assert found.shares == pytest.approx(time_shares([1.0, 2.0, 4.0]).shares)
     assert found.settled
     assert found.left_out == ()
 
@@ -96,7 +92,7 @@ def test_the_comm_rule_finds_equal_finish_with_communication_that_depends_on_the
     finish = np.array(found.shares) * cells * cost + communication(found.shares)
     assert found.settled
     assert finish.max() / finish.min() - 1 < 0.01
-    by_time = np.array(time_shares(cost, rng()).shares)
+    by_time = np.array(time_shares(cost).shares)
     assert found.seconds < 0.95 * float((by_time * cells * cost + communication(by_time)).max())
 
 

@@ -1,0 +1,46 @@
+"""Samples that come in runs: the run is the unit.
+
+The sets of one run share its processor's speed, its memory's placement, its neighbours on the machine. They
+say how well that run is known, and nothing of how the next will differ: pooled, they give an interval that
+misses the truth in half of all cases (docs/statistics.md).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fembench.stats.student import typical_interval
+from fembench.stats.summary import LEVEL, Interval, Samples, median, median_interval
+
+
+class ByRun(NamedTuple):
+    """The typical time of several runs alike."""
+
+    medians: tuple[float, ...]  # of each run
+    median: float  # of those medians; nan of no runs
+    interval: Interval | None  # of that median over all such runs; None: fewer than three runs
+    within: tuple[Interval | None, ...]  # of the median of each run, what this run would show with more sets
+    apart: bool  # two runs differ by more than their own sets explain
+
+
+def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
+    """The typical time from (n_runs,) series of sets, each of one run.
+
+    `interval` is `typical_interval` of the runs' medians: it assumes that runs are independent of each
+    other, and near to lognormal where they are three to five. `within` assumes that the sets of a run are
+    independent of each other given the run, and needs six. `apart` compares intervals that hold jointly
+    with `level`, so of runs that are alike at most one group in twenty is called apart.
+    """
+    medians = tuple(median(run) for run in runs)
+    joint = [found for run in runs if (found := median_interval(run, joint_level(len(runs), level)))]
+    return ByRun(
+        medians=medians,
+        median=median(medians),
+        interval=typical_interval(medians, level),
+        within=tuple(median_interval(run, level) for run in runs),
+        apart=bool(joint) and max(i.low for i in joint) > min(i.high for i in joint),
+    )
+
+
+def joint_level(n: int, level: float = LEVEL) -> float:
+    """The level at which each of n intervals must hold for all to hold at once with `level` (Bonferroni)."""
+    return 1 - (1 - level) / max(n, 1)

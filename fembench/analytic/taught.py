@@ -17,7 +17,7 @@ from fembench.predict.configuration import by_configuration
 from fembench.predict.correct import fit, folds, measured, taught_by
 from fembench.predict.forecast import half_width
 from fembench.predict.study import Study
-from fembench.predict.workload import Workload, of_record
+from fembench.predict.workload import Workload, of_record, problem_of
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
 from fembench.records.prediction import ANALYTIC, Predicted, Prediction, sealed
@@ -94,6 +94,7 @@ def as_prediction(
             network=f"given: {link.latency:g} s, {link.bandwidth:g} bytes/s" if link else "measured",
             synthetic=study.profile.environment.synthetic,
             method=ANALYTIC,
+            problem=problem_of(work.case),
         )
     )
 

@@ -49,13 +49,14 @@ def run(options: argparse.Namespace) -> int:
 
     from fembench.base.files import write_atomic
     from fembench.cli.shared import progress
+    from fembench.predict.configuration import not_invalid
     from fembench.records.profile import load_profile
     from fembench.records.store import load
     from fembench.schedule.files import FORMATS, LAUNCH
     from fembench.schedule.ground import given, measured
     from fembench.schedule.placement import JUDGED
 
-    record = load(options.record)
+    record = not_invalid([load(options.record)])[0][0]
     if options.machine:
         ground = measured(record, load_profile(options.machine), options.machine)
     else:

@@ -205,6 +205,8 @@ def _study(options: argparse.Namespace):
     import re
 
     from fembench.base.errors import InputError
+    from fembench.cli.shared import progress
+    from fembench.predict.configuration import not_invalid
     from fembench.predict.recipe import PROXY
     from fembench.predict.slots import parse_link
     from fembench.predict.study import open_study, taught
@@ -221,7 +223,9 @@ def _study(options: argparse.Namespace):
         contention=options.contention,
     )
     paths = [Path(text) for text in options.learn]
-    learned = [r for p in paths for r in (load_all(p) if p.is_dir() else [load(p)])]
+    learned, note = not_invalid([r for p in paths for r in (load_all(p) if p.is_dir() else [load(p)])])
+    if note:
+        progress(f"note: --learn: {note}")
     if options.learn:
         study = taught(study, learned)
     if options.now:

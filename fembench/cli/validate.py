@@ -37,10 +37,10 @@ def run(options: argparse.Namespace) -> int:
         cells = _of_apps(options.grid)
         return _print(options, cells, app_scores(cells), _synthetic(load_apps(options.grid)))
     grid = read_grid(Path(options.grid))
-    training = load_all(grid.training)
+    training = _usable(load_all(grid.training), "training")
     study = study_of(grid, training)
     if options.cases:
-        return _predict(options, grid, study, training if grid.learn else [])
+        return _predict(options, grid, study, training)
     cells, scores = _judge(grid, study, training)
     if grid.apps:
         programs = app_cells(load_apps(grid.apps))
@@ -64,17 +64,46 @@ def _synthetic(records: list) -> list[str]:
     return list(dict.fromkeys(r.environment.synthetic for r in records if r.predicted))
 
 
+def _usable(records: list, what: str) -> list:
+    """The records that are not INVALID; says how many are."""
+    from fembench.cli.shared import progress
+    from fembench.predict.configuration import not_invalid
+
+    kept, note = not_invalid(records)
+    if note:
+        progress(f"note: {what}: {note}")
+    return kept
+
+
+def _note_unpredicted(runs: int, judged: int) -> None:
+    """Say how many held-out runs are not judged."""
+    from fembench.cli.shared import progress
+
+    if judged < runs:
+        progress(f"note: {runs - judged} of {runs} held-out runs left out: not predicted before they began")
+
+
+def _distinct(cases: list) -> list:
+    """One case of each configuration."""
+    from fembench.predict.configuration import key
+
+    return list({key(case): case for case in cases}.values())
+
+
 def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
     import functools
 
     from fembench.analytic.taught import in_closed_form, learn
     from fembench.bench.campaign import read_campaign
     from fembench.predict.grid import predict_all, simulated
+    from fembench.predict.score import check_held_out
     from fembench.records.prediction import ANALYTIC, SIMULATION
 
     folder = Path(grid.predictions)
     cases = [item.case for item in read_campaign(Path(options.cases))[1]]
-    closed = functools.partial(in_closed_form, study, learn(study, training), training)
+    check_held_out(_distinct([r.case for r in training]), _distinct(cases), [r.case.mesh for r in training])
+    teachers = training if grid.learn else []
+    closed = functools.partial(in_closed_form, study, learn(study, teachers), teachers)
     written = predict_all(cases, folder, SIMULATION, functools.partial(simulated, study))
     written += predict_all(cases, folder, ANALYTIC, closed)
     print(f"{written} predictions written to {folder}; next: fembench sweep {options.cases}")
@@ -95,11 +124,12 @@ def _judge(grid, study, training: list) -> tuple[list, dict]:
         raise InputError(
             f"no predictions in {grid.predictions}; expected --cases CAMPAIGN.toml before the runs"
         )
-    held_out = load_all(grid.held_out)
+    held_out = _usable(load_all(grid.held_out), "held_out")
     cells, kept = judge(said, held_out)
     if not cells:
         raise InputError("no held-out run is younger than its prediction; expected runs made after it")
     taught = [grid_of(study, runs) for runs in by_case(training).values()]
+    _note_unpredicted(len(held_out), sum(map(len, kept)))
     check_held_out(taught, cells, [r.case.mesh for r in training])
     held = [grid_of(study, runs) for runs in kept]
     closed, _ = judge(said, held_out, ANALYTIC)

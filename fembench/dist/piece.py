@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fembench.base.errors import InputError
 from fembench.dist.agree import on_root
 from fembench.dist.comm import Comm
-from fembench.mesh.facets import boundary_facets, locate_facets
+from fembench.mesh.facets import boundary_facets, locate_facets, nodes_of_tags
 from fembench.mesh.mesh import Mesh
 from fembench.partition.partition import Partition
 
@@ -68,12 +68,12 @@ def extract(mesh: Mesh, partition: Partition, rank: int, facets: Mapping[str, Ta
     nodes = np.flatnonzero(held)
     local = np.full(mesh.n_nodes, -1, np.int32)
     local[nodes] = np.arange(nodes.size, dtype=np.int32)
-    node_tags = {name: np.isin(nodes, tagged) for name, tagged in mesh.node_tags.items()}
+    tagged_nodes = nodes_of_tags(mesh.node_tags, {name: tagged.facets for name, tagged in facets.items()})
+    node_tags = {name: np.isin(nodes, tagged) for name, tagged in tagged_nodes.items()}
     facet_tags = {}
     for name, tagged in facets.items():
         here = partition.part_of_cell[tagged.cell] == rank
         facet_tags[name] = local[tagged.facets[here]]
-        node_tags[name] = np.isin(nodes, tagged.facets.ravel()) | node_tags.get(name, False)
     return Piece(
         element=mesh.element,
         x=mesh.x[nodes],

@@ -10,7 +10,7 @@ from fembench.fem.extent import Extent, extent_of
 from fembench.fem.problem import ProblemSpec, needs_boundary
 from fembench.fem.selection import BOUNDARY, Mask
 from fembench.fem.survey import check, survey
-from fembench.mesh.facets import boundary_facets
+from fembench.mesh.facets import boundary_facets, nodes_of_tags
 from fembench.mesh.mesh import Mesh
 
 
@@ -41,10 +41,8 @@ def whole_mesh(spec: ProblemSpec, mesh: Mesh) -> WholeMesh:
                 " for the mesh's whole boundary; rename it"
             )
         facet_tags[BOUNDARY] = boundary_facets(mesh.cells, mesh.element)[0]
-    node_tags = {name: _mask(nodes, mesh.n_nodes) for name, nodes in mesh.node_tags.items()}
-    for name, facets in facet_tags.items():
-        mask = _mask(facets.ravel(), mesh.n_nodes)
-        node_tags[name] = mask | node_tags[name] if name in node_tags else mask
+    tagged = nodes_of_tags(mesh.node_tags, facet_tags)
+    node_tags = {name: _mask(nodes, mesh.n_nodes) for name, nodes in tagged.items()}
     owned = np.ones(mesh.n_nodes, dtype=bool)
     return WholeMesh(mesh.element, mesh.x, mesh.cells, node_tags, facet_tags, owned)
 

@@ -1,5 +1,7 @@
 """Facets of cells: those on the boundary, and those that a list of nodes names."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from fembench.base.errors import InputError
@@ -12,6 +14,18 @@ def boundary_facets(cells: np.ndarray, element: str) -> tuple[np.ndarray, np.nda
     int32 their cells. In the order of cells, then of local facets."""
     cell, facet = np.nonzero(facet_neighbours(cells, element) == NONE)
     return nodes_of_facets(cells, element, cell, facet), cell.astype(np.int32)
+
+
+def nodes_of_tags(
+    node_tags: Mapping[str, np.ndarray], facet_tags: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """name -> (n,) nodes in any order, with repetitions. A facet tag holds the nodes of its facets, and those
+    of the node tag of the same name."""
+    facets = {
+        name: np.concatenate([facets.ravel(), node_tags.get(name, facets[:0].ravel())])
+        for name, facets in facet_tags.items()
+    }
+    return {**node_tags, **facets}
 
 
 def nodes_of_facets(cells: np.ndarray, element: str, cell: np.ndarray, facet: np.ndarray) -> np.ndarray:

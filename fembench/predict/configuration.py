@@ -1,22 +1,69 @@
-"""What makes two runs repetitions of one configuration, for predictions."""
+"""What makes two runs repetitions of one configuration, and a run the one that was predicted."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+import msgspec
+
+from fembench.base.errors import InputError
+from fembench.partition.shares import parse_shares
 from fembench.records.case import Case
+from fembench.records.compare import BALANCING
+from fembench.records.prediction import Predicted
 from fembench.records.record import Record
 
 T = TypeVar("T")
-SAME = (
-    *("mesh", "problem", "ranks", "shares", "partitioner"),
-    *("solver", "storage", "precond", "variant", "overlap", "dilate"),
+FREE = (  # fields of a case that do not change what one iteration computes
+    *("replicated", "tolerance", "tolerance_kind", "max_iterations", "iterations", "sets", "warmups"),
+    *("seconds", "clock", "trace_iterations", "fields", "label"),
 )
+TUNING = tuple(name for name in BALANCING if name != "balance")  # counts with a policy only
+EMULATED = ("emulate", "dilate")  # a prediction has them from its profile where its case does not say
+
+
+def deciding(case: Case) -> dict[str, object]:
+    """What decides how long an iteration takes: {field: value}; equal shares in any notation are equal."""
+    free = FREE if case.balance else (*FREE, *TUNING)
+    found = {name: getattr(case, name) for name in case.__struct_fields__ if name not in free}
+    shares = parse_shares(case.shares, case.ranks)
+    return found | {"shares": ":".join(f"{share:.6g}" for share in shares)}
 
 
 def key(case: Case) -> tuple[object, ...]:
     """What makes two runs the same configuration."""
-    return tuple(getattr(case, name) for name in SAME)
+    return tuple(deciding(case).values())
+
+
+def difference(said: Predicted, record: Record) -> str:
+    """The first thing in which a run differs from the one that was predicted, with both values; or ""."""
+    if said.mesh != record.mesh.hash:
+        return f"mesh hash is {record.mesh.hash[:12]}, predicted was {said.mesh[:12]} ({said.case.mesh})"
+    if said.problem and content(said.problem) != content(record.problem):
+        return f"problem '{record.case.problem}' has other content than when it was predicted"
+    unlike = ["mesh", *(["problem"] if said.problem else [])]  # compared by content
+    if said.synthetic and not said.case.emulated:
+        unlike += EMULATED
+    ran, asked = deciding(record.case), deciding(said.case)
+    for name in (n for n in ran if n not in unlike and ran[n] != asked.get(n, ran[n])):
+        return f"{name} is '{ran[name]}', predicted was '{asked[name]}'"
+    return ""
+
+
+def content(problem: dict[str, object]) -> bytes:
+    """What two problems are equal by: everything but their names."""
+    return msgspec.json.encode({**problem, "name": ""}, order="sorted")
+
+
+def not_invalid(records: Sequence[Record]) -> tuple[list[Record], str]:
+    """(the records that are not INVALID, how many are or ""). Raises InputError where none is left."""
+    kept = [r for r in records if r.verdict.status != "INVALID"]
+    if records and not kept:
+        raise InputError(
+            f"all {len(records)} records are INVALID, {records[0].id} first; expected valid runs"
+        )
+    left = len(records) - len(kept)
+    return kept, f"{left} of {len(records)} records are INVALID and left out" if left else ""
 
 
 def by_configuration(records: Sequence[Record], values: Iterable[T]) -> dict[tuple[object, ...], list[T]]:

@@ -18,15 +18,24 @@ import numpy as np
 
 from fembench.base.config import read_toml
 from fembench.base.errors import InputError
-from fembench.predict.configuration import by_case, key
+from fembench.mesh.presets import resolve
+from fembench.predict.configuration import by_case, content, difference, key
 from fembench.predict.correct import measured
 from fembench.predict.recipe import PROXY, product_name
 from fembench.predict.score import Cell, Grid
 from fembench.predict.slots import Link
 from fembench.predict.study import Study, open_study, prediction_of, taught
-from fembench.predict.workload import of_record
+from fembench.predict.workload import of_record, problem_of
 from fembench.records.case import Case
-from fembench.records.prediction import SIMULATION, Prediction, load_prediction, save_prediction
+from fembench.records.prediction import (
+    SIMULATION,
+    Predicted,
+    Prediction,
+    began,
+    is_later,
+    load_prediction,
+    save_prediction,
+)
 from fembench.records.record import Record
 
 
@@ -69,16 +78,23 @@ def study_of(grid: GridFile, training: Sequence[Record]) -> Study:
 
 def predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable[[Case], Prediction]) -> int:
     """Write what a method says of each configuration of which it has said nothing; how many were written."""
-    known = {key(p.predicted.case) for p in predictions(folder) if p.predicted.method == method}
+    known = [p.predicted for p in predictions(folder) if p.predicted.method == method]
     written = 0
     for case in cases:
-        if key(case) in known:
+        if any(_about(p, case) for p in known):
             continue
-        known.add(key(case))
         prediction = say(case)
+        known.append(prediction.predicted)
         save_prediction(prediction, folder / f"{prediction.seal[:16]}.json")
         written += 1
     return written
+
+
+def _about(said: Predicted, case: Case) -> bool:
+    """Whether a prediction is of this case, with its mesh and problem as they are now."""
+    if key(said.case) != key(case) or said.mesh != resolve(case.mesh).hash:
+        return False
+    return not said.problem or content(said.problem) == content(problem_of(case))
 
 
 def simulated(study: Study, case: Case) -> Prediction:
@@ -95,11 +111,11 @@ def judge(
     said: Sequence[Prediction], held_out: Sequence[Record], method: str = SIMULATION
 ) -> tuple[list[Cell], list[list[Record]]]:
     """Cells of the held-out runs of which a method spoke before they were made, and the runs of each."""
-    before = {key(p.predicted.case): p.predicted for p in said if p.predicted.method == method}
+    known = [p.predicted for p in said if p.predicted.method == method]
     cells, kept = [], []
-    for k, runs in by_case(held_out).items():
-        p = before.get(k)
-        runs = [r for r in runs if p is not None and r.created >= p.created]
+    for group in by_case(held_out).values():
+        p = next((p for p in known if any(not difference(p, r) for r in group)), None)
+        runs = [r for r in group if p and not difference(p, r) and is_later(began(r), p.created)]
         if p is None or not runs:
             continue
         times = [measured(r).iteration for r in runs]

@@ -15,6 +15,7 @@ import numpy as np
 from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.predict.pmnf import LEAST, fit_law
+from fembench.records.case import Case
 from fembench.records.prediction import SIMULATION
 
 NOISY = 0.10
@@ -107,7 +108,9 @@ def kendall(a: Sequence[float], b: Sequence[float]) -> float:
     return float((sx * sy).sum() / norm) if norm else math.nan
 
 
-def check_held_out(training: Sequence[Cell | Grid], held_out: Sequence[Cell], meshes: Sequence[str]) -> None:
+def check_held_out(
+    training: Sequence[Cell | Grid | Case], held_out: Sequence[Cell | Case], meshes: Sequence[str]
+) -> None:
     """Raises InputError where held-out cells are too few, or share mesh or number of ranks with training."""
     total = len(training) + len(held_out)
     if len(held_out) < HELD_OUT * total:

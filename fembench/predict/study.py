@@ -13,16 +13,17 @@ from fembench.base.units import count
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.predict.cg import Correction, prices
+from fembench.predict.configuration import difference
 from fembench.predict.correct import learn, measured
 from fembench.predict.forecast import Forecast, balanced, forecast, with_collectives
 from fembench.predict.machine import Machine, faster_network
 from fembench.predict.rates import Rates, rates_of
 from fembench.predict.recipe import product_name
 from fembench.predict.slots import Link, Slot, chosen, machine_of, slots_of
-from fembench.predict.workload import Workload, workload
+from fembench.predict.workload import Workload, problem_of, workload
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
-from fembench.records.prediction import Observed, Predicted, Prediction, sealed
+from fembench.records.prediction import Observed, Predicted, Prediction, began, sealed
 from fembench.records.profile import Profile, load_profile
 from fembench.records.record import Record
 
@@ -140,18 +141,18 @@ def prediction_of(study: Study, found: Forecast, hosts: Sequence[str]) -> Predic
             learned=study.learned,
             network=network,
             synthetic=study.profile.environment.synthetic,
+            problem=problem_of(found.work.case),
         )
     )
 
 
 def observed(prediction: Prediction, record: Record) -> Observed:
-    """How far a prediction was off a run. Raises InputError where it is of another mesh or case."""
+    """How far a prediction was off a run. Raises InputError where it is INVALID or not the one predicted."""
     said = prediction.predicted
-    if said.mesh != record.mesh.hash or said.case.ranks != record.case.ranks:
-        raise InputError(
-            f"record {record.id} is of another mesh or number of ranks than the prediction; expected "
-            f"{said.case.mesh} on {said.case.ranks} ranks"
-        )
+    if record.verdict.status == "INVALID":
+        raise InputError(f"record {record.id} is INVALID: {'; '.join(record.verdict.reasons[:1])}")
+    if other := difference(said, record):
+        raise InputError(f"record {record.id}: {other}; expected the run that was predicted")
     found = measured(record)
     mean = found.phases.mean(axis=0)
     took = found.iteration
@@ -161,6 +162,7 @@ def observed(prediction: Prediction, record: Record) -> Observed:
         iteration=took,
         error=said.iteration / took - 1,
         inside=said.low <= took <= said.high,
+        began=began(record),
         phases={
             name: (said.phases.get(name, 0.0) - float(mean[k])) / took
             for k, name in enumerate(record.phases)

@@ -1,16 +1,15 @@
 """What every rank has to do in a CG run on a mesh cut into shares: exact, from the partition."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.fem.boundary import fixed_dofs
-from fembench.fem.extent import Extent
-from fembench.fem.problem import load_problem, needs_boundary
-from fembench.fem.selection import BOUNDARY
-from fembench.mesh.facets import boundary_facets
+from fembench.fem.problem import load_problem, resolved
+from fembench.fem.whole import check_whole, whole_mesh
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.partition.methods import partition
@@ -72,24 +71,13 @@ def of_record(record: Record) -> Workload:
 
 
 def restrained(problem: str, mesh: Mesh) -> npt.NDArray[np.bool_]:
-    """(n_nodes, 3) dofs that the problem holds."""
+    """(n_nodes, 3) dofs that the problem holds. Raises InputError where it does not fit the mesh."""
     spec = load_problem(problem)
-    extent = Extent(mesh.x.min(axis=0), mesh.x.max(axis=0))
-    return fixed_dofs(spec, _Nodes(mesh, needs_boundary(spec)), extent)[0]
+    geometry = whole_mesh(spec, mesh)
+    check_whole(spec, geometry)
+    return fixed_dofs(spec, geometry, geometry.extent)[0]
 
 
-class _Nodes:
-    """A whole mesh as constraints want to see it."""
-
-    def __init__(self, mesh: Mesh, with_boundary: bool) -> None:
-        self.x = mesh.x
-        tags = {**mesh.facet_tags, **mesh.node_tags}
-        if with_boundary:
-            tags[BOUNDARY] = boundary_facets(mesh.cells, mesh.element)[0]
-        self.node_tags = {tag: _mask(nodes.ravel(), mesh.n_nodes) for tag, nodes in tags.items()}
-
-
-def _mask(nodes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.bool_]:
-    mask = np.zeros(n, bool)
-    mask[nodes] = True
-    return mask
+def problem_of(case: Case) -> dict[str, Any]:
+    """The problem as a record keeps it: plain values of every field."""
+    return resolved(load_problem(case.problem))

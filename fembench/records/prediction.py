@@ -4,6 +4,7 @@ The file is written once. An outcome is added later; what was predicted never ch
 it all, tells if it did. Seconds.
 """
 
+import datetime
 import hashlib
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.records.case import Case
-from fembench.records.record import Frozen
+from fembench.records.record import Frozen, Record
 
 PREDICTION_SCHEMA = 1
 SIMULATION, ANALYTIC = "simulation", "analytic"
@@ -37,6 +38,7 @@ class Predicted(Frozen, frozen=True):
     network: str = ""  # measured, or the link that was given
     synthetic: str = ""
     method: str = SIMULATION
+    problem: dict[str, object] = msgspec.field(default_factory=dict)  # as resolved; empty: not recorded
 
 
 class Observed(Frozen, frozen=True):
@@ -48,6 +50,7 @@ class Observed(Frozen, frozen=True):
     error: float  # predicted / measured - 1
     inside: bool  # the measured time lies in the interval
     phases: dict[str, float]  # predicted less measured, in parts of the measured iteration
+    began: str = ""  # when the run began: ISO 8601, UTC; "": not recorded
 
 
 class Prediction(Frozen, frozen=True):
@@ -84,23 +87,44 @@ def load_prediction(path: Path | str) -> Prediction:
     return prediction
 
 
+def began(record: Record) -> str:
+    """When a run began: its record was made at its end."""
+    end = datetime.datetime.fromisoformat(record.created)
+    start = end - datetime.timedelta(seconds=max(record.total, default=0.0))
+    return start.isoformat(timespec="milliseconds")
+
+
+def is_later(began: str, created: str) -> bool:
+    """Whether a run began after a prediction was made; both are known to the second."""
+    slack = datetime.timedelta(seconds=1)
+    first, second = (datetime.datetime.fromisoformat(text) for text in (began, created))
+    return first + slack > second
+
+
 def add_outcome(path: Path | str, observed: Observed) -> Prediction:
-    """Add what a run took to the prediction in a file; each record once. Raises InputError."""
+    """Add what a run took to the prediction in a file; each record once. Raises InputError where the run
+    began before the prediction was made."""
     prediction = load_prediction(path)
     if any(o.record == observed.record for o in prediction.observed):
         return prediction
-    if observed.added < prediction.predicted.created:
-        raise InputError(f"{path}: the run of {observed.added} is older than the prediction")
+    created = prediction.predicted.created
+    if not observed.began or not is_later(observed.began, created):
+        raise InputError(
+            f"{path}: created {created}, but record {observed.record} is of a run begun "
+            f"{observed.began or '(not recorded)'}; expected a run made after the prediction"
+        )
     prediction = msgspec.structs.replace(prediction, observed=(*prediction.observed, observed))
     write_atomic(path, _encoded(prediction))
     return prediction
 
 
 def _seal(predicted: Predicted) -> str:
-    """The hash of all that was said; a method that is not named is the simulation."""
+    """The hash of all that was said; without what older predictions lack, where it is the default."""
     tree = msgspec.to_builtins(predicted)
     if tree["method"] == SIMULATION:
         del tree["method"]
+    if not tree["problem"]:
+        del tree["problem"]
     return hashlib.sha256(msgspec.json.encode(tree)).hexdigest()
 
 

@@ -15,6 +15,7 @@ from fembench.analytic.of_study import predict_case
 from fembench.base.errors import InputError
 from fembench.base.units import count
 from fembench.cli.main import main
+from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.predict.cg import cg_graph, prices
 from fembench.predict.correct import fit, folds, learn, measured, taught_by
@@ -28,7 +29,7 @@ from fembench.predict.rates import rates_of
 from fembench.predict.score import Cell, Grid, amdahl_fit, check_held_out, hockney, ideal, kendall, score
 from fembench.predict.slots import chosen, company, machine_of, parse_link, slots_of
 from fembench.predict.study import Study, open_study, taught
-from fembench.predict.workload import workload
+from fembench.predict.workload import restrained, workload
 from fembench.records.case import Case
 from fembench.records.network import Beside
 from fembench.records.prediction import load_prediction
@@ -58,6 +59,24 @@ def test_the_workload_is_the_partition_that_a_run_makes():
 
 def test_a_problem_held_at_its_boundary_has_fewer_equations():
     assert workload(Case(mesh="m1", problem="patch")).n_equations < workload(Case(mesh="m1")).n_equations
+
+
+def test_a_name_of_nodes_and_of_facets_restrains_what_it_restrains_in_a_run(tmp_path):
+    box = resolve("box:2x2x2")
+    face = np.flatnonzero(box.x[:, 0] == 0)
+    apart = int(np.flatnonzero(box.x[:, 0] == box.x[:, 0].max())[0])
+    tags = {"held": box.facet_tags[next(n for n, f in box.facet_tags.items() if set(f.ravel()) == {*face})]}
+    mesh = Mesh.create(box.x, box.cells, box.element, "both", {"held": [apart]}, tags)
+    problem = tmp_path / "p.toml"
+    problem.write_text('[[constraints]]\non = {tag = "held"}\n')
+    assert restrained(str(problem), mesh).sum() == 3 * (len(face) + 1)
+
+
+def test_a_problem_that_does_not_fit_the_mesh_is_refused_as_a_run_would(tmp_path, capsys, machine_file):
+    problem = tmp_path / "p.toml"
+    problem.write_text('[[constraints]]\non = {tag = "held"}\n')
+    assert main(["predict", "m1", "--machine", machine_file, "--problem", str(problem)]) == 2
+    assert "unknown tag 'held'" in capsys.readouterr().err
 
 
 def test_blocks_cannot_be_cut_without_mpi():

@@ -84,7 +84,7 @@ def _convert(options: argparse.Namespace) -> int:
     try:
         lost = _difference(mesh, read(options.output))
     except InputError as error:
-        lost = f"it cannot be read back here: {error}"
+        raise InputError(f"{options.output} is written but cannot be read back: {error}") from error
     if lost:
         print(f"this format does not carry everything: {lost}")
     return 0

@@ -2,6 +2,8 @@
 """Binding of the C kernels. What runs once per iteration is a bound kernel: an object made from its
 arrays, which keeps them and their addresses; a call then passes scalars only and costs ~50 ns."""
 
+import sys
+
 import numpy as np
 
 from cpython.buffer cimport (
@@ -46,6 +48,7 @@ cdef extern from "kernels.h" nogil:
     void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *ascending,
                       int64_t *start, int32_t *at)
     void fb_span(int64_t n, const int32_t *a, int32_t *low, int32_t *high)
+    int fb_rows_fit(int64_t n_rows, int64_t shortest, int64_t n_entries, const int64_t *begins)
     int fb_pattern(int npc, const int32_t *ascending, int32_t n_nodes, int32_t n_interior, int32_t n_active, int upper,
                    const int64_t *start, const int32_t *at, int64_t *indptr, int32_t *rows, int32_t **columns,
                    int64_t *n_bytes)
@@ -83,6 +86,7 @@ cdef extern from "kernels.h" nogil:
 
 NAME = "compiled"
 ISA = fb_isa().decode()
+cdef str NATIVE = "@=<" if sys.byteorder == "little" else "@=>!"  # byte orders that a buffer may state
 
 
 # ---- arrays to addresses --------------------------------------------------------------------------
@@ -96,11 +100,14 @@ cdef void *address(object array, str name, str kinds, Py_ssize_t itemsize, Py_ss
     except (BufferError, ValueError) as error:
         raise ValueError(f"{name}: expected a C-contiguous{' writable' if writable else ''} array: {error}") from None
     cdef Py_ssize_t got = view.len // itemsize
-    cdef bint good = view.itemsize == itemsize and (<bytes>view.format).decode() in kinds
+    cdef Py_ssize_t found = view.itemsize
+    cdef str kind = (<bytes>view.format).decode()
     p = view.buf
     PyBuffer_Release(&view)
-    if not good:
-        raise TypeError(f"{name}: expected items of kind {kinds[0]} with {itemsize} bytes, got {array.dtype}")
+    if found != itemsize or len(kind) > 2 or kind.lstrip(NATIVE) not in tuple(kinds):
+        raise TypeError(
+            f"{name}: expected items of kind {kinds[0]} with {itemsize} bytes, got kind {kind} with {found}"
+        )
     if size >= 0 and got != size:
         raise ValueError(f"{name}: expected {size} items, got {got}")
     return p
@@ -342,7 +349,7 @@ cdef class RigidModes:
         self.m, self.n_all = coarse.shape
         motion = np.empty(self.m)
         self.keep = (x, centre, origin, weights, kind, coarse, moments, gathered, motion, inverse, r, z)
-        if self.n_interior < 0 or self.n_all % 6 or self.n > x.shape[0]:
+        if self.n_interior < 0 or self.n_all % 6 or 3 * self.n > x.size:
             raise ValueError("r, kind, coarse, x: sizes do not fit")
         if kind.size and not 0 <= kind.min() <= kind.max() < self.m // 6:
             raise ValueError("kind: outside the motions")
@@ -531,6 +538,20 @@ cdef const int32_t *cells_of(object cells, Py_ssize_t n_nodes, int32_t *highest=
     return c
 
 
+cdef within(object index, str name, Py_ssize_t n):
+    """Raises ValueError unless all are of 0..n - 1."""
+    cdef int32_t low, high
+    fb_span(index.size, ints(index, name), &low, &high)
+    if low < 0 or high >= n:
+        raise ValueError(f"{name}: an index outside 0..{n - 1}")
+
+
+cdef rows_of(object begins, str name, Py_ssize_t n_rows, Py_ssize_t shortest, Py_ssize_t n_entries):
+    """Raises ValueError unless begins (n_rows + 1,) ascends from 0 to n_entries, by `shortest` at least."""
+    if not fb_rows_fit(n_rows, shortest, n_entries, longs(begins, name, n_rows + 1)):
+        raise ValueError(f"{name}: expected rows of at least {shortest} that fill 0..{n_entries}")
+
+
 def incidence(cells, Py_ssize_t n_nodes):
     """Where each node stands: (start (n_nodes+2,) int64, at (n_cells*npc,) int32, ascending (n_cells, npc)).
 
@@ -546,6 +567,15 @@ cdef _incidence(cells, const int32_t *c, Py_ssize_t n_nodes):
     fb_incidence(cells.shape[0], cells.shape[1], c, n_nodes, <int32_t *>ints(ascending, "ascending"),
                  <int64_t *>longs(start, "start"), <int32_t *>ints(at, "at"))
     return start, at, ascending
+
+
+cdef check_where(where, cells, Py_ssize_t n_nodes):
+    """Raises ValueError unless `where` fits the cells and n_nodes nodes."""
+    start, at, ascending = where
+    rows_of(start[:-1], "start", n_nodes, 0, cells.size)
+    ints(at, "at", cells.size), ints(ascending, "ascending", cells.size)
+    within(at, "at", cells.size)
+    within(ascending, "ascending", n_nodes)
 
 
 def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper, where=None):
@@ -566,6 +596,7 @@ def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper, where
     cdef Py_ssize_t n_nodes = start.size - 2
     if n_nodes < n_active:
         raise ValueError(f"where: expected that of {n_active} nodes, got {n_nodes}")
+    check_where(where, cells, n_nodes)
     indptr, rows = np.empty(n_active + 1, np.int64), np.empty(n_active, np.int32)
     if fb_pattern(cells.shape[1], ints_padded(ascending, "ascending", cells.size), n_nodes, n_interior, n_active, upper,
                   longs(start, "start"), ints(at, "at", cells.size), <int64_t *>longs(indptr, "indptr"),
@@ -619,8 +650,16 @@ def assemble(x, cells, double lam, double mu, Py_ssize_t n_interior, bint upper,
     """
     cdef Py_ssize_t n_active = rows.size
     bits = np.ascontiguousarray(fixed.reshape(n_active, 3) @ np.array([1, 2, 4], np.uint8), np.uint8)
-    start, at, ascending = where or incidence(cells, x.shape[0])
-    values = empty((columns.size, 3, 3))
+    start, at, ascending = where = where or incidence(cells, x.shape[0])
+    check_where(where, cells, x.shape[0])
+    rows_of(indptr, "indptr", n_active, 1, columns.size)
+    within(rows, "rows", n_active)
+    within(columns, "columns", n_active)
+    if (np.bincount(rows, minlength=n_active) != 1).any():
+        raise ValueError("rows: expected every node once")
+    if not 0 <= n_interior <= n_active <= x.shape[0]:
+        raise ValueError("n_interior: expected 0 <= n_interior <= n_active <= nodes")
+    values = empty((columns.size + 1, 3, 3))[:-1]  # a row that lacks a column of its cells writes behind itself
     if fb_assemble(cells.shape[1], cells.shape[0], x.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]),
                    lam, mu, n_interior, n_active, upper,
                    <const uint8_t *>address(bits, "fixed", "B", 1, n_active, False),
@@ -650,6 +689,8 @@ cdef class _Product:
             raise ValueError("n_interior: expected 0 <= n_interior <= n_active")
         self.n, self.n_interior = n, n_interior
         self.d, self.q = doubles_padded(d, "d", 3 * n), doubles(q, "q", 3 * n)
+        if n and self.d == self.q:
+            raise ValueError("q: expected another vector than d")
 
     cpdef interface(self):
         """Make q of the interface final; its part of d . q where fused, else None."""
@@ -663,6 +704,8 @@ cdef class SymProduct(_Product):
 
     def __init__(self, indptr, rows, columns, values, Py_ssize_t n_interior, d, q):
         self._bind(d, q, rows.size, n_interior)
+        rows_of(indptr, "indptr", self.n, 1, columns.size)
+        within(columns, "columns", self.n)
         n_windows = -(-n_interior // FB_SYM_WINDOW)
         length, order = np.empty(self.n, np.uint16), np.empty(n_windows, np.int32)
         ready = np.empty(n_windows, np.int32)
@@ -698,6 +741,8 @@ cdef class BsrProduct(_Product):
     def __init__(self, indptr, columns, values, Py_ssize_t n_interior, d, q):
         self.keep = (indptr, columns, values, d, q)
         self._bind(d, q, indptr.size - 1, n_interior)
+        rows_of(indptr, "indptr", self.n, 0, columns.size)
+        within(columns, "columns", self.n)
         self.indptr, self.columns = longs(indptr, "indptr"), ints(columns, "columns")
         self.values = doubles_padded(values, "values", 9 * columns.size)
         self.n_stored = columns.size
@@ -721,6 +766,8 @@ cdef class CsrProduct(_Product):
     def __init__(self, indptr, columns, values, Py_ssize_t n_interior, d, q):
         self.keep = (indptr, columns, values, d, q)
         self._bind(d, q, d.size // 3, n_interior)
+        rows_of(indptr, "indptr", 3 * self.n, 0, columns.size)
+        within(columns, "columns", 3 * self.n)
         self.indptr, self.columns = longs(indptr, "indptr", 3 * self.n + 1), ints(columns, "columns")
         self.values = doubles_read(values, "values", columns.size)
 
@@ -758,6 +805,8 @@ cdef class EbeProduct(_Product):
     cdef const int32_t *fixed
 
     def __init__(self, x, cells, Py_ssize_t n_first, double lam, double mu, fixed, Py_ssize_t n_interior, d, q):
+        if not 0 <= n_first <= cells.shape[0]:
+            raise ValueError(f"n_first: expected 0..{cells.shape[0]}, got {n_first}")
         at = zeros((x.shape[0], 4))
         at[:, :3] = x
         self.keep = (at, cells, fixed, d, q)

@@ -92,6 +92,7 @@ void fb_sum_groups(int64_t n, const int64_t *ends, double *const *at);
 void fb_incidence(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *ascending,
                   int64_t *start, int32_t *at);
 void fb_span(int64_t n, const int32_t *a, int32_t *low, int32_t *high);
+int fb_rows_fit(int64_t n_rows, int64_t shortest, int64_t n_entries, const int64_t *begins);
 int fb_pattern(int npc, const int32_t *ascending, int32_t n_nodes, int32_t n_interior, int32_t n_active, int upper,
                const int64_t *start, const int32_t *at, int64_t *indptr, int32_t *rows, int32_t **columns,
                int64_t *n_bytes);

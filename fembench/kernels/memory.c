@@ -4,8 +4,9 @@
  * huge ones comes too late. They begin at different places of a page, so that a load from one vector does
  * not look like a store to another that is still under way (processors compare the low 12 bits first).
  * What is released is kept for the next block of the same size, so that a matrix assembled again costs no page
- * faults, until another size is asked for: never is more mapped than there was before. One thread at a time. */
+ * faults, until another size is asked for: never is more mapped than there was before. Any thread may call. */
 #define _GNU_SOURCE
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -21,6 +22,18 @@ static struct {
     char *block;
     size_t length; /* of its mapping */
 } spares[SPARES];
+static atomic_flag busy = ATOMIC_FLAG_INIT; /* held for a few instructions, or while spares are unmapped */
+
+static void lock(void)
+{
+    while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
+        ;
+}
+
+static void unlock(void)
+{
+    atomic_flag_clear_explicit(&busy, memory_order_release);
+}
 
 static size_t pages(size_t size)
 {
@@ -55,10 +68,25 @@ static void *take_spare(size_t size)
     return NULL;
 }
 
+/* Whether there was room for it. */
+static int keep_spare(char *block, size_t length)
+{
+    int kept = 0;
+    lock();
+    for (int k = 0; k < SPARES && !kept; k++)
+        if (!spares[k].block) {
+            spares[k].block = block;
+            spares[k].length = length;
+            kept = 1;
+        }
+    unlock();
+    return kept;
+}
+
 static void *map(size_t size)
 {
-    static unsigned turn;
-    size_t offset = STAGGER * (turn++ % PLACES), length = pages(size + offset);
+    static atomic_uint turn;
+    size_t offset = STAGGER * (atomic_fetch_add(&turn, 1) % PLACES), length = pages(size + offset);
     char *area = mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (area == MAP_FAILED)
         return NULL;
@@ -78,7 +106,9 @@ void *fb_allocate(size_t n_bytes)
     void *block = NULL;
     size_t size = n_bytes + PADDING;
     if (size >= HUGE_PAGE) {
+        lock();
         block = take_spare(size);
+        unlock();
         return block ? block : map(size);
     }
     return posix_memalign(&block, 64, size) ? NULL : block;
@@ -94,13 +124,8 @@ void fb_release(void *block, size_t n_bytes)
         return;
     }
     size_t length = pages(size + offset_of(block));
-    for (int k = 0; k < SPARES; k++)
-        if (!spares[k].block) {
-            spares[k].block = block;
-            spares[k].length = length;
-            return;
-        }
-    unmap(block, length);
+    if (!keep_spare(block, length))
+        unmap(block, length);
 }
 
 v4 *fb_padded(int64_t n_nodes, const double *x)

@@ -25,6 +25,15 @@ CLONES void fb_span(int64_t n, const int32_t *a, int32_t *low, int32_t *high)
     *high = most;
 }
 
+/* Whether the n_rows + 1 numbers ascend from 0 to n_entries, each by `shortest` at least. */
+int fb_rows_fit(int64_t n_rows, int64_t shortest, int64_t n_entries, const int64_t *begins)
+{
+    int fit = begins[0] == 0 && begins[n_rows] == n_entries;
+    for (int64_t k = 0; k < n_rows; k++)
+        fit &= begins[k + 1] >= begins[k] + shortest;
+    return fit;
+}
+
 INLINE void order(int32_t *a, int32_t *b)
 {
     int32_t less = *a < *b ? *a : *b;

@@ -21,7 +21,11 @@ from fembench.mesh.foreign import bits_of_tags, mesh_from, physical_groups
 from fembench.mesh.mesh import Mesh
 
 BITS = (".vtu", ".vtk")  # formats that carry tags as data arrays
-REFUSED = (".ele", ".node", ".xdmf")  # meshio spreads these over two files
+REFUSED = (
+    *(".ele", ".node", ".xdmf", ".xmf"),  # meshio spreads these over two files
+    *(".obj", ".off", ".ply", ".stl", ".svg", ".wkt"),  # surfaces: cells would be left out
+    *(".cgns", ".h5m", ".ugrid"),  # meshio cannot read again what it writes
+)
 # all that a parser of a foreign format has been seen to raise on a bad file
 FOREIGN_ERRORS = (
     ArithmeticError,
@@ -63,7 +67,8 @@ def read(path: Path | str) -> Mesh:
         except OSError as error:
             raise InputError(f"cannot read mesh {path}: {error.strerror or error}") from error
         except (*FOREIGN_ERRORS, meshio.ReadError) as error:
-            raise InputError(f"cannot read mesh {path}: {_reason(error, said)}") from error
+            reason = _reason(error, said) or f"not a mesh of this format ({type(error).__name__})"
+            raise InputError(f"cannot read mesh {path}: {reason}") from error
     if "not closed by" in said.getvalue():
         raise InputError(f"cannot read mesh {path}: truncated ({_first_line(said.getvalue())})")
     return mesh_from(foreign, source.stem)
@@ -94,7 +99,8 @@ def write(
         except OSError:
             raise  # atomic_path names path and reason
         except (*FOREIGN_ERRORS, meshio.WriteError, meshio.ReadError) as error:
-            reason = _reason(error, said).replace(str(temporary), str(path))
+            reason = _reason(error, said) or f"meshio's writer fails ({type(error).__name__})"
+            reason = reason.replace(str(temporary), str(path))
             raise InputError(f"cannot write mesh {path}: {reason}") from error
 
 
@@ -130,14 +136,10 @@ def _quiet() -> Iterator[io.StringIO]:
 
 
 def _reason(error: BaseException, said: io.StringIO) -> str:
-    """One line: what meshio printed before it exited, else what it raised."""
+    """One line: what meshio raised, else what it printed before it exited; may be empty."""
     silent = isinstance(error, (SystemExit, UnicodeDecodeError))
     own = "" if silent else _first_line(str(error))
-    return (
-        own
-        or _first_line(said.getvalue()).removeprefix("Error: ")
-        or f"not a mesh of this format ({type(error).__name__})"
-    )
+    return own or _first_line(said.getvalue()).removeprefix("Error: ")
 
 
 def _first_line(text: str) -> str:

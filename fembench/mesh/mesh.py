@@ -48,9 +48,10 @@ class Mesh:
         nodes, inverted or degenerate cells, more than two cells at a facet, tags of absent things.
         """
         where = f"mesh {name}"
-        coordinates, wide = np.array(x, dtype=np.float64, order="C"), np.asarray(cells)
+        # astype, for np.array keeps the byte order that a file states
+        coordinates, wide = np.asarray(x).astype(np.float64, order="C"), np.asarray(cells)
         check_mesh(coordinates, wide, element, where)
-        small = np.array(wide, dtype=np.int32, order="C")
+        small = wide.astype(np.int32, order="C")
         return cls(
             coordinates,
             small,

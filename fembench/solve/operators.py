@@ -42,7 +42,7 @@ class Operator:
     matrix_bytes: int  # of the arrays that one product reads, vectors apart
     flops: int  # useful ones of a product: 2 a stored entry, a mirrored one counted too
     bind: Bind
-    block_diagonal: Callable[[], F64]  # (n_active, 3, 3)
+    block_diagonal: Callable[[], F64]  # (n_active, 3, 3), unsummed on shared dofs; a new array
     arrays: Arrays = ()  # that the product reads, as products.py orders them
 
     @property
@@ -149,7 +149,7 @@ def _csr(sub: Subdomain, lam: float, mu: float) -> Operator:
         matrix_bytes=_bytes(*arrays),
         flops=2 * entries.size,
         bind=bind_arrays("csr", arrays, sub.n_interior),
-        block_diagonal=lambda: diagonal,
+        block_diagonal=diagonal.copy,
         arrays=arrays,
     )
 

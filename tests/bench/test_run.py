@@ -47,6 +47,16 @@ def test_phases_and_the_unattributed_rest_make_up_the_total(records):
         assert (np.median(spent / total, axis=0) >= 0.99).all()
 
 
+def test_a_box_that_was_written_to_a_file_runs_as_the_box_itself(tmp_path):
+    assert cli("mesh", "box", "9x9x9", "-o", "x.vtu", cwd=tmp_path).returncode == 0
+    for mesh in ("x.vtu", "box:9x9x9"):
+        done = cli("run", mesh, "--ranks", "2", "--sets", "1", "--results", tmp_path, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    file, made = map(load, record_paths(tmp_path))
+    assert (file.mesh.hash, file.mesh.n_equations) == (made.mesh.hash, made.mesh.n_equations)
+    assert file.verification.energy == pytest.approx(made.verification.energy, rel=1e-9)
+
+
 def test_an_emulated_run_learns_first_as_a_warm_up(tmp_path):
     options = ("--emulate", "1,0.5", "--dilate", "4", "--sets", "2", "--warmups", "1", "--iterations", "200")
     traced = ("--trace-iterations", "3")

@@ -36,6 +36,36 @@ def test_formats_without_tags_keep_nodes_and_cells(tmp_path, element, suffix):
     assert np.array_equal(again.cells, mesh.cells)
 
 
+@pytest.mark.parametrize("suffix", sorted(meshio.extension_to_filetypes))
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_every_format_that_is_written_is_read_again_and_the_others_leave_nothing(tmp_path, element, suffix):
+    mesh = tagged(element)
+    try:
+        write(mesh, tmp_path / f"part{suffix}")
+    except InputError:
+        assert list(tmp_path.iterdir()) == []
+        return
+    again = read(tmp_path / f"part{suffix}")
+    assert np.allclose(again.x, mesh.x, rtol=0, atol=1e-6)
+    assert np.array_equal(again.cells, mesh.cells)
+    assert again.x.dtype.byteorder == "="
+
+
+@pytest.mark.parametrize("order", ["<", ">", "="])
+def test_a_mesh_takes_read_only_arrays_of_any_byte_order_and_layout(order):
+    mesh = tagged("tet4")
+    x, cells = np.repeat(mesh.x, 2, axis=0)[::2], np.asfortranarray(mesh.cells)
+    if order == ">":
+        x, cells = x.byteswap(), cells.byteswap()
+    x, cells = x.view(x.dtype.newbyteorder(order)), cells.view(cells.dtype.newbyteorder(order))
+    x.flags.writeable = cells.flags.writeable = False
+    again = Mesh.create(x, cells, "tet4", "", mesh.node_tags, mesh.facet_tags)
+    assert again.hash == mesh.hash
+    for ours in (again.x, again.cells):
+        assert ours.dtype.byteorder == "="
+        assert ours.flags.c_contiguous
+
+
 def test_a_chain_of_conversions_changes_nothing(tmp_path):
     mesh = tagged("tet4")
     for step in ("a.vtu", "b.msh", "c.vtk", "d.vtu"):
@@ -144,6 +174,8 @@ def test_single_precision_coordinates_are_read_as_they_are(tmp_path):
         ("part", "suffix ''; expected .vtu"),
         ("part.node", "suffix '.node'; expected .vtu"),
         ("part.xdmf", "suffix '.xdmf'; expected .vtu"),
+        ("part.stl", "suffix '.stl'; expected .vtu"),
+        ("part.ugrid", "suffix '.ugrid'; expected .vtu"),
         ("part.xyz", "Could not deduce file format from path .*part.xyz"),
     ],
 )

@@ -8,6 +8,8 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.bench.prepare import prepare
 from fembench.kernels.backend import kernels
+from fembench.mesh.box import box
+from fembench.mesh.io import write
 from fembench.records.case import Case
 from fembench.solve.operators import build_operator
 from fembench.timing.tracer import make_tracer
@@ -79,6 +81,27 @@ def test_bytes_are_those_of_the_arrays(comm, storage):
     assert A.bytes_per_product == A.matrix_bytes + 72 * n
     if storage in ("csr", "bsr", "sym"):
         assert A.flops == 18 * blocks
+
+
+SUFFIXES = (
+    ".avs .bdf .dat .dato .f3grid .fem .inp .mdpa .mesh .meshb .msh .nas .post .su2 .tec .vol .vtk .vtu .xml"
+)
+
+
+@mpi
+@pytest.mark.parametrize("element", ["tet4", "hex8"])
+@pytest.mark.parametrize("suffix", SUFFIXES.split())
+def test_a_mesh_file_of_every_format_gives_the_matrix_of_its_mesh(comm, tmp_path, element, suffix):
+    if (element, suffix) == ("hex8", ".xml"):
+        return  # holds tetrahedra only
+    file = tmp_path / f"part{suffix}"
+    if comm.rank == 0:
+        write(box((4, 2, 4), element), file)
+    p, expected = prepared(comm, str(file)), prepared(comm, f"box:4x2x4:{element}")
+    A, B = operator(p, "sym"), operator(expected, "sym")
+    assert p.interface.total(A.diagonal().sum()) == pytest.approx(
+        expected.interface.total(B.diagonal().sum()), rel=1e-6
+    )
 
 
 @mpi

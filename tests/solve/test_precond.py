@@ -5,6 +5,7 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.bench.prepare import prepare
+from fembench.bench.verify import Solved, verify
 from fembench.records.case import Case
 from fembench.solve.iterate import Control
 from fembench.solve.operators import build_operator
@@ -85,6 +86,24 @@ def test_applying_to_other_vectors_gives_the_same(comm, name):
     M, r = s.make(name), s.vector(4)
     first = s.apply(M, r)
     np.testing.assert_array_equal(s.apply(M, r.copy()), first)
+
+
+@mpi
+@every_one
+@pytest.mark.parametrize("storage", ["dense", "csr", "bsr", "sym", "ebe"])
+def test_solving_and_verifying_leave_matrix_load_and_solution_as_they_were(comm, name, storage):
+    s = System(comm, "box:3x2x2", storage)
+    p, A = s.prepared, s.A
+    given = [*A.arrays, A.block_diagonal(), p.rhs, p.load, s.sub.x]
+    copies = [a.copy() for a in given]
+    solver = VARIANTS["standard"](A, s.interface, s.make(name), make_tracer("counter"))
+    x = solver.solve(p.rhs, Control(tolerance=1e-8, relative=True)).x
+    found = x.copy()
+    facts = verify(Solved(s.sub, s.interface, A, p.spec, p.extent, p.load, p.rhs, x))
+    fresh = build_operator(storage, s.sub, A.lam, A.mu)
+    assert facts == verify(Solved(s.sub, s.interface, fresh, p.spec, p.extent, p.load, p.rhs, x))
+    for now, before in zip([*given, A.block_diagonal(), x], [*copies, copies[len(A.arrays)], found]):
+        np.testing.assert_array_equal(now, before)
 
 
 @mpi

@@ -27,11 +27,12 @@ def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
 
     `interval` is `typical_interval` of the runs' medians: it assumes that runs are independent of each
     other, and near to lognormal where they are three to five. `within` assumes that the sets of a run are
-    independent of each other given the run, and needs six. `apart` compares intervals that hold jointly
-    with `level`, so of runs that are alike at most one group in twenty is called apart.
+    independent of each other given the run, and needs six. `apart`: the intervals of two runs are disjoint,
+    at the level that `range_level` gives, so that runs that are alike are called apart in less than one case
+    in twenty, however many they are.
     """
     medians = tuple(median(run) for run in runs)
-    joint = [found for run in runs if (found := median_interval(run, joint_level(len(runs), level)))]
+    joint = [found for run in runs if (found := median_interval(run, range_level(len(runs), level)))]
     return ByRun(
         medians=medians,
         median=median(medians),
@@ -41,6 +42,10 @@ def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
     )
 
 
-def joint_level(n: int, level: float = LEVEL) -> float:
-    """The level at which each of n intervals must hold for all to hold at once with `level` (Bonferroni)."""
-    return 1 - (1 - level) / max(n, 1)
+def range_level(n: int, level: float = LEVEL) -> float:
+    """The level of each of n intervals at which all of them overlap with at least `level` if all is alike.
+
+    Two intervals are disjoint only where their medians differ by more than half of both widths together:
+    `level` itself does for five, beyond that 1 - 5 (1 - level) / n, which follows Tukey's studentized range.
+    """
+    return 1 - (1 - level) * min(1.0, 5 / max(n, 1))

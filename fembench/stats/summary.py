@@ -110,7 +110,7 @@ def drift(samples: Samples) -> float:
     """Median of the last third over that of the first, minus 1; nan of fewer than three samples.
 
     The samples are in the order in which they were measured. Positive: it got slower. An estimate without an
-    interval: steady samples that scatter by 5 % exceed 5 % in 13 % of series of ten (docs/statistics.md).
+    interval: steady samples that scatter by 5 % exceed 5 % in 18 % of series of twelve (docs/statistics.md).
     """
     third = len(samples) // 3
     if not third:

@@ -1,7 +1,7 @@
 """How often intervals cover, and how often equal things are called different: simulated, seeds fixed.
 
-`python tests/stats/simulated_rates.py` prints the tables of docs/statistics.md; test_coverage.py holds both to each
-other and to the nominal rates.
+`python tests/stats/simulated_rates.py` prints the tables of docs/statistics.md; test_coverage.py holds both
+to each other and to the nominal rates.
 """
 
 import functools

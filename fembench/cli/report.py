@@ -12,19 +12,32 @@ from pathlib import Path
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", type=Path, help="results of a campaign: holds runs/*.json")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write the report here instead of DIR/report")
+    parser.add_argument(
+        "--base", metavar="P", type=int, default=0, help="hold speedups against P ranks (default: the fewest)"
+    )
+    parser.add_argument(
+        "--peers",
+        metavar="FILE",
+        type=Path,
+        help="what `fembench peers` left (default: DIR/peers.json)",
+    )
     parser.add_argument("--json", action="store_true", help="print every table as JSON, for other programs")
 
 
 def run(options: argparse.Namespace) -> int:
     """0; what the verdicts are is `fembench check`'s to say."""
+    from fembench.base.errors import InputError
     from fembench.report import page, table, tables
 
-    campaign = page.read_campaign(options.folder)
-    index = page.build(options.folder, options.out)
+    if options.base < 0:
+        raise InputError(f"--base {options.base}: expected a number of ranks, 1 or more")
+    campaign = page.read_campaign(options.folder, options.peers)
+    index = page.build(options.folder, options.out, base=options.base, peers=options.peers)
+    shown = campaign.records, campaign.failures, campaign.peers, options.base
     if options.json:
-        made = tables.every_table(campaign.records, campaign.failures, campaign.peers)
+        made = tables.every_table(*shown)
         print(json.dumps({"report": str(index), "tables": {t.name: table.to_json(t) for t in made}}))
     else:
-        print(tables.terminal(campaign.records, campaign.failures, campaign.peers), end="\n\n")
+        print(tables.terminal(*shown), end="\n\n")
         print(f"report: {index}")
     return 0

@@ -76,13 +76,13 @@ def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
     return f"version of {changed[0]}" if changed else None
 
 
-def base_mismatch(base: Record, run: Record) -> str | None:
-    """The first field in which `base` is not the one-rank run that `run` is held against, or None.
+def base_mismatch(base: Record, run: Record, ranks: int = 1) -> str | None:
+    """The first field in which `base` is not the run on `ranks` ranks that `run` is held against, or None.
 
     They must agree in everything but ranks, shares and what follows from them; a base on one host
     serves a run that also uses others of the same CPU model.
     """
-    if base.case.ranks != 1:
+    if base.case.ranks != ranks:
         return "ranks of the base"
     for field in Case.__struct_fields__:
         if field not in PLACEMENT and getattr(base.case, field) != getattr(run.case, field):
@@ -112,18 +112,32 @@ def pools(records: Iterable[Record]) -> list[Pool]:
     ]
 
 
-def base_of(pool: Pool, candidates: Sequence[Pool]) -> tuple[list[Pool], str]:
-    """Every one-rank pool that `pool` may be held against, and, where none, why not."""
-    ones = [p for p in candidates if p.case.ranks == 1 and p.case.mesh == pool.case.mesh]
-    usable = [p for p in ones if p.status != "INVALID"]
-    reasons = [base_mismatch(p.first, pool.first) for p in usable]
+def base_of(pool: Pool, candidates: Sequence[Pool], ranks: int = 0) -> tuple[list[Pool], str]:
+    """Every pool on `ranks` ranks that `pool` may be held against, and, where none, why not.
+
+    ranks 0: on one rank or, without such a run, on the fewest.
+    """
+    fewer = sorted({1} | {p.case.ranks for p in candidates if p.case.ranks < pool.case.ranks})
+    tried = [_bases(pool, candidates, n) for n in ([ranks] if ranks else fewer)]
+    return next((found for found in tried if found[0]), tried[0])
+
+
+def _bases(pool: Pool, candidates: Sequence[Pool], ranks: int) -> tuple[list[Pool], str]:
+    same = [p for p in candidates if p.case.ranks == ranks and p.case.mesh == pool.case.mesh]
+    usable = [p for p in same if p.status != "INVALID"]
+    reasons = [base_mismatch(p.first, pool.first, ranks) for p in usable]
     found = [p for p, reason in zip(usable, reasons) if reason is None]
     if found:
         return found, ""
-    if not ones:
-        return [], "no run on one rank"
+    if not same:
+        return [], f"no run on {ranks_in_words(ranks)}"
     nearest = next((r for r in reasons if r not in Case.__struct_fields__), reasons[0] if reasons else None)
     return [], f"base differs in {nearest}" if nearest else "base is INVALID"
+
+
+def ranks_in_words(ranks: int) -> str:
+    """'one rank', '4 ranks'."""
+    return f"{ranks} ranks" if ranks > 1 else "one rank"
 
 
 def _apart(a: Record, b: Record) -> str | None:

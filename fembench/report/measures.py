@@ -21,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 # Names of times that are not phases of the trace
 LOOP = "cg.loop"  # what CG's modules leave over
 SOLVE = "assembly + cg"
+PRODUCT = "product"  # matrix times vector
+VECTORS = "vectors"  # what else CG computes
 SET = "set"
 RUN = "run"
 REST = "unattributed"
@@ -62,7 +64,14 @@ def _sums(phases: dict[str, Floats], nothing: Floats) -> dict[str, Floats]:
     """What CG's modules leave over, and what a set computes."""
     cg = phases.get("cg", nothing)
     modules = sum((v for k, v in phases.items() if k.startswith("cg.")), nothing)
-    return {LOOP: cg - modules, SOLVE: phases.get("assembly", nothing) + cg}
+    product = (phases.get(f"cg.spmv_{where}", nothing) for where in ("interior", "interface"))
+    vectors = (phases.get(f"cg.{name}", nothing) for name in ("dot", "axpy", "precond"))
+    return {
+        LOOP: cg - modules,
+        SOLVE: phases.get("assembly", nothing) + cg,
+        PRODUCT: sum(product, nothing),
+        VECTORS: sum(vectors, nothing),
+    }
 
 
 def summarise(values: Floats, record: Record) -> Time:

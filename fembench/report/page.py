@@ -33,7 +33,7 @@ MOST_ROWS = 800  # of a table on the page
 # heading, what it answers, plots and tables by the beginning of their names
 SECTIONS = (
     ("Verdict", (), ("overview", "reasons", "failures", "kinds")),
-    ("Provenance", (), ("hosts", "meshes", "clocks", "software")),
+    ("Provenance", (), ("hosts", "rank_speeds", "meshes", "clocks", "software")),
     ("Times", ("phases",), ("summary", "phases", "thesis_phases")),
     ("Speedup", ("speedup",), ("speedup",)),
     ("Peers", ("peers",), ("peers",)),
@@ -67,15 +67,18 @@ class Section:
     tables: list[Table]
 
 
-def build(folder: Path | str, out: Path | str | None = None) -> Path:
+def build(
+    folder: Path | str, out: Path | str | None = None, *, base: int = 0, peers: Path | None = None
+) -> Path:
     """Write the report of the campaign in `folder` to `out` (its report/); returns index.html.
 
+    `base`: ranks of the base of speedups, 0: the fewest. `peers`: a comparison kept elsewhere.
     Raises InputError where there is nothing to report, and where `out` holds something else.
     """
-    campaign = read_campaign(Path(folder))
+    campaign = read_campaign(Path(folder), peers)
     target = Path(out) if out else Path(folder) / "report"
-    tables = every_table(campaign.records, campaign.failures, campaign.peers)
-    plots = gallery(results(campaign.records), campaign.fields, campaign.peers)
+    tables = every_table(campaign.records, campaign.failures, campaign.peers, base)
+    plots = gallery(results(campaign.records), campaign.fields, campaign.peers, base)
     with _replacing(target) as fresh:
         _write_exports(campaign, fresh / "exports")
         for made in tables:
@@ -89,11 +92,13 @@ def build(folder: Path | str, out: Path | str | None = None) -> Path:
     return target / "index.html"
 
 
-def read_campaign(folder: Path) -> Campaign:
+def read_campaign(folder: Path, peers_file: Path | None = None) -> Campaign:
     """Records, failures, fields, peers. Raises InputError where there is no record, failure or comparison."""
     failures = list(store.failures(folder)) if folder.is_dir() else []
-    peers = load_peers(folder / PEERS_FILE) if (folder / PEERS_FILE).is_file() else None
-    lenient = failures or peers
+    inside = folder / PEERS_FILE
+    found_peers = peers_file or (inside if inside.is_file() else None)
+    peers = load_peers(found_peers) if found_peers else None
+    lenient = failures or (peers and not peers_file)
     records = [store.load(p) for p in _runs(folder)] if lenient else store.load_all(folder)
     found = {r.id: fields_path(folder, r.id) for r in records}
     description = folder / "campaign.toml"

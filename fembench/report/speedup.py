@@ -1,4 +1,9 @@
-"""Speedup and efficiency: a run held against its base, the same case on one rank (VALIDITY E1 to E3)."""
+"""Speedup and efficiency: a run held against its base, the same case on fewer ranks (VALIDITY E1 to E3).
+
+P0        ranks of the base: one, or the fewest that were run, or what the user asked for
+S         P0 T(P0) / T(P), of one time (cg, assembly, the whole run, …) on the slowest rank
+S / P     efficiency, where ranks are not known to be unequal
+"""
 
 import dataclasses
 from collections.abc import Sequence
@@ -6,11 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from fembench.base import units
-from fembench.records.compare import base_of, cpu_models
+from fembench.base.errors import InputError
+from fembench.records.compare import base_of, ranks_in_words
 from fembench.records.record import Record
+from fembench.report.equality import equality, unequal_ranks
 from fembench.report.results import Result
 
-EQUAL_RANKS = 0.25  # ranks count as equal while their measured triads differ by no more
 SUPERLINEAR = 1.05
 
 
@@ -20,35 +26,54 @@ class Speedup:
 
     result: Result
     base: Result | None
-    ratio: float = np.nan  # T(1) / T(P), slowest rank
+    ratio: float = np.nan  # P0 T(P0) / T(P)
     low: float = np.nan  # from the ends of both intervals: wider than 95 %
     high: float = np.nan
-    efficiency: float = np.nan  # T(1) / (P T(P)); nan where ranks are unequal or share cores
+    efficiency: float = np.nan  # ratio / P; nan where ranks are unequal or share cores
     notes: tuple[str, ...] = ()  # why there is no number, or what is odd about it
+    equal: str = ""  # why nobody knows whether ranks are equal, for an efficiency that takes them for it
 
 
-def speedup(result: Result, everyone: Sequence[Result], quantity: str = "cg") -> Speedup:
-    """`result` against the fastest of its bases among `everyone`, by the time named `quantity`."""
+def speedup(result: Result, everyone: Sequence[Result], quantity: str = "cg", base: int = 0) -> Speedup:
+    """`result` against the fastest of its bases among `everyone`, by the time named `quantity`.
+
+    `base`: ranks of the base; 0: one or, without such a run, the fewest.
+    """
     if result.pool.status == "INVALID":
         return Speedup(result, None, notes=("INVALID: not compared",))
-    pools, reason = base_of(result.pool, [r.pool for r in everyone])
-    bases = [r for r in everyone if r.pool in pools and quantity in r.times]
-    mine = result.times.get(quantity)
-    if mine is None or not bases:
+    pools, reason = base_of(result.pool, [r.pool for r in everyone], base)
+    bases = [r for r in everyone if r.pool in pools and _timed(r, quantity)]
+    if not bases or not _timed(result, quantity):
         return Speedup(result, None, notes=(reason or f"no {quantity} was timed",))
-    base = min(bases, key=lambda r: r.times[quantity].median)
-    alone = base.times[quantity]
-    ratio = alone.median / mine.median
-    withheld = unequal_ranks(result.record)
+    return _against(result, min(bases, key=lambda r: r.times[quantity].median), everyone, quantity)
+
+
+def all_speedups(found: Sequence[Result], quantity: str = "cg", base: int = 0) -> list[Speedup]:
+    """Every result on more ranks than its base. Raises InputError where nothing ran on `base` ranks."""
+    counts = sorted({r.ranks for r in found})
+    if base and base not in counts:
+        raise InputError(f"--base {base}: no run on {ranks_in_words(base)}; runs are on {counts} ranks")
+    return [speedup(r, found, quantity, base) for r in found if r.ranks > max(base, 1)]
+
+
+def _timed(result: Result, quantity: str) -> bool:
+    return quantity in result.times and result.times[quantity].median > 0
+
+
+def _against(result: Result, base: Result, everyone: Sequence[Result], quantity: str) -> Speedup:
+    mine, alone = result.times[quantity], base.times[quantity]
+    ratio = base.ranks * alone.median / mine.median
+    withheld = unequal_ranks(result.record, everyone)
     efficiency = np.nan if withheld else ratio / result.ranks
     return Speedup(
         result=result,
         base=base,
         ratio=ratio,
-        low=1.0 if base is result else alone.low / mine.high,
-        high=1.0 if base is result else alone.high / mine.low,
+        low=ratio if base is result else base.ranks * alone.low / mine.high,
+        high=ratio if base is result else base.ranks * alone.high / mine.low,
         efficiency=efficiency,
         notes=tuple(_notes(result, base, withheld, efficiency)),
+        equal="" if withheld else equality(result.record, everyone).remark,
     )
 
 
@@ -56,7 +81,7 @@ def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> li
     notes = [withheld] if withheld else []
     alone, mine = base.record.solve.iterations, result.record.solve.iterations
     if abs(mine - alone) > max(2, 0.02 * alone):
-        notes.append(f"iterations differ: {alone} on one rank, {mine} here")
+        notes.append(f"iterations differ: {alone} on {ranks_in_words(base.ranks)}, {mine} here")
     if efficiency > SUPERLINEAR:
         notes.append(superlinear(result.record, base.record))
     if "PROVISIONAL" in (result.pool.status, base.pool.status):
@@ -64,27 +89,14 @@ def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> li
     return notes
 
 
-def unequal_ranks(record: Record) -> str:
-    """Why T1 / (P Tp) means nothing for this run (VALIDITY C4, E2), or ""."""
-    environment = record.environment
-    if environment.oversubscribed:
-        return "OVERSUBSCRIBED: functional only, no efficiency"
-    if environment.synthetic:
-        return "SYNTHETIC: ranks made unequal, no T1/(P Tp)"
-    models = cpu_models(record)
-    if len(models) > 1:
-        return f"unequal ranks ({len(models)} CPU models), no T1/(P Tp)"
-    triad = record.solve.bandwidth
-    if triad and min(triad) > 0 and max(triad) / min(triad) - 1 > EQUAL_RANKS:
-        return f"unequal ranks (triad differs by {max(triad) / min(triad) - 1:.0%}), no T1/(P Tp)"
-    return ""
-
-
 def superlinear(run: Record, base: Record) -> str:
     """What may explain a speedup beyond the ranks: data that fit a cache now, or work saved."""
     caches = run.environment.hosts[0].caches
     cache = max(caches.values(), default=0)
-    note = f"super-linear: a rank touches {units.size(max(run.solve.bytes))} an iteration, alone "
+    then = "alone" if base.case.ranks == 1 else f"on {base.case.ranks} ranks"
+    note = f"super-linear: a rank touches {units.size(max(run.solve.bytes))} an iteration, {then} "
     note += f"{units.size(max(base.solve.bytes))}; largest cache {units.size(cache) if cache else 'unknown'}"
     work = sum(run.solve.flops) / max(sum(base.solve.flops), 1.0)
-    return note + (f"; work is {work:.2f} of one rank's" if work < 0.95 else "")
+    return note + (
+        f"; work is {work:.2f} of that of {ranks_in_words(base.case.ranks)}" if work < 0.95 else ""
+    )

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from fembench.records.peers import PeersRecord
 from fembench.records.record import Failure, Record
-from fembench.report import measures, origin, runs, times, unequal_tables, work
+from fembench.report import equality, laws, measures, origin, runs, times, unequal_tables, work
 from fembench.report.balance import balance_tables
 from fembench.report.peers import peers_tables
-from fembench.report.results import Result, results
-from fembench.report.speedup import Speedup, speedup
+from fembench.report.results import results
+from fembench.report.speedup import all_speedups
 from fembench.report.table import Table, text
-from fembench.report.unequal import laws, unequal_results
+from fembench.report.unequal import unequal_results
 
 TERMINAL = (
     "overview",
@@ -31,30 +31,40 @@ TERMINAL = (
 
 
 def terminal(
-    records: Sequence[Record], failures: Iterable[Failure] = (), peers: PeersRecord | None = None
+    records: Sequence[Record],
+    failures: Iterable[Failure] = (),
+    peers: PeersRecord | None = None,
+    base: int = 0,
 ) -> str:
     """The tables that matter most, as aligned text."""
-    shown = [t for t in every_table(records, failures, peers) if t.name in TERMINAL]
+    shown = [t for t in every_table(records, failures, peers, base) if t.name in TERMINAL]
     return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown)
 
 
 def every_table(
-    records: Sequence[Record], failures: Iterable[Failure] = (), peers: PeersRecord | None = None
+    records: Sequence[Record],
+    failures: Iterable[Failure] = (),
+    peers: PeersRecord | None = None,
+    base: int = 0,
 ) -> list[Table]:
-    """Every table that has rows."""
+    """Every table that has rows. `base`: ranks of the base of speedups, 0: the fewest."""
     found = results(records)
     unequal = unequal_results(found)
+    speedups = {name: all_speedups(found, name, base) for name in times.BY_PHASE}
+    alone = all_speedups(found, measures.SOLVE) if base else speedups[measures.SOLVE]
     made = [
         runs.overview(found),
         runs.reasons(found),
         runs.failures(failures),
         origin.kinds(records),
         times.summary(found),
-        times.speedups(all_speedups(found), "cg"),
-        times.speedups(all_speedups(found, measures.SOLVE), measures.SOLVE),
+        times.speedups(speedups["cg"], "cg"),
+        times.speedups(speedups[measures.SOLVE], measures.SOLVE),
+        times.speedups_by_phase(speedups),
         unequal_tables.efficiency(unequal),
         unequal_tables.against_alone(unequal),
-        unequal_tables.laws(laws(all_speedups(found, measures.SOLVE), unequal)),
+        laws.amdahl_table(laws.amdahl_laws(alone, unequal)),
+        laws.gustafson_table(laws.gustafson_laws(alone)),
         times.communication(found),
         times.send_receive(found),
         times.rates(found),
@@ -64,6 +74,7 @@ def every_table(
         work.parts(found),
         work.iterations(found),
         *balance_tables(records),
+        equality.rank_speeds(found),
         origin.hosts(records),
         origin.meshes(records),
         origin.clocks(records),
@@ -72,8 +83,3 @@ def every_table(
         *(peers_tables(peers) if peers else ()),
     ]
     return [t for t in made if t.rows]
-
-
-def all_speedups(found: Sequence[Result], quantity: str = "cg") -> list[Speedup]:
-    """Every result on more than one rank against its base."""
-    return [speedup(r, found, quantity) for r in found if r.ranks > 1]

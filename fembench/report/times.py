@@ -1,10 +1,11 @@
 """Tables of times: phases, the source thesis' view, speedup, communication, rates."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from fembench.base import units
+from fembench.records.compare import ranks_in_words
 from fembench.records.validity import product_bandwidth
 from fembench.report import measures
 from fembench.report.results import Result
@@ -118,26 +119,56 @@ def thesis(results: Iterable[Result]) -> Table:
 def speedups(found: Iterable[Speedup], quantity: str) -> Table:
     """Speedup and efficiency of one time, with the base of every row."""
     rows = [
-        (*case_of(s.result), _base(s, quantity), s.ratio, (s.low, s.high), s.efficiency, "; ".join(s.notes))
+        (*case_of(s.result), _base(s, quantity), s.ratio, (s.low, s.high), s.efficiency)
+        + ("; ".join(filter(None, (*s.notes, s.equal))),)
         for s in found
     ]
     return Table(
         "speedup_" + quantity.replace(" + ", "_"),
         f"Speedup and efficiency of {quantity}",
-        "Speedup is the time of this code on one rank, T(1), over that of the slowest of P ranks. The base "
-        "has the same mesh, problem, storage and preconditioner, the same kind of host, libraries and clock. "
-        "The range follows from the ends of both 95 % intervals. Efficiency is speedup / P and given only "
-        "where ranks are equal and have a core each; the best serial peer as a second base is not measured "
-        "here.",
-        (
-            *case_columns(),
-            Column("T(1)", "base_s base_id", lambda v: units.seconds(v[0]), number=True),
-            ratio("speedup", "speedup"),
-            Column("range", "speedup_low speedup_high", lambda v: f"{v[0]:.2f}–{v[1]:.2f}", number=True),
-            ratio("efficiency", "efficiency"),
-            words("remarks"),
-        ),
+        f"{BASE} Efficiency is speedup / P, given only where ranks have a core each and are not known to be "
+        "unequal.",
+        (*case_columns(), *_speedup_columns(), words("remarks")),
         tuple(rows),
+    )
+
+
+BASE = (
+    "Speedup is P0 T(P0) / T(P), by the slowest rank. The base, this code on P0 ranks (one or, without "
+    "such a run, the fewest), has the same mesh, problem, storage and preconditioner, the same kind of host, "
+    "libraries and clock. The range follows from the ends of both 95 % intervals."
+)
+BY_PHASE = ("assembly", measures.PRODUCT, measures.VECTORS, "cg", measures.SOLVE, measures.RUN)
+
+
+def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:
+    """Speedup and efficiency of each phase; `found` by phase."""
+    rows = [
+        (*case_of(s.result), name, _base(s, name), s.result.times[name].median, s.ratio, (s.low, s.high))
+        + (s.efficiency,)
+        for each in zip(*found.values())
+        for name, s in zip(found, each)
+        if s.base
+    ]
+    return Table(
+        "speedup_phases",
+        "Speedup and efficiency by phase",
+        f"{BASE} Product and vectors are parts of cg; what they gain, communication takes. Run is the whole "
+        "program, with what every rank does alike (start-up) or what only one does.",
+        (*case_columns(), words("phase"), *_speedup_columns(time("T(P)", "run"))),
+        tuple(rows),
+    )
+
+
+def _speedup_columns(*between: Column) -> tuple[Column, ...]:
+    return (
+        Column(
+            "base", "base_s base_ranks base_id", lambda v: f"{units.seconds(v[0])} on {ranks_in_words(v[1])}"
+        ),
+        *between,
+        ratio("speedup", "speedup"),
+        Column("range", "speedup_low speedup_high", lambda v: f"{v[0]:.2f}–{v[1]:.2f}", number=True),
+        ratio("efficiency", "efficiency"),
     )
 
 
@@ -241,5 +272,6 @@ def _mean(result: Result, name: str) -> float:
     return result.times[name].mean if name in result.times else 0.0
 
 
-def _base(found: Speedup, quantity: str) -> tuple[float, str] | None:
-    return (found.base.times[quantity].median, found.base.record.id) if found.base else None
+def _base(found: Speedup, quantity: str) -> tuple[float, int, str] | None:
+    base = found.base
+    return (base.times[quantity].median, base.ranks, base.record.id) if base else None

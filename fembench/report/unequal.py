@@ -18,12 +18,13 @@ import numpy as np
 
 from fembench.records.compare import PLACEMENT, same_kind
 from fembench.records.record import Record
+from fembench.report.equality import unequal_ranks
 from fembench.report.measures import SOLVE, Floats, host_of
 from fembench.report.results import Result
-from fembench.report.speedup import SUPERLINEAR, Speedup, superlinear, unequal_ranks
+from fembench.report.speedup import SUPERLINEAR, superlinear
 from fembench.timing import phases as ph
 from fembench.weights.efficiency import heterogeneous_efficiency
-from fembench.weights.scaling import Bounds, Fit, fit_amdahl, fit_gustafson, speedup_bounds
+from fembench.weights.scaling import Bounds, against_each, speedup_bounds
 
 COMPUTE = tuple(p.name for p in ph.PHASES if p.group in ("assembly", "compute"))
 MESSAGES = ("cg.send", "cg.unpack")
@@ -46,9 +47,15 @@ class Unequal:
     notes: tuple[str, ...]
 
     @property
-    def against(self) -> dict[str, float]:
-        """machine -> S."""
-        return {name: r.times[SOLVE].median / self.seconds for name, r in self.alone.items()}
+    def against(self) -> dict[str, tuple[float, float]]:
+        """machine -> (S, S / P), the fastest machine first."""
+        alone = {name: r.times[SOLVE].median for name, r in self.alone.items()}
+        return against_each(alone, self.seconds, self.result.ranks)
+
+    @property
+    def fastest(self) -> tuple[float, float]:
+        """(S, S / P) against the fastest machine alone; nan where none was measured alone."""
+        return next(iter(self.against.values()), (np.nan, np.nan))
 
     @property
     def equivalent(self) -> float:
@@ -62,17 +69,6 @@ class Unequal:
         return np.nan if self.speeds is None else heterogeneous_efficiency(work, self.speeds, self.seconds)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Laws:
-    """Both laws fitted to the speedups of one series."""
-
-    series: tuple[str, str]
-    processors: tuple[float, ...]  # P, or P_eq where ranks are unequal
-    speedups: tuple[float, ...]
-    amdahl: Fit
-    gustafson: Fit
-
-
 def unequal_results(found: Sequence[Result]) -> list[Unequal]:
     """Every comparable result on several ranks that are known to be unequal."""
     return [
@@ -81,7 +77,7 @@ def unequal_results(found: Sequence[Result]) -> list[Unequal]:
         if r.ranks > 1
         and r.pool.status != "INVALID"
         and SOLVE in r.times
-        and unequal_ranks(r.record)
+        and unequal_ranks(r.record, found)
         and not r.record.environment.oversubscribed
     ]
 
@@ -95,34 +91,6 @@ def machine_of(record: Record, rank: int) -> str:
 def machines_of(record: Record) -> tuple[str, ...]:
     """(P,) machine of every rank."""
     return tuple(machine_of(record, rank) for rank in range(record.case.ranks))
-
-
-def laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list[Laws]:
-    """Amdahl's and Gustafson's law for each series, of the best speedup for each number of processors."""
-    best: dict[tuple[str, str], dict[float, float]] = {}
-
-    def add(series: tuple[str, str], processors: float, ratio: float) -> None:
-        points = best.setdefault(series, {})
-        key = round(processors, 6)
-        points[key] = max(ratio, points.get(key, 0.0))
-
-    for s in speedups:
-        if np.isfinite(s.efficiency):
-            add(s.result.series, float(s.result.ranks), s.ratio)
-    for u in unequal:
-        if u.alone and np.isfinite(u.equivalent) and _fastest_alone(u):
-            add(u.result.series, u.equivalent, next(iter(u.against.values())))
-    made = []
-    for series, points in best.items():
-        processors, ratios = (tuple(column) for column in zip(*sorted(points.items())))
-        amdahl, gustafson = fit_amdahl(processors, ratios), fit_gustafson(processors, ratios)
-        made.append(Laws(series, processors, ratios, amdahl, gustafson))
-    return made
-
-
-def _fastest_alone(u: Unequal) -> bool:
-    """Was the machine of the fastest rank measured alone?"""
-    return u.speeds is not None and u.machines[int(u.speeds.argmax())] in u.alone
 
 
 def _held_against(result: Result, everyone: Sequence[Result]) -> Unequal:

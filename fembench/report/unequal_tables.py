@@ -1,21 +1,20 @@
-"""Tables of unequal machines: against each alone, against the summed speed, bounds; and the two laws."""
+"""Tables of unequal machines: against each alone, against the summed speed, bounds."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from fembench.report.measures import SOLVE
-from fembench.report.table import Column, Table, case_columns, case_of, integer, percent, ratio, time, words
-from fembench.report.unequal import Laws, Unequal
-from fembench.weights.scaling import Fit
+from fembench.report.table import Table, case_columns, case_of, ratio, time, words
+from fembench.report.unequal import Unequal
 
 
 def against_alone(found: Sequence[Unequal]) -> Table:
     """A row a run and machine: the thesis' two speedups of every heterogeneous run."""
     rows = [
-        (*case_of(u.result), u.seconds, name, base.times[SOLVE].median, s, s / u.result.ranks)
+        (*case_of(u.result), u.seconds, name, u.alone[name].times[SOLVE].median, *each)
         for u in found
-        for (name, base), s in zip(u.alone.items(), u.against.values())
+        for name, each in u.against.items()
     ]
     return Table(
         "speedup_alone",
@@ -40,11 +39,10 @@ def efficiency(found: Sequence[Unequal]) -> Table:
     """A row a run: what the ranks amount to together, how well they were used, and what bounded it."""
     rows = []
     for u in found:
-        s = next(iter(u.against.values()), np.nan)
         bounds = u.bounds or (np.nan,) * 3
         fastest = next(iter(u.alone), None)
         rows.append(
-            (*case_of(u.result), u.seconds, u.equivalent, u.e_het, fastest, s, *bounds)
+            (*case_of(u.result), u.seconds, u.equivalent, u.e_het, fastest, u.fastest[0], *bounds)
             + (u.source or None, "; ".join(u.notes))
         )
     return Table(
@@ -72,41 +70,3 @@ def efficiency(found: Sequence[Unequal]) -> Table:
         ),
         tuple(rows),
     )
-
-
-def laws(found: Sequence[Laws]) -> Table:
-    """A row a series: sequential fractions by both laws, and how well they fit."""
-    rows = [
-        (*law.series, len(law.processors), max(law.processors), *_fit(law.amdahl), _limit(law.amdahl))
-        + _fit(law.gustafson)
-        for law in found
-    ]
-    return Table(
-        "speedup_laws",
-        "Speedup by Amdahl and by Gustafson",
-        "One parameter fitted to the best speedup of a series for each P (times of assembly and CG): "
-        "f is the sequential part of the one-rank time, S = 1 / (f + (1 - f) / P); g that of the "
-        "parallel run's time, S = g + (1 - g) P. Where ranks are unequal P is what they amount to (P_eq). "
-        "Off is the largest relative miss of the fit. A negative fraction is a super-linear speedup: no law "
-        "of this kind holds, and there is no limit.",
-        (
-            words("mesh"),
-            words("variant"),
-            integer("points"),
-            ratio("largest P", "largest_p"),
-            ratio("f", "amdahl_f", 4),
-            percent("off", "amdahl_off"),
-            Column("limit 1/f", "amdahl_limit", lambda v: f"{v:.3g}", number=True),
-            ratio("g", "gustafson_g", 4),
-            percent("off ", "gustafson_off"),
-        ),
-        tuple(rows),
-    )
-
-
-def _fit(fit: Fit) -> tuple[float, float]:
-    return fit.fraction, fit.worst
-
-
-def _limit(fit: Fit) -> float:
-    return 1 / fit.fraction if fit.fraction > 0 else np.nan

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 
+FEWEST = 3  # different counts of processors that a law is fitted to, one processor among them
 Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike
 
@@ -23,8 +24,9 @@ Values = npt.ArrayLike
 class Fit(NamedTuple):
     """A law of one parameter, fitted by least squares."""
 
-    fraction: float  # f or g; negative where the speedup is super-linear: no such law holds
+    fraction: float  # f or g; no fraction where `fails` says why
     worst: float  # largest |predicted / measured - 1| of the speedups
+    fails: str = ""  # why no such law holds, or ""
 
 
 class Bounds(NamedTuple):
@@ -62,24 +64,37 @@ def gustafson(g: float, processors: float) -> float:
 
 def amdahl_fraction(g: float, processors: float) -> float:
     """The f of the law of Amdahl that gives the speedup of g in that of Gustafson (3.5, corrected)."""
-    return 1 / (1 + (1 - g) * processors / g)
+    return g / (g + (1 - g) * processors)
 
 
 def fit_amdahl(processors: Values, speedups: Values) -> Fit:
-    """f by least squares in 1 / S = 1/P + f (1 - 1/P). One point with P > 1 is enough."""
+    """f by least squares in 1 / S = 1/P + f (1 - 1/P), of speedups of one problem.
+
+    Raises InputError for fewer than three different P, the base P = 1 among them: fewer test no law.
+    """
     p, s = _points(processors, speedups)
     x, y = 1 - 1 / p, 1 / s - 1 / p
     f = float(x @ y / (x @ x))
     predicted = 1 / (f + (1 - f) / p)
-    return Fit(f, float(np.abs(predicted / s - 1).max()))
+    return Fit(f, float(np.abs(predicted / s - 1).max()), _fails(f, s))
 
 
 def fit_gustafson(processors: Values, speedups: Values) -> Fit:
-    """g by least squares in P - S = g (P - 1); the speedups are scaled ones, of problems grown with P."""
+    """g by least squares in P - S = g (P - 1); the speedups are scaled ones, of problems grown with P.
+
+    Raises InputError as `fit_amdahl` does.
+    """
     p, s = _points(processors, speedups)
     x, y = p - 1, p - s
     g = float(x @ y / (x @ x))
-    return Fit(g, float(np.abs((g + (1 - g) * p) / s - 1).max()))
+    return Fit(g, float(np.abs((g + (1 - g) * p) / s - 1).max()), _fails(g, s))
+
+
+def _fails(fraction: float, speedups: Array) -> str:
+    """Why `fraction` is no part of a time, or ""; rounding forgiven."""
+    if speedups.min() < 1 or fraction > 1:
+        return "slower on more ranks"
+    return "super-linear" if fraction < -1e-9 else ""
 
 
 def _points(processors: Values, speedups: Values) -> tuple[Array, Array]:
@@ -88,6 +103,10 @@ def _points(processors: Values, speedups: Values) -> tuple[Array, Array]:
         raise InputError(f"{p.size} counts of processors and {s.size} speedups; expected as many")
     if not (np.all(p >= 1) and np.any(p > 1) and np.all(s > 0)):
         raise InputError("expected positive speedups, and at least one of more than one processor")
+    if len({1.0, *p.tolist()}) < FEWEST:
+        raise InputError(
+            f"speedups on {sorted({1.0, *p.tolist()})} processors; expected {FEWEST} different counts"
+        )
     return p, s
 
 

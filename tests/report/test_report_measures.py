@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from report_sample import HOST, MESHES, environment, make_record, set_seconds
 
+from fembench.base.errors import InputError
 from fembench.records.compare import Pool
 from fembench.records.record import SetTimes
 from fembench.report import measures
 from fembench.report.results import results
-from fembench.report.speedup import speedup
+from fembench.report.speedup import all_speedups, speedup
 from fembench.timing import phases as ph
 
 replace = msgspec.structs.replace
@@ -143,10 +144,9 @@ def test_super_linear_speedup_says_where_splitting_saved_work():
     ("changes", "why"),
     [
         ({"environment": environment(2, oversubscribed=True)}, "OVERSUBSCRIBED"),
-        ({"solve": replace(make_record(ranks=2).solve, bandwidth=(8e9, 4e9))}, "triad differs by 100%"),
     ],
 )
-def test_no_efficiency_where_ranks_are_unequal_or_share_cores(changes, why):
+def test_no_efficiency_where_ranks_share_cores(changes, why):
     s = pair([[8.0]], [[4.0, 4.0]], **changes)
     assert s.ratio == 2.0
     assert math.isnan(s.efficiency)
@@ -186,6 +186,28 @@ def test_the_fastest_of_several_bases_is_taken():
     run = with_sets(make_record(ranks=2, environment=environment(2, hosts=hosts)), [[3.0, 3.0]])
     found = results([slow, fast, run])
     assert speedup(found[-1], found).ratio == 2.0
+
+
+def series(seconds, **changes):
+    """Results of P ranks that take so many seconds of CG."""
+    return results([with_sets(make_record(ranks=p, **changes), [[t] * p]) for p, t in seconds.items()])
+
+
+def test_without_a_run_on_one_rank_the_fewest_ranks_are_the_base():
+    found = series({2: 6.0, 4: 4.0, 8: 3.0})
+    two, four, eight = (speedup(r, found) for r in found)
+    assert two.notes == ("no run on one rank",)
+    assert (four.ratio, eight.ratio) == (2 * 6.0 / 4.0, 2 * 6.0 / 3.0)
+    assert (four.efficiency, eight.efficiency) == (0.75, 0.5)
+    assert eight.base is found[0]
+
+
+def test_a_base_may_be_asked_for():
+    found = series({1: 9.0, 2: 6.0, 4: 4.0})
+    (s,) = all_speedups(found, base=2)
+    assert (s.result.ranks, s.ratio) == (4, 2 * 6.0 / 4.0)
+    with pytest.raises(InputError, match=r"--base 3: no run on 3 ranks; runs are on \[1, 2, 4\] ranks"):
+        all_speedups(found, base=3)
 
 
 def test_sample_records_say_what_their_makers_say():

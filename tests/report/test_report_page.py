@@ -245,6 +245,14 @@ def test_the_verb_prints_json(folder, capsys):
     assert printed["tables"]["speedup_cg"][0]["ranks"] == 2
 
 
+def test_a_base_that_was_never_run_is_one_line_and_status_two(folder, capsys):
+    keep(folder, ONE, TWO)
+    assert main(["report", str(folder), "--base", "3"]) == 2
+    assert capsys.readouterr().err.endswith("--base 3: no run on 3 ranks; runs are on [1, 2] ranks\n")
+    assert main(["report", str(folder), "--base", "-1"]) == 2
+    assert not (folder / "report").exists()
+
+
 @pytest.mark.parametrize("what", ["absent", "empty", "garbage", "a file"])
 def test_a_folder_without_records_is_one_line_and_status_two(tmp_path, capsys, what):
     target = tmp_path / "target"

@@ -57,7 +57,13 @@ def test_no_records_give_no_plots():
 
 
 def test_without_a_base_there_is_no_speedup_plot():
-    assert lines.speedups(results(campaign((2, 4)))) is None
+    assert lines.speedups(results(campaign((2,)))) is None
+
+
+def test_a_speedup_plot_says_what_its_base_is():
+    (one,), (two,) = ([p for p in (lines.speedups(results(campaign(r))),) if p] for r in ((1, 2), (2, 4)))
+    assert any("T(1) / T(P)" in w and "P0" not in w for w in words(one))
+    assert any("P0 T(P0) / T(P)" in w for w in words(two))
 
 
 def test_one_size_of_mesh_gives_no_plot_of_iterations():

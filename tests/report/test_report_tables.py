@@ -11,6 +11,7 @@ from fembench.report import tables
 from fembench.report.results import results
 from fembench.report.summary import summary_line
 from fembench.report.table import span, text, to_csv, to_json
+from fembench.timing.phases import ASSEMBLY, CG
 
 replace = msgspec.structs.replace
 
@@ -42,6 +43,20 @@ def test_two_storages_are_two_variants_and_never_each_others_base():
     rows = {r["variant"]: r for r in to_json(named(records, "speedup_cg"))}
     assert rows["csr"]["base_id"] == "m1-P1-csr-0"
     assert rows["dense"]["remarks"] == "base differs in storage"
+
+
+def test_every_phase_has_a_speedup_over_the_same_phase_of_the_base():
+    """Made-up records: assembly takes 1 / P of the time, the product of rank p 1 + 0.05 p times 1 / P."""
+    records = [make_record("m2", p, noise=0) for p in (1, 4)]
+    rows = {r["phase"]: r for r in to_json(named(records, "speedup_phases"))}
+    assert list(rows) == ["assembly", "product", "vectors", "cg", "assembly + cg", "run"]
+    assert rows["assembly"]["speedup"] == pytest.approx(4)
+    assert rows["assembly"]["efficiency"] == pytest.approx(1)
+    assert rows["vectors"]["speedup"] == pytest.approx(4)
+    assert rows["product"]["speedup"] == pytest.approx(4 / (1.15 + 0.15))  # rank 3, and its interface rows
+    assert rows["run"]["base_ranks"] == 1
+    one, four = (sum(r.sets[-1].seconds[0][i] for i in (ASSEMBLY, CG)) for r in records)
+    assert rows["assembly + cg"]["speedup"] == pytest.approx(one / four, rel=0.02)
 
 
 def test_results_are_named_by_what_differs_and_defaults_go_without_saying():

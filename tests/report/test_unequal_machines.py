@@ -6,10 +6,12 @@ from msgspec.structs import replace
 from report_sample import HOST, environment, make_record
 
 from fembench.report import tables
+from fembench.report.laws import amdahl_laws, gustafson_laws
 from fembench.report.plots.unequal import unequal_machines
 from fembench.report.results import results
+from fembench.report.speedup import all_speedups
 from fembench.report.table import text, to_json
-from fembench.report.unequal import laws, unequal_results
+from fembench.report.unequal import unequal_results
 from fembench.timing import phases as ph
 
 CELLS = 24
@@ -51,8 +53,8 @@ def held(records):
 
 def test_every_run_is_held_against_each_machine_alone(campaign):
     found = held(campaign)
-    assert found[""].against == {"node8 at speed 1": 1.0, "node8 at speed 0.5": 2.0}
-    assert found["2:1"].against == {"node8 at speed 1": 1.5, "node8 at speed 0.5": 3.0}
+    assert found[""].against == {"node8 at speed 1": (1.0, 0.5), "node8 at speed 0.5": (2.0, 1.0)}
+    assert found["2:1"].against == {"node8 at speed 1": (1.5, 0.75), "node8 at speed 0.5": (3.0, 1.5)}
 
 
 def test_efficiency_is_against_the_summed_speed_of_the_run_with_equal_shares(campaign):
@@ -68,7 +70,7 @@ def test_bounds_fall_with_waiting_messages_and_extra_work():
     (u,) = held([alone, run]).values()
     # work 0.75 x 24; waiting 12 + 6 s, of rank 0 (9 + 12 + 6) and rank 1 (18 + 6); extra 3 and 6
     assert u.bounds == pytest.approx((24 / 18, 24 / 27, 24 / 30))
-    assert u.bounds.extra <= u.against["node8 at speed 1"] * (1 + 1e-12)
+    assert u.bounds.extra <= u.against["node8 at speed 1"][0] * (1 + 1e-12)
 
 
 def test_two_hosts_with_other_processors_are_two_machines():
@@ -80,7 +82,7 @@ def test_two_hosts_with_other_processors_are_two_machines():
     ]
     (u,) = unequal_results(results(records))
     assert list(u.alone) == ["node8", "node00"]
-    assert u.against["node00"] == pytest.approx(4 * u.against["node8"])
+    assert u.against["node00"][0] == pytest.approx(4 * u.against["node8"][0])
     assert np.isnan(u.e_het)  # no run with other shares tells the speeds
 
 
@@ -110,23 +112,75 @@ def test_equal_ranks_and_crowded_ones_are_not_in_it():
     assert unequal_results(results([make_record(ranks=2, environment=crowded)])) == []
 
 
-def test_laws_take_unequal_ranks_as_what_they_amount_to(campaign):
-    found = results(campaign)
-    (law,) = laws(tables.all_speedups(found, "assembly + cg"), unequal_results(found))
-    assert law.processors == pytest.approx((1.5,))
-    assert law.speedups == pytest.approx((1.5,))  # the best of both runs
-    assert law.amdahl.fraction == pytest.approx(0.0, abs=1e-9)
+def amdahls(records):
+    found = results(records)
+    return amdahl_laws(all_speedups(found, "assembly + cg"), unequal_results(found))
+
+
+def test_laws_take_unequal_ranks_as_what_they_amount_to():
+    """One host of speed 1 and one or two of speed 0.5. 2:1 takes 16 s, 2:1:1 12 s: nothing is sequential."""
+    hosts = (HOST, NODE00, replace(NODE00, name="node01"))
+    records = [planted((1.0,), (1,), environment=environment(1))]
+    for n in (2, 3):
+        where = environment(n, hosts=hosts[:n])
+        for shares in ((1,) * n, (2,) + (1,) * (n - 1)):
+            text = "" if len(set(shares)) == 1 else ":".join(map(str, shares))
+            records.append(planted((1.0, 0.5, 0.5)[:n], shares, shares=text, environment=where))
+    (law,) = amdahls(records)
+    assert law.processors == pytest.approx((1.5, 2.0))
+    assert law.speedups == pytest.approx((1.5, 2.0))  # the best of all runs
+    assert law.fit.fraction == pytest.approx(0.0, abs=1e-9)
+
+
+def test_no_law_is_fitted_to_two_different_p(campaign):
+    assert amdahls(campaign) == []
+    assert amdahls([planted((24 / t / p,) * p, (1,) * p) for p, t in ((1, 1.0), (2, 0.55))]) == []
+
+
+def at_ranks(times):
+    """One record of equal ranks for each P: seconds."""
+    return [planted((24 / t / p,) * p, (1,) * p, environment=environment(p)) for p, t in times.items()]
 
 
 def test_laws_of_equal_ranks_by_hand():
     # f = 0.1: S(2) = 1 / (0.1 + 0.45), S(4) = 1 / (0.1 + 0.225)
-    times = {1: 1.0, 2: 0.55, 4: 0.325}
-    records = [planted((24 / t / p,) * p, (1,) * p, environment=environment(p)) for p, t in times.items()]
+    (law,) = amdahls(at_ranks({1: 1.0, 2: 0.55, 4: 0.325}))
+    assert law.fit.fraction == pytest.approx(0.1)
+    assert law.fit.worst == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("times", "why"),
+    [
+        ({1: 1.0, 2: 2.0, 4: 3.0}, "slower on more ranks"),
+        ({1: 1.0, 2: 0.4, 4: 0.1}, "super-linear"),
+    ],
+)
+def test_what_is_no_sequential_fraction_is_not_printed_as_one(times, why):
+    (row,) = next(to_json(t) for t in tables.every_table(at_ranks(times)) if t.name == "speedup_laws")
+    assert (row["amdahl_f"], row["amdahl_limit"], row["amdahl_off_fraction"]) == (None, None, None)
+    assert row["remarks"] == why
+
+
+def test_gustafsons_law_is_fitted_to_meshes_that_grow_with_the_ranks():
+    """24 cells a rank; S = g + (1 - g) P with g = 0.2: 1.8 on two ranks, 3.4 on four."""
+    records = []
+    for p, s in ((2, 1.8), (4, 3.4)):
+        for ranks, seconds in ((1, float(p)), (p, p / s)):
+            record = at_ranks({ranks: seconds})[0]
+            name = f"box{p}"
+            mesh = replace(record.mesh, name=name, hash=name, n_cells=24 * p)
+            case = replace(record.case, mesh=name)
+            records.append(replace(record, id=f"{name}-{ranks}", case=case, mesh=mesh))
     found = results(records)
-    (law,) = laws(tables.all_speedups(found, "assembly + cg"), [])
-    assert law.amdahl.fraction == pytest.approx(0.1)
-    assert law.amdahl.worst == pytest.approx(0.0, abs=1e-9)
-    assert law.gustafson.fraction > 0
+    (law,) = gustafson_laws(all_speedups(found, "assembly + cg"))
+    assert law.processors == (2.0, 4.0)
+    assert law.fit.fraction == pytest.approx(0.2)
+    (row,) = next(to_json(t) for t in tables.every_table(records) if t.name == "speedup_scaled")
+    assert row["cells_per_rank"] == 24
+    assert row["amdahl_f"] == pytest.approx(0.2 / (0.2 + 0.8 * 4))
+    assert "speedup_laws" not in {t.name for t in tables.every_table(records)}
+    assert gustafson_laws(all_speedups(results(at_ranks({1: 1.0, 2: 0.55, 4: 0.325})), "assembly + cg")) == []
 
 
 def test_tables_and_pictures_show_it(campaign):
@@ -136,7 +190,6 @@ def test_tables_and_pictures_show_it(campaign):
     assert [row["e_het"] for row in efficiency] == pytest.approx([2 / 3, 1.0])
     assert "SYNTHETIC" in text(made["speedup_unequal"])
     assert "SYNTHETIC" in text(made["speedup_alone"])
-    assert to_json(made["speedup_laws"])[0]["points"] == 1
     plots = {p.name: p.svg for p in unequal_machines(unequal_results(results(campaign)))}
     assert set(plots) == {"speedup_alone", "speedup_unequal"}
     assert "against node8 at speed 0.5 alone" in plots["speedup_alone"]

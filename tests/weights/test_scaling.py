@@ -36,7 +36,13 @@ def test_a_fit_says_how_far_off_it_is():
     assert fit_amdahl(P, [1, 2, 3, 2, 1]).worst > 0.5
 
 
-@pytest.mark.parametrize(("p", "s"), [([1], [1]), ([2, 4], [2]), ([2], [0]), ([0.5, 2], [1, 2])])
+@pytest.mark.parametrize(
+    ("p", "s"),
+    [
+        *(([1], [1]), ([2, 4], [2]), ([2], [0]), ([0.5, 2], [1, 2])),
+        *(([2], [1.9]), ([1, 2], [1, 1.9]), ([2, 2], [1.8, 1.9])),  # a single P besides one
+    ],
+)
 def test_a_fit_refuses_points_that_say_nothing(p, s):
     with pytest.raises(InputError):
         fit_amdahl(p, s)

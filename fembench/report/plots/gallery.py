@@ -15,13 +15,16 @@ from fembench.report.unequal import unequal_results
 
 
 def gallery(
-    results: Sequence[Result], fields: Mapping[str, Path], peers: PeersRecord | None = None
+    results: Sequence[Result],
+    fields: Mapping[str, Path],
+    peers: PeersRecord | None = None,
+    base: int = 0,
 ) -> list[Plot]:
-    """Every plot that has something to show; `fields` are files by record id."""
+    """Every plot that has something to show; `fields` are files by record id, `base` as in `every_table`."""
     timed = [r for r in results if r.pool.status != "INVALID"]
     found: list[Plot | None] = [
         *bars.phases(timed),
-        lines.speedups(timed),
+        lines.speedups(timed, base),
         *unequal_machines(unequal_results(timed)),
         lines.communication(timed),
         *bars.send_receive(timed),

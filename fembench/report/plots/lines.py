@@ -10,21 +10,20 @@ from fembench.report.measures import communication_share, mean_share
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result, by_series
-from fembench.report.speedup import SUPERLINEAR, Speedup, speedup
+from fembench.report.speedup import SUPERLINEAR, Speedup, all_speedups
 
 CURVES = 16  # in one figure
 POINTS = 500  # of a residual curve
 
 
-def speedups(results: Sequence[Result]) -> Plot | None:
+def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
     """Speedup and efficiency of CG against ranks, with the ideal."""
-    found = [speedup(r, results) for r in results]
-    found = [s for s in found if np.isfinite(s.ratio)]
-    if all(s.result.ranks == 1 for s in found):
+    found = [s for s in all_speedups(results, base=base) if np.isfinite(s.ratio)]
+    if not found:
         return None
-    ranks = [s.result.ranks for s in found]
+    ranks = [r.ranks for s in found for r in (s.result, s.base) if r]
     with canvas.figure(2, columns=2, height=4.4) as (drawn, (left, right)):
-        ends = np.array([1, max(ranks)])
+        ends = np.array([min(ranks), max(ranks)])
         left.plot(ends, ends, color=canvas.GREY, linestyle="--", linewidth=1.2, label="ideal")
         right.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.2)
         right.axhspan(SUPERLINEAR, 100, color=canvas.YELLOW, alpha=0.18, linewidth=0)
@@ -36,34 +35,30 @@ def speedups(results: Sequence[Result]) -> Plot | None:
         canvas.rank_axis(right, ranks)
         top = max([1.1, *(1.1 * s.efficiency for s in found if np.isfinite(s.efficiency))])
         right.set_ylim(0, top)
-        left.set_ylabel("speedup of CG, T(1) / T(P)")
-        right.set_ylabel("efficiency, T(1) / (P T(P))")
+        one = min(ranks) == max(s.base.ranks for s in found if s.base) == 1
+        left.set_ylabel("speedup of CG, " + ("T(1) / T(P)" if one else "P0 T(P0) / T(P)"))
+        right.set_ylabel("efficiency, speedup / P")
         canvas.legend_below(drawn, left)
         return canvas.plot(
             drawn,
             "speedup",
             "Speedup and efficiency of CG",
-            "Base: this code on one rank, with the same mesh, problem, storage and preconditioner on the "
-            "same kind of host; the time of P ranks is that of the slowest. Bars follow from the 95 % "
-            "intervals of both times. The dashed line is perfect use of P equal ranks. A point in the "
-            f"yellow band (over {SUPERLINEAR}) is super-linear: data that fit a cache, or work that "
-            "splitting saved; the table says which. Efficiency is missing where ranks are unequal or share "
-            "cores.",
+            "Base, the first point of a curve: this code on one rank (or on the fewest, P0), with the same "
+            "mesh, problem, storage and preconditioner on the same kind of host; the time of P ranks is that "
+            "of the slowest. Bars follow from the 95 % intervals of both times. The dashed line is perfect "
+            "use of P equal ranks. A point in the yellow band "
+            f"(over {SUPERLINEAR}) is super-linear: data that fit a cache, or work that splitting saved; the "
+            "table says which. Efficiency is missing where ranks are unequal or share cores.",
         )
 
 
 def _styled(found: Iterable[Speedup]) -> list[tuple[dict[str, Any], list[Speedup]]]:
-    """Curves by mesh, variant and placement; a base is the first point of each of its curves."""
-    found = list(found)
+    """Curves by mesh, variant and placement."""
     curves: dict[tuple[str, ...], list[Speedup]] = {}
-    for s in (s for s in found if s.result.ranks > 1):
+    for s in found:
         curves.setdefault((*s.result.series, s.result.placement), []).append(s)
-    bases = {s.result.series: [s] for s in found if s.result.ranks == 1}
     looks = _looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
-    return [
-        (look, [*bases.get((key[0], key[1]), []), *group])
-        for look, (key, group) in zip(looks, list(curves.items())[:CURVES])
-    ]
+    return [(look, group) for look, group in zip(looks, list(curves.values())[:CURVES])]
 
 
 def _looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -83,11 +78,13 @@ def _looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
 
 
 def _speedup_curve(left: Axes, right: Axes, group: Sequence[Speedup], style: dict[str, Any]) -> None:
-    ranks = np.array([s.result.ranks for s in group])
-    ratio = np.array([s.ratio for s in group])
-    spread = np.nan_to_num([[s.ratio - s.low for s in group], [s.high - s.ratio for s in group]])
+    start = sorted({s.base.ranks for s in group if s.base})  # speedup P0 on P0 ranks
+    ranks = np.array(start + [s.result.ranks for s in group])
+    ratio = np.array([float(n) for n in start] + [s.ratio for s in group])
+    ends = [(0.0, 0.0)] * len(start) + [(s.ratio - s.low, s.high - s.ratio) for s in group]
+    spread = np.nan_to_num(np.array(ends).T)
     left.errorbar(ranks, ratio, spread, capsize=3, elinewidth=1.1, **style)
-    shown = np.isfinite([s.efficiency for s in group])
+    shown = np.isfinite([1.0] * len(start) + [s.efficiency for s in group])
     right.errorbar(
         ranks[shown], (ratio / ranks)[shown], (spread / ranks)[:, shown], capsize=3, elinewidth=1.1, **style
     )

@@ -77,14 +77,16 @@ def _against(axes: Axes, group: Sequence[Unequal], machines: Sequence[str]) -> d
     """Bars by machine, each of one colour in all panels; {label: colour}."""
     everywhere = {name: canvas.CYCLE[i % len(canvas.CYCLE)] for i, name in enumerate(machines)}
     colours = {name: c for name, c in everywhere.items() if any(name in u.alone for u in group)}
-    _bars(axes, [[u.against.get(name, np.nan) for u in group] for name in colours], list(colours.values()))
+    _bars(
+        axes, [[u.against.get(name, (np.nan,))[0] for u in group] for name in colours], list(colours.values())
+    )
     axes.set_ylabel("speedup, assembly + CG")
     return {f"against {name} alone": colour for name, colour in colours.items()}
 
 
 def _efficiencies(axes: Axes, group: Sequence[Unequal], machines: Sequence[str]) -> dict[str, str]:
     """Bars of both efficiencies, the thesis' against the fastest machine alone; {label: colour}."""
-    thesis = [next(iter(u.against.values()), np.nan) / u.result.ranks for u in group]
+    thesis = [u.fastest[1] for u in group]
     _bars(axes, [[u.e_het for u in group], thesis], [canvas.BLUE, canvas.ORANGE])
     at, most = np.arange(len(group)) + 0.2, [u.equivalent / u.result.ranks for u in group]
     axes.hlines(most, at - 0.2, at + 0.2, colors=canvas.BLACK, linewidths=1.5)

@@ -1,0 +1,160 @@
+"""Are the ranks of a run equally fast? Judged by triads that were repeated in many runs (VALIDITY E2).
+
+A run is one sample, however many triads it holds: a core may run at two thirds of its speed for seconds
+on end. Runs on the same cores count together, whatever they solve. Where ranks are on several hosts,
+hosts are compared, each by its median rank.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Hashable, Iterable, Sequence
+from math import nan
+
+import numpy as np
+
+from fembench.records.compare import cpu_models, host_names
+from fembench.records.record import Record
+from fembench.report.measures import Floats
+from fembench.report.results import Result
+from fembench.report.table import Column, Table, integer, ratio, words
+from fembench.stats.summary import LEVEL, median_interval, order_statistics
+
+UNEQUAL = 1.25  # times as fast: a smaller difference counts as none
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Equality:
+    """The fastest and the slowest of some ranks or hosts, over all runs on the same cores."""
+
+    runs: int  # that repeated their triads
+    needed: int  # for an interval
+    fastest: str = ""
+    slowest: str = ""
+    ratio: float = nan  # median over runs of the one's triad over the other's
+    low: float = nan  # interval of that median: 95 % for all pairs together; nan where runs are too few
+    high: float = nan
+
+    @property
+    def judged(self) -> str:
+        """'equal', 'unequal' or 'not known'."""
+        if self.low > UNEQUAL:
+            return "unequal"
+        return "equal" if self.high <= UNEQUAL else "not known"
+
+    @property
+    def remark(self) -> str:
+        """What to know of an efficiency that takes the ranks for equal; "" where they are."""
+        if self.judged == "equal":
+            return ""
+        if self.judged == "unequal":
+            return f"unequal ranks (triad differs by {self.ratio - 1:.0%} in {self.runs} runs), no T1/(P Tp)"
+        if not self.runs:
+            return "ranks not known to be equal: triads not repeated"
+        if self.runs < self.needed:
+            return f"ranks not known to be equal: {self.runs} of {self.needed} runs"
+        return f"ranks not known to be equal: triads differ by a factor of {self.low:.2f} to {self.high:.2f}"
+
+
+def why_unequal(record: Record) -> str:
+    """Why T1 / (P Tp) means nothing for this run, known without measuring (VALIDITY C4, E2), or ""."""
+    environment = record.environment
+    if environment.oversubscribed:
+        return "OVERSUBSCRIBED: functional only, no efficiency"
+    if environment.synthetic:
+        return "SYNTHETIC: ranks made unequal, no T1/(P Tp)"
+    models = cpu_models(record)
+    return f"unequal ranks ({len(models)} CPU models), no T1/(P Tp)" if len(models) > 1 else ""
+
+
+def unequal_ranks(record: Record, everyone: Iterable[Result]) -> str:
+    """Why T1 / (P Tp) means nothing for this run, by what is known or measured, or ""."""
+    known = why_unequal(record)
+    measured = equality(record, everyone)
+    return known or (measured.remark if measured.judged == "unequal" else "")
+
+
+def equality(record: Record, everyone: Iterable[Result]) -> Equality:
+    """How equal the ranks of `record` are, by all valid runs on the same cores among `everyone`."""
+    cores = _cores(record)
+    names = _names(record)
+    speeds = np.array([_speeds(r) for r in _measured(everyone) if _cores(r) == cores]).reshape(-1, len(names))
+    return _judge(speeds, names)
+
+
+def rank_speeds(found: Sequence[Result]) -> Table:
+    """A row for each set of cores that several ranks ran on."""
+    records = {_cores(r): r for r in _measured(found)}
+    rows = []
+    for record in records.values():
+        e = equality(record, found)
+        rows.append(
+            (", ".join(host_names(record)), record.case.ranks, e.runs, e.fastest, e.slowest, e.ratio)
+            + ((e.low, e.high), e.judged)
+        )
+    return Table(
+        "rank_speeds",
+        "Speeds of ranks",
+        "Each run repeats its triad (a = b + s c) on every rank, before and after the sets. A run counts as "
+        "one sample; all runs on the same cores count together. Ranks on several hosts are compared host by "
+        f"host. They are unequal where the whole interval lies above {UNEQUAL:g}, equal where it lies below. "
+        "The interval is of the median over runs, 95 % for all pairs together, and takes six runs or more.",
+        (
+            words("hosts"),
+            integer("ranks"),
+            integer("runs"),
+            words("fastest"),
+            words("slowest"),
+            ratio("fastest / slowest", "triad"),
+            Column("interval", "triad_low triad_high", lambda v: f"{v[0]:.2f}–{v[1]:.2f}", number=True),
+            words("ranks are", "judged"),
+        ),
+        tuple(rows),
+    )
+
+
+def _measured(found: Iterable[Result]) -> list[Record]:
+    """Records of several ranks with a core each, whose triads were repeated."""
+    return [
+        record
+        for result in found
+        if result.ranks > 1 and result.pool.status != "INVALID"
+        for record in result.pool.records
+        if record.solve.triads and not record.environment.oversubscribed
+    ]
+
+
+def _cores(record: Record) -> Hashable:
+    """What must be the same for runs to count together: the hosts, or the cores of each rank of one host."""
+    hosts = host_names(record)
+    return hosts if len(hosts) > 1 else (hosts, record.environment.affinity)
+
+
+def _names(record: Record) -> tuple[str, ...]:
+    """What is compared: hosts, or ranks of one host."""
+    hosts = host_names(record)
+    return hosts if len(hosts) > 1 else tuple(f"rank {rank}" for rank in range(record.case.ranks))
+
+
+def _speeds(record: Record) -> Floats:
+    """Median triad of everything in `_names`, bytes/s."""
+    by_rank = np.array([np.median(row) for row in record.solve.triads])
+    hosts = host_names(record)
+    if len(hosts) == 1:
+        return by_rank
+    where = [record.environment.hosts[i].name for i in record.environment.rank_host]
+    return np.array([np.median([v for v, host in zip(by_rank, where) if host == name]) for name in hosts])
+
+
+def _judge(speeds: Floats, names: Sequence[str]) -> Equality:
+    """Equality from (n_runs, n) speeds; `level` makes room for having chosen the two among all pairs."""
+    pairs = len(names) * (len(names) - 1) // 2
+    level = 1 - (1 - LEVEL) / max(pairs, 1)
+    needed = next(n for n in itertools.count(1) if order_statistics(n, level)[0])
+    if not len(speeds):
+        return Equality(0, needed)
+    relative = np.median(speeds / speeds.mean(axis=1, keepdims=True), axis=0)
+    fast, slow = int(relative.argmax()), int(relative.argmin())
+    ratios = speeds[:, fast] / speeds[:, slow]
+    interval = median_interval(ratios, level)
+    low, high = (interval.low, interval.high) if interval else (nan, nan)
+    return Equality(len(speeds), needed, names[fast], names[slow], float(np.median(ratios)), low, high)

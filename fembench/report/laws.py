@@ -1,0 +1,143 @@
+"""Laws of speedup: Amdahl's for one size of problem, Gustafson's for sizes that grow with the ranks.
+
+Both take the best speedup over one rank (times of assembly and CG) for each P, and no fewer than three
+different P, one rank among them. Where ranks are unequal P is what they amount to (P_eq).
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from fembench.report.speedup import Speedup
+from fembench.report.table import Column, Table, integer, percent, ratio, words
+from fembench.report.unequal import Unequal
+from fembench.weights.scaling import FEWEST, Fit, amdahl_fraction, fit_amdahl, fit_gustafson
+
+SAME_SIZE = 1.1  # cells a rank that differ by less are of one size
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Law:
+    """One law fitted to the speedups of one series."""
+
+    series: tuple[str, str]  # mesh, or cells a rank; variant
+    processors: tuple[float, ...]  # P, or P_eq
+    speedups: tuple[float, ...]
+    fit: Fit
+
+
+def amdahl_laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list[Law]:
+    """Amdahl's law for each mesh and variant."""
+    points = [(s.result.series, float(s.result.ranks), s.ratio) for s in speedups if _counts(s)]
+    points += [
+        (u.result.series, u.equivalent, u.fastest[0])
+        for u in unequal
+        if u.alone and np.isfinite(u.equivalent) and _fastest_alone(u)
+    ]
+    return [Law(series, p, s, fit_amdahl(p, s)) for series, p, s in _series(points)]
+
+
+def gustafson_laws(speedups: Sequence[Speedup]) -> list[Law]:
+    """Gustafson's law for each variant and size a rank, of meshes that grow with P."""
+    points: list[tuple[tuple[str, str], float, float]] = []
+    size = 0.0
+    counted = [s for s in speedups if _counts(s)]
+    for s in sorted(counted, key=lambda s: (s.result.variant, _cells_a_rank(s))):
+        new = not points or points[-1][0][1] != s.result.variant or _cells_a_rank(s) > SAME_SIZE * size
+        size = _cells_a_rank(s) if new else size
+        points.append(((f"{size:.0f}", s.result.variant), float(s.result.ranks), s.ratio))
+    return [Law(series, p, s, fit_gustafson(p, s)) for series, p, s in _series(points)]
+
+
+def _cells_a_rank(s: Speedup) -> float:
+    return s.result.record.mesh.n_cells / s.result.ranks
+
+
+def _counts(s: Speedup) -> bool:
+    """Is it a speedup of ranks that are not known to be unequal, over one rank?"""
+    return bool(np.isfinite(s.efficiency)) and s.base is not None and s.base.ranks == 1
+
+
+def _fastest_alone(u: Unequal) -> bool:
+    """Was the machine of the fastest rank measured alone?"""
+    return u.speeds is not None and u.machines[int(u.speeds.argmax())] in u.alone
+
+
+def _series(
+    points: Iterable[tuple[tuple[str, str], float, float]],
+) -> Iterable[tuple[tuple[str, str], tuple[float, ...], tuple[float, ...]]]:
+    """(series, P, S) with the best S of each P; series of too few different P are left out."""
+    best: dict[tuple[str, str], dict[float, float]] = {}
+    for series, processors, s in points:
+        found = best.setdefault(series, {})
+        key = round(processors, 6)
+        found[key] = max(s, found.get(key, 0.0))
+    for series, found in best.items():
+        if len({1.0, *found}) >= FEWEST:
+            yield series, tuple(sorted(found)), tuple(found[p] for p in sorted(found))
+
+
+def amdahl_table(found: Sequence[Law]) -> Table:
+    """A row a series: the sequential fraction, and how well it fits."""
+    rows = [
+        (*law.series, len(law.processors), max(law.processors), f := _fraction(law.fit), _off(law.fit))
+        + (1 / f if f > 0 else np.nan, law.fit.fails)
+        for law in found
+    ]
+    return Table(
+        "speedup_laws",
+        "Speedup by Amdahl's law",
+        "S = 1 / (f + (1 - f) / P), fitted to the best speedup of a mesh for each P (times of assembly and "
+        "CG): f is the sequential part of the one-rank time, 1/f the limit of the speedup. Where ranks are "
+        "unequal P is what they amount to (P_eq). Off is the largest relative miss of the fit. No law is "
+        "fitted to fewer than three different P, one rank among them; where speedups are super-linear or "
+        "fall below 1 no sequential fraction explains them, and none is printed.",
+        (
+            words("mesh"),
+            words("variant"),
+            integer("points"),
+            ratio("largest P", "largest_p"),
+            ratio("f", "amdahl_f", 4),
+            percent("off", "amdahl_off"),
+            Column("limit 1/f", "amdahl_limit", lambda v: f"{v:.3g}", number=True),
+            words("remarks"),
+        ),
+        tuple(rows),
+    )
+
+
+def gustafson_table(found: Sequence[Law]) -> Table:
+    """A row a size: the sequential fraction of the parallel time, and how well it fits."""
+    rows = [
+        (float(law.series[0]), law.series[1], len(law.processors), largest := max(law.processors))
+        + (g := _fraction(law.fit), _off(law.fit), amdahl_fraction(g, largest), law.fit.fails)
+        for law in found
+    ]
+    return Table(
+        "speedup_scaled",
+        "Scaled speedup by Gustafson's law",
+        "S = g + (1 - g) P, fitted to speedups of meshes that grow with the ranks (cells per rank equal "
+        "within 10 %), each over one rank on the same mesh: g is the sequential part of the parallel time. "
+        "Amdahl's f is the fraction that gives the same speedup at the largest P. Needs three different P, "
+        "one rank among them.",
+        (
+            integer("cells / rank", "cells_per_rank"),
+            words("variant"),
+            integer("points"),
+            ratio("largest P", "largest_p"),
+            ratio("g", "gustafson_g", 4),
+            percent("off", "gustafson_off"),
+            ratio("Amdahl's f", "amdahl_f", 6),
+            words("remarks"),
+        ),
+        tuple(rows),
+    )
+
+
+def _fraction(fit: Fit) -> float:
+    return np.nan if fit.fails else max(fit.fraction, 0.0)
+
+
+def _off(fit: Fit) -> float:
+    return np.nan if fit.fails else fit.worst

@@ -1,0 +1,104 @@
+"""Are ranks equally fast? Planted triads: bytes a second of every rank in every run."""
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from report_sample import HOST, environment, make_record
+
+from fembench.report import tables
+from fembench.report.equality import equality, unequal_ranks
+from fembench.report.results import results
+from fembench.report.speedup import speedup
+from fembench.report.table import to_json
+
+replace = msgspec.structs.replace
+
+
+def with_triads(rows, run=0, **changes):
+    """A record whose rank p has measured rows[p]."""
+    record = make_record(ranks=len(rows), run=run, **changes)
+    return replace(record, solve=replace(record.solve, triads=tuple(map(tuple, rows))))
+
+
+def runs_of(speeds_by_run, **changes):
+    """One record a run, each with eight equal triads a rank."""
+    return [with_triads([[s] * 8 for s in row], run, **changes) for run, row in enumerate(speeds_by_run)]
+
+
+def judged(records):
+    found = results(records)
+    return equality(records[-1], found)
+
+
+def test_one_short_triad_of_an_old_record_withholds_no_efficiency():
+    many = make_record(ranks=2)
+    many = replace(many, solve=replace(many.solve, bandwidth=(8e9, 4e9)))
+    found = results([make_record(), many])
+    s = speedup(found[-1], found)
+    assert s.efficiency == s.ratio / 2
+    assert s.equal == "ranks not known to be equal: triads not repeated"
+    assert not any(t.name.startswith("speedup_unequal") for t in tables.every_table([make_record(), many]))
+
+
+def test_cores_that_are_slow_for_a_whole_run_now_and_then_are_not_unequal():
+    """Each core runs at 1 or 1 / 1.5 of its speed in each of eight runs, as a coin says: 200 campaigns."""
+    rng = np.random.default_rng(16)
+    for _ in range(200):
+        speeds = 8e9 / rng.choice([1.0, 1.5], size=(8, 2))
+        assert judged(runs_of(speeds)).judged != "unequal"
+
+
+def test_a_rank_of_half_speed_is_found_in_six_runs_and_five_are_too_few():
+    speeds = [(8e9, 4e9)] * 6
+    six, five = judged(runs_of(speeds)), judged(runs_of(speeds[:5]))
+    assert (six.judged, six.fastest, six.slowest, six.ratio) == ("unequal", "rank 0", "rank 1", 2.0)
+    assert "triad differs by 100% in 6 runs" in unequal_ranks(make_record(ranks=2), results(runs_of(speeds)))
+    assert (five.judged, five.remark) == ("not known", "ranks not known to be equal: 5 of 6 runs")
+
+
+def test_ranks_within_a_quarter_of_each_other_in_every_run_are_equal():
+    found = judged(runs_of([(8e9, 8e9 / 1.2)] * 3 + [(8e9 / 1.2, 8e9)] * 3))
+    assert (found.judged, found.remark) == ("equal", "")
+
+
+def test_a_run_is_one_sample_however_many_triads_it_holds():
+    assert judged([with_triads([[8e9] * 100, [4e9] * 100])]).runs == 1
+
+
+def test_hosts_are_compared_by_their_median_rank():
+    hosts = (HOST, replace(HOST, name="node9"))
+    records = runs_of([(8e9, 7e9, 4e9, 3e9)] * 6, environment=environment(4, hosts=hosts))
+    found = judged(records)
+    assert (found.fastest, found.slowest, found.ratio) == ("node8", "node9", 7.5 / 3.5)
+
+
+def test_runs_on_the_same_cores_count_together_and_runs_on_others_do_not():
+    elsewhere = replace(environment(2), affinity=((4,), (5,)))
+    records = [*runs_of([(8e9, 4e9)] * 4), *runs_of([(8e9, 4e9)] * 2, precond="jacobi")]
+    others = runs_of([(4e9, 8e9)] * 3, environment=elsewhere, storage="sym")
+    found = results(records + others)
+    assert equality(records[0], found).judged == "unequal"
+    assert equality(others[0], found).runs == 3
+
+
+@pytest.mark.parametrize(("ranks", "needed"), [(2, 6), (64, 17)])
+def test_the_more_pairs_of_ranks_the_more_runs_it_takes(ranks, needed):
+    """Smallest n with 2 / 2^n <= 0.05 / pairs: the extremes of n runs miss the median so often."""
+    pairs = ranks * (ranks - 1) // 2
+    assert needed == math.ceil(1 + math.log2(pairs / 0.05))
+    assert judged(runs_of([(8e9,) * ranks])).needed == needed
+
+
+def test_runs_that_are_invalid_or_share_cores_say_nothing_on_speeds():
+    crowded = replace(environment(2), oversubscribed=True)
+    records = runs_of([(8e9, 4e9)], status="INVALID") + runs_of([(8e9, 4e9)], environment=crowded)
+    assert judged(records).runs == 0
+
+
+def test_a_table_shows_what_was_measured():
+    rows = to_json(next(t for t in tables.every_table(runs_of([(8e9, 4e9)] * 6)) if t.name == "rank_speeds"))
+    (row,) = rows
+    assert (row["ranks"], row["runs"], row["triad"], row["judged"]) == (2, 6, 2.0, "unequal")
+    assert (row["triad_low"], row["triad_high"]) == (2.0, 2.0)

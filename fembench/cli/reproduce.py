@@ -19,26 +19,16 @@ stopped. Examples:
   fembench reproduce thesis-001 --quick                     about five minutes
   fembench reproduce thesis-002 --quick                     six scenarios, about six minutes
   fembench reproduce thesis-003 --quick                     about two minutes
+  fembench reproduce thesis-004 --quick --only E7,E9        two of its experiments; --list names them
   fembench reproduce thesis-004 --fast a:2,b:2 --slow c     on real hosts: two cores of a and b, one of c
   fembench reproduce thesis-004 --lab                       in a lab of one fast and one slow host (root)
 """
 
 import argparse
+from collections.abc import Sequence, Sized
 from pathlib import Path
 
 STUDIES = ("thesis-000", "thesis-001", "thesis-002", "thesis-003", "thesis-004")
-LAB = """name = "thesis-004"
-[[hosts]]
-name = "node8"
-cpus = [{first}, {second}]
-speed = 0.9
-slots = 8
-[[hosts]]
-name = "node00"
-cpus = [{second}]
-speed = {slow:g}
-slots = 8
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,42 +58,51 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="emulated, lab: speed of a slow processor relative to a fast one (default: 0.13, 1 : 7.7)",
     )
+    parser.add_argument(
+        "--only", default="", metavar="NAME,…", help="these experiments alone, and a page of them"
+    )
+    parser.add_argument("--list", action="store_true", help="list the experiments of the study, and end")
     parser.add_argument("--page", action="store_true", help="measure nothing; make the page of what there is")
 
 
 def run(options: argparse.Namespace) -> int:
+    from fembench.reproduce.experiments import chosen, listing
+
+    if options.list:
+        print(listing(options.study))
+        return 0
+    only = chosen(options.study, options.only)
+    studies = {"thesis-000": _farms, "thesis-001": _grid, "thesis-002": _programs, "thesis-003": _slaves}
+    return studies.get(options.study, _pairs)(options, only)
+
+
+def _pairs(options: argparse.Namespace, only: Sequence[str]) -> int:
+    """thesis-004: its experiments on emulated or given hosts. Raises InputError."""
     from fembench.cli.shared import progress, typed_command
+    from fembench.reproduce.experiments import wanted
     from fembench.reproduce.measure import Study
     from fembench.reproduce.page import build, load_timers
     from fembench.reproduce.plan import FULL, QUICK, Plan
 
-    if options.study == "thesis-000":
-        return _farms(options)
-    if options.study == "thesis-003":
-        return _slaves(options)
-    if options.study == "thesis-001":
-        return _grid(options)
-    if options.study == "thesis-002":
-        return _programs(options)
     if options.lab:
         return _in_lab(options)
     plan = Plan(_machines(options), QUICK if options.quick else FULL)
     folder = Path(options.results or f"results/{options.study}{'-quick' if options.quick else ''}")
     study = Study(folder, plan, typed_command())
-    timers = _timers(folder / "timers.json")
-    _measure(study, options.page)
+    timers = load_timers(_timers(folder / "timers.json")) if wanted("E1", only) else {}
+    _measure(study, options.page, only)
     if plan.machines.emulated:
         progress(f"SYNTHETIC: {plan.machines.label}")
     for line in study.failed:
         progress(f"FAILED: {line}")
-    page = build(study, load_timers(timers))
-    print(_terminal(page))
+    page = build(study, timers, only)
+    print(_terminal(page, only))
     print(f"records: {folder}\nreport:  {page}")
     invalid = sum(r.verdict.status == "INVALID" for group in study.records.values() for r in group)
     return 1 if study.failed or invalid else 0
 
 
-def _farms(options: argparse.Namespace) -> int:
+def _farms(options: argparse.Namespace, only: Sequence[str]) -> int:
     """thesis-000: its applications on a virtual park, and under MPI. Raises InputError."""
     from fembench.cli.shared import progress
     from fembench.reproduce import farm_live, farm_study
@@ -111,17 +110,16 @@ def _farms(options: argparse.Namespace) -> int:
 
     folder = _emulated_only(options)
     effort = farm_live.QUICK if options.quick else farm_live.FULL
-    live = farm_live.measure(folder, effort, cores_here(), progress, only_kept=options.page)
+    live = farm_live.measure(folder, effort, cores_here(), progress, only_kept=options.page, only=only)
     progress("virtual park: seven predictions of every version, 2 to 32 machines")
-    results = farm_study.virtual()
-    page = farm_study.build(folder, results, live)
+    results = farm_study.virtual(only)
+    page = farm_study.build(folder, results, live, only)
     print(f"{farm_study.terminal(results, live)}\nrecords: {folder}\nreport:  {page}")
     return 1 if any(one.record.error > 1 for one in live) else 0
 
 
-def _programs(options: argparse.Namespace) -> int:
+def _programs(options: argparse.Namespace, only: Sequence[str]) -> int:
     """thesis-002: its programs on emulated machines. Raises InputError."""
-    from fembench.base.errors import InputError
     from fembench.cli.shared import progress
     from fembench.reproduce import bsp_study
     from fembench.reproduce.bsp_plan import FULL, QUICK
@@ -129,18 +127,17 @@ def _programs(options: argparse.Namespace) -> int:
 
     folder = _emulated_only(options)
     effort = QUICK if options.quick else FULL
-    found = bsp_study.measure(folder, effort, cores_here(), progress, only_kept=options.page)
-    if not found:
-        raise InputError(f"{folder}: nothing measured yet; leave --page out")
-    page = bsp_study.build(folder, found)
+    found = bsp_study.measure(folder, effort, cores_here(), progress, only_kept=options.page, only=only)
+    _require(found, folder)
+    page = bsp_study.build(folder, found, only)
     print(f"{bsp_study.terminal(found)}\nrecords: {folder}\nreport:  {page}")
     wrong = [s for s, times in found.items() if not all(c.agrees for c in times.cells)]
     return 1 if wrong else 0
 
 
-def _grid(options: argparse.Namespace) -> int:
+def _grid(options: argparse.Namespace, only: Sequence[str]) -> int:
     """thesis-001: its applications on emulated hosts. Raises InputError."""
-    from fembench.base.errors import InputError, RunFailedError
+    from fembench.base.errors import RunFailedError
     from fembench.cli.shared import progress
     from fembench.reproduce import grid_live, grid_messages, grid_study
     from fembench.reproduce.measure import cores_here
@@ -148,8 +145,7 @@ def _grid(options: argparse.Namespace) -> int:
     folder = _emulated_only(options)
     effort = grid_live.QUICK if options.quick else grid_live.FULL
     found = grid_live.measure(folder, effort, cores_here(), progress, only_kept=options.page)
-    if not found:
-        raise InputError(f"{folder}: nothing measured yet; leave --page out")
+    _require(found, folder)
     progress("messages between two ranks: about a minute")
     try:
         network = grid_messages.measure_network(folder, only_kept=options.page)
@@ -161,21 +157,27 @@ def _grid(options: argparse.Namespace) -> int:
     return 1 if any(one.record.error > 1 for one in found) else 0
 
 
-def _slaves(options: argparse.Namespace) -> int:
+def _slaves(options: argparse.Namespace, only: Sequence[str]) -> int:
     """thesis-003: its programs on emulated machines. Raises InputError."""
-    from fembench.base.errors import InputError
     from fembench.cli.shared import progress
     from fembench.reproduce import slaves_live, slaves_study
     from fembench.reproduce.measure import cores_here
 
     folder = _emulated_only(options)
     effort = slaves_live.QUICK if options.quick else slaves_live.FULL
-    found = slaves_live.measure(folder, effort, cores_here(), progress, only_kept=options.page)
-    if not found:
-        raise InputError(f"{folder}: nothing measured yet; leave --page out")
-    page = slaves_study.build(folder, found)
+    found = slaves_live.measure(folder, effort, cores_here(), progress, only_kept=options.page, only=only)
+    _require(found, folder)
+    page = slaves_study.build(folder, found, only)
     print(f"{slaves_study.terminal(found)}\nrecords: {folder}\nreport:  {page}")
     return 1 if any(one.record.error > 1 for one in found) else 0
+
+
+def _require(found: Sized, folder: Path) -> None:
+    """Raises InputError where there is nothing to make a page of."""
+    from fembench.base.errors import InputError
+
+    if not found:
+        raise InputError(f"{folder}: nothing measured yet; leave --page out")
 
 
 def _emulated_only(options: argparse.Namespace) -> Path:
@@ -208,17 +210,18 @@ def _machines(options: argparse.Namespace):
     return given(fast, slow)
 
 
-def _measure(study, only_page: bool) -> None:
-    """Everything known beforehand, then both rounds of E13; a line a run."""
+def _measure(study, only_page: bool, only: Sequence[str]) -> None:
+    """Everything known beforehand, then both rounds of E13; a line per run."""
     from fembench.base.units import seconds
     from fembench.bench.campaign import Timekeeper
     from fembench.cli.shared import progress
     from fembench.report.summary import summary_line
     from fembench.reproduce import weighted
+    from fembench.reproduce.experiments import wanted
     from fembench.reproduce.times import Measured
 
-    wants = study.plan.wants()
-    later = len(weighted.KINDS) * len(weighted.ROUNDS) * 3 * study.plan.effort.repetitions
+    wants, rounds = study.plan.wants(only), weighted.ROUNDS if wanted("E13", only) else ()
+    later = len(weighted.KINDS) * len(rounds) * 3 * study.plan.effort.repetitions
     clock = Timekeeper(study.missing(wants) + later)
 
     def ended(done) -> None:
@@ -230,7 +233,7 @@ def _measure(study, only_page: bool) -> None:
         progress(f"[{clock.done}/{clock.to_do}, {seconds(max(clock.left or 0.0, 0.0))} left]{place} {text}")
 
     study.measure(wants, ended, only_kept=only_page)
-    for round_ in weighted.ROUNDS:
+    for round_ in rounds:
         study.measure(weighted.wants(study.plan, Measured(study.records), round_), ended, only_kept=only_page)
 
 
@@ -251,40 +254,23 @@ def _timers(path: Path) -> Path:
     return path
 
 
-def _terminal(page: Path) -> str:
-    """The findings, from the Markdown page."""
+def _terminal(page: Path, only: Sequence[str]) -> str:
+    """The findings, and the sections of the experiments that were asked for, from the Markdown page."""
     text = (page.parent / "report.md").read_text(encoding="utf-8")
     start = text.index("## Findings")
-    return text[start : text.index("\n## ", start + 1)]
+    return text[start : text.index("\n## Every run" if only else "\n## ", start + 1)]
 
 
 def _in_lab(options: argparse.Namespace) -> int:
     """The same command inside a lab, which is gone afterwards. Raises InputError."""
-    import subprocess
-    import sys
-    import tempfile
-
     from fembench.base.errors import InputError
-    from fembench.machine import lab, lab_groups
+    from fembench.reproduce.in_lab import run
     from fembench.reproduce.machines import SLOW_SPEED
 
     if options.fast or options.slow or options.hostfile:
         raise InputError("--lab with hosts: expected one of them")
-    lab.require_root()
-    cpus = lab_groups.usable_cpus(lab_groups.hierarchies())
-    if len(cpus) < 2:
-        raise InputError(f"--lab: {len(cpus)} usable CPU; expected two")
-    text = LAB.format(first=cpus[0], second=cpus[1], slow=0.9 * (options.slow_speed or SLOW_SPEED))
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch, "lab.toml")
-        path.write_text(text)
-        state = lab.up(path)
     results = options.results or f"results/{options.study}-lab{'-quick' if options.quick else ''}"
-    inner = ["reproduce", options.study, "--fast", "node8:2", "--slow", "node00:1", "--results", results]
-    inner += ["--quick"] if options.quick else []
-    inner += ["--page"] if options.page else []
-    me = [sys.executable, "-m", "fembench"]
-    try:
-        return subprocess.run([*me, "lab", "run", "--name", state.cluster.name, *me, *inner]).returncode
-    finally:
-        lab.down(state.cluster.name)
+    more = ["--quick"] if options.quick else []
+    more += ["--page"] if options.page else []
+    more += ["--only", options.only] if options.only else []
+    return run([options.study, "--results", results, *more], options.slow_speed or SLOW_SPEED)

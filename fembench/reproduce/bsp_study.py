@@ -31,17 +31,24 @@ Found = dict[Scenario, ProgramTimes]
 NAMES = {policy: name for name, policy in STRATEGIES.items()}
 
 
-def chosen(effort: Effort) -> list[Scenario]:
-    """The scenarios of an effort."""
-    return [s for s in scenarios() if (s.table, s.name) in effort.scenarios]
+def chosen(effort: Effort, only: Sequence[str] = ()) -> list[Scenario]:
+    """The scenarios asked for by name; without any, those of the effort."""
+    names = only or [f"{table}-{name}" for table, name in effort.scenarios]
+    return [s for s in scenarios() if f"{s.table}-{s.name}" in names]
 
 
 def measure(
-    folder: Path, effort: Effort, cores: int, tell: Callable[[str], None], *, only_kept: bool = False
+    folder: Path,
+    effort: Effort,
+    cores: int,
+    tell: Callable[[str], None],
+    *,
+    only_kept: bool = False,
+    only: Sequence[str] = (),
 ) -> Found:
     """Run what is not there yet. A file of another plan is measured again."""
     found: Found = {}
-    todo = chosen(effort)
+    todo = chosen(effort, only)
     folder.mkdir(parents=True, exist_ok=True)
     for k, scenario in enumerate(todo, 1):
         job = job_of(scenario, effort, cores)
@@ -74,10 +81,10 @@ def _null(times: ProgramTimes) -> CellTimes:
     return next(c for c in times.cells if c.cell.policy == "none")
 
 
-def build(folder: Path, found: Found) -> Path:
+def build(folder: Path, found: Found, only: Sequence[str] = ()) -> Path:
     """Write the report: index.html, report.md, CSV and SVG; returns index.html."""
     ways = [f"seven emulated machines of speeds {', '.join(f'{s:g}' for s in SPEEDS)} (a guess), dilated"]
-    return publish(folder, TITLE, compose(found), ways)
+    return publish(folder, TITLE, compose(found), ways, only)
 
 
 def compose(found: Found) -> list[Section]:

@@ -5,7 +5,7 @@ they fit on the cores that are here (SYNTHETIC). What is there already is not me
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from fembench.base.errors import FembenchError
 from fembench.bench.scratch import writable
 from fembench.records.app import AppPrediction, AppRecord, load_app, save_app
 from fembench.reproduce import programs
+from fembench.reproduce.experiments import wanted
 from fembench.reproduce.programs import both, case_of, predicted
 
 SPEEDS = (1.0, 0.86, 0.635)
@@ -80,12 +81,14 @@ def options_of(program: str, workers: int, cores: int, effort: Effort) -> argpar
     )
 
 
-def measure(folder: Path, effort: Effort, cores: int, say: Say, *, only_kept: bool = False) -> list[Live]:
-    """Every program on every number of workers; those that failed are told and left out."""
+def measure(
+    folder: Path, effort: Effort, cores: int, say: Say, *, only_kept: bool = False, only: Sequence[str] = ()
+) -> list[Live]:
+    """Every program wanted on every number of workers; those that failed are told and left out."""
     runs = folder / "runs"
     writable(runs)
     found = []
-    for program in PROGRAMS:
+    for program in (p for p in PROGRAMS if wanted(f"mpi-{p}", only)):
         for workers in effort.workers:
             try:
                 live = _one(runs, program, workers, cores, effort, only_kept)

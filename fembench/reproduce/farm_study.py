@@ -18,6 +18,7 @@ from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table, words
 from fembench.reproduce import charts
 from fembench.reproduce.charts import Panel
+from fembench.reproduce.experiments import wanted
 from fembench.reproduce.farm_live import PROGRAMS, Live, worst_score
 from fembench.reproduce.layout import beside, count, value
 from fembench.reproduce.page import publish
@@ -59,10 +60,12 @@ def thesis_scores() -> dict[tuple[str, int], Score]:
     return found
 
 
-def virtual() -> Results:
-    """Every application on the virtual park."""
-    made: Results = {name: experiment(app, with_q=q) for name, (app, q, *_) in KINDS.items()}
-    return made | {name: experiment(app, with_q=q, compose="phase") for name, (app, q) in BEYOND.items()}  # type: ignore[arg-type]
+def virtual(only: Sequence[str] = ()) -> Results:
+    """These applications (all) on the virtual park."""
+    kinds = {name: kind for name, kind in KINDS.items() if wanted(name, only)}
+    made: Results = {name: experiment(app, with_q=q) for name, (app, q, *_) in kinds.items()}
+    beyond = {name: kind for name, kind in BEYOND.items() if wanted(name.split()[0], only)}
+    return made | {name: experiment(app, with_q=q, compose="phase") for name, (app, q) in beyond.items()}  # type: ignore[arg-type]
 
 
 def compose(results: Results, live: Sequence[Live]) -> list[Section]:
@@ -71,7 +74,7 @@ def compose(results: Results, live: Sequence[Live]) -> list[Section]:
     sections = [Section("Findings", [], [means(results, theirs)])]
     sections += [Section("Under MPI", [], [live_table(live)])] if live else []
     sections.append(Section("Machines", [], [machines()]))
-    for name in KINDS:
+    for name in (n for n in KINDS if n in results):
         plots = [times(name, results[name]), hits(name, results[name], theirs)]
         sections.append(Section(name, plots, [every_run(name, results[name])]))
     return sections
@@ -80,7 +83,7 @@ def compose(results: Results, live: Sequence[Live]) -> list[Section]:
 def means(results: Results, theirs: dict[tuple[str, int], Score]) -> Table:
     """R2: mean error of each version."""
     rows = []
-    for name in (*KINDS, *BEYOND):
+    for name in (n for n in (*KINDS, *BEYOND) if n in results):
         for version in VERSIONS:
             mine = pooled([o for o in results[name] if o.version == version])
             own = [theirs[f"{name}_{version}", p] for p in COUNTS] if name in KINDS else []
@@ -291,13 +294,14 @@ def hits(name: str, outcomes: Sequence[Outcome], theirs: dict[tuple[str, int], S
     )
 
 
-def build(folder: Path, results: Results, live: Sequence[Live]) -> Path:
+def build(folder: Path, results: Results, live: Sequence[Live], only: Sequence[str] = ()) -> Path:
     """Write the report into the study's folder; returns index.html."""
     ways = [LABEL, *(["farm programs under MPI: emulated speeds, dilated"] if live else [])]
-    return publish(folder, TITLE, compose(results, live), ways)
+    return publish(folder, TITLE, compose(results, live), ways, only)
 
 
 def terminal(results: Results, live: Sequence[Live]) -> str:
     """The findings."""
-    made = [means(results, thesis_scores())] + ([live_table(live)] if live else [])
+    made = [means(results, thesis_scores())] if results else []
+    made += [live_table(live)] if live else []
     return "\n\n".join(f"{t.title}\n\n{table.text(t)}\n\n{t.note}" for t in made)

@@ -1,12 +1,13 @@
 """What the reproduction found: each statement of the thesis, its number, ours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from fembench.report.page import Section
 from fembench.report.table import Table, words
 from fembench.reproduce import thesis
+from fembench.reproduce.experiments import wanted
 from fembench.reproduce.overview import EXPECTED
 from fembench.reproduce.pair_tables import HOSTS, alone, run_totals
 from fembench.reproduce.plan import ONE_HOST, RUNS, Plan
@@ -20,9 +21,10 @@ from fembench.weights.slowness import bottleneck_time
 Row = tuple[str, ...]  # experiment, statement, thesis, here
 
 
-def findings(plan: Plan, found: Measured, notes: str) -> Section:
-    """The first section of the page."""
+def findings(plan: Plan, found: Measured, notes: str, only: Sequence[str] = ()) -> Section:
+    """The first section of the page: what these experiments (all) found."""
     rows = [*_slowness(plan, found), *_runs(plan, found), *_storage(plan, found), *_weighted(plan, found)]
+    rows = [row for row in rows if wanted(row[0], only)] or [("", "see the tables below", "", "")]
     heads = (words("experiment"), words("statement"), words("thesis"), words("here"))
     return Section("Findings", [], [Table("findings", "What was found", notes, heads, tuple(rows))])
 

@@ -1,7 +1,7 @@
 """The page of a reproduction: every section, as one HTML and one Markdown page, CSV and SVG beside them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from fembench.report.runs import overview, reasons, rules
 from fembench.report.table import Table
 from fembench.reproduce import overview as first
 from fembench.reproduce import pair_tables, phase_tables, storage_tables, weighted_tables
+from fembench.reproduce.experiments import report_name, wanted
 from fembench.reproduce.findings import findings
 from fembench.reproduce.measure import Study
 from fembench.reproduce.plan import CAMPAIGNS, Plan
@@ -30,11 +31,11 @@ from fembench.reproduce.times import Measured
 TITLE = "Reproduction of thesis 004"
 
 
-def build(study: Study, timers: dict[str, Any]) -> Path:
-    """Write the report into the study's folder; returns index.html."""
+def build(study: Study, timers: dict[str, Any], only: Sequence[str] = ()) -> Path:
+    """Write the report into the study's folder, of these experiments (all); returns index.html."""
     found = Measured(study.records)
-    sections = compose(study, found, timers)
-    target = study.path / "report"
+    sections = compose(study, found, timers, only)
+    target = study.path / report_name(only)
     for section in sections:
         for made in section.tables:
             write_atomic(target / "tables" / f"{made.name}.csv", table.to_csv(made))
@@ -51,12 +52,14 @@ def build(study: Study, timers: dict[str, Any]) -> Path:
     return target / "index.html"
 
 
-def publish(folder: Path, title: str, sections: Sequence[Section], ways: Sequence[str]) -> Path:
+def publish(
+    folder: Path, title: str, sections: Sequence[Section], ways: Sequence[str], only: Sequence[str] = ()
+) -> Path:
     """Write a report of sections that stand for themselves, with CSV and SVG; returns index.html.
 
-    `ways`: in which respects times were made up.
+    `ways`: in which respects times were made up; `only`: the experiments that were asked for, () for all.
     """
-    target = folder / "report"
+    target = folder / report_name(only)
     shown = [s for s in sections if s.plots or any(t.rows for t in s.tables)]
     for section in shown:
         for made in section.tables:
@@ -69,30 +72,30 @@ def publish(folder: Path, title: str, sections: Sequence[Section], ways: Sequenc
     return target / "index.html"
 
 
-def compose(study: Study, found: Measured, timers: dict[str, Any]) -> list[Section]:
-    """All sections; one without either plot or table is left out."""
+def compose(study: Study, found: Measured, timers: dict[str, Any], only: Sequence[str] = ()) -> list[Section]:
+    """The sections of these experiments (all); one without either plot or table is left out."""
     plan = study.plan
-    parts, deformed = _bodies(study, found)
     records = [r for group in study.records.values() for r in group]
-    sections = [
-        findings(plan, found, note(plan, found)),
-        first.hosts(plan.machines, records),
-        first.timers(timers),
-        first.meshes(plan, found, deformed),
-        phase_tables.separate_hosts(plan, found),
-        phase_tables.one_host(plan, found),
-        first.time_lines(plan, found),
-        first.iterations(plan, found),
-        phase_tables.communication(plan, found),
-        phase_tables.send_receive(plan, found),
-        pair_tables.totals(plan, found),
-        pair_tables.together(plan, found),
-        pair_tables.pairs(plan, found),
-        storage_tables.parts(plan, found, parts),
-        weighted_tables.weighted(plan, found),
-        storage_tables.storage(plan, found),
-        Section("Every run", [], _runs(records)),
-    ]
+    made: dict[str, Callable[[], Section]] = {
+        "": lambda: findings(plan, found, note(plan, found), only),
+        "E0": lambda: first.hosts(plan.machines, records),
+        "E1": lambda: first.timers(timers),
+        "E2": lambda: first.meshes(plan, found, _bodies(study, found)[1]),
+        "E3": lambda: phase_tables.separate_hosts(plan, found),
+        "E4": lambda: phase_tables.one_host(plan, found),
+        "E5": lambda: first.time_lines(plan, found),
+        "E6": lambda: first.iterations(plan, found),
+        "E7": lambda: phase_tables.communication(plan, found),
+        "E8": lambda: phase_tables.send_receive(plan, found),
+        "E9": lambda: pair_tables.totals(plan, found),
+        "E10": lambda: pair_tables.together(plan, found),
+        "E11": lambda: pair_tables.pairs(plan, found),
+        "E12": lambda: storage_tables.parts(plan, found, _bodies(study, found)[0]),
+        "E13": lambda: weighted_tables.weighted(plan, found),
+        "E14": lambda: storage_tables.storage(plan, found),
+    }
+    sections = [make() for name, make in made.items() if not name or wanted(name, only)]
+    sections.append(Section("Every run", [], _runs(records)))
     return [s for s in sections if s.plots or s.tables]
 
 

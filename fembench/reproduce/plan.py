@@ -9,13 +9,14 @@ Campaigns, by where their cases run:
 That one host is the first fast one where hosts are given, else the machine that launches.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from fembench.records.case import Case
+from fembench.reproduce.experiments import wanted
 from fembench.reproduce.machines import Machines, Placement
 from fembench.reproduce.thesis import MESHES, runs
 
@@ -24,7 +25,7 @@ CAMPAIGNS: tuple[Where, ...] = ("sparse", "two-cores", "one-core", "hosts")
 CORES = {"two-cores": 2, "one-core": 1}
 ONE_HOST = (1, 2, 4, 8)  # tasks
 FINER = ("s", "box:100000")  # E6 beyond the thesis' meshes
-TASKS = {"cluster1": (1, 2, 3, 4, 5, 6, 8), "cluster2": (1, 2, 3, 4)}  # 8: E14
+TASKS = {"cluster1": (2, 3, 4, 5, 6), "cluster2": (2, 3, 4)}  # of E7
 RUNS = {run: (a, b) for run, (a, b, _) in runs(1).items()}
 
 
@@ -84,40 +85,109 @@ class Plan:
             return Want(where, self.machines.place(case, placement), placement)
         return Want(where, msgspec.structs.replace(case, ranks=tasks, label=label))
 
-    def wants(self) -> list[Want]:
-        """Every case whose shares are known beforehand, each once; E13's follow from E9."""
-        return list(dict.fromkeys([*self._everywhere(), *self._on_hosts()]))
+    def wants(self, only: Sequence[str] = ()) -> list[Want]:
+        """Every case of these experiments (all) whose shares are known beforehand, each once."""
+        parts = [make(self) for name, make in EXPERIMENTS.items() if wanted(name, only)]
+        return list(dict.fromkeys(want for part in parts for want in part))
 
-    def _everywhere(self) -> Iterator[Want]:
-        for mesh in (*MESHES, *FINER):
-            yield self.sparse(mesh)
-        yield self.sparse("m3", 8, fields=True)
-        for where in ("two-cores", "one-core"):
-            for mesh in MESHES:
-                for tasks in ONE_HOST:
-                    yield self.here(mesh, tasks, where)
-        for tasks in ONE_HOST:
-            yield self.here("m3", tasks, "one-core", "csr")
+    def _scale(self) -> list[Want]:
+        """Runs to the tolerance, to which runs of fewer iterations are scaled."""
+        return [self.sparse(mesh) for mesh in MESHES] if any(self.effort.iterations.values()) else []
 
-    def _on_hosts(self) -> Iterator[Want]:
-        m = self.machines
+    def _one_each(self, mesh: str, kind: str, counts: Sequence[int], storage: str = "dense") -> list[Want]:
+        """One task per host, where there are so many hosts."""
+        placements = (self.machines.one_each(kind, tasks) for tasks in counts)
+        return [self.on_hosts(mesh, placement, storage) for placement in placements if placement]
+
+    def hosts(self) -> list[Want]:
+        """E0."""
+        return [self.on_hosts("m1", self.machines.mixed(a, b)) for a, b in ((0, 1), (1, 0))]
+
+    def meshes(self) -> list[Want]:
+        """E2."""
+        return [*(self.sparse(mesh) for mesh in MESHES), self.sparse("m3", 8, fields=True)]
+
+    def phases(self) -> list[Want]:
+        """E3."""
+        return self._scale() + [
+            w for m in MESHES for kind in TASKS for w in self._one_each(m, kind, (1, 2, 4))
+        ]
+
+    def one_host(self) -> list[Want]:
+        """E4."""
+        places: tuple[Where, ...] = ("two-cores", "one-core")
+        return self._scale() + [self.here(m, t, w) for w in places for m in MESHES for t in ONE_HOST]
+
+    def time_lines(self) -> list[Want]:
+        """E5."""
+        return [self.here("m1", 2, "two-cores"), self.here("m1", 2, "one-core")]
+
+    def iterations(self) -> list[Want]:
+        """E6."""
+        return [self.sparse(mesh) for mesh in (*MESHES, *FINER)]
+
+    def communication(self) -> list[Want]:
+        """E7."""
+        return self._scale() + [
+            w for m in MESHES for kind, counts in TASKS.items() for w in self._one_each(m, kind, counts)
+        ]
+
+    def send_receive(self) -> list[Want]:
+        """E8."""
+        return self._scale() + [self.here("m2", tasks, "two-cores") for tasks in (2, 4, 8)]
+
+    def totals(self) -> list[Want]:
+        """E9."""
+        placements = [p for t in ONE_HOST for p in (self.machines.mixed(0, t), self.machines.mixed(t, 0))]
+        return self._scale() + [self.on_hosts(mesh, p) for mesh in MESHES for p in placements]
+
+    def together(self) -> list[Want]:
+        """E10: also each host alone, which the runs are held against."""
+        mixed = [self.machines.mixed(a, b) for a, b in RUNS.values()]
+        return self.totals() + [self.on_hosts(mesh, p) for mesh in MESHES for p in mixed]
+
+    def pairs(self) -> list[Want]:
+        """E11."""
+        made = self._scale()
         for mesh in MESHES:
-            for kind, counts in TASKS.items():
-                for tasks in counts:
-                    placement = m.one_each(kind, tasks)
-                    if placement and (tasks < 8 or mesh == "m3"):
-                        yield self.on_hosts(mesh, placement)
-            for tasks in ONE_HOST:
-                yield self.on_hosts(mesh, m.mixed(0, tasks))
-                yield self.on_hosts(mesh, m.mixed(tasks, 0))
-            for a, b in RUNS.values():
-                yield self.on_hosts(mesh, m.mixed(a, b))
-            for a, b in ((0, 2), (1, 0), (1, 2)):  # E13, one part a core
-                yield self.on_hosts(mesh, m.mixed(a, b), "csr")
-        for tasks in ONE_HOST:
-            placement = m.one_each("cluster1", tasks)
-            if placement:
-                yield self.on_hosts("m3", placement, "csr")
+            made += [w for kind in TASKS for w in self._one_each(mesh, kind, (2,))]
+            made.append(self.on_hosts(mesh, self.machines.mixed(1, 1)))
+        return made
+
+    def parts(self) -> list[Want]:
+        """E12."""
+        return [self.sparse("m3", 8, fields=True), *(self.here("m3", t, "two-cores") for t in (2, 4, 8))]
+
+    def weighted(self) -> list[Want]:
+        """E13: what its shares follow from, and one part per core."""
+        placements = [self.machines.mixed(a, b) for a, b in ((0, 2), (1, 0), (1, 2))]
+        return self.together() + [self.on_hosts(m, p, "csr") for m in MESHES for p in placements]
+
+    def storage(self) -> list[Want]:
+        """E14."""
+        made = self._scale()
+        for kind in ("dense", "csr"):
+            made += [self.here("m3", tasks, "one-core", kind) for tasks in ONE_HOST]
+            made += self._one_each("m3", "cluster1", ONE_HOST, kind)
+        return made
+
+
+EXPERIMENTS: dict[str, Callable[[Plan], list[Want]]] = {
+    "E0": Plan.hosts,
+    "E2": Plan.meshes,
+    "E3": Plan.phases,
+    "E4": Plan.one_host,
+    "E5": Plan.time_lines,
+    "E6": Plan.iterations,
+    "E7": Plan.communication,
+    "E8": Plan.send_receive,
+    "E9": Plan.totals,
+    "E10": Plan.together,
+    "E11": Plan.pairs,
+    "E12": Plan.parts,
+    "E13": Plan.weighted,
+    "E14": Plan.storage,
+}
 
 
 def _case(mesh: str, storage: str, effort: Effort, iterations: int) -> Case:

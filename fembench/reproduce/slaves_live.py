@@ -24,6 +24,7 @@ from fembench.predict.engine import Outcome
 from fembench.predict.events import simulate_events
 from fembench.records.app import AppRecord, load_app, save_app
 from fembench.reproduce import programs
+from fembench.reproduce.experiments import wanted
 from fembench.reproduce.programs import both, case_of
 from fembench.reproduce.simulated import machine_from, notice, plan_of
 
@@ -81,21 +82,24 @@ def options_of(program: str, processes: int, cores: int, effort: Effort) -> argp
     )
 
 
-def measure(folder: Path, effort: Effort, cores: int, say: Say, *, only_kept: bool = False) -> list[Live]:
-    """Both programs; runs that failed are told and left out, those that are there are not made again."""
+def measure(
+    folder: Path, effort: Effort, cores: int, say: Say, *, only_kept: bool = False, only: Sequence[str] = ()
+) -> list[Live]:
+    """The programs wanted; failed runs are reported and left out, kept ones are not repeated."""
     runs = folder / "runs"
     writable(runs)
-    wanted = [(INTEGRAL, CALIBRATED), *((PRODUCT, p) for p in effort.processes)]
+    runs_of = [(INTEGRAL, CALIBRATED), *((PRODUCT, p) for p in effort.processes)]
+    todo = [(program, p) for program, p in runs_of if wanted(program, only)]
     found = []
-    for k, (program, processes) in enumerate(wanted, 1):
+    for k, (program, processes) in enumerate(todo, 1):
         try:
             live = _one(runs, program, processes, cores, effort, only_kept)
         except FembenchError as error:
-            say(f"[{k}/{len(wanted)}] {program} on {processes} processes: FAILED: {error}")
+            say(f"[{k}/{len(todo)}] {program} on {processes} processes: FAILED: {error}")
             continue
         if live:
             off = 100 * (live.graph.max() / live.real.max() - 1)
-            say(f"[{k}/{len(wanted)}] {live.name}: {live.real.max():.3f} s, graph {off:+.1f} %")
+            say(f"[{k}/{len(todo)}] {live.name}: {live.real.max():.3f} s, graph {off:+.1f} %")
             found.append(live)
     return found
 
@@ -107,8 +111,8 @@ def _one(
     if not calibrated.exists():
         if only_kept:
             return None
-        wanted = options_of(program, CALIBRATED, cores, effort)
-        made = launch(case_of(wanted, None), id=calibrated.stem, scratch=runs, calibrate=effort.samples)
+        asked = options_of(program, CALIBRATED, cores, effort)
+        made = launch(case_of(asked, None), id=calibrated.stem, scratch=runs, calibrate=effort.samples)
         save_app(made, calibrated)
     calibration, options = load_app(calibrated), options_of(program, processes, cores, effort)
     if not ran.exists():

@@ -220,10 +220,10 @@ def compose(found: Sequence[Live]) -> list[Section]:
     ]
 
 
-def build(folder: Path, found: Sequence[Live]) -> Path:
+def build(folder: Path, found: Sequence[Live], only: Sequence[str] = ()) -> Path:
     """Write the report into the study's folder; returns index.html."""
     ways = list(dict.fromkeys(x.record.environment.synthetic for x in found))
-    return publish(folder, TITLE, compose(found), ways)
+    return publish(folder, TITLE, compose(found), ways, only)
 
 
 def terminal(found: Sequence[Live]) -> str:

@@ -167,6 +167,10 @@ def communication_of(records, wire):
     from fembench.weights.observe import observe, pooled
 
     first, seen = records[0], pooled(records)
+    if first.case.partitioner == "blocks":
+        raise InputError(
+            f"{first.id} was cut by partitioner blocks, under MPI only; --rule comm expects metis or rcb"
+        )
     mesh = resolve(first.case.mesh)
     if mesh.hash != first.mesh.hash:
         raise InputError(f"mesh {first.case.mesh} is not that of {first.id}; expected the same file")
@@ -176,7 +180,7 @@ def communication_of(records, wire):
     hosts = observe(first).hosts
 
     def seconds(shares: tuple[float, ...]):
-        made = partition(mesh, shares, method=first.partition.method, seed=first.partition.seed)
+        made = partition(mesh, shares, method=first.case.partitioner, seed=first.partition.seed)
         facts = metrics(mesh, made)
         return communication_seconds(facts.neighbours, facts.message_bytes, hosts, wire, iterations, own)
 

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,7 +11,7 @@ from fembench.mesh.presets import resolve
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
 from fembench.records.profile import save_profile
-from fembench.records.store import save
+from fembench.records.store import load, save
 from fembench.records.weights import load_weights
 
 
@@ -57,6 +58,28 @@ def test_a_slow_link_takes_cells_from_the_host_behind_it(record, capsys):
         shares[link] = [r["share"] for r in json.loads(capsys.readouterr().out)["ranks"]]
     assert shares["0,1e12"] == pytest.approx([0.4, 0.4, 0.2], rel=0.03)
     assert shares["2e-5,1e9"][2] < 0.9 * shares["0,1e12"][2]
+
+
+def changed(record, case, **facts):
+    """The record's file, its case and partition changed."""
+    found = load(Path(record))
+    partition = msgspec.structs.replace(found.partition, **facts)
+    case = msgspec.structs.replace(found.case, **case)
+    return str(save(msgspec.structs.replace(found, case=case, partition=partition), Path(record).parent))
+
+
+def test_a_replicated_run_gives_the_comm_rule_what_any_other_does(record, capsys):
+    shares = []
+    for path in (record, changed(record, {"replicated": True}, method="metis, replicated")):
+        assert main(["weights", path, "--rule", "comm", "--link", "2e-5,1e9", "--json"]) == 0
+        shares.append([r["share"] for r in json.loads(capsys.readouterr().out)["ranks"]])
+    assert shares[0] == shares[1]
+
+
+def test_the_comm_rule_refuses_parts_that_it_cannot_cut_again(record, capsys):
+    path = changed(record, {"partitioner": "blocks"}, method="blocks")
+    assert main(["weights", path, "--rule", "comm", "--link", "2e-5,1e9"]) == 2
+    assert "was cut by partitioner blocks, under MPI only" in capsys.readouterr().err
 
 
 def test_a_measured_network_does_what_its_link_does(record, tmp_path, capsys):

@@ -1,8 +1,9 @@
 """Close the loop: time equal shares, derive weights, partition with them, prove the gain.
 
 Runs the case with equal shares, makes weights of what each rank measured, runs it weighted (a few rounds),
-then both in turns, and says: use these weights, no detectable gain, or leave a host out. Where the
-slowest host can save less than 30 % of the time, the others are timed without it as well. Examples:
+then both in turns, and says: use these weights, no detectable gain, not proven (fewer than six turns), or
+leave a host out. Where the slowest host can save less than 30 % of the time, the others are timed without it
+as well. Examples:
   fembench tune m --ranks 2
   fembench tune l --ranks 8 --hostfile hosts -o weights.json
   fembench tune m --ranks 2 --emulate 1,0.5          (SYNTHETIC: to see it work)
@@ -30,7 +31,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--rounds", type=int, default=2, metavar="N", help="of weighing, at most (default: 2)"
     )
     parser.add_argument(
-        "--pairs", type=int, default=6, metavar="N", help="of equal and weighted runs (default: 6)"
+        "--pairs",
+        type=int,
+        default=6,
+        metavar="N",
+        help="of equal and weighted runs (default: 6, the fewest that prove a gain)",
     )
     parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
     parser.add_argument(

@@ -4,8 +4,10 @@ Each round weighs the run of the round before. A further round need not be bette
 seem faster than it is (it fits a cache, or saves its CPU quota while it waits). So the weights that are
 compared are those whose own run took least.
 
-Where the slowest host (or emulated rank) can add little, the others run without it as well, in every
-second turn: whether it is worth its trouble is then measured and not only computed.
+Where the slowest host (or emulated rank) can add little, the others run without it as well: whether it is
+worth its trouble is then measured and not only computed.
+
+The order within a turn is reversed in every second turn: a machine that slows down steadily favours neither.
 """
 
 from collections.abc import Callable
@@ -50,8 +52,8 @@ class Trail:
     """What was run, in order."""
 
     equal: list[Record] = field(default_factory=list)  # of the comparison
-    weighted: list[Record] = field(default_factory=list)  # of the comparison, one after each equal
-    without: list[Record] = field(default_factory=list)  # in every second turn, without the owner left out
+    weighted: list[Record] = field(default_factory=list)  # of the comparison, one for each equal
+    without: list[Record] = field(default_factory=list)  # the same without the owner left out
     left_out: str = ""  # who that is
     rounds: list[tuple[Record, Weights]] = field(default_factory=list)  # each run and the weights made of it
     tried: list[tuple[Weights, Record]] = field(default_factory=list)  # weights and a run with them
@@ -70,7 +72,7 @@ def close_the_loop(
     say: Say,
     *,
     rounds: int = 2,
-    pairs: int = 5,
+    pairs: int = 6,
     can_do_without: Callable[[str], bool] = lambda host: True,
 ) -> Trail:
     """Measure and weigh for at most `rounds` rounds, then time equal and weighted runs in turns.
@@ -96,13 +98,12 @@ def close_the_loop(
     trail.left_out = others.owner if others is not None else ""
     if min(gains_of(trail).values()) < LEAST_GAIN:
         pairs = min(pairs, PROOF)
+    contestants = [("equal", equal, "", trail.equal), ("weighted", weighted, "", trail.weighted)]
+    if others is not None:
+        contestants.append((f"without {others.owner}", others.case, others.host, trail.without))
     for pair in range(1, pairs + 1):
-        turn = f"turn {pair}/{pairs}"
-        trail.equal.append(run(equal, f"{turn}, equal"))
-        trail.weighted.append(run(weighted, f"{turn}, weighted"))
-        if others is not None and pair % 2:
-            word = f"{turn}, without {others.owner}"
-            trail.without.append(run(others.case, word, without=others.host))
+        for name, one, host, kept in contestants[:: 1 if pair % 2 else -1]:
+            kept.append(run(one, f"turn {pair}/{pairs}, {name}", without=host))
     return trail
 
 

@@ -54,13 +54,16 @@ def prove(trail: Trail) -> Proof:
     ideal = ideal_seconds(n_cells, speeds)
     owners = owners_of(first)
     cells = np.asarray(trail.weighted[0].partition.cells, float)
+    captured = captured_gain(over_own_ideal(trail.equal), over_own_ideal(trail.weighted), 1.0)
     return Proof(
         equal=float(np.median(equal)),
         weighted=float(np.median(weighted)),
         ideal=ideal,
         over_ideal=float(np.median(over_own_ideal(trail.weighted))),
-        advice=advise(equal, weighted, shares_of(trail.weights), owners, without=without),
-        captured=captured_gain(over_own_ideal(trail.equal), over_own_ideal(trail.weighted), 1.0),
+        advice=advise(
+            equal, weighted, shares_of(trail.weights), owners, without=without, captured=captured.value
+        ),
+        captured=captured,
         e_het=(
             heterogeneous_efficiency(n_cells, speeds, float(np.median(equal))),
             heterogeneous_efficiency(n_cells, speeds, float(np.median(weighted))),

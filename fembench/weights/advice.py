@@ -1,11 +1,12 @@
 """What to do with measured weights: use them, leave them, or leave a host out. Pure functions of numbers."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from fembench.base.errors import InputError
 from fembench.stats.compare import Comparison, compare_paired, compare_unpaired, noise_of_series
-from fembench.stats.summary import Samples, median
+from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for, median
 
 NOT_SURE = ", but not beyond the noise: more --pairs would tell"
 LEAST_GAIN = 0.02  # of the time; a host that can save no more is not worth its trouble
@@ -14,7 +15,7 @@ LEAST_GAIN = 0.02  # of the time; a host that can save no more is not worth its 
 class Advice(NamedTuple):
     """The verdict, with the numbers behind it."""
 
-    kind: Literal["use", "no gain", "leave out"]
+    kind: Literal["use", "no gain", "not proven", "leave out"]
     text: str  # one line for people
     comparison: Comparison  # equal over weighted: above 1, the weights are faster
     leave_out: tuple[tuple[str, float], ...] = ()  # (host, the most that it can gain), smallest first
@@ -43,8 +44,13 @@ def advise(
     noise: float | None = None,
     without: Mapping[str, Samples] | None = None,
     least_gain: float = LEAST_GAIN,
+    captured: float = math.nan,
 ) -> Advice:
     """The verdict on weights whose equal and weighted runs were timed in turns, as many of each.
+
+    "no gain" is for a gain that the interval does not show or that the noise exceeds; with too few turns for
+    an interval the verdict is "not proven", with what was seen (also `captured`, the captured gain, where
+    it is a number) and how many turns would do.
 
     `shares` follow from the speeds of the ranks; `owners` names for each rank what could be left out
     (its host; the rank itself where all are on one). `noise` is the session's A/A noise (default: that
@@ -68,13 +74,35 @@ def advise(
         doubts = (f"{text}{NOT_SURE if 'less time' in text else ''}" for text in measured.values())
         words = [f"use these weights: {saved:.1%} less time", *doubts]
         return Advice("use", "; ".join(words), comparison)
-    return Advice("no gain", f"no detectable gain ({_why_none(comparison)})", comparison)
+    if comparison.interval is None:
+        return Advice(
+            "not proven", f"not proven: {_seen(comparison, captured)}; {_missing(comparison.n)}", comparison
+        )
+    return Advice("no gain", f"no detectable gain ({_why_none(comparison, comparison.interval)})", comparison)
 
 
-def _why_none(comparison: Comparison) -> str:
+def _seen(comparison: Comparison, captured: float = math.nan) -> str:
+    """'weighted was faster in 4 of 4 turns (51.2% less time, captured gain 0.94)'."""
+    saved = 1 - 1 / comparison.ratio
+    words = [f"{abs(saved):.1%} {'less' if saved >= 0 else 'more'} time"]
+    words += [f"captured gain {captured:.2f}"] if saved > 0 and not math.isnan(captured) else []
+    turns = f"{comparison.in_favour} of {comparison.n} turn{'s' * (comparison.n > 1)}"
+    return f"weighted was faster in {turns} ({', '.join(words)})"
+
+
+def _missing(n: int) -> str:
+    turns = f"{n} turns" if n > 1 else "one turn"
+    return f"{turns} cannot prove it at {LEVEL:.0%}: repeat with --pairs {fewest_for(LEVEL)}"
+
+
+def _why_none(comparison: Comparison, interval: Interval) -> str:
     if comparison.verdict == "faster":
         return f"equal shares take {1 - comparison.ratio:.1%} less time, n = {comparison.n}"
-    return f"{comparison.verdict}, n = {comparison.n}"
+    low, high = (1 - 1 / end for end in interval[:2])
+    seen = f"{_seen(comparison)}, {LEVEL:.0%}: {low:.1%} to {high:.1%}, A/A noise {comparison.noise:.1%}"
+    if comparison.ratio - 1 > comparison.noise:
+        return f"{seen}: more --pairs would tell"
+    return seen
 
 
 def _measured(weighted: Samples, without: Mapping[str, Samples]) -> dict[str, str]:

@@ -68,7 +68,7 @@ PAIR = ["node8", "node00"]
 
 def test_a_slow_host_that_helps_is_used_and_the_run_without_it_shown():
     trail, proof = tuned(1, 0.25, hosts=PAIR)
-    assert (proof.left_out, len(trail.without)) == ("node00", 4)  # of 7 turns
+    assert (proof.left_out, len(trail.without)) == ("node00", 7)  # as many as turns
     assert {r.case.ranks for r in trail.without} == {1}
     assert proof.without == pytest.approx(proof.ideal * 1.25, rel=0.02)
     assert proof.advice.kind == "use"
@@ -123,6 +123,32 @@ def test_weights_that_cost_time_are_said_to():
 def test_efficiency_of_unequal_ranks_is_against_their_summed_speed():
     _, proof = tuned(1, 0.5)
     assert proof.e_het == pytest.approx((2 / 3, 1.0), rel=0.02)
+
+
+def test_the_order_within_turns_is_reversed_in_every_second_one():
+    words, run = [], planted((1, 0.25), hosts=PAIR)
+
+    def noted(case, word, **options):
+        words.append(word)
+        return run(case, word, **options)
+
+    close_the_loop(Case(mesh="m1", ranks=2, iterations=50), noted, lambda text: None, rounds=1, pairs=2)
+    turns = [word.partition(", ")[2] for word in words if word.startswith("turn")]
+    assert turns == ["equal", "weighted", "without node00", "without node00", "weighted", "equal"]
+
+
+def test_the_default_is_enough_turns_to_prove_a_gain():
+    trail = close_the_loop(Case(mesh="m1", ranks=2, iterations=50), planted((1, 0.5)), lambda text: None)
+    assert len(trail.equal) == len(trail.weighted) == 6
+    assert prove(trail).advice.kind == "use"
+
+
+def test_four_turns_show_a_gain_and_do_not_prove_it():
+    case = Case(mesh="m1", ranks=2, iterations=50)
+    proof = prove(close_the_loop(case, planted((1, 0.5)), lambda text: None, pairs=4))
+    assert proof.advice.kind == "not proven"
+    assert "faster in 4 of 4 turns (32.9% less time" in proof.advice.text
+    assert f"captured gain {proof.captured.value:.2f}); 4 turns cannot prove it" in proof.advice.text
 
 
 def test_comparison_runs_are_in_turns_and_not_those_of_the_weights():

@@ -44,8 +44,41 @@ def test_a_gain_within_the_noise_of_the_session_is_none():
     assert advise(noisy(20, 1), noisy(19, 2), (1, 1, 0.9, 0.9), HOSTS, noise=0.08).kind == "no gain"
 
 
-def test_too_few_samples_show_nothing():
-    assert advise([20.0] * 3, [10.0] * 3, (1, 1, 0.5, 0.5), HOSTS).kind == "no gain"
+def test_too_few_turns_say_what_was_seen_and_how_many_would_prove_it():
+    equal, weighted = [2.11, 2.30, 2.51, 2.40], [1.04, 1.15, 1.30, 1.20]
+    found = advise(equal, weighted, (1, 0.5), ("a", "b"), captured=0.944)
+    assert found.kind == "not proven"
+    assert found.text == (
+        "not proven: weighted was faster in 4 of 4 turns (50.0% less time, captured gain 0.94); "
+        "4 turns cannot prove it at 95%: repeat with --pairs 6"
+    )
+    one = advise([10.0], [12.5], (1, 0.5), ("a", "b"), captured=-0.5)
+    assert one.text == (
+        "not proven: weighted was faster in 0 of 1 turn (25.0% more time); "
+        "one turn cannot prove it at 95%: repeat with --pairs 6"
+    )
+    assert advise([20.0] * 3, [10.0] * 3, (1, 1, 0.5, 0.5), HOSTS).kind == "not proven"
+
+
+def test_as_many_turns_as_the_verdict_asks_for_prove_it():
+    equal, weighted = [2.11, 2.30, 2.51, 2.40, 2.2, 2.3], [1.04, 1.15, 1.30, 1.20, 1.1, 1.2]
+    assert advise(equal, weighted, (1, 0.5), ("a", "b")).kind == "use"
+
+
+def test_a_gain_that_one_of_six_turns_denies_says_so_and_asks_for_more():
+    found = advise([2.0, 2.01, 2.0, 2.01, 2.0, 2.01], [1.0, 1.0, 1.0, 1.0, 1.0, 2.5], (1, 0.5), ("a", "b"))
+    assert found.kind == "no gain"
+    assert "weighted was faster in 5 of 6 turns (50.0% less time), 95%: -24.4% to 50.2%" in found.text
+    assert found.text.endswith("more --pairs would tell)")
+
+
+def test_a_host_is_left_out_for_runs_in_turns_only_if_all_of_six_agree():
+    weighted, without = [2.0, 3.0, 2.0, 3.0, 2.0, 3.0], [1.8, 2.7, 1.8, 2.7, 1.8, 2.7]
+    shares, owners = (3, 1), ("a", "b")
+    equal = [2 * t for t in weighted]
+    assert advise(equal, weighted, shares, owners, noise=0.01, without={"b": without}).kind == "leave out"
+    without[3] = 3.1
+    assert advise(equal, weighted, shares, owners, noise=0.01, without={"b": without}).kind == "use"
 
 
 def test_a_host_that_can_add_almost_nothing_is_to_be_left_out():

@@ -1,10 +1,10 @@
 """A campaign: many cases, each its own job, interleaved, resumable at any point.
 
-Folder: results/<campaign>/{campaign.toml, runs/<id>.json | <id>.failed.json, report/}. A run that has
-a record is never run again; one that failed is tried again when the campaign is started again.
+Folder: results/<campaign>/{campaign.toml, runs/<id>.json | <id>.failed.json, report/}. A run that has a
+record is run again only if its mesh or problem has changed since; the old record goes to runs/superseded/.
+One that failed is tried again when the campaign is started again.
 """
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ import msgspec
 from fembench.base.config import read_text, read_toml
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.bench.inputs import Inputs
 from fembench.bench.launcher import Outcome, launch
 from fembench.bench.matrix import Campaign, Run, expand
 from fembench.records.case import Case
@@ -66,6 +67,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.runs = path / "runs"
+        self.inputs = Inputs()
 
     def prepare(self, source: Path) -> None:
         """Make the folder, or see that it belongs to the same campaign. Raises InputError."""
@@ -79,19 +81,30 @@ class Folder:
             self.runs.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
-        for stale in self.runs.glob(".*"):  # scratch and half-written files of a campaign that was killed
-            if stale.is_dir():
-                shutil.rmtree(stale, ignore_errors=True)
-            else:
-                stale.unlink(missing_ok=True)
 
     def record(self, run: Run) -> Record | None:
-        """The record of a run, if there is one of the same case."""
+        """The record of a run, if there is one of the same case with the same mesh and problem."""
+        found = self._found(run)
+        return found if found is not None and not self.inputs.changed(found) else None
+
+    def changed(self, run: Run) -> str:
+        """The input that has changed since the run was recorded, '' for none."""
+        found = self._found(run)
+        return "" if found is None else self.inputs.changed(found)
+
+    def _found(self, run: Run) -> Record | None:
         path = self.runs / f"{run.id}.json"
         if not path.exists():
             return None
         found = load(path)
         return found if found.case == run.case else None
+
+    def set_aside(self, run: Run) -> None:
+        """Move the record of a run that is to be run again out of what tables and reports read."""
+        found, old = self._found(run), self.runs / "superseded"
+        if found is not None:
+            old.mkdir(exist_ok=True)
+            (self.runs / f"{run.id}.json").rename(old / f"{run.id}.{found.created}.json")
 
     def keep(self, run: Run, outcome: Outcome) -> None:
         """Save what came of a run."""
@@ -140,6 +153,7 @@ def execute(
         record, outcome = folder.record(run), None
         if record is None:
             starting(k, run)
+            folder.set_aside(run)
             outcome = launch(
                 run.case,
                 id=run.id,
@@ -149,13 +163,15 @@ def execute(
                 mpi_options=mpi_options,
                 cores=cores,
                 timeout=campaign.timeout,
-                reference=_reference(references, run.case),
+                reference=_reference(references, run.case, folder.inputs),
                 fields_path=(folder.runs / f"{run.id}.fields.npz").resolve() if run.case.fields else None,
             )
             folder.keep(run, outcome)
             record = outcome.record
-        if record is not None and run.case.ranks == 1:
-            references.setdefault(_question(run.case), record)
+        if record is not None and run.case.ranks == 1 and record.verdict.status != "INVALID":
+            kept = references.setdefault(_question(run.case), record)
+            if folder.inputs.changed(kept):  # while the campaign ran
+                references[_question(run.case)] = record
         yield Done(run, record, outcome)
 
 
@@ -166,9 +182,9 @@ def _question(case: Case) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(case, **fixed))
 
 
-def _reference(references: dict[bytes, Record], case: Case) -> Reference | None:
+def _reference(references: dict[bytes, Record], case: Case, inputs: Inputs) -> Reference | None:
     record = references.get(_question(case))
-    return None if record is None else reference_of(record)
+    return None if record is None or inputs.changed(record) else reference_of(record)
 
 
 def reference_of(record: Record) -> Reference:

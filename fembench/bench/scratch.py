@@ -1,9 +1,17 @@
-"""Where a single run's record goes: a fresh name in a folder that can be written."""
+"""Folders that jobs write into: who may, under which ids, and what dead processes left behind."""
 
+import contextlib
 import os
+import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from fembench.base.errors import InputError
+from fembench.base.lock import locked
+
+# folders of jobs, ids in use, files half written: all of processes that were killed
+_LEFT = re.compile(r"\.(job|hosts)-\w+|\..+(-r\d+\.reserved|\.json\.\w+\.json|\.npz\.\w+\.npz)")
 
 
 def writable(folder: Path) -> None:
@@ -16,9 +24,57 @@ def writable(folder: Path) -> None:
         raise InputError(f"cannot write {folder}: permission denied")
 
 
-def next_id(folder: Path, stem: str) -> str:
-    """`stem`-rN with the lowest N that is free."""
+@contextlib.contextmanager
+def occupied(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Write into a folder, made where it is missing: alone as a campaign, or beside other single runs.
+
+    What processes that were killed left there is removed first. Raises InputError where the folder is in use.
+    """
+    writable(folder)
+    with locked(folder, shared=shared, tidy=lambda: _sweep_away(folder)):
+        yield
+
+
+def _sweep_away(folder: Path) -> None:
+    for left in folder.iterdir():
+        if not _LEFT.fullmatch(left.name):
+            continue
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def reserved(folder: Path, stem: str) -> Iterator[str]:
+    """`stem`-rN with the lowest N that no record has and no other process has taken."""
     number = 1
-    while any((folder / f"{stem}-r{number}{suffix}").exists() for suffix in (".json", ".failed.json")):
+    while not _reserve(folder, f"{stem}-r{number}"):
         number += 1
-    return f"{stem}-r{number}"
+    id = f"{stem}-r{number}"
+    try:
+        yield id
+    finally:
+        _mark(folder, id).unlink(missing_ok=True)
+
+
+def _reserve(folder: Path, id: str) -> bool:
+    """Whether the id was free; it is reserved then."""
+    if _used(folder, id):
+        return False
+    try:
+        os.close(os.open(_mark(folder, id), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    if not _used(folder, id):  # whoever had it before saves its record first, then frees the id
+        return True
+    _mark(folder, id).unlink()
+    return False
+
+
+def _used(folder: Path, id: str) -> bool:
+    return any((folder / f"{id}{suffix}").exists() for suffix in (".json", ".failed.json"))
+
+
+def _mark(folder: Path, id: str) -> Path:
+    return folder / f".{id}.reserved"

@@ -67,31 +67,31 @@ def run(options: argparse.Namespace) -> int:
     import msgspec
 
     from fembench.apps.launch import launch
-    from fembench.bench.scratch import next_id, writable
+    from fembench.bench.scratch import occupied, reserved
     from fembench.cli.shared import progress, typed_command
     from fembench.records.app import load_app, save_app
     from fembench.reproduce.programs import both, case_of
 
     folder = Path(options.results) / "runs"
-    writable(folder)
     calibration = load_app(options.model) if options.model else None
     case = case_of(options, calibration)
     told = calibration if not options.calibrate else None
     before, graph = both(case, told, options) if told else (None, None)
     for p in filter(None, (before, graph)):
         progress(f"predicted: {p.low:.4g} to {p.high:.4g} s ({p.method})")
-    record = launch(
-        case,
-        id=next_id(folder, f"{case.program}-p{case.ranks}"),
-        scratch=folder,
-        command=typed_command(),
-        hostfile=options.hostfile,
-        predicted=before,
-        simulated=graph,
-        calibrate=options.samples if options.calibrate else 0,
-    )
-    path = Path(options.output) if options.output else folder / f"{record.id}.json"
-    save_app(record, path)
+    with occupied(folder, shared=True), reserved(folder, f"{case.program}-p{case.ranks}") as id:
+        record = launch(
+            case,
+            id=id,
+            scratch=folder,
+            command=typed_command(),
+            hostfile=options.hostfile,
+            predicted=before,
+            simulated=graph,
+            calibrate=options.samples if options.calibrate else 0,
+        )
+        path = Path(options.output) if options.output else folder / f"{id}.json"
+        save_app(record, path)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(record), indent=1).decode())
     else:

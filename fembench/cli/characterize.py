@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     import msgspec
 
     from fembench.bench.characterize import needs_two
-    from fembench.bench.scratch import writable
+    from fembench.bench.scratch import occupied
     from fembench.predict.legacy import write_model
     from fembench.predict.thesis_model import model_of
     from fembench.records.profile import load_profile, save_profile
@@ -80,9 +80,8 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     output = options.output or options.add_to
     folder = Path(output).parent if output else Path(".")
-    writable(folder)
     old = load_profile(options.add_to) if options.add_to else None
-    with tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
+    with occupied(folder, shared=True), tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
         hostfile = _hostfile(options, Path(scratch))
         if options.network and not old:
             needs_two(_ranks(options, hostfile))

@@ -6,12 +6,15 @@ Exit status: 0 good, 1 measured but invalid or failed, 2 your input, anything el
 """
 
 import argparse
+import contextlib
 import errno
 import importlib
 import os
 import pkgutil
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 
 import fembench.cli
 from fembench.base.errors import FembenchError, InputError
@@ -61,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(words[:end])
     options.after = words[end + 1 :]  # what follows `--` is for somebody else, such as PETSc
     try:
-        return int(options.run(options))
+        with signals_raised():
+            return int(options.run(options))
     except InputError as error:
         print(f"fembench: {error}", file=sys.stderr)
         return 2
@@ -82,6 +86,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("fembench: interrupted", file=sys.stderr)
         return 130
+    except EndedError as error:
+        print(f"fembench: ended by {error}", file=sys.stderr)
+        return 128 + error.number
+
+
+class EndedError(BaseException):
+    """A signal that asks the process to end; raised, so that ranks are ended and folders tidied up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@contextlib.contextmanager
+def signals_raised() -> Iterator[None]:
+    """SIGTERM and SIGHUP become an EndedError, once; what nohup ignores stays ignored."""
+
+    def end(number: int, frame: object) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)  # a second one must not stop the tidying
+        raise EndedError(number)
+
+    here = threading.current_thread() is threading.main_thread()
+    asked = (signal.SIGTERM, signal.SIGHUP) if here else ()
+    before = [each for each in asked if signal.getsignal(each) == signal.SIG_DFL]
+    for each in before:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     import msgspec
 
     from fembench.bench.peers_launch import launch_peers
-    from fembench.bench.scratch import writable
+    from fembench.bench.scratch import occupied
     from fembench.cli.shared import progress
     from fembench.records.peers import save_peers
     from fembench.report.peers import peers_tables
@@ -81,11 +81,15 @@ def run(options: argparse.Namespace) -> int:
 
     job = job_of(options)
     folder = Path(options.results)
-    writable(folder)
-    record = launch_peers(
-        job, scratch=folder, hostfile=options.hostfile, timeout=options.timeout, progress=_sometimes(progress)
-    )
-    path = save_peers(record, folder)
+    with occupied(folder):
+        record = launch_peers(
+            job,
+            scratch=folder,
+            hostfile=options.hostfile,
+            timeout=options.timeout,
+            progress=_sometimes(progress),
+        )
+        path = save_peers(record, folder)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(record), indent=1).decode())
     else:

@@ -66,6 +66,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    import contextlib
+
+    from fembench.bench.scratch import occupied
     from fembench.reproduce.experiments import chosen, listing
 
     if options.list:
@@ -73,7 +76,22 @@ def run(options: argparse.Namespace) -> int:
         return 0
     only = chosen(options.study, options.only)
     studies = {"thesis-000": _farms, "thesis-001": _grid, "thesis-002": _programs, "thesis-003": _slaves}
-    return studies.get(options.study, _pairs)(options, only)
+    with contextlib.ExitStack() as held:
+        for folder in [] if options.page or options.lab else _written(options):
+            held.enter_context(occupied(folder))
+        return studies.get(options.study, _pairs)(options, only)
+
+
+def _written(options: argparse.Namespace) -> list[Path]:
+    """Folders that nobody else may write into meanwhile; thesis-004 takes those of its campaigns itself."""
+    if options.study == "thesis-004":
+        return [_folder(options)]
+    folder = _emulated_only(options)
+    return [folder, folder / "runs"]
+
+
+def _folder(options: argparse.Namespace) -> Path:
+    return Path(options.results or f"results/{options.study}{'-quick' if options.quick else ''}")
 
 
 def _pairs(options: argparse.Namespace, only: Sequence[str]) -> int:
@@ -87,7 +105,7 @@ def _pairs(options: argparse.Namespace, only: Sequence[str]) -> int:
     if options.lab:
         return _in_lab(options)
     plan = Plan(_machines(options), QUICK if options.quick else FULL)
-    folder = Path(options.results or f"results/{options.study}{'-quick' if options.quick else ''}")
+    folder = _folder(options)
     study = Study(folder, plan, typed_command())
     timers = load_timers(_timers(folder / "timers.json")) if wanted("E1", only) else {}
     _measure(study, options.page, only)
@@ -188,7 +206,7 @@ def _emulated_only(options: argparse.Namespace) -> Path:
         raise InputError(
             f"{options.study} runs on emulated machines: expected no hosts, no --lab, no --slow-speed"
         )
-    return Path(options.results or f"results/{options.study}{'-quick' if options.quick else ''}")
+    return _folder(options)
 
 
 def _machines(options: argparse.Namespace):

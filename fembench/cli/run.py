@@ -49,32 +49,34 @@ def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign import failure_of, reference_of
     from fembench.bench.launcher import launch
     from fembench.bench.matrix import run_id
-    from fembench.bench.scratch import next_id, writable
+    from fembench.bench.scratch import occupied, reserved
     from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
     from fembench.records.store import load, save
     from fembench.report.tables import terminal
 
     case = weighted(case_from(options), options.weights)
     folder = Path(options.results) / "runs"
-    writable(folder)
-    id = next_id(folder, run_id(case, 1).rsplit("-r", 1)[0])
-    outcome = launch(
-        case,
-        id=id,
-        command=typed_command(),
-        scratch=folder,
-        hostfile=options.hostfile,
-        timeout=options.timeout,
-        reference=reference_of(load(options.reference)) if options.reference else None,
-        fields_path=(folder / f"{id}.fields.npz").resolve() if case.fields else None,
-    )
+    stem = run_id(case, 1).rsplit("-r", 1)[0]
+    with occupied(folder, shared=True), reserved(folder, stem) as id:
+        outcome = launch(
+            case,
+            id=id,
+            command=typed_command(),
+            scratch=folder,
+            hostfile=options.hostfile,
+            timeout=options.timeout,
+            reference=reference_of(load(options.reference)) if options.reference else None,
+            fields_path=(folder / f"{id}.fields.npz").resolve() if case.fields else None,
+        )
+        if outcome.record is not None:
+            path = save(outcome.record, folder)
+        elif outcome.kind != "input":
+            save(failure_of(id, case, outcome), folder)
     if outcome.record is None:
         if outcome.kind != "input":
-            save(failure_of(id, case, outcome), folder)
             print(outcome.output, file=sys.stderr)
         print(f"fembench: {outcome.message}", file=sys.stderr)
         return 2 if outcome.kind == "input" else 1
-    path = save(outcome.record, folder)
     warn_if_stale(options.weights, outcome.record)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(outcome.record), indent=1).decode())

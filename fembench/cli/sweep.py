@@ -1,7 +1,7 @@
 """Run a campaign: many cases, interleaved, each its own MPI job; then print the tables and build the report.
 
-Stop it whenever you like: the same command goes on where it stopped. Without a file it runs the
-default campaign. A campaign file:
+Stop it whenever you like: the same command goes on where it stopped. Runs whose mesh or problem file has
+changed since are repeated. Without a file it runs the default campaign. A campaign file:
   name = "scaling"
   repetitions = 3
   timeout = 300
@@ -39,6 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign import DEFAULT, Folder, read_campaign
+    from fembench.bench.scratch import occupied
 
     source = Path(options.campaign) if options.campaign else DEFAULT
     campaign, runs = read_campaign(source)
@@ -48,10 +49,11 @@ def run(options: argparse.Namespace) -> int:
             print(item.id)
         return 0
     folder = Folder(Path(options.results or Path("results") / campaign.name))
-    folder.prepare(source)
-    failed = _execute(campaign, runs, folder, options.hostfile)
-    records = [record for item in runs if (record := folder.record(item))]
-    _report(records, folder.path, not options.no_report)
+    with occupied(folder.runs):
+        folder.prepare(source)
+        _say_changes(runs, folder)
+        records, failed = _execute(campaign, runs, folder, options.hostfile)
+        _report(records, folder.path, not options.no_report)
     invalid = [record.id for record in records if record.verdict.status == "INVALID"]
     for id in invalid:
         print(f"INVALID: {id}")
@@ -75,8 +77,23 @@ def _weighted(runs, path):
     return [Run(run_id(case, run.repetition), case, run.repetition) for case, run in zip(cases, runs)]
 
 
-def _execute(campaign, runs, folder, hostfile) -> int:
-    """Run everything with a line a case; the number of runs that left no record."""
+def _say_changes(runs, folder) -> None:
+    """A line for each file that has been edited or deleted since runs that depend on it were recorded."""
+    from collections import Counter
+
+    from fembench.bench.inputs import gone
+    from fembench.cli.shared import progress
+
+    edited = Counter(name for item in runs if (name := folder.changed(item)))
+    for name, count in edited.items():
+        progress(f"{name} has changed: runs to repeat: {count} (old records: {folder.runs}/superseded)")
+    kept = [item for item in runs if folder.record(item)]
+    for name, count in Counter(name for item in kept for name in gone(item.case)).items():
+        progress(f"{name} no longer exists: records kept unchecked: {count}")
+
+
+def _execute(campaign, runs, folder, hostfile) -> tuple[list, int]:
+    """Run everything with a line per case; (the records, how many runs left none)."""
     from fembench.base.units import seconds
     from fembench.bench.campaign import Timekeeper, execute
     from fembench.cli.shared import progress, typed_command
@@ -85,8 +102,9 @@ def _execute(campaign, runs, folder, hostfile) -> int:
     to_do = sum(folder.record(run) is None for run in runs)
     if to_do < len(runs):
         progress(f"{len(runs) - to_do} of {len(runs)} runs have a record already")
-    clock, failed = Timekeeper(to_do), 0
+    clock, failed, records = Timekeeper(to_do), 0, []
     for k, done in enumerate(execute(campaign, runs, folder, command=typed_command(), hostfile=hostfile), 1):
+        records += [done.record] if done.record else []
         if done.outcome is None:
             continue
         clock.one_more()
@@ -94,7 +112,7 @@ def _execute(campaign, runs, folder, hostfile) -> int:
         text = summary_line(done.record) if done.record else f"{done.run.id}: FAILED: {done.outcome.message}"
         progress(f"[{k}/{len(runs)}, {left}] {text}")
         failed += done.record is None
-    return failed
+    return records, failed
 
 
 def _report(records, folder: Path, with_page: bool) -> None:

@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
     import msgspec
 
     from fembench.base.files import write_atomic
+    from fembench.bench.scratch import occupied
     from fembench.records.weights import save_weights
     from fembench.tune.loop import close_the_loop
     from fembench.tune.proof import prove
@@ -56,19 +57,22 @@ def run(options: argparse.Namespace) -> int:
     case = _case(options)
     folder = Path(options.results or f"results/tune-{Path(case.mesh).stem.replace(':', '-')}")
     say = _speaker()
-    trail = close_the_loop(
-        case,
-        _runner(options, folder, say),
-        say,
-        rounds=options.rounds,
-        pairs=options.pairs,
-        can_do_without=lambda host: len(_others(options.hostfile, host)) < len(_others(options.hostfile, "")),
-    )
-    proof = prove(trail)
-    output = Path(options.output or folder / "weights.json")
-    save_weights(trail.weights, output)
-    tree = msgspec.json.format(msgspec.json.encode(as_tree(proof, trail.weights)), indent=1).decode()
-    write_atomic(folder / "tuning.json", tree)
+    with occupied(folder / "runs"):
+        trail = close_the_loop(
+            case,
+            _runner(options, folder / "runs", say),
+            say,
+            rounds=options.rounds,
+            pairs=options.pairs,
+            can_do_without=lambda host: (
+                len(_others(options.hostfile, host)) < len(_others(options.hostfile, ""))
+            ),
+        )
+        proof = prove(trail)
+        output = Path(options.output or folder / "weights.json")
+        save_weights(trail.weights, output)
+        tree = msgspec.json.format(msgspec.json.encode(as_tree(proof, trail.weights)), indent=1).decode()
+        write_atomic(folder / "tuning.json", tree)
     print(tree if options.json else as_text(proof, trail.weights))
     if not options.json:
         print(f"\nweights: {output}\nrecords: {folder / 'runs'}")
@@ -97,32 +101,30 @@ def _case(options: argparse.Namespace):
     )
 
 
-def _runner(options: argparse.Namespace, folder: Path, say):
+def _runner(options: argparse.Namespace, runs: Path, say):
     """A function that runs a case under MPI and keeps its record. Raises RunFailedError or InputError."""
     from fembench.base.errors import InputError
     from fembench.bench.launcher import launch
     from fembench.bench.matrix import run_id
-    from fembench.bench.scratch import next_id, writable
+    from fembench.bench.scratch import reserved
     from fembench.cli.shared import typed_command
     from fembench.records.store import save
     from fembench.tune.loop import failed
     from fembench.weights.observe import run_seconds
 
-    runs = folder / "runs"
-    writable(runs)
-
     def one(case, word: str, *, without: str = ""):
-        outcome = launch(
-            case,
-            id=next_id(runs, run_id(case, 1).rsplit("-r", 1)[0]),
-            command=typed_command(),
-            scratch=runs,
-            hostfile=_hosts_but(options.hostfile, without, runs) if without else options.hostfile,
-            timeout=options.timeout,
-        )
-        if outcome.record is None:
-            raise InputError(outcome.message) if outcome.kind == "input" else failed(outcome.message)
-        save(outcome.record, runs)
+        with reserved(runs, run_id(case, 1).rsplit("-r", 1)[0]) as id:
+            outcome = launch(
+                case,
+                id=id,
+                command=typed_command(),
+                scratch=runs,
+                hostfile=_hosts_but(options.hostfile, without, runs) if without else options.hostfile,
+                timeout=options.timeout,
+            )
+            if outcome.record is None:
+                raise InputError(outcome.message) if outcome.kind == "input" else failed(outcome.message)
+            save(outcome.record, runs)
         say(f"{word}: {run_seconds([outcome.record])[0]:.4g} s a set")
         return outcome.record
 

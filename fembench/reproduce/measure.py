@@ -12,6 +12,7 @@ from fembench.base.files import write_atomic
 from fembench.bench.campaign import Done, Folder, execute
 from fembench.bench.launcher import find_mpiexec, flavour, usable_cores
 from fembench.bench.matrix import Campaign, Run, run_id
+from fembench.bench.scratch import occupied
 from fembench.machine.confine import own_cores
 from fembench.records.case import Case
 from fembench.records.record import Record
@@ -69,7 +70,7 @@ class Study:
             folder = self.folder(first.where)
             runs = [run for w in sorted(group, key=lambda w: w.case.ranks) for run in self._runs(w)]
             real = bool(first.placement) and not self.plan.machines.emulated
-            with _environment(first, real) as hostfile:
+            with occupied(folder.runs), _environment(first, real) as hostfile:
                 for done in execute(
                     Campaign(name=first.where, cases=({},), timeout=self.plan.effort.timeout),
                     runs,

@@ -7,6 +7,7 @@ from fembench.base.errors import InputError
 from fembench.bench.campaign import DEFAULT, Folder, read_campaign
 from fembench.bench.launcher import usable_cores
 from fembench.bench.matrix import Campaign, expand, run_id
+from fembench.bench.scratch import occupied
 from fembench.records.case import Case
 
 
@@ -104,5 +105,6 @@ def test_a_campaign_sweeps_away_what_a_killed_one_was_writing(tmp_path):
     folder.prepare(campaign)
     (folder.runs / ".m1-p1.json.x7k2.json").write_text('{"schema"')
     (folder.runs / ".job-1").mkdir()
-    folder.prepare(campaign)
+    with occupied(folder.runs):
+        folder.prepare(campaign)
     assert not list(folder.runs.iterdir())

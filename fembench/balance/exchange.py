@@ -18,7 +18,7 @@ from fembench.balance.block import Block
 from fembench.dist.comm import DOUBLE, Comm, Request, start_and_wait
 from fembench.kernels.backend import kernels
 from fembench.timing.phases import SEND, UNPACK, WAIT
-from fembench.timing.tracer import Stamps, chain
+from fembench.timing.tracer import Stamps, Traffic, chain
 
 I32 = NDArray[np.int32]
 _TAG = 8
@@ -51,7 +51,10 @@ class Exchange:
         self.receive: tuple[tuple[Any, ...], ...]
         if self._requests:
             start, wait = start_and_wait(self._requests)
-            self.send, self.receive = (SEND, self._gather(pairs).run, start), ((WAIT, wait), (UNPACK, add))
+            ranks = tuple(pairs)
+            n_bytes = tuple(24 * sum(pair.nodes.size for pair in pairs[rank]) for rank in ranks)
+            self.send = (Traffic(SEND, ranks, n_bytes), self._gather(pairs).run, start)
+            self.receive = ((Traffic(WAIT, ranks, n_bytes), wait), (UNPACK, add))
         else:
             self.send, self.receive = (SEND,), ((WAIT,), (UNPACK, add))
 

@@ -2,7 +2,7 @@
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -13,6 +13,7 @@ from fembench.bench.describe import environment_of
 from fembench.bench.fields import write_fields
 from fembench.bench.job import Job
 from fembench.bench.measure import Measured, SetTicks, Timed, start_plain
+from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.references import shipped
 from fembench.bench.verify import Solved, verify
@@ -27,11 +28,11 @@ from fembench.records.case import Case
 from fembench.records.ids import now_utc
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
 from fembench.records.validity import judge
-from fembench.timing.certificate import Certificate, Certifier
+from fembench.timing.certificate import Certificate, Certifier, Costs
 from fembench.timing.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
-from fembench.timing.tracer import TracerLike, make_tracer, span
+from fembench.timing.tracer import Message, TracerLike, make_tracer, span
 
-SPANS_AN_ITERATION = 24  # room in the tracer's buffer; the loop stamps fewer
+SET_UP_SPANS = 64  # room for those before the sets
 I64 = NDArray[np.int64]
 
 
@@ -42,7 +43,9 @@ class RankTimes:
     setup: I64  # (n_phases,)
     total: int
     sets: list[SetTicks]
-    events: NDArray  # structured: phase, iteration, begin, end in seconds at the first calibration
+    events: NDArray  # structured: phase, iteration, begin, end in seconds, message
+    messages: list[Message]  # what `message` counts
+    dropped: int
     certificate: Certificate
 
 
@@ -57,17 +60,19 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     case = job.case
     if job.cores:
         together(comm, lambda: confine(job.cores[comm.rank]))
-    certifier = Certifier(case.clock, wtime)
+    certifier = Certifier(case.clock, wtime, lambda costs: _worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
     tracer = make_tracer(
         certificate.name,
-        64 + SPANS_AN_ITERATION * case.trace_iterations,
+        SET_UP_SPANS,
         certificate.ticks_per_second,
         certifier.clock.read,
     )
     host, taken = host_facts(), taken_meter()
     comm.Barrier()
-    first = _start_clock(comm, tracer, begin)
+    first, leaders = _start_clock(comm, tracer, begin)
+    with span(tracer, SYNC):
+        before = sights(comm, tracer, leaders)
     prepared = prepare(comm, case, tracer)
     timed = start(comm, case, prepared, tracer)
     with span(tracer, SYNC):  # ranks wait for each other here
@@ -81,6 +86,8 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     slowed = stretched(tracer, speeds[comm.rank], case.dilate, crowded=crowded, turn=turn)
     measured = timed(slowed)
     tracer.reset(events=False)
+    with span(tracer, SYNC):
+        after = sights(comm, tracer, leaders)
     with span(tracer, VERIFY):
         memory = comm.gather(peak_memory())
         solved = _solved(prepared, measured)
@@ -89,11 +96,11 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     with span(tracer, OUTPUT):
         write_fields(comm, job.fields_path, prepared, solved.u)
     total = tracer.now() - first
-    times = RankTimes(setup + tracer.ticks(), total, measured.sets, tracer.events(), certifier.finish())
-    ranks = comm.gather(times)
+    ranks = comm.gather(_times(tracer, setup + tracer.ticks(), total, measured, certifier.finish()))
     environment = environment_of(comm, job, host, taken)
     if ranks is None or memory is None or environment is None:
         return None
+    offsets = _offsets(ranks, environment.rank_host, before, after)
     record = Record(
         schema=SCHEMA,
         id=job.id,
@@ -112,26 +119,53 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         verification=verification,
         reference=job.reference or shipped(case, prepared.mesh.hash, prepared.spec),
         peak_memory=tuple(memory),
-        events=tuple(_events(ranks)),
+        events=tuple(_events(ranks, {o.host: o for o in offsets}, environment.rank_host)),
         verdict=Verdict(status="INVALID", reasons=(), rules=()),
         balance=measured.balance,
+        dropped=tuple(r.dropped for r in ranks),
+        offsets=tuple(o.in_record() for o in offsets),
     )
     return msgspec.structs.replace(record, verdict=judge(record))
 
 
-def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> int:
-    """Count what came before as start-up. Time 0 of all events is one barrier.
+def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, list[int]]:
+    """Count what came before as start-up; the ticks when that began, and the first rank of every clock.
 
-    Ranks of one host read one clock, so they share its moment; across hosts the barrier is the common one.
+    Time 0 of a host's events is one barrier, the same moment for all its ranks, which read one clock.
     """
     now = tracer.now()
     before = int((time.perf_counter() - begin) * tracer.ticks_per_second)
     here = (platform.node(), tracer.clock_name)
-    tracer.origin = min(other for where, other in comm.allgather((here, now)) if where == here)
+    everyone = comm.allgather((here, now))
+    tracer.origin = min(other for where, other in everyone if where == here)
+    clocks = [where for where, _ in everyone]
     tracer.recording = True
     tracer.iteration = -1
     tracer.add(START_UP, now - before, now)
-    return now - before
+    return now - before, [clocks.index(where) for where in dict.fromkeys(clocks)]
+
+
+def _worst_costs(ranks: list[Costs]) -> Costs:
+    """Of the clocks that every rank may use, in the first rank's order."""
+    return {name: max(c[name] for c in ranks) for name in ranks[0] if all(name in c for c in ranks)}
+
+
+def _times(
+    tracer: TracerLike, setup: I64, total: int, measured: Measured, certificate: Certificate
+) -> RankTimes:
+    tracer.ticks_per_second = certificate.ticks_per_second  # that of the whole run
+    return RankTimes(
+        setup, total, measured.sets, tracer.events(), tracer.messages, tracer.dropped, certificate
+    )
+
+
+def _offsets(
+    ranks: list[RankTimes], rank_host: tuple[int, ...], before: list[Sight], after: list[Sight]
+) -> list[Offset]:
+    """Of every host's clock, rank 0's first, which is the measure."""
+    rates = [r.certificate.ticks_per_second for r in ranks]
+    found = [offset_of(a, b, rates[0], rates[a.rank], rank_host[a.rank]) for a, b in zip(before, after)]
+    return [Offset(host=rank_host[0]), *found]
 
 
 def _solved(prepared: Prepared, measured: Measured) -> Solved:
@@ -171,15 +205,12 @@ def _worst(certificates: list[Certificate]) -> ClockCertificate:
     return ClockCertificate(**fields | {"ranks": tuple(c.name for c in certificates)})
 
 
-def _events(ranks: list[RankTimes]) -> list[Event]:
-    return [
-        Event(
-            rank=rank,
-            phase=int(e["phase"]),
-            iteration=int(e["iteration"]),
-            begin=float(e["begin"]),
-            end=float(e["end"]),
-        )
-        for rank, times in enumerate(ranks)
-        for e in times.events
-    ]
+def _events(
+    ranks: list[RankTimes], offsets: dict[int, Offset], rank_host: tuple[int, ...]
+) -> Iterator[Event]:
+    """All ranks' events, by the clock of rank 0's host."""
+    for rank, times in enumerate(ranks):
+        common = offsets[rank_host[rank]].common
+        for phase, iteration, begin, end, message in times.events.tolist():
+            partners, n_bytes = times.messages[message]
+            yield Event(rank, phase, iteration, common(begin), common(end), partners, n_bytes)

@@ -21,9 +21,10 @@ from fembench.solve.operators import Operator, build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.solve.variants import VARIANTS
 from fembench.solve.work import Work
-from fembench.timing.phases import ASSEMBLY, CG, SYNC
+from fembench.timing.phases import ASSEMBLY, BETWEEN, CG, SYNC
 from fembench.timing.tracer import TracerLike, span
 
+ROOM = 64  # spans per iteration that the trace has room for, and eight per neighbour, where no warm-up tells
 LEARN, LEARNT = 5.0, 40  # seconds, and sets, that emulated ranks learn for at most
 
 
@@ -78,17 +79,25 @@ def measure(
     solver: Solver | None = None
     learns = case.emulated and not case.balance  # a balancer's ranks learn and agree by themselves
     learned = _learn(comm, case, prepared, tracer, make, control) if learns else []
+    tracer.recording, ended = False, tracer.now()
+    spent, set_up = 0, tracer.stored  # ticks of CG in timed sets; events of the set-up
+    iterations = case.trace_iterations * (ROOM + 8 * len(prepared.interface.neighbours))
+    tracer.make_room(set_up, 0 if case.warmups else iterations)
     while True:
         tracer.reset(events=False)
-        begin = tracer.now()
-        tracer.recording = case.trace_iterations > 0 and len(sets) == case.warmups
+        tracer.add(BETWEEN, begin := ended, tracer.now())
+        tracer.recording = case.trace_iterations > 0 and len(sets) in (case.warmups - 1, case.warmups)
         with span(tracer, SYNC):
             solver = None  # the last set's matrix and vectors go before the next are made
             comm.Barrier()
         solver, result = _set(comm, case, prepared, tracer, make, control)
         tracer.recording = False
-        sets.append(_harvest(tracer, begin, result, warmup=len(sets) < case.warmups))
-        if not _more(comm, case, sets, tracer):
+        ended = tracer.now()  # first: what follows is no part of the set
+        if len(sets) == case.warmups - 1:  # a rehearsal: as many spans, and some more where blocks move
+            tracer.make_room(set_up, 5 * (tracer.stored - set_up + tracer.dropped) // 4)
+        sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < case.warmups))
+        spent += 0 if sets[-1].warmup else int(sets[-1].ticks[CG])
+        if not _more(comm, case, len(sets) - case.warmups, spent / tracer.ticks_per_second):
             return Measured(solver.operator, solver.work, result, learned + sets)
 
 
@@ -117,7 +126,7 @@ def _learn(
             solver, result = _set(comm, case, prepared, tracer, make, control)
             done += 1
     agree(comm, tracer, _units(prepared, solver), among=median)
-    return [_harvest(tracer, begin, result, warmup=True)]
+    return [_harvest(tracer, tracer.now() - begin, result, warmup=True)]
 
 
 def _units(prepared: Prepared, solver: Solver) -> dict[str, float]:
@@ -147,8 +156,7 @@ def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
     return VARIANTS[case.variant](operator, interface, M, tracer, overlap=case.overlap)
 
 
-def _harvest(tracer: TracerLike, begin: int, result: CGResult, *, warmup: bool) -> SetTicks:
-    total = tracer.now() - begin  # first: what follows is no part of the set
+def _harvest(tracer: TracerLike, total: int, result: CGResult, *, warmup: bool) -> SetTicks:
     return SetTicks(
         warmup=warmup,
         ticks=tracer.ticks(),
@@ -159,12 +167,11 @@ def _harvest(tracer: TracerLike, begin: int, result: CGResult, *, warmup: bool) 
     )
 
 
-def _more(comm: Comm, case: Case, sets: list[SetTicks], tracer: TracerLike) -> bool:
-    """Whether another set is due; rank 0's clock decides where a time is to be filled. Collective."""
-    timed = len(sets) - case.warmups
+def _more(comm: Comm, case: Case, timed: int, spent: float) -> bool:
+    """Whether another set is due after `spent` seconds of CG in `timed` sets; rank 0's clock decides where a
+    time is to be filled. Collective."""
     if timed < max(case.sets, 1):
         return True
     if case.seconds <= 0:
         return False
-    spent = sum(int(s.ticks[CG]) for s in sets if not s.warmup) / tracer.ticks_per_second
     return bool(comm.bcast(spent < case.seconds))

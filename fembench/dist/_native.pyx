@@ -12,6 +12,8 @@ from libc.string cimport memcpy
 
 ctypedef int (*all_f)(int, void *) noexcept
 ctypedef int (*wait_f)(int, void *, void *) noexcept
+ctypedef int (*send_f)(const void *, int, intptr_t, int, int, intptr_t) noexcept
+ctypedef int (*receive_f)(void *, int, intptr_t, int, int, intptr_t, void *) noexcept
 ctypedef int (*reduce_f)(const void *, void *, int, intptr_t, intptr_t, intptr_t) noexcept
 
 
@@ -82,6 +84,46 @@ cdef class Sum:
         memcpy(self.own, &self.values[0], self.values.shape[0] * sizeof(double))
         code = self.allreduce(
             self.own, &self.values[0], <int>self.values.shape[0], self.type, self.op, self.comm
+        )
+        if code:
+            raise failed(code)
+
+
+cdef class Message:
+    """One blocking message of doubles to or from a rank.
+
+    function: address of MPI_Send or of MPI_Recv, as the method that will be called needs. type, comm: handles
+    of doubles and of the ranks; status_bytes: of one MPI_Status. Raises MPI.Exception where MPI reports an error.
+    """
+    cdef size_t function
+    cdef intptr_t type, comm
+    cdef double[::1] values
+    cdef int rank, tag
+    cdef void *status
+
+    def __cinit__(
+        self, size_t function, double[::1] values, int rank, int tag, intptr_t type, intptr_t comm,
+        size_t status_bytes,
+    ):
+        self.function, self.values, self.rank, self.tag = function, values, rank, tag
+        self.type, self.comm = type, comm
+        self.status = PyMem_Malloc(status_bytes or 1)
+        if not self.status:
+            raise MemoryError
+
+    def __dealloc__(self):
+        PyMem_Free(self.status)
+
+    def send(self):
+        cdef int code = (<send_f>self.function)(
+            &self.values[0], <int>self.values.shape[0], self.type, self.rank, self.tag, self.comm
+        )
+        if code:
+            raise failed(code)
+
+    def receive(self):
+        cdef int code = (<receive_f>self.function)(
+            &self.values[0], <int>self.values.shape[0], self.type, self.rank, self.tag, self.comm, self.status
         )
         if code:
             raise failed(code)

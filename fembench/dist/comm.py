@@ -80,6 +80,27 @@ def wait(*requests: MPI.Request) -> None:
     MPI.Request.Waitall(requests)
 
 
+def send_to(comm: Comm, values: Any, rank: int, tag: int) -> Callable[[], object]:
+    """A call that sends doubles to a rank and returns when they may be overwritten."""
+    send = address("MPI_Send")
+    if native is None or not send:
+        return lambda: comm.Send([values, DOUBLE], rank, tag)
+    return native.Message(send, values, rank, tag, *_typed(comm)).send
+
+
+def receive_from(comm: Comm, values: Any, rank: int, tag: int) -> Callable[[], object]:
+    """A call that returns when doubles from a rank have come."""
+    receive = address("MPI_Recv")
+    if native is None or not receive:
+        return lambda: comm.Recv([values, DOUBLE], rank, tag)
+    return native.Message(receive, values, rank, tag, *_typed(comm)).receive
+
+
+def _typed(comm: Comm) -> tuple[int, int, int]:
+    """Handles of doubles and of the ranks, and the bytes of a status."""
+    return MPI._handleof(DOUBLE), MPI._handleof(comm), MPI._sizeof(MPI.Status)
+
+
 def sum_in_place(comm: Comm, values: "array[float]") -> Callable[[], object]:
     """A call that replaces doubles by their sums over ranks. Collective."""
     allreduce = address("MPI_Allreduce")

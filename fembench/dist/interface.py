@@ -1,6 +1,7 @@
 """Interface: the neighbour sum of shared dofs ("Atualização", seed 004, Fig. 4.5) and the inner product.
 
-One message a neighbour and direction, non-blocking and persistent. Every sharer adds the
+One message per neighbour and direction, non-blocking and persistent; or, to compare with, blocking sends and
+receives as in the thesis, ordered so that they cannot deadlock. Every sharer adds the
 contributions in ascending order of rank, its own at its place, so that all copies of a shared
 value are bit-identical.
 
@@ -13,7 +14,7 @@ What runs in every iteration is a chain of calls bound when it is made (timing/t
 import itertools
 import weakref
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +26,8 @@ from fembench.dist.comm import (
     Comm,
     Request,
     persistent_allreduce,
+    receive_from,
+    send_to,
     start_and_wait,
     sum_in_place,
     wait,
@@ -32,19 +35,21 @@ from fembench.dist.comm import (
 from fembench.dist.sharing import Sharing
 from fembench.kernels.backend import kernels
 from fembench.timing.phases import ALLREDUCE, SEND, UNPACK, WAIT
-from fembench.timing.tracer import NullTracer, Stamps, Step, chain
+from fembench.timing.tracer import NullTracer, Stamps, Step, Traffic, chain
 
 F64 = NDArray[np.float64]
 Numbers: TypeAlias = "array[float]"
 Call = Callable[[], object]
-_TAG = 7
+_TAG, _BLOCKING_TAG = 7, 9
 
 
 class Interface:
     """The exchange plan of one rank: who shares which dofs with it, and the buffers for them."""
 
-    def __init__(self, comm: Comm, sharing: Sharing, n_interior: int, n_active: int) -> None:
-        self.comm = comm
+    def __init__(
+        self, comm: Comm, sharing: Sharing, n_interior: int, n_active: int, *, blocking: bool = False
+    ) -> None:
+        self.comm, self.blocking = comm, blocking
         self.neighbours = sharing.ranks
         self.first_dof = 3 * n_interior
         self.n_dofs = 3 * n_active
@@ -127,13 +132,37 @@ class Update:
         self.send: Step = (SEND,)
         self.receive: tuple[Step, ...] = ((WAIT,), (UNPACK,))
         if interface.neighbours:
+            ranks, n_bytes = interface.neighbours, interface.message_bytes
             buffers = [interface._in[s] for s in interface.slices]
             below = sum(rank < interface.comm.rank for rank in interface.neighbours)
             pack = kernels.Pack(v, interface._index, interface._out).run
             add = kernels.NeighbourSum(v, interface.first_dof, below, interface.nodes, buffers).run
-            start_all, wait_all = start_and_wait(interface._requests)
-            self.send, self.receive = (SEND, pack, start_all), ((WAIT, wait_all), (UNPACK, add))
+            if interface.blocking:
+                self.send, self.receive = (SEND, pack), (*_one_by_one(interface), (UNPACK, add))
+            else:
+                start_all, wait_all = start_and_wait(interface._requests)
+                self.send = (Traffic(SEND, ranks, n_bytes), pack, start_all)
+                self.receive = ((Traffic(WAIT, ranks, n_bytes), wait_all), (UNPACK, add))
         self.start, self.finish = chain(tracer, self.send), chain(tracer, *self.receive)
+
+
+def _one_by_one(interface: Interface) -> Iterator[Step]:
+    """Blocking messages, neighbour after neighbour in ascending order; of two ranks the lower sends first.
+
+    No deadlock, even where a send waits for its receive: a rank that waits for q, which is busy with r, has a
+    higher number than r. So along a circle of ranks that wait for each other numbers would fall for ever.
+    """
+    comm = interface.comm
+    for rank, n_bytes, part in zip(interface.neighbours, interface.message_bytes, interface.slices):
+        send = (
+            Traffic(SEND, (rank,), (n_bytes,)),
+            send_to(comm, interface._out[part], rank, _BLOCKING_TAG),
+        )
+        receive = (
+            Traffic(WAIT, (rank,), (n_bytes,)),
+            receive_from(comm, interface._in[part], rank, _BLOCKING_TAG),
+        )
+        yield from (send, receive) if comm.rank < rank else (receive, send)
 
 
 class AllReduce:
@@ -145,7 +174,7 @@ class AllReduce:
     def __init__(self, comm: Comm, count: int, tracer: Stamps) -> None:
         self.values = array("d", bytes(8 * count))  # an item costs a quarter of an ndarray's
         calls = [] if comm.size == 1 else [sum_in_place(comm, self.values)]
-        self.run = chain(tracer, (ALLREDUCE, *calls))
+        self.run = chain(tracer, (Traffic(ALLREDUCE, (), (8 * count,)), *calls))
 
 
 class PendingAllReduce:
@@ -159,7 +188,8 @@ class PendingAllReduce:
         self.values = array("d", bytes(8 * count))
         self.sums = self.values if comm.size == 1 else array("d", bytes(8 * count))
         begin_sum, finish_sum = _halves(self, comm, [self.values, count, DOUBLE], [self.sums, count, DOUBLE])
-        self.start, self.finish = chain(tracer, (SEND, *begin_sum)), chain(tracer, (ALLREDUCE, *finish_sum))
+        self.start = chain(tracer, (Traffic(SEND, (), (8 * count,)), *begin_sum))
+        self.finish = chain(tracer, (Traffic(ALLREDUCE, (), (8 * count,)), *finish_sum))
 
 
 def _halves(owner: PendingAllReduce, comm: Comm, values: list, sums: list) -> tuple[list[Call], list[Call]]:

@@ -74,7 +74,8 @@ def interruptions(record: Record) -> float:
 
 
 def _spans(record: Record) -> list[dict[int, list[Span]]]:
-    """[rank] {iteration: its spans in order}; iterations that all ranks kept whole."""
+    """[rank] {iteration: its spans in order}; iterations that all ranks kept whole: where spans were dropped,
+    all but the last."""
     found: list[dict[int, list[Span]]] = [defaultdict(list) for _ in range(record.case.ranks)]
     for e in record.events:
         if e.iteration >= 0 and e.phase != CG:
@@ -84,10 +85,8 @@ def _spans(record: Record) -> list[dict[int, list[Span]]]:
         raise InputError(
             f"record {record.id} holds no traced iterations; expected a run with --trace-iterations 3"
         )
-    return [
-        {k: sorted(one[k], key=lambda e: e.begin) for k in sorted(common)[1:] or sorted(common)}
-        for one in found
-    ]
+    kept = sorted(common)[:-1] if any(record.dropped) and len(common) > 1 else sorted(common)
+    return [{k: sorted(one[k], key=lambda e: e.begin) for k in kept[1:] or kept} for one in found]
 
 
 def _as_traced(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[Event]:

@@ -108,7 +108,7 @@ class SetTimes(Frozen, frozen=True):
     counts: tuple[tuple[int, ...], ...]  # [rank][phase] number of spans
     iterations: int
     residual: float  # |r| by recurrence at the end
-    total: tuple[float, ...]  # [rank] wall time of the set by the rank's clock
+    total: tuple[float, ...]  # [rank] wall time by the rank's clock, since the end of the set before
 
 
 class SolveFacts(Frozen, frozen=True):
@@ -162,8 +162,25 @@ class Event(Frozen, frozen=True, array_like=True):
     rank: int
     phase: int
     iteration: int  # -1 outside CG
-    begin: float  # seconds since the run's common start, offsets between hosts removed
+    begin: float  # seconds since the run's common start, by the clock of rank 0's host (Record.offsets)
     end: float
+    partners: tuple[int, ...] = ()  # ranks that messages went to or came from; none with bytes: all ranks
+    bytes: tuple[
+        int, ...
+    ] = ()  # to or from each partner, or of the all-reduce; none: no message, or not recorded
+
+
+class ClockOffset(Frozen, frozen=True):
+    """A host's clock against that of rank 0's host, by ping-pong before and after the sets.
+
+    Its times in `Record.events` have been corrected by this offset, interpolated over the run.
+    """
+
+    host: int  # index into Environment.hosts
+    before: float  # seconds that it was ahead
+    after: float
+    uncertainty: float  # half the shortest round trip, the larger of both; 0: the same clock
+    drift: float  # of the offset, seconds per second
 
 
 class Rule(Frozen, frozen=True):
@@ -178,8 +195,28 @@ class Rule(Frozen, frozen=True):
 
 class Verdict(Frozen, frozen=True):
     status: str  # VALID, PROVISIONAL, INVALID
-    reasons: tuple[str, ...]  # one a rule that is not met
+    reasons: tuple[str, ...]  # one per rule that is not met
     rules: tuple[Rule, ...]
+
+    @property
+    def reason(self) -> str:
+        """The first rule that decides the status, with what was measured; empty where the run is VALID."""
+        deciding = (reason(rule) for rule in self.rules if leads_to(rule) == self.status != "VALID")
+        return next(deciding, *self.reasons[:1] or ("",))
+
+
+def reason(rule: Rule) -> str:
+    """A rule that is not met, in words."""
+    verb = "fails" if rule.ok is False else "cannot be judged"
+    note = f"; {rule.note}" if rule.note else ""
+    return f"{rule.id} {verb}: {rule.value}, expected {rule.threshold}{note}"
+
+
+def leads_to(rule: Rule) -> str:
+    """The verdict that a rule leads to on its own."""
+    if rule.ok:
+        return "VALID"
+    return "INVALID" if rule.ok is False and rule.id[0] in "ABC" else "PROVISIONAL"
 
 
 class Record(Frozen, frozen=True):
@@ -203,6 +240,8 @@ class Record(Frozen, frozen=True):
     events: tuple[Event, ...]
     verdict: Verdict
     balance: BalanceFacts | None = None  # with a policy that moves blocks
+    dropped: tuple[int, ...] = ()  # [rank] spans that the trace had no room for; (): not recorded
+    offsets: tuple[ClockOffset, ...] = ()  # one per host; (): not recorded, hosts share one barrier
 
 
 class Failure(Frozen, frozen=True):

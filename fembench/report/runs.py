@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from fembench.records.case import Case
-from fembench.records.record import Failure, Record, Rule
+from fembench.records.record import Failure, Record, leads_to
 from fembench.report.results import Result
 from fembench.report.table import (
     Table,
@@ -66,7 +66,7 @@ def reasons(results: Sequence[Result]) -> Table:
     cases: dict[tuple[str, ...], list[str]] = {}
     for r in results:
         for rule in (rule for record in r.pool.records for rule in record.verdict.rules if not rule.ok):
-            key = makes(rule), rule.id, SHOWN[rule.ok], rule.threshold
+            key = leads_to(rule), rule.id, SHOWN[rule.ok], rule.threshold
             _add(values.setdefault(key, []), rule.value)
             _add(cases.setdefault(key, []), f"{r.mesh} · {r.variant} · ranks {r.setting}")
     rows = [
@@ -90,13 +90,6 @@ def reasons(results: Sequence[Result]) -> Table:
         ),
         tuple(rows),
     )
-
-
-def makes(rule: Rule) -> str:
-    """The verdict that a rule leads to."""
-    if rule.ok:
-        return "VALID"
-    return "INVALID" if rule.ok is False and rule.id[:1] in "ABC" else "PROVISIONAL"
 
 
 def _add(items: list[str], item: str) -> None:

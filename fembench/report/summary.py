@@ -4,9 +4,9 @@ import numpy as np
 
 from fembench.base import units
 from fembench.records.compare import Pool
-from fembench.records.record import Record
+from fembench.records.record import Record, leads_to
 from fembench.report.measures import mean_share, samples
-from fembench.report.runs import case_name, makes
+from fembench.report.runs import case_name
 
 
 def summary_line(record: Record) -> str:
@@ -22,7 +22,7 @@ def summary_line(record: Record) -> str:
         if record.case.ranks > 1:
             words.append(f"{mean_share(found):.0%} communication")
     verdict = record.verdict
-    broken = [f"{r.id}: {r.value}, expected {r.threshold}" for r in verdict.rules if makes(r) == "INVALID"]
+    broken = [f"{r.id}: {r.value}, expected {r.threshold}" for r in verdict.rules if leads_to(r) == "INVALID"]
     reason = f" [{broken[0]}]" if broken else ""
     synthetic = "SYNTHETIC " if record.environment.synthetic else ""
     return f"{verdict.status:<11} {synthetic}{case_name(record.case)}: {', '.join(words)}{reason}"

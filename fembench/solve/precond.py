@@ -15,7 +15,7 @@ interface's own phases.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from fembench.solve.spectrum import largest_eigenvalue
 from fembench.solve.twolevel import TwoLevel
 from fembench.solve.work import Work, folded_in, passes
 from fembench.timing.phases import PRECOND
+from fembench.timing.tracer import NullTracer, Stamps
 
 if TYPE_CHECKING:
     from fembench.dist.interface import Interface
@@ -35,20 +36,6 @@ if TYPE_CHECKING:
 F64 = NDArray[np.float64]
 DEGREE = 4  # products of a Chebyshev application, plus one
 RATIO = 40.0  # largest over smallest eigenvalue that the polynomial is made for
-
-
-class Stamps(Protocol):
-    """What is needed of a tracer."""
-
-    def begin(self, phase: int, /) -> None: ...
-    def end(self, phase: int, /) -> None: ...
-
-
-class Silent:
-    """A tracer that keeps nothing."""
-
-    def begin(self, phase: int, /) -> None: ...
-    def end(self, phase: int, /) -> None: ...
 
 
 class Identity:
@@ -170,7 +157,7 @@ def make_preconditioner(
     if name == "block-jacobi":
         return Diagonal(inverse_blocks(A, interface))
     if name == "chebyshev":
-        return Chebyshev(A, interface, tracer or Silent())
+        return Chebyshev(A, interface, tracer or NullTracer())
     if name == "two-level":
-        return TwoLevel(A, interface, sub, inverse_diagonal(A, interface), tracer or Silent())
+        return TwoLevel(A, interface, sub, inverse_diagonal(A, interface), tracer or NullTracer())
     raise InputError(f"preconditioner '{name}': expected none, jacobi, block-jacobi, chebyshev or two-level")

@@ -19,12 +19,12 @@ from fembench.kernels.backend import kernels
 from fembench.solve.coarse import Sharers, about_origin, coarse_inverse, find_sharers, local_energy
 from fembench.solve.work import Work, passes
 from fembench.timing.phases import ALLREDUCE, PRECOND
+from fembench.timing.tracer import Stamps, Traffic, chain
 
 if TYPE_CHECKING:
     from fembench.dist.interface import Interface
     from fembench.dist.subdomain import Subdomain
     from fembench.solve.operators import Operator
-    from fembench.solve.precond import Stamps
 
 F64 = NDArray[np.float64]
 
@@ -41,14 +41,22 @@ class TwoLevel:
         comm = interface.comm
         self._x, self._weights, self._diagonal = sub.x, interface.weights, inverse_diagonal
         self._fixed = np.flatnonzero(sub.fixed)
-        self._comm, self._tracer = comm, tracer
+        self._tracer = tracer
         centres = np.array(comm.allgather(_centre(sub)))
         self._centre, self._origin = centres[comm.rank].copy(), centres.mean(axis=0)
         sharers = find_sharers(interface)
         self._kind = sharers.kind
         parts, E = local_energy(sub, sharers, centres, A.lam, A.mu)
         self._coarse = _motions(coarse_inverse(interface, parts, E), sharers, centres, self._origin)
-        self._moments, self._gathered = np.empty(6), np.empty(6 * comm.size)
+        moments, gathered = np.empty(6), np.empty(6 * comm.size)
+        self._moments, self._gathered = moments, gathered
+        self._gather = chain(
+            tracer,
+            (
+                Traffic(ALLREDUCE, (), (moments.nbytes,)),
+                lambda: comm.Allgather([moments, 6, DOUBLE], [gathered, 6, DOUBLE]),
+            ),
+        )
         self._bound: tuple[F64, F64] | None = None
         n = interface.n_dofs
         self.work = passes(n, 5, 9) + Work(2 * self._coarse.size, self._coarse.nbytes)
@@ -73,9 +81,7 @@ class TwoLevel:
         begin, end = self._tracer.begin, self._tracer.end
         self._modes.restrict()
         end(PRECOND)
-        begin(ALLREDUCE)
-        self._comm.Allgather([self._moments, 6, DOUBLE], [self._gathered, 6, DOUBLE])
-        end(ALLREDUCE)
+        self._gather()
         begin(PRECOND)
         self._modes.correct()
         if self._fixed.size:

@@ -2,7 +2,8 @@
 """The tracer in C: spans by phase number, stamped without a Python object being made."""
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 
 import numpy as np
 
@@ -19,13 +20,14 @@ cdef extern from "ticks.h" nogil:
     ctypedef double (*fb_seconds)()
 
 cdef struct Event:
-    int32_t phase
+    int16_t phase
+    int16_t message
     int32_t iteration
     int64_t begin
     int64_t end
 
-EVENT_TICKS = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "i8"), ("end", "i8")])
-EVENT_SECONDS = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8")])
+EVENT_TICKS = np.dtype([("phase", "i2"), ("message", "i2"), ("iteration", "i4"), ("begin", "i8"), ("end", "i8")])
+EVENT_SECONDS = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8"), ("message", "i4")])
 CODES = {
     "tsc": FB_TSC,
     "perf_counter_ns": FB_MONOTONIC,
@@ -36,6 +38,7 @@ CODES = {
 }
 cdef enum:
     DEPTH = 16  # spans open at once
+    MESSAGES = 32767  # different ones that spans can name
 
 
 def has_tsc() -> bool:
@@ -138,6 +141,8 @@ cdef class Tracer:
     cdef readonly Py_ssize_t capacity, stored, dropped
     cdef public bint recording
     cdef public int iteration
+    cdef public int message  # index into `messages` of what the span that ends next carries
+    cdef readonly list messages  # (partners, bytes); the first is none
     cdef public int64_t origin
     cdef public double ticks_per_second
 
@@ -148,17 +153,17 @@ cdef class Tracer:
         self.clock = CODES[clock_name]
         self.ticks_per_second = ticks_per_second
         self.n_phases = len(NAMES)
-        self.capacity = max(capacity, 0)
+        self.messages = [((), ())]
+        self.message = 0
         self._sums = np.zeros(self.n_phases, dtype=np.int64)
         self._spans = np.zeros(self.n_phases, dtype=np.int64)
-        self._buffer = np.empty(self.capacity, dtype=EVENT_TICKS)
-        self._buffer.fill(0)  # its pages exist before the first span
         self.sums = <int64_t *><size_t>self._sums.ctypes.data
         self.spans = <int64_t *><size_t>self._spans.ctypes.data
-        self.buffer = <Event *><size_t>self._buffer.ctypes.data
+        self._buffer = np.empty(0, dtype=EVENT_TICKS)
         self.recording = False
         self.iteration = -1
         self.reset()
+        self.make_room(0, max(capacity, 0))
         self.origin = self.now()
 
     def now(self):
@@ -200,6 +205,7 @@ cdef class Tracer:
             return
         event = self.buffer + self.stored
         event.phase = phase
+        event.message = self.message
         event.iteration = self.iteration
         event.begin = begin
         event.end = end
@@ -215,6 +221,27 @@ cdef class Tracer:
             self.stored = 0
             self.dropped = 0
 
+    def carry(self, partners, n_bytes):
+        """The number to set `message` to for spans that carry `n_bytes` to or from these ranks."""
+        entry = (tuple(partners), tuple(n_bytes))
+        if entry not in self.messages:
+            if len(self.messages) == MESSAGES:
+                return 0
+            self.messages.append(entry)
+        return self.messages.index(entry)
+
+    def make_room(self, Py_ssize_t kept, Py_ssize_t more):
+        """Forget all stored spans but the first `kept`, and those dropped; room for `more` besides."""
+        kept = min(kept, self.stored)
+        old = self._buffer[:kept]
+        self.capacity = kept + more
+        self._buffer = np.empty(self.capacity, dtype=EVENT_TICKS)
+        self._buffer.fill(0)  # its pages exist before the first span
+        self._buffer[:kept] = old
+        self.buffer = <Event *><size_t>self._buffer.ctypes.data
+        self.stored = kept
+        self.dropped = 0
+
     def ticks(self):
         """(n_phases,) int64 sums of closed spans, a copy."""
         return self._sums.copy()
@@ -228,11 +255,12 @@ cdef class Tracer:
         return self._spans.copy()
 
     def events(self):
-        """(stored,) structured array: phase, iteration, begin, end; in the order in which spans ended."""
+        """(stored,) structured array: phase, iteration, begin, end, message; in the order of their ends."""
         kept = self._buffer[: self.stored]
         out = np.empty(self.stored, dtype=EVENT_SECONDS)
         out["phase"] = kept["phase"]
         out["iteration"] = kept["iteration"]
+        out["message"] = kept["message"]
         out["begin"] = (kept["begin"] - self.origin) / self.ticks_per_second
         out["end"] = (kept["end"] - self.origin) / self.ticks_per_second
         return out
@@ -243,16 +271,24 @@ cdef class Chain:
 
     cdef Tracer tracer
     cdef int n
-    cdef int phases[DEPTH]
+    cdef int *phases
+    cdef int *messages
     cdef tuple calls
 
-    def __init__(self, Tracer tracer, steps):  # None: no stamps
-        if len(steps) > DEPTH:
-            raise ValueError(f"a chain of {len(steps)} steps; at most {DEPTH}")
+    def __cinit__(self, Tracer tracer, steps, messages):  # None: no stamps
         self.tracer, self.n = tracer, len(steps)
         self.calls = tuple(tuple(calls) for _, *calls in steps)
+        self.phases = <int *>PyMem_Malloc((self.n or 1) * sizeof(int))
+        self.messages = <int *>PyMem_Malloc((self.n or 1) * sizeof(int))
+        if not self.phases or not self.messages:
+            raise MemoryError
         for k, step in enumerate(steps):
             self.phases[k] = step[0]
+            self.messages[k] = messages[k]
+
+    def __dealloc__(self):
+        PyMem_Free(self.phases)
+        PyMem_Free(self.messages)
 
     def run(self):
         cdef int k
@@ -267,7 +303,9 @@ cdef class Chain:
                     total += <double>value
                     any_number = True
             if self.tracer is not None:
+                self.tracer.message = self.messages[k]
                 self.tracer.end(self.phases[k])
+                self.tracer.message = 0
         return total if any_number else None
 
 

@@ -2,8 +2,8 @@
 
 The counter is used only where the processor says that it ticks at a constant rate and in every
 state of sleep (`constant_tsc`, `nonstop_tsc`; on AArch64 the architecture says so), the kernel has not
-given it up, and ticks per second, measured against CLOCK_MONOTONIC_RAW, agree within 1e-4. Else
-the run takes `perf_counter_ns` and says why.
+given it up, and ticks per second, measured against CLOCK_MONOTONIC_RAW, agree within 1e-4.
+Of the clocks that may be used a run takes the one that costs least to read, and says why.
 """
 
 import dataclasses
@@ -18,6 +18,8 @@ from fembench.timing.clocks import Clock, Pair, Rate
 LIMIT = 1e-4  # relative difference of ticks/s
 FLAGS = ("constant_tsc", "nonstop_tsc")
 FALLBACK = "perf_counter_ns"
+ALIKE = 1.25  # costs of a reading within this factor are alike: then the first of `clocks.CLOCKS` is taken
+Costs = dict[str, float]  # clock -> ns per reading
 DISTRUST = ("hpet", "acpi_pm", "jiffies")  # what Linux turns to when the TSC failed its watchdog
 CPUINFO = Path("/proc/cpuinfo")
 CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -77,18 +79,28 @@ def relative_difference(a: Rate, b: Rate) -> float:
 class Certifier:
     """Chooses the clock before a run (`start`) and judges it after (`finish`)."""
 
-    def __init__(self, asked: str = "auto", wtime: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        asked: str = "auto",
+        wtime: Callable[[], float] | None = None,
+        agree: Callable[[Costs], Costs] = lambda costs: costs,
+    ) -> None:
+        """`agree`, collective, makes of every rank's costs the ones that all go by: ranks use one clock."""
         clocks.check_name(asked)
         self.asked = asked
         self.wtime = wtime
+        self._agree = agree
 
     def start(self) -> Certificate:
         """The clock to use, its rate, its costs. Takes about 25 ms; `certified` is final in `finish`.
 
-        Raises InputError for a clock that cannot be read here; for `tsc` falls back and says so.
+        Raises InputError for a clock that cannot be read here; for `tsc` falls back and says so. Collective
+        where ranks agree.
         """
         reason, drift = self._judge_counter() if self.asked in ("auto", "tsc") else ("", 0.0)
-        name = self.asked if self.asked not in ("auto", "tsc") else (FALLBACK if reason else "tsc")
+        name, self._chosen = self._choose(reason) if self.asked in ("auto", "tsc") else (self.asked, "")
+        if name != "tsc" and self.asked in ("auto", "tsc") and not reason:
+            reason = "others are cheaper to read" if "tsc" in self._chosen else "not certified on every rank"
         rate = self._before.ticks_per_second if name == "tsc" else 1e9
         self.clock = clocks.open_clock(name, wtime=self.wtime, ticks_per_second=rate)
         self._begin = _stamp(self.clock)
@@ -104,6 +116,23 @@ class Certifier:
         drift = relative_difference(first, self._before)
         return (f"ticks/s differ by {drift:.1e} within 20 ms" if drift > LIMIT else ""), drift
 
+    def _choose(self, objection: str) -> tuple[str, str]:
+        """The clock to use and how it was chosen: the cheapest that may be used on every rank. Collective."""
+        names = [FALLBACK] if objection else ["tsc", FALLBACK]
+        if self.asked == "auto":
+            steady = [n for n in clocks.available(self.wtime) if clocks.CLOCKS[n] == "steady"]
+            names = steady if objection else ["tsc", *steady]
+        costs = self._agree({n: clocks.reading_ns(self._opened(n)) for n in names})
+        if self.asked == "tsc":
+            return next(n for n in names if n in costs), ""
+        least = min(costs.values())
+        name = next(n for n, cost in costs.items() if cost <= ALIKE * least)
+        return name, f"; cheapest of {', '.join(f'{n} {cost:.3g} ns' for n, cost in costs.items())}"
+
+    def _opened(self, name: str) -> Clock:
+        rate = self._before.ticks_per_second if name == "tsc" else None
+        return clocks.open_clock(name, wtime=self.wtime, ticks_per_second=rate)
+
     def _describe(self, reason: str, drift: float) -> Certificate:
         clock = self.clock
         certified, why = _standing(clock, reason)
@@ -112,7 +141,7 @@ class Certifier:
             ticks_per_second=clock.ticks_per_second,
             asked=self.asked,
             certified=certified,
-            reason=why,
+            reason=why + self._chosen,
             drift=drift,
             read_ns=clocks.read_ns(clock),
             quantum_ns=clocks.quantum_ns(clock),
@@ -131,6 +160,7 @@ class Certifier:
         good = drift <= LIMIT
         reason = f"{' '.join(FLAGS)}, ticks/s " if platform.machine() == "x86_64" else "ticks/s "
         reason += f"{'agree within' if good else 'differ by'} {LIMIT if good else drift:.0e} before and after"
+        reason += self._chosen
         # over a short run the ends' uncertainty is larger than that of the calibration before
         rate = min(whole, self._before, key=lambda r: r.uncertainty)
         return dataclasses.replace(

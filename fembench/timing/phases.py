@@ -3,6 +3,8 @@
 `CG` itself is a span around its modules; what its modules leave over is the cost of the loop.
 Module numbers M1–M12 are those of the source thesis (seed 004, Fig. 4.4). M5, M8, M10, M11 are
 scalars and belong to the loop.
+
+New phases go to the end: the numbers of the others are those of older records.
 """
 
 from typing import NamedTuple
@@ -37,6 +39,7 @@ _TABLE = (
     ("verify", "verify", ""),
     ("output", "output", ""),
     ("sync", "sync", ""),
+    ("between sets", "sync", ""),
 )
 PHASES = tuple(Phase(i, *row) for i, row in enumerate(_TABLE))
 NAMES = tuple(p.name for p in PHASES)
@@ -60,6 +63,7 @@ NAMES = tuple(p.name for p in PHASES)
     VERIFY,
     OUTPUT,
     SYNC,
+    BETWEEN,
 ) = range(len(PHASES))
 CG_PARTS = tuple(p.number for p in PHASES if p.name.startswith("cg."))
 COMMUNICATION = (SEND, WAIT, UNPACK, ALLREDUCE)  # "communication inside CG" of the thesis

@@ -6,8 +6,8 @@ twin below, which says the same in Python, slowly. `NullTracer` has the same int
 
 import itertools
 import time
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,24 @@ try:
 except ImportError:  # not built: the twin serves
     compiled = None
 
-EVENT = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8")])
+EVENT = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8"), ("message", "i4")])
 DEPTH = 16  # spans open at once
-Step: TypeAlias = tuple[Any, ...]  # (phase, call, …) of a chain
+Step: TypeAlias = tuple[Any, ...]  # (phase or Traffic, call, …) of a chain
+Message: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # (partners, bytes)
+
+
+class Traffic(NamedTuple):
+    """The phase of a step that sends or waits for messages, and what they are."""
+
+    phase: int
+    partners: tuple[int, ...]  # ranks; none: all ranks together
+    n_bytes: tuple[int, ...]  # to or from each partner; of an all-reduce one number
 
 
 class Stamps(Protocol):
     """What stamps need of a tracer."""
+
+    message: int  # what the span that ends next carries, a number from `carry`
 
     def begin(self, phase: int, /) -> None: ...
     def end(self, phase: int, /) -> None: ...
@@ -45,6 +56,8 @@ class TracerLike(Stamps, Protocol):
     @property
     def clock_name(self) -> str: ...
     @property
+    def messages(self) -> list[Message]: ...
+    @property
     def capacity(self) -> int: ...
     @property
     def stored(self) -> int: ...
@@ -55,6 +68,8 @@ class TracerLike(Stamps, Protocol):
     def now(self) -> int: ...
     def add(self, phase: int, begin: int, end: int, /) -> None: ...
     def reset(self, events: bool = True) -> None: ...
+    def carry(self, partners: Sequence[int], n_bytes: Sequence[int]) -> int: ...
+    def make_room(self, kept: int, more: int) -> None: ...
     def ticks(self) -> npt.NDArray[np.int64]: ...
     def seconds(self) -> npt.NDArray[np.float64]: ...
     def counts(self) -> npt.NDArray[np.int64]: ...
@@ -77,7 +92,9 @@ class ReferenceTracer:
         self.now = read
         self.recording = False
         self.iteration = -1
-        self._kept: list[tuple[int, int, int, int]] = []
+        self.message = 0
+        self.messages: list[Message] = [((), ())]
+        self._kept: list[tuple[int, int, int, int, int]] = []
         self.reset()
         self.origin = self.now()
 
@@ -112,7 +129,7 @@ class ReferenceTracer:
         self._sums[phase] += end - begin
         self._spans[phase] += 1
         if self.recording and len(self._kept) < self.capacity:
-            self._kept.append((phase, self.iteration, begin, end))
+            self._kept.append((phase, self.iteration, begin, end, self.message))
         elif self.recording:
             self.dropped += 1
 
@@ -124,6 +141,19 @@ class ReferenceTracer:
         if events:
             self._kept.clear()
             self.dropped = 0
+
+    def carry(self, partners: Sequence[int], n_bytes: Sequence[int]) -> int:
+        """The number to set `message` to for spans that carry `n_bytes` to or from these ranks."""
+        entry = (tuple(partners), tuple(n_bytes))
+        if entry not in self.messages:
+            self.messages.append(entry)
+        return self.messages.index(entry)
+
+    def make_room(self, kept: int, more: int) -> None:
+        """Forget all stored spans but the first `kept`, and those dropped; room for `more` besides."""
+        del self._kept[kept:]
+        self.capacity = len(self._kept) + more
+        self.dropped = 0
 
     def ticks(self) -> npt.NDArray[np.int64]:
         """(n_phases,) sums of closed spans."""
@@ -138,9 +168,9 @@ class ReferenceTracer:
         return np.array(self._spans, dtype=np.int64)
 
     def events(self) -> npt.NDArray[Any]:
-        """(stored,) structured array: phase, iteration, begin, end; in the order in which spans ended."""
+        """(stored,) structured array: phase, iteration, begin, end, message; in the order of their ends."""
         zero, rate = self.origin, self.ticks_per_second
-        rows = [(p, i, (begin - zero) / rate, (end - zero) / rate) for p, i, begin, end in self._kept]
+        rows = [(p, i, (begin - zero) / rate, (end - zero) / rate, m) for p, i, begin, end, m in self._kept]
         return np.array(rows, dtype=EVENT)
 
     def _known(self, phase: int) -> bool:
@@ -158,10 +188,19 @@ class NullTracer:
 
     recording = False
     iteration = -1
+    message = 0
     origin = 0
     ticks_per_second = 1e9
     clock_name = "none"
     capacity = stored = dropped = depth = 0
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def carry(self, partners: Sequence[int], n_bytes: Sequence[int]) -> int:
+        return 0
+
+    def make_room(self, kept: int, more: int) -> None: ...
 
     def now(self) -> int:
         return 0
@@ -188,22 +227,28 @@ class NullTracer:
 
 
 def chain(tracer: Stamps, *steps: Step) -> Callable[[], float | None]:
-    """A call that makes many: each step is (phase, call, …), its calls' time together one span of the phase.
+    """A call that makes many: each step is (phase, call, …), its calls' time together one span of the phase,
+    which names the messages where the phase is given as `Traffic`.
 
     It returns the sum of the numbers that the calls return, None where none returns one. With the compiled
     tracer, stamps and calls are made from C: half the cost of the same lines in Python.
     """
+    carry = getattr(tracer, "carry", NullTracer().carry)
+    messages = [carry(*head[1:]) if isinstance(head, Traffic) else 0 for head, *_ in steps]
+    plain = [(head.phase if isinstance(head, Traffic) else head, *calls) for head, *calls in steps]
     silent = isinstance(tracer, NullTracer)
     if compiled is not None and (silent or isinstance(tracer, compiled.Tracer)):
-        return compiled.Chain(None if silent else tracer, steps).run
+        return compiled.Chain(None if silent else tracer, plain, messages).run
     begin, end = tracer.begin, tracer.end
 
     def run() -> float | None:
         numbers = []
-        for phase, *calls in steps:
+        for message, (phase, *calls) in zip(messages, plain):
             begin(phase)
             numbers += [value for call in calls if (value := call()) is not None]
+            tracer.message = message
             end(phase)
+            tracer.message = 0
         return sum(numbers) if numbers else None
 
     return run

@@ -92,7 +92,7 @@ def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
     first = records[0]
     for record in records:
         if record.verdict.status == "INVALID":
-            raise InputError(f"{record.id} is INVALID: {'; '.join(record.verdict.reasons[:1])}")
+            raise InputError(f"{record.id} is INVALID: {record.verdict.reason}")
         for field in ("storage", "precond", "iterations"):
             if getattr(record.case, field) != getattr(first.case, field):
                 raise InputError(f"{record.id} differs from {first.id} in {field}; cannot be pooled")

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fembench.records.record import ClockOffset
 from fembench.records.store import load
 from fembench.records.validity import fingerprint_difference, judge, timed_sets, unattributed_share
 
@@ -104,6 +105,81 @@ def test_without_a_reference_a_run_is_provisional(record):
     assert "A4 cannot be judged" in judge(replace(record, reference=None)).reasons[0]
 
 
+def test_the_reason_of_a_verdict_is_the_first_rule_that_decides_it(record):
+    longer = tuple(1.2 * t for t in record.total)
+    verdict = judge(replace(record, reference=None, total=longer))
+    assert verdict.status == "INVALID"
+    assert verdict.reason.startswith("B2 fails: unattributed share")
+    assert verdict.reasons[0] == verdict.reason  # not the open A4, which comes first in the table
+    assert judge(record).reason == ""
+    assert judge(replace(record, reference=None)).reason.startswith("A4 cannot be judged")
+
+
+def slower_loop(record, seconds):
+    """The record with `seconds` more per iteration in CG than in its parts."""
+    cg = record.phases.index("cg")
+    sets = tuple(
+        replace(
+            one,
+            seconds=tuple(
+                tuple(s + (i == cg) * seconds * one.iterations for i, s in enumerate(row))
+                for row in one.seconds
+            ),
+        )
+        for one in record.sets
+    )
+    return replace(record, sets=sets)
+
+
+def rule_of(record, id):
+    return next(rule for rule in judge(record).rules if rule.id == id)
+
+
+def test_what_the_parts_of_cg_leave_over_is_at_most_two_percent_or_the_loop_of_short_iterations():
+    short = load(FROZEN)  # iterations of 90 us
+    assert rule_of(short, "D4").ok
+    assert "the loop in Python" in rule_of(short, "D4").note
+    interrupted = slower_loop(short, 30e-6)
+    assert (rule_of(interrupted, "D4").ok, rule_of(interrupted, "D4").note) == (
+        False,
+        "the rank was interrupted",
+    )
+    assert judge(interrupted).status == "PROVISIONAL"
+
+
+def test_a_long_iteration_may_lose_two_percent_whatever_that_is(record):
+    assert rule_of(record, "D4").note == ""  # iterations 200 times as long
+    assert rule_of(slower_loop(record, 1e-3), "D4").ok is False
+
+
+def test_stamps_may_take_one_percent_of_an_iteration_or_three_microseconds():
+    raw = load(FROZEN)  # nine spans
+    for span_ns, ok in ((47.0, True), (300.0, True), (400.0, False)):
+        dear = replace(raw, clock=replace(raw.clock, span_ns=span_ns))
+        assert rule_of(dear, "D5").ok is ok, span_ns
+
+
+def test_dropped_spans_are_said_and_make_a_run_provisional(record):
+    cut = replace(record, dropped=(0, 37))
+    assert judge(cut).status == "PROVISIONAL"
+    assert judge(cut).reason.startswith("E9 fails: 37 spans dropped, most on rank 1")
+    assert judge(replace(record, dropped=(0, 0))).status == "VALID"
+
+
+def test_the_uncertainty_between_clocks_of_hosts_is_said(record):
+    def said(r):
+        return [rule.value for rule in judge(r).rules if rule.id == "C2"][1]
+
+    assert said(record) == "one host, one clock: offset 0"
+    environment = replace(record.environment, rank_host=(0, 1), hosts=2 * record.environment.hosts)
+    apart = replace(record, environment=environment)
+    assert "share one barrier" in said(apart)
+    offsets = tuple(
+        ClockOffset(host=k, before=k, after=k, uncertainty=12e-6 * k, drift=0.0) for k in range(2)
+    )
+    assert said(replace(apart, offsets=offsets)) == "clocks of 2 hosts aligned by ping-pong within 12 µs"
+
+
 def test_time_that_no_phase_accounts_for_is_invalid(record):
     longer = tuple(1.2 * t for t in record.total)
     assert broken(record, total=longer) == {"B2"}
@@ -198,4 +274,8 @@ def test_the_distance_of_fingerprints_is_relative_and_needs_equal_lengths():
 
 def test_the_verdict_in_the_record_is_the_verdict_of_the_record():
     raw = load(FROZEN)
-    assert judge(raw) == raw.verdict
+    now = judge(raw)
+    assert (now.status, now.reasons) == (raw.verdict.status, raw.verdict.reasons)
+    assert (
+        tuple(rule for rule in now.rules if rule in raw.verdict.rules) == raw.verdict.rules
+    )  # some came later

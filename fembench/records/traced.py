@@ -1,0 +1,109 @@
+"""What a record's trace says of itself: how much of CG its parts cover, what its stamps cost, what it lacks,
+and how well the clocks of its hosts agree."""
+
+from collections.abc import Iterator
+from statistics import mean, median
+from typing import NamedTuple
+
+from fembench.base import units
+from fembench.records.record import Record, Rule
+
+UNCOVERED, LOOP = 0.02, 10e-6  # of CG; seconds per iteration that a loop in Python takes between its kernels
+INTRUSION, STAMPS = 0.01, 3e-6  # of CG; seconds per iteration that stamps may take where it is short
+
+
+class Iteration(NamedTuple):
+    """The usual iteration of a rank, seconds: medians over the timed sets."""
+
+    whole: float
+    left: float  # what the parts of CG leave over
+    spans: float  # number
+
+    @property
+    def share(self) -> float:
+        """Part of the iteration that the parts of CG leave over."""
+        return self.left / self.whole if self.whole else 0.0
+
+
+def trace_rules(record: Record) -> Iterator[Rule]:
+    """D4, D5: parts of CG, cost of stamps, where they are worst. E9: spans dropped."""
+    iterations = usual_iterations(record)
+    if iterations and record.case.solver == "own":
+        yield _parts(record, max(iterations, key=lambda i: i.share))
+        yield _intrusion(record, max(iterations, key=lambda i: i.spans / i.whole if i.whole else 0.0))
+    if any(record.dropped):
+        rank = record.dropped.index(max(record.dropped))
+        yield Rule(
+            id="E9",
+            ok=False,
+            value=f"{sum(record.dropped)} spans dropped, most on rank {rank}",
+            threshold="a complete trace",
+            note="times by phase are complete; only the traced iterations are not",
+        )
+
+
+def usual_iterations(record: Record) -> list[Iteration]:
+    """[rank]; empty where nothing was timed."""
+    cg = record.phases.index("cg")
+    parts = [i for i, name in enumerate(record.phases) if name.startswith("cg.")]
+    sets = [s for s in record.sets if not s.warmup and s.iterations]
+    return [
+        Iteration(
+            whole=median(s.seconds[rank][cg] / s.iterations for s in sets),
+            left=median(
+                (s.seconds[rank][cg] - sum(s.seconds[rank][i] for i in parts)) / s.iterations for s in sets
+            ),
+            spans=median(sum(s.counts[rank][i] for i in parts) / s.iterations for s in sets),
+        )
+        for rank in range(len(record.total) if sets else 0)
+    ]
+
+
+def _parts(record: Record, worst: Iteration) -> Rule:
+    """D4. Between two spans there is the loop itself, half of each stamp, and the balancer."""
+    loop = LOOP + worst.spans * record.clock.span_ns * 1e-9
+    own = loop + _balancing(record)
+    why = "that is the loop in Python, which iterations this short cannot hide"
+    if _balancing(record) and worst.left > loop:
+        why = "that is the loop and the balancer's looks and moves"
+    return Rule(
+        id="D4",
+        ok=abs(worst.share) <= UNCOVERED or 0 <= worst.left <= own,
+        value=f"parts of cg leave {worst.share:.2g} of it: {units.seconds(worst.left)} per iteration",
+        threshold=f"<= {UNCOVERED}, or {units.seconds(own)} per iteration for the loop",
+        note=""
+        if abs(worst.share) <= UNCOVERED
+        else why
+        if worst.left <= own
+        else "the rank was interrupted",
+    )
+
+
+def _balancing(record: Record) -> float:
+    """Seconds per iteration that looks and moves took."""
+    ledgers = [x for x in (record.balance.ledgers if record.balance else ()) if x.iterations and not x.warmup]
+    spent = [sum(o.look_seconds + o.move_seconds for o in x.looks) / x.iterations for x in ledgers]
+    return mean(spent) if spent else 0.0
+
+
+def _intrusion(record: Record, worst: Iteration) -> Rule:
+    """D5: spans of an iteration times what a span costs from Python; in a chain of calls it costs half."""
+    cost = worst.spans * record.clock.span_ns * 1e-9
+    share, each = cost / worst.whole if worst.whole else 0.0, units.seconds(record.clock.span_ns * 1e-9)
+    return Rule(
+        id="D5",
+        ok=share <= INTRUSION or cost <= STAMPS,
+        value=f"stamps take at most {share:.2g} of an iteration: {worst.spans:.3g} of {each}",
+        threshold=f"<= {INTRUSION}, or {units.seconds(STAMPS)} per iteration",
+        note="" if share <= INTRUSION else "the iteration is short",
+    )
+
+
+def alignment(record: Record) -> str:
+    """How times of different hosts can be compared, in words."""
+    if len(set(record.environment.rank_host)) == 1:
+        return "one host, one clock: offset 0"
+    if not record.offsets:
+        return "offsets between hosts not recorded: time lines share one barrier"
+    worst = max(o.uncertainty for o in record.offsets)
+    return f"clocks of {len(record.offsets)} hosts aligned by ping-pong within {units.seconds(worst)}"

@@ -1,0 +1,93 @@
+"""The timed part of a run, on any number of ranks: what belongs to which set, and what the trace keeps."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from fembench.bench.measure import measure
+from fembench.bench.offsets import offset_of, sights
+from fembench.bench.prepare import prepare
+from fembench.records.case import Case
+from fembench.timing.phases import BETWEEN, SEND, TOP_LEVEL, WAIT
+from fembench.timing.tracer import ReferenceTracer, make_tracer
+
+pytestmark = pytest.mark.mpi
+
+
+def measured(comm, clock="perf_counter_ns", **fields):
+    """(what `measure` leaves, the tracer) of a small box."""
+    case = Case(mesh="box:4x4x4", ranks=comm.size, partitioner="rcb", **fields)
+    tracer = make_tracer(clock, 8)
+    prepared = prepare(comm, case, tracer)
+    tracer.reset()
+    return measure(comm, case, prepared, tracer), tracer, prepared
+
+
+def test_sets_and_the_time_between_them_leave_no_gap(comm):
+    begun = []
+
+    class Noting(ReferenceTracer):  # notes when the time between sets begins and ends
+        def add(self, phase, begin, end):
+            begun.append((phase, begin, end))
+            super().add(phase, begin, end)
+
+    case = Case(mesh="box:2x2x2", ranks=comm.size, partitioner="rcb", sets=5, warmups=2, iterations=2)
+    tracer = Noting("perf_counter_ns")
+    left = measure(comm, case, prepare(comm, case, tracer), tracer)
+    assert [phase for phase, _, _ in begun] == [BETWEEN] * 7
+    for one, (_, last, _), (_, ended, _) in zip(left.sets, begun, begun[1:]):
+        assert ended - last == one.total  # of all sets: from the end of the last to its own
+    for one, (_, last, begin) in zip(left.sets, begun):
+        assert one.ticks[BETWEEN] == begin - last
+        assert one.ticks[list(TOP_LEVEL)].sum() <= one.total
+
+
+@pytest.mark.parametrize("warmups", [0, 1])
+@pytest.mark.parametrize(
+    ("precond", "variant"),
+    [("none", "pipelined"), ("chebyshev", "standard"), ("two-level", "single-reduction")],
+)
+def test_a_trace_keeps_every_span_of_the_iterations_asked_for(comm, precond, variant, warmups):
+    fields = {"precond": precond, "variant": variant, "warmups": warmups, "sets": 1}
+    _, tracer, _ = measured(comm, trace_iterations=12, iterations=20, **fields)
+    assert tracer.dropped == 0
+    spans = Counter(tracer.events()["iteration"].tolist())
+    assert sorted(k for k in spans if k >= 0) == list(range(12))
+    assert len({spans[k] for k in range(12)}) == 1  # all iterations are alike
+    if comm.size > 1 and precond == "chebyshev":
+        assert spans[0] > 24
+
+
+def test_spans_that_send_and_wait_name_the_neighbours_and_their_bytes(comm):
+    _, tracer, prepared = measured(comm, trace_iterations=1, sets=1, warmups=1)
+    expected = (prepared.interface.neighbours, prepared.interface.message_bytes)
+    events = [e for e in tracer.events() if e["iteration"] == 0 and e["phase"] in (SEND, WAIT)]
+    assert len(events) == 2
+    assert all(tracer.messages[e["message"]] == expected for e in events)
+
+
+@pytest.mark.parametrize("rate", [1e9, 2.5e8])
+def test_a_planted_offset_between_clocks_is_found_within_its_uncertainty(comm, rate):
+    """All ranks read one clock, so the truth is known: rank r's is r s ahead and loses r times 10 µs per s."""
+    ahead, slower = float(comm.rank), 1 - 1e-5 * comm.rank
+    source = make_tracer("perf_counter_ns").now
+    zero = comm.bcast(source())
+
+    def read():
+        return round((ahead + (source() - zero) * 1e-9 * slower) * rate)
+
+    tracer = make_tracer("planted", 0, rate, read)
+    tracer.origin = round(ahead * rate) - 7 * comm.rank  # its own moment 0
+    leaders = list(range(comm.size))
+    first = sights(comm, tracer, leaders, 50)
+    comm.Barrier()
+    second = sights(comm, tracer, leaders, 50)
+    assert [s.rank for s in first] == (leaders[1:] if comm.rank == 0 else [])
+    for a, b in zip(first, second):
+        found = offset_of(a, b, rate, rate, host=a.rank)
+        for moment, here in ((found.times[0], a.here), (found.times[1], b.here)):
+            true = (moment - 7 * a.rank / rate) / (1 - 1e-5 * a.rank)  # by rank 0's clock
+            assert abs(found.common(moment) - true) <= found.uncertainty + 2 / rate
+            assert found.common(moment) == pytest.approx(here / rate, abs=1e-12)
+        assert np.isfinite(found.in_record().drift)

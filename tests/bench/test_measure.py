@@ -69,7 +69,7 @@ def test_spans_that_send_and_wait_name_the_neighbours_and_their_bytes(comm):
 
 @pytest.mark.parametrize("rate", [1e9, 2.5e8])
 def test_a_planted_offset_between_clocks_is_found_within_its_uncertainty(comm, rate):
-    """All ranks read one clock, so the truth is known: rank r's is r s ahead and loses r times 10 µs per s."""
+    """All ranks read one clock, so the truth is known: rank r's is r seconds ahead and slower by r 1e-5."""
     ahead, slower = float(comm.rank), 1 - 1e-5 * comm.rank
     source = make_tracer("perf_counter_ns").now
     zero = comm.bcast(source())

@@ -201,18 +201,13 @@ class NullTracer:
         return 0
 
     def make_room(self, kept: int, more: int) -> None: ...
-
     def now(self) -> int:
         return 0
 
     def begin(self, phase: int, /) -> None: ...
-
     def end(self, phase: int, /) -> None: ...
-
     def add(self, phase: int, begin: int, end: int, /) -> None: ...
-
     def reset(self, events: bool = True) -> None: ...
-
     def ticks(self) -> npt.NDArray[np.int64]:
         return np.zeros(len(NAMES), dtype=np.int64)
 

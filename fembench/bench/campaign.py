@@ -199,6 +199,25 @@ def reference_of(record: Record) -> Reference:
     )
 
 
+def held_against(case: Case, path: str) -> Reference:
+    """The reference in a file for a case. Raises InputError where it answers another question."""
+    record, inputs = load(path), Inputs()
+    where = f"reference {path}"
+    if record.case.ranks != 1 or record.verdict.status == "INVALID":
+        found = f"{record.verdict.status}, {record.case.ranks} ranks"
+        raise InputError(f"{where}: {found}; expected a record of one rank that is not INVALID")
+    if not inputs.same_mesh(case, record):
+        raise InputError(f"{where}: mesh '{record.case.mesh}'; expected the mesh of the case, '{case.mesh}'")
+    if not inputs.same_problem(case, record):
+        other = f"problem '{record.case.problem}'"
+        raise InputError(f"{where}: {other}; expected the problem of the case, '{case.problem}'")
+    for name in Case.__struct_fields__:
+        mine, theirs = getattr(case, name), getattr(record.case, name)
+        if name not in (*FREE, *FREE_TOO, "mesh", "problem") and mine != theirs:
+            raise InputError(f"{where}: {name} = {theirs!r}; expected that of the case, {mine!r}")
+    return reference_of(record)
+
+
 class Timekeeper:
     """How long is left: the mean of the runs done, times the runs to do."""
 

@@ -95,8 +95,8 @@ def _stamp(name: str) -> Stamp | None:
 
 def problem_of(tree: Mapping[str, Any]) -> ProblemSpec | None:
     """The problem that a record holds, what later versions added at its default; None where it is none."""
-    material = {k: v for k, v in tree.get("material", {}).items() if k not in ("lam", "mu")}
     try:
+        material = {k: v for k, v in dict(tree["material"]).items() if k not in ("lam", "mu")}
         return convert({**tree, "material": material}, ProblemSpec, where="record")
-    except InputError:
+    except (InputError, KeyError, TypeError, ValueError):
         return None

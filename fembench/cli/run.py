@@ -23,7 +23,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="where the record goes (default: %(default)s)",
     )
     parser.add_argument(
-        "--reference", metavar="RECORD", help="one-rank record to hold energy and solution against"
+        "--reference",
+        metavar="RECORD",
+        help="one-rank record of the same mesh, problem and work, to hold energy and solution against",
     )
     parser.add_argument("--weights", metavar="FILE", help="shares from fembench tune or fembench weights")
     parser.add_argument(
@@ -46,12 +48,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
-    from fembench.bench.campaign import failure_of, reference_of
+    from fembench.bench.campaign import failure_of, held_against
     from fembench.bench.launcher import launch
     from fembench.bench.matrix import run_id
     from fembench.bench.scratch import occupied, reserved
     from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
-    from fembench.records.store import load, save
+    from fembench.records.store import save
     from fembench.report.tables import terminal
 
     case = weighted(case_from(options), options.weights)
@@ -65,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
             scratch=folder,
             hostfile=options.hostfile,
             timeout=options.timeout,
-            reference=reference_of(load(options.reference)) if options.reference else None,
+            reference=held_against(case, options.reference) if options.reference else None,
             fields_path=(folder / f"{id}.fields.npz").resolve() if case.fields else None,
         )
         if outcome.record is not None:

@@ -5,12 +5,14 @@ Schema history:
 """
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.records.ids import check_id
 from fembench.records.prediction import ANALYTIC
 from fembench.records.record import Environment, Frozen
 
@@ -71,6 +73,9 @@ class AppRecord(Frozen, frozen=True):
     taking: Samples = msgspec.field(default_factory=dict)  # receiving a task that is there
     answering: Samples = msgspec.field(default_factory=dict)  # sending a result until the coordinator took it
 
+    def __post_init__(self) -> None:
+        check_id(self.id)
+
 
 def save_app(record: AppRecord, path: Path | str) -> None:
     """Write a record as JSON, whole or not at all."""
@@ -80,7 +85,7 @@ def save_app(record: AppRecord, path: Path | str) -> None:
 def load_app(path: Path | str) -> AppRecord:
     """The record in a file. Raises InputError for anything else."""
     tree = read_json(path, dict)
-    if tree.get("schema") != APP_SCHEMA or "program" not in tree.get("case", {}):
+    if tree.get("schema") != APP_SCHEMA or not _of_program(tree):
         raise InputError(f"{path}: not a record of fembench app with schema {APP_SCHEMA}")
     return convert(tree, AppRecord, where=str(path))
 
@@ -89,4 +94,9 @@ def load_apps(folder: Path | str) -> list[AppRecord]:
     """All records of programs in a folder or in its `runs`; those of other things are passed over."""
     paths = sorted([*Path(folder).glob("[!.]*.json"), *Path(folder).glob("runs/[!.]*.json")])
     trees = {path: read_json(path, dict) for path in paths}
-    return [load_app(path) for path, tree in trees.items() if "program" in tree.get("case", {})]
+    return [load_app(path) for path, tree in trees.items() if _of_program(tree)]
+
+
+def _of_program(tree: dict[str, Any]) -> bool:
+    case = tree.get("case")
+    return isinstance(case, dict) and "program" in case

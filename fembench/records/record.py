@@ -8,6 +8,7 @@ name ends in `_ns`. Schema history:
 import msgspec
 
 from fembench.records.case import Case
+from fembench.records.ids import check_id
 from fembench.records.ledger import BalanceFacts
 
 SCHEMA = 1
@@ -243,6 +244,9 @@ class Record(Frozen, frozen=True):
     dropped: tuple[int, ...] = ()  # [rank] spans that the trace had no room for; (): not recorded
     offsets: tuple[ClockOffset, ...] = ()  # one per host; (): not recorded, hosts share one barrier
 
+    def __post_init__(self) -> None:
+        check_id(self.id)
+
 
 class Failure(Frozen, frozen=True):
     """A run that left no record: what a campaign keeps in its place."""
@@ -255,3 +259,6 @@ class Failure(Frozen, frozen=True):
     message: str  # one line
     exit_status: int
     output: str  # the last lines of what it printed
+
+    def __post_init__(self) -> None:
+        check_id(self.id)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from mpi_job import cli
 
+from fembench.cli.main import main
 from fembench.mesh.box import box
 from fembench.mesh.io import write
 
@@ -111,3 +112,10 @@ def test_another_campaign_in_the_same_folder_is_refused(folder):
     done = cli("sweep", "b.toml", "--results", "out", cwd=folder)
     assert done.returncode == 2
     assert "another campaign" in done.stderr
+
+
+@pytest.mark.parametrize("text", ['{"case": null}', '{"case": []}', '{"case": {"program": 1}}', "[]"])
+def test_what_is_no_record_of_a_program_is_refused(tmp_path, capsys, text):
+    (tmp_path / "x.json").write_text(text)
+    assert main(["validate", str(tmp_path)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -57,6 +57,16 @@ def test_an_unknown_key_names_the_nearest(tmp_path):
         store.load(path)
 
 
+@pytest.mark.parametrize("id", ["../x", "a/b", "/etc/x", "..", ".hidden", "a\\b", ""])
+def test_an_id_that_is_no_file_name_is_refused_for_exports_are_named_by_it(tmp_path, id):
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(json.loads(FROZEN.read_text()) | {"id": id}))
+    with pytest.raises(InputError, match=r"r\.json: id '.*': expected a file name"):
+        store.load(path)
+    with pytest.raises(ValueError, match="expected a file name"):
+        msgspec.structs.replace(store.load(FROZEN), id=id)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[1]", "not json"])
 def test_what_is_not_a_record_is_refused(tmp_path, text):
     path = tmp_path / "r.json"

@@ -1,0 +1,72 @@
+"""A reference that was given: used where it answers the same question, refused otherwise."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.bench.campaign import held_against
+from fembench.cli.main import main
+from fembench.fem.problem import load_problem, resolved
+from fembench.mesh.box import box
+from fembench.mesh.io import write
+from fembench.mesh.presets import resolve
+from fembench.records.case import Case
+from fembench.records.store import load, save
+
+FROZEN = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+CASE = Case(mesh="box:2x2x2", problem="thesis", ranks=2)
+replace = msgspec.structs.replace
+
+
+@pytest.fixture
+def given(tmp_path, monkeypatch):
+    """A function that plants a record of one rank, its case and verdict changed; the path of its file."""
+    monkeypatch.chdir(tmp_path)
+    write(box((2, 2, 2)), Path("same.vtu"))
+    write(box((2, 2, 3)), Path("other.vtu"))
+    Path("p.toml").write_text("")
+
+    def plant(status="PROVISIONAL", **changes):
+        case, record = replace(CASE, **{"ranks": 1, **changes}), load(FROZEN)
+        record = replace(
+            record,
+            case=case,
+            mesh=replace(record.mesh, hash=resolve(case.mesh).hash),
+            problem=json.loads(msgspec.json.encode(resolved(load_problem(case.problem)))),
+            verdict=replace(record.verdict, status=status),
+        )
+        return str(save(record, tmp_path))
+
+    return plant
+
+
+@pytest.mark.parametrize("changes", [{}, {"mesh": "same.vtu"}, {"storage": "csr"}, {"label": "x", "sets": 7}])
+def test_a_record_of_the_same_question_is_taken(given, changes):
+    assert held_against(CASE, given(**changes)).energy == load(FROZEN).verification.energy
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"mesh": "m1"}, "mesh 'm1'"),
+        ({"mesh": "other.vtu"}, "mesh 'other.vtu'"),
+        ({"problem": "cantilever"}, "problem 'cantilever'"),
+        ({"iterations": 7}, "iterations = 7; expected that of the case, 0"),
+        ({"tolerance": 1e-3}, "tolerance = 0.001"),
+        ({"precond": "jacobi"}, "precond = 'jacobi'"),
+        ({"ranks": 2}, "2 ranks"),
+        ({"status": "INVALID"}, "INVALID"),
+    ],
+)
+def test_one_of_another_question_is_refused_with_what_differs(given, changes, word):
+    with pytest.raises(InputError, match=word):
+        held_against(CASE, given(**changes))
+
+
+def test_it_is_refused_before_anything_runs(given, capsys):
+    assert main(["run", "m2", "--reference", given(mesh="m1")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("expected the mesh of the case, 'm2'")

@@ -7,7 +7,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from fembench.analytic.known import OPERATORS, value_of
+from fembench.analytic.names import matched
 from fembench.analytic.pamela import Choice, Node, Operation, sequence
+from fembench.base.errors import InputError
 
 if TYPE_CHECKING:
     from fembench.analytic.source import Source
@@ -35,6 +37,7 @@ class Scope:
     values: dict[str, float]
     lengths: dict[str, float]
     loops: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()  # names that the function binds
 
 
 class Expressions:
@@ -90,28 +93,40 @@ class Expressions:
 
     def call(self, node: ast.Call) -> tuple[list[Node], str]:
         name = ast.unparse(node.func)
+        if name.split(".")[0] in self.scope.own:
+            raise self.source.fail(node, f"call of '{name}', a name that '{self.name}' binds itself")
         if name in self.source.registry:
-            return self.registered(name, node.args, node)
-        if name in ("int", "float"):
-            kind = "int" if name == "int" else "double"
-            return [*self.expression(node.args[0])[0], Operation("cast")], kind
+            arguments = [*node.args, *(k.value for k in node.keywords)]
+            calls = [a for a in arguments if any(isinstance(n, ast.Call) for n in ast.walk(a))]
+            inside = list(chain.from_iterable(self.expression(a)[0] for a in calls))
+            nodes, kind = self.registered(name, node.args, node)
+            return [*inside, *nodes], kind
         if name in self.source.functions:
             return self.called(name, node)
+        if name in ("int", "float") and len(node.args) == 1 and not node.keywords:
+            kind = "int" if name == "int" else "double"
+            return [*self.expression(node.args[0])[0], Operation("cast")], kind
         raise self.source.fail(node, f"call of '{name}': not registered, so its cost is not known")
 
     def called(self, name: str, node: ast.Call) -> tuple[list[Node], str]:
         """A function of the file: an assignment for each parameter, known values passed on."""
         function = self.source.functions[name]
+        if name in self.source.open:
+            raise self.source.fail(function, f"'{name}' calls itself: its depth is not known")
+        try:
+            given, defaults = matched(function, node)
+        except InputError as error:
+            raise self.source.fail(node, f"call of '{name}': {error}") from None
         nodes: list[Node] = []
-        values = {}
-        for parameter, argument in zip(function.args.args, node.args):
+        values = self.source.default_values(function, defaults)
+        for parameter, argument in given.items():
             made, kind = self.expression(argument)
             nodes += [*made, Operation(f"assign_{kind}")]
             if (value := value_of(argument, self.scope.values)) is not None:
-                values[parameter.arg] = value
-        own = "__".join(
-            [name, *(f"{k}_{v:g}".replace(".", "_").replace("-", "m") for k, v in values.items())]
-        )
+                values[parameter] = value
+        for parameter in defaults:
+            nodes.append(Operation(f"assign_{'int' if isinstance(values.get(parameter), int) else 'double'}"))
+        own = "__".join([name, *(f"{k}_{_word(values[k])}" for k in sorted(values))])
         if own not in self.source.bodies:
             self.source.bodies[own] = self.source.function(name, values)
         return [*nodes, Operation(own)], "double"
@@ -124,6 +139,8 @@ class Expressions:
             return [], entry.result
         if entry.argument < 0:
             return [Operation(entry.operation)], entry.result
+        if entry.argument >= len(arguments):
+            raise self.source.fail(node, f"call of '{name}': expected {entry.argument + 1} arguments or more")
         array = ast.unparse(arguments[entry.argument])
         length = self.scope.lengths.get(array)
         if length is None:
@@ -144,3 +161,9 @@ class Expressions:
         two = other()
         self.scope.values = {k: v for k, v in self.scope.values.items() if after.get(k) == v}
         return Choice(one, two, f"{self.name}_{number}")
+
+
+def _word(value: float) -> str:
+    """A number as part of a name, each number another: 1000, 0_5, m1e_05."""
+    text = f"{value:.17g}" if float(f"{value:g}") != value else f"{value:g}"
+    return text.replace(".", "_").replace("-", "m").replace("+", "p")

@@ -1,8 +1,9 @@
-"""What is known of a kernel before it runs: constants of its file, and what follows from them."""
+"""What is known of a kernel before it runs: values that follow from literals and known names."""
 
 import ast
 from collections.abc import Mapping
 
+LARGEST = 1e300  # values beyond it count as not known
 OPERATORS = {
     ast.Add: "sum",
     ast.Sub: "sub",
@@ -13,25 +14,10 @@ OPERATORS = {
 }
 
 
-def constants_of(module: ast.Module) -> dict:
-    """Names that the file gives literal values."""
-    found: dict = {}
-    for line in module.body:
-        if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
-            value = value_of(line.value, found)
-            if value is None:
-                try:
-                    value = ast.literal_eval(line.value)
-                except ValueError:
-                    continue
-            found[line.targets[0].id] = value
-    return found
-
-
 def value_of(node: ast.expr, known: Mapping[str, float]) -> float | None:
     """A number that follows from literals and known names; None otherwise."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        return node.value
+        return node.value if abs(node.value) < LARGEST else None
     if isinstance(node, ast.Name):
         value = known.get(node.id)
         return value if isinstance(value, (int, float)) else None
@@ -42,7 +28,7 @@ def value_of(node: ast.expr, known: Mapping[str, float]) -> float | None:
         a, b = value_of(node.left, known), value_of(node.right, known)
         if a is None or b is None or (b == 0 and not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult))):
             return None
-        return {
+        found = {
             ast.Add: lambda: a + b,
             ast.Sub: lambda: a - b,
             ast.Mult: lambda: a * b,
@@ -50,6 +36,7 @@ def value_of(node: ast.expr, known: Mapping[str, float]) -> float | None:
             ast.FloorDiv: lambda: a // b,
             ast.Mod: lambda: a % b,
         }[type(node.op)]()
+        return found if abs(found) < LARGEST else None
     return None
 
 

@@ -2,20 +2,33 @@
 
 The templates are those of thesis-000, 4.4.3 (Figs 4.17 to 4.20): z = x + y is access, access, sum_int,
 assign_int; types follow from annotations (`x: int`, `double`, `"double[3000]"`) and literals. Bounds of
-loops must be known: constants of the file, propagated into calls. A call of anything that is neither a
-function of the file nor registered is an error: it would cost nothing otherwise.
+loops must be known: constants of the file, propagated into calls. Names have the scope that they have in
+Python (names.py); arguments are matched by position, keyword and default. A call of anything that is neither
+a function of the file nor registered is an error: it would cost nothing otherwise.
 """
 
 import ast
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Literal
 
 from fembench.analytic.expressions import WIDTH, Expressions, Registry, Scope
-from fembench.analytic.known import Known, constants_of, shortened, value_of
+from fembench.analytic.known import Known, shortened, value_of
+from fembench.analytic.names import (
+    UNREADABLE,
+    bound,
+    constants_of,
+    defaults_of,
+    functions_of,
+    own_names,
+    parameters,
+)
 from fembench.analytic.pamela import Loop, Node, Operation, sequence
+from fembench.base.config import convert
 from fembench.base.errors import InputError
 
+Sizes = dict[str, dict[Literal["in", "out", "code"], float]]
 Loops = Literal["figure", "listing"]  # Fig. 4.19, or App. A.3, which counts a turn differently
 
 
@@ -27,6 +40,8 @@ def analyse(
         module = ast.parse(text)
     except SyntaxError as error:
         raise InputError(f"{where}, line {error.lineno}: not Python: {error.msg}") from None
+    except UNREADABLE as error:
+        raise InputError(f"{where}: not Python: {error}") from None
     return Source(module, where, registry or {}, loops)
 
 
@@ -35,22 +50,36 @@ class Source:
 
     def __init__(self, module: ast.Module, where: str, registry: Registry, loops: Loops) -> None:
         self.where, self.registry, self.style = where, registry, loops
-        self.functions = {f.name: f for f in module.body if isinstance(f, ast.FunctionDef)}
+        self.module, self.functions = module, functions_of(module)
         self.constants = constants_of(module)
         self.bodies: dict[str, Node] = {}
         self.choices: dict[str, int] = {}
         self.open: list[str] = []  # functions that are being read
 
     def body(self, name: str) -> Node:
-        """Operations of a function called with nothing known. Raises InputError."""
+        """Operations of a function called with its defaults, and nothing else known. Raises InputError."""
         if name not in self.bodies:
-            self.bodies[name] = self.function(name, {})
+            function = self.functions.get(name)
+            known = self.default_values(function, defaults_of(function)) if function else {}
+            try:
+                self.bodies[name] = self.function(name, known)
+            except RecursionError:
+                raise InputError(f"{self.where}: {name}: nested too deeply to be read") from None
         return self.bodies[name]
 
-    def sizes(self) -> dict[str, dict[str, float]]:
-        """BYTES of the file: code -> {"in": …, "out": …, "code": …}."""
-        found = self.constants.get("BYTES", {})
-        return found if isinstance(found, dict) else {}
+    def default_values(self, function: ast.FunctionDef, defaults: Mapping[str, ast.expr]) -> dict[str, float]:
+        """Those of these defaults that are known where the function is defined."""
+        known = constants_of(self.module, until=function)
+        found = {name: value_of(default, known) for name, default in defaults.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def sizes(self) -> Sizes:
+        """BYTES of the file: code -> {"in": …, "out": …, "code": …}. Raises InputError."""
+        found = convert(self.constants.get("BYTES", {}), Sizes, where=f"{self.where}, BYTES")
+        for code, entry in found.items():
+            if not all(0 <= size < math.inf for size in entry.values()):
+                raise InputError(f"{self.where}, BYTES of {code}: expected numbers of 0 or more")
+        return found
 
     def fail(self, node: ast.AST, message: str) -> InputError:
         """What is wrong, and in which line."""
@@ -62,11 +91,12 @@ class Source:
         if function is None:
             there = ", ".join(self.functions) or "none"
             raise InputError(f"{self.where}: no function {name}; functions of the file: {there}")
-        if name in self.open:
-            raise self.fail(function, f"'{name}' calls itself: its depth is not known")
-        numbers = {k: v for k, v in self.constants.items() if isinstance(v, (int, float))}
-        scope = Scope({}, {**numbers, **values}, {})
-        for parameter in function.args.args:
+        if function.decorator_list:
+            raise self.fail(function, f"'{name}' is decorated: what its decorator does is not known")
+        own = own_names(function)
+        numbers = {k: v for k, v in self.constants.items() if isinstance(v, (int, float)) and k not in own}
+        scope = Scope({}, {**numbers, **values}, {}, own=frozenset(own))
+        for parameter in parameters(function):
             self.declare(parameter.arg, parameter.annotation, scope)
         self.open.append(name)
         body = Body(self, name, scope).block(function.body)
@@ -83,7 +113,10 @@ class Source:
             raise self.fail(annotation, f"type '{word}': expected {', '.join(WIDTH)}, or one with a length")
         scope.types[name] = kind
         if bracket:
-            size = ast.parse(length.rstrip("]"), mode="eval").body
+            try:
+                size = ast.parse(length.rstrip("]"), mode="eval").body
+            except UNREADABLE:
+                raise self.fail(annotation, f"type '{word}': expected a length, as in double[3000]") from None
             scope.lengths[name] = self.known(size, scope, f"length of {name}")
 
     def known(self, node: ast.expr, scope: Scope, what: str) -> float:
@@ -98,8 +131,17 @@ class Body(Expressions):
     """The statements of one function, one after the other."""
 
     def block(self, lines: list[ast.stmt]) -> Node:
-        """Operations of some statements."""
-        return sequence(*(n for line in lines for n in self.statement(line)))
+        """Operations of some statements; what follows a conditional return belongs to the other branch."""
+        nodes: list[Node] = []
+        for k, line in enumerate(lines):
+            if isinstance(line, ast.If) and _returns(line):
+                rest = lines[k + 1 :]
+                line = ast.copy_location(ast.If(line.test, [*line.body, *rest], [*line.orelse, *rest]), line)
+                return sequence(*nodes, *self.statement(line))
+            nodes += self.statement(line)
+            if isinstance(line, ast.Return):
+                break
+        return sequence(*nodes)
 
     def statement(self, line: ast.stmt) -> list[Node]:
         if isinstance(line, (ast.Pass, ast.Import, ast.ImportFrom)):
@@ -113,27 +155,31 @@ class Body(Expressions):
         if isinstance(line, ast.AugAssign):
             before = ast.parse(ast.unparse(line.target), mode="eval").body
             whole = ast.copy_location(ast.BinOp(before, line.op, line.value), line)
-            return self.stored(line.target, *self.expression(whole), None)
+            return self.stored(line.target, *self.expression(whole), value_of(whole, self.scope.values))
         if isinstance(line, ast.If):
             then, other = line.body, line.orelse
             return [
                 *self.expression(line.test)[0],
                 self.choice(lambda: self.block(then), lambda: self.block(other)),
             ]
-        if isinstance(line, ast.For):
-            return self.counted(line)
-        if isinstance(line, ast.While):
-            return self.while_loop(line)
+        if isinstance(line, (ast.For, ast.While)):
+            if _returns(line):
+                raise self.source.fail(line, "a loop that may return: its turns are not known")
+            nodes = self.counted(line) if isinstance(line, ast.For) else self.while_loop(line)
+            return [*nodes, self.block(line.orelse)] if line.orelse else nodes
         raise self.source.fail(line, f"cannot cost '{ast.unparse(line).splitlines()[0]}'")
 
     def assignment(self, line: ast.Assign | ast.AnnAssign) -> list[Node]:
-        target = line.targets[0] if isinstance(line, ast.Assign) else line.target
+        targets = line.targets if isinstance(line, ast.Assign) else [line.target]
         if isinstance(line, ast.AnnAssign):
-            self.source.declare(ast.unparse(target), line.annotation, self.scope)
+            self.source.declare(ast.unparse(line.target), line.annotation, self.scope)
         if line.value is None:
             return []
         nodes, kind = self.expression(line.value)
-        return self.stored(target, nodes, kind, value_of(line.value, self.scope.values))
+        value = value_of(line.value, self.scope.values)
+        for target in targets:
+            nodes = self.stored(target, nodes, kind, value)
+        return nodes
 
     def stored(self, target: ast.expr, nodes: list[Node], kind: str, value: float | None) -> list[Node]:
         """After its value, the assignment; what is known of the name changes."""
@@ -160,7 +206,10 @@ class Body(Expressions):
         if not (
             isinstance(call, ast.Call)
             and ast.unparse(call.func) == "range"
+            and not any("range" in names for names in (self.scope.own, self.source.functions))
             and isinstance(line.target, ast.Name)
+            and 1 <= len(call.args) <= 3
+            and not call.keywords
         ):
             raise self.source.fail(line, "expected 'for i in range(…)'")
         variable = line.target.id
@@ -169,7 +218,8 @@ class Body(Expressions):
         last = f"{high}-1"
         if len(ends) == 3:
             low, last = "1", str(self.turns(call))
-        body = self.looped(line.body, variable)
+        in_ones = len(ends) < 3 and not any(variable in bound(inner) for inner in line.body)
+        body = self.looped(line.body, variable, in_ones=in_ones)
         return self.turn_costs(variable, low, shortened(last), body)
 
     def turn_costs(self, variable: str, low: str, last: str, body: Node) -> list[Node]:
@@ -194,16 +244,17 @@ class Body(Expressions):
 
     def turns(self, call: ast.Call) -> int:
         a, b, step = (self.source.known(n, self.scope, "range with a step") for n in call.args)
+        if int(step) == 0:
+            raise self.source.fail(call, "range with a step of 0")
         return len(range(int(a), int(b), int(step)))
 
-    def looped(self, lines: list[ast.stmt], variable: str) -> Node:
-        """A loop's body: what it changes is not known inside."""
-        for line in lines:
-            for node in ast.walk(line):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                    self.scope.values.pop(node.id, None)
-        self.scope.values.pop(variable, None)
-        inner = dataclasses.replace(self.scope, loops=(*self.scope.loops, variable))
+    def looped(self, lines: list[ast.stmt], variable: str, *, in_ones: bool) -> Node:
+        """A loop's body: what it changes is not known inside, nor its variable unless it goes up in ones."""
+        changed = {variable}.union(*map(bound, lines))
+        for name in changed:
+            self.scope.values.pop(name, None)
+        loops = ["" if name in changed else name for name in self.scope.loops]
+        inner = dataclasses.replace(self.scope, loops=(*loops, variable if in_ones else ""))
         inner.types.setdefault(variable, "int")
         outer, self.scope = self.scope, inner
         body = self.block(lines)
@@ -212,26 +263,32 @@ class Body(Expressions):
 
     def while_loop(self, line: ast.While) -> list[Node]:
         """while i <= n, where i begins at a known value and its last statement is i += 1."""
-        variable, turns = self.while_turns(line)
+        variable, first, turns = self.while_turns(line)
         test = self.expression(line.test)[0]
-        body = self.looped(line.body, variable)
-        return [*test, Loop("seq", variable, "1", f"{turns:.0f}", sequence(body, *test))]
+        body = self.looped(line.body, variable, in_ones=first == round(first))
+        last = f"{round(first) + turns - 1}"
+        return [*test, Loop("seq", variable, f"{round(first)}", last, sequence(body, *test))]
 
-    def while_turns(self, line: ast.While) -> tuple[str, float]:
+    def while_turns(self, line: ast.While) -> tuple[str, float, int]:
+        """(variable, its first value, turns)."""
         test, last = line.test, line.body[-1]
         form = "expected 'while i < n', i known before, and 'i += 1' at its end"
         if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1):
             raise self.source.fail(line, f"a loop whose turns are not known: {form}")
-        name, extra = test.left.id, {ast.Lt: 0, ast.LtE: 1}.get(type(test.ops[0]))
+        name, closed = test.left.id, {ast.Lt: False, ast.LtE: True}.get(type(test.ops[0]))
         counts = isinstance(last, ast.AugAssign) and ast.unparse(last) == f"{name} += 1"
         start = self.scope.values.get(name)
         end = value_of(test.comparators[0], self.scope.values)
         stored = [n.id for n in ast.walk(line) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         fixed = not any(isinstance(n, ast.Name) and n.id in stored for n in ast.walk(test.comparators[0]))
         counts = counts and fixed and stored.count(name) == 1
-        if extra is None or not counts or start is None or end is None:
+        if closed is None or not counts or start is None or end is None:
             raise self.source.fail(line, f"a loop whose turns are not known: {form}")
-        return name, max(end + extra - start, 0.0)
+        return name, start, max(math.floor(end - start) + 1 if closed else math.ceil(end - start), 0)
+
+
+def _returns(line: ast.stmt) -> bool:
+    return any(isinstance(n, ast.Return) for n in ast.walk(line))
 
 
 def _operations(names: list[str]) -> list[Node]:

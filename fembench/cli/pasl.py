@@ -105,6 +105,7 @@ def _model(options: argparse.Namespace, graph):
     sizes = {
         (words[what], number[code]): float(size)
         for code, entry in source.sizes().items()
+        if code in number
         for what, size in entry.items()
     }
     return build(graph, {**source.bodies, **bodies}, sizes, options.network)

@@ -122,3 +122,103 @@ def test_functions_that_call_each_other_are_refused():
     text = "def g(x: int):\n    f(x)\ndef f(x: int):\n    g(x)\n"
     with pytest.raises(InputError, match="calls itself"):
         analyse(text).body("f")
+
+
+def total(text, name="f", operation="sum_double"):
+    """How often an operation is counted in a function with all that it calls."""
+    source = analyse(text, registry=REGISTRY)
+    model = Model({name: source.body(name), **source.bodies})
+    return counted(count(model.parts[name], model)).get(operation, 0)
+
+
+WORK = "def work(n: int, s: double):\n    for i in range(n):\n        s += 1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "turns"),
+    [
+        (f"{WORK}def f(s: double):\n    work(5, s)\n", 5),
+        (f"{WORK}def f(s: double):\n    work(n=5, s=s)\n", 5),
+        (f"n = 1000\n{WORK}def f(s: double):\n    work(s=s, n=5)\n", 5),
+        ("n = 1000\ndef f(s: double, n: int = 7):\n    for i in range(n):\n        s += 1.0\n", 7),
+        (("def g(s: double, n=7, *, m=2):\n    for i in range(n * m):\n        s += 1.0\n"
+         "def f(s: double):\n    g(s, m=3)\n"), 21),
+        (("k = 4\ndef g(s: double, n=k):\n    for i in range(n):\n        s += 1.0\nk = 9\n"
+         "def f(s: double):\n    g(s)\n"), 4),
+        ("n = 3\nn += 2\ndef f(s: double):\n    for i in range(n):\n        s += 1.0\n", 5),
+        ("n: int = 3\nm = k = n\ndef f(s: double):\n    for i in range(m + k):\n        s += 1.0\n", 6),
+        ("def f(s: double):\n    n = 3\n    n += 2\n    for i in range(n):\n        s += 1.0\n", 5),
+        ("def f(s: double):\n    n = m = 3\n    for i in range(m):\n        s += 1.0\n", 3),
+        ("def f(s: double):\n    for i in range(3):\n        pass\n    else:\n        s += 1.0\n", 1),
+        (("def f(s: double):\n    i = 2\n    while i < 5:\n        for j in range(i):\n            s += 1.0\n"
+         "        i += 1\n"), 2 + 3 + 4),
+        ("def f(s: double):\n    i = 0.5\n    while i < 3:\n        s += 1.0\n        i += 1\n", 2 * 3),
+        ("def f(s: double):\n    return 1\n    s += 1.0\n", 0),
+        (f"{WORK}def f(s: double):\n    work(1000001, s)\n    work(1000002, s)\n", 2_000_003),
+        (f"{WORK}def f(s: double):\n    random(work(4, s))\n", 4),
+    ],
+)  # fmt: skip
+def test_turns_are_those_that_python_makes(text, turns):
+    """Each turn adds once; where the loop counts in doubles, twice."""
+    assert total(text) == turns
+
+
+def test_what_follows_a_conditional_return_is_the_other_branch():
+    lines = ["if x > 1:", "    y = 1", "    return y", "y = 2.0"]
+    expected = ["access", "compare", "if", "assign_int", "access", "else", "assign_int", "end"]
+    assert body(*lines, arguments="x: int, y: int") == expected
+
+
+N_TURNS = "def f():\n    for i in range(n):\n        pass\n"
+I_TURNS = "        for j in range(i):\n            pass\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"n = 1000\n{WORK}def f(s: double, k: int):\n    work(k, s)\n", "'n' is not known"),
+        ("n = 1000\ndef f(n: int):\n    for i in range(n):\n        pass\n", "'n' is not known"),
+        (f"n = 9\n{N_TURNS}    n = 3\n", "'n' is not known"),
+        (f"n = 9\nn = g()\n{N_TURNS}", "'n' is not known"),
+        (f"n = 9\nif x:\n    n = 8\n{N_TURNS}", "'n' is not known"),
+        (f"n = 9\n(n, m) = (1, 2)\n{N_TURNS}", "'n' is not known"),
+        (f"n = 9\nfrom x import n\n{N_TURNS}", "'n' is not known"),
+        (f"n = 9\n{N_TURNS}def g():\n    global n\n    n = 8\n", "'n' is not known"),
+        (f"def f():\n    for i in range(9):\n        for i in range(2):\n            pass\n{I_TURNS}",
+         "'i' is not known"),
+        (f"def f():\n    for i in range(9):\n        i += 1\n{I_TURNS}", "'i' is not known"),
+        (f"def f():\n    for i in range(0, 9, 2):\n{I_TURNS}", "'i' is not known"),
+        ("def f():\n    for i in range(9):\n        return i\n", "line 2: a loop that may return"),
+        ("def f():\n    for i in range(0, 9, 0):\n        pass\n", "a step of 0"),
+        ("def f():\n    for i in range():\n        pass\n", "expected 'for i in range"),
+        ("def f():\n    x = int()\n", "call of 'int'"),
+        ("def f(random: int):\n    random(3)\n", "a name that 'f' binds itself"),
+        (f"{WORK}work = 3\ndef f():\n    work(3, 1.0)\n", "call of 'work': not registered"),
+        (f"{WORK}def f():\n    work(3)\n", "line 5: call of 'work': missing argument 's'"),
+        (f"{WORK}def f():\n    work(3, 4, 5)\n", "3 arguments, expected 2 at most"),
+        (f"{WORK}def f():\n    work(3, 4, n=5)\n", "unexpected or repeated argument 'n'"),
+        (f"{WORK}def f():\n    work(3, 4, k=5)\n", "unexpected or repeated argument 'k'"),
+        (f"{WORK}def f(a: int):\n    work(*a)\n", "arguments: how many is not known"),
+        (f"{WORK}def f(a: int):\n    work(**a)\n", "arguments: how many is not known"),
+        ("def g(*a):\n    return 1\ndef f():\n    g(1)\n", "arguments: how many is not known"),
+        ("def f():\n    def g():\n        return 1\n    g()\n", "cannot cost 'def g"),
+        ("@jit\ndef f():\n    return 1\n", "is decorated"),
+        ("def f():\n    global n\n    n = 1\n", "cannot cost 'global n'"),
+        ("def f(x: 'double[3+'):\n    return 1\n", "expected a length, as in double"),
+        ("def f():\n    x = np.dot()\n", "expected 1 arguments or more"),
+        ("def f():\n    x = " + "-" * 5000 + "1\n", "nested too deeply|not Python"),
+        ("def f():\n    x = " + "1 + " * 800 + "1\n", "nested too deeply|not Python"),
+        ("def f():\n    \0\n", "not Python"),
+    ],
+)  # fmt: skip
+def test_what_would_be_counted_wrong_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        total(text)
+
+
+@pytest.mark.parametrize(
+    "value", ["3", "{'f': 3}", "{'f': {'on': 3}}", "{'f': {'in': 'x'}}", "{'f': {'in': -1}}"]
+)
+def test_sizes_that_are_none_are_refused(value):
+    with pytest.raises(InputError, match="BYTES"):
+        analyse(f"BYTES = {value}\ndef f():\n    return 1\n").sizes()

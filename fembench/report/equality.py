@@ -6,7 +6,6 @@ hosts are compared, each by its median rank.
 """
 
 import dataclasses
-import itertools
 from collections.abc import Hashable, Iterable, Sequence
 from math import nan
 
@@ -16,8 +15,8 @@ from fembench.records.compare import cpu_models, host_names
 from fembench.records.record import Record
 from fembench.report.measures import Floats
 from fembench.report.results import Result
-from fembench.report.table import Column, Table, integer, ratio, words
-from fembench.stats.summary import LEVEL, median_interval, order_statistics
+from fembench.report.table import Column, Table, integer, words
+from fembench.stats.summary import LEVEL, fewest_for, median_interval
 
 UNEQUAL = 1.25  # times as fast: a smaller difference counts as none
 
@@ -104,7 +103,7 @@ def rank_speeds(found: Sequence[Result]) -> Table:
             integer("runs"),
             words("fastest"),
             words("slowest"),
-            ratio("fastest / slowest", "triad"),
+            Column("fastest / slowest", "triad", lambda v: f"{v:.2f}", number=True),
             Column("interval", "triad_low triad_high", lambda v: f"{v[0]:.2f}–{v[1]:.2f}", number=True),
             words("ranks are", "judged"),
         ),
@@ -149,12 +148,13 @@ def _judge(speeds: Floats, names: Sequence[str]) -> Equality:
     """Equality from (n_runs, n) speeds; `level` makes room for having chosen the two among all pairs."""
     pairs = len(names) * (len(names) - 1) // 2
     level = 1 - (1 - LEVEL) / max(pairs, 1)
-    needed = next(n for n in itertools.count(1) if order_statistics(n, level)[0])
     if not len(speeds):
-        return Equality(0, needed)
+        return Equality(0, fewest_for(level))
     relative = np.median(speeds / speeds.mean(axis=1, keepdims=True), axis=0)
     fast, slow = int(relative.argmax()), int(relative.argmin())
     ratios = speeds[:, fast] / speeds[:, slow]
     interval = median_interval(ratios, level)
     low, high = (interval.low, interval.high) if interval else (nan, nan)
-    return Equality(len(speeds), needed, names[fast], names[slow], float(np.median(ratios)), low, high)
+    return Equality(
+        len(speeds), fewest_for(level), names[fast], names[slow], float(np.median(ratios)), low, high
+    )

@@ -1,11 +1,13 @@
 """What tables and plots show, computed from raw records.
 
 A sample is one timed set (or, for phases outside the sets, one run): an array over ranks. A phase's
-time is the maximum over ranks of a sample, then the median over samples (VALIDITY C1, D1). The mean
-over ranks is the source thesis' value ("mean over tasks").
+time is the maximum over ranks of a sample, the median over the samples of a run, then the median over
+runs (VALIDITY C1, D1). Runs are the unit: the sets of one share its state of the machine. The mean over
+ranks is the source thesis' value ("mean over tasks").
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,8 @@ import numpy.typing as npt
 from fembench.records.compare import Pool
 from fembench.records.record import Record
 from fembench.records.validity import attributed, timed_sets
-from fembench.stats.summary import median_interval
+from fembench.stats.runs import by_run
+from fembench.stats.summary import Interval
 from fembench.timing import phases as ph
 
 Floats = npt.NDArray[np.float64]
@@ -32,16 +35,23 @@ COMMUNICATION = tuple(ph.NAMES[i] for i in ph.COMMUNICATION)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Time:
-    """One phase of one pool. Seconds; medians over samples."""
+    """One phase of one pool. Seconds; medians over the samples of a run, then over runs."""
 
     median: float  # of the maximum over ranks
-    low: float  # 95 % interval of that median; nan where the samples are too few
+    low: float  # 95 % interval over runs, of one run alone that of its sets; nan where they are too few
     high: float
-    n: int  # samples
+    n: int  # samples of all runs
+    medians: tuple[float, ...]  # of each run
+    within: tuple[tuple[float, float], ...]  # each run's own 95 % interval, by its sets; nan as above
+    apart: bool  # do runs differ by more than their own sets explain?
     minimum: float  # over ranks
     mean: float  # over ranks
     rank: int  # the slowest, by its own median
     host: str  # where it ran
+
+    @property
+    def runs(self) -> int:
+        return len(self.medians)
 
 
 def samples(pool: Pool) -> dict[str, Floats]:
@@ -74,26 +84,50 @@ def _sums(phases: dict[str, Floats], nothing: Floats) -> dict[str, Floats]:
     }
 
 
-def summarise(values: Floats, record: Record) -> Time:
-    """A Time from (n_samples, n_ranks) seconds of runs like `record`."""
-    worst = values.max(axis=1)
-    interval = median_interval(worst)
-    rank = int(np.argmax(np.median(values, axis=0)))
+def by_record(pool: Pool) -> tuple[dict[str, Floats], ...]:
+    """The samples of each run."""
+    return tuple(samples(Pool(pool.case, (record,))) for record in pool.records)
+
+
+def times(runs: Sequence[dict[str, Floats]], record: Record) -> dict[str, Time]:
+    """A Time of each name in the samples of runs like `record`."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    return {name: summarise([run[name] for run in runs if name in run], record) for name in names}
+
+
+def summarise(runs: Sequence[Floats], record: Record) -> Time:
+    """A Time from (n_samples, n_ranks) seconds of each of some runs like `record`."""
+    found = by_run([values.max(axis=1) for values in runs])
+    low, high = _ends(found.interval if len(runs) > 1 else found.within[0])
+    rank = int(np.argmax(over_runs(runs)))
     return Time(
-        median=float(np.median(worst)),
-        low=interval.low if interval else np.nan,
-        high=interval.high if interval else np.nan,
-        n=len(worst),
-        minimum=float(np.median(values.min(axis=1))),
-        mean=float(np.median(values.mean(axis=1))),
+        median=found.median,
+        low=low,
+        high=high,
+        n=sum(len(values) for values in runs),
+        medians=found.medians,
+        within=tuple(map(_ends, found.within)),
+        apart=found.apart,
+        minimum=float(over_runs([values.min(axis=1) for values in runs])),
+        mean=float(over_runs([values.mean(axis=1) for values in runs])),
         rank=rank,
         host=host_of(record, rank),
     )
 
 
-def mean_times(found: dict[str, Floats]) -> dict[str, float]:
-    """name -> seconds: mean over ranks, median over samples. These add up, maxima do not."""
-    return {name: float(np.median(values.mean(axis=1))) for name, values in found.items()}
+def _ends(interval: Interval | None) -> tuple[float, float]:
+    return (interval.low, interval.high) if interval else (np.nan, np.nan)
+
+
+def over_runs(runs: Sequence[Floats]) -> Floats:
+    """Median over the samples of each run, the first axis, then over runs."""
+    return np.asarray(np.median([np.median(values, axis=0) for values in runs], axis=0))
+
+
+def mean_times(*runs: dict[str, Floats]) -> dict[str, float]:
+    """name -> seconds: mean over ranks, median over samples and runs. These add up, maxima do not."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    return {n: float(over_runs([run[n].mean(axis=1) for run in runs if n in run])) for n in names}
 
 
 def host_of(record: Record, rank: int) -> str:
@@ -107,8 +141,13 @@ def communication_share(found: dict[str, Floats]) -> Floats:
     return np.divide(spent, found["cg"], out=np.zeros_like(spent), where=found["cg"] > 0)
 
 
-def mean_share(found: dict[str, Floats]) -> float:
-    """Communication / CG, both means over ranks: the ratio of the source thesis. Median over samples."""
+def mean_share(*runs: dict[str, Floats]) -> float:
+    """Communication / CG, both means over ranks: the source thesis' ratio. Median over samples, then runs."""
+    return float(over_runs([_mean_shares(run) for run in runs]))
+
+
+def _mean_shares(found: dict[str, Floats]) -> Floats:
+    """(n_samples,) communication / CG; 0 where no time was spent."""
     whole = found["cg"].mean(axis=1)
     spent = (communication_share(found) * found["cg"]).mean(axis=1)
-    return float(np.median(spent[whole > 0] / whole[whole > 0])) if whole.any() else 0.0
+    return np.divide(spent, whole, out=np.zeros_like(spent), where=whole > 0)

@@ -34,7 +34,7 @@ MOST_ROWS = 800  # of a table on the page
 SECTIONS = (
     ("Verdict", (), ("overview", "reasons", "failures", "kinds")),
     ("Provenance", (), ("hosts", "rank_speeds", "meshes", "clocks", "software")),
-    ("Times", ("phases",), ("summary", "phases", "thesis_phases")),
+    ("Times", ("phases",), ("runs_apart", "summary", "phases", "thesis_phases")),
     ("Speedup", ("speedup",), ("speedup",)),
     ("Peers", ("peers",), ("peers",)),
     ("Communication", ("communication", "send_receive", "ranks"), ("communication", "send_receive")),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fembench.records.case import Case
 from fembench.records.compare import PLACEMENT, Pool, host_names, pools, same_kind
 from fembench.records.record import Record
-from fembench.report.measures import Floats, Time, samples, summarise
+from fembench.report.measures import Floats, Time, by_record, samples, times
 
 _USUAL = Case()
 _SHOW: dict[str, Callable[[object], str]] = {
@@ -45,7 +45,8 @@ class Result:
     mesh: str
     variant: str  # "csr", "sym · jacobi", "csr · kind B", "csr · SYNTHETIC"
     placement: str  # how the ranks share the mesh, where it is not the usual: "7:1", "rcb", ""
-    samples: dict[str, Floats]  # name -> (n_samples, n_ranks) seconds
+    samples: dict[str, Floats]  # name -> (n_samples, n_ranks) seconds, of all runs
+    runs: tuple[dict[str, Floats], ...]  # the same of each run
     times: dict[str, Time]
 
     @property
@@ -76,15 +77,16 @@ def results(records: Sequence[Record]) -> list[Result]:
     made = []
     for pool in found:
         siblings = [p for p in found if p.case.mesh == pool.case.mesh]
-        measured = samples(pool)
+        runs = by_record(pool)
         made.append(
             Result(
                 pool=pool,
                 mesh=meshes[pool.case.mesh, pool.first.mesh.hash],
                 variant=_variant(pool, siblings, kinds),
                 placement=_placement(pool, siblings),
-                samples=measured,
-                times={name: summarise(values, pool.first) for name, values in measured.items()},
+                samples=samples(pool),
+                runs=runs,
+                times=times(runs, pool.first),
             )
         )
     return sorted(made, key=lambda r: (r.record.mesh.n_equations, r.mesh, r.variant, r.ranks, r.placement))

@@ -37,7 +37,7 @@ def overview(results: Iterable[Result]) -> Table:
         "Cases",
         "Runs of one case are pooled only if host set, CPU model, libraries, mesh, commit and clock are the "
         "same; the last column names the field that kept runs apart. The verdict is the worst of the runs; "
-        "cg is the median over timed sets of the slowest rank.",
+        "cg is the time of the slowest rank, median over the timed sets of a run, then over runs.",
         (
             *case_columns(),
             words("verdict"),
@@ -55,6 +55,7 @@ def overview(results: Iterable[Result]) -> Table:
 def _remarks(result: Result) -> list[str]:
     environment = result.record.environment
     notes = [f"not pooled: {result.pool.apart} differs"] if result.pool.apart else []
+    notes += ["runs differ" for t in (result.times.get("cg"),) if t and t.apart]
     notes += ["OVERSUBSCRIBED: functional only"] if environment.oversubscribed else []
     notes += [f"SYNTHETIC: {environment.synthetic}"] if environment.synthetic else []
     return notes + ([f"{environment.kernels} kernels"] if environment.kernels != "compiled" else [])

@@ -15,7 +15,9 @@ from fembench.base.errors import InputError
 from fembench.records.compare import base_of, ranks_in_words
 from fembench.records.record import Record
 from fembench.report.equality import equality, unequal_ranks
+from fembench.report.measures import Time
 from fembench.report.results import Result
+from fembench.stats.student import ratio_unpaired
 
 SUPERLINEAR = 1.05
 
@@ -27,7 +29,7 @@ class Speedup:
     result: Result
     base: Result | None
     ratio: float = np.nan  # P0 T(P0) / T(P)
-    low: float = np.nan  # from the ends of both intervals: wider than 95 %
+    low: float = np.nan  # 95 % interval over runs; of fewer than three runs from the ends of both intervals
     high: float = np.nan
     efficiency: float = np.nan  # ratio / P; nan where ranks are unequal or share cores
     notes: tuple[str, ...] = ()  # why there is no number, or what is odd about it
@@ -65,16 +67,23 @@ def _against(result: Result, base: Result, everyone: Sequence[Result], quantity:
     ratio = base.ranks * alone.median / mine.median
     withheld = unequal_ranks(result.record, everyone)
     efficiency = np.nan if withheld else ratio / result.ranks
+    low, high = (1.0, 1.0) if base is result else _range(alone, mine)
     return Speedup(
         result=result,
         base=base,
         ratio=ratio,
-        low=ratio if base is result else base.ranks * alone.low / mine.high,
-        high=ratio if base is result else base.ranks * alone.high / mine.low,
+        low=base.ranks * low,
+        high=base.ranks * high,
         efficiency=efficiency,
         notes=tuple(_notes(result, base, withheld, efficiency)),
         equal="" if withheld else equality(result.record, everyone).remark,
     )
+
+
+def _range(alone: Time, mine: Time) -> tuple[float, float]:
+    """Of alone / mine: 95 % over runs where both have three; else from the ends of both intervals."""
+    interval = ratio_unpaired(alone.medians, mine.medians).interval
+    return (interval.low, interval.high) if interval else (alone.low / mine.high, alone.high / mine.low)
 
 
 def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> list[str]:
@@ -84,6 +93,8 @@ def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> li
         notes.append(f"iterations differ: {alone} on {ranks_in_words(base.ranks)}, {mine} here")
     if efficiency > SUPERLINEAR:
         notes.append(superlinear(result.record, base.record))
+    if any(t.apart for r in (result, base) if (t := r.times.get("cg"))):
+        notes.append("runs differ")
     if "PROVISIONAL" in (result.pool.status, base.pool.status):
         notes.append("PROVISIONAL")
     return notes

@@ -4,7 +4,17 @@ from collections.abc import Iterable, Sequence
 
 from fembench.records.peers import PeersRecord
 from fembench.records.record import Failure, Record
-from fembench.report import equality, laws, measures, origin, runs, times, unequal_tables, work
+from fembench.report import (
+    equality,
+    laws,
+    measures,
+    origin,
+    runs,
+    speedup_tables,
+    times,
+    unequal_tables,
+    work,
+)
 from fembench.report.balance import balance_tables
 from fembench.report.peers import peers_tables
 from fembench.report.results import results
@@ -16,6 +26,7 @@ TERMINAL = (
     "overview",
     "reasons",
     "kinds",
+    "runs_apart",
     "summary",
     "speedup_cg",
     "speedup_unequal",
@@ -50,17 +61,18 @@ def every_table(
     """Every table that has rows. `base`: ranks of the base of speedups, 0: the fewest."""
     found = results(records)
     unequal = unequal_results(found)
-    speedups = {name: all_speedups(found, name, base) for name in times.BY_PHASE}
+    speedups = {name: all_speedups(found, name, base) for name in speedup_tables.BY_PHASE}
     alone = all_speedups(found, measures.SOLVE) if base else speedups[measures.SOLVE]
     made = [
         runs.overview(found),
         runs.reasons(found),
         runs.failures(failures),
         origin.kinds(records),
+        times.apart(found),
         times.summary(found),
-        times.speedups(speedups["cg"], "cg"),
-        times.speedups(speedups[measures.SOLVE], measures.SOLVE),
-        times.speedups_by_phase(speedups),
+        speedup_tables.speedups(speedups["cg"], "cg"),
+        speedup_tables.speedups(speedups[measures.SOLVE], measures.SOLVE),
+        speedup_tables.speedups_by_phase(speedups),
         unequal_tables.efficiency(unequal),
         unequal_tables.against_alone(unequal),
         laws.amdahl_table(laws.amdahl_laws(alone, unequal)),

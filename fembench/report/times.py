@@ -1,15 +1,13 @@
-"""Tables of times: phases, the source thesis' view, speedup, communication, rates."""
+"""Tables of times: phases, the source thesis' view, communication, rates."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from fembench.base import units
-from fembench.records.compare import ranks_in_words
-from fembench.records.validity import product_bandwidth
+from fembench.records.record import Record
+from fembench.records.validity import product_bandwidth, timed_sets
 from fembench.report import measures
 from fembench.report.results import Result
-from fembench.report.speedup import Speedup
 from fembench.report.table import (
     Column,
     Table,
@@ -38,10 +36,17 @@ ORDER = (
 )
 
 
+INTERVAL = (
+    "The interval is of the median over runs and needs three of them, for the sets of one run share its "
+    "state of the machine; of a single run it is that of its sets (six or more), and says nothing of other "
+    "runs."
+)
+
+
 def phases(results: Iterable[Result]) -> Table:
     """Every phase of every result."""
     rows = [
-        (*case_of(r), name, t.median, (t.low, t.high), t.n, t.minimum, t.mean, (t.rank, t.host))
+        (*case_of(r), name, t.median, (t.low, t.high), t.runs, t.n, t.minimum, t.mean, (t.rank, t.host))
         for r in results
         for name in ORDER
         if (t := r.times.get(name)) is not None
@@ -49,16 +54,17 @@ def phases(results: Iterable[Result]) -> Table:
     return Table(
         "phases",
         "Phases by ranks",
-        "A phase of the job lasts as long as on its slowest rank, which is named: the median over n timed "
-        "sets of that maximum, with the 95 % interval of the median. What happens once a run (set-up, "
-        "verify, output) has one sample a run. Smallest and mean are over ranks. Rows cg.… are parts of cg; "
+        "A phase of the job lasts as long as on its slowest rank, which is named: the median of that maximum "
+        f"over the sets of a run, then over runs. {INTERVAL} What happens once per run (set-up, verify, "
+        "output) has one sample per run. Smallest and mean are over ranks. Rows cg.… are parts of cg; "
         "cg.loop is what they leave over.",
         (
             *case_columns(),
             words("phase"),
             time("time", "median"),
             interval("median"),
-            integer("n"),
+            integer("runs"),
+            integer("sets", "n"),
             time("smallest", "min_rank"),
             time("mean", "mean_rank"),
             Column("slowest", "slowest_rank slowest_host", lambda v: f"rank {v[0]} on {v[1]}"),
@@ -75,6 +81,7 @@ def summary(results: Iterable[Result]) -> Table:
             *case_of(r),
             *(_median(r, n) for n in names),
             (r.times["cg"].low, r.times["cg"].high) if "cg" in r.times else None,
+            len(r.pool.records),
             r.times["cg"].n if "cg" in r.times else 0,
             _median(r, measures.RUN),
         )
@@ -83,17 +90,50 @@ def summary(results: Iterable[Result]) -> Table:
     return Table(
         "summary",
         "Times",
-        "Slowest rank, median over timed sets; the interval and n are those of cg. Run is the whole program, "
-        "from its first line to the end of its output.",
+        "Slowest rank, median over the timed sets of a run, then over runs; the interval and the number of "
+        f"sets are those of cg. {INTERVAL} Run is the whole program, from its first line to the end of its "
+        "output.",
         (
             *case_columns(),
             *(time(n, n) for n in names),
             interval("cg"),
-            integer("n"),
+            integer("runs"),
+            integer("sets", "n"),
             time("run", "run"),
         ),
         tuple(rows),
     )
+
+
+def apart(results: Iterable[Result]) -> Table:
+    """Runs of one case that differ by more than their own sets explain."""
+    rows = [
+        (*case_of(r), name, record.id, r.times[name].median, median, ends)
+        for r in results
+        for name in ("assembly", "cg")
+        if name in r.times and r.times[name].apart
+        for record, median, ends in zip(_with_sets(r), r.times[name].medians, r.times[name].within)
+    ]
+    return Table(
+        "runs_apart",
+        "Runs that differ",
+        "Repeated runs of one case whose own intervals are disjoint: between them the machine, the placement "
+        "of data or the load of others changed, and their sets are no samples of one time. More runs are "
+        "worth more than more sets. The interval of a run is that of its own sets.",
+        (
+            *case_columns(),
+            words("phase"),
+            words("run"),
+            time("all runs", "median"),
+            time("this run", "run_median"),
+            interval("run"),
+        ),
+        tuple(rows),
+    )
+
+
+def _with_sets(result: Result) -> list[Record]:
+    return [record for record in result.pool.records if timed_sets(record)]
 
 
 def thesis(results: Iterable[Result]) -> Table:
@@ -116,71 +156,16 @@ def thesis(results: Iterable[Result]) -> Table:
     )
 
 
-def speedups(found: Iterable[Speedup], quantity: str) -> Table:
-    """Speedup and efficiency of one time, with the base of every row."""
-    rows = [
-        (*case_of(s.result), _base(s, quantity), s.ratio, (s.low, s.high), s.efficiency)
-        + ("; ".join(filter(None, (*s.notes, s.equal))),)
-        for s in found
-    ]
-    return Table(
-        "speedup_" + quantity.replace(" + ", "_"),
-        f"Speedup and efficiency of {quantity}",
-        f"{BASE} Efficiency is speedup / P, given only where ranks have a core each and are not known to be "
-        "unequal.",
-        (*case_columns(), *_speedup_columns(), words("remarks")),
-        tuple(rows),
-    )
-
-
-BASE = (
-    "Speedup is P0 T(P0) / T(P), by the slowest rank. The base, this code on P0 ranks (one or, without "
-    "such a run, the fewest), has the same mesh, problem, storage and preconditioner, the same kind of host, "
-    "libraries and clock. The range follows from the ends of both 95 % intervals."
-)
-BY_PHASE = ("assembly", measures.PRODUCT, measures.VECTORS, "cg", measures.SOLVE, measures.RUN)
-
-
-def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:
-    """Speedup and efficiency of each phase; `found` by phase."""
-    rows = [
-        (*case_of(s.result), name, _base(s, name), s.result.times[name].median, s.ratio, (s.low, s.high))
-        + (s.efficiency,)
-        for each in zip(*found.values())
-        for name, s in zip(found, each)
-        if s.base
-    ]
-    return Table(
-        "speedup_phases",
-        "Speedup and efficiency by phase",
-        f"{BASE} Product and vectors are parts of cg; what they gain, communication takes. Run is the whole "
-        "program, with what every rank does alike (start-up) or what only one does.",
-        (*case_columns(), words("phase"), *_speedup_columns(time("T(P)", "run"))),
-        tuple(rows),
-    )
-
-
-def _speedup_columns(*between: Column) -> tuple[Column, ...]:
-    return (
-        Column(
-            "base", "base_s base_ranks base_id", lambda v: f"{units.seconds(v[0])} on {ranks_in_words(v[1])}"
-        ),
-        *between,
-        ratio("speedup", "speedup"),
-        Column("range", "speedup_low speedup_high", lambda v: f"{v[0]:.2f}–{v[1]:.2f}", number=True),
-        ratio("efficiency", "efficiency"),
-    )
-
-
 def communication(results: Iterable[Result]) -> Table:
     """Communication inside CG, and its share."""
     rows = []
     for r in (r for r in results if "cg" in r.samples):
-        share = measures.communication_share(r.samples)
-        spent = float(np.median((share * r.samples["cg"]).mean(axis=1)))
-        by_rank = np.median(share, axis=0)
+        runs = [run for run in r.runs if "cg" in run]
+        shares = [measures.communication_share(run) for run in runs]
+        spent = measures.over_runs([(s * run["cg"]).mean(axis=1) for s, run in zip(shares, runs)])
+        by_rank = measures.over_runs(shares)
         ends = float(by_rank.min()), float(by_rank.max())
-        rows.append((*case_of(r), r.times["cg"].mean, spent, measures.mean_share(r.samples), ends))
+        rows.append((*case_of(r), r.times["cg"].mean, float(spent), measures.mean_share(*runs), ends))
     return Table(
         "communication",
         "Communication inside CG",
@@ -234,21 +219,29 @@ def rates(results: Iterable[Result]) -> Table:
     for r in (r for r in results if "cg" in r.times and r.record.solve.iterations):
         solve = r.record.solve
         iteration = r.times["cg"].median / solve.iterations
-        product = product_bandwidth(r.record)
-        roof = max(a / b for a, b in zip(product, solve.bandwidth)) if solve.bandwidth else None
+        product = np.median([product_bandwidth(record) for record in r.pool.records], axis=0)
+        roofs = [worst for record in r.pool.records if (worst := _of_roof(record)) is not None]
+        roof = float(np.median(roofs)) if roofs else None
         memory = max((m for record in r.pool.records for m in record.peak_memory), default=0)
         work = r.record.mesh.n_equations / iteration
         rows.append(
-            (*case_of(r), iteration, work / 1e6, sum(solve.flops) / iteration / 1e9, sum(product) / 1e9, roof)
-            + (max(solve.matrix_bytes), max(solve.bytes), memory or None)
+            (
+                *case_of(r),
+                iteration,
+                work / 1e6,
+                sum(solve.flops) / iteration / 1e9,
+                float(product.sum()) / 1e9,
+                roof,
+            )
+            + (float(product.sum()) / 1e9, roof, max(solve.matrix_bytes), max(solve.bytes), memory or None)
         )
     return Table(
         "rates",
         "Rates of CG",
         "An iteration on the slowest rank; equations and flops an iteration over all ranks. Product: bytes "
-        "of the matrix over the time of the matrix-vector product. Of roof: that of the worst rank beside "
-        "the triad measured in the same run on the same cores; small matrices stay in a cache and may pass "
-        "100 %. The last three columns are the largest of any rank.",
+        "of the matrix over the time of the matrix-vector product. Of roof: that of the rank nearest to its "
+        "roof, beside what the same core read in the same run from as many bytes. Both are medians over "
+        "runs. The last three columns are the largest of any rank.",
         (
             *case_columns(),
             time("iteration", "iteration"),
@@ -264,14 +257,15 @@ def rates(results: Iterable[Result]) -> Table:
     )
 
 
+def _of_roof(record: Record) -> float | None:
+    """The largest part of its roof that a rank's product reaches; None where no roof was measured."""
+    roofs = record.solve.bandwidth
+    return max(a / b for a, b in zip(product_bandwidth(record), roofs)) if roofs else None
+
+
 def _median(result: Result, name: str) -> float | None:
     return result.times[name].median if name in result.times else None
 
 
 def _mean(result: Result, name: str) -> float:
     return result.times[name].mean if name in result.times else 0.0
-
-
-def _base(found: Speedup, quantity: str) -> tuple[float, int, str] | None:
-    base = found.base
-    return (base.times[quantity].median, base.ranks, base.record.id) if base else None

@@ -19,7 +19,7 @@ import numpy as np
 from fembench.records.compare import PLACEMENT, same_kind
 from fembench.records.record import Record
 from fembench.report.equality import unequal_ranks
-from fembench.report.measures import SOLVE, Floats, host_of
+from fembench.report.measures import SOLVE, Floats, host_of, over_runs
 from fembench.report.results import Result
 from fembench.report.speedup import SUPERLINEAR, superlinear
 from fembench.timing import phases as ph
@@ -163,13 +163,13 @@ def _speeds(result: Result, everyone: Sequence[Result]) -> tuple[Floats | None, 
     chosen = next(iter(equal + [r for r in same if r.pool.case.shares != result.pool.case.shares]), None)
     if chosen is None:
         return None, ""
-    busy = np.median(_seconds(chosen, COMPUTE), axis=0)
+    busy = _seconds(chosen, COMPUTE)
     return np.asarray(chosen.record.partition.cells, float) / busy, chosen.record.id
 
 
 def _bounds(result: Result, alone: Result) -> Bounds:
     """(3.7) to (3.9); extra work is what the ranks compute in all beyond the flops of one rank."""
-    busy, waiting, messages = (np.median(_seconds(result, n), axis=0) for n in (COMPUTE, WAITING, MESSAGES))
+    busy, waiting, messages = (_seconds(result, n) for n in (COMPUTE, WAITING, MESSAGES))
     flops = sum(result.record.solve.flops)
     needed = min(1.0, sum(alone.record.solve.flops) / flops) if flops else 1.0
     return speedup_bounds(
@@ -178,6 +178,7 @@ def _bounds(result: Result, alone: Result) -> Bounds:
 
 
 def _seconds(result: Result, names: Sequence[str]) -> Floats:
-    """(n_samples, P) seconds of some phases together."""
-    nothing = np.zeros_like(result.samples["cg"])
-    return np.asarray(sum((result.samples[n] for n in names if n in result.samples), nothing))
+    """(P,) seconds of some phases together."""
+    return over_runs(
+        [sum((run[n] for n in names if n in run), np.zeros_like(run["cg"])) for run in result.runs]
+    )

@@ -11,7 +11,7 @@ import numpy as np
 
 from fembench.records.compare import Pool
 from fembench.records.record import Record
-from fembench.report.measures import COMMUNICATION, mean_times, samples
+from fembench.report.measures import COMMUNICATION, by_record, mean_times
 from fembench.reproduce.plan import Want
 from fembench.reproduce.thesis import MESHES
 
@@ -53,7 +53,7 @@ class Measured:
         records = self.pool(want)
         if not records:
             return None
-        found = mean_times(samples(Pool(records[0].case, tuple(records))))
+        found = mean_times(*by_record(Pool(records[0].case, tuple(records))))
         timed = records[0].solve.iterations
         scale = self.iterations.get(records[0].case.mesh, timed) / timed if records[0].case.iterations else 1
         return phases_of(found, scale, timed)

@@ -65,6 +65,63 @@ def test_repeated_runs_add_their_samples():
     assert result.times["cg"].n == 12
 
 
+def runs_of(cg_by_run, ranks=1):
+    """Results of repeated runs of one case; each row holds the CG seconds of the sets of one run."""
+    records = [
+        with_sets(make_record(ranks=ranks, run=k), [[t] * ranks for t in row])
+        for k, row in enumerate(cg_by_run)
+    ]
+    return results(records)
+
+
+def around(seconds):
+    """Ten sets of one run: 1 % above and below."""
+    return [seconds * (1 + 0.01 * (k % 3 - 1)) for k in range(10)]
+
+
+def test_the_interval_of_repeated_runs_is_over_runs_and_not_over_their_pooled_sets():
+    """Student on logarithms of three runs: 4.3027 standard errors, at two degrees of freedom."""
+    ((result,), medians) = runs_of([around(t) for t in (0.010, 0.020, 0.030)]), (0.010, 0.020, 0.030)
+    cg = result.times["cg"]
+    logs = np.log(medians)
+    half = 4.302653 * logs.std(ddof=1) / math.sqrt(3)
+    assert (cg.median, cg.runs, cg.n) == (pytest.approx(0.020), 3, 30)
+    assert (cg.low, cg.high) == pytest.approx(
+        tuple(np.exp([logs.mean() - half, logs.mean() + half])), rel=1e-5
+    )
+
+
+def test_two_runs_have_no_interval_and_are_said_to_differ_where_their_own_intervals_are_disjoint():
+    """Two runs as they were once measured: 34 and 19.5 ms, each within a few per cent."""
+    (result,) = runs_of([around(0.0339), around(0.0195)])
+    cg = result.times["cg"]
+    assert cg.median == pytest.approx((0.0339 + 0.0195) / 2)
+    assert math.isnan(cg.low)
+    assert math.isnan(cg.high)
+    assert cg.apart
+    assert not runs_of([around(0.0339), around(0.0340)])[0].times["cg"].apart
+
+
+def test_intervals_cover_where_runs_differ_more_than_sets():
+    """Five runs of ten sets; runs scatter by 5 %, sets of a run by 2 %: 300 campaigns."""
+    rng, covered = np.random.default_rng(4), 0
+    for _ in range(300):
+        runs = np.exp(0.05 * rng.standard_normal((5, 1)) + 0.02 * rng.standard_normal((5, 10)))
+        time = measures.summarise([run[:, None] for run in runs], make_record())
+        covered += time.low <= 1.0 <= time.high
+    assert covered / 300 > 0.91  # pooled sets: 0.55
+
+
+def test_the_range_of_a_speedup_of_repeated_runs_is_welchs_on_logarithms():
+    from scipy.stats import ttest_ind
+
+    alone, mine = (0.80, 0.90, 0.85, 0.82), (0.42, 0.45, 0.50, 0.41)
+    found = runs_of([around(t) for t in alone]) + runs_of([around(t) for t in mine], ranks=2)
+    s = speedup(found[-1], found)
+    expected = ttest_ind(np.log(alone), np.log(mine), equal_var=False).confidence_interval(0.95)
+    assert (s.low, s.high) == pytest.approx(tuple(np.exp(expected)))
+
+
 def test_fewer_than_six_samples_bound_no_median_and_six_do():
     few = only(with_sets(make_record(), [[1.0]])).times["cg"]
     assert few.n == 1

@@ -59,6 +59,21 @@ def test_every_phase_has_a_speedup_over_the_same_phase_of_the_base():
     assert rows["assembly + cg"]["speedup"] == pytest.approx(one / four, rel=0.02)
 
 
+def test_runs_that_differ_are_listed_with_their_own_intervals_and_remarked_on():
+    records = [make_record(run=k, sets=10, noise=0.01) for k in range(3)]
+    slow = records[2]
+    sets = tuple(
+        replace(s, seconds=tuple(tuple(1.5 * t for t in row) for row in s.seconds)) for s in slow.sets
+    )
+    records[2] = replace(slow, sets=sets)
+    rows = [r for r in to_json(named(records, "runs_apart")) if r["phase"] == "cg"]
+    assert [r["run"] for r in rows] == [r.id for r in records]
+    assert rows[2]["run_low_s"] > max(r["run_high_s"] for r in rows[:2])
+    assert to_json(named(records, "overview"))[0]["remarks"] == "runs differ"
+    assert to_json(named(records, "summary"))[0]["runs"] == 3
+    assert "runs_apart" not in {t.name for t in tables.every_table(records[:2])}
+
+
 def test_results_are_named_by_what_differs_and_defaults_go_without_saying():
     records = [
         make_record(ranks=2, **c)

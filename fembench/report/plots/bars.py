@@ -6,7 +6,7 @@ import numpy as np
 
 from fembench.base import units
 from fembench.report import measures
-from fembench.report.measures import mean_times
+from fembench.report.measures import mean_times, over_runs
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result, by_mesh, by_series, variants
@@ -39,7 +39,7 @@ def phases(results: Sequence[Result]) -> list[Plot]:
         shown = dict(list(meshes.items())[-PANELS:])
         with canvas.figure(len(shown), width=_width(len(shown))) as (drawn, panels):
             for axes, (mesh, group) in zip(panels, shown.items()):
-                _stack(axes, [mean_times(r.samples) for r in group], [r.setting for r in group])
+                _stack(axes, [mean_times(*r.runs) for r in group], [r.setting for r in group])
                 axes.set_title(
                     canvas.escaped(f"{mesh}: {units.count(group[0].record.mesh.n_equations)} equations")
                 )
@@ -94,7 +94,7 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     if not candidates:
         return None
     result = max(candidates, key=lambda r: (r.ranks, r.record.mesh.n_equations))
-    medians = {name: np.median(values, axis=0) for name, values in result.samples.items()}
+    medians = {n: over_runs([run[n] for run in result.runs if n in run]) for n in result.samples}
     with canvas.figure(1, height=3.8) as (drawn, (axes,)):
         factor, unit = canvas.seconds_scale(float(medians["cg"].max()))
         bottom = np.zeros(result.ranks)
@@ -126,7 +126,7 @@ def send_receive(results: Sequence[Result]) -> list[Plot]:
     shown = dict(list(panels_of.items())[-PANELS:])
     with canvas.figure(len(shown), height=3.4, width=_width(len(shown))) as (drawn, panels):
         for axes, (name, group) in zip(panels, shown.items()):
-            _groups(axes, [mean_times(r.samples) for r in group], [r.setting for r in group])
+            _groups(axes, [mean_times(*r.runs) for r in group], [r.setting for r in group])
             axes.set_title(canvas.escaped(name))
         canvas.legend_below(drawn, panels[0])
         return [

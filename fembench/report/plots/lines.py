@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fembench.report.measures import communication_share, mean_share
+from fembench.report.measures import communication_share, mean_share, over_runs
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result, by_series
@@ -101,8 +101,8 @@ def communication(results: Sequence[Result]) -> Plot | None:
     looks = _looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
     with canvas.figure(1, height=4.0) as (drawn, (axes,)):
         for look, group in zip(looks, list(curves.values())[:CURVES]):
-            shares = np.array([mean_share(r.samples) for r in group])
-            by_rank = [np.median(communication_share(r.samples), axis=0) for r in group]
+            shares = np.array([mean_share(*r.runs) for r in group])
+            by_rank = [over_runs([communication_share(run) for run in r.runs]) for r in group]
             spread = np.clip([[m - b.min() for m, b in zip(shares, by_rank)],
                               [b.max() - m for m, b in zip(shares, by_rank)]], 0, None)  # fmt: skip
             axes.errorbar(

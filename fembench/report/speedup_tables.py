@@ -1,0 +1,77 @@
+"""Tables of speedup and efficiency, with the base of every row."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from fembench.base import units
+from fembench.records.compare import ranks_in_words
+from fembench.report import measures
+from fembench.report.speedup import Speedup
+from fembench.report.table import Column, Table, case_columns, case_of, ratio, time, words
+
+BASE = (
+    "Speedup is P0 T(P0) / T(P), by the slowest rank. The base, this code on P0 ranks (one or, without "
+    "such a run, the fewest), has the same mesh, problem, storage and preconditioner, the same kind of host, "
+    "libraries and clock. The range is the 95 % interval over runs (of the base / of this case), where both "
+    "have three; of single runs it follows from the ends of both runs' own intervals and says nothing of "
+    "other runs."
+)
+BY_PHASE = ("assembly", measures.PRODUCT, measures.VECTORS, "cg", measures.SOLVE, measures.RUN)
+
+
+def speedups(found: Iterable[Speedup], quantity: str) -> Table:
+    """Speedup and efficiency of one time, with the base of every row."""
+    rows = [
+        (*case_of(s.result), _base(s, quantity), s.ratio, (s.low, s.high), _runs(s, quantity), s.efficiency)
+        + ("; ".join(filter(None, (*s.notes, s.equal))),)
+        for s in found
+    ]
+    return Table(
+        "speedup_" + quantity.replace(" + ", "_"),
+        f"Speedup and efficiency of {quantity}",
+        f"{BASE} Efficiency is speedup / P, given only where ranks have a core each and are not known to be "
+        "unequal.",
+        (*case_columns(), *_speedup_columns(), words("remarks")),
+        tuple(rows),
+    )
+
+
+def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:
+    """Speedup and efficiency of each phase; `found` by phase."""
+    rows = [
+        (*case_of(s.result), name, _base(s, name), s.result.times[name].median, s.ratio, (s.low, s.high))
+        + (_runs(s, name), s.efficiency)
+        for each in zip(*found.values())
+        for name, s in zip(found, each)
+        if s.base
+    ]
+    return Table(
+        "speedup_phases",
+        "Speedup and efficiency by phase",
+        f"{BASE} Product and vectors are parts of cg; what they gain, communication takes. Run is the whole "
+        "program, with what every rank does alike (start-up) or what only one does.",
+        (*case_columns(), words("phase"), *_speedup_columns(time("T(P)", "run"))),
+        tuple(rows),
+    )
+
+
+def _speedup_columns(*between: Column) -> tuple[Column, ...]:
+    return (
+        Column(
+            "base", "base_s base_ranks base_id", lambda v: f"{units.seconds(v[0])} on {ranks_in_words(v[1])}"
+        ),
+        *between,
+        ratio("speedup", "speedup"),
+        Column("range", "speedup_low speedup_high", lambda v: f"{v[0]:.2f}–{v[1]:.2f}", number=True),
+        Column("runs", "base_runs runs", lambda v: f"{v[0]} / {v[1]}", number=True),
+        ratio("efficiency", "efficiency"),
+    )
+
+
+def _runs(found: Speedup, quantity: str) -> tuple[int, int] | None:
+    base = found.base
+    return (base.times[quantity].runs, found.result.times[quantity].runs) if base else None
+
+
+def _base(found: Speedup, quantity: str) -> tuple[float, int, str] | None:
+    base = found.base
+    return (base.times[quantity].median, base.ranks, base.record.id) if base else None

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Mapping
 
 from fembench.analytic.interval import Interval, largest
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 
 Value = Interval | float
 Term = Callable[[str, tuple[float, ...], list[ast.expr]], Value]  # name, [indices], (arguments as written)
@@ -21,8 +21,8 @@ def tree(text: str) -> ast.expr:
     """The expression of a text. Raises InputError."""
     try:
         return ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        raise InputError(f"cannot read '{text.strip()}'; expected arithmetic such as 100*W[p]-1") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InputError(f"cannot read '{shown(text)}'; expected arithmetic such as 100*W[p]-1") from None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -45,7 +45,7 @@ def number(text: str, environment: Environment, term: Term) -> float:
     """An amount that must be a plain number: an index, a bound of a loop."""
     value = evaluate(text, environment, term)
     if isinstance(value, Interval):
-        raise InputError(f"'{text}' is the interval {value}; expected a number")
+        raise InputError(f"'{shown(text)}' is the interval {value}; expected a number")
     return value
 
 
@@ -67,7 +67,7 @@ def _value(node: ast.expr, environment: Environment, term: Term, text: str) -> V
     if isinstance(node, (ast.Call, ast.Subscript)):
         name, indices, arguments = parts(node, text)
         return term(name, tuple(_index(i, environment, term, text) for i in indices), arguments)
-    raise InputError(f"'{text}': cannot compute '{ast.unparse(node)}'")
+    raise InputError(f"'{shown(text)}': cannot compute '{shown(ast.unparse(node))}'")
 
 
 def _combined(operator: ast.operator, left: Value, right: Value, text: str) -> Value:
@@ -79,15 +79,17 @@ def _combined(operator: ast.operator, left: Value, right: Value, text: str) -> V
         return left * right
     if isinstance(operator, ast.Div):
         if right == 0:
-            raise InputError(f"'{text}': division by 0")
+            raise InputError(f"'{shown(text)}': division by 0")
         return left / right
-    raise InputError(f"'{text}': expected + - * /")
+    raise InputError(f"'{shown(text)}': expected + - * /")
 
 
 def _index(node: ast.expr, environment: Environment, term: Term, text: str) -> float:
     value = _value(node, environment, term, text)
     if isinstance(value, Interval):
-        raise InputError(f"'{text}': the index '{ast.unparse(node)}' is an interval; expected a number")
+        raise InputError(
+            f"'{shown(text)}': the index '{shown(ast.unparse(node))}' is an interval; expected a number"
+        )
     return value
 
 
@@ -101,5 +103,5 @@ def parts(node: ast.expr, text: str) -> tuple[str, list[ast.expr], list[ast.expr
         indices = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         node = node.value
     if not isinstance(node, ast.Name):
-        raise InputError(f"'{text}': expected a name such as task[1,id](p)")
+        raise InputError(f"'{shown(text)}': expected a name such as task[1,id](p)")
     return node.id, indices, arguments

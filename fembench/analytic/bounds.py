@@ -264,7 +264,7 @@ def term_of(setting: Setting, environment: Environment) -> Term:
             return _dealt(name, indices, setting)
         if name in setting.costs and indices:
             return setting.costs[name][int(indices[0])]
-        raise InputError(f"'{name}': nobody says what it is")
+        raise InputError(f"undefined name '{name}'")
 
     return term
 

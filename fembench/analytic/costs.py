@@ -11,7 +11,7 @@ from typing import Literal
 from fembench.analytic.amounts import names_in, number
 from fembench.analytic.interval import Interval, largest
 from fembench.analytic.pamela import Choice, Delay, Loop, Model, Node, Operation, Sequence, Set
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 
 Policy = Literal["worst", "mean", "best", "q"]
 MOST_TURNS = 100_000  # of a loop whose body depends on its variable
@@ -115,7 +115,7 @@ def _loop(node: Loop, model: Model, known: dict[str, float], into: Cost, inside:
 
 def _number(text: str, known: Mapping[str, float]) -> float:
     def unknown(name: str, *_: object) -> float:
-        raise InputError(f"'{text}': nobody says what {name} is")
+        raise InputError(f"'{shown(text)}': undefined name '{name}'")
 
     return number(text, known, unknown)
 

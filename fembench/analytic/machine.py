@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fembench.analytic.interval import Interval
 from fembench.base.config import read_text
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.base.files import write_atomic
 
 Pair = tuple[int, int]
@@ -91,7 +91,7 @@ def parse(text: str, where: str = "machine model", send_unit: float = 1.0) -> Ma
             factors[int(found.group(1))] = float(found.group(2))
         elif line:
             raise InputError(
-                f"{where}, line {number}: cannot read '{raw.strip()}'; expected inter_NAME[MACHINE]=[MIN;MAX]"
+                f"{where}, line {number}: cannot read '{shown(raw)}'; expected inter_NAME[MACHINE]=[MIN;MAX]"
             )
     if not operations:
         raise InputError(f"{where}: no operation in it; expected lines as inter_sum_int[1]=[7.3E-9;7.4E-9]")

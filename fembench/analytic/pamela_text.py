@@ -17,7 +17,7 @@ from fembench.analytic.pamela import (
     sequence,
 )
 from fembench.base.config import read_text
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 
 _HEAD = re.compile(r"^[ \t]*([A-Za-z_]\w*)((?:\[[^\]]*\])?(?:\([^=]*\))?)[ \t]*=(?!=)", re.M)
 _TASK = re.compile(r"task\[(\d+)\b")
@@ -70,7 +70,7 @@ def _number(body: str, where: str) -> float:
     try:
         return float(body.strip().rstrip(";"))
     except ValueError:
-        raise InputError(f"{where}: '{body.strip()}': expected a number of bytes") from None
+        raise InputError(f"{where}: '{shown(body)}': expected a number of bytes") from None
 
 
 class Reader:
@@ -93,8 +93,7 @@ class Reader:
         return self.text[self.at :]
 
     def fail(self, message: str) -> None:
-        near = " ".join(self.rest()[:40].split())
-        raise InputError(f"{self.where}: {message} at '{near}'")
+        raise InputError(f"{self.where}: {message} at '{shown(self.rest(), 40)}'")
 
     def sequence(self) -> Node:
         """Items up to the closing bracket or the end."""
@@ -168,7 +167,7 @@ class Reader:
         variable, sign, bounds = head.partition("=")
         ends = _split(bounds)
         if not sign or len(ends) != 2:
-            self.fail(f"'{head}': expected {found.group(1)}(i=1,10)")
+            self.fail(f"'{shown(head)}': expected {found.group(1)}(i=1,10)")
         body = self.item()
         kind: Literal["seq", "par"] = "seq" if found.group(1) == "seq" else "par"
         return Loop(kind, variable.strip(), ends[0].strip(), ends[1].strip(), body)
@@ -186,7 +185,7 @@ class Reader:
         if found := _TIMES.fullmatch(word):
             return Operation(found.group(2), found.group(1).strip())
         if not re.fullmatch(r"[A-Za-z_]\w*(\(.*\))?", word, re.S):
-            self.fail(f"cannot read '{word}'")
+            self.fail(f"cannot read '{shown(word)}'")
         return Operation(word.split("(")[0])
 
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from fembench.base.config import read_text
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 
 _DECLARE = re.compile(r'(\w+)\s*=\s*"?([^"<>«»]*?)"?\s*')
 _LINK = re.compile(r"T(\d+)\s*=\s*B(\d+)\s*\(\s*(\d+)\s*\)\s*(?:<<|«)\s*(.+?)\s*(?:(?:>>|»)\s*(\S+)\s*)?")
@@ -54,15 +54,19 @@ def parse(text: str, where: str = "PASL") -> TaskGraph:
     """The graph that a text describes. Raises InputError naming the statement."""
     code: dict[str, str] = {}
     batches: dict[int, Batch] = {}
-    plain = re.sub(r"//.*", "", text).replace("%%", ";")
-    for statement in filter(None, (s.strip() for s in plain.split(";"))):
+    plain = re.sub(r"//.*", "", text).replace("%%", ";;")
+    for found_at in re.finditer(r"[^;]+", plain):
+        statement = found_at.group().strip()
+        line = 1 + plain.count("\n", 0, found_at.end() - len(found_at.group().lstrip()))
+        if not statement:
+            continue
         if link := _LINK.fullmatch(statement):
             _link(link, code, batches, where)
         elif found := _DECLARE.fullmatch(statement):
             code[found.group(1)] = found.group(2).removesuffix(".class")
         else:
-            expected = 'T2 = B2(100) << T1 or B2 = "Name.class"'
-            raise InputError(f"{where}: cannot read '{statement}'; expected {expected}")
+            expected = 'T2 = B2(100) << T1; or B2 = "Name.class";'
+            raise InputError(f"{where}, line {line}: cannot read '{shown(statement)}'; expected {expected}")
     graph = TaskGraph(code.get("path", ""), tuple(batches[k] for k in sorted(batches)))
     _check(graph, where)
     return graph

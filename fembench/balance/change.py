@@ -1,8 +1,9 @@
 """Emulated speeds that change while a job runs (SYNTHETIC): "100:1,0.33,1,1;300:1,1,1,1"."""
 
+import re
 from typing import NamedTuple
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.machine.emulate import StretchingTracer, parse_speeds, sleep_until
 from fembench.timing.tracer import TracerLike
 
@@ -16,11 +17,13 @@ class Change(NamedTuple):
 
 def parse_changes(text: str, start: tuple[float, ...]) -> tuple[Change, ...]:
     """The changes by iteration, after the speeds `start`. Raises InputError."""
-    changes = []
+    changes: list[Change] = []
     for word in filter(None, text.split(";")):
         at, colon, speeds = word.partition(":")
-        if not (colon and at.strip().isdigit()):
-            raise InputError(f"emulate_change '{text}': expected ITERATION:SPEEDS, as in 100:1,0.33")
+        if not re.fullmatch(r"\s*[0-9]{1,9}\s*", at) or not colon:
+            raise InputError(f"emulate_change '{shown(text)}': expected ITERATION:SPEEDS, as in 100:1,0.33")
+        if any(change.at == int(at) for change in changes):
+            raise InputError(f"emulate_change '{shown(text)}': iteration {int(at)} is given twice")
         changes.append(Change(int(at), parse_speeds(speeds.strip(), len(start))))
     if not changes:
         return ()

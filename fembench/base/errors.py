@@ -9,6 +9,12 @@ class InputError(FembenchError):
     """Something the user gave is wrong: the command line answers one line and exit status 2."""
 
 
+def shown(text: object, most: int = 60) -> str:
+    """A text that is quoted in a message: on one line, and cut after `most` characters."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
 class BreakdownError(FembenchError):
     """An operator or preconditioner turned out not to be positive definite."""
 

@@ -149,7 +149,7 @@ def ranks_in(path: str) -> int:
     for line in read_text(path).splitlines():
         words = line.split("#")[0].split()
         if words:
-            slots = re.search(r"slots\s*=\s*(\d+)|:(\d+)", " ".join(words))
+            slots = re.search(r"slots\s*=\s*([0-9]+)|:([0-9]+)", " ".join(words))
             total += int(next(filter(None, slots.groups()))) if slots else 1
     if not total:
         raise InputError(f"{path}: no hosts in it; expected lines such as 'node1 slots=2'")

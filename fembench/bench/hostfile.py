@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fembench.base.config import read_text
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 
 SHARED = "core:overload-allowed"  # how ranks are bound where a host may take more of them than it has cores
 _RANK = re.compile(r"rank\s+(\d+)\s*=\s*(\S+)\s+slots?\s*=\s*(\S+)")
@@ -40,7 +40,7 @@ def placed(text: str, where: str) -> list[tuple[str, str]]:
     for line in _lines(text):
         match = _RANK.fullmatch(line)
         if not match:
-            raise InputError(f"{where}: cannot read '{line}'; expected 'rank 0=HOST slot=0'")
+            raise InputError(f"{where}: cannot read '{shown(line)}'; expected 'rank 0=HOST slot=0'")
         if int(match.group(1)) in found:
             raise InputError(f"{where}: rank {match.group(1)} is placed twice")
         found[int(match.group(1))] = match.group(2), match.group(3)

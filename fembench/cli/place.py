@@ -11,8 +11,13 @@ decides between them, and exchanges further. Examples:
 """
 
 import argparse
+import math
+import re
 from collections.abc import Sequence
 
+_HOST = re.compile(
+    r"(?P<name>[^\s:,]+):(?P<slots>[0-9]{1,6})(?::(?P<cores>[0-9]{1,6}))?(?::(?P<speed>[^:]+))?"
+)
 MANY = 16  # ranks from which it takes more than a second or two
 
 
@@ -96,21 +101,31 @@ def _text(found, hosts: Sequence, computes: Sequence[float]) -> str:
 
 
 def _hosts(text: str) -> list:
-    from fembench.base.errors import InputError
+    from fembench.base.errors import InputError, shown
     from fembench.schedule.iteration import Host
 
-    hosts = []
+    hosts: list[Host] = []
     for word in text.split(","):
-        try:
-            name, slots, *rest = word.strip().split(":")
-            cores = int(rest[0]) if rest else int(slots)
-            speed = float(rest[1]) if len(rest) > 1 else 1.0
-            hosts.append(Host(name, int(slots), cores, 1 / speed))
-        except (ValueError, ZeroDivisionError):
+        found = _HOST.fullmatch(word.strip())
+        speed = _finite(found["speed"] or "1") if found else 0.0
+        if not found or speed <= 0:
             raise InputError(
-                f"hosts: cannot read '{word}'; expected NAME:SLOTS:CORES:SPEED, as a:4:2:0.5"
-            ) from None
+                f"hosts: cannot read '{shown(word)}'; expected NAME:SLOTS:CORES:SPEED, as a:4:2:0.5"
+            )
+        if any(host.name == found["name"] for host in hosts):
+            raise InputError(f"hosts: {found['name']} is given twice; expected it once, with all its slots")
+        slots = int(found["slots"])
+        hosts.append(Host(found["name"], slots, int(found["cores"] or slots), 1 / speed))
     return hosts
+
+
+def _finite(text: str) -> float:
+    """The number in a text; 0 where it is none, or not finite."""
+    try:
+        value = float(text)
+    except ValueError:
+        return 0.0
+    return value if 1e-9 <= value <= 1e9 else 0.0
 
 
 def _pair(text: str) -> tuple[float, float]:
@@ -121,7 +136,7 @@ def _pair(text: str) -> tuple[float, float]:
         latency, bandwidth = (float(word) for word in text.split(","))
     except ValueError:
         raise InputError(f"link '{text}': expected seconds and bytes a second, as 50e-6,118e6") from None
-    if latency < 0 or bandwidth <= 0:
+    if not (0 <= latency < math.inf and 0 < bandwidth < math.inf):
         raise InputError(f"link '{text}': expected a latency of 0 or more, and a bandwidth above 0")
     return latency, bandwidth
 

@@ -122,6 +122,8 @@ def run(options: argparse.Namespace) -> int:
     if options.method == "analytic":
         return _closed_form(options, study, cases, mesh, learned)
     iterations = options.iterations or study.iterations.get(mesh.hash, 0)
+    if options.iterations < 0 or not 0 <= options.deadline < float("inf"):
+        raise InputError("--iterations and --deadline: expected numbers of 0 or more")
     if options.deadline and not iterations:
         raise InputError("--deadline needs --iterations: of one solution, or a run of the mesh to learn from")
     found = [study.predict(case, mesh) for case in cases]
@@ -213,7 +215,7 @@ def _study(options: argparse.Namespace):
     from fembench.records.store import load, load_all
 
     storage = _storage(options)
-    factor = re.fullmatch(r"x?([0-9.]+)", options.network)
+    factor = re.fullmatch(r"x?([0-9]{1,12}(?:\.[0-9]*)?|\.[0-9]+)", options.network)
     if not factor or not float(factor.group(1)) > 0:
         raise InputError(f"network '{options.network}'; expected a factor such as x10")
     study = open_study(

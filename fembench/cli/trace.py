@@ -9,6 +9,7 @@ loops and messages; cycles from measured costs). Examples:
 """
 
 import argparse
+import re
 from pathlib import Path
 
 
@@ -61,9 +62,8 @@ def run(options: argparse.Namespace) -> int:
     if options.dot:
         write_dot(graph, options.dot)
     if options.show:
-        chosen = (
-            [int(word) for word in options.ranks.split(",")] if options.ranks and not options.binary else []
-        )
+        words = options.ranks.split(",") if options.ranks and not options.binary else []
+        chosen = [int(word) if re.fullmatch("[0-9]{1,9}", word) else -1 for word in words]
         if not all(0 <= rank < graph.ranks for rank in chosen):
             raise InputError(
                 f"ranks {options.ranks} of a graph of {graph.ranks}; expected numbers below that"
@@ -96,7 +96,7 @@ def _binary(options: argparse.Namespace):
     from fembench.base.errors import InputError
     from fembench.predict.binary import Loops, graph_of_program
 
-    if not options.ranks.isdigit() or int(options.ranks) < 1:
+    if not re.fullmatch("[0-9]{1,9}", options.ranks) or int(options.ranks) < 1:
         raise InputError(f"--binary with ranks '{options.ranks}'; expected their number")
     return graph_of_program(
         _program(options),

@@ -152,7 +152,10 @@ def _wire(options: argparse.Namespace):
         )
     if options.machine:
         return wire_of_network(load_profile(Path(options.machine)), options.machine)
-    return wire_of_links(dict(map(parse_link, options.link)))
+    links = [parse_link(text) for text in options.link]
+    if len(dict(links)) < len(links):
+        raise InputError(f"--link {' --link '.join(options.link)}: expected one per host")
+    return wire_of_links(dict(links))
 
 
 def communication_of(records, wire):

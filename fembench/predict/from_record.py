@@ -165,7 +165,7 @@ def message_of(record: Record) -> Message:
     spent = middle_set(record)
     room = float((spent[:, WAIT] + spent[:, ALLREDUCE]).min())  # of an iteration, for messages
     largest = max((m for row in record.partition.message_bytes for m in row), default=0)
-    return Message(latency, min([*slopes, room / largest] if largest else [0.0]))
+    return Message(max(latency, 0.0), min([*slopes, room / largest] if largest else [0.0]))
 
 
 def stages(ranks: int) -> int:
@@ -181,11 +181,12 @@ def _reductions(spans: list[dict[int, list[Span]]]) -> Iterator[tuple[list[float
 
 
 def _travels(record: Record, spans: list[dict[int, list[Span]]]) -> Iterator[tuple[int, float]]:
-    """(bytes, seconds) of messages that a rank waited for."""
+    """(bytes, seconds) of messages that a rank waited for; not where, by clocks that are apart, its wait ends
+    before they were sent."""
     for rank, one in enumerate(spans):
         others = record.partition.neighbours[rank]
         for k in one:
             for e in one[k]:
                 sent = [s.end for q in others for s in spans[q][k] if s.phase == SEND]
-                if e.phase == WAIT and sent and e.begin < max(sent):
+                if e.phase == WAIT and sent and e.begin < max(sent) <= e.end:
                     yield max(record.partition.message_bytes[rank]), e.end - max(sent)

@@ -142,7 +142,12 @@ def checked_speeds(speeds: Sequence[float], ranks: int) -> tuple[float, ...]:
 
 
 def faster_network(machine: Machine, factor: float) -> Machine:
-    """Messages between hosts take 1 / factor of the time; within a host as long as before."""
+    """Messages between hosts take 1 / factor of the time; within a host as long as before.
+
+    Raises InputError.
+    """
+    if not 0 < factor < float("inf"):
+        raise InputError(f"network {factor:g} times faster; expected a factor above 0")
 
     def link(a: int, b: int) -> PairClass:
         found = machine.link(a, b)

@@ -68,7 +68,10 @@ def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
         site, _, members = word.partition("=")
         if not site.strip() or not members.strip():
             raise InputError(f"sites '{given}': cannot read '{word}'; expected SITE=HOST,HOST;SITE=HOST")
-        named |= {host.strip(): site.strip() for host in members.split(",")}
+        for host in (name.strip() for name in members.split(",")):
+            if host in named:
+                raise InputError(f"sites '{given}': host {host} is given twice; expected one site per host")
+            named[host] = site.strip()
     unknown = sorted(set(named) - set(hosts))
     if unknown:
         raise InputError(f"sites '{given}': no host {unknown[0]}; expected {', '.join(hosts)}")

@@ -35,6 +35,30 @@ def test_a_call_that_nobody_registered_is_named(capsys):
     assert "call of 'random': not registered" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# A page\n\n" + "of many words\n" * 25, "line 1: cannot read '# A page of many words"),
+        ('path = "x";\nB1 = "A.class"; // first\n\n  T1 = C1(1);\n', "line 4: cannot read 'T1 = C1(1)'"),
+        ('path = "x";\n%%\nT1 << NULL;\n', "line 3: cannot read 'T1 << NULL'"),
+    ],
+)
+def test_what_is_no_pasl_is_told_in_one_line_with_its_place(tmp_path, capsys, text, message):
+    (tmp_path / "x.pas").write_text(text)
+    assert main(["pasl", str(tmp_path / "x.pas")]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert 'expected T2 = B2(100) << T1; or B2 = "Name.class";' in told
+    assert told.count("\n") == 1
+    assert len(told.replace(str(tmp_path), "")) < 200
+
+
+def test_long_lines_of_a_machine_model_are_quoted_short(tmp_path, capsys):
+    (tmp_path / "park.txt").write_text("x" * 10_000)
+    assert main(["pasl", *PI, "--machines", str(tmp_path / "park.txt")]) == 2
+    assert len(capsys.readouterr().err.replace(str(tmp_path), "")) < 250
+
+
 def test_machines_without_source_are_refused(capsys):
     assert main(["pasl", PI[0], "--machines", "x"]) == 2
     assert "what tasks cost is not known" in capsys.readouterr().err

@@ -205,7 +205,9 @@ def test_iterations_still_to_come():
     assert expected(10, 0.99, 1.0, 1e-4, 30) == 20  # not beyond the limit
 
 
-@pytest.mark.parametrize("text", ["1", "1@", "@3", "x@3", "4@10", "0@1,1@1,2@1,3@1"])
+@pytest.mark.parametrize(
+    "text", ["1", "1@", "@3", "x@3", "4@10", "0@1,1@1,2@1,3@1", "2@5,2@9", "²@1", "1@²", "1@" + "9" * 5000]
+)
 def test_a_wrong_drain_is_refused(text):
     with pytest.raises(InputError, match="drain"):
         parse_drain(text, 4)

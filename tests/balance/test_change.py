@@ -30,6 +30,12 @@ def test_the_next_solve_begins_at_the_speeds_of_the_start():
     assert factors(tracer, changes, 0, 3.0, (0, 10, 0)) == [3, 6, 3]
 
 
+@pytest.mark.parametrize("text", ["x:1,1", ":1,1", "10", "²:1,1", "10:1,1;10:1,0.5", "9" * 5000 + ":1,1"])
+def test_wrong_changes_are_refused(text):
+    with pytest.raises(InputError, match="emulate_change"):
+        parse_changes(text, (1.0, 1.0))
+
+
 def test_a_rank_may_get_faster_than_it_was_at_the_start():
     changes = parse_changes("10:1,1", (0.5, 1.0))
     assert factors(stretched(NullTracer(), 0.5, 4.0), changes, 0, 4.0, (0, 10)) == [8, 4]

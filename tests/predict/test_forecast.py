@@ -357,6 +357,19 @@ def test_a_recorded_run_simulated_on_its_own_machine_takes_as_long():
         assert cg / graph.iterations == pytest.approx(truth.makespan / ITERATIONS, rel=0.02)
 
 
+@pytest.mark.parametrize("offset", [-1.0, -1e-3, -2e-5, 2e-5, 1e-3, 1.0])
+def test_clocks_that_are_apart_give_no_message_that_costs_less_than_nothing(offset):
+    on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
+    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    apart = tuple(
+        msgspec.structs.replace(e, begin=e.begin + offset, end=e.end + offset) if e.rank else e
+        for e in record.events
+    )
+    message = message_of(msgspec.structs.replace(record, events=apart))
+    assert message.latency >= 0
+    assert message.per_byte > 0
+
+
 def test_what_neither_computing_nor_messages_explain_is_told():
     on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
     record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
@@ -514,6 +527,10 @@ def test_a_prediction_that_was_changed_is_refused(tmp_path, machine_file):
         (["--ranks", "2,4", "--shares", "1:1"], "or one number"),
         (["--ranks", "2,4", "-o", "a.json"], "expected one a file"),
         (["--network", "fast"], "x10"),
+        (["--network", "x1.2.3"], "x10"),
+        (["--network", "x0"], "x10"),
+        (["--iterations", "-3"], "numbers of 0 or more"),
+        (["--deadline", "nan"], "numbers of 0 or more"),
         (["--machines", "quick"], "fastest, slowest"),
         (["--deadline", "1"], "needs --iterations"),
         (["--storage", "ebe"], "no product ebe"),
@@ -579,6 +596,10 @@ def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, capsys):
         (["trace"], "one of them"),
         (["trace", "GRAPH", "--level", "7"], "expected 0 to 3"),
         (["trace", "GRAPH", "--show", "--ranks", "5"], "below that"),
+        (["trace", "GRAPH", "--show", "--ranks", "x"], "below that"),
+        (["trace", "--binary", "x", "--ranks", "²"], "expected their number"),
+        (["simulate", "GRAPH", "--network", "nan"], "a factor above 0"),
+        (["simulate", "GRAPH", "--network", "0"], "a factor above 0"),
         (["simulate", "GRAPH", "--speeds", "1,x"], "expected numbers"),
         (["simulate", "GRAPH", "--speeds", "1"], "expected 2 positive"),
         (["simulate", str(DATA / "record-schema-1.json")], "not an execution graph"),

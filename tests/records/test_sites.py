@@ -21,6 +21,7 @@ def test_sites_are_the_domains_of_hosts_unless_they_are_given():
         ("=a", "cannot read '=a'"),
         ("x=", "cannot read 'x='"),
         ("x=q", "no host q; expected a, b"),
+        ("x=a;y=a", "host a is given twice"),
     ],
 )
 def test_sites_that_cannot_be_are_refused(text, message):

@@ -93,8 +93,31 @@ def test_hosts_are_as_fast_as_they_are_with_the_storage_of_the_run(profile):
 
 @pytest.mark.parametrize(
     ("hosts", "message"),
-    [("a:2:x", "cannot read 'a:2:x'"), ("a:1", "2 ranks on hosts with 1 slots"), ("a:2:2:0", "cannot read")],
+    [
+        ("a:2:x", "cannot read 'a:2:x'"),
+        ("a:1", "2 ranks on hosts with 1 slots"),
+        ("a:2:2:0", "cannot read"),
+        ("a:1,a:1", "a is given twice"),
+        ("a:1:1:nan,b:1", "cannot read 'a:1:1:nan'"),
+        ("a:1:1:inf,b:1", "cannot read 'a:1:1:inf'"),
+        ("a:1:1:-1,b:1", "cannot read 'a:1:1:-1'"),
+        ("a:1:1:1:1,b:1", "cannot read 'a:1:1:1:1'"),
+        (":1,b:1", "cannot read ':1'"),
+        ("a:²,b:1", "cannot read"),
+        ("a:" + "9" * 5000, "cannot read 'a:999"),
+    ],
 )
 def test_wrong_hosts_are_named(hosts, message, capsys):
     assert main(["place", RECORD, "--hosts", hosts]) == 2
-    assert message in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert message in told
+    assert len(told) < 200
+
+
+@pytest.mark.parametrize(
+    "link", ["nan,1e9", "1e-6,nan", "inf,1e9", "1e-6,inf", "-1,1e9", "1e-6,0", "1", "1,2,3"]
+)
+def test_links_are_finite_numbers(link, capsys):
+    for option in ("--link", "--inside"):
+        assert main(["place", RECORD, "--hosts", "a:1,b:1", option, link]) == 2
+        assert f"link '{link}': expected" in capsys.readouterr().err

@@ -1,13 +1,48 @@
 """Tables of a comparison with peers, and the base of an honest speedup."""
 
 import math
+from typing import NamedTuple
 
 from fembench.base import units
+from fembench.records.compare import cpu_models
 from fembench.records.peers import PeerRun, PeersRecord, best_serial
+from fembench.report.results import Result
 from fembench.report.table import Column, Table, integer, percent, ratio, time, words
 from fembench.stats.summary import median, summarize
 
-__all__ = ["peers_tables"]
+QUARTILES = 4  # repetitions below which there are no quartiles
+
+
+class OverPeer(NamedTuple):
+    """A time of the fastest serial peer over ours."""
+
+    ratio: float  # above 1: we are faster
+    peer: str  # and its preconditioner
+    of: str  # "solve": to the same tolerance; "iteration": with the same preconditioner
+
+
+def over_peer(record: PeersRecord, result: Result) -> OverPeer | None:
+    """CG of `result` held against the best serial peer; None where it solved another system or elsewhere.
+
+    By the solve where both went to the same tolerance, else by the iteration.
+    """
+    mine, theirs = result.record, record.case
+    same_system = (mine.mesh.hash, mine.case.problem) == (record.mesh.hash, theirs.problem)
+    same_cpu = set(cpu_models(mine)) <= {h.cpu_model for h in record.environment.hosts}
+    if not (same_system and same_cpu and "cg" in result.times):
+        return None
+    cg, iterations = result.times["cg"].median, max(mine.solve.iterations, 1)
+    others = [r for r in record.runs if r.status == "timed" and not r.own and r.ranks == 1]
+    goal = (mine.case.tolerance, mine.case.tolerance_kind, mine.case.iterations)
+    if goal == (theirs.tolerance, theirs.tolerance_kind, 0):
+        timed = {f"{r.peer} {r.precond}": r.solve / cg for r in others if r.solves}
+        of = "solve"
+    else:
+        alike = [r for r in others if r.precond == mine.case.precond and r.per_iteration]
+        timed = {f"{r.peer} {r.precond}": r.iteration / (cg / iterations) for r in alike}
+        of = "iteration"
+    best = min(timed, key=lambda name: timed[name], default=None)
+    return OverPeer(timed[best], best, of) if best else None
 
 
 def peers_tables(record: PeersRecord) -> list[Table]:
@@ -83,7 +118,7 @@ def _row(record: PeersRecord, run: PeerRun) -> tuple[object, ...]:
         run.ranks,
         run.iterations,
         run.iteration,
-        summarize(run.per_iteration).spread,
+        summarize(run.per_iteration).spread if len(run.per_iteration) >= QUARTILES else None,
         run.iteration / twin.iteration if twin else None,
         run.solve,
         median(run.setup),

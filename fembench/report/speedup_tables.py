@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fembench.base import units
 from fembench.records.compare import ranks_in_words
+from fembench.records.peers import PeersRecord
 from fembench.report import measures
+from fembench.report.peers import over_peer
 from fembench.report.speedup import Speedup
 from fembench.report.table import Column, Table, case_columns, case_of, ratio, time, words
 
@@ -18,10 +20,21 @@ BASE = (
 BY_PHASE = ("assembly", measures.PRODUCT, measures.VECTORS, "cg", measures.SOLVE, measures.RUN)
 
 
-def speedups(found: Iterable[Speedup], quantity: str) -> Table:
-    """Speedup and efficiency of one time, with the base of every row."""
+_OVER_PEER = Column(
+    "over the best serial peer", "peer_speedup peer peer_of", lambda v: f"{v[0]:.2f} ({v[1]}, {v[2]})"
+)
+PEER = (
+    " The best serial peer is the fastest other code on one rank: its solve to the same tolerance over our "
+    "cg or, where tolerances differ or the work is fixed, its iteration with the same preconditioner over "
+    "ours."
+)
+
+
+def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None = None) -> Table:
+    """Speedup and efficiency of one time, with the base of every row; with `peers` over the best of them."""
     rows = [
         (*case_of(s.result), _base(s, quantity), s.ratio, (s.low, s.high), _runs(s, quantity), s.efficiency)
+        + ((over_peer(peers, s.result),) if peers else ())
         + ("; ".join(filter(None, (*s.notes, s.equal))),)
         for s in found
     ]
@@ -29,8 +42,8 @@ def speedups(found: Iterable[Speedup], quantity: str) -> Table:
         "speedup_" + quantity.replace(" + ", "_"),
         f"Speedup and efficiency of {quantity}",
         f"{BASE} Efficiency is speedup / P, given only where ranks have a core each and are not known to be "
-        "unequal.",
-        (*case_columns(), *_speedup_columns(), words("remarks")),
+        f"unequal.{PEER if peers else ''}",
+        (*case_columns(), *_speedup_columns(), *((_OVER_PEER,) if peers else ()), words("remarks")),
         tuple(rows),
     )
 

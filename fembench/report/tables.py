@@ -70,7 +70,7 @@ def every_table(
         origin.kinds(records),
         times.apart(found),
         times.summary(found),
-        speedup_tables.speedups(speedups["cg"], "cg"),
+        speedup_tables.speedups(speedups["cg"], "cg", peers),
         speedup_tables.speedups(speedups[measures.SOLVE], measures.SOLVE),
         speedup_tables.speedups_by_phase(speedups),
         unequal_tables.efficiency(unequal),

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from fembench.records.case import Case
+from fembench.records.peers import PeerRun, PeersRecord, SystemFacts
 from fembench.records.record import (
     SCHEMA,
     ClockCertificate,
@@ -244,6 +245,33 @@ def make_failure(mesh="m2", ranks=2, **changes):
         output="mpiexec: rank 1 exited\n<b>not bold</b>",
     )
     return msgspec.structs.replace(base, **changes)
+
+
+def peers_record(**changes):
+    """Three peers and ourselves on m1, to the tolerance of `make_record`."""
+    one = make_record("m1")
+    timed = (
+        ("own-sym", "none", 1, 1e-3, 1e-6),
+        ("scipy", "none", 1, 0.3, 4e-5),
+        ("petsc", "jacobi", 1, 0.2, 3e-5),
+        ("petsc", "none", 2, 0.1, 1e-5),
+    )
+    runs = tuple(
+        PeerRun(
+            peer=peer,
+            precond=precond,
+            ranks=ranks,
+            status="timed",
+            solves=(solve,),
+            per_iteration=(each,),
+            setup=(0.0,),
+        )
+        for peer, precond, ranks, solve, each in timed
+    )
+    facts = {"case": one.case, "environment": one.environment, "mesh": one.mesh, "runs": runs, **changes}
+    return PeersRecord(
+        schema=1, created="2026", system=SystemFacts(n_rows=630, nonzeros=9000, residual=1e-12), **facts
+    )
 
 
 def campaign(ranks=(1, 2, 4), meshes=("m1", "m2", "m3"), **changes):

@@ -8,12 +8,13 @@ import json
 import msgspec
 import numpy as np
 import pytest
-from report_sample import HOST, campaign, environment, make_failure, make_record
+from report_sample import HOST, campaign, environment, make_failure, make_record, peers_record
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.mesh.box import box
 from fembench.mesh.io import read
+from fembench.records.peers import save_peers
 from fembench.records.store import save
 from fembench.report import page
 from fembench.timing.phases import CG
@@ -243,6 +244,15 @@ def test_the_verb_prints_json(folder, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert printed["report"] == str(folder / "elsewhere" / "index.html")
     assert printed["tables"]["speedup_cg"][0]["ranks"] == 2
+
+
+def test_a_comparison_with_peers_may_lie_elsewhere(folder, tmp_path, capsys):
+    keep(folder, ONE, TWO)
+    path = save_peers(peers_record(), tmp_path)
+    assert main(["report", str(folder), "--peers", str(path)]) == 0
+    assert "petsc jacobi, solve" in capsys.readouterr().out
+    assert main(["report", str(folder), "--peers", str(tmp_path / "none.json")]) == 2
+    assert "none.json" in capsys.readouterr().err
 
 
 def test_a_base_that_was_never_run_is_one_line_and_status_two(folder, capsys):

@@ -5,7 +5,7 @@ import io
 
 import msgspec
 import pytest
-from report_sample import HOST, campaign, environment, make_failure, make_record
+from report_sample import HOST, campaign, environment, make_failure, make_record, peers_record
 
 from fembench.report import tables
 from fembench.report.results import results
@@ -72,6 +72,41 @@ def test_runs_that_differ_are_listed_with_their_own_intervals_and_remarked_on():
     assert to_json(named(records, "overview"))[0]["remarks"] == "runs differ"
     assert to_json(named(records, "summary"))[0]["runs"] == 3
     assert "runs_apart" not in {t.name for t in tables.every_table(records[:2])}
+
+
+def over_peers(records, **changes):
+    found = tables.every_table(records, peers=peers_record(**changes))
+    return to_json(next(t for t in found if t.name == "speedup_cg"))
+
+
+def test_the_best_serial_peer_stands_beside_our_own_base():
+    records = campaign((1, 2), ("m1",))
+    cg = next(r["cg_s"] for r in to_json(named(records, "overview")) if r["ranks"] == 2)
+    (row,) = over_peers(records)
+    assert (row["peer"], row["peer_of"]) == ("petsc jacobi", "solve")
+    assert row["peer_speedup"] == pytest.approx(0.2 / cg)
+    looser = replace(make_record().case, tolerance=1e-3)
+    (row,) = over_peers(records, case=looser)  # another tolerance: by the iteration, same preconditioner
+    assert (row["peer"], row["peer_of"]) == ("scipy none", "iteration")
+    assert row["peer_speedup"] == pytest.approx(4e-5 / (cg / 211))
+
+
+def test_one_repetition_has_no_spread():
+    rows = to_json(next(t for t in tables.every_table([], peers=peers_record()) if t.name == "peers"))
+    assert {r["iteration_spread_fraction"] for r in rows} == {None}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mesh": replace(make_record().mesh, hash="other")},
+        {"case": replace(make_record().case, problem="patch")},
+        {"environment": environment(1, hosts=(replace(HOST, cpu_model="Other"),))},
+    ],
+)
+def test_peers_of_another_system_or_processor_are_no_base(changes):
+    (row,) = over_peers(campaign((1, 2), ("m1",)), **changes)
+    assert row["peer_speedup"] is None
 
 
 def test_results_are_named_by_what_differs_and_defaults_go_without_saying():

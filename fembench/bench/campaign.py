@@ -33,6 +33,7 @@ FREE = (
     "replicated",
     "storage",
     "overlap",
+    "exchange",
     "sets",
     "warmups",
     "seconds",

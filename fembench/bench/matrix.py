@@ -93,8 +93,13 @@ def _product(table: dict[str, Any], where: str) -> list[Case]:
     return cases
 
 
+# fields that cases have since ids were first given, by default: runs kept from before are still theirs
+LATER = {"exchange": "nonblocking"}
+
+
 def run_id(case: Case, repetition: int) -> str:
     """A file name that says what the run is and that no other case of any campaign shares."""
     mesh = re.sub(r"[^A-Za-z0-9]+", "-", case.mesh.split("/")[-1]).strip("-")
-    digest = hashlib.sha256(msgspec.json.encode(case)).hexdigest()[:8]
+    said = {k: v for k, v in msgspec.to_builtins(case).items() if k not in LATER or v != LATER[k]}
+    digest = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:8]
     return f"{mesh}-{case.storage}-{case.precond}-p{case.ranks}-{digest}-r{repetition}"

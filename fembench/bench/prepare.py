@@ -113,7 +113,8 @@ def _prepare_piece(
         extent = _extent(comm, piece.x)
         restrained, prescribed = fixed_dofs(spec, piece, extent)
         sub, active = build_subdomain(piece, sharing, restrained, prescribed, rows_in_space)
-        interface = Interface(comm, active, sub.n_interior, sub.n_active)
+        blocking = case.exchange == "blocking"
+        interface = Interface(comm, active, sub.n_interior, sub.n_active, blocking=blocking)
     with span(tracer, VERIFY):
         surveys = comm.allgather(survey(spec, sub, extent))
         together(comm, lambda: check(spec, merge(surveys)))

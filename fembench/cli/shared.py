@@ -25,6 +25,7 @@ _HELP = {
     "precond": "preconditioner of CG",
     "variant": "form of the CG recurrence",
     "overlap": "compute interior rows while interface messages travel",
+    "exchange": "interface messages; blocking: sends and receives as in the source thesis, with --no-overlap",
     "tolerance": "stop at this residual",
     "tolerance_kind": "absolute (newton) or relative to the load",
     "max_iterations": "give up after so many; 0: ten times the equations",

@@ -73,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
     rows = [[r, count(p), length(p)] for r, p in enumerate(graph.programs)]
     print(f"execution graph of {graph.source}, {graph.ranks} ranks\n")
     print(table(["rank", "events", "unrolled"], rows))
+    if graph.note:
+        print(graph.note)
     if graph.lost:
         print(f"interruptions: {graph.lost:.1%} of an iteration; neither computing nor messages explain it")
     if options.output:

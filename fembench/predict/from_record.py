@@ -22,6 +22,7 @@ from fembench.predict.machine import even_machine
 from fembench.predict.planner import make_plan
 from fembench.records.record import Event as Span
 from fembench.records.record import Record
+from fembench.records.traced import alignment
 from fembench.timing.phases import ALLREDUCE, ASSEMBLY, CG, SEND, SYNC, UNPACK, WAIT
 
 OVERLAPPED = ("pipelined",)
@@ -44,6 +45,8 @@ def graph_of_record(record: Record, *, whole: bool = True) -> Graph:
         raise InputError(
             f"record {record.id}: variant {record.case.variant}; expected one that waits for its sums"
         )
+    if record.case.exchange == "blocking":
+        raise InputError(f"record {record.id}: exchange blocking has no graph; expected nonblocking")
     message = message_of(record)
     lost = interruptions(record) if whole else 0.0
     programs = [
@@ -58,8 +61,14 @@ def graph_of_record(record: Record, *, whole: bool = True) -> Graph:
         mesh_hash=record.mesh.hash,
         iterations=record.solve.iterations if whole else len(spans[0]),
         message=message,
+        note=_note(record),
         lost=lost / float(middle_set(record)[:, CG].max()),
     )
+
+
+def _note(record: Record) -> str:
+    lost = sum(record.dropped)
+    return alignment(record) + (f"; {lost} spans dropped, the last traced iteration left out" if lost else "")
 
 
 def interruptions(record: Record) -> float:
@@ -159,7 +168,7 @@ def message_of(record: Record) -> Message:
     if record.case.ranks == 1:
         return Message(0.0, 0.0)
     alone = [max(ends) - max(begins) for begins, ends in _reductions(spans)]
-    latency = min(alone) / stages(record.case.ranks) if alone else 0.0
+    latency = max(0.0, min(alone)) / stages(record.case.ranks) if alone else 0.0  # clocks agree only so well
     travel = list(_travels(record, spans))
     slopes = [max(0.0, (seconds - latency) / m) for m, seconds in travel if m]
     spent = middle_set(record)

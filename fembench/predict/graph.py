@@ -84,6 +84,7 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     mesh_hash: str = ""
     iterations: int = 0  # of CG that the graph stands for; 0: it is not one of CG
     message: tuple[float, float] | None = None  # latency and seconds a byte, where a run showed them
+    note: str = ""  # how well hosts' clocks agreed in that run, and what its trace lacks
     lost: float = 0.0  # part of an iteration that neither computing nor messages explained in that run
 
     @property

@@ -47,6 +47,8 @@ class Recipe(NamedTuple):
 
 def recipe(case: Case) -> Recipe:
     """The recipe of a case. Raises InputError where nothing is known of its parts."""
+    if case.exchange == "blocking":
+        raise InputError("exchange blocking cannot be predicted; expected nonblocking")
     if case.solver == "petsc":
         return _petsc(case)
     outer = case.precond not in ("none", *INVERSE)

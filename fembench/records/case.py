@@ -39,6 +39,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     precond: Preconditioner = "none"
     variant: Literal["standard", "single-reduction", "pipelined"] = "standard"
     overlap: bool = True  # interface rows first, messages travel while interior rows are computed
+    exchange: Literal["nonblocking", "blocking"] = "nonblocking"  # blocking: as the source thesis did
     tolerance: float = 1e-6
     tolerance_kind: Literal["absolute", "relative"] = "absolute"
     max_iterations: int = 0  # 0: ten times the number of equations
@@ -80,6 +81,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError("precond 'gamg': solver petsc has it, solver own does not")
         if self.petsc_options and not petsc:
             raise ValueError("petsc_options: expected solver = 'petsc'")
+        if self.exchange == "blocking":
+            self._check_blocking()
         if self.balance:
             self._check_balance()
         elif self.drain or self.emulate_change:
@@ -91,6 +94,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError(f"dilate = {self.dilate}: expected a number of at least 1")
         if not 0 <= self.tolerance < float("inf"):
             raise ValueError(f"tolerance = {self.tolerance}: expected a number of 0 or more")
+
+    def _check_blocking(self) -> None:
+        if self.overlap:
+            raise ValueError("exchange 'blocking' overlaps nothing: expected overlap = false (--no-overlap)")
+        if self.solver != "own" or self.variant == "pipelined" or self.balance:
+            raise ValueError(
+                "exchange 'blocking': expected solver 'own', a variant that waits, and no balance"
+            )
 
     def _check_balance(self) -> None:
         if self.solver != "own" or self.variant != "standard":

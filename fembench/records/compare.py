@@ -13,7 +13,7 @@ from fembench.records.record import Record
 # What one rank has no use for, or what changes no number: may differ between a run and its base.
 BALANCING = ("balance", "blocks_per_rank", "look_every", "first_look", "band", "drain", "emulate_change")
 PLACEMENT = (
-    *("ranks", "shares", "partitioner", "replicated", "seed", "overlap", "fields", "label"),
+    *("ranks", "shares", "partitioner", "replicated", "seed", "overlap", "exchange", "fields", "label"),
     *BALANCING,
 )
 

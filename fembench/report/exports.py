@@ -1,4 +1,4 @@
-"""Exports for other programs: VTU for ParaView, Chrome trace for Perfetto, one CSV of everything."""
+"""Exports for other programs: VTU for ParaView, Chrome trace for Perfetto, CSV of events and of all times."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -9,10 +9,12 @@ import msgspec
 
 from fembench.base.files import atomic_path, write_atomic
 from fembench.records.case import Case
-from fembench.records.record import Record
+from fembench.records.record import Event, Record
+from fembench.records.traced import alignment
 from fembench.report.fields import Fields
 from fembench.report.measures import host_of
 
+EVENT = ("rank", "host", "phase", "iteration", "begin", "end", "partners", "bytes")
 MEASURED = ("record", "verdict", "kind", "set", "rank", "host", "phase", "seconds", "count")
 
 
@@ -30,9 +32,37 @@ def write_vtu(fields: Fields, path: Path) -> None:
     )
 
 
+def write_time_line(record: Record, folder: Path) -> None:
+    """The events of a run, where it has any, for Perfetto and as CSV."""
+    if record.events:
+        write_trace(record, folder / f"{record.id}.trace.json")
+        write_events(record, folder / f"{record.id}.events.csv")
+
+
 def write_trace(record: Record, path: Path) -> None:
-    """Events in Chrome's trace format (open it at ui.perfetto.dev): a process a host, a thread a rank."""
-    write_atomic(path, msgspec.json.encode({"displayTimeUnit": "ns", "traceEvents": list(_trace(record))}))
+    """Events in Chrome's trace format, for ui.perfetto.dev: one process per host, one thread per rank."""
+    tree = {
+        "displayTimeUnit": "ns",
+        "otherData": {"clocks": alignment(record), "spans dropped": sum(record.dropped)},
+        "traceEvents": list(_trace(record)),
+    }
+    write_atomic(path, msgspec.json.encode(tree))
+
+
+def write_events(record: Record, path: Path) -> None:
+    """One row per event: seconds since the common start, and of messages the partners and their bytes."""
+    with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(EVENT)
+        for e in record.events:
+            phase, host = record.phases[e.phase], host_of(record, e.rank)
+            messages = (_partners(e), " ".join(map(str, e.bytes)))
+            writer.writerow((e.rank, host, phase, e.iteration, e.begin, e.end, *messages))
+
+
+def _partners(event: Event) -> str:
+    """Ranks that messages went to or came from; 'all' of an all-reduce; empty where nothing was sent."""
+    return " ".join(map(str, event.partners)) or ("all" if event.bytes else "")
 
 
 def _trace(record: Record) -> Iterator[dict[str, Any]]:
@@ -52,8 +82,12 @@ def _trace(record: Record) -> Iterator[dict[str, Any]]:
             "tid": e.rank,
             "ts": 1e6 * e.begin,
             "dur": 1e6 * (e.end - e.begin),
-            "args": {"iteration": e.iteration},
+            "args": {"iteration": e.iteration} | _messages(e),
         }
+
+
+def _messages(event: Event) -> dict[str, Any]:
+    return {"partners": _partners(event), "bytes": event.bytes} if event.bytes else {}
 
 
 def write_everything(records: Iterable[Record], path: Path) -> None:

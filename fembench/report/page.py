@@ -136,8 +136,7 @@ def _write_exports(campaign: Campaign, folder: Path) -> None:
     if campaign.records:
         exports.write_everything(campaign.records, folder / "everything.csv")
     for record in campaign.records:
-        if record.events:
-            exports.write_trace(record, folder / f"{record.id}.trace.json")
+        exports.write_time_line(record, folder)
         if record.id in campaign.fields:
             exports.write_vtu(read_fields(campaign.fields[record.id]), folder / f"{record.id}.vtu")
 

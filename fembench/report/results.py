@@ -24,6 +24,7 @@ _SHOW: dict[str, Callable[[object], str]] = {
     "partitioner": str,
     "replicated": lambda v: "replicated",
     "overlap": lambda v: "no overlap",
+    "exchange": str,
     "fields": lambda v: "fields",
     "balance": lambda v: f"balance {v}",
     "blocks_per_rank": lambda v: f"{v} blocks a rank",
@@ -33,7 +34,7 @@ _SHOW: dict[str, Callable[[object], str]] = {
 
 
 METHOD = ("problem", "precond", "variant", "tolerance", "tolerance_kind", "iterations")
-SPLIT = ("partitioner", "replicated", "overlap")
+SPLIT = ("partitioner", "replicated", "overlap", "exchange")
 MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SPLIT)  # fields that people vary on purpose
 
 

@@ -159,8 +159,7 @@ def _exports(study: Study, records: Sequence[Record], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     exports.write_everything(records, folder / "everything.csv")
     for record in records:
-        if record.events:
-            exports.write_trace(record, folder / f"{record.id}.trace.json")
+        exports.write_time_line(record, folder)
         path = fields_path(study.path / "sparse", record.id)
         if path.is_file():
             exports.write_vtu(read_fields(path), folder / f"{record.id}.vtu")

@@ -1,5 +1,7 @@
 """Campaign files become runs: products, order, names."""
 
+from pathlib import Path
+
 import pytest
 
 from fembench.base.config import convert
@@ -9,6 +11,7 @@ from fembench.bench.launcher import usable_cores
 from fembench.bench.matrix import Campaign, expand, run_id
 from fembench.bench.scratch import occupied
 from fembench.records.case import Case
+from fembench.records.store import load
 
 
 def runs(*cases, **fields):
@@ -108,3 +111,18 @@ def test_a_campaign_sweeps_away_what_a_killed_one_was_writing(tmp_path):
     with occupied(folder.runs):
         folder.prepare(campaign)
     assert not list(folder.runs.iterdir())
+
+
+def test_a_field_that_cases_got_later_leaves_the_names_of_older_runs_as_they_are():
+    path = next(
+        (Path(__file__).parents[2] / "results" / "reference" / "runs").glob("m3-csr-none-p2-*-r1.json")
+    )
+    assert f"{run_id(load(path).case, 1)}.json" == path.name
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"overlap": False, "variant": "pipelined"}, {"overlap": False, "balance": "rcb"}]
+)
+def test_blocking_exchange_is_refused_beside_what_overlaps(fields):
+    with pytest.raises(InputError, match="exchange 'blocking'"):
+        convert({"mesh": "m1", "exchange": "blocking", **fields}, Case, where="options")

@@ -8,6 +8,8 @@ import pytest
 from fembench.bench.measure import measure
 from fembench.bench.offsets import offset_of, sights
 from fembench.bench.prepare import prepare
+from fembench.dist import interface
+from fembench.dist.comm import DOUBLE
 from fembench.records.case import Case
 from fembench.timing.phases import BETWEEN, SEND, TOP_LEVEL, WAIT
 from fembench.timing.tracer import ReferenceTracer, make_tracer
@@ -91,3 +93,27 @@ def test_a_planted_offset_between_clocks_is_found_within_its_uncertainty(comm, r
             assert abs(found.common(moment) - true) <= found.uncertainty + 2 / rate
             assert found.common(moment) == pytest.approx(here / rate, abs=1e-12)
         assert np.isfinite(found.in_record().drift)
+
+
+@pytest.mark.parametrize("precond", ["jacobi", "chebyshev", "two-level"])
+def test_blocking_and_nonblocking_exchange_are_bit_identical_and_traced_with_the_same_phases(comm, precond):
+    fields = {"precond": precond, "overlap": False, "trace_iterations": 2, "sets": 1, "warmups": 1}
+    (one, _, prepared), (two, second, _) = (
+        measured(comm, exchange=exchange, **fields) for exchange in ("nonblocking", "blocking")
+    )
+    assert one.result.residuals == two.result.residuals
+    assert one.result.x.tobytes() == two.result.x.tobytes()
+    assert set(np.flatnonzero(one.sets[-1].counts)) == set(np.flatnonzero(two.sets[-1].counts))
+    assert second.dropped == 0
+    told = [second.messages[e["message"]] for e in second.events() if e["phase"] == WAIT]
+    each = {((q,), (n,)) for q, n in zip(prepared.interface.neighbours, prepared.interface.message_bytes)}
+    assert set(told) == (each or {((), ())})
+
+
+def test_blocking_exchange_cannot_deadlock_where_every_send_waits_for_its_receive(comm, monkeypatch):
+    """MPI's synchronous send returns only when the receive has begun: what any send may do."""
+    monkeypatch.setattr(
+        interface, "send_to", lambda comm, values, rank, tag: lambda: comm.Ssend([values, DOUBLE], rank, tag)
+    )
+    left, _, _ = measured(comm, exchange="blocking", overlap=False, sets=1, warmups=0)
+    assert left.result.converged

@@ -381,6 +381,41 @@ def test_what_neither_computing_nor_messages_explain_is_told():
     assert graph.lost * late[:, 6].max() / ITERATIONS == pytest.approx(5e-4, rel=0.05)
 
 
+def test_where_spans_were_dropped_the_last_traced_iteration_is_left_out():
+    on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
+    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    last = max(e.iteration for e in record.events)
+    cut = [e for e in record.events if e.iteration < last]
+    half = [e for e in record.events if e.iteration == last and e.rank == 0]
+    half += [e for e in record.events if e.iteration == last and e.rank == 1][
+        :2
+    ]  # of which the rest was lost
+    whole = graph_of_record(msgspec.structs.replace(record, events=tuple(cut)))
+    found = graph_of_record(msgspec.structs.replace(record, events=(*cut, *half), dropped=(0, 5)))
+    assert found.programs == whole.programs
+    assert found.note.endswith("5 spans dropped, the last traced iteration left out")
+
+
+def test_a_message_never_costs_less_than_nothing_where_clocks_are_apart():
+    on = even_machine(2, latency=5e-6, per_byte=8e-9, overhead=0.0)
+    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    moved = tuple(
+        msgspec.structs.replace(e, begin=e.begin + e.rank * 1e-3, end=e.end + e.rank * 1e-3 * (e.phase != 13))
+        for e in record.events
+    )  # all-reduces of rank 1 seem to end before they begin
+    assert message_of(msgspec.structs.replace(record, events=moved)).latency == 0.0
+
+
+def test_blocking_exchange_is_refused(tmp_path):
+    case = Case(mesh="m1", ranks=2, exchange="blocking", overlap=False)
+    with pytest.raises(InputError, match="exchange blocking cannot be predicted"):
+        study(planted_machine([1.0] * 2)).predict(case)
+    on = even_machine(2, latency=5e-6, per_byte=8e-9, overhead=0.0)
+    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    with pytest.raises(InputError, match="exchange blocking has no graph"):
+        graph_of_record(msgspec.structs.replace(record, case=case))
+
+
 def test_a_record_without_a_trace_is_refused():
     record = msgspec.structs.replace(load(DATA / "record-schema-1.json"), events=())
     with pytest.raises(InputError, match="no traced iterations"):

@@ -15,9 +15,10 @@ from fembench.cli.main import main
 from fembench.mesh.box import box
 from fembench.mesh.io import read
 from fembench.records.peers import save_peers
+from fembench.records.record import Event
 from fembench.records.store import save
-from fembench.report import page
-from fembench.timing.phases import CG
+from fembench.report import exports, page
+from fembench.timing.phases import ALLREDUCE, CG, SEND
 
 replace = msgspec.structs.replace
 ONE, TWO = make_record(), make_record(ranks=2)
@@ -151,6 +152,30 @@ def test_a_trace_has_a_span_for_every_event_on_its_rank(built):
     assert spans[0]["dur"] == pytest.approx(0.3e6)  # microseconds
     assert {e["tid"] for e in spans} == {0, 1}
     assert [e["args"]["name"] for e in trace if e["name"] == "process_name"] == ["node8"]
+
+
+def test_exported_events_name_partners_and_bytes_of_messages(tmp_path):
+    events = (
+        Event(0, SEND, 0, 1e-3, 2e-3, (1, 4), (816, 24)),
+        Event(0, ALLREDUCE, 0, 2e-3, 3e-3, (), (8,)),
+        Event(0, CG, -1, 0.0, 4e-3),
+    )
+    record = msgspec.structs.replace(TWO, events=events, dropped=(0, 5))
+    exports.write_time_line(record, tmp_path)
+    trace = json.loads((tmp_path / f"{TWO.id}.trace.json").read_text())
+    assert trace["otherData"] == {"clocks": "one host, one clock: offset 0", "spans dropped": 5}
+    assert [e["args"] for e in trace["traceEvents"] if e["ph"] == "X"] == [
+        {"iteration": 0, "partners": "1 4", "bytes": [816, 24]},
+        {"iteration": 0, "partners": "all", "bytes": [8]},
+        {"iteration": -1},
+    ]
+    rows = list(csv.DictReader(io.StringIO((tmp_path / f"{TWO.id}.events.csv").read_text())))
+    assert [(r["phase"], r["partners"], r["bytes"]) for r in rows] == [
+        ("cg.send", "1 4", "816 24"),
+        ("cg.allreduce", "all", "8"),
+        ("cg", "", ""),
+    ]
+    assert (float(rows[0]["begin"]), float(rows[0]["end"]), rows[0]["host"]) == (1e-3, 2e-3, "node8")
 
 
 def test_vtu_holds_mesh_displacement_stress_and_part(built):

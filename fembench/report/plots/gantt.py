@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from fembench.records.record import Event, Record
+from fembench.records.traced import alignment
 from fembench.report.plots import canvas
 from fembench.report.plots.bars import SET_UP, SOLVE
 from fembench.report.plots.canvas import Axes, Plot
@@ -48,6 +50,8 @@ def _chart(result: Result) -> Plot:
         present = {_name(record, e) for e in [*before, *inside]}
         canvas.colour_legend(drawn, dict(_COLOURS[name] for name in ph.NAMES if name in present))
         left_out = f" {len(shown)} of {result.ranks} ranks are drawn." if len(shown) < result.ranks else ""
+        lost = sum(record.dropped)
+        dropped = f" {lost} spans were dropped: the last iteration is not complete." if lost else ""
         return canvas.plot(
             drawn,
             f"time_line-{result.ranks}",
@@ -56,7 +60,7 @@ def _chart(result: Result) -> Plot:
             "is a rank, time runs to the right. Blue is work; a red stretch waits for a neighbour, purple "
             "for all ranks. Ranks whose red ends where another's blue ends wait for that one. White is what "
             "no span covers: the loop "
-            "itself, or the system." + left_out,
+            f"itself, or the system. Time: {alignment(record)}." + dropped + left_out,
         )
 
 
@@ -68,7 +72,7 @@ def _without_gap(record: Record, events: Sequence[Event]) -> list[Event]:
         return list(events)
     end, begin = max(e.end for e in set_up), min(e.begin for e in of_set)
     cut = begin - end - 0.03 * (end - min(e.begin for e in set_up))
-    moved = [Event(e.rank, e.phase, e.iteration, e.begin - cut, e.end - cut) for e in of_set]
+    moved = [msgspec.structs.replace(e, begin=e.begin - cut, end=e.end - cut) for e in of_set]
     return [*set_up, *moved] if cut > 0 else list(events)
 
 

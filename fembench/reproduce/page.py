@@ -26,6 +26,7 @@ from fembench.reproduce.experiments import report_name, wanted
 from fembench.reproduce.findings import findings
 from fembench.reproduce.measure import Study
 from fembench.reproduce.plan import CAMPAIGNS, Plan
+from fembench.reproduce.slips import slips
 from fembench.reproduce.times import Measured
 
 TITLE = "Reproduction of thesis 004"
@@ -95,6 +96,7 @@ def compose(study: Study, found: Measured, timers: dict[str, Any], only: Sequenc
         "E14": lambda: storage_tables.storage(plan, found),
     }
     sections = [make() for name, make in made.items() if not name or wanted(name, only)]
+    sections += [] if only else [slips()]
     sections.append(Section("Every run", [], _runs(records)))
     return [s for s in sections if s.plots or s.tables]
 

@@ -14,6 +14,7 @@ from fembench.reproduce.layout import beside
 from fembench.reproduce.plan import Plan, Want
 from fembench.reproduce.thesis import MESHES, number
 from fembench.reproduce.times import Measured, Phases
+from fembench.weights.scaling import efficiency, speedup
 
 NOTHING = Phases(*[np.nan] * 7)
 STACK = ("partition", "assembly", "CG")
@@ -49,14 +50,18 @@ def wanted(plan: Plan, platform: str) -> Wanted:
 
 def separate_hosts(plan: Plan, found: Measured) -> Section:
     """E3: one task a host."""
-    made = [_phases(plan, found, platform) for platform in ("cluster1", "cluster2")]
-    return Section("E3 phases, one task a host", [p for _, p in made], [t for t, _ in made])
+    return _section("E3 phases, one task a host", plan, found, ("cluster1", "cluster2"))
 
 
 def one_host(plan: Plan, found: Measured) -> Section:
     """E4: all tasks on one host, two processors and one."""
-    made = [_phases(plan, found, platform) for platform in ("smp", "single_cpu")]
-    return Section("E4 phases, one host", [p for _, p in made], [t for t, _ in made])
+    return _section("E4 phases, one host", plan, found, ("smp", "single_cpu"))
+
+
+def _section(title: str, plan: Plan, found: Measured, platforms: Sequence[str]) -> Section:
+    made = [_phases(plan, found, platform) for platform in platforms]
+    speedups = [_speedups(plan, found, platform) for platform in platforms]
+    return Section(title, [p for _, p in made], [t for t, _ in made] + speedups)
 
 
 def _phases(plan: Plan, found: Measured, platform: str) -> tuple[Table, Plot]:
@@ -96,6 +101,32 @@ def _phases(plan: Plan, found: Measured, platform: str) -> tuple[Table, Plot]:
         COLOURS,
     )
     return table, plot
+
+
+def _speedups(plan: Plan, found: Measured, platform: str) -> Table:
+    of = wanted(plan, platform)
+    phases = ("assembly", "cg", "total")
+    rows = []
+    for k, (mesh, name) in enumerate(zip(MESHES, thesis.PHASES[platform])):
+        printed = thesis.by_tasks(name)
+        mine = {tasks: found.phases(of(mesh, tasks)) or NOTHING for tasks in printed}
+        for tasks, row in printed.items():
+            ours = [(getattr(mine[1], p), getattr(mine[tasks], p)) for p in phases]
+            theirs = [(number(printed[1], f"{p}_ms"), number(row, f"{p}_ms")) for p in phases]
+            rows.append(((k + 1, platform, tasks), _gains(ours, tasks), _gains(theirs, tasks)))
+    return beside(
+        f"speedups_{platform}",
+        f"Speedup by phase: {WORDS[platform]} ({_tables(thesis.PHASES[platform])})",
+        "The time of one task over that of so many; efficiency is that over the number of tasks.",
+        ("mesh", "platform", "tasks"),
+        tuple(f"{what}_{p}" for what in ("speedup", "efficiency") for p in phases),
+        rows,
+    )
+
+
+def _gains(pairs: Sequence[tuple[float, float]], tasks: int) -> list[float]:
+    """Speedups, then efficiencies, of times on (one task, so many)."""
+    return [speedup(*pair) for pair in pairs] + [efficiency(*pair, tasks) for pair in pairs]
 
 
 def _panel(title: str, bars: Sequence[Sequence[float]], tasks: object) -> Panel:

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from planted_study import PlantedStudy
 
+from fembench.report.table import to_json
 from fembench.reproduce import page, weighted
 from fembench.reproduce.machines import emulated
 from fembench.reproduce.pair_tables import alone, run_totals
+from fembench.reproduce.phase_tables import separate_hosts
 from fembench.reproduce.plan import CAMPAIGNS, FULL, QUICK, RUNS, Plan
 from fembench.reproduce.storage_tables import work_of
 from fembench.reproduce.thesis import MESHES
@@ -51,6 +53,18 @@ def test_run_3_is_the_best_of_the_thesis_runs_without_communication(study, found
         times = run_totals(study.plan, found, mesh)
         assert min(times, key=times.get) == 3
         assert len(times) == len(RUNS) == 11
+
+
+def test_every_phase_has_its_speedup_and_efficiency_beside_those_of_the_thesis(study, found):
+    tables = {t.name: to_json(t) for t in separate_hosts(study.plan, found).tables}
+    two = next(r for r in tables["speedups_cluster1"] if (r["mesh"], r["tasks"]) == (1, 2))
+    assert two["thesis_speedup_cg"] == pytest.approx(822.512801 / 515.197944)  # Table 5.6
+    assert two["thesis_efficiency_assembly"] == pytest.approx(81.089356 / 24.000125 / 2)
+    times = {r["tasks"]: r for r in tables["phases_cluster1"] if r["mesh"] == 1}
+    for phase in ("assembly", "cg", "total"):
+        ratio = times[1][f"{phase}_ms"] / times[2][f"{phase}_ms"]
+        assert two[f"speedup_{phase}"] == pytest.approx(ratio)
+        assert two[f"efficiency_{phase}"] == pytest.approx(ratio / 2)
 
 
 def test_weighted_parts_beat_run_3_and_the_second_round_reaches_equal_work(study, found):

@@ -8,9 +8,10 @@ import msgspec
 from fembench.bench.job import Job
 from fembench.dist.comm import Comm, library
 from fembench.kernels.backend import kernels
+from fembench.machine.build import this_build
 from fembench.machine.emulate import label
 from fembench.machine.host import Taken, affinity
-from fembench.machine.provenance import blas_threads, source_state, variables, versions
+from fembench.machine.provenance import blas_threads, variables, versions
 from fembench.records.record import Environment, HostFacts
 
 
@@ -52,7 +53,7 @@ def describe(
     names = list(hosts)
     ranks_on = Counter(facts.name for facts, _, _ in rows)
     cpus = {name: {cpu for facts, mine, _ in rows if facts.name == name for cpu in mine} for name in names}
-    commit, dirty = source_state()
+    build = this_build()
     return Environment(
         hosts=tuple(hosts.values()),
         rank_host=tuple(names.index(facts.name) for facts, _, _ in rows),
@@ -64,8 +65,9 @@ def describe(
         launcher=launcher,
         command=command,
         versions=versions(),
-        commit=commit,
-        dirty=dirty,
+        commit=build.commit,
+        dirty=build.dirty,
+        sources=build.sources,
         kernels=kernels.NAME,
         blas_threads=max(threads for _, _, threads in rows),
         variables=variables(),

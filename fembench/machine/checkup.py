@@ -15,6 +15,7 @@ from pathlib import Path
 
 from fembench.base import units
 from fembench.machine import cgroup, host, provenance
+from fembench.machine.build import this_build
 from fembench.machine.finding import Finding, Status, ok
 from fembench.timing import certificate, clocks
 
@@ -148,7 +149,7 @@ def optional() -> Iterator[Finding]:
     for name, package in (("skfem", "scikit-fem"), ("pyamg", "pyamg")):
         yield _package(name, f"{PIP} {package}: a peer to compare with", required=False)
     git = shutil.which("git")
-    commit, dirty = provenance.source_state()
+    commit, dirty, _ = this_build()
     state = f"commit {commit[:12]}{', changed since' if dirty else ''}" if commit != "unknown" else "no clone"
     if git is None:
         yield Finding(

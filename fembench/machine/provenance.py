@@ -1,4 +1,4 @@
-"""Where a result comes from: source tree, versions, environment variables, BLAS threads (VALIDITY E7)."""
+"""Where a result comes from (VALIDITY E7): versions, variables, BLAS threads; its build is in `build`."""
 
 import ctypes
 import os
@@ -7,11 +7,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import fembench
 from fembench.machine.cgroup import ROOT, read
 
 PACKAGES = ("fembench", "numpy", "scipy", "mpi4py", "msgspec", "pymetis", "petsc4py")
-SOURCES = ("fembench", "CMakeLists.txt", "pyproject.toml")  # what decides how the program runs
 THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
 # Variables that change speed or results. What a launcher sets for every process is not among them.
 _MATTER = re.compile(
@@ -31,43 +29,6 @@ _BLAS_CALLS = (
     "MKL_Get_Max_Threads",
     "bli_thread_get_num_threads",
 )
-
-
-def source_state(tree: Path | None = None) -> tuple[str, bool]:
-    """(commit of the source tree, or 'unknown'; True unless its sources are known to be as committed).
-
-    An installed copy that lies in no clone of its own is 'unknown', also where it lies in somebody's.
-    """
-    root = tree or Path(fembench.__file__).resolve().parent.parent
-    if not (root / ".git").exists():
-        return "unknown", True
-    commit = _git(root, "rev-parse", "HEAD")
-    if not commit:
-        return _head(root / ".git") or "unknown", True
-    changes = _git(root, "status", "--porcelain", "--", *SOURCES)
-    return commit, changes != ""
-
-
-def _git(root: Path, *arguments: str) -> str | None:
-    """What git prints, or None where it fails."""
-    import subprocess  # here and below: only one rank needs it, and it takes its time to import
-
-    line = ["git", "--no-optional-locks", "-C", str(root), *arguments]
-    try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
-def _head(folder: Path) -> str:
-    """The commit that .git/HEAD names, for hosts without git."""
-    head = read(folder / "HEAD")
-    if not head.startswith("ref: "):
-        return head
-    name = head[5:]
-    packed = re.search(rf"^([0-9a-f]{{40}}) {re.escape(name)}$", read(folder / "packed-refs"), re.M)
-    return read(folder / name) or (packed.group(1) if packed else "")
 
 
 def version_of(package: str) -> str:

@@ -23,6 +23,7 @@ _KIND: tuple[tuple[str, Callable[[Record], object]], ...] = (
     ("MPI library", lambda r: r.environment.mpi),
     ("kernels", lambda r: r.environment.kernels),
     ("commit", lambda r: r.environment.commit),
+    ("sources", lambda r: r.environment.sources),
     ("mesh hash", lambda r: r.mesh.hash),
     ("problem", lambda r: r.problem),
     ("clock", lambda r: r.clock.name),

@@ -52,11 +52,12 @@ class Environment(Frozen, frozen=True):
     command: str  # what the user typed
     versions: dict[str, str]  # python, numpy, scipy, mpi4py, msgspec, fembench
     commit: str  # of the source tree, or "unknown"
-    dirty: bool
+    dirty: bool  # False only where the sources are known to be as committed
     kernels: str  # "compiled" or "reference"
     blas_threads: int
     variables: dict[str, str]  # environment variables that matter
     synthetic: str = ""  # "" or how heterogeneity was emulated (VALIDITY E8)
+    sources: str = ""  # SHA-256 of the program's sources; "": not recorded
 
 
 class MeshFacts(Frozen, frozen=True):

@@ -9,7 +9,7 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from fembench.records.record import HostFacts, Record, Rule, SetTimes, Verdict, leads_to, reason
+from fembench.records.record import Environment, HostFacts, Record, Rule, SetTimes, Verdict, leads_to, reason
 from fembench.records.traced import alignment, trace_rules
 from fembench.stats.summary import drift, median
 
@@ -250,19 +250,33 @@ def _throttled(host: HostFacts) -> Rule:
 
 def _reporting(record: Record) -> Iterator[Rule]:
     env = record.environment
-    complete = bool(env.commit and env.mpi and env.command and env.hosts and record.mesh.hash)
+    complete = bool(env.mpi and env.command and env.hosts and record.mesh.hash)
     yield Rule(
         id="E7",
         ok=complete,
         value="provenance " + ("complete" if complete else "incomplete"),
         threshold="complete",
     )
+    yield _build(env)
     single = env.blas_threads == 1
     yield Rule(id="E7", ok=single, value=f"BLAS threads {env.blas_threads}", threshold="1")
     if env.kernels != "compiled":
         yield Rule(id="E7", ok=False, value=f"{env.kernels} kernels", threshold="compiled kernels")
     if env.synthetic:
         yield Rule(id="E8", ok=True, value=f"SYNTHETIC: {env.synthetic}", threshold="labelled")
+
+
+def _build(env: Environment) -> Rule:
+    """E7: sources that can be had again."""
+    known = env.commit not in ("", "unknown")
+    state = f"commit {env.commit[:12]}" if known else "commit unknown"
+    return Rule(
+        id="E7",
+        ok=known and not env.dirty,
+        value=state + (", changed since" if known and env.dirty else ""),
+        threshold="a known commit, sources unchanged",
+        note="" if known else "install from a clone",
+    )
 
 
 CHECKS: tuple[Check, ...] = (_correctness, _work, _timing, _statistics, trace_rules, _reporting)

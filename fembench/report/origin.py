@@ -161,6 +161,7 @@ def _software(record: Record) -> set[tuple[str, str]]:
         ("seed", str(record.case.seed)),
     }
     pairs |= {("SYNTHETIC", e.synthetic)} if e.synthetic else set()
+    pairs |= {("sources", e.sources[:12])} if e.sources else set()
     pairs |= {(f"version of {name}", version) for name, version in e.versions.items()}
     return pairs | {(f"variable {name}", value) for name, value in e.variables.items()}
 

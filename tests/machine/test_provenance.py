@@ -1,75 +1,13 @@
-"""Provenance: commit, versions, variables, BLAS threads."""
+"""Provenance: versions, variables, BLAS threads."""
 
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 from fembench.machine import provenance
-from fembench.machine.provenance import source_state, variables, version_of, versions
-
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
-
-
-@pytest.fixture
-def clone(tmp_path):
-    """A small repository with one commit, laid out like this one."""
-
-    def git(*arguments):
-        identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
-        done = subprocess.run(
-            ["git", "-C", str(tmp_path), *identity, *arguments], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    git("init", "-q")
-    (tmp_path / "fembench").mkdir()
-    (tmp_path / "fembench" / "a.py").write_text("1\n")
-    git("add", "-A")
-    git("commit", "-q", "-m", "first")
-    return tmp_path, git("rev-parse", "HEAD")
-
-
-@needs_git
-def test_a_clean_tree_is_its_commit(clone):
-    assert source_state(clone[0]) == (clone[1], False)
-
-
-@needs_git
-@pytest.mark.parametrize("name", ["a.py", "new.py"])
-def test_a_changed_or_new_source_makes_the_tree_dirty(clone, name):
-    (clone[0] / "fembench" / name).write_text("2\n")
-    assert source_state(clone[0]) == (clone[1], True)
-
-
-@needs_git
-def test_results_and_notes_do_not(clone):
-    (clone[0] / "results").mkdir()
-    (clone[0] / "results" / "r.json").write_text("{}")
-    assert source_state(clone[0]) == (clone[1], False)
-
-
-@needs_git
-def test_without_git_the_commit_is_read_from_its_files_and_not_known_to_be_clean(clone, monkeypatch):
-    monkeypatch.setattr(provenance, "_git", lambda *_: None)
-    assert source_state(clone[0]) == (clone[1], True)
-
-
-@needs_git
-def test_a_packed_branch_is_found_too(clone, monkeypatch):
-    subprocess.run(["git", "-C", str(clone[0]), "pack-refs", "--all"], check=True)
-    monkeypatch.setattr(provenance, "_git", lambda *_: None)
-    assert source_state(clone[0])[0] == clone[1]
-
-
-@needs_git
-def test_an_installation_inside_somebodys_clone_does_not_take_its_commit(clone):
-    inner = clone[0] / "venv" / "site-packages"
-    inner.mkdir(parents=True)
-    assert source_state(inner) == ("unknown", True)
+from fembench.machine.provenance import variables, version_of, versions
 
 
 def test_versions_name_python_and_what_is_installed():

@@ -33,7 +33,8 @@ def record():
         + sum(raw.setup[rank])
         for rank in range(2)
     ]
-    good = replace(raw, sets=sets, total=tuple(1.001 * t for t in extra))
+    committed = replace(raw.environment, dirty=False)
+    good = replace(raw, environment=committed, sets=sets, total=tuple(1.001 * t for t in extra))
     assert judge(good).status == "VALID", judge(good).reasons
     return good
 
@@ -273,9 +274,24 @@ def test_the_distance_of_fingerprints_is_relative_and_needs_equal_lengths():
 
 
 def test_the_verdict_in_the_record_is_the_verdict_of_the_record():
-    raw = load(FROZEN)
-    now = judge(raw)
+    raw = load(FROZEN)  # of a time when changed sources were let pass
+    now = judge(replace(raw, environment=replace(raw.environment, dirty=False)))
     assert (now.status, now.reasons) == (raw.verdict.status, raw.verdict.reasons)
     assert (
         tuple(rule for rule in now.rules if rule in raw.verdict.rules) == raw.verdict.rules
     )  # some came later
+
+
+@pytest.mark.parametrize(
+    ("changes", "value"),
+    [
+        ({"commit": "unknown"}, "commit unknown"),
+        ({"commit": ""}, "commit unknown"),
+        ({"dirty": True}, "commit 7ffc7de6c190, changed since"),
+    ],
+)
+def test_sources_that_cannot_be_had_again_are_provisional(record, changes, value):
+    verdict = judge(replace(record, environment=replace(record.environment, **changes)))
+    assert verdict.status == "PROVISIONAL"
+    (reason,) = verdict.reasons
+    assert reason.startswith(f"E7 fails: {value}, expected a known commit, sources unchanged")

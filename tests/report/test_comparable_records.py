@@ -30,6 +30,7 @@ def test_runs_that_differ_only_in_times_and_load_are_one_kind():
         (lambda r: changed(r, mpi="MPICH 4.2"), "MPI library"),
         (lambda r: changed(r, kernels="reference"), "kernels"),
         (lambda r: changed(r, commit="fff0000"), "commit"),
+        (lambda r: changed(r, sources="fff0000"), "sources"),
         (lambda r: replace(r, mesh=replace(r.mesh, hash="other")), "mesh hash"),
         (lambda r: replace(r, problem={"name": "bar"}), "problem"),
         (lambda r: replace(r, clock=replace(r.clock, name="perf_counter_ns")), "clock"),

@@ -1,0 +1,95 @@
+"""Which fembench this is: its commit, whether its sources are as committed, and their hash (VALIDITY E7).
+
+In a source tree, also one that is installed as editable, all three are looked up in every run. An installed
+package has no tree: when it is built, CMake runs `python build.py TREE FILE` and installs FILE beside the
+modules. Only the standard library is imported here.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCES = ("fembench", "CMakeLists.txt", "pyproject.toml")  # what decides how the program runs
+SUFFIXES = {".py", ".pyi", ".pyx", ".pxd", ".c", ".h", ".toml", ".json", ".txt"}
+PACKAGE = Path(__file__).resolve().parent.parent
+BUILT = "built.json"  # in an installed package
+
+
+class Build(NamedTuple):
+    """One state of the program."""
+
+    commit: str  # of the source tree, or "unknown"
+    dirty: bool  # False only where the sources are known to be as committed
+    sources: str  # SHA-256 of all sources; "" where it is not known
+
+
+def this_build(package: Path = PACKAGE) -> Build:
+    """The build that runs: that of its source tree, or the one noted when it was installed."""
+    if (package.parent / "CMakeLists.txt").exists():
+        return Build(*source_state(package.parent), sources_hash(package.parent))
+    try:
+        return Build(**json.loads((package / BUILT).read_text()))
+    except (OSError, ValueError, TypeError):
+        return Build("unknown", True, "")
+
+
+def source_state(root: Path) -> tuple[str, bool]:
+    """(commit of the source tree, or 'unknown'; True unless its sources are known to be as committed).
+
+    A tree that is no clone of its own is 'unknown', also where it lies in somebody's.
+    """
+    if not (root / ".git").exists():
+        return "unknown", True
+    commit = _git(root, "rev-parse", "HEAD")
+    if not commit:
+        return _head(root / ".git") or "unknown", True
+    changes = _git(root, "status", "--porcelain", "--", *SOURCES)
+    return commit, changes != ""
+
+
+def sources_hash(root: Path) -> str:
+    """SHA-256 of the names and contents of all sources in a tree."""
+    found = [path for name in SOURCES for path in (root / name, *(root / name).rglob("*"))]
+    digest = hashlib.sha256()
+    for path in sorted(p for p in found if p.suffix in SUFFIXES and p.is_file()):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """What git prints, or None where it fails."""
+    import subprocess  # only one rank needs it, and it takes its time to import
+
+    line = ["git", "--no-optional-locks", "-C", str(root), *arguments]
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _head(folder: Path) -> str:
+    """The commit that .git/HEAD names, for hosts without git."""
+    head = _read(folder / "HEAD")
+    if not head.startswith("ref: "):
+        return head
+    name = head[5:]
+    packed = re.search(rf"^([0-9a-f]{{40}}) {re.escape(name)}$", _read(folder / "packed-refs"), re.M)
+    return _read(folder / name) or (packed.group(1) if packed else "")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    note = Path(sys.argv[2])
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(json.dumps(this_build(Path(sys.argv[1]) / "fembench")._asdict()))

@@ -30,6 +30,7 @@ class Survey:
     distance: Array  # (n_items,) of the nearest node, m; inf for tags
     nearest: Array  # (n_items, 3) that node's coordinates
     restrained_gram: Array  # (6, 6) rigid motions over the prescribed dofs of owned nodes
+    n_free: int  # dofs of owned nodes that are not prescribed
     node_tags: frozenset[str]
     facet_tags: frozenset[str]
 
@@ -45,6 +46,7 @@ def survey(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Survey:
         distance=np.array([distance for distance, _ in near], dtype=np.float64),
         nearest=np.array([x for _, x in near], dtype=np.float64).reshape(-1, 3),
         restrained_gram=gram(modes, fixed & geometry.owned_nodes[:, None]),
+        n_free=int(np.count_nonzero(~fixed[geometry.owned_nodes])),
         node_tags=frozenset(geometry.node_tags),
         facet_tags=frozenset(geometry.facet_tags),
     )
@@ -59,13 +61,14 @@ def merge(surveys: Sequence[Survey]) -> Survey:
         distance=distance[who, np.arange(len(who))],
         nearest=np.array([s.nearest for s in surveys])[who, np.arange(len(who))],
         restrained_gram=np.sum([s.restrained_gram for s in surveys], axis=0),
+        n_free=sum(s.n_free for s in surveys),
         node_tags=frozenset().union(*(s.node_tags for s in surveys)),
         facet_tags=frozenset().union(*(s.facet_tags for s in surveys)),
     )
 
 
 def check(spec: ProblemSpec, found: Survey) -> None:
-    """Raise InputError where a selection is empty or ambiguous, or where the body can still move."""
+    """Raise InputError where a selection is empty or ambiguous, where the body can move or none of it can."""
     for row, (on, on_facets) in enumerate(_items(spec)):
         where = f"problem '{spec.name}': {on}"
         if on.tag is not None:
@@ -82,6 +85,11 @@ def check(spec: ProblemSpec, found: Survey) -> None:
         what = "no clamped node" if held == 0 else "no clamped node that holds the rest"
         raise InputError(
             f"problem '{spec.name}': {what}: {held} of 6 rigid motions are restrained, the system is singular"
+        )
+    if found.n_free == 0:
+        raise InputError(
+            f"problem '{spec.name}': every dof of the mesh is prescribed, nothing is left to solve;"
+            " expected a finer mesh or fewer constraints"
         )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import BreakdownError, InputError
-from fembench.solve.cg import CGResult, Control
+from fembench.solve.iterate import CGResult, Control, exhausted
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.petsc_matrix import Numbering, assemble, assembled_rows
 from fembench.solve.work import Work
@@ -129,10 +129,10 @@ class PetscSolver:
 
     def _result(self, control: Control) -> CGResult:
         reason, reasons = self.ksp.getConvergedReason(), library().KSP.ConvergedReason
-        if reason < 0 and reason != reasons.DIVERGED_MAX_IT:
+        residuals = tuple(self.ksp.getConvergenceHistory().tolist())
+        if reason < 0 and reason != reasons.DIVERGED_MAX_IT and not exhausted(residuals):
             name = next((k for k, v in vars(reasons).items() if v == reason and k.startswith("DIV")), reason)
             raise BreakdownError(f"PETSc: {name} after {self.ksp.getIterationNumber()} iterations")
-        residuals = tuple(self.ksp.getConvergenceHistory().tolist())
         target = control.target(residuals[0])
         return CGResult(
             x=self._numbering.spread(self._x.array),

@@ -47,6 +47,17 @@ def test_a_point_may_lie_off_its_node_by_a_millionth_of_the_diagonal():
         checked(problem(forces=(Force(Selection(point=(1 + 1.6e-6, 0.5, 1.0)), (0.0, -1.0, 0.0)),)))
 
 
+def test_a_problem_that_prescribes_every_dof_is_refused():
+    expected = (
+        "problem 'patch': every dof of the mesh is prescribed, nothing is left to solve; expected a finer"
+    )
+    for element in ("tet4", "hex8"):
+        mesh = box((1, 2, 3), element)
+        with pytest.raises(InputError, match=expected):
+            check_whole(PATCH, whole_mesh(PATCH, mesh))
+    check_whole(PATCH, whole_mesh(PATCH, box((2, 2, 2), "hex8")))  # one node inside
+
+
 def test_a_plane_without_nodes_names_the_nearest():
     spec = problem(constraints=(Constraint(Selection(plane="y=0.4")),))
     with pytest.raises(InputError, match=r"plane 'y=0.4' holds no node; .*0.5, .*0.1 m away"):

@@ -101,6 +101,37 @@ def test_other_iterations_than_the_reference_are_invalid(record):
     assert broken(record, reference=off) == {"A5"}
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"precond": "two-level"},
+        {"precond": "gamg", "solver": "petsc", "storage": "baij"},
+        {"petsc_options": "-pc_type bjacobi", "solver": "petsc", "storage": "aij"},
+    ],
+)
+def test_a_preconditioner_built_from_parts_may_need_other_iterations_but_not_another_solution(
+    record, options
+):
+    reference = replace(record.reference, iterations=record.solve.iterations + 40)
+    case = replace(record.case, **options)
+    assert broken(record, case=case, reference=reference) == set()
+    wrong = replace(record.verification, fingerprint=(0.0,) * 16, energy=1.0)
+    assert broken(record, case=case, reference=reference, verification=wrong) == {"A4", "A5"}
+
+
+def test_fixed_work_that_ended_early_is_invalid_and_says_how_much_was_done(record):
+    done = record.sets[0].iterations
+    assert "B1" not in broken(record, case=replace(record.case, iterations=done))
+    case = replace(record.case, iterations=4000)
+    assert "B1" in broken(record, case=case)
+    (rule,) = (rule for rule in judge(replace(record, case=case)).rules if rule.id == "B1")
+    assert (rule.ok, rule.value) == (False, f"work: {done} of 4000 iterations")
+    one = (replace(record.sets[0], iterations=3999), *record.sets[1:])
+    full = tuple(replace(s, iterations=4000) for s in record.sets)
+    assert "B1" not in broken(record, case=case, sets=full)
+    assert "B1" in broken(record, case=case, sets=one[:1] + full[1:])
+
+
 def test_without_a_reference_a_run_is_provisional(record):
     assert status(record, reference=None) == "PROVISIONAL"
     assert "A4 cannot be judged" in judge(replace(record, reference=None)).reasons[0]

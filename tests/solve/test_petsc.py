@@ -9,6 +9,7 @@ from fembench.base.errors import InputError
 from fembench.bench.prepare import prepare
 from fembench.records.case import Case
 from fembench.solve.cg import ConjugateGradients, Control
+from fembench.solve.iterate import exhausted
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.timing import phases
@@ -105,6 +106,14 @@ def test_fixed_work_does_not_stop_at_a_relative_tolerance_either(system):
 def test_too_few_iterations_are_a_result_and_not_an_error(system):
     result = system.petsc().solve(system.prepared.rhs, Control(tolerance=1e-6, max_iterations=5))
     assert (result.iterations, result.converged) == (5, False)
+
+
+@pytest.mark.parametrize("precond", ["none", "jacobi"])
+def test_fixed_work_past_the_solution_ends_early_and_is_no_error(comm, precond):
+    system = System(comm, mesh="box:1x1x1", problem="cantilever")
+    result = system.petsc(precond=precond).solve(system.prepared.rhs, Control(fixed=2000))
+    assert result.iterations < 2000
+    assert exhausted(result.residuals)
 
 
 def test_a_second_solve_starts_from_zero_again(system):

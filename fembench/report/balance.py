@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean, median, pstdev
 
+from fembench.records.compare import Pool, pools, same_kind
 from fembench.records.ledger import BalanceFacts, Ledger, Look, accounts, bill
 from fembench.records.record import Record
-from fembench.report.table import Table, integer, percent, size, time, words
+from fembench.report.table import Column, Table, integer, percent, size, time, words
+from fembench.stats.student import ratio_unpaired
 
 SHOWN = 40  # looks of one run in a table
 
@@ -168,35 +170,56 @@ def balance_candidates(records: Iterable[Record]) -> Table:
 
 def balance_gain(records: Sequence[Record]) -> Table:
     """Every policy against `none` with the same blocks, or against parts as they are: medians of cg."""
+    found = [p for p in pools(r for r, _ in _with(records)) if p.status != "INVALID"]
     rows = []
-    for record, facts in _with(records):
-        base = next((r for r in records if r.balance and _still(r, record)), None)
-        if base is None or base is record or base.balance is None:
+    for pool in found:
+        base = next((p for p in found if p is not pool and _still(p, pool)), None)
+        if base is None:
             continue
-        mine, theirs = (median(one.seconds for _, one in counted(f)) for f in (facts, base.balance))
-        rows.append((record.id, facts.policy, record.case.blocks_per_rank, mine, theirs, 1 - mine / theirs))
+        mine, theirs = _run_seconds(pool), _run_seconds(base)
+        ratio = ratio_unpaired(mine, theirs)
+        ends = (1 - ratio.interval.high, 1 - ratio.interval.low) if ratio.interval else None
+        case = pool.case
+        rows.append(
+            (pool.first.id, case.balance, case.blocks_per_rank, median(mine), median(theirs))
+            + ((len(theirs), len(mine)), 1 - ratio.value, ends)
+        )
     return Table(
         "balance_gain",
         "Rebalancing: against no move",
-        "Median cg time of the sets beside that of the run with policy none and everything else alike; looks "
-        "and moves are in it.",
+        "Median cg time of the sets of a run, then of runs, beside that of the runs with policy none and "
+        "everything else alike; looks and moves are in it. The 95 % interval is over runs and needs three of "
+        "each; the gain of single runs may be chance.",
         (
             words("run"),
             words("policy"),
             integer("blocks a rank"),
             time("cg", "cg"),
             time("cg without moves", "cg_none"),
+            Column("runs", "runs_none runs", lambda v: f"{v[0]} / {v[1]}", number=True),
             percent("gain", "gain"),
+            Column(
+                "95 % interval",
+                "gain_low_fraction gain_high_fraction",
+                lambda v: f"{v[0]:.1%} – {v[1]:.1%}",
+                number=True,
+            ),
         ),
         tuple(rows),
     )
 
 
-def _still(base: Record, run: Record) -> bool:
-    """Whether `base` is `run` without moves."""
+def _run_seconds(pool: Pool) -> list[float]:
+    """Of each run the median cg time of its sets."""
+    return [median(one.seconds for _, one in counted(facts)) for _, facts in _with(pool.records)]
+
+
+def _still(base: Pool, run: Pool) -> bool:
+    """Whether `base` is `run` without moves, measured alike."""
     fields = ("balance", "look_every", "first_look", "band", "drain")
     names = [f for f in type(run.case).__struct_fields__ if f not in fields]
-    return base.case.balance == "none" and all(getattr(base.case, f) == getattr(run.case, f) for f in names)
+    alike = all(getattr(base.case, f) == getattr(run.case, f) for f in names)
+    return base.case.balance == "none" and alike and same_kind(base.first, run.first) is None
 
 
 def spread(look: Look) -> tuple[float, float, float, float]:

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import get_args
 
 import msgspec
+import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
 from fembench.balance.policies import POLICIES
 from fembench.base.config import convert
@@ -16,6 +18,7 @@ from fembench.records.store import load, save
 from fembench.report.balance import balance_tables, prediction_errors, spread
 from fembench.report.page import build
 from fembench.report.plots.balance import balance_plots
+from fembench.report.table import to_json
 
 OLD = Path(__file__).parent.parent / "data" / "record-schema-1.json"
 
@@ -114,17 +117,38 @@ def test_tables_say_paid_back_yes_or_no():
     assert [r[-1] for r in candidates.rows] == pytest.approx([0.08, 0.08])
 
 
+def taking(seconds, policy, id):
+    """A run of one set of so many seconds."""
+    record = balanced_record(id=id)
+    ledgers = (msgspec.structs.replace(ledger(), seconds=seconds),)
+    facts = msgspec.structs.replace(record.balance, policy=policy, ledgers=ledgers)
+    case = msgspec.structs.replace(record.case, balance=policy)
+    return msgspec.structs.replace(record, case=case, balance=facts)
+
+
+def gains(records):
+    return to_json(balance_tables(records)[1])
+
+
 def test_a_policy_stands_beside_the_run_without_moves():
-    still = balanced_record(id="still")
-    facts = msgspec.structs.replace(
-        still.balance,
-        policy="none",
-        ledgers=(Ledger(looks=(), owner=(0, 0, 1, 1), iterations=100, seconds=50.0),),
+    (row,) = gains([taking(50.0, "none", "still"), taking(35.0, "amortised", "moved")])
+    assert (row["run"], row["gain_fraction"]) == ("moved", pytest.approx(0.3))
+    assert row["gain_low_fraction"] is None  # of single runs
+
+
+def test_the_gain_of_a_policy_is_over_runs():
+    """30 % gained in every turn, both scattering: Welch's interval of the ratio, about 0.7."""
+    still = [taking(t, "none", f"still-{t}") for t in (50.0, 52.0, 48.0)]
+    moved = [taking(0.7 * t, "amortised", f"moved-{t}") for t in (50.0, 52.0, 48.0)]
+    (row,) = gains([*still, *moved])
+    assert (row["runs_none"], row["runs"], row["gain_fraction"]) == (3, 3, pytest.approx(0.3))
+    ends = ttest_ind(
+        *(np.log([r.balance.ledgers[0].seconds for r in g]) for g in (moved, still)), equal_var=False
     )
-    case = msgspec.structs.replace(still.case, balance="none")
-    still = msgspec.structs.replace(still, case=case, balance=facts)
-    gain = balance_tables([still, balanced_record(id="moved")])[1]
-    assert [(row[0], row[-1]) for row in gain.rows] == [("moved", pytest.approx(0.3))]
+    low, high = ends.confidence_interval(0.95)
+    assert (row["gain_low_fraction"], row["gain_high_fraction"]) == pytest.approx(
+        (1 - np.exp(high), 1 - np.exp(low))
+    )
 
 
 def test_plots_of_the_thesis_and_the_time_line():

@@ -144,16 +144,26 @@ class StretchingTracer:
 
     `turn` in [0, 1) says when in a phase the rank computes: at its begin, or later by that part of the time
     to spare. Ranks begin their phases together, and would all want cores, caches and memory at once.
+
+    `of_now`: phases last `factor` times what they take this time, noise included. A slowdown by a few per
+    cent of the least would vanish whenever the core is slower than at its best; this one does not.
     """
 
     def __init__(
-        self, tracer: TracerLike, factor: float, wait_until: Callable[[int], None], turn: float = 0.0
+        self,
+        tracer: TracerLike,
+        factor: float,
+        wait_until: Callable[[int], None],
+        turn: float = 0.0,
+        *,
+        of_now: bool = False,
     ) -> None:
         if not factor >= 1:
             raise ValueError(f"factor {factor}: expected at least 1")
         if not 0 <= turn < 1:
             raise ValueError(f"turn {turn}: expected one in [0, 1)")
         self._tracer, self._factor, self._wait_until, self._turn = tracer, factor, wait_until, turn
+        self._of_now = of_now
         self._wall = self._used = self._late = 0
         self._glance = glance_at_clock()
         self._learning = self._taught = False
@@ -212,14 +222,21 @@ class StretchingTracer:
         """Close a span; a compute phase first lasts as long as it must."""
         if phase in COMPUTE:
             used = max(time.thread_time_ns() - self._used - self._glance, 0)  # first: the rest is no work
-            amount, same = self._amounts.get(phase, 1.0), (self._work, *self._before, phase)
-            if not self._taught or same not in self._least:
-                self._least[same] = min(used / amount, self._least.get(same, math.inf))
-            self._count[same] += 1
-            if not self._learning:
-                self._stretch(self._least[same] * amount)
+            if self._of_now:
+                self._wait_until(time.perf_counter_ns() + round(used * (self._factor - 1)))
+            else:
+                self._compare(phase, used)
         self._before = (self._before[1], phase)
         self._tracer.end(phase)
+
+    def _compare(self, phase: int, used: int) -> None:
+        """Keep the least time of this work, and let the phase last its multiple."""
+        amount, same = self._amounts.get(phase, 1.0), (self._work, *self._before, phase)
+        if not self._taught or same not in self._least:
+            self._least[same] = min(used / amount, self._least.get(same, math.inf))
+        self._count[same] += 1
+        if not self._learning:
+            self._stretch(self._least[same] * amount)
 
     def _stretch(self, least: float) -> None:
         due = self._wall + round(least * self._factor) - self._late

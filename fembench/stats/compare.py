@@ -23,6 +23,15 @@ class Comparison(NamedTuple):
     in_favour: int = 0  # pairs in which a took longer; 0 of samples that are no pairs
 
     @property
+    def half_width(self) -> float:
+        """Half the width of the interval over the ratio; inf where there is none.
+
+        Who measures until this is small enough, whatever the ratio, keeps the rate of false alarms
+        (docs/statistics.md); who stops as soon as the verdict pleases does not.
+        """
+        return (self.interval.high - self.interval.low) / 2 / self.ratio if self.interval else math.inf
+
+    @property
     def verdict(self) -> str:
         """'slower', 'faster' (a against b), 'no difference shown' or 'too few samples'."""
         if self.interval is None:

@@ -158,6 +158,14 @@ def test_the_least_that_the_same_work_took_is_stretched(monkeypatch):
     assert found == pytest.approx([0.016, 0.016, 0.012, 0.012], rel=1e-3)
 
 
+def test_a_slowdown_of_now_is_of_what_each_phase_takes_and_not_of_the_least(monkeypatch):
+    monkeypatch.setattr(emulate, "time", clock := Clock())
+    tracer = StretchingTracer(make_tracer(), 1.05, emulate.spin_until, of_now=True)
+    assert lasting(tracer, clock, 0.004, 0.006, 0.003) == pytest.approx([0.0042, 0.0063, 0.00315], rel=1e-3)
+    tracer.slow_down(1.0)
+    assert lasting(tracer, clock, 0.006) == pytest.approx([0.006], rel=1e-3)
+
+
 def test_work_is_told_apart_by_what_came_before_and_by_its_name(monkeypatch):
     monkeypatch.setattr(emulate, "time", clock := Clock())
     tracer = stretched(NullTracer(), 0.5, 1.0)

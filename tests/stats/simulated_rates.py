@@ -177,6 +177,20 @@ def called_different(a, b):
     return compare_paired(a, b, noise=noise).verdict in ("faster", "slower")
 
 
+def alarms_of_measuring_on(name, n):
+    """The same, measured on by n turns until the interval is within 1.5 %, ten times n at most."""
+    return np.mean(
+        [called_different(*until_narrow(a, b, n)) for a, b in zip(*disturbed_pairs(name, 10 * n, SESSIONS))]
+    )
+
+
+def until_narrow(a, b, n):
+    for end in range(n, len(a), n):
+        if compare_paired(a[:end], b[:end]).half_width <= 0.015:
+            return a[:end], b[:end]
+    return a, b
+
+
 def alarms_of_runs(between, n):
     """n runs of ten sets that are called apart; runs differ `between` times as much as sets."""
     rng = generator("apart", n)
@@ -247,6 +261,7 @@ INTERVALS = [
 ]
 ALARMS = [
     *rows("verdict of `tune`", alarms_of_pairs, KINDS, PAIRS),
+    *rows("the same, n more until ± 1.5 %", alarms_of_measuring_on, KINDS, PAIRS),
     Row("`by_run`: apart", "n runs alike", functools.partial(alarms_of_runs, 0.0), NS, True),
     Row("`by_run`: apart", UNLIKE, functools.partial(alarms_of_runs, 2.5), NS, False),
     Row("drift > 5 %", "steady sets, spread 2 %", functools.partial(alarms_of_drift, 0.02), NS, False),

@@ -1,0 +1,205 @@
+"""Does fembench tell a difference from none on this machine? A/A comparisons, and a planted slowdown of 5 %.
+
+    python benchmarks/truth.py [--quick] [--json FILE]
+
+The same case is compared with itself twenty times, and twenty times with itself dilated by 1.05: each phase
+of computing lasts 5 % longer than it takes at that moment. Promised: nothing is found in at least 19 of the
+first, the slowdown in at least 19 of the others. Exit status 1 where a promise is not kept.
+
+A comparison is one job, in which both take turns set by set, a few hundredths of a second each, in reversed
+order in every second turn. So a core that changes its speed for seconds on end disturbs both alike. The job
+ends when the 95 % interval of the ratio is within 1.2 %, whatever the ratio, or after 18 seconds. Its turns
+are then cut into 11 runs, one after the other, and judged twice:
+
+    tune     `advise`: the median ratio of the runs, its interval, the A/A noise of neighbouring sets
+    report   `ratio_unpaired`: the ratio of typical runs, as for a speedup; it knows of no turns, so on a
+             noisy machine it finds less, and only its A/A verdict is promised
+
+Eleven runs leave room for one that disagrees; equal things are then called different in 1.2 % of comparisons,
+fewer after a look at the noise. Run it where nothing else runs: about 5 minutes on a quiet machine, up to 15
+on a noisy one. --quick makes three comparisons of each kind: it shows gross errors and proves little.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import msgspec
+import numpy as np
+from truth_turns import Pairs, Took
+
+from fembench.base.files import write_atomic
+from fembench.base.tables import table
+from fembench.bench.launcher import environment, launcher_line, run_ranks, why_nothing
+from fembench.records.case import Case
+from fembench.stats.compare import Comparison, noise_of_series
+from fembench.stats.student import Ratio, ratio_unpaired
+from fembench.weights.advice import advise
+
+HERE = Path(__file__).resolve().parent
+SLOWER = 1.05
+RUNS = 11  # that the turns of a comparison are cut into
+WITHIN, LEAST, LONGEST = 0.012, 6 * RUNS, 18.0  # of the ratio; turns; seconds
+TIMEOUT = 300.0
+HEADS = ["compared", "ratio", "95 %", "A/A noise", "turns", "a set", "took", "tune says", "report says"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one comparison found; ratios are first over second."""
+
+    planted: bool
+    ratio: float
+    low: float
+    high: float
+    noise: float
+    turns: int
+    set_seconds: float
+    seconds: float  # that the comparison took, start of the job included
+    tune: str  # slower, faster (the first), or no difference shown
+    report: str
+
+    @property
+    def kept(self) -> bool:
+        """Whether tune's verdict is the truth."""
+        return self.tune == ("slower" if self.planted else "no difference shown")
+
+
+def measure(case: Case, slower: float) -> Took:
+    """The times of both, from a job of their own."""
+    line, kind = launcher_line(case.ranks)
+    job = Pairs(case, slower, WITHIN, LEAST, LONGEST)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
+        command = [*line, sys.executable, str(HERE / "truth_turns.py"), folder]
+        ended = run_ranks(command, environment(kind), TIMEOUT)
+        result = Path(folder, "result.json")
+        if not result.exists():
+            raise SystemExit(f"{why_nothing(Path(folder), ended, TIMEOUT)[1]}\n{ended.output}")
+        return msgspec.json.decode(result.read_bytes(), type=Took)
+
+
+def in_runs(took: Took) -> tuple[list[float], list[float]]:
+    """(first, second): typical seconds of each run.
+
+    The ratio of a run is the median of the ratios of its turns: where the core changes its speed in the
+    middle of a run, each of two medians may fall on another speed.
+    """
+    first, second = [], []
+    for a, b in zip(np.array_split(took.first, RUNS), np.array_split(took.second, RUNS)):
+        second.append(median(b))
+        first.append(median(a / b) * second[-1])
+    return first, second
+
+
+def judge(took: Took, planted: bool, seconds: float) -> Found:
+    """Both verdicts."""
+    first, second = in_runs(took)
+    noise = max(noise_of_series(took.first), noise_of_series(took.second))
+    pairs: Comparison = advise(first, second, (1, 1), ("first", "second"), noise=noise).comparison
+    low, high = pairs.interval[:2]
+    return Found(
+        planted=planted,
+        ratio=pairs.ratio,
+        low=low,
+        high=high,
+        noise=noise,
+        turns=len(took.first),
+        set_seconds=median(took.second),
+        seconds=seconds,
+        tune=pairs.verdict,
+        report=by_report(ratio_unpaired(first, second)),
+    )
+
+
+def by_report(ratio: Ratio) -> str:
+    """What a reader takes from a ratio with its interval."""
+    if 1.0 in ratio.interval:
+        return "no difference shown"
+    return "slower" if ratio.value > 1 else "faster"
+
+
+def compare_all(case: Case, times: int) -> list[Found]:
+    """A/A and planted in turns, so that both see the same hours of the machine."""
+    found = []
+    for k in range(times):
+        for planted in (False, True):
+            begin = time.monotonic()
+            took = measure(case, SLOWER if planted else 1.0)
+            found.append(judge(took, planted, time.monotonic() - begin))
+            print(f"{k + 1}/{times} {' | '.join(map(str, row(found[-1])))}", file=sys.stderr, flush=True)
+    return found
+
+
+def row(f: Found) -> list[str]:
+    """A row of the table."""
+    name = f"{SLOWER - 1:.0%} slower" if f.planted else "A/A"
+    return [
+        name + ("" if f.kept else " MISSED" if f.planted else " FALSE ALARM"),
+        f"{f.ratio:.4f}",
+        f"{f.low:.4f} – {f.high:.4f}",
+        f"{f.noise:.2%}",
+        str(f.turns),
+        f"{1e3 * f.set_seconds:.1f} ms",
+        f"{f.seconds:.1f} s",
+        f.tune,
+        f.report,
+    ]
+
+
+def promises(found: list[Found]) -> list[tuple[str, str, str, bool]]:
+    """(what, measured, promised, kept). The report, which compares without turns, promises no detection."""
+    same, planted = ([f for f in found if f.planted == kind] for kind in (False, True))
+    n = len(same)
+    least = n - 1 if n >= 20 else n
+    quiet = sum(f.kept for f in same)
+    told = sum(f.report == "no difference shown" for f in same)
+    seen, also = sum(f.kept for f in planted), sum(f.report == "slower" for f in planted)
+    return [
+        ("A/A, tune: nothing found", f"{quiet} of {n}", f">= {least}", quiet >= least),
+        ("A/A, report: nothing found", f"{told} of {n}", f">= {least}", told >= least),
+        (f"{SLOWER - 1:.0%} slower, tune: found", f"{seen} of {n}", f">= {least}", seen >= least),
+        (f"{SLOWER - 1:.0%} slower, report: found", f"{also} of {n}", "", True),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="three comparisons of each kind: proves little")
+    parser.add_argument("--mesh", default="s", help="default: %(default)s")
+    parser.add_argument("--ranks", type=int, default=2, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--iterations", type=int, default=20, metavar="N", help="of CG (default: %(default)s)"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write all of it here")
+    options = parser.parse_args()
+    case = Case(
+        mesh=options.mesh,
+        ranks=options.ranks,
+        iterations=options.iterations,
+        sets=1,
+        warmups=0,
+        trace_iterations=0,
+    )
+    found = compare_all(case, 3 if options.quick else 20)
+    print(table(HEADS, [row(f) for f in found], align="lrrrrrrll"), end="\n\n")
+    rows = promises(found)
+    print(table(["what", "measured", "promised", "kept"], [[*r[:3], "yes" if r[3] else "NO"] for r in rows]))
+    print(f"\n{sum(f.seconds for f in found):.0f} s in all")
+    if options.quick:
+        print("--quick: three comparisons of each kind show gross errors only; leave it out for the proof")
+    if options.json:
+        tree = {"comparisons": [asdict(f) for f in found], "promises": rows}
+        write_atomic(options.json, json.dumps(tree, indent=1))
+    return int(not all(r[3] for r in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""What the ranks of benchmarks/truth.py run: one case as two, set by set in turns, all in one job.
+
+    mpiexec -n RANKS python benchmarks/truth_turns.py FOLDER
+
+Both are the same work on the same mesh; the first may have to compute more slowly, by a factor of what each
+phase takes at that moment. The order is reversed in every second turn. Both go through the same tracer: what
+it costs, it costs both.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from fembench.bench.measure import Timed, start_plain
+from fembench.bench.prepare import prepare
+from fembench.bench.serve import serve
+from fembench.dist.comm import Comm, abort_on_exception, world
+from fembench.machine.emulate import StretchingTracer, spin_until
+from fembench.records.case import Case
+from fembench.stats.compare import compare_paired
+from fembench.timing.phases import ASSEMBLY, CG
+from fembench.timing.tracer import make_tracer
+
+
+class Pairs(msgspec.Struct, frozen=True):
+    """The job: a case twice, the first computing for `slower` times as long, until their ratio is known."""
+
+    case: Case
+    slower: float
+    within: float  # half the width of the ratio's interval at which they have been measured enough
+    least: int  # turns
+    seconds: float  # after which it ends in any case
+    warmups: int = 6  # turns before those that count
+
+
+class Took(msgspec.Struct):
+    """Seconds of assembly and CG on the slowest rank, one entry a turn."""
+
+    first: list[float]
+    second: list[float]
+
+
+def run(comm: Comm, job: Pairs) -> Took | None:
+    """All turns; on rank 0. Collective."""
+    tracer = StretchingTracer(make_tracer(), 1.0, spin_until, of_now=True)
+    timed = start_plain(comm, job.case, prepare(comm, job.case, tracer), tracer)
+    took = Took([], [])
+    contestants = [(took.first, job.slower), (took.second, 1.0)]
+    begin, turn = time.monotonic(), 0
+    while turn < job.warmups or not comm.bcast(_enough(job, took, time.monotonic() - begin)):
+        for kept, factor in contestants[:: -1 if turn % 2 else 1]:
+            tracer.slow_down(factor)
+            seconds = _set_seconds(comm, timed, tracer)
+            kept += [seconds] if turn >= job.warmups else []
+        turn += 1
+    return took if comm.rank == 0 else None
+
+
+def _enough(job: Pairs, took: Took, seconds: float) -> bool:
+    """Whether the ratio is known well enough, whatever it is; looked at every `least` turns."""
+    n = len(took.first)
+    if n < job.least or n % job.least:
+        return False
+    return seconds > job.seconds or compare_paired(took.first, took.second).half_width <= job.within
+
+
+def _set_seconds(comm: Comm, timed: Timed, tracer: StretchingTracer) -> float:
+    ticks = timed(tracer).sets[-1].ticks
+    return max(comm.allgather(int(ticks[ASSEMBLY] + ticks[CG]))) / tracer.ticks_per_second
+
+
+if __name__ == "__main__":
+    world_comm = world()
+    abort_on_exception(world_comm)
+
+    def answer(text: bytes) -> bytes | None:
+        found = run(world_comm, msgspec.json.decode(text, type=Pairs))
+        return None if found is None else msgspec.json.encode(found)
+
+    sys.exit(serve(Path(sys.argv[1]), world_comm, answer, "result.json"))

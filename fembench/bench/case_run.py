@@ -28,7 +28,7 @@ from fembench.records.case import Case
 from fembench.records.ids import now_utc
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
 from fembench.records.validity import judge
-from fembench.timing.certificate import Certificate, Certifier, Costs
+from fembench.timing.certificate import Certificate, Certifier, worst_costs
 from fembench.timing.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.timing.tracer import Message, TracerLike, make_tracer, span
 
@@ -60,7 +60,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     case = job.case
     if job.cores:
         together(comm, lambda: confine(job.cores[comm.rank]))
-    certifier = Certifier(case.clock, wtime, lambda costs: _worst_costs(comm.allgather(costs)))
+    certifier = Certifier(case.clock, wtime, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
     tracer = make_tracer(
         certificate.name,
@@ -143,11 +143,6 @@ def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, lis
     tracer.iteration = -1
     tracer.add(START_UP, now - before, now)
     return now - before, [clocks.index(where) for where in dict.fromkeys(clocks)]
-
-
-def _worst_costs(ranks: list[Costs]) -> Costs:
-    """Of the clocks that every rank may use, in the first rank's order."""
-    return {name: max(c[name] for c in ranks) for name in ranks[0] if all(name in c for c in ranks)}
 
 
 def _times(

@@ -41,7 +41,7 @@ from fembench.records.case import Case
 from fembench.records.ids import now_utc
 from fembench.records.profile import LEVELS, PROFILE_SCHEMA, Level, Profile, Speed, speed_of
 from fembench.records.record import ClockCertificate, HostFacts
-from fembench.timing.certificate import Certificate, Certifier
+from fembench.timing.certificate import Certificate, Certifier, worst_costs
 from fembench.timing.tracer import NullTracer, make_tracer
 
 ROUNDS = 6  # at least as many samples as an interval needs
@@ -87,7 +87,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     """Measure all hosts; the profile on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
     begin = time.perf_counter()
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
-    certifier = Certifier("auto", wtime)
+    certifier = Certifier("auto", wtime, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
     facts, taken = host_facts(), taken_meter()
     names = comm.allgather(platform.node())

@@ -9,7 +9,7 @@ Of the clocks that may be used a run takes the one that costs least to read, and
 import dataclasses
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fembench.timing import clocks
@@ -74,6 +74,11 @@ def objection() -> str:
 def relative_difference(a: Rate, b: Rate) -> float:
     """|a − b| / b of two rates."""
     return abs(a.ticks_per_second - b.ticks_per_second) / b.ticks_per_second
+
+
+def worst_costs(ranks: Sequence[Costs]) -> Costs:
+    """Of the clocks that every rank may use, the most that a reading costs on any."""
+    return {name: max(c[name] for c in ranks) for name in ranks[0] if all(name in c for c in ranks)}
 
 
 class Certifier:

@@ -7,7 +7,7 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.records.record import ClockCertificate
 from fembench.timing import certificate, clocks
-from fembench.timing.certificate import Certifier, certify, tsc_flags
+from fembench.timing.certificate import Certifier, certify, tsc_flags, worst_costs
 from fembench.timing.clocks import Rate
 
 needs_tsc = pytest.mark.skipif(not clocks.has_tsc(), reason="no processor counter")
@@ -71,6 +71,53 @@ def test_a_counter_that_changes_its_rate_during_the_run_is_not_certified(good_ma
     assert (result.name, result.certified) == ("tsc", False)
     assert result.drift == pytest.approx(0.01, rel=0.05)
     assert "differ by 1e-02" in result.reason
+
+
+@needs_tsc
+@pytest.mark.parametrize(
+    ("costs", "taken"),
+    [
+        ({"tsc": 12, "perf_counter_ns": 24, "monotonic_raw": 26}, "tsc"),
+        (
+            {"tsc": 900, "perf_counter_ns": 40, "monotonic_raw": 400},
+            "perf_counter_ns",
+        ),  # a counter that traps
+        ({"tsc": 900, "perf_counter_ns": 400, "monotonic_raw": 40}, "monotonic_raw"),
+        ({"tsc": 24, "perf_counter_ns": 20, "monotonic_raw": 20}, "tsc"),  # alike: runs stay comparable
+    ],
+)
+def test_the_clock_that_is_cheapest_to_read_is_taken_and_the_costs_are_said(
+    good_machine, monkeypatch, costs, taken
+):
+    monkeypatch.setattr(clocks, "reading_ns", lambda clock: costs[clock.name])
+    certifier = Certifier()
+    for result in (certifier.start(), certifier.finish()):
+        assert (result.name, result.certified) == (taken, True)
+        assert (
+            f"cheapest of tsc {costs['tsc']} ns, perf_counter_ns {costs['perf_counter_ns']} ns"
+            in result.reason
+        )
+    assert Certifier("tsc").start().name == "tsc"  # asked for by name
+
+
+@needs_tsc
+def test_all_ranks_take_the_clock_that_is_cheapest_where_it_costs_most(good_machine, monkeypatch):
+    mine = {"tsc": 10.0, "perf_counter_ns": 20.0, "monotonic_raw": 30.0}
+    monkeypatch.setattr(clocks, "reading_ns", lambda clock: mine[clock.name])
+
+    def beside(theirs):
+        return Certifier(agree=lambda costs: worst_costs([costs, theirs])).start()
+
+    assert beside({"tsc": 100.0, "perf_counter_ns": 25.0, "monotonic_raw": 30.0}).name == "perf_counter_ns"
+    without = beside({"perf_counter_ns": 25.0, "monotonic_raw": 30.0})
+    assert without.name == "perf_counter_ns"
+    assert without.reason.startswith("instead of tsc: not certified on every rank; cheapest of")
+
+
+def test_a_reading_costs_what_a_loop_of_readings_takes_per_reading(monkeypatch):
+    ticks = iter(range(0, 10**6, 7))  # seven ticks a reading, at 1e8 a second
+    clock = clocks.Clock("planted", ticks.__next__, 1e8, "steady")
+    assert clocks.reading_ns(clock) == pytest.approx(70.0)
 
 
 def test_without_the_compiled_module_the_system_clock_serves(monkeypatch):

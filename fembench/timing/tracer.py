@@ -186,13 +186,10 @@ class ReferenceTracer:
 class NullTracer:
     """Same interface, measures nothing."""
 
-    recording = False
-    iteration = -1
-    message = 0
-    origin = 0
+    recording, iteration, message = False, -1, 0
     ticks_per_second = 1e9
     clock_name = "none"
-    capacity = stored = dropped = depth = 0
+    origin = capacity = stored = dropped = depth = 0
 
     def __init__(self) -> None:
         self.messages: list[Message] = []

@@ -71,8 +71,9 @@ def test_spans_that_send_and_wait_name_the_neighbours_and_their_bytes(comm):
 
 @pytest.mark.parametrize("rate", [1e9, 2.5e8])
 def test_a_planted_offset_between_clocks_is_found_within_its_uncertainty(comm, rate):
-    """All ranks read one clock, so the truth is known: rank r's is r seconds ahead and slower by r 1e-5."""
-    ahead, slower = float(comm.rank), 1 - 1e-5 * comm.rank
+    """All ranks read one clock, so the truth is known: rank r's is r seconds ahead and slower by r 1e-5,
+    and it left the common barrier 5 r milliseconds late."""
+    ahead, slower, late = float(comm.rank), 1 - 1e-5 * comm.rank, 5e-3 * comm.rank
     source = make_tracer("perf_counter_ns").now
     zero = comm.bcast(source())
 
@@ -80,7 +81,7 @@ def test_a_planted_offset_between_clocks_is_found_within_its_uncertainty(comm, r
         return round((ahead + (source() - zero) * 1e-9 * slower) * rate)
 
     tracer = make_tracer("planted", 0, rate, read)
-    tracer.origin = round(ahead * rate) - 7 * comm.rank  # its own moment 0
+    tracer.origin = round((ahead + late * slower) * rate)  # its own moment 0
     leaders = list(range(comm.size))
     first = sights(comm, tracer, leaders, 50)
     comm.Barrier()
@@ -89,7 +90,7 @@ def test_a_planted_offset_between_clocks_is_found_within_its_uncertainty(comm, r
     for a, b in zip(first, second):
         found = offset_of(a, b, rate, rate, host=a.rank)
         for moment, here in ((found.times[0], a.here), (found.times[1], b.here)):
-            true = (moment - 7 * a.rank / rate) / (1 - 1e-5 * a.rank)  # by rank 0's clock
+            true = moment / (1 - 1e-5 * a.rank) + 5e-3 * a.rank  # by rank 0's clock
             assert abs(found.common(moment) - true) <= found.uncertainty + 2 / rate
             assert found.common(moment) == pytest.approx(here / rate, abs=1e-12)
         assert np.isfinite(found.in_record().drift)

@@ -1,9 +1,13 @@
+from pathlib import Path
+
 import msgspec
 import numpy as np
 import pytest
 from planted_records import CELLS, PER_CELL, planted
 
 from fembench.base.errors import InputError
+from fembench.records.store import load
+from fembench.timing.phases import NAMES
 from fembench.weights.observe import observe, phase_speeds, pooled
 from fembench.weights.slow_rank import slow_rank
 
@@ -33,6 +37,14 @@ def test_sets_of_several_records_are_pooled():
 def test_records_of_other_hosts_are_not_pooled():
     with pytest.raises(InputError, match="other hosts"):
         pooled([planted([1, 1]), planted([1, 1], hosts=("a", "b"))])
+
+
+def test_a_record_from_before_a_phase_was_added_is_still_observed():
+    record = load(Path(__file__).parent.parent / "data" / "record-schema-1.json")
+    assert record.phases == NAMES[: len(record.phases)] != NAMES
+    assert observe(record).compute.min() > 0
+    with pytest.raises(InputError, match="not those of this fembench"):
+        observe(msgspec.structs.replace(record, phases=record.phases[::-1]))
 
 
 def test_a_record_without_timed_sets_is_refused():

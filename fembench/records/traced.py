@@ -9,6 +9,7 @@ from fembench.base import units
 from fembench.records.record import Record, Rule
 
 UNCOVERED, LOOP = 0.02, 10e-6  # of CG; seconds per iteration that a loop in Python takes between its kernels
+STRETCHING = 10  # times that, where ranks are emulated
 INTRUSION, STAMPS = 0.01, 3e-6  # of CG; seconds per iteration that stamps may take where it is short
 
 
@@ -60,8 +61,8 @@ def usual_iterations(record: Record) -> list[Iteration]:
 
 
 def _parts(record: Record, worst: Iteration) -> Rule:
-    """D4. Between two spans there is the loop itself, half of each stamp, and the balancer."""
-    loop = LOOP + worst.spans * record.clock.span_ns * 1e-9
+    """D4. Between spans there are the loop itself, half of each stamp, the balancer, what stretches ranks."""
+    loop = LOOP * (STRETCHING if record.case.emulated else 1) + worst.spans * record.clock.span_ns * 1e-9
     own = loop + _balancing(record)
     why = "that is the loop in Python, which iterations this short cannot hide"
     if _balancing(record) and worst.left > loop:
@@ -75,7 +76,7 @@ def _parts(record: Record, worst: Iteration) -> Rule:
         if abs(worst.share) <= UNCOVERED
         else why
         if worst.left <= own
-        else "the rank was interrupted",
+        else "more than the loop takes: the rank was interrupted, or shares its core",
     )
 
 

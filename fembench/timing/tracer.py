@@ -143,7 +143,7 @@ class ReferenceTracer:
             self.dropped = 0
 
     def carry(self, partners: Sequence[int], n_bytes: Sequence[int]) -> int:
-        """The number to set `message` to for spans that carry `n_bytes` to or from these ranks."""
+        """What to set `message` to for spans that carry `n_bytes` to or from these ranks."""
         entry = (tuple(partners), tuple(n_bytes))
         if entry not in self.messages:
             self.messages.append(entry)
@@ -187,8 +187,7 @@ class NullTracer:
     """Same interface, measures nothing."""
 
     recording, iteration, message = False, -1, 0
-    ticks_per_second = 1e9
-    clock_name = "none"
+    ticks_per_second, clock_name = 1e9, "none"
     origin = capacity = stored = dropped = depth = 0
 
     def __init__(self) -> None:
@@ -228,9 +227,8 @@ def chain(tracer: Stamps, *steps: Step) -> Callable[[], float | None]:
     carry = getattr(tracer, "carry", NullTracer().carry)
     messages = [carry(*head[1:]) if isinstance(head, Traffic) else 0 for head, *_ in steps]
     plain = [(head.phase if isinstance(head, Traffic) else head, *calls) for head, *calls in steps]
-    silent = isinstance(tracer, NullTracer)
-    if compiled is not None and (silent or isinstance(tracer, compiled.Tracer)):
-        return compiled.Chain(None if silent else tracer, plain, messages).run
+    if compiled is not None and isinstance(tracer, (NullTracer, compiled.Tracer)):
+        return compiled.Chain(None if isinstance(tracer, NullTracer) else tracer, plain, messages).run
     begin, end = tracer.begin, tracer.end
 
     def run() -> float | None:
@@ -238,9 +236,11 @@ def chain(tracer: Stamps, *steps: Step) -> Callable[[], float | None]:
         for message, (phase, *calls) in zip(messages, plain):
             begin(phase)
             numbers += [value for call in calls if (value := call()) is not None]
-            tracer.message = message
+            if message:
+                tracer.message = message
             end(phase)
-            tracer.message = 0
+            if message:
+                tracer.message = 0
         return sum(numbers) if numbers else None
 
     return run

@@ -172,10 +172,9 @@ def test_what_the_parts_of_cg_leave_over_is_at_most_two_percent_or_the_loop_of_s
     assert rule_of(short, "D4").ok
     assert "the loop in Python" in rule_of(short, "D4").note
     interrupted = slower_loop(short, 30e-6)
-    assert (rule_of(interrupted, "D4").ok, rule_of(interrupted, "D4").note) == (
-        False,
-        "the rank was interrupted",
-    )
+    assert rule_of(interrupted, "D4").ok is False
+    assert "the rank was interrupted" in rule_of(interrupted, "D4").note
+    assert rule_of(replace(interrupted, case=replace(interrupted.case, dilate=2.0)), "D4").ok
     assert judge(interrupted).status == "PROVISIONAL"
 
 

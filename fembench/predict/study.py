@@ -150,7 +150,7 @@ def observed(prediction: Prediction, record: Record) -> Observed:
     """How far a prediction was off a run. Raises InputError where it is INVALID or not the one predicted."""
     said = prediction.predicted
     if record.verdict.status == "INVALID":
-        raise InputError(f"record {record.id} is INVALID: {'; '.join(record.verdict.reasons[:1])}")
+        raise InputError(f"record {record.id} is INVALID: {record.verdict.reason}")
     if other := difference(said, record):
         raise InputError(f"record {record.id}: {other}; expected the run that was predicted")
     found = measured(record)

@@ -39,6 +39,7 @@ ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
 RANK = ("fembench.bench.rank", "fembench.balance.rank")  # what ranks run: parts stay, or blocks may move
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
+MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a second, and 60 MiB, to start
 GLANCE = 0.2  # seconds between two looks at a running job
 _NOISE = re.compile(
     r"^\s*$|^-+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\""
@@ -84,6 +85,12 @@ def flavour(mpiexec: str) -> str:
 def usable_cores() -> int:
     """Cores that a process started here may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ranks_per_core(ranks: int, hostfile: str = "") -> int:
+    """Ranks that share each core of this machine; 1 where a host file or Slurm places them."""
+    placed = hostfile or os.environ.get("FEMBENCH_HOSTFILE") or os.environ.get("SLURM_JOB_ID")
+    return 1 if placed else math.ceil(ranks / usable_cores())
 
 
 def command_line(
@@ -171,6 +178,9 @@ def launcher_line(ranks: int, hostfile: str = "", mpi_options: Sequence[str] = (
     hostfile = hostfile or os.environ.get("FEMBENCH_HOSTFILE", "")
     if ranks < 1:
         raise InputError(f"ranks = {ranks}: expected at least 1")
+    if ranks_per_core(ranks, hostfile) > MOST_PER_CORE:
+        here, most = f"{usable_cores()} cores of this machine", MOST_PER_CORE * usable_cores()
+        raise InputError(f"{ranks} ranks on the {here}: expected at most {most}, {MOST_PER_CORE} per core")
     if hostfile and not Path(hostfile).is_file():
         raise InputError(f"{hostfile}: no such host file")
     mpiexec = find_mpiexec()

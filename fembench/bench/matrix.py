@@ -13,17 +13,17 @@ shares = ["", "7:1"]       # shares that do not match the ranks are left out, wi
 
 import hashlib
 import itertools
+import math
 import random
 import re
 from typing import Any
 
 import msgspec
 
-from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.bench.launcher import usable_cores
 from fembench.partition.shares import parse_shares
-from fembench.records.case import Case
+from fembench.records.case import LARGEST, Case, new_case
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,14 +32,16 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     name: str
     cases: tuple[dict[str, Any], ...]
     repetitions: int = 1
-    timeout: float = 600.0  # seconds a run may take
+    timeout: float = 600.0  # seconds a run may take; 0: no limit
     seed: int = 0  # of the order of the runs
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", self.name):
             raise ValueError(f"name = '{self.name}': expected letters, digits, '.', '_' and '-'")
-        if self.repetitions < 1:
-            raise ValueError(f"repetitions = {self.repetitions}: expected at least 1")
+        if not 1 <= self.repetitions <= LARGEST:
+            raise ValueError(f"repetitions = {self.repetitions}: expected 1 to {LARGEST}")
+        if not 0 <= self.timeout < math.inf:
+            raise ValueError(f"timeout = {self.timeout}: expected a number of 0 or more")
         if not self.cases:
             raise ValueError("no [[cases]]: expected at least one")
 
@@ -80,7 +82,7 @@ def _product(table: dict[str, Any], where: str) -> list[Case]:
     several_ranks = len(lists.get("ranks", [])) > 1
     cases = []
     for values in itertools.product(*lists.values()):
-        case = convert(dict(zip(lists, values)), Case, where=f"{where} [[cases]]")
+        case = new_case(dict(zip(lists, values)), f"{where} [[cases]]")
         try:
             parse_shares(case.shares, case.ranks)
         except InputError:
@@ -99,7 +101,7 @@ LATER = {"exchange": "nonblocking"}
 
 def run_id(case: Case, repetition: int) -> str:
     """A file name that says what the run is and that no other case of any campaign shares."""
-    mesh = re.sub(r"[^A-Za-z0-9]+", "-", case.mesh.split("/")[-1]).strip("-")
+    mesh = re.sub(r"[^A-Za-z0-9]+", "-", case.mesh.split("/")[-1]).strip("-")[:120]
     said = {k: v for k, v in msgspec.to_builtins(case).items() if k not in LATER or v != LATER[k]}
     digest = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:8]
     return f"{mesh}-{case.storage}-{case.precond}-p{case.ranks}-{digest}-r{repetition}"

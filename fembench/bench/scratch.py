@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.base.lock import locked
 
 # folders of jobs, ids in use, files half written: all of processes that were killed
@@ -19,7 +19,7 @@ def writable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
+        raise InputError(f"cannot write {shown(folder, 200)}: {error.strerror or error}") from error
     if not os.access(folder, os.W_OK):
         raise InputError(f"cannot write {folder}: permission denied")
 

@@ -18,24 +18,30 @@ GRAPHS = ("ring", "fork", "join", "diamond", "fork-join")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real, whole
+
     parser.add_argument("program", choices=FARMS + GRAPHS, metavar="NAME", help=", ".join(FARMS + GRAPHS))
-    parser.add_argument("--ranks", type=int, default=2, metavar="N", help="MPI ranks, coordinator included")
-    parser.add_argument("--tasks", type=int, default=0, metavar="N", help="tasks (default: as the thesis)")
+    parser.add_argument(
+        "--ranks", type=whole(1), default=2, metavar="N", help="MPI ranks, coordinator included"
+    )
+    parser.add_argument(
+        "--tasks", type=whole(0), default=0, metavar="N", help="tasks (default: as the thesis)"
+    )
     parser.add_argument(
         "--size",
-        type=int,
+        type=whole(0),
         default=0,
         metavar="N",
         help="points, numbers, rows; units of work of a graph's task",
     )
-    parser.add_argument("--bytes", type=int, default=65536, metavar="N", help="of a message in a graph")
+    parser.add_argument("--bytes", type=whole(0), default=65536, metavar="N", help="of a message in a graph")
     parser.add_argument(
-        "--static", type=float, default=1.0, metavar="F", help="part of the tasks dealt before"
+        "--static", type=real(0, 1), default=1.0, metavar="F", help="part of the tasks dealt before"
     )
-    parser.add_argument("--repetitions", type=int, default=4, metavar="N", help="runs in one job")
+    parser.add_argument("--repetitions", type=whole(1), default=4, metavar="N", help="runs in one job")
     parser.add_argument("--emulate", default="", metavar="S,S,...", help="SYNTHETIC: speed of each rank")
     parser.add_argument(
-        "--dilate", type=float, default=1.0, metavar="F", help="SYNTHETIC: all so much slower"
+        "--dilate", type=real(1), default=1.0, metavar="F", help="SYNTHETIC: all so much slower"
     )
     parser.add_argument(
         "--hostfile",
@@ -45,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="hosts for mpiexec or srun, or Open MPI's rankfile",
     )
     parser.add_argument("--calibrate", action="store_true", help="sample the operations instead of running")
-    parser.add_argument("--samples", type=int, default=20, metavar="N", help="of each operation")
+    parser.add_argument("--samples", type=whole(1), default=20, metavar="N", help="of each operation")
     parser.add_argument("--model", default="", metavar="RECORD", help="predict from this calibration")
     parser.add_argument(
         "--if", dest="policy", choices=("q", "worst"), default="q", help="how conditionals are decided"
@@ -53,11 +59,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compose", choices=("phase", "global"), default="phase", help="bounds by phase or not"
     )
-    parser.add_argument("--cores", type=int, default=0, metavar="N", help="cores that the workers share")
+    parser.add_argument("--cores", type=whole(0), default=0, metavar="N", help="cores that the workers share")
     parser.add_argument(
         "--schedule", choices=("turn", "heft"), default="turn", help="tasks of a graph to ranks"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N")
     parser.add_argument("--results", default="results/apps", metavar="DIR", help="default: %(default)s")
     parser.add_argument("-o", "--output", default="", metavar="FILE", help="the record goes here")
     parser.add_argument("--json", action="store_true", help="print the record as JSON")

@@ -22,19 +22,21 @@ import argparse
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real, whole
+
     parser.add_argument(
         "what", nargs="+", metavar="SCENARIO|RECORD", help="scenarios (name or file), or records"
     )
     parser.add_argument("--virtual", action="store_true", help="run scenarios on a virtual clock")
     parser.add_argument("--policies", default="", metavar="A,B", help="only these (default: all)")
     parser.add_argument(
-        "--look-every", type=int, default=10, metavar="N", help="iterations between calls (gamma)"
+        "--look-every", type=whole(1), default=10, metavar="N", help="iterations between calls (gamma)"
     )
     parser.add_argument(
-        "--first-look", type=int, default=2, metavar="N", help="calls before the first look (alpha)"
+        "--first-look", type=whole(1), default=2, metavar="N", help="calls before the first look (alpha)"
     )
     parser.add_argument(
-        "--band", type=float, default=0.1, metavar="D", help="tolerated deviation (default: 0.1)"
+        "--band", type=real(0, 1), default=0.1, metavar="D", help="tolerated deviation (default: 0.1)"
     )
     parser.add_argument("--drain", default="", metavar="RANK@ITER", help="the rank is empty from then on")
     parser.add_argument("--looks", action="store_true", help="every look as well, with --virtual")

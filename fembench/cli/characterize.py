@@ -20,8 +20,10 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real, whole
+
     parser.add_argument(
-        "--ranks", type=int, default=0, metavar="N", help="default: what the hosts have room for"
+        "--ranks", type=whole(0), default=0, metavar="N", help="default: what the hosts have room for"
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
@@ -37,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--dilate",
-        type=float,
+        type=real(1),
         default=1.0,
         metavar="F",
         help="SYNTHETIC: all ranks compute so many times slower, so that several share a core",
@@ -62,7 +64,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--model", default="", metavar="FILE", help="also write the file of thesis-001's modeller (Fig. 4.2)"
     )
     parser.add_argument(
-        "--bytes", type=int, default=65536, metavar="M", help="--model: of a message (default: 65536)"
+        "--bytes", type=whole(0), default=65536, metavar="M", help="--model: of a message (default: 65536)"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the profile here (JSON)")
     parser.add_argument("--json", action="store_true", help="print the profile as JSON")

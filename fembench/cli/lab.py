@@ -26,6 +26,8 @@ import json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real
+
     actions = parser.add_subparsers(dest="action", metavar="up|run|speed|status|down", required=True)
     up = actions.add_parser("up", help="build the lab that a file describes")
     up.add_argument("cluster", metavar="CLUSTER.toml")
@@ -39,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     speed = actions.add_parser("speed", help="give a host another part of its CPUs' time, from now on")
     speed.add_argument("host", metavar="HOST")
-    speed.add_argument("speed", type=float, metavar="SPEED", help="0.001 to 1")
+    speed.add_argument("speed", type=real(0.001, 1), metavar="SPEED", help="0.001 to 1")
     speed.add_argument("--name", default="", metavar="LAB", help="which lab (default: the only one)")
     status = actions.add_parser("status", help="what labs there are")
     status.add_argument("--json", action="store_true", help="print JSON")

@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import fembench.cli
 from fembench.base.errors import FembenchError, InputError
@@ -35,8 +36,15 @@ def verbs() -> tuple[str, ...]:
     return tuple(v for v in ORDER if v in found) + tuple(sorted(found - set(ORDER)))
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; see {self.prog} --help")
+
+
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="fembench",
         description="Benchmark a cluster, equal or not, with a parallel finite-element code.",
         epilog=EPILOG,
@@ -61,9 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run the verb, and turn what went wrong into one line and an exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     end = words.index("--") if "--" in words else len(words)
-    options = build_parser().parse_args(words[:end])
-    options.after = words[end + 1 :]  # what follows `--` is for somebody else, such as PETSc
     try:
+        options = build_parser().parse_args(words[:end])
+        options.after = words[end + 1 :]  # what follows `--` is for somebody else, such as PETSc
         with signals_raised():
             return int(options.run(options))
     except InputError as error:

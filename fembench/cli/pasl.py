@@ -13,6 +13,8 @@ import argparse
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import whole
+
     parser.add_argument("file", metavar="FILE", help="PASL: batches, cardinalities, links")
     parser.add_argument("--trace", action="store_true", help="every step of the reduction")
     parser.add_argument(
@@ -42,9 +44,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--network", choices=("bus", "links"), default="bus", help="one for all, or one a machine"
     )
     parser.add_argument("--machines", default="", metavar="FILE", help="machine model")
-    parser.add_argument("-P", type=int, default=0, metavar="N", help="the N fastest workers (default: all)")
     parser.add_argument(
-        "--like", type=int, default=0, metavar="M", help="what if all workers were like machine M"
+        "-P", type=whole(0), default=0, metavar="N", help="the N fastest workers (default: all)"
+    )
+    parser.add_argument(
+        "--like", type=whole(0), default=0, metavar="M", help="what if all workers were like machine M"
     )
     parser.add_argument(
         "--if", dest="policy", choices=("worst", "mean", "best", "q"), default="worst", help="conditionals"

@@ -15,10 +15,12 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real, whole
+
     parser.add_argument("mesh", metavar="MESH", help="as for `fembench run`")
     parser.add_argument("--problem", default="thesis", metavar="X", help="preset or a TOML file")
     parser.add_argument(
-        "--ranks", type=int, default=1, metavar="P", help="own and PETSc also on P ranks (default: 1)"
+        "--ranks", type=whole(1), default=1, metavar="P", help="own and PETSc also on P ranks (default: 1)"
     )
     parser.add_argument("--shares", default="", metavar="X", help="target share of each of the P ranks")
     parser.add_argument(
@@ -29,17 +31,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tolerance",
-        type=float,
+        type=real(0),
         default=1e-8,
         metavar="X",
         help="of |r|/|f|, unpreconditioned (default: %(default)g)",
     )
     parser.add_argument(
-        "--repetitions", type=int, default=5, metavar="N", help="solves of each peer (default: %(default)s)"
+        "--repetitions",
+        type=whole(1),
+        default=5,
+        metavar="N",
+        help="solves of each peer (default: %(default)s)",
     )
     parser.add_argument(
         "--iterations",
-        type=int,
+        type=whole(0),
         default=0,
         metavar="N",
         help="repeat N iterations only, after one solve to the tolerance; for large meshes",
@@ -63,7 +69,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
     parser.add_argument(
-        "--timeout", type=float, default=0.0, metavar="SECONDS", help="end it after this time"
+        "--timeout", type=real(0), default=0.0, metavar="SECONDS", help="end it after this time"
     )
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
 
@@ -114,12 +120,11 @@ def _sometimes(show: Callable[[str], None]) -> Callable[[str], None]:
 
 def job_of(options: argparse.Namespace):
     """What the options ask for. Raises InputError."""
-    from fembench.base.config import convert
     from fembench.base.errors import InputError
     from fembench.bench.peers import chosen, find_dolfinx
     from fembench.bench.peers_contest import PeersJob
     from fembench.cli.shared import typed_command
-    from fembench.records.case import Case
+    from fembench.records.case import new_case
 
     for name, least in (("repetitions", 1), ("iterations", 0)):
         if getattr(options, name) < least:
@@ -128,7 +133,7 @@ def job_of(options: argparse.Namespace):
     if options.parity == "iterate":
         _iterates_alike(options.iterations, entries)
     values = {name: getattr(options, name) for name in ("mesh", "problem", "ranks", "shares", "tolerance")}
-    case = convert(values | {"tolerance_kind": "relative"}, Case, where="options")
+    case = new_case(values | {"tolerance_kind": "relative"}, "options")
     wants_dolfinx = any(e.peer == "dolfinx" for e in entries)
     return PeersJob(
         case=case,

@@ -20,6 +20,8 @@ REPEATS = 9  # of the kernels, with --now
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real, whole
+
     parser.add_argument("mesh", metavar="MESH", help="preset, box:…, or a mesh file, as in fembench run")
     parser.add_argument("--machine", required=True, metavar="FILE", help="profile of fembench characterize")
     parser.add_argument(
@@ -88,13 +90,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--iterations",
-        type=int,
+        type=whole(0),
         default=0,
         metavar="N",
         help="also the time of a whole solution (default: as many as a learned run of the mesh took)",
     )
     parser.add_argument(
-        "--deadline", type=float, default=0.0, metavar="S", help="the fewest ranks that meet it"
+        "--deadline", type=real(0), default=0.0, metavar="S", help="the fewest ranks that meet it"
     )
     parser.add_argument("--plot", metavar="FILE", help="times over ranks (.svg, .png, .pdf)")
     parser.add_argument(

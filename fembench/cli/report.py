@@ -10,10 +10,16 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import whole
+
     parser.add_argument("folder", metavar="DIR", type=Path, help="results of a campaign: holds runs/*.json")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write the report here instead of DIR/report")
     parser.add_argument(
-        "--base", metavar="P", type=int, default=0, help="hold speedups against P ranks (default: the fewest)"
+        "--base",
+        metavar="P",
+        type=whole(0),
+        default=0,
+        help="hold speedups against P ranks (default: the fewest)",
     )
     parser.add_argument(
         "--peers",

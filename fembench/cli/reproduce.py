@@ -32,6 +32,8 @@ STUDIES = ("thesis-000", "thesis-001", "thesis-002", "thesis-003", "thesis-004")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real
+
     parser.add_argument("study", choices=STUDIES, metavar="STUDY", help=", ".join(STUDIES))
     parser.add_argument(
         "--quick", action="store_true", help="fewer sets and iterations, all tables and plots"
@@ -53,7 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lab", action="store_true", help="build a lab of two hosts and run in it (root)")
     parser.add_argument(
         "--slow-speed",
-        type=float,
+        type=real(0, 1),
         default=0.0,
         metavar="S",
         help="emulated, lab: speed of a slow processor relative to a fast one (default: 0.13, 1 : 7.7)",

@@ -11,9 +11,11 @@ import argparse
 import sys
 from pathlib import Path
 
+MANY_PER_CORE = 8  # ranks; from more on it is said that starting takes long
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import case_options
+    from fembench.cli.shared import case_options, real
 
     case_options(parser)
     parser.add_argument(
@@ -37,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=real(0),
         default=0.0,
         metavar="SECONDS",
         help="end the job after this time (default: never)",
@@ -49,15 +51,19 @@ def run(options: argparse.Namespace) -> int:
     import msgspec
 
     from fembench.bench.campaign import failure_of, held_against
-    from fembench.bench.launcher import launch
+    from fembench.bench.launcher import MOST_PER_CORE, launch, ranks_per_core
     from fembench.bench.matrix import run_id
     from fembench.bench.scratch import occupied, reserved
-    from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
+    from fembench.cli.shared import case_from, progress, typed_command, warn_if_stale, weighted
     from fembench.records.store import save
     from fembench.report.tables import terminal
 
     case = weighted(case_from(options), options.weights)
     folder = Path(options.results) / "runs"
+    each = ranks_per_core(case.ranks, options.hostfile)
+    if MANY_PER_CORE < each <= MOST_PER_CORE:
+        turns = f"{each} ranks per core take turns (OVERSUBSCRIBED: functional only)"
+        progress(f"{case.ranks} ranks on this machine: {turns}; starting them may take minutes")
     stem = run_id(case, 1).rsplit("-r", 1)[0]
     with occupied(folder, shared=True), reserved(folder, stem) as id:
         outcome = launch(

@@ -1,21 +1,22 @@
 """Options and words that several verbs share."""
 
 import argparse
+import math
+import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from fembench.base.config import convert
-from fembench.base.errors import InputError
-from fembench.records.case import Case
+from fembench.base.errors import InputError, shown
+from fembench.records.case import LARGEST, LEAST, MOST, Case, new_case
 from fembench.records.record import Record
 
 _HELP = {
     "mesh": "preset (m1 m2 m3 s m l xl), box:NXxNYxNZ[:tet4|hex8], box:N-equations, or a mesh file",
     "problem": "preset (thesis cantilever bar patch manufactured) or a TOML file",
-    "ranks": "MPI ranks",
+    "ranks": "MPI ranks; without a host file at most 64 per core",
     "shares": "target share of each rank: 7:1, 2,1,1 or 8*1 (default: equal)",
     "partitioner": "how the mesh is cut",
     "replicated": "every rank partitions the whole mesh, as in the source thesis",
@@ -50,6 +51,41 @@ _HELP = {
 }
 
 
+def whole(least: int, most: int = LARGEST) -> Callable[[str], int]:
+    """The type of an option that takes a whole number."""
+
+    def number(text: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]{1,18}", text) or not least <= int(text) <= most:
+            limits = f"from {least} to {most}" if most < LARGEST else f"of at least {least}"
+            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a whole number {limits}")
+        return int(text)
+
+    return number
+
+
+def real(least: float, most: float = math.inf, *, above: bool = False) -> Callable[[str], float]:
+    """The type of an option that takes a finite number; `above`: the least itself is too small."""
+
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and least <= value <= most) or (above and value == least):
+            limits = f"above {least:g}" if above else f"of at least {least:g}"
+            limits += f" and at most {most:g}" if most < math.inf else ""
+            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a number {limits}")
+        return value
+
+    return number
+
+
+def _number(field: msgspec.structs.FieldInfo) -> Callable[[str], float]:
+    """The type of the option of a case's number."""
+    least = LEAST.get(field.name, 0)
+    return whole(least, MOST.get(field.name, LARGEST)) if field.type is int else real(least)
+
+
 def case_options(parser: argparse.ArgumentParser) -> None:
     """An option for every field of a case; the mesh is the positional argument."""
     parser.add_argument("mesh", metavar="MESH", help=_HELP["mesh"])
@@ -65,7 +101,7 @@ def case_options(parser: argparse.ArgumentParser) -> None:
             parser.add_argument(flag, choices=field.type.__args__, default=None, help=text)
             continue
         choices = getattr(field.type, "__args__", None)
-        kind = str if choices else field.type
+        kind = str if choices else _number(field) if field.type in (int, float) else field.type
         shown = f"{text} (default: {field.default})" if field.default not in ("", 0, 0.0) else text
         parser.add_argument(
             flag,
@@ -82,7 +118,7 @@ def case_from(options: argparse.Namespace) -> Case:
     values = {f.name: getattr(options, f.name) for f in msgspec.structs.fields(Case)}
     values["storage"] = options.storage or ("baij" if options.solver == "petsc" else "sym")
     values["petsc_options"] = " ".join(filter(None, [options.petsc_options, *options.after]))
-    return convert(values, Case, where="options")
+    return new_case(values, "options")
 
 
 def typed_command(arguments: Sequence[str] | None = None) -> str:

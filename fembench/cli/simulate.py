@@ -13,6 +13,8 @@ import argparse
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real, whole
+
     parser.add_argument("graph", metavar="GRAPH", help="execution graph of fembench trace")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
@@ -24,7 +26,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--speeds", default="", metavar="S,S,...", help="of each rank against the recorded ones"
     )
-    parser.add_argument("--network", type=float, default=1.0, metavar="F", help="so many times faster")
+    parser.add_argument(
+        "--network", type=real(0, above=True), default=1.0, metavar="F", help="so many times faster"
+    )
     parser.add_argument(
         "--contention",
         action=argparse.BooleanOptionalAction,
@@ -36,7 +40,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="messages beyond the switch travel only while both ranks wait",
     )
-    parser.add_argument("--switch", type=int, default=0, metavar="BYTES", help="--link: from which they wait")
+    parser.add_argument(
+        "--switch", type=whole(0), default=0, metavar="BYTES", help="--link: from which they wait"
+    )
     parser.add_argument("--every-turn", action="store_true", help="simulate every turn of every loop")
     parser.add_argument("--chrome", metavar="FILE", help="timeline for ui.perfetto.dev")
     parser.add_argument("--smpi", metavar="FOLDER", help="time-independent trace and platform for SimGrid")

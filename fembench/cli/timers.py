@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import whole
+
     parser.add_argument(
-        "--calls", type=int, default=100, metavar="N", help="calls of each timer (default 100)"
+        "--calls", type=whole(1), default=100, metavar="N", help="calls of each timer (default 100)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 

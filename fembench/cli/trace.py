@@ -14,12 +14,14 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real, whole
+
     parser.add_argument("source", nargs="?", metavar="RECORD", help="record of a run, or an execution graph")
     parser.add_argument("--binary", metavar="EXE", help="x86 executable instead (needs objdump)")
     parser.add_argument("--traced", action="store_true", help="only the traced iterations, as they were")
     parser.add_argument(
         "--level",
-        type=int,
+        type=whole(0, 3),
         default=0,
         metavar="0-3",
         help="reduce the graph, and the blocks of --binary (default: 0)",
@@ -31,9 +33,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dot", metavar="FILE", help="write it for Graphviz")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the graph here (JSON)")
     parser.add_argument("--function", default="main", metavar="NAME", help="--binary: where it begins")
-    parser.add_argument("--loop-mean", type=float, default=10, metavar="N", help="--binary: turns of a loop")
-    parser.add_argument("--loop-limit", type=int, default=10, metavar="N", help="--binary: at most so many")
-    parser.add_argument("--bytes", type=int, default=8, metavar="N", help="--binary: of a message")
+    parser.add_argument(
+        "--loop-mean", type=real(0), default=10, metavar="N", help="--binary: turns of a loop"
+    )
+    parser.add_argument(
+        "--loop-limit", type=whole(1), default=10, metavar="N", help="--binary: at most so many"
+    )
+    parser.add_argument("--bytes", type=whole(0), default=8, metavar="N", help="--binary: of a message")
     parser.add_argument(
         "--blocks", metavar="NAME", help="--binary: print the blocks of this function and stop"
     )
@@ -42,7 +48,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="--binary: of instructions; measured here and written where it is not there",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="--binary: of loops and branches")
+    parser.add_argument(
+        "--seed", type=whole(0), default=0, metavar="N", help="--binary: of loops and branches"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ SECONDS = 2.0  # of CG that each run fills with sets, unless told: less shows th
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import case_options
+    from fembench.cli.shared import case_options, real, whole
 
     case_options(parser)
     parser.add_argument(
@@ -28,18 +28,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--results", metavar="DIR", help="where records go (default: results/tune-MESH)")
     parser.add_argument(
-        "--rounds", type=int, default=2, metavar="N", help="of weighing, at most (default: 2)"
+        "--rounds", type=whole(1), default=2, metavar="N", help="of weighing, at most (default: 2)"
     )
     parser.add_argument(
         "--pairs",
-        type=int,
+        type=whole(1),
         default=6,
         metavar="N",
         help="of equal and weighted runs (default: 6, the fewest that prove a gain)",
     )
     parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
     parser.add_argument(
-        "--timeout", type=float, default=600.0, metavar="SECONDS", help="of one run (default: 600)"
+        "--timeout", type=real(0), default=600.0, metavar="SECONDS", help="of one run (default: 600)"
     )
     parser.add_argument("--json", action="store_true", help="print the proof as JSON")
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.tune.text import as_text, as_tree
 
     case = _case(options)
-    folder = Path(options.results or f"results/tune-{Path(case.mesh).stem.replace(':', '-')}")
+    folder = Path(options.results or f"results/tune-{Path(case.mesh).stem.replace(':', '-')[:120]}")
     say = _speaker()
     with occupied(folder / "runs"):
         trail = close_the_loop(

@@ -19,6 +19,8 @@ FORMATS = ("metis", "petsc", "scotch", "hostfile", "pyfr", "shares")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import whole
+
     parser.add_argument(
         "records",
         nargs="+",
@@ -29,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rule", choices=RULES, help="how shares follow (default: time; rate from a machine profile)"
     )
-    parser.add_argument("--ranks", type=int, default=0, metavar="N", help="rule thesis: tasks in all")
+    parser.add_argument("--ranks", type=whole(0), default=0, metavar="N", help="rule thesis: tasks in all")
     parser.add_argument(
         "--link",
         action="append",
@@ -45,14 +47,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--iterations",
-        type=int,
+        type=whole(0),
         default=100,
         metavar="N",
         help="machine profile: of CG for each assembly (default: %(default)s)",
     )
     parser.add_argument(
         "--cells",
-        type=int,
+        type=whole(0),
         default=0,
         metavar="N",
         help="machine profile: cells of a rank (default: the most)",

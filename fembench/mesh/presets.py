@@ -11,7 +11,7 @@ import difflib
 import re
 from pathlib import Path
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.mesh.box import LENGTHS, Box, Counts, box, box_cells_for_equations
 from fembench.mesh.elements import ELEMENTS
 from fembench.mesh.mesh import Mesh
@@ -56,12 +56,14 @@ def box_counts(size: str, lengths: tuple[float, float, float] = LENGTHS, element
     """Grid cells that "13x9x13", "100000" (equations) or the name of a preset asks for. Raises InputError."""
     if size in PRESETS:
         return PRESETS[size]
-    if re.fullmatch(r"[0-9]+", size):
+    if re.fullmatch(r"[0-9]{1,40}", size):
         return box_cells_for_equations(int(size), lengths, element)
-    if re.fullmatch(r"[0-9]+x[0-9]+x[0-9]+", size):
+    if re.fullmatch(r"[0-9]{1,40}x[0-9]{1,40}x[0-9]{1,40}", size):
         nx, ny, nz = (int(n) for n in size.split("x"))
         return nx, ny, nz
-    raise InputError(f"box of size '{size}'; expected NXxNYxNZ grid cells, a number of equations or a preset")
+    raise InputError(
+        f"box of size '{shown(size)}'; expected NXxNYxNZ grid cells, a number of equations or a preset"
+    )
 
 
 def _element(words: list[str], spec: str) -> str:

@@ -1,8 +1,13 @@
 """Case: everything that decides what one run computes. Defaults used are written into the record."""
 
-from typing import Literal
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
+
+from fembench.base.config import convert
+from fembench.base.errors import InputError
 
 Storage = Literal["sym", "bsr", "csr", "dense", "ebe", "aij", "baij", "sbaij", "is"]
 Preconditioner = Literal["none", "jacobi", "block-jacobi", "chebyshev", "two-level", "gamg"]
@@ -21,6 +26,16 @@ Balance = Literal[
     "metis-shares",
     "diffusion",
 ]
+LARGEST = 2**31 - 1  # that a count may be
+LEAST = {  # of a new case; records of earlier versions may have less
+    "ranks": 1,
+    "sets": 1,
+    "blocks_per_rank": 1,
+    "look_every": 1,
+    "first_look": 1,
+    "dilate": 1,
+}
+MOST = {"trace_iterations": 1_000_000}  # whose events are kept in memory
 PETSC_STORAGES = ("aij", "baij", "sbaij", "is")
 PETSC_PRECONDITIONERS = ("none", "jacobi", "gamg")
 
@@ -90,6 +105,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         for name in ("max_iterations", "iterations", "sets", "warmups", "trace_iterations", "seconds"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} = {getattr(self, name)}: expected 0 or more")
+        if not math.isfinite(self.seconds):
+            raise ValueError(f"seconds = {self.seconds}: expected a finite number")
         if not 1 <= self.dilate < float("inf"):
             raise ValueError(f"dilate = {self.dilate}: expected a number of at least 1")
         if not 0 <= self.tolerance < float("inf"):
@@ -113,3 +130,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise ValueError(f"{name} = {getattr(self, name)}: expected at least 1")
         if not 0 < self.band < 1:
             raise ValueError(f"band = {self.band}: expected a number between 0 and 1")
+
+
+def new_case(values: Mapping[str, Any], where: str) -> Case:
+    """A case that is to be run. Raises InputError naming the field."""
+    case = convert(dict(values), Case, where=where)
+    for name in Case.__struct_fields__:
+        value, least, most = getattr(case, name), LEAST.get(name, 0), MOST.get(name, LARGEST)
+        if type(value) is int and not least <= value <= most:
+            limit = f"at least {least}" if value < least else f"at most {most}"
+            raise InputError(f"{where}: {name} = {value}: expected {limit}")
+    if not 0 < case.band < 1:
+        raise InputError(f"{where}: band = {case.band}: expected a number between 0 and 1")
+    return case

@@ -1,5 +1,6 @@
 """Bad input: exit status 2, one line, no traceback, nothing left behind, no hang; on 1 and on 3 ranks."""
 
+import argparse
 import os
 import shutil
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 from mpi_job import cli
 
-from fembench.cli.main import main
+from fembench.base.errors import InputError
+from fembench.cli.main import build_parser, main
 from fembench.mesh.box import box
 from fembench.mesh.io import write
 
@@ -50,6 +52,11 @@ BAD = {
     "shares of another count": (["m1", "--shares", "7:1:1:1"], "shares"),
     "a negative share": (["m1", "--shares", "-1,2,3"], "shares"),
     "a clock that is not known": (["m1", "--clock", "sundial"], "sundial"),
+    "seconds without end": (["m1", "--seconds", "inf"], "--seconds: inf"),
+    "seconds that are no number": (["m1", "--seconds", "nan"], "--seconds: nan"),
+    "a time limit below zero": (["m1", "--timeout", "-3"], "--timeout: -3"),
+    "no sets": (["m1", "--sets", "0"], "--sets: 0"),
+    "a box of 5000 digits": (["box:" + 5000 * "9"], "box of size '999"),
     "results below a file": (["m1", "--results", "file/out"], "file/out"),
     "results that cannot be written": (["m1", "--results", "/proc/out"], "/proc/out"),
 }
@@ -119,3 +126,43 @@ def test_what_is_no_record_of_a_program_is_refused(tmp_path, capsys, text):
     (tmp_path / "x.json").write_text(text)
     assert main(["validate", str(tmp_path)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def numeric_options(parser, words=()):
+    """The words up to the option, of every option that takes a number."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, child in action.choices.items():
+                yield from numeric_options(child, (*words, name))
+        elif type(action.default) in (int, float) and action.option_strings:
+            yield *words, action.option_strings[-1]
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "1e400", 5000 * "9"], ids=lambda value: value[:5])
+def test_a_number_that_no_option_can_take_is_refused_by_the_parser_in_one_line(value):
+    parser = build_parser()
+    options = list(numeric_options(parser))
+    assert len(options) > 60
+    for *words, option in options:
+        with pytest.raises(InputError, match=f"{option}.*: expected a") as refused:
+            parser.parse_args([*words, f"{option}={value}"])
+        assert len(str(refused.value)) < 200
+        assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("case", "word"),
+    [
+        ("sets = 0", "sets = 0: expected at least 1"),
+        ("ranks = -2", "ranks = -2"),
+        ("seconds = inf", "seconds = inf"),
+        ("band = nan", "band = nan"),
+        ("trace_iterations = 2000000", "expected at most 1000000"),
+    ],
+)
+def test_a_campaign_is_held_to_the_same_limits(tmp_path, capsys, case, word):
+    (tmp_path / "c.toml").write_text(f'name = "c"\n[[cases]]\n{case}\n')
+    assert main(["sweep", str(tmp_path / "c.toml"), "--dry-run"]) == 2
+    assert word in capsys.readouterr().err
+    (tmp_path / "c.toml").write_text('name = "c"\ntimeout = nan\n[[cases]]\nmesh = "m1"\n')
+    assert main(["sweep", str(tmp_path / "c.toml"), "--dry-run"]) == 2

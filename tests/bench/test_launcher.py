@@ -8,6 +8,7 @@ import time
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.bench import launcher
 from fembench.bench.launcher import _diagnosis, command_line, environment, usable_cores
 
 KILLED = """
@@ -149,3 +150,15 @@ def test_nothing_is_launched_for_a_starter_killed_meanwhile(tmp_path):
     assert done.returncode == -signal.SIGKILL
     time.sleep(0.5)
     assert not sign.exists()
+
+
+def test_more_ranks_than_64_per_core_of_this_machine_are_refused(monkeypatch, tmp_path):
+    monkeypatch.delenv("FEMBENCH_HOSTFILE", raising=False)
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setattr(launcher, "usable_cores", lambda: 2)
+    assert launcher.launcher_line(128)[0][-1] == "128"
+    with pytest.raises(
+        InputError, match="900 ranks on the 2 cores of this machine: expected at most 128, 64 per"
+    ):
+        launcher.launcher_line(900)
+    assert launcher.launcher_line(900, hosts(tmp_path, "a slots=450\nb slots=450\n"))[0][-1] == "900"

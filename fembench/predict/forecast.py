@@ -1,8 +1,8 @@
 """How long a run will take, before it is run: workload, places, prices, graph, simulation, interval.
 
 The interval [low, high] is to hold nine runs of ten. Where runs on the same machine have taught a correction
-it comes from how far those were off; else from the visits of the profile: each draw takes, for everything
-that is computed, one visit of every host at random.
+it comes from how far those were off; else from the visits of the profile: the first visits to everything that
+is computed give one time, so do the second, and so on (Student; of fewer than three visits it has no width).
 """
 
 import dataclasses
@@ -28,10 +28,10 @@ from fembench.predict.recipe import product_name
 from fembench.predict.slots import Slot, company
 from fembench.predict.workload import Workload
 from fembench.records.profile import Profile
+from fembench.stats.student import next_interval, student_factor
 
 Array = npt.NDArray[np.float64]
 TURNS = 60  # of the loop, where the number of iterations is not given
-DRAWS, SEED = 400, 3
 FEW = 64  # bytes up to which an all-reduce is one of CG
 TAIL = 0.05  # on each side of the interval
 
@@ -113,10 +113,11 @@ def _interval(
     if correction is not None and sum(map(len, correction.errors)) > 1:
         wide = half_width(correction.errors)
         return iteration * math.exp(-wide), iteration * math.exp(wide)
-    drawn = _drawn(work, slots, rates, priced)
+    one_more = next_interval(_of_visits(work, slots, rates, priced), 1 - 2 * TAIL)
+    if one_more is None:
+        return iteration, iteration
     base = max(p.computing + p.loop for p in priced)
-    low, high = np.quantile(iteration + drawn - base, [TAIL, 1 - TAIL])
-    return min(float(low), iteration), max(float(high), iteration)
+    return min(iteration + one_more.low - base, iteration), max(iteration + one_more.high - base, iteration)
 
 
 def half_width(errors: Sequence[Sequence[float]]) -> float:
@@ -127,8 +128,6 @@ def half_width(errors: Sequence[Sequence[float]]) -> float:
     2023): every configuration weighs as much as the one asked about, whose error may be any. Of fewer than
     nine configurations, whose errors bound nothing then, Student's prediction interval.
     """
-    from scipy.stats import t
-
     groups = errors if len(errors) > 1 else [[e] for e in errors[0]]
     n, found = len(groups), np.concatenate(groups)
     weights = np.concatenate([np.full(len(g), 1 / len(g) / (n + 1)) for g in groups])
@@ -137,23 +136,21 @@ def half_width(errors: Sequence[Sequence[float]]) -> float:
     if len(enough):
         return float(np.abs(found[order[enough[0]]]))
     spread = np.std(found) * math.sqrt(n / (n - 1) * (1 + 1 / n))
-    return float(t.ppf(1 - TAIL, n - 1) * spread + abs(np.mean(found)))
+    return float(student_factor(n - 1, 1 - 2 * TAIL) * spread + abs(np.mean(found)))
 
 
-def _drawn(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> Array:
-    """(DRAWS,) seconds that the slowest rank computes in an iteration, visits drawn at random."""
-    rng = np.random.default_rng(SEED)
+def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> Array:
+    """(n,) seconds that the slowest rank computes in an iteration; n visits, the fewest to any of it."""
     sizes = work.product_units()
-    spent = np.tile([p.loop for p in priced], (DRAWS, 1))  # (DRAWS, P)
-    for name, units, seconds in (
-        (product_name(work.case), sizes, [p.products * p.product + p.preconditioning for p in priced]),
-        ("updates", work.parts.dofs, [p.updates + p.dot for p in priced]),
-    ):
-        at = {host: rng.random(DRAWS) for host in sorted({s.host for s in slots})}
-        for r, slot in enumerate(slots):
-            ratios = rates.spread(slot.rank, name, units[r])
-            spent[:, r] += seconds[r] / ratios[(at[slot.host] * len(ratios)).astype(int)]
-    return np.asarray(spent.max(axis=1))
+    ranks = []  # [rank] (n_visits,) seconds
+    for r, (slot, p) in enumerate(zip(slots, priced)):
+        product = rates.spread(slot.rank, product_name(work.case), sizes[r])
+        updates = rates.spread(slot.rank, "updates", work.parts.dofs[r])
+        n = min(len(product), len(updates))
+        spent = (p.products * p.product + p.preconditioning) / product[:n] + (p.updates + p.dot) / updates[:n]
+        ranks.append(p.loop + spent)
+    n = min(map(len, ranks))
+    return np.max([times[:n] for times in ranks], axis=0)
 
 
 def balanced(work: Workload, priced: Sequence[Price]) -> str:

@@ -49,6 +49,26 @@ def log_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
     return Interval(float(low), float(high), level)
 
 
+def next_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
+    """Where one more sample will be: Student's prediction interval, on logarithms; None of fewer than three.
+
+    Assumes independent positive samples, near to lognormal, and one more of the same kind.
+    """
+    x = np.asarray(samples, dtype=float)
+    if len(x) < FEWEST or not np.all(x > 0):
+        return None
+    low, high = next_ends(x, level)
+    return Interval(float(low), float(high), level)
+
+
+def next_ends(x: Array, level: float = LEVEL) -> tuple[Array, Array]:
+    """(low, high) of `next_interval`, along the last axis of positive x (..., n)."""
+    logs = np.log(x)
+    n = logs.shape[-1]
+    half = student_factor(n - 1, level) * logs.std(axis=-1, ddof=1) * math.sqrt(1 + 1 / n)
+    return np.exp(logs.mean(axis=-1) - half), np.exp(logs.mean(axis=-1) + half)
+
+
 def log_ends(x: Array, level: float = LEVEL) -> tuple[Array, Array]:
     """(low, high) of `log_interval`, along the last axis of positive x (..., n), n >= 2."""
     logs = np.log(x)

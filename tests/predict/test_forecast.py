@@ -486,6 +486,18 @@ def test_an_interval_holds_nine_of_ten_runs_of_other_configurations(configuratio
     assert configurations == 24 or np.mean(alone) < 0.9
 
 
+@pytest.mark.parametrize("visits", [3, 6, 12])
+def test_without_runs_an_interval_holds_nine_of_ten_of_what_the_visits_are_samples_of(visits):
+    case, mesh, rng = Case(mesh="m1", ranks=1), resolve("m1"), np.random.default_rng(visits)
+    exact = study(planted_machine([1.0])).predict(case, mesh).iteration
+    inside = []
+    for _ in range(200):
+        *speeds, now = np.exp(0.05 * rng.standard_normal(visits + 1))
+        found = study(planted_machine([1.0], visits=visits, common=speeds)).predict(case, mesh)
+        inside.append(found.low <= exact / now <= found.high)
+    assert 0.85 <= np.mean(inside) <= 0.95
+
+
 def test_kendall_counts_pairs_in_order():
     assert kendall([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(4 / 6)
     assert kendall([1, 2, 3], [3, 2, 1]) == -1

@@ -13,7 +13,7 @@ import numpy as np
 from fembench.stats.compare import compare_paired, noise_of_series
 from fembench.stats.gain import fieller, moments
 from fembench.stats.runs import by_run
-from fembench.stats.student import log_ends, welch_ends
+from fembench.stats.student import log_ends, next_ends, welch_ends
 from fembench.stats.summary import drift, order_statistics
 
 TRIALS, SESSIONS = 2000, 500  # of intervals, of verdicts
@@ -115,6 +115,12 @@ def slowest_share(noise):
     """(…, n) from what multiplies the costs (…, 3, n) of three ranks."""
     speeds = np.array([[4.0], [2.0], [1.0]]) / noise
     return speeds[..., 2, :] / speeds.sum(axis=-2)
+
+
+def of_one_more(name, n):
+    """At 95 %, as the others; predictions use 90 %."""
+    x = INDEPENDENT[name](generator("next", name, n), (TRIALS, n + 1))
+    return holds(next_ends(x[:, :n]), x[:, n])
 
 
 def of_unpaired(name, n, m):
@@ -258,6 +264,7 @@ INTERVALS = [
         False,
     ),
     *rows("`captured_gain`", of_captured_gain, NEARLY_NORMAL),
+    *rows("`next_interval`", of_one_more, NEARLY_NORMAL),
 ]
 ALARMS = [
     *rows("verdict of `tune`", alarms_of_pairs, KINDS, PAIRS),

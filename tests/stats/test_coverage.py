@@ -19,6 +19,7 @@ from simulated_rates import (
 from fembench.stats.runs import by_run
 from fembench.stats.student import (
     log_interval,
+    next_interval,
     ratio_unpaired,
     share_intervals,
     typical_interval,
@@ -98,6 +99,7 @@ def test_fewer_samples_than_an_interval_needs_have_none():
     two, eight = [1.0, 1.1], [1.0, 1.1] * 4
     assert typical_interval(two) is None
     assert log_interval(two) is None
+    assert next_interval(two) is None
     assert ratio_unpaired(two, eight).interval is None
     assert ratio_unpaired([], eight).interval is None
     assert share_intervals([[0.5, 0.5]] * 2) == (None, None)

@@ -1,10 +1,12 @@
 """Run under mpiexec by test_standins: the thesis' stand-ins on 1 … 8 ranks of one job.
 
-Prints one JSON line a solve on rank 0: python standin_job.py
+Prints one JSON line per solve on rank 0: python standin_job.py [RANKS ... | counts]
 """
 
 import json
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +25,17 @@ from fembench.solve.precond import make_preconditioner
 from fembench.timing.tracer import NullTracer
 
 TRACER = NullTracer()
+UNSTRUCTURED = Path(__file__).parents[2] / "meshes"
+PROBLEM = """
+[material]
+E = 210e9
+nu = {nu}
+[[constraints]]
+on = {{plane = "x=0"}}
+[[forces]]
+on = {{point = [1.0, 0.5, 1.0]}}
+force = [0, -500, 0]
+"""
 
 
 def solve(comm, case, prepared):
@@ -74,6 +87,7 @@ def row(comm, case, mesh, verification, result, error, **more):
             "reactions": verification.reactions,
             "identical": verification.copies_identical,
             "error": error,
+            "true residual": verification.true_residual,
             "counts": [mesh.n_nodes, mesh.n_cells, mesh.n_equations],
         }
         print(json.dumps(facts | more), flush=True)
@@ -109,6 +123,27 @@ def on_ranks(comm, mesh, whole):
     return whole
 
 
+def printed_counts(comm):
+    """Iterations with other Poisson's ratios, with a relative tolerance, and on unstructured meshes."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "cantilever.toml")
+        for nu in (0.0, 0.2, 0.3, 0.4):
+            file.write_text(PROBLEM.format(nu=nu))
+            for mesh in ("m1", "m2", "m3"):
+                count(comm, Case(mesh=mesh, problem=str(file), storage="sym"), nu=nu)
+    for mesh in ("m1", "m2", "m3"):
+        count(comm, Case(mesh=mesh, tolerance_kind="relative"), relative=True)
+    for k in (1, 2, 3):
+        count(comm, Case(mesh=str(UNSTRUCTURED / f"thesis{k}.msh")), unstructured=k)
+
+
+def count(comm, case, **what):
+    prepared = prepare(comm, case, TRACER)
+    _, result, _ = solve(comm, case, prepared)
+    facts = {"count of": case.mesh, "iterations": result.iterations, "equations": prepared.mesh.n_equations}
+    print(json.dumps(facts | what), flush=True)
+
+
 def forced(comm, mesh, n, whole):
     """The loaded node on every rank: its load still counts once."""
     body = resolve(mesh)
@@ -121,4 +156,7 @@ def forced(comm, mesh, n, whole):
 
 
 if __name__ == "__main__":
-    main(world(), [int(n) for n in sys.argv[1:]] or range(1, 9))
+    if sys.argv[1:] == ["counts"]:
+        printed_counts(world())
+    else:
+        main(world(), [int(n) for n in sys.argv[1:]] or range(1, 9))

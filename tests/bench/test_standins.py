@@ -13,9 +13,29 @@ EXPECTED = {
 pytestmark = pytest.mark.slow
 
 
+BY_POISSON_RATIO = {  # nu = 0, 0.2, 0.3, 0.4
+    "m1": (180, 193, 211, 260),
+    "m2": (274, 293, 328, 407),
+    "m3": (358, 382, 428, 551),
+}
+RELATIVE = {"m1": 185, "m2": 285, "m3": 370}  # |r| <= 1e-6 |f|
+UNSTRUCTURED = {1: (654, 213), 2: (2472, 344), 3: (5379, 434)}  # equations and iterations of other meshes
+
+
+def lines(*arguments):
+    return [
+        json.loads(line) for line in run_job("standin_job.py", *arguments).splitlines() if line[:1] == "{"
+    ]
+
+
 @pytest.fixture(scope="module")
 def rows():
-    return [json.loads(line) for line in run_job("standin_job.py", 8).splitlines() if line.startswith("{")]
+    return lines(8)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return lines(1, "counts")
 
 
 def test_every_combination_ran(rows):
@@ -49,3 +69,29 @@ def test_solutions_agree_with_one_rank(rows):
 
 def test_shared_copies_are_bit_identical(rows):
     assert all(r["identical"] for r in rows)
+
+
+def test_the_true_residual_is_that_of_the_tolerance(rows):
+    assert max(r["true residual"] for r in rows) <= 1.1e-6  # newton; the tolerance is 1e-6
+
+
+def test_iterations_grow_with_the_poisson_ratio_as_printed(counts):
+    found = {(r["count of"], r["nu"]): r["iterations"] for r in counts if "nu" in r}
+    expected = {
+        (mesh, nu): pytest.approx(n, abs=2)
+        for mesh, row in BY_POISSON_RATIO.items()
+        for nu, n in zip((0.0, 0.2, 0.3, 0.4), row)
+    }
+    assert found == expected
+
+
+def test_a_relative_tolerance_takes_the_iterations_printed(counts):
+    found = {r["count of"]: r["iterations"] for r in counts if "relative" in r}
+    assert found == {mesh: pytest.approx(n, abs=2) for mesh, n in RELATIVE.items()}
+
+
+def test_unstructured_meshes_take_nearly_as_many_iterations(counts):
+    """The source's own meshes are not published: ours have up to 5 % more or fewer equations."""
+    found = {r["unstructured"]: (r["equations"], r["iterations"]) for r in counts if "unstructured" in r}
+    for k, (equations, iterations) in UNSTRUCTURED.items():
+        assert found[k] == (pytest.approx(equations, rel=0.06), pytest.approx(iterations, rel=0.08)), k

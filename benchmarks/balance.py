@@ -4,7 +4,7 @@
 
 Compared solves take turns in one job (balance_turns.py), so that what disturbs the machine disturbs all of
 them alike. A ratio is the median over turns of the ratios within a turn, from the least to the most of them;
-noise is what the base does against itself, its odd against its even turns. Times are those of CG on the
+noise is what the base does against itself, one turn against the next. Times are those of CG on the
 slowest rank. Unequal machines are emulated (SYNTHETIC): four ranks share the cores of this machine, dilated
 so that they fit side by side. Each takes two to five minutes on two cores.
 
@@ -211,7 +211,7 @@ def change(bench: Bench) -> list[dict]:
 
 def weights(bench: Bench) -> list[dict]:
     """The same job four ways on two clusters; the cluster that changes swaps its slow rank in mid-run. The
-    winner is marked, and who is not further from it than the noise."""
+    least time is marked, and what lies within the noise of it; three turns prove no difference."""
     iterations = bench.options.iterations or 600
     half = iterations // 2 // 10 * 10
     clusters = {
@@ -239,7 +239,7 @@ def weights(bench: Bench) -> list[dict]:
         enough = max(columns["gain %"] for columns in four) - four[0]["noise %"]
         rows += [
             {"cluster": cluster, "way": way, **columns, **bill(found[name]),
-             "winner": "<" if columns["gain %"] >= enough else ""}
+             "least": "<" if columns["gain %"] >= enough else ""}
             for way, name, columns in zip(ways, names, four)
         ]  # fmt: skip
     return rows

@@ -20,7 +20,9 @@ def _shares(proof: Proof, weights: Weights) -> str:
         [rank, r.host, f"{r.share:.4f}", _range(r.low, r.high), f"{got:.4f}", f"{got / r.share - 1:+.2%}"]
         for rank, (r, got) in enumerate(zip(weights.ranks, proof.achieved))
     ]
-    return table(["rank", "host", "target share", "95 % interval", "achieved", "miss"], rows, align="rlrrrr")
+    return table(
+        ["rank", "host", "target share", "95 % in its run", "achieved", "miss"], rows, align="rlrrrr"
+    )
 
 
 def _times(proof: Proof) -> str:

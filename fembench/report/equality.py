@@ -87,16 +87,24 @@ def rank_speeds(found: Sequence[Result]) -> Table:
     for record in records.values():
         e = equality(record, found)
         rows.append(
-            (", ".join(host_names(record)), record.case.ranks, e.runs, e.fastest, e.slowest, e.ratio)
+            (
+                ", ".join(hosts := host_names(record)),
+                record.case.ranks if len(hosts) == 1 else None,
+                e.runs,
+                e.fastest,
+                e.slowest,
+                e.ratio,
+            )
             + ((e.low, e.high), e.judged)
         )
     return Table(
         "rank_speeds",
         "Speeds of ranks",
-        "Each run repeats its triad (a = b + s c) on every rank, before and after the sets. A run counts as "
-        "one sample; all runs on the same cores count together. Ranks on several hosts are compared host by "
-        f"host. They are unequal where the whole interval lies above {UNEQUAL:g}, equal where it lies below. "
-        "The interval is of the median over runs, 95 % for all pairs together, and takes six runs or more.",
+        "Every run times a triad (a = b + s c) repeatedly on each rank, before and after the sets. A run is "
+        "one sample; all runs on the same cores are used, whatever they solve. Ranks on several hosts are "
+        "compared by host. They are unequal where the whole interval of the ratio lies above "
+        f"{UNEQUAL:g}, equal where it lies below. The interval is of the median over runs, at 95 % for all "
+        "pairs together, and needs six runs or more.",
         (
             words("hosts"),
             integer("ranks"),

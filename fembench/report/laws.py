@@ -81,7 +81,13 @@ def _series(
 def amdahl_table(found: Sequence[Law]) -> Table:
     """A row a series: the sequential fraction, and how well it fits."""
     rows = [
-        (*law.series, len(law.processors), max(law.processors), f := _fraction(law.fit), _off(law.fit))
+        (
+            *law.series,
+            len({1.0, *law.processors}),
+            max(law.processors),
+            f := _fraction(law.fit),
+            _off(law.fit),
+        )
         + (1 / f if f > 0 else np.nan, law.fit.fails)
         for law in found
     ]
@@ -110,7 +116,7 @@ def amdahl_table(found: Sequence[Law]) -> Table:
 def gustafson_table(found: Sequence[Law]) -> Table:
     """A row a size: the sequential fraction of the parallel time, and how well it fits."""
     rows = [
-        (float(law.series[0]), law.series[1], len(law.processors), largest := max(law.processors))
+        (float(law.series[0]), law.series[1], len({1.0, *law.processors}), largest := max(law.processors))
         + (g := _fraction(law.fit), _off(law.fit), amdahl_fraction(g, largest), law.fit.fails)
         for law in found
     ]

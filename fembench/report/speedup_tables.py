@@ -11,11 +11,11 @@ from fembench.report.speedup import Speedup
 from fembench.report.table import Column, Table, case_columns, case_of, ratio, time, words
 
 BASE = (
-    "Speedup is P0 T(P0) / T(P), by the slowest rank. The base, this code on P0 ranks (one or, without "
-    "such a run, the fewest), has the same mesh, problem, storage and preconditioner, the same kind of host, "
-    "libraries and clock. The range is the 95 % interval over runs (of the base / of this case), where both "
-    "have three; of single runs it follows from the ends of both runs' own intervals and says nothing of "
-    "other runs."
+    "Speedup is P0 T(P0) / T(P), by the slowest rank. The base is this code on P0 ranks (one or, without "
+    "such a run, the fewest), with the same mesh, problem, storage and preconditioner, on the same kind of "
+    "host, with the same libraries and clock. Runs are those of the base and of the case. With three or more "
+    "of each, the range is a 95 % interval over runs; for single runs it combines the ends of both runs' own "
+    "intervals and says nothing about other runs."
 )
 BY_PHASE = ("assembly", measures.PRODUCT, measures.VECTORS, "cg", measures.SOLVE, measures.RUN)
 
@@ -41,7 +41,7 @@ def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None 
     return Table(
         "speedup_" + quantity.replace(" + ", "_"),
         f"Speedup and efficiency of {quantity}",
-        f"{BASE} Efficiency is speedup / P, given only where ranks have a core each and are not known to be "
+        f"{BASE} Efficiency is speedup / P; it is withheld where ranks share cores or are known to be "
         f"unequal.{PEER if peers else ''}",
         (*case_columns(), *_speedup_columns(), *((_OVER_PEER,) if peers else ()), words("remarks")),
         tuple(rows),
@@ -60,8 +60,8 @@ def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:
     return Table(
         "speedup_phases",
         "Speedup and efficiency by phase",
-        f"{BASE} Product and vectors are parts of cg; what they gain, communication takes. Run is the whole "
-        "program, with what every rank does alike (start-up) or what only one does.",
+        f"{BASE} Product and vectors are the computing parts of cg. Run is the whole program, including what "
+        "every rank repeats (start-up) and what one rank does alone.",
         (*case_columns(), words("phase"), *_speedup_columns(time("T(P)", "run"))),
         tuple(rows),
     )

@@ -37,9 +37,9 @@ ORDER = (
 
 
 INTERVAL = (
-    "The interval is of the median over runs and needs three of them, for the sets of one run share its "
-    "state of the machine; of a single run it is that of its sets (six or more), and says nothing of other "
-    "runs."
+    "The interval is of the median over runs and needs at least three of them: sets of one run are not "
+    "independent samples. For a single run it is the interval of its own sets (six or more) and says nothing "
+    "about other runs."
 )
 
 
@@ -117,9 +117,9 @@ def apart(results: Iterable[Result]) -> Table:
     return Table(
         "runs_apart",
         "Runs that differ",
-        "Repeated runs of one case whose own intervals are disjoint: between them the machine, the placement "
-        "of data or the load of others changed, and their sets are no samples of one time. More runs are "
-        "worth more than more sets. The interval of a run is that of its own sets.",
+        "Repeated runs of one case that differ by more than the scatter of their sets explains: their own "
+        "intervals are disjoint. Something changed between them (clock speed, placement of data, other "
+        "load). More runs then help more than more sets.",
         (
             *case_columns(),
             words("phase"),

@@ -43,10 +43,10 @@ def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
             drawn,
             "speedup",
             "Speedup and efficiency of CG",
-            "Base, the first point of a curve: this code on one rank (or on the fewest, P0), with the same "
-            "mesh, problem, storage and preconditioner on the same kind of host; the time of P ranks is that "
-            "of the slowest. Bars follow from the 95 % intervals of both times. The dashed line is perfect "
-            "use of P equal ranks. A point in the yellow band "
+            "The base, the first point of a curve, is this code on one rank (or on the fewest, P0), with the "
+            "same mesh, problem, storage and preconditioner on the same kind of host; the time of P ranks is "
+            "that of the slowest. Bars are the ranges of the table: over runs where there are three or more. "
+            "The dashed line is perfect use of P equal ranks. A point in the yellow band "
             f"(over {SUPERLINEAR}) is super-linear: data that fit a cache, or work that splitting saved; the "
             "table says which. Efficiency is missing where ranks are unequal or share cores.",
         )
@@ -84,7 +84,8 @@ def _speedup_curve(left: Axes, right: Axes, group: Sequence[Speedup], style: dic
     ends = [(0.0, 0.0)] * len(start) + [(s.ratio - s.low, s.high - s.ratio) for s in group]
     spread = np.nan_to_num(np.array(ends).T)
     left.errorbar(ranks, ratio, spread, capsize=3, elinewidth=1.1, **style)
-    shown = np.isfinite([1.0] * len(start) + [s.efficiency for s in group])
+    known = np.isfinite([s.efficiency for s in group])
+    shown = np.append([known.any()] * len(start), known).astype(bool)
     right.errorbar(
         ranks[shown], (ratio / ranks)[shown], (spread / ranks)[:, shown], capsize=3, elinewidth=1.1, **style
     )

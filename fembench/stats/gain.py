@@ -30,7 +30,7 @@ class Moments(NamedTuple):
 def moments(equal: Array, weighted: Array, ideal: Array) -> Moments:
     """Along the last axis; samples that are as many count as pairs, a single ideal as exact.
 
-    Else the three are independent series; degrees of freedom are those of the shortest.
+    Else the three are independent series, the degrees of freedom those of the shortest: conservative.
     """
     e, w, i = equal, weighted, ideal
     n = e.shape[-1]

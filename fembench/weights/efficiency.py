@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.stats.gain import enough, fieller, moments
-from fembench.stats.summary import LEVEL, Interval, Samples
+from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for
 
 Array = npt.NDArray[np.float64]
 
@@ -22,7 +22,7 @@ class CapturedGain(NamedTuple):
     """(T_equal - T_weighted) / (T_equal - T_ideal): 1 is all there is to gain, 0 nothing of it."""
 
     value: float  # nan where there is nothing to capture
-    interval: Interval | None  # None: fewer than three samples, or nothing to capture
+    interval: Interval | None  # None: too few samples, or nothing to capture
     room: float  # (T_equal - T_ideal) / T_equal
 
     @property
@@ -58,7 +58,7 @@ def captured_gain(
 
     Where equal and weighted runs are as many, they count as measured in turns. Assumes pairs (runs, where
     they are no pairs) independent of each other and near to normal, three at least; the interval is None of
-    fewer. Where the equal runs are not shown to be slower than the ideal, there is nothing to capture.
+    fewer. Where six or more do not show that equal runs are slower than the ideal, nothing is to be captured.
     """
     e, w, i = (np.atleast_1d(np.asarray(v, float)) for v in (equal, weighted, ideal))
     if not (len(e) and len(w) and len(i)):
@@ -68,6 +68,9 @@ def captured_gain(
     if not enough(e, w, i):
         return CapturedGain((te - tw) / (te - ti) if room > 0 else np.nan, None, room)
     low, high, bounded = fieller(moments(e, w, i), level)
-    if not bounded:
+    few = min(len(e), len(w)) < fewest_for(level)
+    if not bounded and not (few and room > 0):
         return CapturedGain(np.nan, None, room)
-    return CapturedGain((te - tw) / (te - ti), Interval(float(low), float(high), level), room)
+    return CapturedGain(
+        (te - tw) / (te - ti), Interval(float(low), float(high), level) if bounded else None, room
+    )

@@ -168,6 +168,15 @@ def of_captured_gain(name, n):
     return holds((low[bounded], high[bounded]), 6 * mean / (20 * mean - 12))
 
 
+def of_gain_without_pairs(name, n):
+    """The same from n equal, 2 n weighted runs and n ideal ones."""
+    rng = generator("no pairs", name, n)
+    of = ((20.0, n), (14.0, 2 * n), (12.0, n))
+    series = (t * (1 + 0.4 * (INDEPENDENT[name](rng, (TRIALS, k)) - 1)) for t, k in of)
+    low, high, bounded = fieller(moments(*series))
+    return holds((low[bounded], high[bounded]), 0.75)
+
+
 @functools.cache
 def mean_noise(name):
     return 1 + 0.4 * (INDEPENDENT[name](generator("mean", name), (400_000, 1)).mean() - 1)
@@ -264,6 +273,7 @@ INTERVALS = [
         False,
     ),
     *rows("`captured_gain`", of_captured_gain, NEARLY_NORMAL),
+    *rows("`captured_gain`, no pairs", of_gain_without_pairs, NEARLY_NORMAL, kinds=NEARLY_NORMAL),
     *rows("`next_interval`", of_one_more, NEARLY_NORMAL),
 ]
 ALARMS = [

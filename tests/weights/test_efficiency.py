@@ -70,6 +70,13 @@ def test_a_single_sample_gives_a_value_without_an_interval():
     assert captured_gain([10.0], [14.0], 12.0).nothing_to_capture
 
 
+def test_few_samples_that_scatter_are_not_taken_for_nothing_to_capture():
+    equal, weighted = [20.0, 28.0, 15.0], [14.0, 15.0, 13.5]
+    found = captured_gain(equal, weighted, 12.0)
+    assert (found.value, found.interval) == (pytest.approx((21 - 42.5 / 3) / 9), None)
+    assert captured_gain(equal * 2, weighted * 2, 20.5).nothing_to_capture
+
+
 def test_no_samples_are_an_error():
     with pytest.raises(InputError, match="no samples"):
         captured_gain([], [1.0], 1.0)

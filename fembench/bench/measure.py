@@ -81,8 +81,9 @@ def measure(
     learned = _learn(comm, case, prepared, tracer, make, control) if learns else []
     tracer.recording, ended = False, tracer.now()
     spent, set_up = 0, tracer.stored  # ticks of CG in timed sets; events of the set-up
-    iterations = case.trace_iterations * (ROOM + 8 * len(prepared.interface.neighbours))
-    tracer.make_room(set_up, 0 if case.warmups else iterations)
+    iterations = min(case.trace_iterations, control.limit)
+    each = ROOM + 8 * len(prepared.interface.neighbours)
+    tracer.make_room(set_up, 0 if case.warmups else iterations * each)
     while True:
         tracer.reset(events=False)
         tracer.add(BETWEEN, begin := ended, tracer.now())

@@ -6,9 +6,10 @@ import xml.etree.ElementTree as xml
 import msgspec
 import numpy as np
 import pytest
-from report_sample import campaign, make_record
+from report_sample import HOST, campaign, environment, make_record
 
 from fembench.mesh.box import box
+from fembench.records.record import ClockOffset
 from fembench.report.fields import Fields
 from fembench.report.plots import bars, body, canvas, gantt, lines
 from fembench.report.plots.gallery import gallery
@@ -92,6 +93,19 @@ def test_a_time_line_of_cg_alone_has_one_panel():
     record = replace(record, events=tuple(e for e in record.events if e.iteration >= 0))
     (plot,) = gantt.time_lines(results([record]))
     assert "assembly" not in words(plot)
+
+
+def test_a_time_line_says_how_well_clocks_agree_and_what_was_dropped():
+    record = make_record(ranks=2)
+    assert "one host, one clock: offset 0" in gantt.time_lines(results([record]))[0].caption
+    hosts = environment(2, hosts=(HOST, replace(HOST, name="node00")))
+    offsets = tuple(
+        ClockOffset(host=k, before=0.0, after=0.0, uncertainty=7e-6 * k, drift=0.0) for k in (0, 1)
+    )
+    apart = replace(record, environment=hosts, offsets=offsets, dropped=(3, 4))
+    caption = gantt.time_lines(results([apart]))[0].caption
+    assert "clocks of 2 hosts aligned by ping-pong within 7 µs" in caption
+    assert "7 spans were dropped" in caption
 
 
 def test_a_hundred_ranks_are_drawn_as_sixty_four_rows():

@@ -30,9 +30,11 @@ import msgspec
 from balance_turns import Solved, Turns
 
 from fembench.base.tables import table
-from fembench.bench.launcher import environment, launcher_line, run_ranks, usable_cores, why_nothing
+from fembench.bench.diagnosis import why_nothing
+from fembench.bench.launcher import environment, launcher_line, run_ranks
 from fembench.machine import lab as machine_lab
 from fembench.machine import lab_groups
+from fembench.machine.host import usable_cores
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.store import load_all

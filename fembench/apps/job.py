@@ -1,8 +1,7 @@
 """One job of a small program: calibrate if asked, run it so many times, check what it found."""
 
-import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,6 +14,7 @@ from fembench.bench.describe import describe
 from fembench.dist.comm import Comm
 from fembench.machine.emulate import label, parse_speeds
 from fembench.machine.host import host_facts, taken_meter
+from fembench.machine.where import host_key
 from fembench.records.app import APP_SCHEMA, AppCase, AppPrediction, AppRecord, Samples
 from fembench.records.ids import now_utc
 
@@ -109,7 +109,7 @@ def _once(worker: Worker, case: AppCase) -> tuple[float, float, float]:
         return (seconds, *correct(case.program, outputs, case.tasks, case.size, case.seed))
     last, done = graphs.run(worker, case)
     worker.meet()
-    rows = comm.allgather((last, Span(platform.node(), begin, done)))
+    rows = comm.allgather((last, Span(host_key(), begin, done)))
     value, seconds = float(sum(v for v, _ in rows)), makespan([span for _, span in rows])
     return seconds, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0
 
@@ -117,7 +117,7 @@ def _once(worker: Worker, case: AppCase) -> tuple[float, float, float]:
 class Span(NamedTuple):
     """When a rank was at work."""
 
-    host: str
+    host: Hashable
     begin: float  # seconds of its host's clock
     done: float  # 0: it had no task
 

@@ -10,7 +10,8 @@ import msgspec
 from fembench.apps.job import AppJob
 from fembench.base.config import convert
 from fembench.base.errors import InputError, RunFailedError
-from fembench.bench.launcher import SCRATCH, environment, launcher_line, run_ranks, why_nothing
+from fembench.bench.diagnosis import why_nothing
+from fembench.bench.launcher import SCRATCH, environment, launcher_line, run_ranks
 from fembench.machine.emulate import parse_speeds
 from fembench.records.app import AppCase, AppPrediction, AppRecord
 

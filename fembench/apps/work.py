@@ -5,7 +5,6 @@ benchmark's run (machine/emulate.py); ranks that share a core therefore do not d
 rank that waits gives its core away. Tasks that do as many operations last equally long.
 """
 
-import platform
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from fembench.dist.comm import Comm
 from fembench.machine.emulate import MOST_LATE, keep_least, sleep_until
+from fembench.machine.where import host_key
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class Worker:
         """From now on the ranks of a host go by the least time of an operation on any of them. Collective."""
         if not self.any_emulated:
             return
-        here = platform.node()
+        here = host_key()
         everyone = self.comm.allgather((here, self._least))
         keep_least(self._least, [other for name, other in everyone if name == here])
         self._agreed = frozenset(self._least)

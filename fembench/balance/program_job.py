@@ -8,7 +8,8 @@ from typing import Literal
 import msgspec
 
 from fembench.base.errors import RunFailedError
-from fembench.bench.launcher import environment, launcher_line, run_ranks, why_nothing
+from fembench.bench.diagnosis import why_nothing
+from fembench.bench.launcher import environment, launcher_line, run_ranks
 from fembench.records.ledger import Ledger
 
 

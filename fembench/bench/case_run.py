@@ -1,6 +1,5 @@
 """One case, start to record, on every rank."""
 
-import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from fembench.fem.problem import resolved
 from fembench.machine.confine import confine
 from fembench.machine.emulate import parse_speeds, stretched, turn_of
 from fembench.machine.host import host_facts, peak_memory, taken_meter
+from fembench.machine.where import host_key, host_names
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
@@ -77,11 +77,11 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     timed = start(comm, case, prepared, tracer)
     with span(tracer, SYNC):  # ranks wait for each other here
         speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
-        hosts = comm.allgather(platform.node())
+        hosts = host_names(comm)
     with span(tracer, VERIFY):
         triads_before = rank_triads(comm, prepared)
     setup = tracer.ticks()
-    crowded = hosts.count(platform.node()) > host.cores or bool(job.synthetic)
+    crowded = hosts.count(hosts[comm.rank]) > host.cores or bool(job.synthetic)
     turn = turn_of(comm.rank, hosts)
     slowed = stretched(tracer, speeds[comm.rank], case.dilate, crowded=crowded, turn=turn)
     measured = timed(slowed)
@@ -97,7 +97,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         write_fields(comm, job.fields_path, prepared, solved.u)
     total = tracer.now() - first
     ranks = comm.gather(_times(tracer, setup + tracer.ticks(), total, measured, certifier.finish()))
-    environment = environment_of(comm, job, host, taken)
+    environment = environment_of(comm, job, host, taken, measured.others)
     if ranks is None or memory is None or environment is None:
         return None
     offsets = _offsets(ranks, environment.rank_host, before, after)
@@ -135,7 +135,7 @@ def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, lis
     """
     now = tracer.now()
     before = int((time.perf_counter() - begin) * tracer.ticks_per_second)
-    here = (platform.node(), tracer.clock_name)
+    here = (host_key(), tracer.clock_name)
     everyone = comm.allgather((here, now))
     tracer.origin = min(other for where, other in everyone if where == here)
     clocks = [where for where, _ in everyone]

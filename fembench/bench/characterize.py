@@ -12,7 +12,8 @@ import msgspec
 from fembench.base.config import convert, read_text
 from fembench.base.errors import InputError, RunFailedError
 from fembench.bench.characterize_job import CharacterizeJob
-from fembench.bench.launcher import SCRATCH, environment, launcher_line, run_ranks, why_nothing
+from fembench.bench.diagnosis import why_nothing
+from fembench.bench.launcher import SCRATCH, environment, launcher_line, run_ranks
 from fembench.bench.network_job import NetworkJob
 from fembench.machine.emulate import parse_speeds
 from fembench.records.network import NetworkFound

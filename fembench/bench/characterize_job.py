@@ -26,6 +26,7 @@ from fembench.machine.cgroup import cpu_quota
 from fembench.machine.emulate import label, parse_speeds
 from fembench.machine.host import cache_instances, host_facts, taken_meter
 from fembench.machine.meter import Meter, Way, batch_of, way_of
+from fembench.machine.others import others_meter
 from fembench.machine.rates import (
     STORAGES,
     Probe,
@@ -37,6 +38,7 @@ from fembench.machine.rates import (
     product_probe,
     updates_probe,
 )
+from fembench.machine.where import host_names
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
 from fembench.records.profile import LEVELS, PROFILE_SCHEMA, Level, Profile, Speed, speed_of
@@ -90,7 +92,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     certifier = Certifier("auto", wtime, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
     facts, taken = host_facts(), taken_meter()
-    names = comm.allgather(platform.node())
+    names = host_names(comm)
     host = cast(Comm, comm.Split(names.index(names[comm.rank]), comm.rank))
     tell(f"ranks {comm.size}, hosts {len(set(names))}: kernels are bound to local meshes of three sizes")
     probes = together(comm, lambda: list(_probes(facts, host.size, job.levels)))
@@ -105,9 +107,10 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
         batch_of(way, slowest),
         crowded=host.size > facts.cores or bool(job.synthetic),
     )
-    rounds = Rounds(host, job, meter, probes)
+    rounds, others = Rounds(host, job, meter, probes), others_meter(comm)
     rounds.run(tell if comm.rank == 0 else lambda text: None)
     doze(comm, 0.0)
+    used = others()
     mine = RankSpeeds(
         speeds=[_speed(comm.rank, probes[i], k, found) for (i, k), found in sorted(rounds.samples.items())],
         way=way,
@@ -120,6 +123,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
         comm,
         facts,
         taken,
+        used,
         launcher=job.launcher,
         command=job.command,
         synthetic=", ".join(filter(None, [job.synthetic, label(job.emulate, job.dilate)])),

@@ -1,7 +1,7 @@
 """Provenance of a run, gathered from its ranks (VALIDITY E7)."""
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,12 +10,16 @@ from fembench.dist.comm import Comm, library
 from fembench.kernels.backend import kernels
 from fembench.machine.build import this_build
 from fembench.machine.emulate import label
-from fembench.machine.host import Taken, affinity
+from fembench.machine.host import Taken, affinity, physical_cores
+from fembench.machine.others import Others
 from fembench.machine.provenance import blas_threads, variables, versions
+from fembench.machine.where import host_names
 from fembench.records.record import Environment, HostFacts
 
 
-def environment_of(comm: Comm, job: Job, before: HostFacts, taken: Callable[[], Taken]) -> Environment | None:
+def environment_of(
+    comm: Comm, job: Job, before: HostFacts, taken: Callable[[], Taken], others: Others | None = None
+) -> Environment | None:
     """The environment on rank 0, None elsewhere; `before` is the host before the run. Collective."""
     slowed = label(job.case.emulate, job.case.dilate)
     if job.case.emulate_change:
@@ -24,6 +28,7 @@ def environment_of(comm: Comm, job: Job, before: HostFacts, taken: Callable[[], 
         comm,
         before,
         taken,
+        others,
         launcher=job.launcher,
         command=job.command,
         synthetic=", ".join(filter(None, [job.synthetic, slowed])),
@@ -31,10 +36,20 @@ def environment_of(comm: Comm, job: Job, before: HostFacts, taken: Callable[[], 
     )
 
 
+class Row(NamedTuple):
+    """What one rank says of itself."""
+
+    host: HostFacts
+    affinity: tuple[int, ...]
+    cores: frozenset[str]  # that it may run on
+    threads: int  # of its BLAS
+
+
 def describe(
     comm: Comm,
     before: HostFacts,
     taken: Callable[[], Taken],
+    others: Others | None = None,
     *,
     launcher: str,
     command: str,
@@ -42,25 +57,24 @@ def describe(
     dilate: float,
 ) -> Environment | None:
     """As environment_of, for whatever the ranks did. Collective."""
-    here = msgspec.structs.replace(before, **taken()._asdict())
-    rows = comm.gather((here, affinity(), blas_threads()))
+    used = others._asdict() if others else {}
+    here = msgspec.structs.replace(before, name=host_names(comm)[comm.rank], **taken()._asdict(), **used)
+    rows = comm.gather(Row(here, affinity(), physical_cores(affinity()), blas_threads()))
     if rows is None:
         return None
     hosts: dict[str, HostFacts] = {}
-    for facts, _, _ in rows:
-        known = hosts.setdefault(facts.name, facts)
-        hosts[facts.name] = max(known, facts, key=lambda h: h.steal_percent + h.throttled_percent)
+    ranks: dict[str, list[Row]] = {}
+    for row in rows:
+        known = hosts.setdefault(row.host.name, row.host)
+        hosts[known.name] = max(known, row.host, key=lambda h: h.steal_percent + h.throttled_percent)
+        ranks.setdefault(known.name, []).append(row)
     names = list(hosts)
-    ranks_on = Counter(facts.name for facts, _, _ in rows)
-    cpus = {name: {cpu for facts, mine, _ in rows if facts.name == name for cpu in mine} for name in names}
     build = this_build()
     return Environment(
         hosts=tuple(hosts.values()),
-        rank_host=tuple(names.index(facts.name) for facts, _, _ in rows),
-        affinity=tuple(cpus for _, cpus, _ in rows),
-        oversubscribed=any(
-            ranks_on[name] > min(hosts[name].cores, len(cpus[name])) * dilate for name in names
-        ),
+        rank_host=tuple(names.index(row.host.name) for row in rows),
+        affinity=tuple(row.affinity for row in rows),
+        oversubscribed=any(_crowded(hosts[name], ranks[name], dilate) for name in names),
         mpi=library(),
         launcher=launcher,
         command=command,
@@ -69,7 +83,13 @@ def describe(
         dirty=build.dirty,
         sources=build.sources,
         kernels=kernels.NAME,
-        blas_threads=max(threads for _, _, threads in rows),
+        blas_threads=max(row.threads for row in rows),
         variables=variables(),
         synthetic=synthetic,
     )
+
+
+def _crowded(host: HostFacts, ranks: Sequence[Row], dilate: float) -> bool:
+    """Whether ranks of a host have to share cores: there are fewer, or they are bound to fewer."""
+    bound = frozenset().union(*(row.cores for row in ranks))
+    return len(ranks) > min(host.cores, len(bound)) * dilate

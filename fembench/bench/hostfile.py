@@ -22,7 +22,7 @@ def host_options(path: str, kind: str, ranks: int) -> list[str]:
     if is_rankfile(text):
         return _rankfile_options(path, text, kind, ranks)
     if kind == "openmpi":
-        return ["--hostfile", path]
+        return ["--hostfile", _without(",", path)]
     if kind == "srun":  # a name with a slash in it is a file; task k runs on the host of line k
         return ["--distribution=arbitrary", f"--nodelist={Path(path).resolve()}"]
     return ["-f", path] if kind == "mpich" else []
@@ -60,7 +60,14 @@ def _rankfile_options(path: str, text: str, kind: str, ranks: int) -> list[str]:
     slots = Counter(host for host, _ in places)
     hosts = ",".join(f"{host}:{n}" for host, n in slots.items())
     binding = "core" if len(set(places)) == len(places) else SHARED
-    return ["--host", hosts, "--map-by", f"rankfile:file={path}", "--bind-to", binding]
+    return ["--host", hosts, "--map-by", f"rankfile:file={_without(':', path)}", "--bind-to", binding]
+
+
+def _without(character: str, path: str) -> str:
+    """The path. Raises InputError where Open MPI would cut it in two at this character."""
+    if character in path:
+        raise InputError(f"{path}: Open MPI takes no host file with '{character}' in its path")
+    return path
 
 
 def _lines(text: str) -> Sequence[str]:

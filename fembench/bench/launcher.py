@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import math
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -24,8 +23,10 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
+from fembench.bench.diagnosis import Ended, why_nothing
 from fembench.bench.hostfile import SHARED, host_options
 from fembench.bench.job import Job
+from fembench.machine.host import affinity, job_cpus, usable_cores
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
 
@@ -41,9 +42,6 @@ SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
 MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a second, and 60 MiB, to start
 GLANCE = 0.2  # seconds between two looks at a running job
-_NOISE = re.compile(
-    r"^\s*$|^-+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\""
-)
 
 
 @dataclass(frozen=True)
@@ -82,11 +80,6 @@ def flavour(mpiexec: str) -> str:
     return "mpich" if "HYDRA" in text or "MPICH" in text or "Intel" in text else "unknown"
 
 
-def usable_cores() -> int:
-    """Cores that a process started here may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def ranks_per_core(ranks: int, hostfile: str = "") -> int:
     """Ranks that share each core of this machine; 1 where a host file or Slurm places them."""
     placed = hostfile or os.environ.get("FEMBENCH_HOSTFILE") or os.environ.get("SLURM_JOB_ID")
@@ -97,21 +90,29 @@ def command_line(
     mpiexec: str, kind: str, ranks: int, hostfile: str = "", extra: Sequence[str] = ()
 ) -> list[str]:
     """The launcher with the options that this many ranks need here."""
-    crowded = not hostfile and "SLURM_JOB_ID" not in os.environ and ranks > usable_cores()
+    if hostfile and kind == "unknown":
+        raise InputError(
+            f"{hostfile}: {mpiexec} is not the launcher of Open MPI, MPICH, Intel MPI or Slurm, so fembench "
+            "cannot hand it a host file; set FEMBENCH_MPIEXEC to one that is"
+        )
+    here = not hostfile and "SLURM_JOB_ID" not in os.environ
+    crowded = here and ranks > usable_cores()
+    loose = crowded or (here and set(affinity()) < set(job_cpus()))  # a launcher would bind them elsewhere
     options: list[str] = []
     if kind == "openmpi":
         options = host_options(hostfile, kind, ranks) if hostfile else []
         if "--bind-to" not in (*extra, *options):  # Open MPI takes it once
-            options += ["--bind-to", "none" if crowded else SHARED if hostfile else "core"]
+            options += ["--bind-to", "none" if loose else SHARED]
         if crowded:
             options += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+        elif here and "--map-by" not in extra:  # it may see fewer cores than there are
+            options += ["--map-by", ":OVERSUBSCRIBE"]
     elif kind == "mpich":
         options = host_options(hostfile, kind, ranks) if hostfile else []
-        options += [] if crowded or "-bind-to" in extra else ["-bind-to", "core"]
+        options += [] if loose else ["-bind-to", "core"]
     elif kind == "srun":
         options = host_options(hostfile, kind, ranks) if hostfile else []
-        bind = [] if "--cpu-bind=none" in extra else ["--cpu-bind=none" if crowded else "--cpu-bind=cores"]
-        options += ["--mpi=pmix", *bind]
+        options += ["--mpi=pmix", "--cpu-bind=none" if loose else "--cpu-bind=cores"]
     return [mpiexec, *options, *extra, "-n", str(ranks)]
 
 
@@ -186,15 +187,6 @@ def launcher_line(ranks: int, hostfile: str = "", mpi_options: Sequence[str] = (
     mpiexec = find_mpiexec()
     kind = flavour(mpiexec)
     return command_line(mpiexec, kind, ranks, hostfile, mpi_options), kind
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a launcher ended."""
-
-    status: int
-    output: str  # all that it printed
-    late: bool  # time ran out
 
 
 def run_ranks(
@@ -274,37 +266,4 @@ def _outcome(folder: Path, ended: Ended, timeout: float) -> Outcome:
         found = convert(msgspec.json.decode(record.read_bytes()), Record, where="record")
         return Outcome(found, "ok", "", 0, tail)
     kind, message = why_nothing(folder, ended, timeout)
-    return Outcome(None, kind, message, 2 if (folder / "error.txt").exists() else ended.status, tail)
-
-
-def why_nothing(folder: Path, ended: Ended, timeout: float) -> tuple[str, str]:
-    """(kind as in Outcome, one line) of a job that left no result in its folder."""
-    error = folder / "error.txt"
-    if error.exists():
-        kind, message = error.read_text().split("\n", 1)
-        return kind, message
-    if ended.late:
-        return "timeout", f"no result after {timeout:g} s: ended"
-    return _diagnosis(ended.status, ended.output)
-
-
-def _diagnosis(status: int, output: str) -> tuple[str, str]:
-    """Which rank ended the job, and how, from what was printed."""
-    refused = re.search(r"^fembench: rank \d+ on \S+ raised InputError: (.*)$", output, re.M)
-    if refused:
-        return "input", refused.group(1)
-    raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*)$", output, re.M)
-    if raised:
-        return "crashed", raised.group(1)
-    flat = " ".join(output.split())
-    killed = re.search(
-        r"process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+ \([^)]*\)|\d+)", flat
-    )
-    if killed:
-        return "killed", f"rank {killed.group(1)} on {killed.group(2)} was ended by signal {killed.group(3)}"
-    killed = re.search(r"RANK (\d+) PID \d+ RUNNING AT (\S+).*?KILLED BY SIGNAL: (\d+ \([^)]*\))", flat)
-    if killed:  # MPICH
-        return "killed", f"rank {killed.group(1)} on {killed.group(2)} was ended by signal {killed.group(3)}"
-    lines = [line.strip() for line in output.splitlines() if not _NOISE.match(line)]
-    last = lines[-1] if lines else "it printed nothing"
-    return "crashed", f"the job ended with exit status {status}: {last}"
+    return Outcome(None, kind, message, 2 if kind in ("input", "failed") else ended.status, tail)

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from fembench.base.errors import InputError
-from fembench.bench.launcher import usable_cores
+from fembench.machine.host import usable_cores
 from fembench.partition.shares import parse_shares
 from fembench.records.case import LARGEST, Case, new_case
 

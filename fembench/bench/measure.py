@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fembench.bench.prepare import Prepared
 from fembench.dist.comm import Comm
 from fembench.machine.emulate import agree, learning
+from fembench.machine.others import Others, others_meter
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts
 from fembench.solve.iterate import CGResult, Control, Solver
@@ -48,6 +49,7 @@ class Measured:
     work: Work  # of one iteration, products apart
     result: CGResult
     sets: list[SetTicks]
+    others: Others | None = None  # meanwhile
     balance: BalanceFacts | None = None  # on rank 0, where blocks may move
 
 
@@ -85,6 +87,8 @@ def measure(
     each = ROOM + 8 * len(prepared.interface.neighbours)
     tracer.make_room(set_up, 0 if case.warmups else iterations * each)
     while True:
+        if len(sets) == case.warmups:
+            others = others_meter(comm)
         tracer.reset(events=False)
         tracer.add(BETWEEN, begin := ended, tracer.now())
         tracer.recording = case.trace_iterations > 0 and len(sets) in (case.warmups - 1, case.warmups)
@@ -99,7 +103,7 @@ def measure(
         sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < case.warmups))
         spent += 0 if sets[-1].warmup else int(sets[-1].ticks[CG])
         if not _more(comm, case, len(sets) - case.warmups, spent / tracer.ticks_per_second):
-            return Measured(solver.operator, solver.work, result, learned + sets)
+            return Measured(solver.operator, solver.work, result, learned + sets, others())
 
 
 def _set(

@@ -5,7 +5,6 @@ until the next meeting, so that nothing but the pair that measures uses processo
 """
 
 import gc
-import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from fembench.dist.agree import together
 from fembench.dist.comm import Comm
 from fembench.machine.emulate import parse_speeds, stretched
 from fembench.machine.thesis_kernels import kernel_times, load_of
+from fembench.machine.where import host_names
 from fembench.records.network import (
     AllReduceTime,
     Contention,
@@ -78,7 +78,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
     """Measure; what was found on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
     begin = time.perf_counter()
     speeds = together(comm, lambda: parse_speeds(job.emulate, comm.size))
-    names = comm.allgather(platform.node())
+    names = host_names(comm)
     hosts = tuple(dict.fromkeys(names))
     placed = tuple(hosts.index(name) for name in names)
     sites = together(comm, lambda: sites_of(hosts, job.sites))

@@ -10,7 +10,8 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.errors import FembenchError, InputError
-from fembench.bench.launcher import SCRATCH, TAIL, environment, launcher_line, run_ranks, why_nothing
+from fembench.bench.diagnosis import why_nothing
+from fembench.bench.launcher import SCRATCH, TAIL, environment, launcher_line, run_ranks
 from fembench.bench.peers_contest import PeersJob
 from fembench.bench.peers_job import PROGRESS
 from fembench.records.peers import PeersRecord

@@ -163,10 +163,11 @@ def hardware(folder: Path = Path(".")) -> Iterator[Finding]:
     """Processor, memory, disk, and what of them this process may use."""
     facts = host.host_facts()
     threads = host.threads_per_core()
-    cores = f"{facts.cores} usable of {os.cpu_count()}, {facts.sockets} socket{'s' * (facts.sockets > 1)}"
+    found = len(host.physical_cores(range(os.cpu_count() or 1)))
+    cores = f"{host.usable_cores()} usable of {found}, {facts.sockets} socket{'s' * (facts.sockets > 1)}"
     yield ok("processor", facts.cpu_model)
-    yield ok("cores", cores + (f", {threads} hardware threads a core" if threads > 1 else ""))
-    yield _affinity(host.affinity(), facts.cores)
+    yield ok("cores", cores + (f", {threads} hardware threads per core" if threads > 1 else ""))
+    yield _affinity(host.affinity(), host.job_cpus())
     yield _quota(cgroup.cpu_quota(), facts.cores)
     caches = ", ".join(f"{name} {units.size(n)}" for name, n in facts.caches.items())
     yield ok("memory", units.size(facts.memory_bytes) + (f"; {caches}" if caches else ""))
@@ -176,9 +177,9 @@ def hardware(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _disk(folder)
 
 
-def _affinity(cpus: tuple[int, ...], cores: int) -> Finding:
+def _affinity(cpus: tuple[int, ...], allowed: tuple[int, ...]) -> Finding:
     shown = ",".join(map(str, cpus[:16])) + ("…" if len(cpus) > 16 else "")
-    if len(cpus) >= cores:
+    if set(cpus) >= set(allowed):
         return ok("affinity", f"CPUs {shown}")
     return Finding(
         "affinity", "problem", f"bound to CPUs {shown}", "start from a shell that is not bound (taskset -p)"

@@ -27,7 +27,6 @@ dilation 1 the fastest ranks have no sleep, and so the noise of the machine. Rec
 import contextlib
 import ctypes
 import math
-import platform
 import sys
 import time
 from collections import Counter
@@ -39,6 +38,7 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.dist.comm import Comm
+from fembench.machine.where import host_key
 from fembench.timing.phases import ASSEMBLY, PHASES, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike
 
@@ -115,7 +115,7 @@ def agree(
     have made as many iterations.
     """
     mine = tracer.spent(units) if isinstance(tracer, StretchingTracer) else {}
-    here = platform.node()
+    here = host_key()
     found = [other for name, other in comm.allgather((here, mine)) if name == here]
     agreed = {kind: among([other[kind] for other in found if other.get(kind)]) for kind in mine if mine[kind]}
     if isinstance(tracer, StretchingTracer):

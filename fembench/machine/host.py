@@ -51,13 +51,42 @@ def affinity() -> tuple[int, ...]:
     return tuple(range(os.cpu_count() or 1))
 
 
+def usable_cores(root: Path = ROOT) -> int:
+    """Cores that the processes started here can use at once."""
+    return _at_once(affinity(), root)
+
+
 def host_cores(root: Path = ROOT) -> int:
-    """CPUs (hardware threads) that all processes of this job together may use on this host.
+    """Cores that all processes of this job together can use at once on this host.
 
     Not the affinity of one rank, which a launcher binds to its share of them.
     """
+    return _at_once(job_cpus(root), root)
+
+
+def job_cpus(root: Path = ROOT) -> tuple[int, ...]:
+    """CPUs (hardware threads) that the processes of this job may use, also where this one is bound."""
     cpus = cgroup.allowed_cpus(root) or cgroup.cpu_set(read(root / CPUS / "online"))
-    return cgroup.whole_cpus(cgroup.cpu_quota(root), len(cpus) or os.cpu_count() or 1)
+    return cpus or tuple(range(os.cpu_count() or 1))
+
+
+def physical_cores(cpus: Collection[int], root: Path = ROOT) -> frozenset[str]:
+    """The cores that these CPUs belong to, each named by its CPUs: hardware threads of a core count once."""
+    return frozenset(_siblings(cpu, root) or str(cpu) for cpu in cpus)
+
+
+def with_siblings(cpus: Collection[int], root: Path = ROOT) -> frozenset[int]:
+    """These CPUs and those that share a core with one of them."""
+    return frozenset(cpus).union(*(cgroup.cpu_set(_siblings(cpu, root)) for cpu in cpus))
+
+
+def _siblings(cpu: int, root: Path) -> str:
+    return read(root / CPUS / f"cpu{cpu}/topology/thread_siblings_list")
+
+
+def _at_once(cpus: Collection[int], root: Path) -> int:
+    """How many of their cores a quota lets run."""
+    return cgroup.whole_cpus(cgroup.cpu_quota(root), len(physical_cores(cpus, root)))
 
 
 def cpu_model(root: Path = ROOT) -> str:
@@ -81,7 +110,7 @@ def sockets(root: Path = ROOT) -> int:
 
 def threads_per_core(root: Path = ROOT) -> int:
     """Hardware threads that share a core; 1 where unknown."""
-    return max(1, len(cgroup.cpu_set(read(root / CPUS / "cpu0/topology/thread_siblings_list"))))
+    return max(1, len(cgroup.cpu_set(_siblings(0, root))))
 
 
 def memory_bytes(root: Path = ROOT) -> int:
@@ -151,17 +180,11 @@ def peak_memory(root: Path = ROOT) -> int:
     return int(peak if sys.platform == "darwin" else peak << 10)
 
 
-def cpu_times(cpus: Collection[int] | None = None, root: Path = ROOT) -> tuple[int, int]:
-    """(ticks stolen by the hypervisor, all ticks) since boot, summed over `cpus` (all if None)."""
-    stolen = total = 0
-    for line in read(root / "proc/stat").splitlines():
-        name, *values = line.split()
-        number = re.fullmatch(r"cpu(\d+)", name)
-        if number and (cpus is None or int(number.group(1)) in cpus):
-            ticks = [int(v) for v in values[:8]]  # user nice system idle iowait irq softirq steal
-            stolen += ticks[7] if len(ticks) == 8 else 0
-            total += sum(ticks)
-    return stolen, total
+def stat_ticks(cpus: Collection[int], root: Path = ROOT) -> list[int]:
+    """Ticks since boot, summed over CPUs: user, nice, system, idle, I/O wait, irq, softirq, steal."""
+    rows = (re.fullmatch(r"cpu(\d+) (.*)", line) for line in read(root / "proc/stat").splitlines())
+    fields = [row[2].split()[:8] for row in rows if row and int(row[1]) in cpus]
+    return [sum(map(int, column)) for column in zip(*fields)]
 
 
 class Taken(NamedTuple):
@@ -174,13 +197,13 @@ class Taken(NamedTuple):
 def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counter) -> Callable[[], Taken]:
     """A function that tells what was taken since now. A quota's part is not steal: somebody has set it."""
     cpus = affinity()
-    stolen, total = cpu_times(cpus, root)
+    before = stat_ticks(cpus, root)
     held, begin = cgroup.throttled_seconds(root), clock()
 
     def taken() -> Taken:
-        stolen_now, total_now = cpu_times(cpus, root)
+        ticks = [now - then for then, now in zip(before, stat_ticks(cpus, root))]
         held_now, passed = cgroup.throttled_seconds(root) - held, clock() - begin
-        by_hypervisor = (stolen_now - stolen) / (total_now - total) if total_now > total else 0.0
+        by_hypervisor = ticks[7] / sum(ticks) if len(ticks) == 8 and sum(ticks) > 0 else 0.0
         by_quota = held_now / (passed * len(cpus)) if passed > 0 else 0.0
         return Taken(100 * max(by_hypervisor, 0.0), 100 * max(by_quota, 0.0))
 

@@ -36,6 +36,8 @@ class HostFacts(Frozen, frozen=True):
     load_average: float = 0.0  # 1 minute, before the run
     steal_percent: float = 0.0  # of CPU time during the run: taken by the hypervisor
     throttled_percent: float = 0.0  # of CPU time during the run: withheld by a quota
+    others_percent: float = -1.0  # of its ranks' CPUs during the timed sets: used by others; -1: not measured
+    others_resolution: float = 0.0  # percent by which that may be off; 100: the system does not tell
     cpu_quota: float = 0.0  # CPUs that the quota leaves; 0: none
     quota_group: str = ""  # control group that has the quota
 

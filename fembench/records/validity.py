@@ -10,14 +10,13 @@ from math import isfinite, sqrt
 import numpy as np
 
 from fembench.records.case import Case
-from fembench.records.record import Environment, HostFacts, Record, Rule, SetTimes, Verdict, leads_to, reason
+from fembench.records.quiet import quiet
+from fembench.records.record import Environment, Record, Rule, SetTimes, Verdict, leads_to, reason
 from fembench.records.traced import alignment, trace_rules
 from fembench.stats.summary import drift, median
 
 EPS = float(np.finfo(float).eps)
 UNEQUAL_SHARES = 0.05
-STOLEN = 2.0  # percent of CPU time
-LAB_GROUP = "fembench."  # start of the names of labs' control groups
 Check = Callable[[Record], Iterator[Rule]]
 
 
@@ -257,21 +256,6 @@ def _statistics(record: Record) -> Iterator[Rule]:
     )
     if len(times) >= 6:
         yield _at_most("D3", "drift first to last third", abs(drift(times)), 0.05)
-    steal = max((h.steal_percent for h in record.environment.hosts), default=0.0)
-    yield _at_most("D3", "steal, % of CPU time", steal, STOLEN)
-    held = max(record.environment.hosts, key=lambda h: h.throttled_percent, default=None)
-    if held and held.throttled_percent > 0:
-        yield _throttled(held)
-
-
-def _throttled(host: HostFacts) -> Rule:
-    """D3: time that a quota withheld, with its quota's name. That of a lab's host slows it on purpose."""
-    by = f"by the quota of {host.cpu_quota:.3g} CPUs on control group {host.quota_group}"
-    value = f"{host.name}: {host.throttled_percent:.3g} % of CPU time withheld {by}"
-    if any(name.startswith(LAB_GROUP) for name in host.quota_group.split("/")):
-        return Rule(id="D3", ok=True, value=value, threshold="the lab's own: SYNTHETIC")
-    ok = host.throttled_percent <= STOLEN
-    return Rule(id="D3", ok=ok, value=value, threshold=f"<= {STOLEN:.3g} %, or a quota of the lab")
 
 
 def _reporting(record: Record) -> Iterator[Rule]:
@@ -305,4 +289,4 @@ def _build(env: Environment) -> Rule:
     )
 
 
-CHECKS: tuple[Check, ...] = (_correctness, _work, _timing, _statistics, trace_rules, _reporting)
+CHECKS: tuple[Check, ...] = (_correctness, _work, _timing, _statistics, quiet, trace_rules, _reporting)

@@ -7,23 +7,38 @@ from fembench.base import units
 from fembench.records.compare import cpu_models, host_names
 from fembench.records.record import HostFacts, Record
 from fembench.report.results import kind_difference, kind_letter, kinds_of
-from fembench.report.table import Column, Table, integer, ratio, size, time, words
+from fembench.report.table import Column, Table, integer, percent, ratio, size, time, words
+
+NOT_MEASURED = -1.0
 
 
 def hosts(records: Iterable[Record]) -> Table:
     """Every machine that ran a rank."""
     found: dict[str, HostFacts] = {}
+    others: dict[str, float] = {}
     for record in records:
         used = {record.environment.hosts[i].name for i in record.environment.rank_host}
-        found |= {h.name: h for h in record.environment.hosts if h.name in used}
+        for host in (h for h in record.environment.hosts if h.name in used):
+            found[host.name] = host
+            others[host.name] = max(host.others_percent, others.get(host.name, NOT_MEASURED))
     rows = [
-        (h.name, h.cpu_model, h.cores, h.memory_bytes or None, _caches(h.caches), h.governor, h.kernel)
+        (
+            h.name,
+            h.cpu_model,
+            h.cores,
+            h.memory_bytes or None,
+            _caches(h.caches),
+            h.governor,
+            others[h.name] / 100 if others[h.name] >= 0 else None,
+            h.kernel,
+        )
         for h in found.values()
     ]
     return Table(
         "hosts",
         "Hosts",
-        "Cores are those that the run was allowed to use.",
+        "Cores are those that the run was allowed to use. Others: the share of the ranks' CPU time that "
+        "other processes used while the sets were timed, in the run where it was largest.",
         (
             words("host"),
             words("CPU", "cpu_model"),
@@ -31,6 +46,7 @@ def hosts(records: Iterable[Record]) -> Table:
             size("memory", "memory"),
             words("caches"),
             words("governor"),
+            percent("others", "others"),
             words("kernel"),
         ),
         tuple(rows),

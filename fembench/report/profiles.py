@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fembench.base.tables import table
 from fembench.base.units import size
 from fembench.records.profile import LEVELS, Level, Profile, Speed, host_names, ranks_per_host, speed_matrix
+from fembench.records.quiet import OTHERS
 
 SHOWN = 8  # hosts whose speeds by size are printed; the profile has all
 SCALES = {
@@ -48,7 +49,19 @@ def _counted(n: int, thing: str) -> str:
 def hosts_table(profile: Profile) -> str:
     """A row a host."""
     e = profile.environment
-    heads = ["host", "processor", "cores", "ranks", "memory", "L2", "L3", "governor", "load", "steal %"]
+    heads = [
+        "host",
+        "processor",
+        "cores",
+        "ranks",
+        "memory",
+        "L2",
+        "L3",
+        "governor",
+        "load",
+        "steal %",
+        "others %",
+    ]
     rows = [
         [
             h.name,
@@ -61,10 +74,11 @@ def hosts_table(profile: Profile) -> str:
             h.governor,
             round(h.load_average, 2),
             round(h.steal_percent, 2),
+            round(h.others_percent, 1) if h.others_percent >= 0 else None,
         ]
         for i, h in enumerate(e.hosts)
     ]
-    return table(heads, rows, align="llrrrrrlrr")
+    return table(heads, rows, align="llrrrrrlrrr")
 
 
 def speeds_table(profile: Profile, relative: Sequence[float] = (), level: Level = "memory") -> str:
@@ -138,6 +152,8 @@ def warnings(profile: Profile) -> list[str]:
     for h in e.hosts:
         if h.steal_percent > STEAL:
             lines.append(f"{h.name}: {h.steal_percent:.1f} % of its time was stolen by the hypervisor")
+        if h.others_percent - h.others_resolution > OTHERS:
+            lines.append(f"{h.name}: other processes used {h.others_percent:.1f} % of its CPU time")
         if h.throttled_percent > 0:
             lines.append(
                 f"{h.name}: {h.throttled_percent:.1f} % of its time was withheld by the quota of "

@@ -10,10 +10,11 @@ import msgspec
 
 from fembench.base.files import write_atomic
 from fembench.bench.campaign import Done, Folder, execute
-from fembench.bench.launcher import find_mpiexec, flavour, usable_cores
+from fembench.bench.launcher import find_mpiexec, flavour
 from fembench.bench.matrix import Campaign, Run, run_id
 from fembench.bench.scratch import occupied
 from fembench.machine.confine import own_cores
+from fembench.machine.host import usable_cores
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.reproduce.machines import confinement, host_file

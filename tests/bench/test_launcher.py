@@ -5,49 +5,78 @@ import subprocess
 import sys
 import time
 
+import printed
 import pytest
 
 from fembench.base.errors import InputError
 from fembench.bench import launcher
-from fembench.bench.launcher import _diagnosis, command_line, environment, usable_cores
-
-KILLED = """
---------------------------------------------------------------------------
-prterun noticed that process rank 1 with PID 27565 on node vm exited on
-signal 9 (Killed).
---------------------------------------------------------------------------
-"""
-MPICH = """
-===================================================================================
-=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
-=   RANK 2 PID 77 RUNNING AT node7
-=   KILLED BY SIGNAL: 9 (Killed)
-===================================================================================
-"""
+from fembench.bench.diagnosis import diagnosis
+from fembench.bench.launcher import command_line, environment, find_mpiexec, launcher_line
+from fembench.machine.host import usable_cores
 
 
-@pytest.mark.parametrize(("text", "who"), [(KILLED, "rank 1 on vm"), (MPICH, "rank 2 on node7")])
-def test_a_killed_rank_is_named(text, who):
-    kind, message = _diagnosis(137, text)
-    assert kind == "killed"
-    assert message == f"{who} was ended by signal 9 (Killed)"
+def has_open_mpi():
+    try:
+        return launcher.flavour(find_mpiexec()) == "openmpi"
+    except InputError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (printed.KILLED, "rank 1 on vm was ended by signal 9 (Killed)"),
+        (printed.MPICH, "rank 2 on node7 was ended by signal 9 (Killed)"),
+        (printed.MPICH_5, "the rank that was process 24435 on node7 was ended by signal 9 (Killed)"),
+        (printed.DISCONNECTED, "a rank on n2 crashed or was ended: a rank on n1 lost its connection to it"),
+    ],
+)
+def test_a_killed_rank_is_named(text, message):
+    assert diagnosis(137, text) == ("killed", message)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (printed.SLOTS, "3 ranks, but the hosts have fewer slots: ask for fewer ranks, or for more slots"),
+        (printed.OVERLOAD, "4 ranks on a host with fewer cores: ask for fewer ranks"),
+        (printed.UNRESOLVED, "host n7 does not resolve: correct its name in the host file"),
+        (printed.UNREACHED, "host 127.0.0.9 cannot be reached (Connection refused): `ssh 127.0.0.9` must"),
+        (printed.DAEMON, "Open MPI could not start its daemon on host n7: `ssh n7` must need no password"),
+        (printed.NO_PROGRAM, "/no/such/python does not exist on host vm"),
+        (printed.MPICH_PROGRAM, "/no/such does not exist on host vm"),
+        (printed.NO_SLOT, "the rankfile names slot 7, which its host does not have"),
+        (printed.HOST_LINE, "/dev/fd/63: cannot read line 1; expected lines such as 'node1 slots=2'"),
+        (printed.MPICH_SLOTS, "MPICH does not know 'slots' in a host file; expected lines such as 'node1:2'"),
+    ],
+)
+def test_what_a_launcher_refuses_is_the_users_to_mend_and_said_in_one_line(text, words):
+    kind, message = diagnosis(213, text)
+    assert kind == "input"
+    assert message.startswith(words)
+    assert message.isprintable()
+
+
+def test_a_message_of_open_mpi_that_is_not_known_is_cut_to_its_first_sentence():
+    said = "The mapping request contains an unrecognized qualifier:"
+    assert diagnosis(255, printed.UNKNOWN) == ("crashed", f"the job ended with exit status 255: {said}")
 
 
 def test_a_rank_that_raised_is_named():
     text = "Traceback …\nfembench: rank 3 on n1 raised ValueError: no\nprterun has exited"
-    assert _diagnosis(3, text) == ("crashed", "rank 3 on n1 raised ValueError: no")
+    assert diagnosis(3, text) == ("crashed", "rank 3 on n1 raised ValueError: no")
 
 
 def test_an_input_error_of_one_rank_is_an_input_error():
-    assert _diagnosis(3, "fembench: rank 0 on n1 raised InputError: cannot write x") == (
+    assert diagnosis(3, "fembench: rank 0 on n1 raised InputError: cannot write x") == (
         "input",
         "cannot write x",
     )
 
 
 def test_anything_else_shows_the_last_line_that_says_something():
-    assert _diagnosis(1, "bash: oops\n------\n\n")[1] == "the job ended with exit status 1: bash: oops"
-    assert "nothing" in _diagnosis(1, "")[1]
+    assert diagnosis(1, "bash: oops\n------\n\n")[1] == "the job ended with exit status 1: bash: oops"
+    assert "nothing" in diagnosis(1, "")[1]
 
 
 def test_ranks_beyond_the_cores_yield_and_are_not_bound():
@@ -59,8 +88,57 @@ def test_ranks_beyond_the_cores_yield_and_are_not_bound():
 
 def test_ranks_within_the_cores_are_bound():
     line = command_line("mpiexec", "openmpi", 1)
-    assert line[line.index("--bind-to") + 1] == "core"
+    assert line[line.index("--bind-to") + 1] == "core:overload-allowed"
     assert "--oversubscribe" not in line
+
+
+def test_ranks_stay_on_the_cpus_that_their_starter_is_bound_to(monkeypatch):
+    """Open MPI and MPICH would bind them to the first cores of the machine."""
+    monkeypatch.setattr(launcher, "affinity", lambda: (1,))
+    monkeypatch.setattr(launcher, "job_cpus", lambda: (0, 1))
+    line = command_line("mpiexec", "openmpi", 1)
+    assert line[line.index("--bind-to") + 1] == "none"
+    assert "-bind-to" not in command_line("mpiexec", "mpich", 1)
+
+
+ONE_CORE = {"HWLOC_SYNTHETIC": "Package:1 Core:1 PU:2", "HWLOC_THISSYSTEM": "1"}
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="two cores are needed")
+@pytest.mark.skipif(not has_open_mpi(), reason="Open MPI is needed")
+def test_open_mpi_starts_as_many_ranks_as_there_are_cores_also_where_it_sees_fewer(monkeypatch):
+    for name in ("PRTE_MCA_rmaps_default_mapping_policy", "OMPI_MCA_rmaps_base_oversubscribe"):
+        monkeypatch.delenv(name, raising=False)
+    line, kind = launcher_line(2)
+    done = subprocess.run(
+        [*line, "hostname"], env=environment(kind) | ONE_CORE, capture_output=True, text=True
+    )
+    assert (done.returncode, len(done.stdout.split())) == (0, 2), done.stdout + done.stderr
+
+
+def launcher_that_says(folder, text):
+    """A script in place of mpiexec."""
+    path = folder / "mpiexec"
+    path.write_text(f"#!/bin/sh\necho '{text}'\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_host_file_for_a_launcher_that_is_not_recognised_is_refused(tmp_path, monkeypatch):
+    mpiexec = launcher_that_says(tmp_path, "Example MPI 1.0")
+    monkeypatch.setenv("FEMBENCH_MPIEXEC", mpiexec)
+    path = hosts(tmp_path, "a\nb\n")
+    with pytest.raises(InputError, match=f"^{path}: {mpiexec} is not the launcher of Open MPI, MPICH"):
+        launcher_line(2, path)
+    assert launcher_line(2) == ([mpiexec, "-n", "2"], "unknown")
+
+
+@pytest.mark.parametrize(("folder", "text"), [("a:b", "rank 0=a slot=0\nrank 1=a slot=1\n"), ("a,b", "a\n")])
+def test_a_path_that_open_mpi_would_cut_in_two_is_refused(folder, text, tmp_path):
+    (tmp_path / folder).mkdir()
+    path = hosts(tmp_path / folder, text)
+    with pytest.raises(InputError, match=f"Open MPI takes no host file with '{folder[1]}'"):
+        command_line("mpiexec", "openmpi", 2, hostfile=path)
 
 
 @pytest.mark.parametrize(("kind", "option"), [("openmpi", "--hostfile"), ("mpich", "-f")])

@@ -147,8 +147,8 @@ def test_a_broken_mpi_is_a_finding_and_does_not_end_the_doctor(monkeypatch):
 @pytest.mark.parametrize(
     ("finding", "status"),
     [
-        (checkup._affinity((0, 1), 2), "ok"),
-        (checkup._affinity((0,), 2), "problem"),
+        (checkup._affinity((0, 1), (0, 1)), "ok"),
+        (checkup._affinity((0,), (0, 1)), "problem"),
         (checkup._quota(None, 4), "ok"),
         (checkup._quota(4.0, 4), "ok"),
         (checkup._quota(1.5, 1), "problem"),

@@ -1,6 +1,5 @@
 """Emulated slowness stretches what is computed, and nothing else."""
 
-import platform
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from fembench.machine.emulate import (
     stretched,
 )
 from fembench.machine.thesis_kernels import kernel_times, kernels_of_thesis
+from fembench.machine.where import host_key
 from fembench.timing.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.timing.tracer import NullTracer, make_tracer
 
@@ -189,7 +189,7 @@ class Ranks:
 
 def test_ranks_of_a_host_go_by_the_least_time_of_a_unit_of_work(monkeypatch):
     monkeypatch.setattr(emulate, "time", clock := Clock())
-    here, (mine, twice) = platform.node(), (stretched(NullTracer(), 0.5, 1.0) for _ in range(2))
+    here, (mine, twice) = host_key(), (stretched(NullTracer(), 0.5, 1.0) for _ in range(2))
     lasting(mine, clock, 0.006, phase=SPMV_INTERIOR)
     lasting(twice, clock, 0.008, phase=SPMV_INTERIOR)  # twice the work in 4 / 3 of the time
     other = (here, twice.spent({"product": 2.0}))

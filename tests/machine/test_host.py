@@ -125,6 +125,21 @@ def test_the_limits_of_a_control_group_are_the_tightest_of_its_line(files, tree)
     assert host.host_cores(root) == 1  # of four, one and a half may run: one whole
 
 
+@pytest.mark.parametrize("quota", [None, "350000 100000\n"])
+def test_cores_are_counted_not_hardware_threads_and_no_more_than_a_quota_lets_run(files, monkeypatch, quota):
+    """Eight CPUs, two to a core: CPU 0 shares its core with CPU 4."""
+    pairs = {f"{CPU}/cpu{i}/topology/thread_siblings_list": f"{i % 4},{i % 4 + 4}\n" for i in range(8)}
+    root = files({f"{CPU}/online": "0-7\n", **pairs})
+    if quota:
+        files({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": quota})
+    most = 3 if quota else 4
+    monkeypatch.setattr(host, "affinity", lambda: (0, 1, 4, 5))
+    assert host.usable_cores(root) == 2  # two cores, both threads of each
+    monkeypatch.setattr(host, "affinity", lambda: tuple(range(8)))
+    assert (host.usable_cores(root), host.host_cores(root)) == (most, most)
+    assert host.physical_cores((0, 4, 7), root) == {"0,4", "3,7"}
+
+
 def test_without_control_groups_there_is_no_limit(tmp_path):
     assert cgroup.cpu_quota(tmp_path) is None
     assert cgroup.allowed_cpus(tmp_path) is None

@@ -261,6 +261,40 @@ def test_steal_is_provisional(record):
     assert broken(record, environment=replace(record.environment, hosts=hosts)) == {"D3"}
 
 
+@pytest.mark.parametrize(
+    ("share", "off", "ok"),
+    [
+        (0.0, 0.2, True),
+        (1.7, 0.2, True),
+        (25.0, 0.2, False),
+        (25.0, 4.0, False),
+        (0.0, 4.0, None),
+        (3.0, 2.0, None),
+    ],
+)
+def test_a_host_on_which_others_used_over_two_percent_is_named_with_the_figure(record, share, off, ok):
+    (first, *rest) = record.environment.hosts
+    busy = replace(first, name="n7", others_percent=share, others_resolution=off)
+    quiet = replace(first, name="n8", others_percent=0.1, others_resolution=0.2)
+    environment = replace(record.environment, hosts=(busy, quiet, *rest))
+    verdict = judge(replace(record, environment=environment))
+    (rule,) = [rule for rule in verdict.rules if rule.id == "D6"]
+    assert rule.ok is ok
+    assert verdict.status == ("VALID" if ok else "PROVISIONAL")
+    if not ok:
+        assert f"n7: others used {share:g} % of the CPU time, ± {off:g} %" in verdict.reasons[0]
+        assert ("too short to tell" in verdict.reasons[0]) is (ok is None)
+
+
+def test_others_that_were_not_measured_are_not_judged_and_those_that_cannot_be_are_provisional(record):
+    assert not [rule for rule in judge(record).rules if rule.id == "D6"]
+    blind = tuple(replace(h, others_resolution=100.0) for h in record.environment.hosts)
+    environment = replace(record.environment, hosts=blind)
+    (reason,) = judge(replace(record, environment=environment)).reasons
+    assert reason.startswith("D6 cannot be judged")
+    assert "the system does not tell" in reason
+
+
 def throttled(record, group):
     (first, *others) = record.environment.hosts
     slow = replace(first, throttled_percent=60.0, cpu_quota=0.25, quota_group=group)

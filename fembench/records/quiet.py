@@ -1,0 +1,59 @@
+"""How quiet the hosts were: rule D6, and of D3 what a hypervisor and quotas took."""
+
+from collections.abc import Iterator
+
+from fembench.records.record import HostFacts, Record, Rule
+
+STOLEN = 2.0  # percent of CPU time
+LAB_GROUP = "fembench."  # start of the names of labs' control groups
+OTHERS = 2.0  # percent of the ranks' CPU time
+TOO_SHORT = "too short to tell: the kernel counts CPU time in ticks of 10 ms"
+
+
+def quiet(record: Record) -> Iterator[Rule]:
+    """What was taken of the CPUs of the job, on the host where it was most."""
+    steal = max((h.steal_percent for h in record.environment.hosts), default=0.0)
+    yield Rule(
+        id="D3",
+        ok=steal <= STOLEN,
+        value=f"steal, % of CPU time = {steal:.3g}",
+        threshold=f"<= {STOLEN:.3g}",
+    )
+    held = max(record.environment.hosts, key=lambda h: h.throttled_percent, default=None)
+    if held and held.throttled_percent > 0:
+        yield _throttled(held)
+    asked = [h for h in record.environment.hosts if h.others_percent >= 0 or h.others_resolution >= 100]
+    if asked:
+        yield _rule(max(asked, key=lambda h: (_least(h) > OTHERS, _most(h))))
+
+
+def _throttled(host: HostFacts) -> Rule:
+    """D3: time that a quota withheld, with its quota's name. That of a lab's host slows it on purpose."""
+    by = f"by the quota of {host.cpu_quota:.3g} CPUs on control group {host.quota_group}"
+    value = f"{host.name}: {host.throttled_percent:.3g} % of CPU time withheld {by}"
+    if any(name.startswith(LAB_GROUP) for name in host.quota_group.split("/")):
+        return Rule(id="D3", ok=True, value=value, threshold="the lab's own: SYNTHETIC")
+    ok = host.throttled_percent <= STOLEN
+    return Rule(id="D3", ok=ok, value=value, threshold=f"<= {STOLEN:.3g} %, or a quota of the lab")
+
+
+def _least(host: HostFacts) -> float:
+    return host.others_percent - host.others_resolution
+
+
+def _most(host: HostFacts) -> float:
+    return host.others_percent + host.others_resolution
+
+
+def _rule(host: HostFacts) -> Rule:
+    told, share = host.others_resolution < 100, f"{host.others_percent:.3g} % of the CPU time"
+    ok = True if _most(host) <= OTHERS else False if _least(host) > OTHERS else None
+    return Rule(
+        id="D6",
+        ok=ok,
+        value=f"{host.name}: others used {share}, ± {host.others_resolution:.2g} %"
+        if told
+        else f"{host.name}: the system does not tell what others used",
+        threshold=f"<= {OTHERS:.3g} %",
+        note=TOO_SHORT if ok is None and told else "",
+    )

@@ -17,6 +17,16 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.0f} B"
 
 
+def bytes_of(text: str) -> int:
+    """Bytes of '8', '64K', '4M' or '1G', powers of 1024. Raises ValueError for anything else."""
+    number, power = text.strip(), 0
+    if number[-1:].upper() in ("K", "M", "G"):
+        number, power = number[:-1], "KMG".index(number[-1].upper()) + 1
+    if not number.isascii() or not number.isdigit():
+        raise ValueError(f"'{text}': expected bytes such as 8, 64K or 4M")
+    return int(number) * 1024**power
+
+
 def digits(value: float) -> str:
     """Three significant digits, never as a power of ten."""
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"

@@ -16,12 +16,13 @@ from fembench.bench.diagnosis import why_nothing
 from fembench.bench.launcher import SCRATCH, environment, launcher_line, run_ranks
 from fembench.bench.network_job import NetworkJob
 from fembench.machine.emulate import parse_speeds
-from fembench.records.network import NetworkFound
+from fembench.records.network import NetworkFound, NetworkSettings
 from fembench.records.profile import Profile
 
 SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring on each host; starting and binding kernels come on top
 VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # in a lab CPU time is dealt out in periods of 5 ms
 ROUNDS, QUICK_ROUNDS = 30, 12
+USUAL = NetworkSettings()
 PATIENCE = 600.0  # seconds after which the job is ended
 
 
@@ -69,6 +70,7 @@ def measure_links(
     sites: str = "",
     emulate: str = "",
     dilate: float = 1.0,
+    settings: NetworkSettings = USUAL,
     hostfile: str = "",
     scratch: Path,
     mpi_options: Sequence[str] = (),
@@ -81,7 +83,7 @@ def measure_links(
     """
     needs_two(ranks)
     line, kind = launcher_line(ranks, hostfile, mpi_options)
-    job = NetworkJob(quick=quick, pairs=pairs, sites=sites, emulate=emulate, dilate=dilate)
+    job = NetworkJob(quick=quick, pairs=pairs, sites=sites, emulate=emulate, dilate=dilate, settings=settings)
     variables = environment(kind, asleep=dilate > 1 and "--oversubscribe" in line)
     found = run_job("network_rank", job, "network.json", line, variables, scratch, tell)
     return convert(msgspec.json.decode(found), NetworkFound, where="network")

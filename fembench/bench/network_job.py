@@ -5,9 +5,11 @@ until the next meeting, so that nothing but the pair that measures uses processo
 """
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import cast
 
 import msgspec
@@ -16,6 +18,7 @@ from fembench.bench.crowd import Pairs, allreduce_time, counts_of, message_secon
 from fembench.bench.exchange import measure_exchange
 from fembench.bench.pingpong import Effort, measure_pair
 from fembench.bench.progress import overlap_left, polling_factor
+from fembench.bench.trains import SIZES as TRAIN_SIZES
 from fembench.bench.trains import measure_trains
 from fembench.dist.agree import together
 from fembench.dist.comm import Comm
@@ -30,6 +33,7 @@ from fembench.records.network import (
     Mode,
     Network,
     NetworkFound,
+    NetworkSettings,
     PairSamples,
     RankLoad,
     Trains,
@@ -58,6 +62,21 @@ class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sites: str  # as sites_of takes them
     emulate: str
     dilate: float
+    settings: NetworkSettings = NetworkSettings()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of the messages."""
+        return self.settings.sizes or (QUICK_SIZES if self.quick else SIZES)
+
+    @property
+    def effort(self) -> Effort:
+        """How much is measured of a pair; sizes that were asked for are measured, however long that takes."""
+        usual = QUICK if self.quick else FULL
+        longest = math.inf if self.settings.sizes else usual.longest
+        if self.settings.repetitions:
+            return Effort(seconds=0.0, visits=self.settings.repetitions, longest=longest)
+        return replace(usual, longest=longest)
 
 
 class Mine(msgspec.Struct):
@@ -97,7 +116,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
         return None
     absent = [name for name, pair in zip(classes.names, pairs) if pair is None]
     network = Network(
-        send_mode="isend",
+        send_mode=job.settings.modes[0],
         pairs=how,
         sites=sites,
         classes=(),
@@ -114,6 +133,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
         exchanges=tuple(e for one in everyone for e in one.exchanges),
         notes=tuple(f"{name}: not measured, no host has two ranks" for name in absent),
         seconds=time.perf_counter() - begin,
+        settings=msgspec.structs.replace(job.settings, sizes=job.sizes),
     )
     return NetworkFound(hosts=hosts, rank_host=placed, network=network)
 
@@ -142,21 +162,22 @@ class Measuring:
         return self._comm.rank in ranks
 
     def messages(self, pairs: Sequence[tuple[str, tuple[int, int]]]) -> None:
-        """Ping-pongs in both modes, trains and exchanges, of one pair after the other."""
-        quick = self._job.quick
-        effort, sizes = (QUICK, QUICK_SIZES) if quick else (FULL, SIZES)
+        """Ping-pongs in the modes asked for, trains and exchanges, of one pair after the other."""
+        settings, effort, sizes = self._job.settings, self._job.effort, self._job.sizes
         for number, (name, (a, b)) in enumerate(pairs):
             self._tell(f"messages, {name} ({number + 1} of {len(pairs)}): ranks {a} and {b}")
-            largest = 0
-            for mode in MODES:
+            largest = max(sizes)
+            for mode in settings.modes if "II" in settings.methods else ():
                 if self._needed((a, b)):
                     one = measure_pair(self._comm, a, b, sizes, effort, mode)
                     largest = one[-1].m if one else 0
                     self.found.samples += one
-            if self._needed((a, b)):
-                repeats = 3 if quick else 7
-                self.found.trains += measure_trains(self._comm, a, b, largest, repeats, effort.longest)
-            if self._needed((a, b)):
+            if "I" in settings.methods and self._needed((a, b)):
+                asked = (0, *settings.sizes) if settings.sizes else TRAIN_SIZES
+                repeats = settings.repetitions or (3 if self._job.quick else 7)
+                trains = [m for m in asked if m <= largest]
+                self.found.trains += measure_trains(self._comm, a, b, trains, repeats, effort.longest)
+            if "II" in settings.methods and self._needed((a, b)):
                 self.found.exchanges += measure_exchange(self._comm, a, b, largest, effort.visits)
 
     def crowds(self) -> None:

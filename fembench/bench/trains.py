@@ -22,9 +22,9 @@ WARM, SINGLES = 3, 3  # trains of one before those that count; of those, to each
 
 
 def measure_trains(
-    comm: Comm, measure: int, mirror: int, largest: int, repeats: int, longest: float
+    comm: Comm, measure: int, mirror: int, sizes: Sequence[int], repeats: int, longest: float
 ) -> list[Trains]:
-    """Trains of messages up to `largest` bytes and `longest` seconds (of `measure`), on both ranks; found
+    """Trains of messages of these sizes (of `measure`) and up to `longest` seconds, on both ranks; found
     on `measure`, [] on the other."""
     if comm.rank == mirror:
         sizes = comm.recv(source=measure, tag=CONTROL)
@@ -33,7 +33,6 @@ def measure_trains(
             while count := comm.recv(source=measure, tag=CONTROL):
                 _take(side, m, count)
         return []
-    sizes = [m for m in SIZES if m <= largest]
     comm.send(sizes, mirror, CONTROL)
     side = Side(comm, mirror, max(sizes))
     return [_trains(side, measure, m, repeats, longest) for m in sizes]

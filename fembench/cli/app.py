@@ -1,7 +1,10 @@
 """Run a small parallel program of the source theses, predicted before it runs.
 
 Farms (a coordinator deals tasks to workers): pi primes matrices partial integral product. Task graphs: ring
-fork join diamond fork-join. First calibrate, then run; the prediction is written before the run. Examples:
+fork join diamond fork-join. First calibrate, then run; the prediction is written before the run. With
+--machine, real messages of a ring, fork or join are predicted from a measured network (Os, L, Or) and a
+calibration made just before; the error is that of the median, INVALID where runs vary too much. Examples:
+  fembench app ring --machine machine.json --bytes 4194304              from characterize --network
   fembench app pi --ranks 3                                             run, check, record
   fembench app pi --ranks 5 --calibrate -o machine.json                 samples of its operations
   fembench app pi --ranks 5 --model machine.json                        predicted, run, scored
@@ -38,7 +41,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--static", type=real(0, 1), default=1.0, metavar="F", help="part of the tasks dealt before"
     )
-    parser.add_argument("--repetitions", type=whole(1), default=4, metavar="N", help="runs in one job")
+    parser.add_argument(
+        "--repetitions",
+        type=whole(1),
+        default=0,
+        metavar="N",
+        help="runs in one job (default: 4; --machine: 20)",
+    )
     parser.add_argument("--emulate", default="", metavar="S,S,...", help="SYNTHETIC: speed of each rank")
     parser.add_argument(
         "--dilate", type=real(1), default=1.0, metavar="F", help="SYNTHETIC: all so much slower"
@@ -53,6 +62,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--calibrate", action="store_true", help="sample the operations instead of running")
     parser.add_argument("--samples", type=whole(1), default=20, metavar="N", help="of each operation")
     parser.add_argument("--model", default="", metavar="RECORD", help="predict from this calibration")
+    parser.add_argument(
+        "--machine",
+        default="",
+        metavar="PROFILE",
+        help="ring, fork, join: messages predicted from its network",
+    )
+    parser.add_argument(
+        "--send",
+        choices=("isend", "send"),
+        default="isend",
+        help="--machine: messages by MPI_Isend or MPI_Send (default: %(default)s)",
+    )
     parser.add_argument(
         "--if", dest="policy", choices=("q", "worst"), default="q", help="how conditionals are decided"
     )
@@ -79,6 +100,9 @@ def run(options: argparse.Namespace) -> int:
     from fembench.reproduce.programs import both, case_of
 
     folder = Path(options.results) / "runs"
+    if options.machine:
+        return _real_messages(options, folder)
+    options.repetitions = options.repetitions or 4
     calibration = load_app(options.model) if options.model else None
     case = case_of(options, calibration)
     told = calibration if not options.calibrate else None
@@ -104,6 +128,52 @@ def run(options: argparse.Namespace) -> int:
         print(_text(record))
         print(f"record: {path}")
     return 1 if record.error > 1 else 0
+
+
+def _real_messages(options: argparse.Namespace, folder: Path) -> int:
+    """A ring, fork or join predicted from the profile's network, run, scored. Raises InputError."""
+    import msgspec
+
+    from fembench.base.errors import InputError
+    from fembench.bench.scratch import occupied, reserved
+    from fembench.cli.shared import progress, typed_command
+    from fembench.records.app import load_app, save_app
+    from fembench.records.profile import host_names, load_profile
+    from fembench.reproduce.real_messages import as_text, case_of_messages, judged, predicted_run
+
+    if options.calibrate or options.emulate or options.dilate != 1 or options.schedule != "turn":
+        raise InputError("--machine: expected no --calibrate, --emulate, --dilate or --schedule beside it")
+    profile = load_profile(options.machine)
+    case = case_of_messages(
+        options.program,
+        options.ranks,
+        options.send,
+        n_bytes=options.bytes,
+        tasks=options.tasks,
+        units=options.size,
+        repetitions=options.repetitions,
+    )
+    with occupied(folder, shared=True), reserved(folder, f"{case.program}-p{case.ranks}") as id:
+        record = predicted_run(
+            case,
+            profile,
+            id=id,
+            scratch=folder,
+            source=options.machine,
+            calibration=load_app(options.model) if options.model else None,
+            samples=options.samples,
+            command=typed_command(),
+            hostfile=options.hostfile,
+            say=progress,
+        )
+        path = Path(options.output) if options.output else folder / f"{id}.json"
+        save_app(record, path)
+    found = judged(record, host_names(profile))
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(record), indent=1).decode())
+    else:
+        print(f"{as_text(record, found)}\nrecord: {path}")
+    return 1 if found[0].reason else 0
 
 
 def _messages(record) -> list[list]:

@@ -6,6 +6,7 @@ two minutes, hosts in parallel; --quick half a minute. The network takes seconds
 overheads and latency over message sizes (HLogP), gaps, all-reduces, several pairs at once, whether messages
 travel while ranks compute, what waiting ranks cost, and H of the ranks by three kernels. Examples:
   fembench characterize --network -o machine.json
+  fembench characterize --network --sizes 8,1K,64K,1M,16M --repetitions 50 --send send -o machine.json
   fembench characterize --hosts fast:4,slow:4 --network -o machine.json
   fembench characterize --add-to machine.json --pairs classes --sites 'a=n1,n2;b=n3,n4'
   fembench weights machine.json --rule rate -o weights.json
@@ -17,6 +18,12 @@ In a lab (fembench lab), which tells the ranks that it is one:
 import argparse
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fembench.records.network import NetworkSettings
+
+MOST = 1 << 30  # bytes of a message
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +66,31 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sites", default="", metavar="S=A,B;T=C", help="sites of hosts (default: by their domains)"
+    )
+    parser.add_argument(
+        "--sizes",
+        default="",
+        metavar="M,M,...",
+        help="bytes of the messages, 8,64K,4M (default: 8 to 4M, doubling; --quick: to 1M)",
+    )
+    parser.add_argument(
+        "--repetitions",
+        type=whole(1),
+        default=0,
+        metavar="N",
+        help="round trips of each size (default: as many as fit into 4 s per pair; --quick: 1.2 s)",
+    )
+    parser.add_argument(
+        "--method",
+        choices=("I", "II", "both"),
+        default="both",
+        help="thesis-001's: I, trains of messages (Kielmann: L, g); II, ping-pongs (Os, L, Or)",
+    )
+    parser.add_argument(
+        "--send",
+        choices=("isend", "send", "both"),
+        default="both",
+        help="method II: with MPI_Isend, MPI_Send, or both, costs being those of MPI_Isend",
     )
     parser.add_argument(
         "--model", default="", metavar="FILE", help="also write the file of thesis-001's modeller (Fig. 4.2)"
@@ -108,11 +140,41 @@ def _check(options: argparse.Namespace) -> None:
     from fembench.base.errors import InputError
 
     network = options.network or options.add_to
-    for name, value in (("--pairs", options.pairs), ("--sites", options.sites), ("--model", options.model)):
-        if value and not network:
-            raise InputError(f"{name} {value} without a network; expected --network or --add-to FILE")
+    usual = {
+        "pairs": "",
+        "sites": "",
+        "model": "",
+        "sizes": "",
+        "repetitions": 0,
+        "method": "both",
+        "send": "both",
+    }
+    for name, value in usual.items():
+        if (given := getattr(options, name)) != value and not network:
+            raise InputError(f"--{name} {given} without a network; expected --network or --add-to FILE")
+    _settings(options)
     if options.bytes < 0:
         raise InputError(f"--bytes {options.bytes}; expected 0 or more")
+
+
+def _settings(options: argparse.Namespace) -> "NetworkSettings":
+    """How messages are to be measured. Raises InputError."""
+    from fembench.base.errors import InputError
+    from fembench.base.units import bytes_of
+    from fembench.records.network import NetworkSettings
+
+    try:
+        sizes = sorted({bytes_of(word) for word in options.sizes.split(",")} if options.sizes else ())
+    except ValueError as error:
+        raise InputError(f"--sizes {options.sizes}: {error}") from error
+    if sizes and (len(sizes) < 3 or not 1 <= sizes[0] <= sizes[-1] <= MOST):
+        raise InputError(f"--sizes {options.sizes}: expected three different sizes or more, of 1 byte to 1G")
+    return NetworkSettings(
+        sizes=tuple(sizes),
+        repetitions=options.repetitions,
+        methods=("I", "II") if options.method == "both" else (options.method,),
+        modes=("isend", "send") if options.send == "both" else (options.send,),
+    )
 
 
 def _speeds(options: argparse.Namespace, hostfile: str, folder: Path):
@@ -148,6 +210,7 @@ def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: P
         quick=options.quick,
         pairs=options.pairs,
         sites=options.sites,
+        settings=_settings(options),
         emulate=profile.emulate,
         dilate=profile.dilate,
         hostfile=hostfile,

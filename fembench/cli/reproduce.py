@@ -2,8 +2,8 @@
 
 thesis-000: R. H. Herai, analytic prediction with intervals (Campinas, 2005); its applications on a virtual
 park of 32 machines, and farm programs under MPI on emulated machines (SYNTHETIC).
-thesis-001: H. de A. Mendes, HLogP (Niteroi, 2004); its rings, fork, join and schedules on emulated hosts with
-its own Os, L and Or (SYNTHETIC), and what messages cost here.
+thesis-001: H. de A. Mendes, HLogP (Niteroi, 2004); rings, fork and join with real messages, predicted from
+the network measured here; its schedules on emulated hosts with its own Os, L and Or (SYNTHETIC).
 thesis-002: R. de Q. Gomes, MigBSP++, balancing of programs in phases (Sao Leopoldo, 2014); its two programs
 and Tables 12 to 15 on seven emulated machines (SYNTHETIC).
 thesis-003: E. P. Calzeta and T. A. D. de Souza, simulation of the execution graph (Sao Jose do Rio Preto,
@@ -25,7 +25,7 @@ stopped. Examples:
 """
 
 import argparse
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from pathlib import Path
 
 STUDIES = ("thesis-000", "thesis-001", "thesis-002", "thesis-003", "thesis-004")
@@ -156,25 +156,30 @@ def _programs(options: argparse.Namespace, only: Sequence[str]) -> int:
 
 
 def _grid(options: argparse.Namespace, only: Sequence[str]) -> int:
-    """thesis-001: its applications on emulated hosts. Raises InputError."""
+    """thesis-001: real messages here, and its applications on emulated hosts. Raises InputError."""
     from fembench.base.errors import RunFailedError
     from fembench.cli.shared import progress
-    from fembench.reproduce import grid_live, grid_messages, grid_study
+    from fembench.reproduce import grid_live, grid_messages, grid_real, grid_study
     from fembench.reproduce.measure import cores_here
 
     folder = _emulated_only(options)
-    effort = grid_live.QUICK if options.quick else grid_live.FULL
-    found = grid_live.measure(folder, effort, cores_here(), progress, only_kept=options.page)
-    _require(found, folder)
-    progress("messages between two ranks: about a minute")
+    effort, kept = (grid_live.QUICK if options.quick else grid_live.FULL), options.page
+    profile, real = None, []
     try:
-        network = grid_messages.measure_network(folder, only_kept=options.page)
+        if not only or {"ring", "fork", "join", "messages"} & set(only):
+            progress("messages between the ranks here: about a minute")
+            profile = grid_messages.measure_network(folder, cores_here(), only_kept=kept)
+        if profile:
+            real = grid_real.measure(folder, profile, progress, effort.real, only_kept=kept, only=only)
     except RunFailedError as error:
         progress(f"FAILED: {error}")
-        network = None
-    page = grid_study.build(folder, found, network)
-    print(f"{grid_study.terminal(found)}\n\nrecords: {folder}\nreport:  {page}")
-    return 1 if any(one.record.error > 1 for one in found) else 0
+    found = grid_live.measure(folder, effort, cores_here(), progress, only_kept=kept, only=only)
+    network = profile.network if profile else None
+    _require(found or real or network or "slowness" in only, folder)
+    sections = grid_study.compose(found, real, network, only)
+    page = grid_study.build(folder, found, sections, only)
+    print(f"{grid_study.terminal(sections)}\n\nrecords: {folder}\nreport:  {page}")
+    return 1 if any(one.record.error > 1 for one in found) or any(f.scores[0].reason for f in real) else 0
 
 
 def _slaves(options: argparse.Namespace, only: Sequence[str]) -> int:
@@ -192,7 +197,7 @@ def _slaves(options: argparse.Namespace, only: Sequence[str]) -> int:
     return 1 if any(one.record.error > 1 for one in found) else 0
 
 
-def _require(found: Sized, folder: Path) -> None:
+def _require(found: object, folder: Path) -> None:
     """Raises InputError where there is nothing to make a page of."""
     from fembench.base.errors import InputError
 

@@ -16,6 +16,7 @@ from fembench.records.network import (
     Network,
     PairClass,
     PairSamples,
+    Piece,
     Trains,
 )
 
@@ -85,15 +86,34 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     for e in network.exchanges:
         exchanges.setdefault(_class_of(network, rank_host, e), []).append(e)
     gaps = {k: [(t.m, gap_of(t.counts, t.seconds)) for t in found] for k, found in trains.items()}
-    classes = _classes(network, by_class, gaps, exchanges, "isend")
+    classes = _classes(network, by_class, gaps, exchanges, network.send_mode)
+    costs = {k: kielmann_costs(network.class_names[k], trains[k]) for k in sorted(trains)}
+    notes = _ways_of_sending(network.samples)
+    if not classes:
+        classes = _everywhere(network, {k: class_of_trains(each, gaps[k]) for k, each in costs.items()})
+        notes = [
+            "method I: a message takes L + g(m), none of which is known to keep a processor (Os = Or = 0)"
+        ]
     return msgspec.structs.replace(
         network,
         classes=classes,
         blocking=_classes(network, by_class, gaps, exchanges, "send"),
-        kielmann=tuple(c for k in sorted(trains) for c in kielmann_costs(classes[k].name, trains[k])),
+        kielmann=tuple(c for k, each in costs.items() for c in _named(each, classes[k].name)),
         overlap=None if network.overlap_left is None else network.overlap_left < TRAVELLED,
-        notes=(*network.notes, *_ways_of_sending(network.samples)),
+        notes=(*network.notes, *notes),
     )
+
+
+def class_of_trains(costs: Sequence[KielmannCost], gap: Sequence[tuple[int, float]]) -> PairClass:
+    """A class by method I alone: messages that take L + g(m), without overheads (thesis-001, 4.3.2)."""
+    none = (Piece(first=0, coefficients=(0.0,)),)
+    whole = fit_jointly([k.m for k in costs], [curve([(k.latency + k.gap, 0.0) for k in costs])])
+    gaps = fit_jointly(*_gap_curve(gap)).pieces[0]
+    return PairClass(name=costs[0].class_name, send=none, latency=whole.pieces[0], receive=none, gap=gaps)
+
+
+def _named(costs: Sequence[KielmannCost], name: str) -> list[KielmannCost]:
+    return [msgspec.structs.replace(cost, class_name=name) for cost in costs]
 
 
 def _class_of(network: Network, rank_host: Sequence[int], pair: PairSamples | Trains | Exchange) -> int:
@@ -113,6 +133,11 @@ def _classes(
         for of, k in sorted(samples)
         if of == mode
     }
+    return _everywhere(network, found)
+
+
+def _everywhere(network: Network, found: dict[int, PairClass]) -> tuple[PairClass, ...]:
+    """[class]; those that were not measured are as the first that was; () where none was."""
     if not found:
         return ()
     first = found[min(found)]

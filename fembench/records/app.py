@@ -5,7 +5,7 @@ Schema history:
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -34,6 +34,9 @@ class AppCase(Frozen, frozen=True):
     edges: tuple[tuple[int, int], ...] = ()
     idle: tuple[int, ...] = ()  # tasks of a graph that only receive and send
     costs: tuple[tuple[float, float, float], ...] = ()  # [edge] Os, L, Or in seconds (SYNTHETIC); (): real
+    # isend, send: messages of a graph by the calls that `characterize --network` times, ranks waiting in MPI;
+    # "": sent without blocking and looked for from time to time
+    calls: Literal["", "isend", "send"] = ""
     repetitions: int = 3
     emulate: str = ""  # speed of each rank (SYNTHETIC)
     dilate: float = 1.0

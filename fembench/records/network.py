@@ -16,6 +16,7 @@ from fembench.base.errors import InputError
 from fembench.records.record import Frozen
 
 Mode = Literal["isend", "send"]
+Method = Literal["I", "II"]
 
 
 class Piece(Frozen, frozen=True):
@@ -132,6 +133,15 @@ class RankLoad(Frozen, frozen=True):
     load: float  # their mean over a minute
 
 
+class NetworkSettings(Frozen, frozen=True):
+    """How messages are measured."""
+
+    sizes: tuple[int, ...] = ()  # bytes, ascending; (): the usual ones
+    repetitions: int = 0  # round trips of each size; 0: as many as the usual time allows
+    methods: tuple[Method, ...] = ("I", "II")  # thesis-001's: Kielmann's trains, ping-pongs
+    modes: tuple[Mode, ...] = ("isend", "send")  # calls whose ping-pongs are timed
+
+
 class Network(Frozen, frozen=True):
     """What is known of what messages cost between hosts.
 
@@ -159,6 +169,7 @@ class Network(Frozen, frozen=True):
     overlap_left: float | None = None  # part of a large message still to be waited for after computing
     loads: tuple[RankLoad, ...] = ()
     seconds: float = 0.0  # that measuring took
+    settings: NetworkSettings | None = None  # None: not recorded
 
 
 class NetworkFound(Frozen, frozen=True):

@@ -17,7 +17,7 @@ from fembench.records.case import Case
 from fembench.records.record import Frozen, Record
 
 PREDICTION_SCHEMA = 1
-SIMULATION, ANALYTIC = "simulation", "analytic"
+SIMULATION, ANALYTIC, MEASURED_NETWORK = "simulation", "analytic", "measured network"
 
 
 class Predicted(Frozen, frozen=True):

@@ -7,6 +7,7 @@ from fembench.base.units import seconds, size
 from fembench.records.network import Network, PairClass, both_ways_at, value_at
 
 SHOWN = (8, 1024, 16384, 262144, 1048576)  # bytes
+MOST_SIZES = 6  # whose costs are printed where others than SHOWN were asked for
 MOST = 12  # classes whose costs are printed; the profile has all
 H_HEADS = ["rank", "host", "product", "kernels", "processor", "(4.1)", "(4.2)", "(4.3)"]
 H_TITLE = (
@@ -38,7 +39,11 @@ def _how(network: Network) -> str:
         "all pairs of hosts" if network.pairs == "all" else f"sites {', '.join(dict.fromkeys(network.sites))}"
     )
     calls = "MPI_Isend" if network.send_mode == "isend" else "MPI_Send"
-    return f"{what}, {calls}, {network.seconds:.0f} s"
+    if not network.samples and network.trains:
+        calls = "method I (trains of MPI_Isend)"
+    trips = network.settings.repetitions if network.settings else 0
+    often = f", {trips} round trips per size" if trips else ""
+    return f"{what}, {calls}{often}, {network.seconds:.0f} s"
 
 
 def costs_table(network: Network) -> str:
@@ -48,12 +53,22 @@ def costs_table(network: Network) -> str:
     rows = []
     for k, one in enumerate(network.classes[:MOST]):
         blocking = network.blocking[k] if k < len(network.blocking) else None
-        for number, m in enumerate(SHOWN):
+        for number, m in enumerate(_shown(network)):
             head = [one.name, size(one.switch) if one.switch else "never"] if number == 0 else ["", ""]
             rows.append([*head, size(m), *_costs(one, m), seconds(_total(blocking, m)) if blocking else None])
     more = len(network.classes) - MOST
     text = table(heads, rows, align="llrrrrrrrr")
     return f"{text}\n{more} more classes: --json has all" if more > 0 else text
+
+
+def _shown(network: Network) -> tuple[int, ...]:
+    """Bytes of the messages whose costs are printed: the usual ones where they were measured."""
+    known = (network.settings.sizes if network.settings else ()) or SHOWN
+    if set(SHOWN) <= set(known):
+        return SHOWN
+    return tuple(
+        dict.fromkeys(known[round(k * (len(known) - 1) / (MOST_SIZES - 1))] for k in range(MOST_SIZES))
+    )
 
 
 def beside_table(network: Network) -> str:

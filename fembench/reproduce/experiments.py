@@ -18,9 +18,10 @@ EXPERIMENTS: dict[str, dict[str, str]] = {
         "mpi-partial": "selected elements as a farm under MPI, predicted before it runs",
     },
     "thesis-001": {
-        "rings": "rings of three tasks on two sites (Tables 4.25, 4.38, 5.11)",
-        "fork": "fork: how much eight sends delay their sender (6.1)",
-        "join": "join: how much eight receives delay their receiver (6.1)",
+        "ring": "rings with real messages, predicted from this machine's measured network",
+        "fork": "fork with real messages, predicted likewise: how much sends delay their sender (6.1)",
+        "join": "join with real messages, predicted likewise: how much receives delay their receiver (6.1)",
+        "held": "rings, fork, join held at the thesis' own Os, L, Or: checks the executor, not the model",
         "diamond": "schedules of a diamond of 25 tasks on ten hosts (6.2)",
         "fork-join": "schedules of a fork-join of 14 tasks on ten hosts (7)",
         "messages": "what messages between two ranks cost here (Tables 4.15, 5.1, 5.2)",

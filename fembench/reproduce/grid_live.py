@@ -1,7 +1,9 @@
 """Thesis-001's applications run under MPI on emulated hosts, calibrated, predicted, run.
 
 What its tables print is emulated (SYNTHETIC): speeds of hosts, and Os, L and Or of messages, which keep ranks
-as long, a scale shorter than in the thesis. What is there already is not measured again.
+as long, a scale shorter than in the thesis. Rings, fork and join are predicted from the same Os, L and Or, so
+they check that ranks do as they are told, not the model; grid_real has them with real messages. What is there
+already is not measured again.
 """
 
 import argparse
@@ -17,6 +19,7 @@ from fembench.apps.launch import launch
 from fembench.base.errors import FembenchError
 from fembench.bench.scratch import writable
 from fembench.records.app import AppCase, AppRecord, load_app, save_app
+from fembench.reproduce.experiments import wanted
 from fembench.reproduce.grid_plan import (
     CHILDREN,
     GRAPHS,
@@ -47,10 +50,11 @@ class Effort:
     units: float  # of work in a task that took the thesis a second
     repetitions: int
     samples: int
+    real: int  # repetitions with real messages
 
 
-QUICK = Effort(1.2, 3, 6)
-FULL = Effort(5.0, 5, 12)
+QUICK = Effort(1.2, 3, 6, 20)
+FULL = Effort(5.0, 5, 12, 60)
 
 
 @dataclass(frozen=True)
@@ -124,30 +128,35 @@ class Bench:
         return self.kept(name, make)
 
 
-def measure(folder: Path, effort: Effort, cores: int, say: Say, *, only_kept: bool = False) -> list[Run]:
-    """Rings, fork and join, schedules; those that failed are told and left out."""
+def measure(
+    folder: Path, effort: Effort, cores: int, say: Say, *, only_kept: bool = False, only: Sequence[str] = ()
+) -> list[Run]:
+    """Held rings, fork and join, and schedules, those asked for; failed ones are told and left out."""
     runs = folder / "runs"
     writable(runs)
     bench = Bench(runs, effort, cores, only_kept)
-    wanted: list[Callable[[], Run | None]] = [lambda ring=ring: _ring(bench, ring) for ring in rings()]  # type: ignore[misc]
-    wanted += [lambda kind=kind: _delayed(bench, kind) for kind in ("fork", "join")]  # type: ignore[misc]
-    wanted += [
+    todo: list[Callable[[], Run | None]] = []
+    if wanted("held", only):
+        todo += [lambda ring=ring: _ring(bench, ring) for ring in rings()]  # type: ignore[misc]
+        todo += [lambda kind=kind: _delayed(bench, kind) for kind in ("fork", "join")]  # type: ignore[misc]
+    todo += [
         lambda graph=graph, method=method: _scheduled(bench, graph, method)  # type: ignore[misc]
         for graph in GRAPHS
+        if wanted(graph, only)
         for method in METHODS
     ]
     found = []
-    for k, make in enumerate(wanted, 1):
+    for k, make in enumerate(todo, 1):
         try:
             one = make()
         except FembenchError as error:
-            say(f"[{k}/{len(wanted)}] FAILED: {error}")
+            say(f"[{k}/{len(todo)}] FAILED: {error}")
             continue
         if one:
             off = 100 * (one.expected / one.measured - 1)
             took = float(np.median(one.record.seconds))
             say(
-                f"[{k}/{len(wanted)}] {one.kind}, {one.name}: {took:.3f} s, "
+                f"[{k}/{len(todo)}] {one.kind}, {one.name}: {took:.3f} s, "
                 f"predicted {one.promised:.3f} s ({off:+.1f} %)"
             )
             found.append(one)

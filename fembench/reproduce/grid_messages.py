@@ -11,7 +11,7 @@ from fembench.base.errors import RunFailedError
 from fembench.predict.estimate import latencies
 from fembench.predict.heterogeneity import by_clock, by_load, by_queue
 from fembench.records.network import Network, PairSamples
-from fembench.records.profile import load_profile
+from fembench.records.profile import Profile, load_profile
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table, words
 from fembench.reproduce import charts
@@ -33,22 +33,26 @@ H_LAWS: dict[str, tuple[str, float, Callable[[Row], float]]] = {  # law -> (tabl
     ),
 }
 
+SIZES = ",".join(str(8 << k) for k in range(20))  # 8 B to 4 MiB, as fork and join have
+MOST_RANKS = 9  # hosts of fork and join
+
 
 def _floats(row: Row, *names: str) -> list[float]:
     return [float(row[name]) for name in names]
 
 
-def measure_network(folder: Path, *, only_kept: bool = False) -> Network | None:
-    """What messages between two ranks here cost; measured once. Raises RunFailedError."""
+def measure_network(folder: Path, cores: int, *, only_kept: bool = False) -> Profile | None:
+    """What messages between the ranks here cost, in a profile; measured once. Raises RunFailedError."""
     path = folder / "machine.json"
     if not path.exists():
         if only_kept:
             return None
-        line = [sys.executable, "-m", "fembench", "characterize", "--quick", "--network", "--ranks", "2"]
-        done = subprocess.run([*line, "-o", str(path)], capture_output=True, text=True)
+        line = [sys.executable, "-m", "fembench", "characterize", "--quick", "--network", "--sizes", SIZES]
+        ranks = str(max(2, min(cores, MOST_RANKS)))
+        done = subprocess.run([*line, "--ranks", ranks, "-o", str(path)], capture_output=True, text=True)
         if done.returncode:
             raise RunFailedError(f"fembench characterize: {done.stderr.strip().splitlines()[-1:]}")
-    return load_profile(path).network
+    return load_profile(path)
 
 
 def message_table(network: Network) -> Table:

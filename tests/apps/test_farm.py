@@ -13,6 +13,7 @@ from fembench.apps.kernels import KERNELS, correct, just
 from fembench.apps.work import Worker
 from fembench.partition.tasks import deal_tasks
 from fembench.records.app import AppCase
+from fembench.reproduce.real_messages import KINDS, case_of_messages
 from fembench.schedule.graph import diamond, fork, fork_join, join, ring
 from fembench.schedule.programs import hosts_in_turn
 
@@ -252,3 +253,17 @@ def test_wrong_results_are_found_out():
     assert correct("product", [rows[1], rows[0], *rows[2:]], 4, 9, 5)[1] > 1
     matrix = [KERNELS["matrices"].run(just, d, 8) for d in farm.inputs_of("matrices", 2, 8, 0)]
     assert correct("matrices", [matrix[0], np.zeros(64)], 2, 8, 0)[1] > 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("calls", ["isend", "send"])
+def test_every_message_by_the_calls_that_are_timed_is_counted_once(comm, kind, calls):
+    if comm.size < 2:
+        return
+    for n_bytes in (64, 200_000):  # sent at once, and waiting for the receiver
+        case = case_of_messages(kind, comm.size, calls, n_bytes=n_bytes, units=1)
+        room = graphs.Room(case, comm.rank)
+        for _ in range(2):
+            last, done = graphs.run_calls(Worker(comm, 1.0), case, room)
+            assert comm.allreduce(last) == graphs.expected(case.tasks, case.edges)
+            assert done > 0

@@ -3,17 +3,20 @@
 import platform
 import time
 
+import msgspec
 import numpy as np
 import pytest
 
 from fembench.bench.crowd import allreduce_time, counts_of, message_seconds, pairs_at_once
 from fembench.bench.exchange import measure_exchange
-from fembench.bench.network_job import NetworkJob, measure_network, rank_pairs
+from fembench.bench.network_job import SIZES as USUAL
+from fembench.bench.network_job import Measuring, NetworkJob, measure_network, rank_pairs
 from fembench.bench.pingpong import MOST, Effort, measure_pair
 from fembench.bench.progress import LONGER, overlap_left, polling_factor
+from fembench.bench.trains import SIZES as TRAIN_SIZES
 from fembench.bench.trains import lengths, measure_trains, saturated
 from fembench.predict.estimate import estimated
-from fembench.records.network import check_network
+from fembench.records.network import NetworkSettings, check_network
 from fembench.records.sites import by_pair, by_site
 
 SMALL = Effort(seconds=0.1, visits=3, longest=5.0)
@@ -60,7 +63,7 @@ def test_sizes_beyond_a_trip_that_takes_too_long_are_left_out(comm):
 def test_trains_begin_with_single_messages_and_grow(comm):
     if comm.size < 2:
         return
-    found = measure_trains(comm, 0, 1, 1024, 2, 5.0) if comm.rank < 2 else []
+    found = measure_trains(comm, 0, 1, (0, 64, 1024), 2, 5.0) if comm.rank < 2 else []
     doze(comm)
     if comm.rank == 0:
         assert [t.m for t in found] == [0, 64, 1024]
@@ -76,7 +79,7 @@ def test_trains_begin_with_single_messages_and_grow(comm):
 def test_trains_that_last_too_long_grow_no_further(comm):
     if comm.size < 2:
         return
-    found = measure_trains(comm, 0, 1, 64, 2, 0.0) if comm.rank < 2 else []
+    found = measure_trains(comm, 0, 1, [m for m in TRAIN_SIZES if m <= 64], 2, 0.0) if comm.rank < 2 else []
     doze(comm)
     assert [max(t.counts) for t in found] == ([10, 3] if comm.rank == 0 else [])
 
@@ -157,6 +160,28 @@ def test_a_pair_of_ranks_stands_for_each_class_that_ranks_can_measure():
 
 
 @pytest.mark.mpi
+def test_sizes_repetitions_and_ways_of_sending_are_those_asked_for(comm):
+    if comm.size < 2:
+        return
+    asked = NetworkSettings(sizes=(8, 3000, 70000), repetitions=2, methods=("I", "II"), modes=("send",))
+    job = NetworkJob(quick=True, pairs="", sites="", emulate="", dilate=1.0, settings=asked)
+    measuring = Measuring(comm, job, [0] * comm.size, lambda text: None)
+    measuring.messages([("same host", (0, 1))])
+    doze(comm)
+    found = measuring.found
+    if comm.rank == 0:
+        assert [(s.m, s.mode, len(s.rtt)) for s in found.samples] == [(m, "send", 2) for m in asked.sizes]
+        assert [t.m for t in found.trains] == [0, *asked.sizes]
+        assert {e.m for e in found.exchanges} == {1024, 8192, 32768}
+    alone = msgspec.structs.replace(job, settings=msgspec.structs.replace(asked, methods=("I",)))
+    measuring = Measuring(comm, alone, [0] * comm.size, lambda text: None)
+    measuring.messages([("same host", (0, 1))])
+    doze(comm)
+    assert not measuring.found.samples
+    assert len(measuring.found.trains) == (4 if comm.rank == 0 else 0)
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize("separate", [False, True])
 def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, monkeypatch, separate):
     if comm.size < 2:
@@ -173,6 +198,7 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
         return
     assert any("messages" in line for line in told)
     network = estimated(found.network, found.rank_host)
+    assert network.settings == NetworkSettings(sizes=USUAL[:18])
     check_network(network, len(found.hosts), "measured")
     assert len(found.hosts) == (comm.size if separate else 1)
     assert len(network.blocking) == len(network.classes) == len(network.class_names)

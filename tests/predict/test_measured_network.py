@@ -23,6 +23,7 @@ from fembench.records.network import (
     Exchange,
     KernelTime,
     Network,
+    NetworkSettings,
     PairSamples,
     RankLoad,
     Trains,
@@ -75,6 +76,31 @@ def brought_home(hosts=("a", "b"), *, inside=True):
         trains=tuple(t for p in pairs for t in trains(*p)),
         overlap_left=0.1,
     )
+
+
+def test_method_one_alone_tells_what_a_message_takes_and_nothing_of_overheads():
+    found = msgspec.structs.replace(
+        brought_home(), samples=(), overlap_left=None, settings=NetworkSettings(methods=("I",))
+    )
+    network = estimated(found, (0, 0, 1))
+    check_network(network, 2, "here")
+    assert not network.blocking
+    for one in network.classes:
+        for m in (64, 5000, 500_000):
+            # T = L + g(m): half an empty round trip, and what m bytes add to one way
+            assert value_at(one.latency, m) == pytest.approx(2 * O + L + A_BYTE * m, rel=1e-6)
+            assert value_at(one.send, m) == value_at(one.receive, m) == 0
+    text = as_text(network)
+    assert "method I (trains of MPI_Isend)" in text
+    assert "none of which is known to keep a processor" in text
+
+
+def test_costs_by_blocking_calls_alone_are_those_of_the_profile():
+    samples = tuple(s for s in brought_home().samples if s.mode == "send")
+    network = estimated(msgspec.structs.replace(brought_home(), samples=samples, send_mode="send"), (0, 0, 1))
+    assert network.classes == network.blocking
+    assert value_at(network.classes[1].latency, 5000) == pytest.approx(2 * (L + A_BYTE * 5000), rel=1e-6)
+    assert "MPI_Send," in as_text(network)
 
 
 def test_messages_both_ways_take_as_much_longer_as_turns_of_them_did():

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from fembench.apps.job import AppJob, run_job
-from fembench.bench.serve import serve
+from fembench.bench.serve import expect, serve
 from fembench.dist.comm import Comm, abort_on_exception, world
 from fembench.machine.emulate import FINE, timer_slack
 from fembench.records.store import encode
@@ -20,6 +20,7 @@ def main(folder: Path, comm: Comm) -> int:
 
     def run(text: bytes) -> bytes | None:
         job = msgspec.json.decode(text, type=AppJob)
+        expect(comm, job.case.ranks)
         if job.case.dilate > 1:
             timer_slack(FINE)
         record = run_job(comm, job)

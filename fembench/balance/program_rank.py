@@ -15,7 +15,7 @@ from fembench.balance.link import probe
 from fembench.balance.program_job import Cell, CellTimes, ProgramJob, ProgramTimes
 from fembench.balance.shear_sort import ShearSort
 from fembench.balance.stats import Tuning
-from fembench.bench.serve import serve
+from fembench.bench.serve import expect, serve
 from fembench.dist.comm import Comm, abort_on_exception, world
 from fembench.machine.emulate import FINE, timer_slack
 from fembench.records.ledger import Ledger
@@ -65,7 +65,9 @@ def main(folder: Path, comm: Comm) -> int:
     """Run the job in `folder`: 0, or 2 where it could not be run."""
 
     def run(text: bytes) -> bytes | None:
-        times = run_job(comm, msgspec.json.decode(text, type=ProgramJob))
+        job = msgspec.json.decode(text, type=ProgramJob)
+        expect(comm, len(job.speeds))
+        times = run_job(comm, job)
         return None if times is None else msgspec.json.encode(times)
 
     return serve(folder, comm, run, "result.json")

@@ -48,6 +48,7 @@ def measure_hosts(
         raise InputError(f"dilate = {dilate}: expected a number of at least 1")
     synthetic = os.environ.get("FEMBENCH_SYNTHETIC", "")
     job = CharacterizeJob(
+        ranks=ranks,
         quick=quick,
         seconds=QUICK_SECONDS if quick else SECONDS,
         visit=LAB_VISIT if synthetic else QUICK_VISIT if quick else VISIT,
@@ -83,7 +84,15 @@ def measure_links(
     """
     needs_two(ranks)
     line, kind = launcher_line(ranks, hostfile, mpi_options)
-    job = NetworkJob(quick=quick, pairs=pairs, sites=sites, emulate=emulate, dilate=dilate, settings=settings)
+    job = NetworkJob(
+        ranks=ranks,
+        quick=quick,
+        pairs=pairs,
+        sites=sites,
+        emulate=emulate,
+        dilate=dilate,
+        settings=settings,
+    )
     variables = environment(kind, asleep=dilate > 1 and "--oversubscribe" in line)
     found = run_job("network_rank", job, "network.json", line, variables, scratch, tell)
     return convert(msgspec.json.decode(found), NetworkFound, where="network")

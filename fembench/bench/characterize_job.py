@@ -58,6 +58,7 @@ Samples = dict[tuple[int, int], list[float]]  # (probe, ranks at once) -> units 
 class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the ranks read."""
 
+    ranks: int
     quick: bool
     seconds: float  # to measure for, at most, on each host
     visit: float  # seconds of a visit

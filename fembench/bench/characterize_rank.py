@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from fembench.bench.characterize_job import CharacterizeJob, characterize
-from fembench.bench.serve import serve
+from fembench.bench.serve import expect, serve
 from fembench.dist.comm import Comm, abort_on_exception, world
 from fembench.records.store import encode
 
@@ -23,7 +23,9 @@ def main(folder: Path, comm: Comm) -> int:
                 stream.write(f"{text}\n")
 
     def run(text: bytes) -> bytes | None:
-        profile = characterize(comm, msgspec.json.decode(text, type=CharacterizeJob), tell)
+        job = msgspec.json.decode(text, type=CharacterizeJob)
+        expect(comm, job.ranks)
+        profile = characterize(comm, job, tell)
         return None if profile is None else encode(profile)
 
     return serve(folder, comm, run, "profile.json")

@@ -57,6 +57,7 @@ Tell = Callable[[str], None]
 class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the ranks read."""
 
+    ranks: int
     quick: bool
     pairs: str  # all, classes, or '': the number of hosts decides
     sites: str  # as sites_of takes them

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from fembench.bench.network_job import NetworkJob, measure_network
-from fembench.bench.serve import serve
+from fembench.bench.serve import expect, serve
 from fembench.dist.comm import Comm, abort_on_exception, world
 from fembench.records.store import encode
 
@@ -22,7 +22,9 @@ def main(folder: Path, comm: Comm) -> int:
             stream.write(f"{text}\n")
 
     def run(text: bytes) -> bytes | None:
-        found = measure_network(comm, msgspec.json.decode(text, type=NetworkJob), tell)
+        job = msgspec.json.decode(text, type=NetworkJob)
+        expect(comm, job.ranks)
+        found = measure_network(comm, job, tell)
         return None if found is None else encode(found)
 
     return serve(folder, comm, run, "network.json")

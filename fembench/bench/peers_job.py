@@ -20,7 +20,7 @@ from fembench.bench.peers import ENTRIES, Entry, missing
 from fembench.bench.peers_contest import Contest, PeersJob, Stage, build, check, free, on_one, repeat
 from fembench.bench.peers_system import export, make_system
 from fembench.bench.prepare import prepare
-from fembench.bench.serve import serve
+from fembench.bench.serve import expect, serve
 from fembench.dist.comm import Comm, abort_on_exception, alone, world
 from fembench.machine.host import host_facts, taken_meter
 from fembench.records.ids import now_utc
@@ -127,7 +127,9 @@ def main(folder: Path, comm: Comm) -> int:
                 stream.write(f"{line}\n")
 
     def run(text: bytes) -> bytes | None:
-        record = compare(comm, msgspec.json.decode(text, type=PeersJob), say)
+        job = msgspec.json.decode(text, type=PeersJob)
+        expect(comm, job.case.ranks)
+        record = compare(comm, job, say)
         return None if record is None else encode(record)
 
     return serve(folder, comm, run, "record.json")

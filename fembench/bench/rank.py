@@ -16,7 +16,7 @@ import msgspec  # noqa: E402
 from fembench.bench.case_run import Start, run_case  # noqa: E402
 from fembench.bench.job import Job  # noqa: E402
 from fembench.bench.measure import start_plain  # noqa: E402
-from fembench.bench.serve import serve  # noqa: E402
+from fembench.bench.serve import expect, serve  # noqa: E402
 from fembench.dist.comm import Comm, abort_on_exception, world  # noqa: E402
 from fembench.records.store import encode  # noqa: E402
 
@@ -25,7 +25,9 @@ def main(folder: Path, comm: Comm, begin: float, start: Start) -> int:
     """Run the job in `folder`: 0, or 2 where it could not be run."""
 
     def run(text: bytes) -> bytes | None:
-        record = run_case(comm, msgspec.json.decode(text, type=Job), begin, start)
+        job = msgspec.json.decode(text, type=Job)
+        expect(comm, job.case.ranks)
+        record = run_case(comm, job, begin, start)
         return None if record is None else encode(record)
 
     return serve(folder, comm, run, "record.json")

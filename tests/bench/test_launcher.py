@@ -1,5 +1,6 @@
 """How ranks are started, and how the end of a job is understood."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from fembench.bench import launcher
 from fembench.bench.diagnosis import diagnosis
 from fembench.bench.launcher import command_line, environment, find_mpiexec, launcher_line
 from fembench.machine.host import usable_cores
+from fembench.records.case import Case
 
 
 def has_open_mpi():
@@ -240,3 +242,16 @@ def test_more_ranks_than_64_per_core_of_this_machine_are_refused(monkeypatch, tm
     ):
         launcher.launcher_line(900)
     assert launcher.launcher_line(900, hosts(tmp_path, "a slots=450\nb slots=450\n"))[0][-1] == "900"
+
+
+def test_ranks_started_as_jobs_of_one_rank_each_are_refused_before_anything_is_timed(tmp_path, monkeypatch):
+    """As srun and mpiexec do that do not belong to the MPI library of mpi4py."""
+    alone = tmp_path / "mpiexec"
+    alone.write_text('#!/bin/sh\nshift 2\n"$@" & "$@"\nwait\n')  # without '-n 2': the program, twice
+    alone.chmod(0o755)
+    monkeypatch.setenv("FEMBENCH_MPIEXEC", str(alone))
+    for name in [name for name in os.environ if name.startswith(("OMPI_COMM", "PMIX_", "PRTE_"))]:
+        monkeypatch.delenv(name)
+    outcome = launcher.launch(Case(mesh="m1", ranks=2), id="apart", command="", scratch=tmp_path)
+    assert (outcome.kind, outcome.exit_status) == ("input", 2), outcome.output
+    assert outcome.message.startswith("2 ranks were started as 2 jobs of one rank each")

@@ -106,6 +106,22 @@ def test_ranks_that_do_not_meet_are_a_problem(monkeypatch, tmp_path, text):
     assert (second.item, second.status, second.required) == ("two ranks", "problem", True)
 
 
+def test_what_open_mpi_said_of_ranks_that_do_not_meet_is_shown(monkeypatch, tmp_path):
+    (tmp_path / "said").write_text(SLOTS)
+    fake = tmp_path / "mpiexec"
+    fake.write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr("fembench.bench.launcher.find_mpiexec", lambda: str(fake))
+    _, finding = doctor.launcher()
+    assert finding.found.startswith("do not meet: 3 ranks, but the hosts have fewer slots")
+
+
+SLOTS = (
+    "-" * 74 + "\nThere are not enough slots available in the system to satisfy the 3\nslots that were "
+    "requested by the application:\n\n  x\n" + "-" * 74 + "\n\0"
+)
+
+
 def test_a_system_that_is_not_linux_is_said_and_not_fatal(monkeypatch):
     monkeypatch.setattr(checkup.sys, "platform", "darwin")
     finding = checkup._system()

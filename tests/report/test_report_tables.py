@@ -233,3 +233,15 @@ def test_a_summary_line_of_a_bad_run_says_what_is_wrong():
     assert "INVALID" in line
     assert "without convergence" in line
     assert "A1: |f - A u|" in line
+
+
+def test_hosts_show_what_others_used_in_the_run_where_it_was_most():
+    def used(run, percent):
+        return make_record(
+            run=run, environment=environment(1, hosts=(replace(HOST, others_percent=percent),))
+        )
+
+    (row,) = to_json(named([used(1, 0.5), used(2, 12.5), used(3, -1.0)], "hosts"))
+    assert row["others_fraction"] == 0.125
+    (row,) = to_json(named([make_record()], "hosts"))
+    assert row["others_fraction"] is None  # not measured

@@ -7,17 +7,18 @@ of computing lasts 5 % longer than it takes at that moment. Promised: nothing is
 first, the slowdown in at least 19 of the others. Exit status 1 where a promise is not kept.
 
 A comparison is one job, in which both take turns set by set, a few hundredths of a second each, in reversed
-order in every second turn. So a core that changes its speed for seconds on end disturbs both alike. The job
-ends when the 95 % interval of the ratio is within 1.2 %, whatever the ratio, or after 18 seconds. Its turns
-are then cut into 11 runs, one after the other, and judged twice:
+order in every second turn. So a core that changes its speed for seconds on end disturbs both alike. The
+turns are cut into 11 runs, one after the other. The job ends when the 95 % interval of the runs' ratios is
+within 1.8 %, whatever the ratio, or after 18 seconds. The runs are judged twice:
 
     tune     `advise`: the median ratio of the runs, its interval, the A/A noise of neighbouring sets
     report   `ratio_unpaired`: the ratio of typical runs, as for a speedup; it knows of no turns, so on a
              noisy machine it finds less, and only its A/A verdict is promised
 
-Eleven runs leave room for one that disagrees; equal things are then called different in 1.2 % of comparisons,
-fewer after a look at the noise. Run it where nothing else runs: about 5 minutes on a quiet machine, up to 15
-on a noisy one. --quick makes three comparisons of each kind: it shows gross errors and proves little.
+Eleven runs leave room for one that disagrees. On a simulated machine of two speeds equal things are called
+different in 1 % of comparisons (tests/stats/test_truth.py). Run it where nothing else runs: about 5 minutes
+on a quiet machine, up to 15 on a noisy one. --quick makes three comparisons of each kind: it shows gross
+errors and proves little.
 """
 
 import argparse
@@ -30,8 +31,7 @@ from pathlib import Path
 from statistics import median
 
 import msgspec
-import numpy as np
-from truth_turns import Pairs, Took
+from truth_turns import RUNS, Pairs, Took, in_runs
 
 from fembench.base.files import write_atomic
 from fembench.base.tables import table
@@ -43,8 +43,7 @@ from fembench.weights.advice import advise
 
 HERE = Path(__file__).resolve().parent
 SLOWER = 1.05
-RUNS = 11  # that the turns of a comparison are cut into
-WITHIN, LEAST, LONGEST = 0.012, 6 * RUNS, 18.0  # of the ratio; turns; seconds
+WITHIN, LEAST, LONGEST = 0.018, 6 * RUNS, 18.0  # of the ratio; turns; seconds
 TIMEOUT = 300.0
 HEADS = ["compared", "ratio", "95 %", "A/A noise", "turns", "a set", "took", "tune says", "report says"]
 
@@ -82,19 +81,6 @@ def measure(case: Case, slower: float) -> Took:
         if not result.exists():
             raise SystemExit(f"{why_nothing(Path(folder), ended, TIMEOUT)[1]}\n{ended.output}")
         return msgspec.json.decode(result.read_bytes(), type=Took)
-
-
-def in_runs(took: Took) -> tuple[list[float], list[float]]:
-    """(first, second): typical seconds of each run.
-
-    The ratio of a run is the median of the ratios of its turns: where the core changes its speed in the
-    middle of a run, each of two medians may fall on another speed.
-    """
-    first, second = [], []
-    for a, b in zip(np.array_split(took.first, RUNS), np.array_split(took.second, RUNS)):
-        second.append(median(b))
-        first.append(median(a / b) * second[-1])
-    return first, second
 
 
 def judge(took: Took, planted: bool, seconds: float) -> Found:

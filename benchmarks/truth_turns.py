@@ -10,8 +10,10 @@ it costs, it costs both.
 import sys
 import time
 from pathlib import Path
+from statistics import median
 
 import msgspec
+import numpy as np
 
 from fembench.bench.measure import Timed, start_plain
 from fembench.bench.prepare import prepare
@@ -19,9 +21,11 @@ from fembench.bench.serve import serve
 from fembench.dist.comm import Comm, abort_on_exception, world
 from fembench.machine.emulate import StretchingTracer, spin_until
 from fembench.records.case import Case
-from fembench.stats.compare import compare_paired
+from fembench.stats.compare import compare_paired, median_ratio
 from fembench.timing.phases import ASSEMBLY, CG
 from fembench.timing.tracer import make_tracer
+
+RUNS = 11  # that the turns are cut into
 
 
 class Pairs(msgspec.Struct, frozen=True):
@@ -49,7 +53,7 @@ def run(comm: Comm, job: Pairs) -> Took | None:
     took = Took([], [])
     contestants = [(took.first, job.slower), (took.second, 1.0)]
     begin, turn = time.monotonic(), 0
-    while turn < job.warmups or not comm.bcast(_enough(job, took, time.monotonic() - begin)):
+    while turn < job.warmups or not comm.bcast(enough(job, took, time.monotonic() - begin)):
         for kept, factor in contestants[:: -1 if turn % 2 else 1]:
             tracer.slow_down(factor)
             seconds = _set_seconds(comm, timed, tracer)
@@ -58,12 +62,25 @@ def run(comm: Comm, job: Pairs) -> Took | None:
     return took if comm.rank == 0 else None
 
 
-def _enough(job: Pairs, took: Took, seconds: float) -> bool:
+def enough(job: Pairs, took: Took, seconds: float) -> bool:
     """Whether the ratio is known well enough, whatever it is; looked at every `least` turns."""
     n = len(took.first)
     if n < job.least or n % job.least:
         return False
-    return seconds > job.seconds or compare_paired(took.first, took.second).half_width <= job.within
+    return seconds > job.seconds or compare_paired(*in_runs(took)).half_width <= job.within
+
+
+def in_runs(took: Took) -> tuple[list[float], list[float]]:
+    """(first, second): typical seconds of each run.
+
+    The ratio of a run is the median of the ratios of its turns: where the core changes its speed in the
+    middle of a run, each of two medians may fall on another speed.
+    """
+    first, second = [], []
+    for a, b in zip(np.array_split(took.first, RUNS), np.array_split(took.second, RUNS)):
+        second.append(median(b))
+        first.append(median_ratio(a, b) * second[-1])
+    return first, second
 
 
 def _set_seconds(comm: Comm, timed: Timed, tracer: StretchingTracer) -> float:

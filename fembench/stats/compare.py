@@ -54,7 +54,7 @@ def compare_paired(a: Samples, b: Samples, *, noise: float = math.inf, level: fl
         raise ValueError(f"paired samples differ in number: {len(a)} and {len(b)}")
     ratios = np.asarray(a, dtype=float) / np.asarray(b, dtype=float)
     in_favour = int((ratios > 1).sum())
-    return Comparison(median(ratios), median_interval(ratios, level), len(ratios), noise, in_favour)
+    return Comparison(median_ratio(a, b), median_interval(ratios, level), len(ratios), noise, in_favour)
 
 
 def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf, level: float = LEVEL) -> Comparison:
@@ -81,4 +81,13 @@ def noise_of_series(samples: Samples) -> float:
     """
     x = np.asarray(samples, dtype=float)
     half = len(x) // 2
-    return abs(median(x[: 2 * half : 2] / x[1 : 2 * half : 2]) - 1) if half else math.inf
+    return abs(median_ratio(x[: 2 * half : 2], x[1 : 2 * half : 2]) - 1) if half else math.inf
+
+
+def median_ratio(a: Samples, b: Samples) -> float:
+    """The median of a[i] / b[i]; of an even number the geometric mean of the middle two.
+
+    So b over a is the inverse of a over b. The arithmetic mean of 1/2 and 2 is above 1: it would favour b.
+    """
+    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    return math.exp(median(np.log(x / y))) if len(x) else math.nan

@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from fembench.stats.compare import compare_paired, compare_unpaired, noise_of_pair, noise_of_series
+from fembench.stats.compare import (
+    compare_paired,
+    compare_unpaired,
+    median_ratio,
+    noise_of_pair,
+    noise_of_series,
+)
 
 
 def test_disturbances_that_hit_both_of_a_pair_cancel():
@@ -57,6 +63,15 @@ def test_one_sample_compares_without_an_interval():
     assert (one.ratio, one.interval, one.verdict) == (2.0, None, "too few samples")
     assert compare_unpaired([2.0], [1.0, 1.0]).verdict == "too few samples"
     assert math.isnan(compare_paired([], []).ratio)
+
+
+def test_a_ratio_is_the_inverse_of_the_inverse_ratio_whatever_the_noise():
+    assert median_ratio([1.0, 4.0], [2.0, 2.0]) == pytest.approx(1.0)
+    a, b = np.random.default_rng(2).lognormal(0, 1, (2, 2000, 6))
+    ratios = [compare_paired(x, y).ratio for x, y in zip(a, b)]
+    assert np.median(ratios) == pytest.approx(1.0, abs=0.03)
+    assert np.mean(np.log(ratios)) == pytest.approx(0.0, abs=0.03)  # the mean of two middle ratios: 0.07
+    assert compare_paired(a[0], b[0]).ratio == pytest.approx(1 / compare_paired(b[0], a[0]).ratio)
 
 
 def test_pairs_must_be_pairs():

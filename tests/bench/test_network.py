@@ -164,7 +164,7 @@ def test_sizes_repetitions_and_ways_of_sending_are_those_asked_for(comm):
     if comm.size < 2:
         return
     asked = NetworkSettings(sizes=(8, 3000, 70000), repetitions=2, methods=("I", "II"), modes=("send",))
-    job = NetworkJob(quick=True, pairs="", sites="", emulate="", dilate=1.0, settings=asked)
+    job = NetworkJob(ranks=2, quick=True, pairs="", sites="", emulate="", dilate=1.0, settings=asked)
     measuring = Measuring(comm, job, [0] * comm.size, lambda text: None)
     measuring.messages([("same host", (0, 1))])
     doze(comm)

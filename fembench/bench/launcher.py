@@ -38,6 +38,13 @@ ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
     "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
 }
 RANK = ("fembench.bench.rank", "fembench.balance.rank")  # what ranks run: parts stay, or blocks may move
+PLACED = (  # what says that Open MPI takes its hosts and their slots from elsewhere
+    "PBS_JOBID",
+    "LSB_JOBID",
+    "PE_HOSTFILE",
+    "PRTE_MCA_prte_default_hostfile",
+    "OMPI_MCA_orte_default_hostfile",
+)
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
 MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a second, and 60 MiB, to start
@@ -105,7 +112,8 @@ def command_line(
             options += ["--bind-to", "none" if loose else SHARED]
         if crowded:
             options += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
-        elif here and "--map-by" not in extra:  # it may see fewer cores than there are
+        elif here and not any(map(os.environ.get, PLACED)) and "--map-by" not in extra:
+            # it may see fewer cores than there are
             options += ["--map-by", ":OVERSUBSCRIBE"]
     elif kind == "mpich":
         options = host_options(hostfile, kind, ranks) if hostfile else []

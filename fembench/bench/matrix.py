@@ -6,7 +6,7 @@ timeout = 300              # seconds a run may take
 
 [[cases]]                  # every list is multiplied out; a plain value is a list of one
 mesh = ["m1", "m3"]
-ranks = [1, 2, "cores"]    # "cores": all that this machine has
+ranks = [1, 2, "cores"]    # "cores": all that may be used here; hardware threads are not cores
 storage = ["csr", "dense"]
 shares = ["", "7:1"]       # shares that do not match the ranks are left out, with a word
 """

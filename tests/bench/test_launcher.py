@@ -118,6 +118,13 @@ def test_open_mpi_starts_as_many_ranks_as_there_are_cores_also_where_it_sees_few
     assert (done.returncode, len(done.stdout.split())) == (0, 2), done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("name", ["PBS_JOBID", "LSB_JOBID", "PRTE_MCA_prte_default_hostfile"])
+def test_the_slots_of_an_allocation_are_not_exceeded(monkeypatch, name):
+    assert ":OVERSUBSCRIBE" in command_line("mpiexec", "openmpi", 1)
+    monkeypatch.setenv(name, "7")
+    assert ":OVERSUBSCRIBE" not in command_line("mpiexec", "openmpi", 1)
+
+
 def launcher_that_says(folder, text):
     """A script in place of mpiexec."""
     path = folder / "mpiexec"

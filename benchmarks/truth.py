@@ -45,6 +45,7 @@ HERE = Path(__file__).resolve().parent
 SLOWER = 1.05
 WITHIN, LEAST, LONGEST = 0.018, 6 * RUNS, 18.0  # of the ratio; turns; seconds
 TIMEOUT = 300.0
+RANKS = "default: %(default)s; more wait for each other, and for whatever else their cores do"
 HEADS = ["compared", "ratio", "95 %", "A/A noise", "turns", "a set", "took", "tune says", "report says"]
 
 
@@ -160,7 +161,7 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="three comparisons of each kind: proves little")
     parser.add_argument("--mesh", default="s", help="default: %(default)s")
-    parser.add_argument("--ranks", type=int, default=2, metavar="N", help="default: %(default)s")
+    parser.add_argument("--ranks", type=int, default=1, metavar="N", help=RANKS)
     parser.add_argument(
         "--iterations", type=int, default=20, metavar="N", help="of CG (default: %(default)s)"
     )

@@ -82,7 +82,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cores", type=whole(0), default=0, metavar="N", help="cores that the workers share")
     parser.add_argument(
-        "--schedule", choices=("turn", "heft"), default="turn", help="tasks of a graph to ranks"
+        "--schedule",
+        choices=("turn", "heft", "latency-heft", "cpop", "fastest", "portfolio"),
+        default="turn",
+        help="tasks of a graph to ranks (default: %(default)s; others need --model)",
     )
     parser.add_argument("--seed", type=whole(0), default=0, metavar="N")
     parser.add_argument("--results", default="results/apps", metavar="DIR", help="default: %(default)s")

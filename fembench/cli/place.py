@@ -65,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
     if options.machine:
         ground = measured(record, load_profile(options.machine), options.machine)
     else:
-        links = _pair(options.link), _pair(options.inside)
-        ground = given(record, _speeds(record), _hosts(options.hosts), *links)
+        links = pair_of(options.link), pair_of(options.inside)
+        ground = given(record, _speeds(record), hosts_of(options.hosts), *links)
     if record.case.ranks >= MANY:
         progress(f"place: simulates up to {JUDGED} placements of {record.case.ranks} ranks")
     hosts, found = ground.hosts, ground.best()
@@ -100,7 +100,8 @@ def _text(found, hosts: Sequence, computes: Sequence[float]) -> str:
     )
 
 
-def _hosts(text: str) -> list:
+def hosts_of(text: str) -> list:
+    """The hosts in NAME:SLOTS:CORES:SPEED,…. Raises InputError."""
     from fembench.base.errors import InputError, shown
     from fembench.schedule.iteration import Host
 
@@ -128,7 +129,7 @@ def _finite(text: str) -> float:
     return value if 1e-9 <= value <= 1e9 else 0.0
 
 
-def _pair(text: str) -> tuple[float, float]:
+def pair_of(text: str) -> tuple[float, float]:
     """(seconds of latency, bytes/s). Raises InputError."""
     from fembench.base.errors import InputError
 

@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from fembench.base.errors import RunFailedError
+from fembench.base.files import write_atomic
 from fembench.predict.estimate import latencies
 from fembench.predict.heterogeneity import by_clock, by_load, by_queue
 from fembench.records.network import Network, PairSamples
@@ -49,9 +51,12 @@ def measure_network(folder: Path, cores: int, *, only_kept: bool = False) -> Pro
             return None
         line = [sys.executable, "-m", "fembench", "characterize", "--quick", "--network", "--sizes", SIZES]
         ranks = str(max(2, min(cores, MOST_RANKS)))
-        done = subprocess.run([*line, "--ranks", ranks, "-o", str(path)], capture_output=True, text=True)
-        if done.returncode:
-            raise RunFailedError(f"fembench characterize: {done.stderr.strip().splitlines()[-1:]}")
+        with tempfile.TemporaryDirectory() as scratch:  # the study's own folder is occupied by this process
+            made = Path(scratch, "machine.json")
+            done = subprocess.run([*line, "--ranks", ranks, "-o", str(made)], capture_output=True, text=True)
+            if done.returncode:
+                raise RunFailedError(f"fembench characterize: {done.stderr.strip().splitlines()[-1:]}")
+            write_atomic(path, made.read_bytes())
     return load_profile(path)
 
 

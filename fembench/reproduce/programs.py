@@ -16,7 +16,7 @@ from fembench.partition.tasks import deal_tasks
 from fembench.records.app import AppCase, AppPrediction, AppRecord
 from fembench.reproduce.simulated import notice, simulated
 from fembench.schedule.graph import TaskGraph
-from fembench.schedule.heft import hlogp_heft
+from fembench.schedule.methods import METHODS
 from fembench.schedule.platform import Platform
 from fembench.schedule.programs import hosts_in_turn, interval, messages_of, shape
 
@@ -92,10 +92,10 @@ def case_of(options: argparse.Namespace, calibration: AppRecord | None) -> AppCa
         edges=tuple((a, b) for a, b, _ in graph.edges),
         idle=tuple(t for t, work in enumerate(graph.work) if not work),
     )
-    if options.schedule == "heft":
+    if options.schedule != "turn":
         if calibration is None:
-            raise InputError("--schedule heft: expected --model RECORD, of a calibration")
-        made = hlogp_heft(graph, _platform(case, calibration))
+            raise InputError(f"--schedule {options.schedule}: expected --model RECORD, of a calibration")
+        made = METHODS[options.schedule](graph, _platform(case, calibration))
         return msgspec.structs.replace(case, order=made.order, host=made.host)
     return case
 

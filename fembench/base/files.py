@@ -10,9 +10,10 @@ from fembench.base.errors import InputError
 
 
 @contextlib.contextmanager
-def atomic_path(path: Path | str) -> Iterator[Path]:
+def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
     """A temporary name in the folder of `path`; renamed to it on success, removed on failure.
 
+    `new`: only if there is no such file, also where several processes write it at once.
     Raises InputError naming the path and the system's reason (not writable, disk full, …).
     """
     target = Path(path)
@@ -29,6 +30,8 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     try:
         yield temporary
         os.chmod(temporary, 0o644)
+        if new:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL))
         os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from error
@@ -36,10 +39,10 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_atomic(path: Path | str, data: str | bytes) -> None:
-    """Write the whole of `data` to `path`, or nothing."""
+def write_atomic(path: Path | str, data: str | bytes, *, new: bool = False) -> None:
+    """Write the whole of `data` to `path`, or nothing; with `new` nothing to a file that exists."""
     content = data.encode() if isinstance(data, str) else data
-    with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+    with atomic_path(path, new=new) as temporary, open(temporary, "wb") as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())

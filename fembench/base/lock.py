@@ -164,4 +164,4 @@ def _owners(text: bytes) -> list[Owner]:
 def _busy(path: Path, owners: list[Owner]) -> InputError:
     who = str(owners[-1]) if owners else "another process"
     hint = f", or delete {path} if that process has ended" if path.name == BY_NAME else ""
-    return InputError(f"{path.parent} is in use by {who}; wait until it ends, use another folder{hint}")
+    return InputError(f"{path.parent} is in use by {who}; wait until it ends or use another folder{hint}")

@@ -124,8 +124,6 @@ def run(options: argparse.Namespace) -> int:
     if options.method == "analytic":
         return _closed_form(options, study, cases, mesh, learned)
     iterations = options.iterations or study.iterations.get(mesh.hash, 0)
-    if options.iterations < 0 or not 0 <= options.deadline < float("inf"):
-        raise InputError("--iterations and --deadline: expected numbers of 0 or more")
     if options.deadline and not iterations:
         raise InputError("--deadline needs --iterations: of one solution, or a run of the mesh to learn from")
     found = [study.predict(case, mesh) for case in cases]

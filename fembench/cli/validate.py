@@ -95,6 +95,7 @@ def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
 
     from fembench.analytic.taught import in_closed_form, learn
     from fembench.bench.campaign import read_campaign
+    from fembench.bench.scratch import occupied
     from fembench.predict.grid import predict_all, simulated
     from fembench.predict.score import check_held_out
     from fembench.records.prediction import ANALYTIC, SIMULATION
@@ -104,8 +105,9 @@ def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
     check_held_out(_distinct([r.case for r in training]), _distinct(cases), [r.case.mesh for r in training])
     teachers = training if grid.learn else []
     closed = functools.partial(in_closed_form, study, learn(study, teachers), teachers)
-    written = predict_all(cases, folder, SIMULATION, functools.partial(simulated, study))
-    written += predict_all(cases, folder, ANALYTIC, closed)
+    with occupied(folder):
+        written = predict_all(cases, folder, SIMULATION, functools.partial(simulated, study))
+        written += predict_all(cases, folder, ANALYTIC, closed)
     print(f"{written} predictions written to {folder}; next: fembench sweep {options.cases}")
     return 0
 

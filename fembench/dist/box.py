@@ -14,7 +14,7 @@ from fembench.dist.comm import Comm
 from fembench.dist.piece import BOUNDARY, Piece
 from fembench.dist.subdomain import Subdomain
 from fembench.mesh.adjacency import NONE, facet_neighbours
-from fembench.mesh.box import FACES, Box
+from fembench.mesh.box import FACES, Box, check_memory
 from fembench.mesh.box_part import local_box
 from fembench.mesh.elements import element_named
 from fembench.mesh.presets import box_named
@@ -36,6 +36,7 @@ def box_hash(plan: Box) -> str:
 
 def box_piece(plan: Box, targets: tuple[float, ...], rank: int) -> Piece:
     """The piece of one rank, made by itself."""
+    check_memory(plan, targets[rank])
     part = local_box(plan, targets, rank)
     facet_tags = dict(part.facet_tags)
     node_tags = {name: _on_face(plan, name, part.x) for name in FACES}

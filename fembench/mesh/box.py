@@ -192,7 +192,13 @@ def _check_size(plan: Box) -> None:
         raise InputError(
             f"{plan.title}: {plan.n_nodes} nodes and {plan.n_cells} cells are too many for one mesh"
         )
-    needed = 24 * plan.n_nodes + 4 * plan.n_cells * element_named(plan.element).nodes
+    check_memory(plan)
+
+
+def check_memory(plan: Box, part: float = 1.0) -> None:
+    """Raises InputError where a part of the mesh does not fit in this machine's memory."""
+    whole = 24 * plan.n_nodes + 4 * plan.n_cells * element_named(plan.element).nodes
+    needed = whole * math.ceil(1e9 * part) // 10**9  # in whole numbers, which do not overflow
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if WORKING_SPACE * needed > memory:
         wanted, there = (f"{n / 2**30:.1f} GiB" for n in (WORKING_SPACE * needed, memory))

@@ -13,6 +13,7 @@ import msgspec
 from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.base.lock import locked
 from fembench.records.case import Case
 from fembench.records.record import Frozen, Record
 
@@ -69,7 +70,7 @@ def save_prediction(prediction: Prediction, path: Path | str) -> None:
     """Write a new prediction. Raises InputError where the file exists: predictions are never overwritten."""
     if Path(path).exists():
         raise InputError(f"{path} exists; predictions are never overwritten: expected another name")
-    write_atomic(path, _encoded(prediction))
+    write_atomic(path, _encoded(prediction), new=True)
 
 
 def load_prediction(path: Path | str) -> Prediction:
@@ -104,7 +105,11 @@ def is_later(began: str, created: str) -> bool:
 def add_outcome(path: Path | str, observed: Observed) -> Prediction:
     """Add what a run took to the prediction in a file; each record once. Raises InputError where the run
     began before the prediction was made."""
-    prediction = load_prediction(path)
+    with locked(Path(path).parent):  # what two processes add at once is added by both
+        return _add_outcome(path, load_prediction(path), observed)
+
+
+def _add_outcome(path: Path | str, prediction: Prediction, observed: Observed) -> Prediction:
     if any(o.record == observed.record for o in prediction.observed):
         return prediction
     created = prediction.predicted.created

@@ -14,10 +14,10 @@ from fembench.analytic.score import Score, score
 from fembench.apps.launch import launch
 from fembench.base.errors import FembenchError
 from fembench.bench.scratch import writable
-from fembench.records.app import AppPrediction, AppRecord, load_app, save_app
+from fembench.records.app import AppPrediction, AppRecord, save_app
 from fembench.reproduce import programs
 from fembench.reproduce.experiments import wanted
-from fembench.reproduce.programs import both, case_of, predicted
+from fembench.reproduce.programs import both, case_of, kept_record, predicted
 
 SPEEDS = (1.0, 0.86, 0.635)
 PROGRAMS = {"pi": "pi", "primes": "prim", "matrices": "mat", "partial": "rand"}  # ours -> the thesis'
@@ -105,19 +105,20 @@ def measure(
 def _one(runs: Path, program: str, workers: int, cores: int, effort: Effort, only_kept: bool) -> Live | None:
     options = options_of(program, workers, cores, effort)
     paths = [runs / f"{program}-w{workers}-{what}.json" for what in ("calibrated", "run")]
-    if not paths[0].exists():
+    case = case_of(options, None)
+    calibration = kept_record(paths[0], case, whatever=only_kept)
+    if calibration is None:
         if only_kept:
             return None
-        made = launch(case_of(options, None), id=paths[0].stem, scratch=runs, calibrate=options.samples)
-        save_app(made, paths[0])
-    calibration = load_app(paths[0])
+        calibration = launch(case, id=paths[0].stem, scratch=runs, calibrate=options.samples)
+        save_app(calibration, paths[0])
     case = case_of(options, calibration)
-    if not paths[1].exists():
+    record = kept_record(paths[1], case, whatever=only_kept)
+    if record is None:
         if only_kept:
             return None
         closed, graph = both(case, calibration, options)
-        made = launch(case, id=paths[1].stem, scratch=runs, predicted=closed, simulated=graph)
-        save_app(made, paths[1])
+        record = launch(case, id=paths[1].stem, scratch=runs, predicted=closed, simulated=graph)
+        save_app(record, paths[1])
     options.policy = "worst"
-    record = load_app(paths[1])
     return Live(program, workers, record, predicted(record.case, calibration, options))

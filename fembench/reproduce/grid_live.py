@@ -18,7 +18,7 @@ from fembench.analytic.programs import machine_of
 from fembench.apps.launch import launch
 from fembench.base.errors import FembenchError
 from fembench.bench.scratch import writable
-from fembench.records.app import AppCase, AppRecord, load_app, save_app
+from fembench.records.app import AppCase, AppRecord, save_app
 from fembench.reproduce.experiments import wanted
 from fembench.reproduce.grid_plan import (
     CHILDREN,
@@ -33,7 +33,7 @@ from fembench.reproduce.grid_plan import (
     platform,
     rings,
 )
-from fembench.reproduce.programs import both, case_of, options_of
+from fembench.reproduce.programs import both, case_of, kept_record, options_of
 from fembench.reproduce.simulated import notice
 from fembench.schedule.execute import Schedule
 from fembench.schedule.graph import TaskGraph
@@ -90,20 +90,20 @@ class Bench:
     cores: int
     only_kept: bool
 
-    def kept(self, name: str, make: Callable[[], AppRecord]) -> AppRecord | None:
-        """The record of that name; made where there is none, unless only kept ones are wanted."""
+    def kept(self, name: str, case: AppCase, make: Callable[[], AppRecord]) -> AppRecord | None:
+        """The record of that name and case; made where there is none, unless only kept ones are wanted."""
         path = self.runs / f"{name}.json"
-        if not path.exists():
-            if self.only_kept:
-                return None
-            save_app(make(), path)
-        return load_app(path)
+        record = kept_record(path, case, whatever=self.only_kept)
+        if record is None and not self.only_kept:
+            record = make()
+            save_app(record, path)
+        return record
 
     def calibration(self, name: str, speeds: Sequence[float], seconds: float) -> AppRecord | None:
         """Samples of a task that took the thesis so many seconds, on hosts of these speeds."""
         case = case_of(self.options("fork", speeds, seconds), None)
         id, count = f"calibrated-{name}-{case.size}", self.effort.samples
-        return self.kept(id, lambda: launch(case, id=id, scratch=self.runs, calibrate=count))
+        return self.kept(id, case, lambda: launch(case, id=id, scratch=self.runs, calibrate=count))
 
     def options(self, program: str, speeds: Sequence[float], seconds: float = 1.0) -> argparse.Namespace:
         """What `fembench app` would be asked for."""
@@ -125,7 +125,7 @@ class Bench:
             closed, graph = both(case, calibration, self.options(case.program, (1.0,)))
             return launch(case, id=name, scratch=self.runs, predicted=closed, simulated=graph)
 
-        return self.kept(name, make)
+        return self.kept(name, case, make)
 
 
 def measure(

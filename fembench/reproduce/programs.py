@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
@@ -13,7 +14,7 @@ from fembench.analytic.programs import Farm, keeping, machine_of, predict_farm
 from fembench.apps.kernels import KERNELS
 from fembench.base.errors import InputError
 from fembench.partition.tasks import deal_tasks
-from fembench.records.app import AppCase, AppPrediction, AppRecord
+from fembench.records.app import AppCase, AppPrediction, AppRecord, load_app
 from fembench.reproduce.simulated import notice, simulated
 from fembench.schedule.graph import TaskGraph
 from fembench.schedule.methods import METHODS
@@ -58,6 +59,12 @@ def options_of(
         policy="q",
         cores=0,
     )
+
+
+def kept_record(path: Path, case: AppCase, *, whatever: bool = False) -> AppRecord | None:
+    """The record in a file, or None; one of another case only where `whatever` is there will do."""
+    record = load_app(path) if path.exists() else None
+    return record if record is None or whatever or record.case == case else None
 
 
 def case_of(options: argparse.Namespace, calibration: AppRecord | None) -> AppCase:

@@ -22,10 +22,10 @@ from fembench.bench.scratch import writable
 from fembench.predict.binary import Loops
 from fembench.predict.engine import Outcome
 from fembench.predict.events import simulate_events
-from fembench.records.app import AppRecord, load_app, save_app
+from fembench.records.app import AppRecord, save_app
 from fembench.reproduce import programs
 from fembench.reproduce.experiments import wanted
-from fembench.reproduce.programs import both, case_of
+from fembench.reproduce.programs import both, case_of, kept_record
 from fembench.reproduce.simulated import machine_from, notice, plan_of
 
 INTEGRAL, PRODUCT = "integral", "product"
@@ -108,20 +108,23 @@ def _one(
     runs: Path, program: str, processes: int, cores: int, effort: Effort, only_kept: bool
 ) -> Live | None:
     calibrated, ran = (runs / f"{program}-{what}.json" for what in ("calibrated", f"p{processes}"))
-    if not calibrated.exists():
+    case = case_of(options_of(program, CALIBRATED, cores, effort), None)
+    calibration = kept_record(calibrated, case, whatever=only_kept)
+    if calibration is None:
         if only_kept:
             return None
-        asked = options_of(program, CALIBRATED, cores, effort)
-        made = launch(case_of(asked, None), id=calibrated.stem, scratch=runs, calibrate=effort.samples)
-        save_app(made, calibrated)
-    calibration, options = load_app(calibrated), options_of(program, processes, cores, effort)
-    if not ran.exists():
+        calibration = launch(case, id=calibrated.stem, scratch=runs, calibrate=effort.samples)
+        save_app(calibration, calibrated)
+    options = options_of(program, processes, cores, effort)
+    case = case_of(options, calibration)
+    record = kept_record(ran, case, whatever=only_kept)
+    if record is None:
         if only_kept:
             return None
-        case = case_of(options, calibration)
         closed, graph = both(case, calibration, options)
-        save_app(launch(case, id=ran.stem, scratch=runs, predicted=closed, simulated=graph), ran)
-    return live_of(load_app(ran), calibration)
+        record = launch(case, id=ran.stem, scratch=runs, predicted=closed, simulated=graph)
+        save_app(record, ran)
+    return live_of(record, calibration)
 
 
 def live_of(record: AppRecord, calibration: AppRecord) -> Live:

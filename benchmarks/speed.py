@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from fembench.base.tables import table
+from fembench.machine.build import this_build
 from fembench.machine.host import host_facts
-from fembench.machine.provenance import source_state
 
 HERE = Path(__file__).resolve().parent
 CACHE = Path(tempfile.gettempdir()) / "fembench-benchmarks"
@@ -85,7 +85,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write rows and what was measured here")
     options = parser.parse_args()
     tools = Tools()
-    host, (commit, dirty) = host_facts(), source_state()
+    host, (commit, dirty, _) = host_facts(), this_build()
     print(f"{host.cpu_model}, {host.cores} cores, load {host.load_average:.2f}, commit {commit[:12]}"
           f"{', changed since' if dirty else ''}", file=sys.stderr)  # fmt: skip
     rows: list[Row] = []

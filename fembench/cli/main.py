@@ -11,6 +11,7 @@ import errno
 import importlib
 import os
 import pkgutil
+import re
 import signal
 import sys
 import threading
@@ -40,7 +41,8 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line like all others."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}; see {self.prog} --help")
+        value = re.fullmatch(r"argument (\S+): (.*: expected a .*)", message)
+        raise InputError(" ".join(value.groups()) if value else f"{message}; see {self.prog} --help")
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -56,8 +56,10 @@ def whole(least: int, most: int = LARGEST) -> Callable[[str], int]:
 
     def number(text: str) -> int:
         if not re.fullmatch(r"[+-]?[0-9]{1,18}", text) or not least <= int(text) <= most:
-            limits = f"from {least} to {most}" if most < LARGEST else f"of at least {least}"
-            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a whole number {limits}")
+            limits = (
+                f"number from {least} to {most}" if most < LARGEST else f"whole number of at least {least}"
+            )
+            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a {limits}")
         return int(text)
 
     return number

@@ -263,7 +263,7 @@ def _ranks(options: argparse.Namespace, hostfile: str) -> int:
 
     from fembench.base.errors import InputError
     from fembench.bench.characterize import ranks_in
-    from fembench.machine.host import host_cores
+    from fembench.machine.host import usable_cores
 
     if options.ranks < 0:
         raise InputError(f"ranks = {options.ranks}: expected at least 1")
@@ -274,7 +274,7 @@ def _ranks(options: argparse.Namespace, hostfile: str) -> int:
         return ranks_in(hostfile)
     if options.emulate:
         return options.emulate.count(",") + 1
-    return int(os.environ.get("SLURM_NTASKS", "0")) or host_cores()
+    return int(os.environ.get("SLURM_NTASKS", "0")) or usable_cores()
 
 
 def _relative(profile) -> list[float]:

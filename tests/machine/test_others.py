@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from fembench.dist.comm import alone, world
-from fembench.machine import host, where
+from fembench.machine import host, others, where
 from fembench.machine.others import UNKNOWN, Look, others_meter, share
 from fembench.machine.where import host_names, told_apart
 
@@ -70,13 +70,25 @@ def test_the_meter_reads_the_cpus_of_the_ranks_their_siblings_and_the_launchers_
     now = [10.0]
     stat(100, 100)
     daemon(50)
-    others = others_meter(alone(), tmp_path, lambda: now[0])
+    told = others_meter(alone(), tmp_path, lambda: now[0])
     now[0] = 20.0
     stat(900, 300)
     daemon(650)
-    assert others() == pytest.approx(
+    assert told() == pytest.approx(
         (50.0, 0.2), abs=2.0
     )  # of 20 s, 10 are others': this process had next to none
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_tenants_of_a_lab_slow_its_hosts_on_purpose_and_are_no_others(tmp_path, version):
+    line, mount = [("3:cpuset:", "sys/fs/cgroup/cpuset"), ("0::", "sys/fs/cgroup")][version - 1]
+    lab = tmp_path / mount / "fembench.pair"
+    for group, text in [("n1", "5\n"), ("tenant.n1", "77\n78\n"), ("tenant.n2", "79\n")]:
+        (lab / group).mkdir(parents=True)
+        (lab / group / "cgroup.procs").write_text(text)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(f"{line}/fembench.pair/n1\n")
+    assert sorted(others._helpers(tmp_path)) == sorted([os.getppid(), 77, 78, 79])
 
 
 def test_hosts_of_one_name_are_told_apart_by_their_machines():

@@ -14,6 +14,7 @@ from fembench.reproduce.layout import beside
 from fembench.reproduce.plan import Plan, Want
 from fembench.reproduce.thesis import MESHES, number
 from fembench.reproduce.times import Measured, Phases
+from fembench.weights.plausible import communication_share
 from fembench.weights.scaling import efficiency, speedup
 
 NOTHING = Phases(*[np.nan] * 7)
@@ -150,7 +151,7 @@ def communication(plan: Plan, found: Measured) -> Section:
         for k, (mesh, name) in enumerate(zip(MESHES, names)):
             printed = thesis.by_tasks(name)
             mine = {tasks: found.phases(of(mesh, tasks)) or NOTHING for tasks in printed}
-            share = {t: 100 * m.communication / m.cg for t, m in mine.items()}
+            share = {t: 100 * communication_share(m.communication, m.cg) for t, m in mine.items()}
             for tasks, row in printed.items():
                 columns = ("cg_ms", "communication_ms", "communication_percent")
                 values = (1e3 * mine[tasks].cg, 1e3 * mine[tasks].communication, share[tasks])

@@ -9,7 +9,7 @@ Equation numbers are those of chapter 3 of the source thesis (seed 004, section 
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from fembench.base.errors import InputError
 FEWEST = 3  # different counts of processors that a law is fitted to, one processor among them
 Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike
+Number = TypeVar("Number", float, Array)
 
 
 class Fit(NamedTuple):
@@ -52,12 +53,12 @@ def against_each(alone: Mapping[str, float], run: float, tasks: int) -> dict[str
     return {host: (time / run, time / run / tasks) for host, time in alone.items()}
 
 
-def amdahl(f: float, processors: float) -> float:
+def amdahl(f: float, processors: Number) -> Number:
     """S = 1 / (f + (1 - f) / P) (3.3)."""
     return 1 / (f + (1 - f) / processors)
 
 
-def gustafson(g: float, processors: float) -> float:
+def gustafson(g: float, processors: Number) -> Number:
     """S = g + (1 - g) P (3.4)."""
     return g + (1 - g) * processors
 
@@ -75,8 +76,7 @@ def fit_amdahl(processors: Values, speedups: Values) -> Fit:
     p, s = _points(processors, speedups)
     x, y = 1 - 1 / p, 1 / s - 1 / p
     f = float(x @ y / (x @ x))
-    predicted = 1 / (f + (1 - f) / p)
-    return Fit(f, float(np.abs(predicted / s - 1).max()), _fails(f, s))
+    return Fit(f, float(np.abs(amdahl(f, p) / s - 1).max()), _fails(f, s))
 
 
 def fit_gustafson(processors: Values, speedups: Values) -> Fit:
@@ -87,7 +87,7 @@ def fit_gustafson(processors: Values, speedups: Values) -> Fit:
     p, s = _points(processors, speedups)
     x, y = p - 1, p - s
     g = float(x @ y / (x @ x))
-    return Fit(g, float(np.abs((g + (1 - g) * p) / s - 1).max()), _fails(g, s))
+    return Fit(g, float(np.abs(gustafson(g, p) / s - 1).max()), _fails(g, s))
 
 
 def _fails(fraction: float, speedups: Array) -> str:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from fembench.base.errors import FembenchError
 from fembench.bench.scratch import writable
-from fembench.records.app import AppRecord, load_app, save_app
+from fembench.records.app import AppRecord, save_app
 from fembench.records.profile import Profile, host_names
 from fembench.report.table import Table, words
 from fembench.reproduce.experiments import wanted
 from fembench.reproduce.grid_plan import MICRO, error_of, printed, rings
 from fembench.reproduce.layout import value
+from fembench.reproduce.programs import kept_record
 from fembench.reproduce.real_messages import LIMIT, Calls, Judged, case_of_messages, judged, predicted_run
 
 MOST = {"ring": 3, "fork": 9, "join": 9}  # hosts of the thesis
@@ -74,26 +75,30 @@ def measure(
     writable(runs)
     found = []
     for real in (r for r in RUNS if wanted(r.kind, only)):
-        path = runs / f"{real.name}.json"
         try:
-            if not path.exists():
-                if only_kept:
-                    continue
-                save_app(_run(real, profile, runs, repetitions, say), path)
+            record = _record(real, profile, runs, repetitions, say, only_kept=only_kept)
         except FembenchError as error:
             say(f"{real.name}: FAILED: {error}")
             continue
-        record = load_app(path)
+        if record is None:
+            continue
         scores = tuple(judged(record, host_names(profile)))
         say(f"{real.name}: {scores[0].error:.1f} % off, {scores[0].verdict}")
         found.append(Found(real, record, scores))
     return found
 
 
-def _run(real: Real, profile: Profile, runs: Path, repetitions: int, say: Say) -> AppRecord:
-    ranks = min(len(profile.environment.rank_host), MOST[real.kind])
+def _record(
+    real: Real, profile: Profile, runs: Path, repetitions: int, say: Say, *, only_kept: bool
+) -> AppRecord | None:
+    """The record of a run; made where there is none of this case, unless only kept ones are wanted."""
+    ranks, path = min(len(profile.environment.rank_host), MOST[real.kind]), runs / f"{real.name}.json"
     case = case_of_messages(real.kind, ranks, real.calls, n_bytes=real.n_bytes, repetitions=repetitions)
-    return predicted_run(case, profile, id=real.name, scratch=runs, source="machine.json", say=say)
+    record = kept_record(path, case, whatever=only_kept)
+    if record is None and not only_kept:
+        record = predicted_run(case, profile, id=real.name, scratch=runs, source="machine.json", say=say)
+        save_app(record, path)
+    return record
 
 
 def real_table(found: Sequence[Found]) -> Table:

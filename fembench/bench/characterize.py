@@ -112,6 +112,7 @@ def run_job(
     variables: dict[str, str],
     scratch: Path,
     tell: Callable[[str], None],
+    patience: float = PATIENCE,
 ) -> bytes:
     """The file `result` that the ranks of a job leave, their progress told meanwhile.
 
@@ -121,10 +122,10 @@ def run_job(
         folder = Path(name)
         (folder / "job.json").write_bytes(msgspec.json.encode(job))
         full = [*line, sys.executable, "-m", f"fembench.bench.{module}", name]
-        ended = run_ranks(full, variables, PATIENCE, _watch(folder / "progress.txt", tell))
+        ended = run_ranks(full, variables, patience, _watch(folder / "progress.txt", tell))
         if (folder / result).exists():
             return (folder / result).read_bytes()
-        why, message = why_nothing(folder, ended, PATIENCE)
+        why, message = why_nothing(folder, ended, patience)
         raise InputError(message) if why == "input" else RunFailedError(message)
 
 

@@ -227,10 +227,13 @@ def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: P
 
 
 def _text(profile, *, network_alone: bool) -> str:
-    from fembench.predict.heterogeneity import slowness_rows
+    from fembench.predict.heterogeneity import shares_text, slowness_rows
     from fembench.report import network, profiles
 
-    parts = [] if network_alone else [profiles.as_text(profile, _relative(profile))]
+    speeds = [] if network_alone else _relative(profile)
+    parts = [profiles.as_text(profile, speeds)] if speeds else []
+    if len(speeds) > 1:
+        parts.append(shares_text([1 / speed for speed in speeds]))
     if profile.network is not None:
         parts.append(network.as_text(profile.network, slowness_rows(profile), profile.environment.synthetic))
     return "\n\n".join(parts)

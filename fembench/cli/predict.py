@@ -16,8 +16,6 @@ The last one answers in closed form: T = max(…) as an expression, an interval,
 import argparse
 from pathlib import Path
 
-REPEATS = 9  # of the kernels, with --now
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import real, whole
@@ -78,8 +76,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--now",
         choices=("queue", "load", "clock"),
         default="",
-        help="this host as loaded as it is now: H by law (4.1), (4.2) or, the best, (4.3) of thesis-001",
+        help="the profile's hosts as loaded as now: H by law (4.1), (4.2) or, the best, (4.3) of thesis-001",
     )
+    parser.add_argument("--hostfile", default="", metavar="FILE", help="--now: these hosts alone")
     parser.add_argument("--network", default="x1", metavar="xF", help="what if it were F times faster")
     parser.add_argument(
         "--machines",
@@ -231,27 +230,22 @@ def _study(options: argparse.Namespace):
     if options.learn:
         study = taught(study, learned)
     if options.now:
-        study = dataclasses.replace(study, rates=_as_now(options.now, study))
+        study = dataclasses.replace(study, rates=_as_now(options, study))
     edits, times = tuple(options.machines), float(factor.group(1))
     return dataclasses.replace(study, edits=edits, factor=times), learned
 
 
-def _as_now(law: str, study):
-    """The study's rates with this host's ranks as slow as the law makes them of what the system says now."""
-    import platform
-
+def _as_now(options: argparse.Namespace, study):
+    """The study's rates with ranks as slow as a law makes them of what their hosts say now."""
+    from fembench.base.config import read_text
     from fembench.cli.shared import progress
-    from fembench.machine.thesis_kernels import kernel_times, load_of
-    from fembench.predict.heterogeneity import brought_up_to_date
     from fembench.predict.rates import slowed
-    from fembench.timing.tracer import NullTracer
+    from fembench.reproduce.hosts_now import slower_now
+    from fembench.reproduce.machines import hosts_in
 
-    host, now = platform.node(), load_of(0)
-    took = kernel_times(0, NullTracer(), REPEATS)
-    served = sum(k.seconds for k in took), sum(k.cpu for k in took)
-    factors = brought_up_to_date(study.profile, law, host, now, served)
-    progress(f"{host} now, by {law}: {max(factors.values()):.2f} times as slow as in the profile")
-    return slowed(study.rates, factors)
+    file = options.hostfile
+    names = [host.split(":")[0] for host in hosts_in(read_text(file))] if file else []
+    return slowed(study.rates, slower_now(options.now, study.profile, names, Path("."), progress))
 
 
 def _storage(options: argparse.Namespace) -> str:

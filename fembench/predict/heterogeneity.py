@@ -13,6 +13,7 @@ from fembench.records.network import RankLoad
 from fembench.records.profile import Level, Profile, host_names, speed_matrix
 
 Array = npt.NDArray[np.float64]
+MOST_SHOWN = 8  # shares in a line of text
 
 
 def from_product(profile: Profile, storage: str = "sym", level: Level = "memory") -> Array:
@@ -126,3 +127,13 @@ def gain_over_equal(H: Sequence[float]) -> float:
     """Time of equal shares over time of shares_of(H), computing alone."""
     h = np.asarray(H, float)
     return float(h.max() / len(h) * (1 / h).sum())
+
+
+def shares_text(H: Sequence[float]) -> str:
+    """One line: the shares, and what equal ones would cost."""
+    shares = " : ".join(f"{share:.3f}" for share in shares_of(H)[:MOST_SHOWN])
+    more = " : …" if len(H) > MOST_SHOWN else ""
+    return (
+        f"shares of the work by these speeds: {shares}{more}; equal shares would take "
+        f"{gain_over_equal(H):.2f} times as long, computing alone"
+    )

@@ -13,6 +13,7 @@ from fembench.predict.heterogeneity import (
     from_product,
     gain_over_equal,
     shares_of,
+    shares_text,
 )
 
 H = (26, 26, 40, 42)
@@ -53,3 +54,11 @@ def test_kernels_enter_with_equal_weight_whatever_their_length():
 
 def test_h_of_a_profile_is_that_of_its_product():
     assert from_product(planted_profile([1.0, 0.5, 0.25], hosts=("a", "b", "c"))) == pytest.approx([1, 2, 4])
+
+
+def test_shares_and_what_equal_ones_cost_are_one_line():
+    assert "; equal shares would take 1.32 times as long, computing alone" in shares_text(H)
+    assert shares_text((*H, *H, *H)).count(" : ") == 8  # eight of twelve, and that there are more
+    assert shares_text((1.0, 3.0)).startswith(
+        "shares of the work by these speeds: 0.750 : 0.250; equal shares"
+    )

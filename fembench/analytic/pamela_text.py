@@ -20,7 +20,7 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 
 _HEAD = re.compile(r"^[ \t]*([A-Za-z_]\w*)((?:\[[^\]]*\])?(?:\([^=]*\))?)[ \t]*=(?!=)", re.M)
-_TASK = re.compile(r"task\[(\d+)\b")
+_TASK = re.compile(r"task\[(\d{1,9})\b")
 _LOOP = re.compile(r"(seq|par)\s*\(")
 _CALL = re.compile(r"(use|delay)\s*\(")
 _IF = re.compile(r"if\s*(?:\[(\w+)\])?\s*(?=\{)")
@@ -81,7 +81,10 @@ class Reader:
 
     def whole(self) -> Node:
         """The text to its end. Raises InputError."""
-        found = self.sequence()
+        try:
+            found = self.sequence()
+        except RecursionError:
+            raise InputError(f"{self.where}: nested too deeply to be read") from None
         if self.rest():
             self.fail("expected the end")
         return found

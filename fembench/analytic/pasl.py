@@ -15,7 +15,9 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 
 _DECLARE = re.compile(r'(\w+)\s*=\s*"?([^"<>«»]*?)"?\s*')
-_LINK = re.compile(r"T(\d+)\s*=\s*B(\d+)\s*\(\s*(\d+)\s*\)\s*(?:<<|«)\s*(.+?)\s*(?:(?:>>|»)\s*(\S+)\s*)?")
+_LINK = re.compile(
+    r"T(\d{1,9})\s*=\s*B(\d{1,9})\s*\(\s*(\d{1,9})\s*\)\s*(?:<<|«)\s*(.+?)\s*(?:(?:>>|»)\s*(\S+)\s*)?"
+)
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,8 @@ def _link(link: re.Match[str], code: dict[str, str], batches: dict[int, Batch], 
     if number in batches:
         raise InputError(f"{where}: T{number} is defined twice")
     words = [w.strip() for w in link.group(4).split(",")]
-    inputs = tuple(int(w[1:]) for w in words if re.fullmatch(r"T\d+", w))
-    files = tuple(w for w in words if w != "NULL" and not re.fullmatch(r"T\d+", w))
+    inputs = tuple(int(w[1:]) for w in words if re.fullmatch(r"T\d{1,9}", w))
+    files = tuple(w for w in words if w != "NULL" and not re.fullmatch(r"T\d{1,9}", w))
     unknown = [k for k in inputs if k not in batches]
     if unknown or cardinality < 1:
         reason = f"T{unknown[0]} does not come before it" if unknown else f"{cardinality} tasks"

@@ -13,10 +13,10 @@ def parse_drain(text: str, ranks: int) -> dict[int, int]:
         if not re.fullmatch("[0-9]{1,9}@[0-9]{1,9}", word):
             raise InputError(f"drain '{shown(text)}': expected RANK@ITERATION, as in 2@100")
         if int(rank) in result:
-            raise InputError(f"drain '{text}': rank {rank} is given twice")
+            raise InputError(f"drain '{shown(text)}': rank {rank} is given twice")
         if int(rank) >= ranks:
-            raise InputError(f"drain '{text}': rank {rank} of {ranks}")
+            raise InputError(f"drain '{shown(text)}': rank {rank} of {ranks}")
         result[int(rank)] = int(iteration)
     if len(result) >= ranks:
-        raise InputError(f"drain '{text}': no rank stays; expected at least one")
+        raise InputError(f"drain '{shown(text)}': no rank stays; expected at least one")
     return result

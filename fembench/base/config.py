@@ -31,18 +31,22 @@ def read_toml(path: Path | str, kind: type[T]) -> T:
     """The struct of type `kind` that a TOML file describes. Raises InputError."""
     try:
         tree = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also integers of more digits than Python reads
         raise InputError(f"{path}: not valid TOML: {error}") from error
     return convert(tree, kind, where=str(path))
 
 
 def read_json(path: Path | str, kind: type[T]) -> T:
     """The struct of type `kind` that a JSON file holds. Raises InputError."""
+    return convert(json_tree(path), kind, where=str(path))
+
+
+def json_tree(path: Path | str) -> Any:
+    """What a JSON file holds, as plain values. Raises InputError."""
     try:
-        tree = msgspec.json.decode(read_text(path).encode())
-    except msgspec.DecodeError as error:
+        return msgspec.json.decode(read_text(path).encode())
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from error
-    return convert(tree, kind, where=str(path))
 
 
 def convert(tree: Any, kind: type[T], *, where: str) -> T:

@@ -1,12 +1,22 @@
 """Exceptions. Each carries one line for the user: what, where, what was expected."""
 
+LONGEST = 800  # characters of a message
+
 
 class FembenchError(Exception):
     """Base of all that fembench raises on purpose."""
 
 
 class InputError(FembenchError):
-    """Something the user gave is wrong: the command line answers one line and exit status 2."""
+    """Something the user gave is wrong: the command line answers one line and exit status 2.
+
+    Whatever the message quotes, it stays one line of moderate length.
+    """
+
+    def __init__(self, message: object) -> None:
+        super().__init__(
+            shown(message, LONGEST) if "\n" in str(message) or len(str(message)) > LONGEST else message
+        )
 
 
 def shown(text: object, most: int = 60) -> str:

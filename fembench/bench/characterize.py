@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.config import convert, read_text
-from fembench.base.errors import InputError, RunFailedError
+from fembench.base.errors import InputError, RunFailedError, shown
 from fembench.bench.characterize_job import CharacterizeJob
 from fembench.bench.diagnosis import why_nothing
 from fembench.bench.launcher import SCRATCH, environment, launcher_line, run_ranks
@@ -151,7 +151,9 @@ def hosts_file(text: str) -> str:
     for word in text.split(","):
         found = re.fullmatch(r"([\w.-]+)(?::(\d+))?", word.strip())
         if not found or found.group(2) == "0":
-            raise InputError(f"hosts '{text}': cannot read '{word}'; expected names such as a,b or a:2,b:4")
+            raise InputError(
+                f"hosts '{shown(text)}': cannot read '{shown(word)}'; expected names such as a,b or a:2,b:4"
+            )
         lines.append(f"{found.group(1)} slots={found.group(2) or 1}\n")
     return "".join(lines)
 
@@ -163,7 +165,12 @@ def ranks_in(path: str) -> int:
         words = line.split("#")[0].split()
         if words:
             slots = re.search(r"slots\s*=\s*([0-9]+)|:([0-9]+)", " ".join(words))
-            total += int(next(filter(None, slots.groups()))) if slots else 1
+            number = next(filter(None, slots.groups())) if slots else "1"
+            if len(number) > 9:
+                raise InputError(
+                    f"{path}: cannot read '{shown(line)}'; expected lines such as 'node1 slots=2'"
+                )
+            total += int(number)
     if not total:
         raise InputError(f"{path}: no hosts in it; expected lines such as 'node1 slots=2'")
     return total

@@ -13,7 +13,7 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 
 SHARED = "core:overload-allowed"  # how ranks are bound where a host may take more of them than it has cores
-_RANK = re.compile(r"rank\s+(\d+)\s*=\s*(\S+)\s+slots?\s*=\s*(\S+)")
+_RANK = re.compile(r"rank\s+(\d{1,9})\s*=\s*(\S+)\s+slots?\s*=\s*(\S+)")
 
 
 def host_options(path: str, kind: str, ranks: int) -> list[str]:

@@ -20,10 +20,12 @@ from typing import Any
 
 import msgspec
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.machine.host import usable_cores
 from fembench.partition.shares import parse_shares
 from fembench.records.case import LARGEST, Case, new_case
+
+MOST_RUNS = 100_000  # of a campaign; more are a slip of the keyboard
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,8 +38,8 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     seed: int = 0  # of the order of the runs
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", self.name):
-            raise ValueError(f"name = '{self.name}': expected letters, digits, '.', '_' and '-'")
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", self.name):
+            raise ValueError(f"name = '{shown(self.name)}': expected letters, digits, '.', '_' and '-'")
         if not 1 <= self.repetitions <= LARGEST:
             raise ValueError(f"repetitions = {self.repetitions}: expected 1 to {LARGEST}")
         if not 0 <= self.timeout < math.inf:
@@ -61,6 +63,8 @@ def expand(campaign: Campaign, where: str) -> list[Run]:
     a seeded random order.
     """
     cases = list(dict.fromkeys(case for table in campaign.cases for case in _product(table, where)))
+    if len(cases) * campaign.repetitions > MOST_RUNS:
+        raise InputError(f"{where}: {len(cases) * campaign.repetitions} runs; expected {MOST_RUNS} at most")
     order = random.Random(campaign.seed)
     runs = []
     for repetition in range(1, campaign.repetitions + 1):
@@ -77,6 +81,9 @@ def _product(table: dict[str, Any], where: str) -> list[Case]:
     empty = [key for key, values in lists.items() if not values]
     if empty:
         raise InputError(f"{where}: [[cases]] {empty[0]} = []: expected at least one value")
+    rows = math.prod(map(len, lists.values()))
+    if rows > MOST_RUNS:
+        raise InputError(f"{where}: [[cases]] of {rows} cases; expected {MOST_RUNS} at most")
     if "ranks" in lists:
         lists["ranks"] = [usable_cores() if r == "cores" else r for r in lists["ranks"]]
     several_ranks = len(lists.get("ranks", [])) > 1

@@ -10,6 +10,7 @@ the time follows as an interval. Examples:
 """
 
 import argparse
+import re
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +102,7 @@ def _model(options: argparse.Namespace, graph):
     for entry in options.call:
         name, operation = _pair(entry, "--call")
         operation, _, argument = operation.partition(":")
-        registry[name] = Registered(operation, int(argument) if argument.isdigit() else -1)
+        registry[name] = Registered(operation, int(argument) if re.fullmatch("[0-9]{1,3}", argument) else -1)
     source = analyse(read_text(options.source), where=options.source, registry=registry, loops=options.loops)
     bodies = {b.code: source.body(b.code) for b in graph.batches}
     number = {b.code: b.number - 1 for b in graph.batches}

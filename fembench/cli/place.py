@@ -131,14 +131,16 @@ def _finite(text: str) -> float:
 
 def pair_of(text: str) -> tuple[float, float]:
     """(seconds of latency, bytes/s). Raises InputError."""
-    from fembench.base.errors import InputError
+    from fembench.base.errors import InputError, shown
 
     try:
         latency, bandwidth = (float(word) for word in text.split(","))
     except ValueError:
-        raise InputError(f"link '{text}': expected seconds and bytes a second, as 50e-6,118e6") from None
+        raise InputError(
+            f"link '{shown(text)}': expected seconds and bytes a second, as 50e-6,118e6"
+        ) from None
     if not (0 <= latency < math.inf and 0 < bandwidth < math.inf):
-        raise InputError(f"link '{text}': expected a latency of 0 or more, and a bandwidth above 0")
+        raise InputError(f"link '{shown(text)}': expected a latency of 0 or more, and a bandwidth above 0")
     return latency, bandwidth
 
 

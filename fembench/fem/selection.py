@@ -21,6 +21,7 @@ from fembench.fem.extent import Extent
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 BOUNDARY = "boundary"  # the reserved tag
+FAR = 1e100  # m; squares of such distances still are numbers
 Bound = float | Literal["min", "max"]
 
 
@@ -41,8 +42,8 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SpecError("a selection needs exactly one of plane, tag, point, boundary = true")
         if self.plane is not None:
             _parsed(self.plane)
-        if self.point is not None and any(isinstance(c, float) and not math.isfinite(c) for c in self.point):
-            raise SpecError(f"point must be finite, got {self}")
+        if self.point is not None and any(isinstance(c, float) and not abs(c) < FAR for c in self.point):
+            raise SpecError(f"point must be finite and below {FAR:g} m, got {self}")
 
     def __str__(self) -> str:
         if self.point is not None:

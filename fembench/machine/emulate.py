@@ -36,7 +36,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.dist.comm import Comm
 from fembench.machine.where import host_key
 from fembench.timing.phases import ASSEMBLY, PHASES, SPMV_INTERFACE, SPMV_INTERIOR
@@ -66,11 +66,11 @@ def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
     try:
         speeds = tuple(float(word) for word in text.split(","))
     except ValueError:
-        raise InputError(f"emulate '{text}': expected speeds such as 1,1,0.5,0.25") from None
+        raise InputError(f"emulate '{shown(text)}': expected speeds such as 1,1,0.5,0.25") from None
     if len(speeds) != ranks:
-        raise InputError(f"emulate '{text}': {len(speeds)} speeds for {ranks} ranks")
+        raise InputError(f"emulate '{shown(text)}': {len(speeds)} speeds for {ranks} ranks")
     if not all(math.isfinite(s) and 0 < s <= 1 for s in speeds):
-        raise InputError(f"emulate '{text}': expected speeds above 0 and at most 1")
+        raise InputError(f"emulate '{shown(text)}': expected speeds above 0 and at most 1")
     return speeds
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.config import read_toml
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 
 HEAD = "head"  # where commands start; no rank runs there
 SLOWEST = 0.001
@@ -84,13 +84,15 @@ def check(cluster: LabCluster, usable: tuple[int, ...], where: str) -> None:
     try:
         network = ipaddress.ip_network(cluster.network)
     except ValueError as error:
-        raise InputError(f"{where}: network '{cluster.network}': {error}") from None
+        raise InputError(f"{where}: network '{shown(cluster.network)}': {error}") from None
     if network.version != 4 or not network.is_private or network.num_addresses < len(names) + 3:
-        raise InputError(f"{where}: network '{network}'; expected a private IPv4 range that holds all hosts")
+        raise InputError(
+            f"{where}: network '{shown(network)}'; expected a private IPv4 range that holds all hosts"
+        )
     for host in cluster.hosts:
         check_name(host.name, f"{where}: host")
         if host.name == HEAD or names.count(host.name) > 1:
-            raise InputError(f"{where}: host name '{host.name}' is taken; expected one name a host")
+            raise InputError(f"{where}: host name '{shown(host.name)}' is taken; expected one name a host")
         _check_host(host, usable, f"{where}: host {host.name}")
 
 
@@ -113,14 +115,14 @@ def bits_per_second(rate: str, where: str = "link") -> float:
     match = _RATE.fullmatch(rate)
     bits = float(match.group(1)) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[match.group(2)] if match else 0.0
     if not 8e3 <= bits <= 1e11:
-        raise InputError(f"{where}: rate '{rate}'; expected 8kbit to 100gbit, as 100mbit")
+        raise InputError(f"{where}: rate '{shown(rate)}'; expected 8kbit to 100gbit, as 100mbit")
     return bits
 
 
 def check_name(name: str, where: str) -> None:
     """Raises InputError for a name that cannot be one of a lab or a host, or leads elsewhere as a path."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"{where} '{name}'; expected 1 to 30 of a-z, 0-9 and - (not at an end)")
+        raise InputError(f"{where} '{shown(name)}'; expected 1 to 30 of a-z, 0-9 and - (not at an end)")
 
 
 def _described(host: LabHost) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.base.files import atomic_path
 from fembench.mesh.elements import element_named
 from fembench.mesh.foreign import bits_of_tags, mesh_from, physical_groups
@@ -26,6 +26,7 @@ REFUSED = (
     *(".obj", ".off", ".ply", ".stl", ".svg", ".wkt"),  # surfaces: cells would be left out
     *(".cgns", ".h5m", ".ugrid"),  # meshio cannot read again what it writes
 )
+PATIENCE = 100  # reads behind the end of a file
 # all that a parser of a foreign format has been seen to raise on a bad file
 FOREIGN_ERRORS = (
     ArithmeticError,
@@ -38,6 +39,7 @@ FOREIGN_ERRORS = (
     NameError,
     OSError,
     RuntimeError,
+    StopIteration,
     SyntaxError,  # XML
     TypeError,
     ValueError,
@@ -63,12 +65,13 @@ def read(path: Path | str) -> Mesh:
         try:
             with open(source, "rb"):  # the system's own reason, before meshio hides it
                 pass
-            foreign = meshio.read(source)
+            with _ending_files():
+                foreign = meshio.read(source)
         except OSError as error:
             raise InputError(f"cannot read mesh {path}: {error.strerror or error}") from error
-        except (*FOREIGN_ERRORS, meshio.ReadError) as error:
+        except (*FOREIGN_ERRORS, meshio.ReadError, meshio._exceptions.CorruptionError) as error:
             reason = _reason(error, said) or f"not a mesh of this format ({type(error).__name__})"
-            raise InputError(f"cannot read mesh {path}: {reason}") from error
+            raise InputError(f"cannot read mesh {path}: {shown(reason, 200)}") from error
     if "not closed by" in said.getvalue():
         raise InputError(f"cannot read mesh {path}: truncated ({_first_line(said.getvalue())})")
     return mesh_from(foreign, source.stem)
@@ -121,6 +124,55 @@ def _to_foreign(
         point_data, cell_data = point_data | nodes, cell_data | facets
     cells = [(element_named(mesh.element).meshio, mesh.cells)]
     return meshio.Mesh(mesh.x, cells, point_data, {key: [a] for key, a in cell_data.items()})
+
+
+class _EndingBytes(io.BufferedReader):
+    """A file that ends loudly: some parsers wait for a line behind its end for ever."""
+
+    behind = 0
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        self.behind = _at_end(self.behind, line)
+        return line
+
+
+class _EndingText(io.TextIOWrapper):
+    """The same of text."""
+
+    behind = 0
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        line = super().readline(size)
+        self.behind = _at_end(self.behind, line)
+        return line
+
+
+def _at_end(behind: int, line: str | bytes) -> int:
+    """How often nothing was read, one after the other. Raises EOFError where it is too often."""
+    if behind > PATIENCE:
+        raise EOFError("truncated")
+    return 0 if line else behind + 1
+
+
+@contextlib.contextmanager
+def _ending_files() -> Iterator[None]:
+    """Meanwhile meshio opens files by `_open`."""
+    import meshio
+
+    meshio._files.open = _open
+    try:
+        yield
+    finally:
+        del meshio._files.open
+
+
+def _open(path: Any, mode: str = "r", **options: Any) -> Any:
+    """`open` for meshio: files to be read have an end."""
+    if "r" not in mode or "+" in mode:
+        return open(path, mode, **options)
+    stream = _EndingBytes(io.FileIO(path, "rb"))
+    return stream if "b" in mode else _EndingText(stream, **options)
 
 
 @contextlib.contextmanager

@@ -47,7 +47,7 @@ def box_named(spec: str) -> Box | None:
     if head != "box":
         return None
     if not 1 <= len(rest) <= 2:
-        raise InputError(f"mesh '{spec}': {GRAMMAR}")
+        raise InputError(f"mesh '{shown(spec)}': {GRAMMAR}")
     element = _element(rest[1:], spec)
     return Box(box_counts(rest[0], element=element), element)
 
@@ -69,7 +69,9 @@ def box_counts(size: str, lengths: tuple[float, float, float] = LENGTHS, element
 def _element(words: list[str], spec: str) -> str:
     """The element that a specification ends with; tet4 where it says none."""
     if words and words[0] not in ELEMENTS:
-        raise InputError(f"mesh '{spec}': unknown element '{words[0]}'; expected {' or '.join(ELEMENTS)}")
+        raise InputError(
+            f"mesh '{shown(spec)}': unknown element '{shown(words[0])}'; expected {' or '.join(ELEMENTS)}"
+        )
     return words[0] if words else "tet4"
 
 
@@ -79,5 +81,5 @@ def _check_known(spec: str) -> None:
         near = difflib.get_close_matches(spec, PRESETS, n=1, cutoff=0.0)
         names = " ".join(PRESETS)
         raise InputError(
-            f"mesh '{spec}': no such file, no preset ({names}; nearest '{near[0]}'); else {GRAMMAR}"
+            f"mesh '{shown(spec)}': no such file, no preset ({names}; nearest '{near[0]}'); else {GRAMMAR}"
         )

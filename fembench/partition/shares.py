@@ -7,25 +7,25 @@ import math
 import re
 from collections.abc import Sequence
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 
 LARGEST_COUNT = 1_000_000  # of ranks; a longer list is a slip of the keyboard
 
 
 def parse_shares(text: str, ranks: int) -> tuple[float, ...]:
     """One share a rank, in the order of ranks, summing to 1. Raises InputError."""
-    if ranks < 1:
-        raise InputError(f"shares for {ranks} ranks; expected at least one rank")
+    if not 1 <= ranks <= LARGEST_COUNT:
+        raise InputError(f"shares for {ranks} ranks; expected at least one rank, {LARGEST_COUNT} at most")
     if not text.strip():
         return (1.0 / ranks,) * ranks
     weights: list[float] = []
     for word in re.split(r"[:,]", text):
         count, weight = _weight(word.strip(), text)
         if len(weights) + count > LARGEST_COUNT:
-            raise InputError(f"shares '{text}' name more than {LARGEST_COUNT} ranks; expected {ranks}")
+            raise InputError(f"shares '{shown(text)}' name more than {LARGEST_COUNT} ranks; expected {ranks}")
         weights += [weight] * count
     if len(weights) != ranks:
-        raise InputError(f"shares '{text}' name {len(weights)} ranks; expected {ranks}")
+        raise InputError(f"shares '{shown(text)}' name {len(weights)} ranks; expected {ranks}")
     return normalise(weights)
 
 
@@ -49,10 +49,12 @@ def _weight(word: str, text: str) -> tuple[int, float]:
         times = int(count) if star else 1
     except ValueError:
         raise InputError(
-            f"shares '{text}': cannot read '{word}'; expected numbers as in 7:1, 2,1,1 or 8*1"
+            f"shares '{shown(text)}': cannot read '{shown(word)}'; expected numbers as in 7:1, 2,1,1 or 8*1"
         ) from None
     if times < 1:
-        raise InputError(f"shares '{text}': '{word}' repeats {times} times; expected at least once")
+        raise InputError(
+            f"shares '{shown(text)}': '{shown(word)}' repeats {times} times; expected at least once"
+        )
     if not (math.isfinite(weight) and weight > 0):
-        raise InputError(f"shares '{text}': share {value}; expected positive finite numbers")
+        raise InputError(f"shares '{shown(text)}': share {value}; expected positive finite numbers")
     return times, weight

@@ -4,12 +4,13 @@ hosts   name [folder of the executables]                                 one a l
 model   n, then n lines `H name Os Or OS [folder]`, then an n x n matrix of latencies
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from fembench.base.config import read_text
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.base.files import write_atomic
 
 
@@ -51,7 +52,9 @@ def read_model(path: Path | str) -> Model:
         hosts = tuple(_host(line) for line in lines[1 : n + 1])
         matrix = tuple(tuple(map(_number, line.split())) for line in lines[n + 1 :])
     except (IndexError, ValueError) as error:
-        raise InputError(f"{path}: {error}; expected n, n lines of hosts, n lines of latencies") from None
+        raise InputError(
+            f"{path}: {shown(error, 100)}; expected n, n lines of hosts, n lines of latencies"
+        ) from None
     if len(hosts) != n or len(matrix) != n or any(len(row) != n for row in matrix):
         raise InputError(
             f"{path}: {len(hosts)} hosts and {len(matrix)} rows of latencies; expected {n} of each"
@@ -81,7 +84,10 @@ def _host(line: str) -> ModelHost:
 
 
 def _number(word: str) -> float:
-    return float(word.replace(",", ""))
+    value = float(word.replace(",", ""))
+    if not math.isfinite(value):
+        raise ValueError(f"'{word}' is not finite")
+    return value
 
 
 def _present(value: object) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.predict.heterogeneity import from_product
 from fembench.predict.hlogp import message_cost
 from fembench.predict.machine import SMALL, Machine, checked_speeds, steady_class
@@ -167,7 +167,11 @@ def parse_link(text: str) -> Link:
     try:
         link = Link(*(float(word) for word in text.split(",")))
     except (TypeError, ValueError):
-        raise InputError(f"link '{text}'; expected SECONDS,BYTES/S or SECONDS,BYTES/S,OVERHEAD") from None
+        raise InputError(
+            f"link '{shown(text)}'; expected SECONDS,BYTES/S or SECONDS,BYTES/S,OVERHEAD"
+        ) from None
     if not (0 <= link.latency < 1e6 and 0 < link.bandwidth < 1e18 and 0 <= link.overhead < 1e6):
-        raise InputError(f"link '{text}'; expected latency and overhead of 0 or more, a bandwidth above 0")
+        raise InputError(
+            f"link '{shown(text)}'; expected latency and overhead of 0 or more, a bandwidth above 0"
+        )
     return link

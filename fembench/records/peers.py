@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from fembench.base.config import convert, read_text
+from fembench.base.config import convert, json_tree
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.records.case import Case
@@ -95,10 +95,7 @@ def save_peers(record: PeersRecord, folder: Path) -> Path:
 
 def load_peers(path: Path | str) -> PeersRecord:
     """The comparison in a file. Raises InputError for another schema or a file that is not one."""
-    try:
-        tree = msgspec.json.decode(read_text(path).encode())
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not valid JSON: {error}") from error
+    tree = json_tree(path)
     version = tree.get("schema") if isinstance(tree, dict) else None
     if version != SCHEMA:
         raise InputError(f"{path}: schema {version}, expected {SCHEMA}: run `fembench peers` again")

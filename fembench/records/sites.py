@@ -7,7 +7,7 @@ measure its inside, its first host alone what lies between it and others: s site
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 
 SAME_HOST = "same host"
 FEW = 4  # hosts, of which all pairs are measured unless classes are asked for
@@ -67,12 +67,16 @@ def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
     for word in filter(None, given.split(";")):
         site, _, members = word.partition("=")
         if not site.strip() or not members.strip():
-            raise InputError(f"sites '{given}': cannot read '{word}'; expected SITE=HOST,HOST;SITE=HOST")
+            raise InputError(
+                f"sites '{shown(given)}': cannot read '{shown(word)}'; expected SITE=HOST,HOST;SITE=HOST"
+            )
         for host in (name.strip() for name in members.split(",")):
             if host in named:
-                raise InputError(f"sites '{given}': host {host} is given twice; expected one site per host")
+                raise InputError(
+                    f"sites '{shown(given)}': host {host} is given twice; expected one site per host"
+                )
             named[host] = site.strip()
     unknown = sorted(set(named) - set(hosts))
     if unknown:
-        raise InputError(f"sites '{given}': no host {unknown[0]}; expected {', '.join(hosts)}")
+        raise InputError(f"sites '{shown(given)}': no host {unknown[0]}; expected {', '.join(hosts)}")
     return tuple(named.get(host) or host.partition(".")[2] or "here" for host in hosts)

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from fembench.base.config import convert, read_text
+from fembench.base.config import convert, json_tree
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.records.record import SCHEMA, Failure, Record
@@ -33,7 +33,7 @@ def save(item: Record | Failure, folder: Path) -> Path:
 
 def load(path: Path | str) -> Record:
     """The record in a file. Raises InputError for another schema or a file that is not one."""
-    tree = _tree(path)
+    tree = json_tree(path)
     version = tree.get("schema") if isinstance(tree, dict) else None
     if not isinstance(version, int):
         raise InputError(f"{path}: not a fembench record: no schema number")
@@ -45,14 +45,7 @@ def load(path: Path | str) -> Record:
 
 def load_failure(path: Path | str) -> Failure:
     """The failure in a file."""
-    return convert(_tree(path), Failure, where=str(path))
-
-
-def _tree(path: Path | str) -> object:
-    try:
-        return msgspec.json.decode(read_text(path).encode())
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not valid JSON: {error}") from error
+    return convert(json_tree(path), Failure, where=str(path))
 
 
 def record_paths(folder: Path | str) -> list[Path]:

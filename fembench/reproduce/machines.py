@@ -8,6 +8,7 @@ confined to its first c cores: up to c tasks have one core each, more tasks shar
 A fast host has two processors (node8, Cluster 1), a slow one has one (node00, Cluster 2).
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -125,7 +126,7 @@ def given(fast: Sequence[str], slow: Sequence[str]) -> Machines:
 
 def _host(text: str, cores: int) -> Host:
     name, _, count = text.partition(":")
-    if not name or (count and not (count.isdigit() and int(count))):
+    if not name or (count and not re.fullmatch("0*[1-9][0-9]{0,5}", count)):
         raise InputError(f"host '{text}': expected NAME or NAME:CORES")
     return Host(name, int(count or cores), 0.0)
 

@@ -1,6 +1,5 @@
 """The page of a reproduction: every section, as one HTML and one Markdown page, CSV and SVG beside them."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import jinja2
 import markupsafe
 
 import fembench.report
+from fembench.base.config import read_json
 from fembench.base.files import write_atomic
 from fembench.records.record import Failure, Record
 from fembench.records.store import failures
@@ -195,5 +195,5 @@ def render(
 
 
 def load_timers(path: Path) -> dict[str, Any]:
-    """What fembench timers --json printed."""
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+    """What fembench timers --json printed. Raises InputError."""
+    return read_json(path, dict[str, Any])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.records.network import class_of, value_at
 from fembench.records.profile import Profile
 
@@ -32,9 +32,9 @@ def parse_link(text: str) -> tuple[str, Link]:
     try:
         latency, bandwidth = (float(word) for word in numbers.split(","))
     except ValueError:
-        raise InputError(f"link '{text}'; expected [HOST=]SECONDS,BYTES-PER-SECOND") from None
+        raise InputError(f"link '{shown(text)}'; expected [HOST=]SECONDS,BYTES-PER-SECOND") from None
     if not (0 <= latency < np.inf and 0 < bandwidth < np.inf):
-        raise InputError(f"link '{text}'; expected a latency >= 0 and a bandwidth > 0")
+        raise InputError(f"link '{shown(text)}'; expected a latency >= 0 and a bandwidth > 0")
     return host, Link(latency, bandwidth)
 
 

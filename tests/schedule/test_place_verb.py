@@ -119,5 +119,5 @@ def test_wrong_hosts_are_named(hosts, message, capsys):
 )
 def test_links_are_finite_numbers(link, capsys):
     for option in ("--link", "--inside"):
-        assert main(["place", RECORD, "--hosts", "a:1,b:1", option, link]) == 2
+        assert main(["place", RECORD, "--hosts", "a:1,b:1", f"{option}={link}"]) == 2
         assert f"link '{link}': expected" in capsys.readouterr().err

@@ -1,0 +1,398 @@
+"""The readers that fuzz.py tries, and a few small valid inputs of each."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+sys.path[:0] = [str(TESTS)]
+
+PROBLEM = """name = "bracket"
+[material]
+E = 210e9
+nu = 0.3
+[[constraints]]
+on = {plane = "x=0"}
+u = [0.0, 0.0, "free"]
+[[constraints]]
+on = {point = [0, 0, "max"]}
+field = {gradient = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}
+[[forces]]
+on = {point = ["max", "max", "max"]}
+force = [0.0, -500.0, 0.0]
+[[tractions]]
+on = {boundary = true}
+traction = [1e6, 0.0, 0.0]
+[body]
+gravity = [0.0, -9.80665, 0.0]
+"""
+CAMPAIGN = """name = "c"
+repetitions = 2
+seed = 3
+[[cases]]
+mesh = ["m1", "box:4x3x4:hex8"]
+ranks = [1, 2, "cores"]
+shares = ["", "7:1"]
+precond = "jacobi"
+iterations = 50
+[[cases]]
+mesh = "m2"
+ranks = 2
+balance = "amortised"
+drain = "1@10"
+emulate = "1,0.5"
+"""
+GRID = """machine = "machine.json"
+training = "train"
+held_out = "held"
+predictions = "said"
+learn = false
+latency = 1e-5
+bandwidth = 1e9
+"""
+LAB = """name = "lab"
+network = "10.213.77.0/24"
+[[hosts]]
+name = "fast"
+cpus = [0]
+[[hosts]]
+name = "slow"
+cpus = [0]
+speed = 0.5
+rate = "100mbit"
+slots = 2
+"""
+SCENARIO = """ranks = 2
+blocks_per_rank = 4
+iterations = 100
+speeds = [1.0, 0.5]
+[[events]]
+at = 10
+rank = 1
+speed = 0.25
+[[events]]
+at = 20
+blocks = [0, 1]
+weight = 2.0
+"""
+PASL = """path = "PI"; // a farm
+B1 = "f.class";
+B2 = "g.class";
+B3 = "h.class";
+%%
+T1 = B1(1) << NULL;
+T2 = B2(10) << T1;
+T3 = B2(5) << T1 >> result.dat;
+T4 = B3(1) << T2, T3;
+"""
+PAMELA = """L = { task[1](0);par(i=1,10){ task[2](i) } ; task[3](0) }
+task[1,id](p) = { B1; use(comp[p],100*W[p]-1); delay(1+2) }
+B1 = { seq(i=0,9){ access; 3*sum_int; n = n+1; if[q]{ compare }else{ assign_int || access } } }
+dataSizeIn(task[1,1]) = 64;
+"""
+SOURCE = """n = 10
+BYTES = {"f": {"in": 4, "out": 4, "code": 879}}
+
+
+def g(k: int, x: "double[n]", s=2.0):
+    for i in range(k):
+        for j in range(i, 3):
+            s += x[i] * 2.0 / (j + 1)
+    return s
+
+
+def f(x: "double[30]", y: int):
+    a: double = 1.0
+    i = 0
+    while i < n:
+        a = a - int(a) if a > 1 and y < 2 else -a**2
+        i += 1
+    if y > 3:
+        return np.dot(x, x)
+    return g(5, x=x)
+"""
+MACHINES = """// machine 0: head
+inter_sum_int[0]=[7.3E-9;7.4E-9]
+// machine 1: itu
+inter_sum_int[1]=[7.3E-9;7.4E-9]
+inter_send[1][0](64)=[0.008;0.017]
+inter_send[1][0](6400)=[0.08;0.17]
+factor[1]=0.9994
+"""
+MODEL = "2\n1.0 a 10 20 linux /bin\n1,000.5 b 11 21 linux\n0 5\n5.5 0\n"
+HOSTS = "# hosts\nnode1 slots=2\nnode2:4\nnode3\n"
+RANKS = "rank 0=node1 slot=0\nrank 1=node2 slot=0:1\n"
+OPTIONS = [
+    *(
+        "7:1",
+        "2*1,3",
+        "8*1",
+        "1,1,0.5",
+        "50e-6,125e6",
+        "50e-6,125e6,2e-6",
+        "node8=50e-6,125e6",
+        "a,b:4",
+        "a:2:2:0.5,b:1",
+    ),
+    *(
+        "uff=a,b;puc=c",
+        "2@100,0@300",
+        "100:1,0.33;300:1,1",
+        "m1:hex8",
+        "box:4x3x4:hex8",
+        "box:1000",
+        "100mbit",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Something that reads what a user wrote."""
+
+    name: str
+    read: Callable[[Path], object]
+    seeds: list  # bytes, or trees of what TOML and JSON can hold
+    suffix: str = ".txt"
+    toml: bool = False
+
+
+def readers(folder: Path) -> list[Reader]:
+    """All of them; `folder` is for files that are made on the way."""
+    return [*_meshes(folder), *_tables(), *_records(folder), *_texts()]
+
+
+def _meshes(folder: Path) -> list[Reader]:
+    """Every format that `fembench mesh convert` writes."""
+    import meshio
+    import numpy as np
+
+    from fembench.base.errors import InputError
+    from fembench.mesh.box import box
+    from fembench.mesh.io import read, write
+    from fembench.mesh.mesh import Mesh
+
+    solid = box((1, 1, 1), "tet4", (1.0, 0.5, 1.0))
+    tagged = Mesh.create(
+        solid.x, solid.cells, solid.element, "m", {"point": np.array([0])}, {"x0": solid.facet_tags["x0"]}
+    )
+    suffixes = sorted(meshio.extension_to_filetypes)
+    found: dict[str, list[bytes]] = {}
+    for suffix in suffixes:
+        for k, mesh in enumerate((tagged, box((1, 1, 1), "hex8", (1.0, 0.5, 1.0)))):
+            path = folder / f"seed{k}{suffix}"
+            try:
+                write(mesh, path)
+                read(path)
+            except InputError:
+                continue
+            found.setdefault(suffix, []).append(path.read_bytes())
+            path.unlink()
+    for version in ("gmsh", "gmsh22"):
+        for binary in (True, False):
+            path = folder / "seed.msh"
+            meshio.write(
+                path, meshio.Mesh(solid.x, [("tetra", solid.cells)]), file_format=version, binary=binary
+            )
+            found[".msh"].append(path.read_bytes())
+            path.unlink()
+    distinct: dict[bytes, str] = {}
+    for suffix, seeds in found.items():  # some suffixes name one format
+        distinct.setdefault(seeds[0], suffix)
+    return [Reader(f"mesh {suffix}", read, found[suffix], suffix) for suffix in sorted(distinct.values())]
+
+
+def _tables() -> list[Reader]:
+    """What is written in TOML."""
+    from fembench.balance.scenario import read_scenario
+    from fembench.base.config import tomllib
+    from fembench.bench.campaign import read_campaign
+    from fembench.fem.problem import load_problem
+    from fembench.machine.lab_cluster import read_cluster
+    from fembench.predict.grid import read_grid
+
+    def seeds(*texts: str) -> list:
+        return [tomllib.loads(text) for text in texts]
+
+    return [
+        Reader("problems", _problem(load_problem), seeds(PROBLEM), ".toml", toml=True),
+        Reader("campaigns", read_campaign, seeds(CAMPAIGN), ".toml", toml=True),
+        Reader("grids", read_grid, seeds(GRID), ".toml", toml=True),
+        Reader("labs", lambda path: read_cluster(path, (0, 1)), seeds(LAB), ".toml", toml=True),
+        Reader("scenarios", lambda path: read_scenario(str(path)), seeds(SCENARIO), ".toml", toml=True),
+    ]
+
+
+def _problem(load: Callable[[Path], object]) -> Callable[[Path], object]:
+    """A problem is read, and set on a mesh."""
+    from fembench.fem.whole import check_whole, whole_mesh
+    from fembench.mesh.presets import resolve
+
+    mesh = resolve("box:1x1x1")
+
+    def read(path: Path) -> None:
+        spec = load(path)
+        check_whole(spec, whole_mesh(spec, mesh))
+
+    return read
+
+
+def _records(folder: Path) -> list[Reader]:
+    """What fembench itself writes as JSON."""
+    from planted_environment import planted_environment
+    from planted_machine import planted_machine
+
+    from fembench.analytic.history import load_history
+    from fembench.predict.from_record import graph_of_record
+    from fembench.predict.graph import GRAPH_SCHEMA, load_graph
+    from fembench.predict.instructions import ROWS, load_costs
+    from fembench.predict.rates import rates_of
+    from fembench.predict.study import Study, prediction_of
+    from fembench.records.app import APP_SCHEMA, AppCase, AppRecord, load_app, load_apps
+    from fembench.records.case import Case
+    from fembench.records.peers import SCHEMA, PeersRecord, SystemFacts, load_peers
+    from fembench.records.prediction import load_prediction
+    from fembench.records.profile import load_profile
+    from fembench.records.store import load, load_failure
+    from fembench.records.weights import load_weights
+    from fembench.weights.make import by_time
+
+    path = TESTS / "data" / "record-schema-1.json"
+    record = load(path)
+    small = msgspec.structs.replace(record, sets=record.sets[-2:])
+    profile = planted_machine([1.0, 0.5], ("a", "b"))
+    study = Study(profile, "0" * 64, rates_of(profile))
+    said = study.predict(Case(mesh="box:3x3x3", ranks=2))
+    app = AppRecord(
+        schema=APP_SCHEMA,
+        id="pi",
+        created=record.created,
+        case=AppCase(program="pi", ranks=2, tasks=4),
+        environment=planted_environment(("a", "b")),
+        predicted=None,
+        seconds=(1.0, 1.1),
+        busy=((0.5, 0.5), (0.5, 0.5)),
+        done=((2, 2), (2, 2)),
+        value=3.14,
+        error=0.1,
+        samples={"pi": ((1.0,), (2.0,))},
+        messages={"64": ((1e-6,), (1e-6,))},
+    )
+    peers = PeersRecord(
+        schema=SCHEMA,
+        created=record.created,
+        case=record.case,
+        environment=record.environment,
+        mesh=record.mesh,
+        system=SystemFacts(n_rows=3, nonzeros=9, residual=1e-9),
+        runs=(),
+    )
+    history = {"series": [], "factors": {"1": 1.0}, "names": {"1": "a"}}
+    graph = {"schema": GRAPH_SCHEMA} | _plain(graph_of_record(record))
+    return [
+        Reader("records", load, [_plain(small)], ".json"),
+        Reader("profiles", load_profile, [_plain(profile)], ".json"),
+        Reader("weights", load_weights, [_plain(by_time([small]))], ".json"),
+        Reader("predictions", load_prediction, [_plain(prediction_of(study, said, ("a", "b")))], ".json"),
+        Reader("apps", lambda p: (load_apps(p.parent), load_app(p)), [_plain(app)], ".json"),
+        Reader("peers", load_peers, [_plain(peers)], ".json"),
+        Reader("graphs", load_graph, [graph], ".json"),
+        Reader("failures", load_failure, [_failure(record)], ".json"),
+        Reader("costs", load_costs, [dict.fromkeys(ROWS, 1e-9)], ".json"),
+        Reader("histories", load_history, [history], ".json"),
+    ]
+
+
+def _failure(record) -> dict:
+    plain = {
+        "schema": 1,
+        "id": "x",
+        "created": record.created,
+        "case": _plain(record.case),
+        "kind": "crashed",
+    }
+    return plain | {"message": "x", "exit_status": 1, "output": ""}
+
+
+def _plain(item) -> dict:
+    from fembench.records.store import encode
+
+    return json.loads(encode(item))
+
+
+def _texts() -> list[Reader]:
+    """What has a syntax of its own."""
+    from fembench.analytic import machine, pamela_text, pasl
+    from fembench.analytic.expressions import Registered
+    from fembench.analytic.reduce import steps
+    from fembench.analytic.source import analyse
+    from fembench.base.config import read_text
+    from fembench.bench.characterize import ranks_in
+    from fembench.bench.hostfile import host_options
+    from fembench.predict.legacy import read_hosts, read_model
+
+    registry = {"np.dot": Registered("dot", 0), "random": Registered("")}
+
+    def source(path: Path) -> None:
+        found = analyse(read_text(path), where=str(path), registry=registry)
+        found.sizes()
+        for name in list(found.functions):
+            found.body(name)
+
+    def hosts(path: Path) -> None:
+        ranks_in(str(path))
+        for kind in ("openmpi", "mpich", "srun"):
+            host_options(str(path), kind, 2)
+
+    return [
+        Reader("host files", hosts, [HOSTS.encode(), RANKS.encode()]),
+        Reader("hosts of a modeller", read_hosts, [b"a /bin\nb\n"]),
+        Reader("models", read_model, [MODEL.encode()]),
+        Reader("pasl", lambda path: steps(pasl.load(str(path))), [PASL.encode()]),
+        Reader("pamela", lambda path: pamela_text.load(str(path)), [PAMELA.encode()]),
+        Reader("machine models", machine.load, [MACHINES.encode()]),
+        Reader("sources", source, [SOURCE.encode()]),
+        Reader("options", _options, [text.encode() for text in OPTIONS]),
+    ]
+
+
+def _options(path: Path) -> None:
+    """Every parser of an option's text; each may refuse it."""
+    from fembench.balance.change import parse_changes
+    from fembench.balance.drain import parse_drain
+    from fembench.base.errors import FembenchError
+    from fembench.bench.characterize import hosts_file
+    from fembench.cli import place
+    from fembench.machine.emulate import parse_speeds
+    from fembench.machine.lab_cluster import bits_per_second
+    from fembench.mesh.presets import box_named
+    from fembench.partition.shares import parse_shares
+    from fembench.predict.slots import parse_link
+    from fembench.records.sites import sites_of
+    from fembench.weights import links
+
+    text, refusal = path.read_bytes().decode(errors="replace"), None
+    for parse in (
+        lambda: parse_shares(text, 2),
+        lambda: parse_speeds(text, 3),
+        lambda: parse_drain(text, 4),
+        lambda: parse_changes(text, (1.0, 1.0)),
+        lambda: parse_link(text),
+        lambda: links.parse_link(text),
+        lambda: hosts_file(text),
+        lambda: place._hosts(text),
+        lambda: place._pair(text),
+        lambda: sites_of(("a", "b", "c"), text),
+        lambda: box_named(text),
+        lambda: bits_per_second(text),
+    ):
+        try:
+            parse()
+        except FembenchError as error:
+            refusal = refusal or error
+            if "\n" in str(error):
+                raise

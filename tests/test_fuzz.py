@@ -1,0 +1,118 @@
+"""Inputs that fuzzing found, which once ended in a traceback or not at all; and the fuzzer itself."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fembench.analytic import machine, pamela_text, pasl
+from fembench.base.config import read_json, read_toml
+from fembench.base.errors import LONGEST, InputError
+from fembench.bench.campaign import read_campaign
+from fembench.bench.characterize import ranks_in
+from fembench.fem.problem import ProblemSpec
+from fembench.mesh.io import read
+from fembench.partition.shares import parse_shares
+from fembench.predict.legacy import read_model
+from fembench.records.peers import load_peers
+from fembench.records.store import load
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
+DIGITS = "9" * 5000
+MANY = list(range(1, 401))
+NESTED = "[" * 5000
+XML = (
+    '<?xml version="1.0"?>\n<VTKFile type="UnstructuredGrid" version="0.1" byte_order="LittleEndian">\n'
+    '<UnstructuredGrid><Piece NumberOfPoints="1" NumberOfCells="0"><Points>\n'
+    '<DataArray type="Float64" Name="Points" NumberOfComponents="0" format="ascii">0 0 0</DataArray>\n'
+    "</Points></Piece></UnstructuredGrid></VTKFile>\n"
+)
+
+
+def problem(path):
+    return read_toml(path, ProblemSpec)
+
+
+@pytest.mark.parametrize(
+    ("reader", "name", "text"),
+    [
+        (read, "x.mdpa", "Begin Properties 0\nEnd Properties\nBegin Nodes"),
+        (read, "x.dat", 'TITLE = "x"\nVARIABLES = "X", "Y", "Z"\nZONE NODES = 8, ELEMENTS = 6,\n'),
+        (read, "x.su2", "NDIME= 3\nNPOIN= 1\n0 0 0\nNELEM= 2\n"),
+        (read, "x.f3grid", f"* GRIDPOINTS\nG\t1\t{'(' * 3000}\n"),
+        (read, "x.vtu", XML),
+        (problem, "x.toml", f"material = {{E = {DIGITS}}}\n"),
+        (problem, "x.toml", f"name = {NESTED}\n"),
+        (problem, "x.toml", f'[[constraints]]\non = {{plane = "{DIGITS}"}}\n'),
+        (problem, "x.toml", "[[forces]]\non = {point = [1e308, 0, 0]}\n"),
+        (lambda path: read_json(path, dict), "x.json", NESTED),
+        (load, "x.json", NESTED),
+        (load_peers, "x.json", '{"schema": ' + '{"x": ' * 300 + "1" + "}" * 301),
+        (read_campaign, "x.toml", 'name = "c"\n[[cases]]\nranks = 2199023255552\n'),
+        (read_campaign, "x.toml", 'name = "c"\nrepetitions = 2147483647\n[[cases]]\nranks = 1\n'),
+        (read_campaign, "x.toml", f'name = "c"\n[[cases]]\nranks = {MANY}\nseed = {MANY}\n'),
+        (lambda path: ranks_in(str(path)), "hosts", f"node1 slots={DIGITS}\n"),
+        (read_model, "x.model", f"2\n{'(' * 3000}\n"),
+        (read_model, "x.model", "1\nnan a 1 1 linux\n0\n"),
+        (pasl.load, "x.pas", f"T{DIGITS} = B1(1) << NULL;\n"),
+        (pamela_text.load, "x.pam", "L = " + "(" * 3000),
+        (machine.load, "x.txt", f"inter_sum_int[{DIGITS}]=[1;2]\n"),
+    ],
+)  # fmt: skip
+def test_what_fuzzing_found_is_refused_in_one_line(tmp_path, reader, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        reader(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) <= LONGEST + 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_shares_of_more_ranks_than_there_are_anywhere_are_refused():
+    with pytest.raises(InputError, match="1000000 at most"):
+        parse_shares("", 2**41)
+
+
+@pytest.fixture(scope="module")
+def fuzz():
+    pytest.importorskip("hypothesis")
+    sys.path.insert(0, str(SCRIPTS))
+    try:
+        return runpy.run_path(str(SCRIPTS / "fuzz.py"))
+    finally:
+        sys.path.remove(str(SCRIPTS))
+
+
+@pytest.mark.parametrize(
+    ("read", "what"),
+    [
+        (lambda path: 1 // 0 if b"7" in path.read_bytes() else None, "ZeroDivisionError"),
+        (lambda path: print("7") if b"7" in path.read_bytes() else None, "printed"),
+        (lambda path: (path.parent / "more").touch(), "left \\['more'\\]"),
+    ],
+)
+def test_the_fuzzer_finds_planted_faults_and_shrinks_them(fuzz, read, what):
+    from fuzz_inputs import Reader
+
+    done, data, message = fuzz["hunt"](Reader("planted", read, [b"17 42 foo\n", b"1\n"]), 200, 10.0, 1)
+    assert done > 0
+    assert re.search(what, message)
+    assert len(data) <= 10  # a seed as it is, or less: no mutation is needed
+
+
+def test_fuzzing_prints_counts_and_leaves_nothing_behind(tmp_path):
+    pytest.importorskip("hypothesis")
+    words = [sys.executable, str(SCRIPTS / "fuzz.py"), "--cases", "60", "--only", "options,pasl,problems"]
+    found = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert found.returncode == 0, found.stdout
+    assert re.search(r"^60 cases, 3 readers, 0 of them fail", found.stdout, re.M)
+    assert list(tmp_path.iterdir()) == []
+    unknown = subprocess.run(
+        [*words[:-1], "nothing"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert unknown.returncode == 2

@@ -56,6 +56,16 @@ SIGNS = (
     ),
     Sign(
         "input",
+        r"not included in the current allocation\. Missing requested host: (\S+)",
+        "host {0} is not in this job's allocation: correct the host file, or ask for that host",
+    ),
+    Sign(
+        "input",
+        r"All nodes which are allocated for this job are already filled",
+        "no free slot on the hosts of this job's allocation: correct the host file, or ask for more",
+    ),
+    Sign(
+        "input",
         r"binding (?:more )?processes to more cpus than .*?#processes: (\d+)",
         "{0} ranks on a host with fewer cores: ask for fewer ranks, or give it fewer slots",
     ),

@@ -28,6 +28,18 @@ processes to more cpus than are available in your allocation:
 You can override this protection by adding the "overload-allowed"
 option to your binding directive.
 {END}"""
+NOT_ALLOCATED = f"""sh: 1: srun: not found
+{RULE}
+At least one of the requested hosts is not included in the current
+allocation.
+
+   Missing requested host: n7
+
+Please check your allocation or your request.
+{END}"""
+FILLED = f"""{RULE}
+All nodes which are allocated for this job are already filled.
+{END}"""
 DAEMON = """------------------------------------------------------------
 A daemon failed to report back after being spawned. This could
 be due to several factors, including inability to find the

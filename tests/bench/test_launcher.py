@@ -41,6 +41,8 @@ def test_a_killed_rank_is_named(text, message):
     ("text", "words"),
     [
         (printed.SLOTS, "3 ranks, but the hosts have fewer slots: ask for fewer ranks, or for more slots"),
+        (printed.NOT_ALLOCATED, "host n7 is not in this job's allocation: correct the host file"),
+        (printed.FILLED, "no free slot on the hosts of this job's allocation"),
         (printed.OVERLOAD, "4 ranks on a host with fewer cores: ask for fewer ranks"),
         (printed.UNRESOLVED, "host n7 does not resolve: correct its name in the host file"),
         (printed.UNREACHED, "host 127.0.0.9 cannot be reached (Connection refused): `ssh 127.0.0.9` must"),

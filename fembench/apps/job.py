@@ -14,6 +14,7 @@ from fembench.bench.describe import describe
 from fembench.dist.comm import Comm
 from fembench.machine.emulate import label, parse_speeds
 from fembench.machine.host import host_facts, taken_meter
+from fembench.machine.others import others_meter
 from fembench.machine.where import host_key
 from fembench.records.app import APP_SCHEMA, AppCase, AppPrediction, AppRecord, Samples
 from fembench.records.ids import now_utc
@@ -45,6 +46,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     else:
         learn(worker, case.program, case.tasks, case.size)
     room = graphs.Room(case, comm.rank) if case.calls else None
+    others = others_meter(comm) if case.calls and not job.calibrate else None
     for repetition in range(0 if job.calibrate else 1 + case.repetitions):
         worker.busy, worker.done = 0.0, 0
         seconds, value, error = _once(worker, case, room)
@@ -63,6 +65,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
         command=job.command,
         synthetic=synthetic,
         dilate=case.dilate,
+        others=others() if others else None,
     )
     if rows is None or environment is None:
         return None

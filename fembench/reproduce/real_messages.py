@@ -25,7 +25,8 @@ from fembench.base.units import seconds, size
 from fembench.predict.hlogp import Cost, error_percent, fork_delay, message_cost, ring_makespan
 from fembench.records.app import AppCase, AppPrediction, AppRecord, save_app
 from fembench.records.prediction import MEASURED_NETWORK
-from fembench.records.profile import Profile, host_names
+from fembench.records.profile import Profile
+from fembench.records.quiet import OTHERS
 from fembench.schedule.programs import USUAL
 from fembench.stats.summary import median_interval
 
@@ -187,6 +188,10 @@ def _unlike(record: AppRecord, hosts: tuple[str, ...]) -> str:
         return "the program found a wrong value"
     if environment.oversubscribed:
         return "more ranks than cores: waiting ranks keep others from computing"
+    busy = max(environment.hosts, key=lambda h: h.others_percent - h.others_resolution)
+    if busy.others_percent - busy.others_resolution > OTHERS:
+        used = f"{busy.others_percent:.0f} % of the ranks' processor time on {busy.name}"
+        return f"others used {used} (at most {OTHERS:g} %)"
     ran = tuple(environment.hosts[k].name for k in environment.rank_host)
     if hosts and ran != hosts[: len(ran)]:
         return f"ran on {', '.join(ran)}; the profile is of {', '.join(hosts[: len(ran)])}"
@@ -202,11 +207,6 @@ def _judge(what: str, predicted: float, times: np.ndarray, wrong: str) -> Judged
     if not wrong and half > LIMIT:
         wrong = f"too noisy to judge: the median is known to ± {half:.0f} % (at most {LIMIT:g} %)"
     return Judged(what, predicted, middle, low, high, wrong)
-
-
-def profile_hosts(profile: Profile) -> tuple[str, ...]:
-    """[rank] host of the profile."""
-    return host_names(profile)
 
 
 def predicted_run(

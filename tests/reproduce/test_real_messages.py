@@ -111,6 +111,15 @@ def test_runs_that_vary_or_are_few_or_elsewhere_judge_nothing():
     )
     assert "5 repetitions" in judged(ran(case, before, 0.01, repetitions=5))[0].verdict
     assert "the profile is of a, b, c" in judged(good, ("a", "b", "c"))[0].verdict
+    (host,) = good.environment.hosts
+    for percent, resolution, reason in (
+        (40.0, 1.0, "others used 40 % of the ranks' processor time on node8 (at most 2 %)"),
+        (3.0, 1.5, ""),  # may be less than 2 %
+    ):
+        disturbed = msgspec.structs.replace(host, others_percent=percent, others_resolution=resolution)
+        environment = msgspec.structs.replace(good.environment, hosts=(disturbed,))
+        found = judged(msgspec.structs.replace(good, environment=environment))
+        assert [one.reason for one in found] == [reason, reason]
     crowded = msgspec.structs.replace(
         good, environment=msgspec.structs.replace(good.environment, oversubscribed=True)
     )

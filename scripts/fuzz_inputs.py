@@ -123,6 +123,13 @@ inter_send[1][0](64)=[0.008;0.017]
 inter_send[1][0](6400)=[0.08;0.17]
 factor[1]=0.9994
 """
+GRAPH = """{"name": "mine", "tasks": [{"name": "a", "seconds": 1.5}, {"name": "b", "operations": 2e9}],
+"edges": [{"from": "a", "to": "b", "bytes": 65536}]}"""
+DOT = """digraph mine { // a comment
+  node [seconds=1]; a [seconds=1.5]; b [operations=2e9];
+  a -> b [bytes=65536]; a -> "c d" -> b;
+}
+"""
 MODEL = "2\n1.0 a 10 20 linux /bin\n1,000.5 b 11 21 linux\n0 5\n5.5 0\n"
 HOSTS = "# hosts\nnode1 slots=2\nnode2:4\nnode3\n"
 RANKS = "rank 0=node1 slot=0\nrank 1=node2 slot=0:1\n"
@@ -334,6 +341,7 @@ def _texts() -> list[Reader]:
     from fembench.bench.characterize import ranks_in
     from fembench.bench.hostfile import host_options
     from fembench.predict.legacy import read_hosts, read_model
+    from fembench.schedule.graph_files import read_graph
 
     registry = {"np.dot": Registered("dot", 0), "random": Registered("")}
 
@@ -348,6 +356,9 @@ def _texts() -> list[Reader]:
         for kind in ("openmpi", "mpich", "srun"):
             host_options(str(path), kind, 2)
 
+    def task_graph(path: Path) -> None:
+        read_graph(str(path))
+
     return [
         Reader("host files", hosts, [HOSTS.encode(), RANKS.encode()]),
         Reader("hosts of a modeller", read_hosts, [b"a /bin\nb\n"]),
@@ -356,6 +367,8 @@ def _texts() -> list[Reader]:
         Reader("pamela", lambda path: pamela_text.load(str(path)), [PAMELA.encode()]),
         Reader("machine models", machine.load, [MACHINES.encode()]),
         Reader("sources", source, [SOURCE.encode()]),
+        Reader("task graphs .json", task_graph, [json.loads(GRAPH)], ".json"),
+        Reader("task graphs .dot", task_graph, [DOT.encode()], ".dot"),
         Reader("options", _options, [text.encode() for text in OPTIONS]),
     ]
 
@@ -384,8 +397,8 @@ def _options(path: Path) -> None:
         lambda: parse_link(text),
         lambda: links.parse_link(text),
         lambda: hosts_file(text),
-        lambda: place._hosts(text),
-        lambda: place._pair(text),
+        lambda: place.hosts_of(text),
+        lambda: place.pair_of(text),
         lambda: sites_of(("a", "b", "c"), text),
         lambda: box_named(text),
         lambda: bits_per_second(text),

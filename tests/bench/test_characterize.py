@@ -109,13 +109,13 @@ def test_hosts_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--ranks", "-1"], "--ranks: -1: expected a whole number"),
+        (["--ranks", "-1"], "--ranks -1: expected a whole number"),
         (["--hosts", "a:0"], "cannot read 'a:0'"),
         (["--hosts", "a b"], "cannot read 'a b'"),
         (["--hostfile", "/no/such/file"], "cannot read /no/such/file"),
         (["--emulate", "1,2"], "speeds above 0 and at most 1"),
         (["--ranks", "2", "--emulate", "1"], "1 speeds for 2 ranks"),
-        (["--ranks", "1", "--dilate", "0.5"], "--dilate: 0.5: expected a number of at least 1"),
+        (["--ranks", "1", "--dilate", "0.5"], "--dilate 0.5: expected a number of at least 1"),
         (["-o", "/proc/no/machine.json"], "cannot write"),
         (["--ranks", "1", "--network"], "a network of 1 rank; expected --ranks 2"),
         (["--pairs", "all"], "--pairs all without a network; expected --network"),
@@ -126,8 +126,8 @@ def test_hosts_are_read(tmp_path):
         (["--network", "--sizes", "8,64K"], "expected three different sizes or more"),
         (["--network", "--sizes", "8,64K,2G"], "of 1 byte to 1G"),
         (["--network", "--sizes", "8,64K,1.5M"], "'1.5M': expected bytes such as 8, 64K or 4M"),
-        (["--network", "--repetitions", "-3"], "--repetitions: -3: expected a whole number"),
-        (["--network", "--bytes", "-1"], "--bytes: -1: expected a whole number"),
+        (["--network", "--repetitions", "-3"], "--repetitions -3: expected a whole number"),
+        (["--network", "--bytes", "-1"], "--bytes -1: expected a whole number"),
         (["--add-to", "none.json"], "none.json"),
     ],
 )

@@ -43,6 +43,16 @@ def options(program, **more):
     return argparse.Namespace(**usual | more)
 
 
+@pytest.mark.parametrize("method", ["heft", "latency-heft", "cpop", "fastest", "portfolio"])
+def test_every_scheduler_places_the_tasks_of_a_program(method):
+    units = {"unit": ((0.1,), (0.1,), (0.2,))}
+    case = case_of(options("diamond", tasks=3, size=1, schedule=method), calibration(units))
+    assert sorted(case.order) == list(range(9))
+    assert set(case.host) <= {0, 1, 2}
+    for a, b in case.edges:
+        assert case.order.index(a) < case.order.index(b)
+
+
 def test_tasks_are_dealt_by_calibrated_speed():
     record = calibration(POINTS)
     assert factors_of(record) == {1: 1.0, 2: pytest.approx(0.5)}

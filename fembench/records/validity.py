@@ -147,7 +147,7 @@ def _stated(record: Record) -> Rule:
     else:
         ok = all(s.iterations == asked for s in record.sets)
         work = f"{asked} iterations" if ok else f"{fewest} of {asked} iterations"
-        note = "" if ok else "the residual is zero after them: fix fewer iterations"
+        note = "" if ok else "by then the residual was zero or rounding: ask for fewer iterations"
     return Rule(
         id="B1", ok=ok, value=f"work: {work}", threshold="fixed tolerance or iterations, stated", note=note
     )

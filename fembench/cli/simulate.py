@@ -178,12 +178,13 @@ def _errors(path: str, graph, result) -> str:
     import numpy as np
 
     from fembench.base.errors import InputError
+    from fembench.predict.configuration import not_invalid
     from fembench.predict.correct import middle_set
     from fembench.predict.measures import makespan_error, mean_error, process_error
     from fembench.records.store import load
     from fembench.timing.phases import ASSEMBLY, CG
 
-    record = load(path)
+    record = not_invalid([load(path)])[0][0]
     if record.case.ranks != graph.ranks or not graph.iterations:
         raise InputError(f"{path}: a run of {record.case.ranks} ranks; expected one of the graph's")
     phases = middle_set(record)

@@ -176,6 +176,14 @@ def test_an_invalid_run_is_not_placed(tmp_path, capsys, machine_file):
     assert "INVALID" in capsys.readouterr().err
 
 
+def test_a_graph_is_not_held_against_an_invalid_run(tmp_path, capsys, machine_file):
+    invalid_run(machine_file, "m1", 2, tmp_path)
+    run, graph = str(tmp_path / "runs" / "bad-m1-p2.json"), str(tmp_path / "graph.json")
+    assert main(["trace", run, "-o", graph]) == 0
+    assert main(["simulate", graph, "--against", run]) == 2
+    assert "INVALID" in capsys.readouterr().err
+
+
 def test_runs_of_another_case_are_not_judged_by_a_prediction(tmp_path, capsys, machine_file, grid_file):
     runs_of(machine_file, ["m1"], [1, 2], EARLIER, tmp_path / "train")
     assert main(["validate", grid_file, "--cases", str(tmp_path / "held.toml")]) == 0

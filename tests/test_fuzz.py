@@ -21,6 +21,11 @@ from fembench.records.peers import load_peers
 from fembench.records.store import load
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
+PERMAS = (
+    "$COOR\n"
+    + "".join(f"{n} {n} 0 0\n" for n in range(1, 9))
+    + "!\n$ELEMENT TYPE=HEXFO8\n1 1 2 4 3 5 6 8 7\n!\n$ELEMENT TYPE=HEXFO8\n1\n!\n"
+)
 DIGITS = "9" * 5000
 MANY = list(range(1, 401))
 NESTED = "[" * 5000
@@ -41,6 +46,7 @@ def problem(path):
     [
         (read, "x.mdpa", "Begin Properties 0\nEnd Properties\nBegin Nodes"),
         (read, "x.dat", 'TITLE = "x"\nVARIABLES = "X", "Y", "Z"\nZONE NODES = 8, ELEMENTS = 6,\n'),
+        (read, "x.dato", PERMAS),
         (read, "x.su2", "NDIME= 3\nNPOIN= 1\n0 0 0\nNELEM= 2\n"),
         (read, "x.f3grid", f"* GRIDPOINTS\nG\t1\t{'(' * 3000}\n"),
         (read, "x.vtu", XML),

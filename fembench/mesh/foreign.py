@@ -66,9 +66,16 @@ def volume_cells(foreign: Any, where: str) -> tuple[Element, np.ndarray]:
         mixture = " and ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
         raise InputError(f"{where}: mixed cells ({mixture}); expected one kind")
     kind = next(iter(counts))
-    return BY_MESHIO[kind], np.concatenate(
-        [block.data for block in foreign.cells if block.type == kind and len(block)]
+    return BY_MESHIO[kind], _joined(
+        [block.data for block in foreign.cells if block.type == kind and len(block)], f"{where}: {kind} cells"
     )
+
+
+def _joined(parts: list[np.ndarray], what: str) -> np.ndarray:
+    """Rows of all parts. Raises InputError where they are not equally long."""
+    if len({np.shape(part)[1:] for part in parts}) > 1:
+        raise InputError(f"{what} with different numbers of nodes; expected one")
+    return np.concatenate(parts)
 
 
 def _tags(foreign: Any, element: Element, cells: np.ndarray, where: str) -> tuple[Arrays, Arrays]:
@@ -90,7 +97,7 @@ def _tags(foreign: Any, element: Element, cells: np.ndarray, where: str) -> tupl
         bits = [np.ravel(b) for b, block in zip(blocks, foreign.cells) if block.type == element.meshio]
         facets[tag].append(_facets_of_bits(element, cells, np.concatenate(bits)))
     return {t: np.concatenate(parts) for t, parts in nodes.items()}, {
-        t: np.concatenate(parts) for t, parts in facets.items()
+        t: _joined(parts, f"{where}, tag '{t}': facets") for t, parts in facets.items()
     }
 
 

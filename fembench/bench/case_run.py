@@ -16,7 +16,7 @@ from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.references import shipped
 from fembench.bench.verify import Solved, verify
-from fembench.bench.work import rank_triads, solve_facts
+from fembench.bench.work import roofs_before, solve_facts
 from fembench.dist.agree import together
 from fembench.dist.comm import Comm, wtime
 from fembench.fem.problem import resolved
@@ -79,7 +79,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
         hosts = host_names(comm)
     with span(tracer, VERIFY):
-        triads_before = rank_triads(comm, prepared)
+        bandwidths = roofs_before(comm, prepared, case.storage)
     setup = tracer.ticks()
     crowded = hosts.count(hosts[comm.rank]) > host.cores or bool(job.synthetic)
     turn = turn_of(comm.rank, hosts)
@@ -92,7 +92,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         memory = comm.gather(peak_memory())
         solved = _solved(prepared, measured)
         verification = verify(solved)
-        facts = solve_facts(comm, prepared, measured, tracer, triads_before)
+        facts = solve_facts(comm, prepared, measured, tracer, bandwidths)
     with span(tracer, OUTPUT):
         write_fields(comm, job.fields_path, prepared, solved.u)
     total = tracer.now() - first

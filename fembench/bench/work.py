@@ -1,14 +1,40 @@
 """What one CG iteration does: flops, bytes, messages; counted, not estimated."""
 
+from typing import NamedTuple
+
 from fembench.bench.measure import Measured
 from fembench.bench.prepare import Prepared
 from fembench.dist.comm import Comm
-from fembench.machine.bandwidth import roof, triads
+from fembench.machine.bandwidth import LARGEST, roof, triads
 from fembench.records.record import SolveFacts
 from fembench.timing.phases import ALLREDUCE, SPMV_INTERIOR, UNPACK
 from fembench.timing.tracer import TracerLike
 
 BLOCK_BYTES = 40  # of the symmetric matrix, for each block of the whole stiffness
+MOST_BYTES = {"bsr": 80, "csr": 112}  # of other matrices, at most; of the symmetric one, ebe and PETSc's 48
+
+
+class Roofs(NamedTuple):
+    """Memory bandwidth of a rank, all ranks at once, bytes/s."""
+
+    n_bytes: float  # that `roof` went through
+    roof: float
+    triads: tuple[float, ...]  # repeated, with arrays of one size on all ranks
+
+
+def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
+    """What memory gives before the sets, for a matrix at least as large as the rank will have. Collective."""
+    n_bytes = MOST_BYTES.get(storage, 48) * prepared.partition.blocks[comm.rank]
+    comm.Barrier()
+    return Roofs(n_bytes, roof(n_bytes), rank_triads(comm, prepared))
+
+
+def better_roof(matrix_bytes: int, before: Roofs) -> float:
+    """The roof of a matrix, bytes/s: the better of before and after the sets, so that a disturbance after
+    them does not make a sound product look impossible. A smaller matrix may lie in a nearer cache than what
+    was read before: then that does not count."""
+    after = roof(matrix_bytes)
+    return max(after, before.roof) if min(before.n_bytes, LARGEST) >= min(matrix_bytes, LARGEST) else after
 
 
 def rank_triads(comm: Comm, prepared: Prepared) -> tuple[float, ...]:
@@ -26,11 +52,11 @@ def solve_facts(
     prepared: Prepared,
     measured: Measured,
     tracer: TracerLike,
-    triads_before: tuple[float, ...] = (),
+    before: Roofs,
 ) -> SolveFacts:
     """Counts of the last set, and the memory bandwidth of all ranks at once. Collective.
 
-    `triads_before`: this rank's, of before the sets.
+    `before`: this rank's bandwidths before the sets.
     """
     operator, result, interface = measured.operator, measured.result, prepared.interface
     last = measured.sets[-1]
@@ -44,8 +70,8 @@ def solve_facts(
         float(products * operator.flops + measured.work.flops),
         float(products * operator.bytes_per_product + measured.work.bytes),
         int(operator.matrix_bytes),
-        roof(operator.matrix_bytes),
-        triads_before + rank_triads(comm, prepared),
+        better_roof(operator.matrix_bytes, before),
+        before.triads + rank_triads(comm, prepared),
         len(interface.neighbours),
         sum(interface.message_bytes),
     )

@@ -8,7 +8,7 @@ import pytest
 from fembench.base.errors import BreakdownError
 from fembench.bench.measure import measure
 from fembench.bench.prepare import prepare
-from fembench.bench.work import solve_facts
+from fembench.bench.work import Roofs, solve_facts
 from fembench.dist import interface as interface_module
 from fembench.records.case import Case
 from fembench.solve.iterate import Control
@@ -221,7 +221,7 @@ def test_a_case_chooses_its_variant_and_its_work_is_counted(comm, variant):
     tracer = make_tracer("perf_counter_ns")
     prepared = prepare(comm, case, tracer)
     measured = measure(comm, case, prepared, tracer)
-    facts = solve_facts(comm, prepared, measured, tracer)
+    facts = solve_facts(comm, prepared, measured, tracer, Roofs(0, 0.0, ()))
     assert facts.iterations == 40
     assert (facts.allreduces, facts.updates) == (2 if variant == "standard" else 1, 1)
     n, A = prepared.interface.n_dofs, measured.operator

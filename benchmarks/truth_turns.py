@@ -25,7 +25,7 @@ from fembench.stats.compare import compare_paired, median_ratio
 from fembench.timing.phases import ASSEMBLY, CG
 from fembench.timing.tracer import make_tracer
 
-RUNS = 11  # that the turns are cut into
+RUNS, LEVEL = 14, 0.99  # that the turns are cut into; of verdicts
 
 
 class Pairs(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ def enough(job: Pairs, took: Took, seconds: float) -> bool:
     n = len(took.first)
     if n < job.least or n % job.least:
         return False
-    return seconds > job.seconds or compare_paired(*in_runs(took)).half_width <= job.within
+    return seconds > job.seconds or compare_paired(*in_runs(took), level=LEVEL).half_width <= job.within
 
 
 def in_runs(took: Took) -> tuple[list[float], list[float]]:

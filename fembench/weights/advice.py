@@ -45,6 +45,7 @@ def advise(
     without: Mapping[str, Samples] | None = None,
     least_gain: float = LEAST_GAIN,
     captured: float = math.nan,
+    level: float = LEVEL,
 ) -> Advice:
     """The verdict on weights whose equal and weighted runs were timed in turns, as many of each.
 
@@ -56,14 +57,14 @@ def advise(
     (its host; the rank itself where all are on one). `noise` is the session's A/A noise (default: that
     of the two series). `without` holds times of runs without an owner, where there are such.
     """
-    level = max(noise_of_series(equal), noise_of_series(weighted)) if noise is None else noise
-    comparison = compare_paired(equal, weighted, noise=level)
+    noise = max(noise_of_series(equal), noise_of_series(weighted)) if noise is None else noise
+    comparison = compare_paired(equal, weighted, noise=noise, level=level)
     gains = largest_gains(shares, owners)
     useless = {o: g for o, g in gains.items() if g < least_gain} if len(gains) > 1 else {}
     for owner, times in (without or {}).items():
         if owner not in gains:
             raise InputError(f"times without '{owner}': no rank of it; expected one of {sorted(gains)}")
-        if faster_without(weighted, times, level):
+        if faster_without(weighted, times, noise):
             useless[owner] = gains[owner]
     measured = _measured(weighted, without or {})
     if useless:

@@ -41,7 +41,7 @@ def sessions(truth, slower, seeds=range(20), most=660):
 
 def test_on_a_machine_of_two_speeds_it_finds_nothing_where_nothing_is(truth):
     found = list(sessions(truth, 1.0, range(100)))
-    assert sum(f.kept for f in found) >= 97
+    assert sum(f.kept for f in found) >= 99
     assert sum(f.report == "no difference shown" for f in found) == 100
 
 

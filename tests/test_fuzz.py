@@ -47,6 +47,7 @@ def problem(path):
         (read, "x.mdpa", "Begin Properties 0\nEnd Properties\nBegin Nodes"),
         (read, "x.dat", 'TITLE = "x"\nVARIABLES = "X", "Y", "Z"\nZONE NODES = 8, ELEMENTS = 6,\n'),
         (read, "x.dato", PERMAS),
+        (read, "x.msh", f"$MeshFormat\n4.1 0 8\n$EndMeshFormat\n${'A' * 70_000}\n1\n"),
         (read, "x.su2", "NDIME= 3\nNPOIN= 1\n0 0 0\nNELEM= 2\n"),
         (read, "x.f3grid", f"* GRIDPOINTS\nG\t1\t{'(' * 3000}\n"),
         (read, "x.vtu", XML),

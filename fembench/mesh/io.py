@@ -5,7 +5,9 @@ meshio prints, warns and even exits where a file is bad; here all of that become
 
 import contextlib
 import io
+import re
 import struct
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping
@@ -157,14 +159,26 @@ def _at_end(behind: int, line: str | bytes) -> int:
 
 @contextlib.contextmanager
 def _ending_files() -> Iterator[None]:
-    """Meanwhile meshio opens files by `_open`."""
+    """Meanwhile meshio opens files by `_open`, and prints by `_Plain`."""
     import meshio
 
-    meshio._files.open = _open
+    rich = meshio._common.Console
+    meshio._files.open, meshio._common.Console = _open, _Plain
     try:
         yield
     finally:
         del meshio._files.open
+        meshio._common.Console = rich
+
+
+class _Plain:
+    """A console for meshio's messages. They may quote a file at length: colouring that takes minutes."""
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    def print(self, text: str, **_: object) -> None:
+        print(re.sub(r"\[/?(?:bold|red|yellow)\]", "", text[:1000]), file=sys.stderr)
 
 
 def _open(path: Any, mode: str = "r", **options: Any) -> Any:

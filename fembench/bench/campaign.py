@@ -1,8 +1,8 @@
 """A campaign: many cases, each its own job, interleaved, resumable at any point.
 
 Folder: results/<campaign>/{campaign.toml, runs/<id>.json | <id>.failed.json, report/}. A run that has a
-record is run again only if its mesh or problem has changed since; the old record goes to runs/superseded/.
-One that failed is tried again when the campaign is started again.
+record is repeated only if its mesh or problem has changed since; the old record goes to runs/superseded/
+unless the new run's input is refused. One that failed is tried again when the campaign is started again.
 """
 
 import time
@@ -12,16 +12,17 @@ from pathlib import Path
 
 import msgspec
 
-from fembench.base.config import read_text, read_toml
+from fembench.base.config import json_tree, read_text, read_toml
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.bench.hostfile import hosts_asked
 from fembench.bench.inputs import Inputs
 from fembench.bench.launcher import Outcome, launch
 from fembench.bench.matrix import Campaign, Run, expand
 from fembench.records.case import Case
 from fembench.records.compare import BALANCING
 from fembench.records.ids import now_utc
-from fembench.records.record import SCHEMA, Failure, Record, Reference
+from fembench.records.record import NOT_RECORDED, SCHEMA, Failure, Record, Reference
 from fembench.records.store import load, save
 
 DEFAULT = Path(__file__).with_name("default.toml")
@@ -73,7 +74,7 @@ class Folder:
     def prepare(self, source: Path) -> None:
         """Make the folder, or see that it belongs to the same campaign. Raises InputError."""
         text, kept = read_text(source), self.path / "campaign.toml"
-        if kept.exists() and read_text(kept) != text:
+        if kept.exists() and read_text(kept) != text and not _same_runs(kept, source):
             raise InputError(
                 f"{kept} differs from {source}: this folder holds another campaign; give another --results"
             )
@@ -100,21 +101,51 @@ class Folder:
         found = load(path)
         return found if found.case == run.case else None
 
-    def set_aside(self, run: Run) -> None:
-        """Move the record of a run that is to be run again out of what tables and reports read."""
-        found, old = self._found(run), self.runs / "superseded"
-        if found is not None:
-            old.mkdir(exist_ok=True)
-            (self.runs / f"{run.id}.json").rename(old / f"{run.id}.{found.created}.json")
+    def set_damaged_aside(self) -> list[str]:
+        """Move files that are not JSON, as truncated ones are, to superseded/; their names."""
+        damaged = [path for path in sorted(self.runs.glob("[!.]*.json")) if not _is_json(path)]
+        for path in damaged:
+            self._supersede(path, f"{path.stem}.damaged.{now_utc()}.json")
+        return [path.name for path in damaged]
+
+    def on_other_hosts(self, runs: Sequence[Run], hostfile: str) -> list[Record]:
+        """Records made with another host file than this one, or with one where now there is none."""
+        asked = hosts_asked(hostfile)
+        found = [record for run in runs if (record := self.record(run))]
+        return [r for r in found if r.environment.hosts_asked not in (asked, NOT_RECORDED)]
+
+    def _supersede(self, path: Path, name: str) -> None:
+        old = self.runs / "superseded"
+        old.mkdir(exist_ok=True)
+        path.rename(old / name)
 
     def keep(self, run: Run, outcome: Outcome) -> None:
-        """Save what came of a run."""
-        failed = self.runs / f"{run.id}.failed.json"
+        """Save what came of a run. An earlier record of it gives way, unless the new input was refused."""
+        failed, found = self.runs / f"{run.id}.failed.json", self._found(run)
+        if found is not None and outcome.kind != "input":
+            self._supersede(self.runs / f"{run.id}.json", f"{run.id}.{found.created}.json")
         if outcome.record is not None:
             save(outcome.record, self.runs)
             failed.unlink(missing_ok=True)
             return
         save(failure_of(run.id, run.case, outcome), self.runs)
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json_tree(path)
+    except InputError:
+        return False
+    return True
+
+
+def _same_runs(a: Path, b: Path) -> bool:
+    """Whether two campaign files ask for the same runs; comments and the time limit may differ."""
+    try:
+        (one, these), (other, those) = read_campaign(a), read_campaign(b)
+    except InputError:
+        return False
+    return one.name == other.name and {run.id for run in these} == {run.id for run in those}
 
 
 def failure_of(id: str, case: Case, outcome: Outcome) -> Failure:
@@ -154,7 +185,6 @@ def execute(
         record, outcome = folder.record(run), None
         if record is None:
             starting(k, run)
-            folder.set_aside(run)
             outcome = launch(
                 run.case,
                 id=run.id,

@@ -13,6 +13,7 @@ from fembench.base.config import convert, read_text
 from fembench.base.errors import InputError, RunFailedError, shown
 from fembench.bench.characterize_job import CharacterizeJob
 from fembench.bench.diagnosis import why_nothing
+from fembench.bench.hostfile import hosts_of
 from fembench.bench.launcher import SCRATCH, environment, launcher_line, run_ranks
 from fembench.bench.network_job import NetworkJob
 from fembench.machine.emulate import parse_speeds
@@ -160,17 +161,4 @@ def hosts_file(text: str) -> str:
 
 def ranks_in(path: str) -> int:
     """Ranks that a host file has room for: 'name slots=2', 'name:2', or one a line. Raises InputError."""
-    total = 0
-    for line in read_text(path).splitlines():
-        words = line.split("#")[0].split()
-        if words:
-            slots = re.search(r"slots\s*=\s*([0-9]+)|:([0-9]+)", " ".join(words))
-            number = next(filter(None, slots.groups())) if slots else "1"
-            if len(number) > 9:
-                raise InputError(
-                    f"{path}: cannot read '{shown(line)}'; expected lines such as 'node1 slots=2'"
-                )
-            total += int(number)
-    if not total:
-        raise InputError(f"{path}: no hosts in it; expected lines such as 'node1 slots=2'")
-    return total
+    return sum(max(host.slots, 1) for host in hosts_of(read_text(path), path))

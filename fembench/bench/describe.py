@@ -14,7 +14,7 @@ from fembench.machine.host import Taken, affinity, physical_cores
 from fembench.machine.others import Others
 from fembench.machine.provenance import blas_threads, variables, versions
 from fembench.machine.where import host_names
-from fembench.records.record import Environment, HostFacts
+from fembench.records.record import NOT_RECORDED, Environment, HostFacts
 
 
 def environment_of(
@@ -33,6 +33,7 @@ def environment_of(
         command=job.command,
         synthetic=", ".join(filter(None, [job.synthetic, slowed])),
         dilate=job.case.dilate,
+        hosts_asked=job.hosts_asked,
     )
 
 
@@ -55,6 +56,7 @@ def describe(
     command: str,
     synthetic: str,
     dilate: float,
+    hosts_asked: str = NOT_RECORDED,
 ) -> Environment | None:
     """As environment_of, for whatever the ranks did. Collective."""
     used = others._asdict() if others else {}
@@ -86,6 +88,7 @@ def describe(
         blas_threads=max(row.threads for row in rows),
         variables=variables(),
         synthetic=synthetic,
+        hosts_asked=hosts_asked,
     )
 
 

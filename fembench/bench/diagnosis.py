@@ -106,6 +106,11 @@ SIGNS = (
     ),
     Sign(
         "input",
+        r"multiple definitions of the slot count .*?hostfile: (\S+) node: (\S+)",
+        "{0}: host {1} is there more than once; expected one line per host with all its slots",
+    ),
+    Sign(
+        "input",
         r"token (\S+) not supported at this time",
         "MPICH does not know '{0}' in a host file; expected lines such as 'node1:2'",
     ),
@@ -130,7 +135,7 @@ def why_nothing(folder: Path, ended: Ended, timeout: float) -> tuple[str, str]:
 
 def diagnosis(status: int, output: str) -> tuple[str, str]:
     """(kind, one line): which rank ended the job and how, or what its launcher refused."""
-    output = output.replace("\0", "").replace("\r", "")  # PRRTE ends its messages with a NUL
+    output = output.replace("\0", "").replace("\r", "")  # also of output that did not come by run_ranks
     refused = re.search(r"^fembench: rank \d+ on \S+ raised InputError: (.*)$", output, re.M)
     if refused:
         return "input", refused.group(1)
@@ -146,9 +151,14 @@ def diagnosis(status: int, output: str) -> tuple[str, str]:
 
 
 def _said(output: str) -> str:
-    """The last line that says something outside Open MPI's messages, else the first sentence of one."""
+    """The last line that says something outside Open MPI's messages, else the first sentence of one.
+
+    A sentence that ends with a colon goes on with what it introduces.
+    """
     outside = [line.strip() for line in _HELP.sub("", output).splitlines() if not _NOISE.search(line)]
     if outside:
         return outside[-1]
-    inside = " ".join(" ".join(_HELP.findall(output)).split())
-    return re.split(r"(?<=[.:]) ", inside)[0] or "it printed nothing"
+    parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n", "\n\n".join(_HELP.findall(output)))]
+    first, *rest = [part for part in parts if part] or ["it printed nothing"]
+    sentence = re.split(r"(?<=\.) ", first)[0]
+    return f"{sentence} {rest[0]}" if sentence.endswith(":") and rest else sentence

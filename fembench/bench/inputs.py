@@ -58,7 +58,7 @@ class Inputs:
     def changed(self, record: Record) -> str:
         """The input that is not what the record was made from: 'mesh part.msh', 'problem p.toml', or ''.
 
-        A file that is gone has not been edited; see `gone`.
+        A file that is gone has not been edited; see `gone`. Raises InputError for one that cannot be read.
         """
         case = record.case
         checks = (("problem", case.problem, self.same_problem), ("mesh", case.mesh, self.same_mesh))
@@ -73,10 +73,7 @@ def gone(case: Case) -> list[str]:
 
 
 def _edited(kind: str, name: str, same: Callable[[Case, Record], bool], record: Record) -> bool:
-    try:
-        return not _is_gone(kind, name) and not same(record.case, record)
-    except InputError:  # it can no longer be read
-        return True
+    return not _is_gone(kind, name) and not same(record.case, record)
 
 
 def _is_gone(kind: str, name: str) -> bool:

@@ -24,7 +24,7 @@ import msgspec
 from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.bench.diagnosis import Ended, why_nothing
-from fembench.bench.hostfile import SHARED, host_options
+from fembench.bench.hostfile import SHARED, host_options, hosts_asked
 from fembench.bench.job import Job
 from fembench.machine.host import affinity, job_cpus, usable_cores
 from fembench.records.case import Case
@@ -173,6 +173,7 @@ def launch(
             fields_path=str(fields_path or ""),
             cores=tuple(cores),
             synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
+            hosts_asked=hosts_asked(hostfile),
         )
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
         full = [*line, sys.executable, "-m", RANK[bool(case.balance)], folder]
@@ -191,7 +192,8 @@ def launcher_line(ranks: int, hostfile: str = "", mpi_options: Sequence[str] = (
         here, most = f"{usable_cores()} cores of this machine", MOST_PER_CORE * usable_cores()
         raise InputError(f"{ranks} ranks on the {here}: expected at most {most}, {MOST_PER_CORE} per core")
     if hostfile and not Path(hostfile).is_file():
-        raise InputError(f"{hostfile}: no such host file")
+        found = "is a folder; expected a host file" if Path(hostfile).is_dir() else "no such host file"
+        raise InputError(f"{hostfile}: {found}")
     mpiexec = find_mpiexec()
     kind = flavour(mpiexec)
     return command_line(mpiexec, kind, ranks, hostfile, mpi_options), kind
@@ -219,7 +221,8 @@ def run_ranks(
         finally:
             _end_group(process)
         sink.seek(0)
-        return Ended(process.returncode, sink.read().decode(errors="replace"), late)
+        output = sink.read().decode(errors="replace").replace("\0", "")  # PRRTE ends its messages with a NUL
+        return Ended(process.returncode, output, late)
 
 
 def _wait(process: subprocess.Popen, timeout: float, watch: Callable[[], None] | None) -> bool:

@@ -244,7 +244,7 @@ def _as_now(options: argparse.Namespace, study):
     from fembench.reproduce.machines import hosts_in
 
     file = options.hostfile
-    names = [host.split(":")[0] for host in hosts_in(read_text(file))] if file else []
+    names = [host.split(":")[0] for host in hosts_in(read_text(file), file)] if file else []
     return slowed(study.rates, slower_now(options.now, study.profile, names, Path("."), progress))
 
 

@@ -227,7 +227,8 @@ def _machines(options: argparse.Namespace):
     fast = [h for h in options.fast.split(",") if h]
     if options.hostfile:
         names = {h.split(":")[0] for h in slow}
-        fast = fast or [h for h in hosts_in(read_text(options.hostfile)) if h.split(":")[0] not in names]
+        file = options.hostfile
+        fast = fast or [h for h in hosts_in(read_text(file), file) if h.split(":")[0] not in names]
     if not (fast or slow):
         return emulated(cores_here(), options.slow_speed or SLOW_SPEED)
     if options.slow_speed:

@@ -1,7 +1,8 @@
 """Run a campaign: many cases, interleaved, each its own MPI job; then print the tables and build the report.
 
 Stop it whenever you like: the same command goes on where it stopped. Runs whose mesh or problem file has
-changed since are repeated. Without a file it runs the default campaign. A campaign file:
+changed since are repeated. A results folder holds one set of hosts: another host file is refused.
+Without a file it runs the default campaign. A campaign file:
   name = "scaling"
   repetitions = 3
   timeout = 300
@@ -51,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
     folder = Folder(Path(options.results or Path("results") / campaign.name))
     with occupied(folder.runs):
         folder.prepare(source)
+        _say_damaged(folder)
+        _refuse_other_hosts(runs, folder, options.hostfile)
         _say_changes(runs, folder)
         records, failed = _execute(campaign, runs, folder, options.hostfile)
         _report(records, folder.path, not options.no_report)
@@ -75,6 +78,28 @@ def _weighted(runs, path):
         raise InputError(f"{path}: weights of {ranks} ranks fit no case of the campaign")
     cases = [weighted(run.case, path) if fit else run.case for run, fit in zip(runs, fits)]
     return [Run(run_id(case, run.repetition), case, run.repetition) for case, run in zip(cases, runs)]
+
+
+def _say_damaged(folder) -> None:
+    from fembench.cli.shared import progress
+
+    for name in folder.set_damaged_aside():
+        progress(
+            f"{folder.runs / name} is damaged (not valid JSON): moved to superseded; its run is repeated"
+        )
+
+
+def _refuse_other_hosts(runs, folder, hostfile) -> None:
+    """Raises InputError where records of the campaign were made with another host file."""
+    from fembench.base.errors import InputError, shown
+
+    others = folder.on_other_hosts(runs, hostfile)
+    if others:
+        asked = shown(others[0].environment.hosts_asked) or "none"
+        raise InputError(
+            f"{folder.runs}: {len(others)} records were made with another host file ({asked}); "
+            "a results folder holds one set of hosts: give another --results"
+        )
 
 
 def _say_changes(runs, folder) -> None:

@@ -33,10 +33,10 @@ class Others(NamedTuple):
     """The share of others and its uncertainty, percent."""
 
     others_percent: float  # -1: not measured
-    others_resolution: float  # 100: the system does not tell
+    others_resolution: float  # at most 100
 
 
-UNKNOWN = Others(-1.0, 100.0)
+UNKNOWN = Others(-1.0, 100.0)  # the system does not tell
 
 
 class Look(NamedTuple):

@@ -46,12 +46,12 @@ def _most(host: HostFacts) -> float:
 
 
 def _rule(host: HostFacts) -> Rule:
-    told, share = host.others_resolution < 100, f"{host.others_percent:.3g} % of the CPU time"
+    told, share = host.others_percent >= 0, f"{host.others_percent:.3g} % of the CPU time"
     ok = True if _most(host) <= OTHERS else False if _least(host) > OTHERS else None
     return Rule(
         id="D6",
         ok=ok,
-        value=f"{host.name}: others used {share}, ± {host.others_resolution:.2g} %"
+        value=f"{host.name}: others used {share}, ± {host.others_resolution:.3g} %"
         if told
         else f"{host.name}: the system does not tell what others used",
         threshold=f"<= {OTHERS:.3g} %",

@@ -12,6 +12,7 @@ from fembench.records.ids import check_id
 from fembench.records.ledger import BalanceFacts
 
 SCHEMA = 1
+NOT_RECORDED = "not recorded"
 
 
 class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,7 +38,9 @@ class HostFacts(Frozen, frozen=True):
     steal_percent: float = 0.0  # of CPU time during the run: taken by the hypervisor
     throttled_percent: float = 0.0  # of CPU time during the run: withheld by a quota
     others_percent: float = -1.0  # of its ranks' CPUs during the timed sets: used by others; -1: not measured
-    others_resolution: float = 0.0  # percent by which that may be off; 100: the system does not tell
+    others_resolution: float = (
+        0.0  # percent by which that may be off, at most 100; 100 with share -1: the system does not tell
+    )
     cpu_quota: float = 0.0  # CPUs that the quota leaves; 0: none
     quota_group: str = ""  # control group that has the quota
 
@@ -60,6 +63,7 @@ class Environment(Frozen, frozen=True):
     variables: dict[str, str]  # environment variables that matter
     synthetic: str = ""  # "" or how heterogeneity was emulated (VALIDITY E8)
     sources: str = ""  # SHA-256 of the program's sources; "": not recorded
+    hosts_asked: str = NOT_RECORDED  # lines of the host file or rankfile; "": there was none
 
 
 class MeshFacts(Frozen, frozen=True):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from fembench.base.errors import InputError
+from fembench.bench.hostfile import hosts_of
 from fembench.records.case import Case
 
 SLOW_SPEED = 0.13  # of one processor: 1 / 7.7 (Tables 5.25, 5.26, one task)
@@ -139,11 +140,6 @@ def host_file(placement: Placement, kind: str = "openmpi") -> str:
     return "".join(f"{host.name}{slots}{tasks}\n" for host, tasks in placement)
 
 
-def hosts_in(text: str) -> list[str]:
-    """NAME:SLOTS of every line of a host file."""
-    lines = [line.split("#")[0].split() for line in text.splitlines()]
-    found = []
-    for words in filter(None, lines):
-        slots = next((w.removeprefix("slots=") for w in words[1:] if w.startswith("slots=")), "")
-        found.append(f"{words[0]}:{slots}" if slots else words[0])
-    return found
+def hosts_in(text: str, where: str = "host file") -> list[str]:
+    """NAME:SLOTS of every line of a host file. Raises InputError."""
+    return [f"{host.name}:{host.slots}" if host.slots else host.name for host in hosts_of(text, where)]

@@ -86,6 +86,17 @@ PRTE detected a parse error in the hostfile:
 
 It occured on line number 1 on token 3.
 {END}"""
+TWICE = f"""{RULE}
+A hostfile was provided that contains multiple definitions of the slot
+count for at least one node:
+
+   hostfile:  /tmp/h
+   node:      vm
+
+You can either list a node multiple times, once for each slot, or you
+can provide a single line that contains "slot=N". Mixing the two
+is not supported.
+{END}"""
 UNKNOWN = f"""{RULE}
 The mapping request contains an unrecognized qualifier:
 

@@ -12,6 +12,7 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.bench import launcher
 from fembench.bench.diagnosis import diagnosis
+from fembench.bench.hostfile import hosts_asked
 from fembench.bench.launcher import command_line, environment, find_mpiexec, launcher_line
 from fembench.machine.host import usable_cores
 from fembench.records.case import Case
@@ -51,6 +52,7 @@ def test_a_killed_rank_is_named(text, message):
         (printed.MPICH_PROGRAM, "/no/such does not exist on host vm"),
         (printed.NO_SLOT, "the rankfile names slot 7, which its host does not have"),
         (printed.HOST_LINE, "/dev/fd/63: cannot read line 1; expected lines such as 'node1 slots=2'"),
+        (printed.TWICE, "/tmp/h: host vm is there more than once; expected one line per host"),
         (printed.MPICH_SLOTS, "MPICH does not know 'slots' in a host file; expected lines such as 'node1:2'"),
     ],
 )
@@ -61,8 +63,8 @@ def test_what_a_launcher_refuses_is_the_users_to_mend_and_said_in_one_line(text,
     assert message.isprintable()
 
 
-def test_a_message_of_open_mpi_that_is_not_known_is_cut_to_its_first_sentence():
-    said = "The mapping request contains an unrecognized qualifier:"
+def test_a_message_of_open_mpi_that_is_not_known_is_cut_to_its_first_sentence_and_what_it_names():
+    said = "The mapping request contains an unrecognized qualifier: Request: rankfile:file=/tmp/a:b/rf"
     assert diagnosis(255, printed.UNKNOWN) == ("crashed", f"the job ended with exit status 255: {said}")
 
 
@@ -209,6 +211,52 @@ def test_ranks_of_one_slot_may_share_its_core(tmp_path):
 def test_a_rankfile_that_does_not_fit_is_refused(kind, text, message, tmp_path):
     with pytest.raises(InputError, match=message):
         command_line("mpiexec", kind, 2, hostfile=hosts(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a slots=2\nb slots=abc\n", "line 2: cannot read 'b slots=abc'; expected lines such as"),
+        ("a slots=0\n", "line 1: cannot read 'a slots=0'; .*at least 1 slot"),
+        ("a slots=-1\n", "line 1: cannot read"),
+        ("a slots 2\n", "line 1: cannot read"),
+        ("slots=2\n", "line 1: cannot read"),
+        ("# a\n\na slots=1\na slots=1\n", "line 4: host a is on line 3 already"),
+        ("a\na slots=1\n", "line 2: host a is on line 1 already"),
+        ("a:2\n", "line 1: 'a:2' is MPICH's; expected 'a slots=2' for Open MPI"),
+        ("# nothing\n\n", "no hosts in it"),
+        ("", "no hosts in it"),
+    ],
+)
+def test_a_host_file_that_open_mpi_would_reject_is_refused_with_its_line(text, message, tmp_path):
+    path = hosts(tmp_path, text)
+    with pytest.raises(InputError, match=f"^{path}(, |: ){message}"):
+        command_line("mpiexec", "openmpi", 2, hostfile=path)
+
+
+@pytest.mark.parametrize(
+    "text", ["a slots = 2 max_slots=4\n", "me@a slots:2\n", "a\na\nb\n", "fe80::1 slots=2\n", "a cpu=2\n"]
+)
+def test_what_open_mpi_reads_in_a_host_file_is_passed_on(text, tmp_path):
+    assert "--hostfile" in command_line("mpiexec", "openmpi", 2, hostfile=hosts(tmp_path, text))
+
+
+def test_a_folder_is_no_host_file(tmp_path):
+    with pytest.raises(InputError, match="is a folder; expected a host file"):
+        launcher.launcher_line(2, str(tmp_path))
+
+
+def test_what_a_launcher_prints_is_kept_without_nul_bytes():
+    assert launcher.run_ranks(["printf", r"a\0b\n"], dict(os.environ)).output == "ab\n"
+
+
+def test_a_record_names_the_hosts_that_were_asked_for(tmp_path, monkeypatch):
+    given, of_lab = hosts(tmp_path, "# mine\na   slots=2\nb\n"), tmp_path / "lab"
+    of_lab.write_text("n1 slots=1\n")
+    monkeypatch.delenv("FEMBENCH_HOSTFILE", raising=False)
+    assert (hosts_asked(given), hosts_asked("")) == ("a slots=2; b", "")
+    monkeypatch.setenv("FEMBENCH_HOSTFILE", str(of_lab))
+    assert (hosts_asked(given), hosts_asked("")) == ("a slots=2; b", "n1 slots=1")
 
 
 def test_every_rank_has_one_blas_thread(monkeypatch):

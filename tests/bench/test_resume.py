@@ -18,7 +18,7 @@ from fembench.fem.problem import load_problem, resolved
 from fembench.mesh.box import box
 from fembench.mesh.io import write
 from fembench.mesh.presets import resolve
-from fembench.records.store import load, record_paths
+from fembench.records.store import load, record_paths, save
 
 FROZEN = Path(__file__).parent.parent / "data" / "record-schema-1.json"
 PROBLEM = (
@@ -49,6 +49,8 @@ def started(monkeypatch):
 
     def launch(case, *, id, reference, **_):
         found.append((case.mesh, case.problem, reference.source if reference else ""))
+        if case.label in ("input", "crashed"):
+            return Outcome(None, case.label, "planted", 2, "")
         record = load(FROZEN)
         record = replace(
             record,
@@ -134,12 +136,111 @@ def test_records_of_a_deleted_file_are_kept_and_it_is_said(folder, started, caps
     assert "q.toml no longer exists: records kept unchecked: 2" in capsys.readouterr().err
 
 
-def test_a_problem_that_can_no_longer_be_read_has_changed(folder, started):
+def spoil_mesh():
+    Path("a.vtu").write_text("<VTKFile")
+
+
+def records(folder):
+    return {path.name: path.read_bytes() for path in record_paths(folder)}
+
+
+@pytest.mark.parametrize(("spoil", "name"), [(spoil_problem, "p.toml"), (spoil_mesh, "a.vtu")])
+def test_an_input_that_cannot_be_read_is_refused_and_all_records_are_kept(
+    folder, started, capsys, spoil, name
+):
     sweep(started)
-    spoil_problem()
-    runs = read_campaign(Path("c.toml"))[1]
-    changed = {r.case.problem: Folder(Path("out")).changed(r) for r in runs}
-    assert changed == {"p.toml": "problem p.toml", "q.toml": "", "thesis": ""}
+    before = records("out")
+    spoil()
+    started.clear()
+    capsys.readouterr()
+    assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 2
+    said = capsys.readouterr().err
+    assert name in said
+    assert len(said.splitlines()) == 1
+    assert (started, records("out")) == ([], before)
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("input", 1), ("crashed", 0)])
+def test_a_record_of_an_edited_problem_gives_way_unless_the_new_problem_is_refused(
+    folder, started, kind, kept
+):
+    Path("c.toml").write_text(
+        f'name = "c"\n[[cases]]\nmesh = "a.vtu"\nproblem = "p.toml"\nlabel = "{kind}"\n'
+    )
+    campaign, (run,) = read_campaign(Path("c.toml"))
+    place = Folder(folder / "out")
+    place.prepare(Path("c.toml"))
+    spec = json.loads(msgspec.json.encode(resolved(load_problem("p.toml"))))
+    old = load(FROZEN)
+    mesh = replace(old.mesh, hash=resolve("a.vtu").hash)
+    save(replace(old, id=run.id, case=run.case, problem=spec, mesh=mesh), place.runs)
+    edit_problem()
+    (done,) = execute(campaign, [run], place, command="")
+    assert done.record is None
+    assert len(record_paths("out")) == kept
+    assert len(list(place.runs.glob("superseded/*"))) == 1 - kept
+
+
+@pytest.mark.parametrize("part", [0.0, 0.5])
+def test_a_truncated_record_is_moved_aside_and_only_its_run_is_repeated(folder, started, capsys, part):
+    sweep(started)
+    path = record_paths("out")[0]
+    text = path.read_text()
+    damaged = text[: int(part * len(text))]
+    path.write_text(damaged)
+    capsys.readouterr()
+    assert len(sweep(started)) == 1
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
+    assert path.name in said
+    (aside,) = Path("out/runs/superseded").iterdir()
+    assert aside.read_text() == damaged
+    assert len(record_paths("out")) == len(ALL)
+
+
+def test_a_campaign_goes_on_with_another_comment_and_time_limit_and_keeps_the_new_text(folder, started):
+    sweep(started)
+    text = CAMPAIGN.replace('name = "c"', '# longer\nname = "c"\ntimeout = 900')
+    Path("c.toml").write_text(text)
+    assert sweep(started) == set()
+    assert Path("out/campaign.toml").read_text() == text
+    Path("c.toml").write_text(text.replace('"thesis"', '"bar"'))
+    assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 2
+
+
+def on_hosts(text):
+    for path in record_paths("out"):
+        record = load(path)
+        save(replace(record, environment=replace(record.environment, hosts_asked=text)), path.parent)
+
+
+@pytest.mark.parametrize(
+    ("measured", "asked", "status"),
+    [
+        ("a slots=2; b", "# the same\na  slots=2\n\nb # too\n", 0),
+        ("a slots=2; b", "a slots=2\n", 2),
+        ("", "a slots=2\n", 2),
+        ("a slots=2; b", "", 2),
+        ("", "", 0),
+        ("not recorded", "a slots=2\n", 0),
+    ],
+)
+def test_records_of_another_host_file_are_refused_in_one_line(
+    folder, started, capsys, monkeypatch, measured, asked, status
+):
+    monkeypatch.delenv("FEMBENCH_HOSTFILE", raising=False)
+    sweep(started)
+    on_hosts(measured)
+    before = records("out")
+    Path("hosts").write_text(asked)
+    options = ["--hostfile", "hosts"] if asked else []
+    started.clear()
+    capsys.readouterr()
+    assert main(["sweep", "c.toml", "--results", "out", "--no-report", *options]) == status
+    assert (started, records("out")) == ([], before)
+    if status:
+        (said,) = capsys.readouterr().err.splitlines()
+        assert f"another host file ({measured or 'none'})" in said
+        assert "give another --results" in said
 
 
 def test_a_record_of_an_earlier_version_lacks_what_later_ones_added_and_is_still_of_the_same_problem(

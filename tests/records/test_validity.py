@@ -270,6 +270,7 @@ def test_steal_is_provisional(record):
         (25.0, 4.0, False),
         (0.0, 4.0, None),
         (3.0, 2.0, None),
+        (60.0, 100.0, None),
     ],
 )
 def test_a_host_on_which_others_used_over_two_percent_is_named_with_the_figure(record, share, off, ok):

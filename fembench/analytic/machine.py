@@ -20,9 +20,9 @@ from fembench.base.files import write_atomic
 
 Pair = tuple[int, int]
 _NUMBER = r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
-_OPERATION = re.compile(rf"inter_(\w+)\[(\d{1, 9})\]=\[{_NUMBER};{_NUMBER}\]")
-_SEND = re.compile(rf"inter_send\[(\d{1, 9})\]\[(\d{1, 9})\]\((\d{1, 9})\)=\[{_NUMBER};{_NUMBER}\]")
-_FACTOR = re.compile(rf"factor\[(\d{1, 9})\]={_NUMBER}")
+_OPERATION = re.compile(rf"inter_(\w+)\[(\d{{1,9}})\]=\[{_NUMBER};{_NUMBER}\]")
+_SEND = re.compile(rf"inter_send\[(\d{{1,9}})\]\[(\d{{1,9}})\]\((\d{{1,9}})\)=\[{_NUMBER};{_NUMBER}\]")
+_FACTOR = re.compile(rf"factor\[(\d{{1,9}})\]={_NUMBER}")
 _NAME = re.compile(r"//.*?\(?(?:indice|machine)\s+(\d{1,9})\)?\s*:\s*(\S+)")
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 
-_DECLARE = re.compile(r'(\w+)\s*=\s*"?([^"<>«»]*?)"?\s*')
+_DECLARE = re.compile(r'(?![^"]*\()(\w+)\s*=\s*"?([^"<>«»]*?)"?\s*')
 _LINK = re.compile(
     r"T(\d{1,9})\s*=\s*B(\d{1,9})\s*\(\s*(\d{1,9})\s*\)\s*(?:<<|«)\s*(.+?)\s*(?:(?:>>|»)\s*(\S+)\s*)?"
 )

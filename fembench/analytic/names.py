@@ -46,8 +46,7 @@ def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:
     """The functions that names stand for once the file is loaded; not what was bound otherwise since."""
     found: dict[str, ast.FunctionDef] = {}
     for line in module.body:
-        for name in _at_top(line):
-            found.pop(name, None)
+        _forget(found, _at_top(line))
         if isinstance(line, ast.FunctionDef):
             found[line.name] = line
     return {name: f for name, f in found.items() if name not in _global_names(module)}
@@ -60,11 +59,21 @@ def constants_of(module: ast.Module, until: ast.stmt | None = None) -> dict:
         if line is until:
             break
         values = dict(_given(line, found))
-        for name in _at_top(line):
-            found.pop(name, None)
+        _forget(found, _at_top(line))
         found |= values
     changed = _global_names(module)
     return {name: value for name, value in found.items() if name not in changed}
+
+
+def _forget(found: dict, names: set[str]) -> None:
+    """What these names stood for is not known any more; `from x import *` may bind every name."""
+    for name in list(found) if "*" in names else names:
+        found.pop(name, None)
+
+
+def bound_of(module: ast.Module) -> set[str]:
+    """Names that the file binds at its top or by `global`: there Python's own are hidden."""
+    return _global_names(module).union(*map(_at_top, module.body))
 
 
 def _at_top(line: ast.stmt) -> set[str]:

@@ -19,7 +19,7 @@ from fembench.analytic.pamela import (
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 
-_HEAD = re.compile(r"^[ \t]*([A-Za-z_]\w*)((?:\[[^\]]*\])?(?:\([^=]*\))?)[ \t]*=(?!=)", re.M)
+_HEAD = re.compile(r"^[ \t]*([A-Za-z_][\w$]*)((?:\[[^\]]*\])?(?:\([^=]*\))?)[ \t]*=(?!=)", re.M)
 _TASK = re.compile(r"task\[(\d{1,9})\b")
 _LOOP = re.compile(r"(seq|par)\s*\(")
 _CALL = re.compile(r"(use|delay)\s*\(")
@@ -27,7 +27,7 @@ _IF = re.compile(r"if\s*(?:\[(\w+)\])?\s*(?=\{)")
 _ELSE = re.compile(r"\s*else\s*(?=\{)")
 _LABEL = re.compile(r"[A-Za-z_]\w*\s*(?=\{)")
 _SET = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)(.+)", re.S)
-_TIMES = re.compile(r"(.+)\*\s*([A-Za-z_]\w*)", re.S)
+_TIMES = re.compile(r"(.+)\*\s*([A-Za-z_][\w$]*)", re.S)
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -187,7 +187,7 @@ class Reader:
             return Set(found.group(1), found.group(2).strip())
         if found := _TIMES.fullmatch(word):
             return Operation(found.group(2), found.group(1).strip())
-        if not re.fullmatch(r"[A-Za-z_]\w*(\(.*\))?", word, re.S):
+        if not re.fullmatch(r"[A-Za-z_][\w$]*(\(.*\))?", word, re.S):
             self.fail(f"cannot read '{shown(word)}'")
         return Operation(word.split("(")[0])
 

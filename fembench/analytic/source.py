@@ -13,11 +13,12 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from fembench.analytic.expressions import WIDTH, Expressions, Registry, Scope
+from fembench.analytic.expressions import WIDTH, Expressions, Registry, Scope, operations
 from fembench.analytic.known import Known, shortened, value_of
 from fembench.analytic.names import (
     UNREADABLE,
     bound,
+    bound_of,
     constants_of,
     defaults_of,
     functions_of,
@@ -51,13 +52,15 @@ class Source:
     def __init__(self, module: ast.Module, where: str, registry: Registry, loops: Loops) -> None:
         self.where, self.registry, self.style = where, registry, loops
         self.module, self.functions = module, functions_of(module)
-        self.constants = constants_of(module)
+        self.constants, self.bound = constants_of(module), bound_of(module)
         self.bodies: dict[str, Node] = {}
         self.choices: dict[str, int] = {}
         self.open: list[str] = []  # functions that are being read
 
     def body(self, name: str) -> Node:
         """Operations of a function called with its defaults, and nothing else known. Raises InputError."""
+        if name in operations(self.registry):
+            raise InputError(f"{self.where}: {name} is the name of an operation; expected another name")
         if name not in self.bodies:
             function = self.functions.get(name)
             known = self.default_values(function, defaults_of(function)) if function else {}
@@ -137,9 +140,9 @@ class Body(Expressions):
             if isinstance(line, ast.If) and _returns(line):
                 rest = lines[k + 1 :]
                 line = ast.copy_location(ast.If(line.test, [*line.body, *rest], [*line.orelse, *rest]), line)
-                return sequence(*nodes, *self.statement(line))
             nodes += self.statement(line)
-            if isinstance(line, ast.Return):
+            self.all_read(line)
+            if isinstance(line, (ast.If, ast.Return)) and _returns(line):
                 break
         return sequence(*nodes)
 
@@ -153,9 +156,7 @@ class Body(Expressions):
         if isinstance(line, (ast.Assign, ast.AnnAssign)):
             return self.assignment(line)
         if isinstance(line, ast.AugAssign):
-            before = ast.parse(ast.unparse(line.target), mode="eval").body
-            whole = ast.copy_location(ast.BinOp(before, line.op, line.value), line)
-            return self.stored(line.target, *self.expression(whole), value_of(whole, self.scope.values))
+            return self.augmented(line)
         if isinstance(line, ast.If):
             then, other = line.body, line.orelse
             return [
@@ -174,31 +175,14 @@ class Body(Expressions):
         if isinstance(line, ast.AnnAssign):
             self.source.declare(ast.unparse(line.target), line.annotation, self.scope)
         if line.value is None:
-            return []
+            if isinstance(targets[0], ast.Name):
+                return []
+            raise self.source.fail(line, f"cannot cost '{ast.unparse(line)}': expected a value")
         nodes, kind = self.expression(line.value)
         value = value_of(line.value, self.scope.values)
         for target in targets:
             nodes = self.stored(target, nodes, kind, value)
         return nodes
-
-    def stored(self, target: ast.expr, nodes: list[Node], kind: str, value: float | None) -> list[Node]:
-        """After its value, the assignment; what is known of the name changes."""
-        if isinstance(target, ast.Name):
-            self.scope.values.pop(target.id, None)
-            if value is not None and not self.scope.loops:
-                self.scope.values[target.id] = value
-            declared = self.scope.types.setdefault(target.id, kind)
-            return [*nodes, Operation(f"assign_{declared}")]
-        if isinstance(target, ast.Subscript):
-            array = ast.unparse(target.value)
-            index = self.expression(target.slice)[0]
-            return [
-                *nodes,
-                *index,
-                Operation("array_access"),
-                Operation(f"assign_{self.type_of(array, kind)}"),
-            ]
-        raise self.source.fail(target, f"cannot assign to '{ast.unparse(target)}'")
 
     def counted(self, line: ast.For) -> list[Node]:
         """for i in range(…): Fig. 4.19, or as App. A.3 lists it."""
@@ -206,12 +190,14 @@ class Body(Expressions):
         if not (
             isinstance(call, ast.Call)
             and ast.unparse(call.func) == "range"
-            and not any("range" in names for names in (self.scope.own, self.source.functions))
+            and "range" not in self.scope.own | self.source.bound
             and isinstance(line.target, ast.Name)
             and 1 <= len(call.args) <= 3
             and not call.keywords
         ):
             raise self.source.fail(line, "expected 'for i in range(…)'")
+        parts = [n for a in call.args for n in ast.walk(a) if isinstance(n, (ast.BinOp, ast.UnaryOp))]
+        self.read.update([call, *parts])
         variable = line.target.id
         ends = [self.bound(a) for a in call.args]
         low, high = ("0", ends[0]) if len(ends) == 1 else (ends[0], ends[1])

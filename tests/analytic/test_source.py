@@ -1,11 +1,15 @@
 """Acceptance A5 and A6 of thesis-000: operations counted in source."""
 
+import ast
+
 import pytest
 from thesis_000 import DATA
 
-from fembench.analytic.costs import count, counted
+from fembench.analytic import pamela_text
+from fembench.analytic.costs import Conditionals, count, counted, seconds
 from fembench.analytic.expressions import Registered
-from fembench.analytic.pamela import Choice, Loop, Model, Operation, Sequence
+from fembench.analytic.interval import as_interval
+from fembench.analytic.pamela import Choice, Loop, Model, Operation, Sequence, as_text
 from fembench.analytic.source import analyse
 from fembench.base.errors import InputError
 
@@ -62,8 +66,8 @@ def test_conditionals_inside_each_other():
 def test_a_call_passes_known_bounds_on():
     head = "def m(n: int):\n    for i in range(n):\n        s = n\n"
     source = analyse(head + "def f():\n    y = 1000\n    m(y)\n", registry=REGISTRY)
-    assert flat(source.body("f")) == ["assign_int", "access", "assign_int", "m__n_1000"]
-    assert "seq(0,999)" in flat(source.bodies["m__n_1000"])
+    assert flat(source.body("f")) == ["assign_int", "access", "assign_int", "m$n$1000"]
+    assert "seq(0,999)" in flat(source.bodies["m$n$1000"])
 
 
 def test_the_kernel_of_the_thesis():
@@ -156,11 +160,96 @@ WORK = "def work(n: int, s: double):\n    for i in range(n):\n        s += 1.0\n
         ("def f(s: double):\n    return 1\n    s += 1.0\n", 0),
         (f"{WORK}def f(s: double):\n    work(1000001, s)\n    work(1000002, s)\n", 2_000_003),
         (f"{WORK}def f(s: double):\n    random(work(4, s))\n", 4),
+        (f"{WORK}def f(x: 'double[30]', s: double):\n    y = x @ work(5, s)\n", 5),
+        (f"{WORK}def f(x: 'double[30]', s: double):\n    x @= work(5, s)\n", 5),
     ],
 )  # fmt: skip
 def test_turns_are_those_that_python_makes(text, turns):
     """Each turn adds once; where the loop counts in doubles, twice."""
     assert total(text) == turns
+
+
+class Multiplications(ast.NodeTransformer):
+    """Calls a function for each a * b."""
+
+    def visit_BinOp(self, node):
+        self.generic_visit(node)
+        arguments = [node.left, node.right]
+        return (
+            ast.Call(ast.Name("times", ast.Load()), arguments, []) if isinstance(node.op, ast.Mult) else node
+        )
+
+
+def multiplied(text):
+    """How often f multiplies when Python runs it."""
+    made = []
+    names = {"times": lambda a, b: made.append(1) or a * b, "random": lambda *_: 0.5}
+    tree = ast.fix_missing_locations(Multiplications().visit(ast.parse(text)))
+    exec(compile(tree, "f", "exec"), names)
+    names["f"]()
+    return len(made)
+
+
+def priced(text, q=0.0, codes=("f",)):
+    """Multiplications of f in the model as its file has it; `q`: share of a conditional's first branch."""
+    source = analyse(text, registry={**REGISTRY, "@": Registered("")})
+    asked = {code: source.body(code) for code in codes}
+    model = pamela_text.parse(as_text(Model({**source.bodies, **asked, "L": Operation("f")})))
+    cost = count(model.parts["f"], model)
+    share = Conditionals("q", {"": q})
+    return seconds(cost, lambda name: as_interval(name.startswith("mpy_")), share).low
+
+
+HALVED = "def {}(n):\n    s = 1.0\n    for k in range(n):\n        s = s * 0.5\n    return {}\n"
+WORKS = HALVED.format("work", "s") + HALVED.format("zero", "0") + HALVED.format("both", "[[s, s], s]")
+TEN = "    for i in range(10):\n        "
+
+
+@pytest.mark.parametrize(
+    ("text", "q"),
+    [
+        ("def f():\n    x = both(1000)[0]\n", 0),
+        ("def f():\n    x = both(9)[0][zero(3)]\n", 0),
+        ("def f():\n    both(9)[0] = 5.0\n", 0),
+        ("def f():\n    both(9)[zero(4)][zero(3)] += 5.0\n", 0),
+        ("def f():\n    a = [1.0, 2.0]\n    a[zero(7)] += 1.0\n", 0),
+        ("def f():\n    a = [1.0, 2.0]\n    a[zero(7)] += work(3)\n", 0),
+        ("def f():\n    a = [1.0, 2.0]\n    x = a[zero(5)] * a[zero(6)]\n", 0),
+        ("def f():\n    a = [1.0, 2.0]\n    a[zero(5)] = a[zero(6)] = work(7)\n", 0),
+        ("def f():\n    x = 2.0\n    random(x * x)\n", 0),
+        ("def f():\n    x = 2.0\n    random(work(4) + x * x)\n", 0),
+        (f"def f():\n    s = 0.0\n{TEN}if i == 0 and work(50) < 1.0:\n            s = s + 1.0\n", 1 / 10),
+        (f"def f():\n{TEN}s = i < 9 or work(50)\n", 1 / 10),
+        (f"def f():\n{TEN}s = 5 < i < work(3)\n", 4 / 10),
+        ("def f():\n    s = work(2) > 1.0 < work(3) < work(4)\n", 0),
+        ("def f():\n    s = 1 > 0 and 2 > 1 and work(3)\n", 1),
+        ("def f():\n    s = work(4) if 1 > 2 else work(8)\n", 0),
+        ("def f():\n    s = [work(2), (work(3), -work(4))]\n", 0),
+        (HALVED.format("work__n_5", "s") + "def f():\n    work(5)\n    work__n_5(2)\n    work(5)\n", 0),
+        ("def work__n_5():\n    return 1\ndef f():\n    work__n_5()\n    work(5)\n", 0),
+        ("def access(n):\n    return n * n\ndef f():\n    n = 3\n    access(n)\n    work(n)\n", 0),
+    ],
+)  # fmt: skip
+def test_multiplications_are_those_that_python_makes(text, q):
+    assert priced(WORKS + text, q) == pytest.approx(multiplied(WORKS + text))
+
+
+def test_a_task_s_code_with_its_defaults_is_not_the_function_with_other_arguments():
+    text = "def g(n=7):\n    for k in range(n):\n        s = 2.0 * 0.5\ndef f(m: int):\n    g(m)\n"
+    with pytest.raises(InputError, match="'n' is not known"):
+        priced(text, codes=("g", "f"))
+
+
+def test_a_task_s_code_is_not_called_like_an_operation():
+    with pytest.raises(InputError, match="dot is the name of an operation"):
+        total("def dot():\n    return 1\n", "dot")
+
+
+def test_a_function_called_with_an_int_and_a_double_is_two():
+    source = analyse("def g(x):\n    y = x + x\ndef f():\n    g(5)\n    g(5.0)\n")
+    source.body("f")
+    sums = [n for name, node in source.bodies.items() if name != "f" for n in flat(node) if n[:3] == "sum"]
+    assert sums == ["sum_int", "sum_double"]
 
 
 def test_what_follows_a_conditional_return_is_the_other_branch():
@@ -183,6 +272,7 @@ I_TURNS = "        for j in range(i):\n            pass\n"
         (f"n = 9\nif x:\n    n = 8\n{N_TURNS}", "'n' is not known"),
         (f"n = 9\n(n, m) = (1, 2)\n{N_TURNS}", "'n' is not known"),
         (f"n = 9\nfrom x import n\n{N_TURNS}", "'n' is not known"),
+        (f"n = 9\nfrom x import *\n{N_TURNS}", "'n' is not known"),
         (f"n = 9\n{N_TURNS}def g():\n    global n\n    n = 8\n", "'n' is not known"),
         (f"def f():\n    for i in range(9):\n        for i in range(2):\n            pass\n{I_TURNS}",
          "'i' is not known"),
@@ -209,6 +299,26 @@ I_TURNS = "        for j in range(i):\n            pass\n"
         ("def f():\n    x = " + "-" * 5000 + "1\n", "nested too deeply|not Python"),
         ("def f():\n    x = " + "1 + " * 800 + "1\n", "nested too deeply|not Python"),
         ("def f():\n    \0\n", "not Python"),
+        ("def f(x):\n    x.y(1)[0] = 2\n", "a name that 'f' binds itself"),
+        ("def f():\n    a[0:work(3)] = 1\n", "cannot cost '0:work"),
+        ("def f():\n    a[work(3)]: int\n", "expected a value"),
+        ("def f():\n    for i in range(3 if g() else 4):\n        pass\n", "line 2"),
+        ("def f():\n    x = random(*[g(1)])\n", "cannot cost"),
+        ("def f():\n    x = random(lambda: g(1))\n", "cannot cost 'lambda"),
+        ("def f():\n    x = random([g(k) for k in y])\n", "cannot cost"),
+        ("def f():\n    x = random({1: g(1)})\n", "cannot cost"),
+        ("def f():\n    x = random(f'{g(1)}')\n", "cannot cost"),
+        ("def f():\n    x = random(a=(b := g(1)))\n", "cannot cost"),
+        ("def f():\n    x = random(g(1).y)\n", "cannot cost 'g"),
+        ("def f():\n    x = g(1).y\n", "cannot cost 'g"),
+        ("def f():\n    x = 3 in y\n", "'in' may search"),
+        ("def f():\n    assert g(1)\n", "cannot cost 'assert"),
+        ("def f():\n    del x[g(1)]\n", "cannot cost 'del"),
+        ("def f():\n    with g(1):\n        pass\n", "cannot cost 'with"),
+        ("def f():\n    print(1)\n", "call of 'print'"),
+        ("def f():\n    yield 3\n", "cannot cost"),
+        ("range = g\ndef f():\n    for i in range(3):\n        pass\n", "expected 'for i in range"),
+        ("from m import float\ndef f():\n    x = float(3)\n", "call of 'float'"),
     ],
 )  # fmt: skip
 def test_what_would_be_counted_wrong_is_refused(text, message):

@@ -98,7 +98,7 @@ def _settings(options: argparse.Namespace) -> list:
         raise InputError(f"--policies {unknown[0]}: expected some of {', '.join(POLICIES)}")
     if options.look_every < 1 or options.first_look < 1 or not 0 < options.band < 1:
         raise InputError("expected --look-every and --first-look of at least 1, --band between 0 and 1")
-    names = ["none", *(n for n in names if n != "none")]  # what the others are held against
+    names = list(dict.fromkeys(["none", *names]))  # what the others are held against
     return [
         Settings(
             policy=name,

@@ -224,7 +224,8 @@ def _study(options: argparse.Namespace):
         contention=options.contention,
     )
     paths = [Path(text) for text in options.learn]
-    learned, note = not_invalid([r for p in paths for r in (load_all(p) if p.is_dir() else [load(p)])])
+    records = [r for p in paths for r in (load_all(p) if p.is_dir() else [load(p)])]
+    learned, note = not_invalid(list({(r.id, r.created): r for r in records}.values()))  # each counts once
     if note:
         progress(f"note: --learn: {note}")
     if options.learn:
@@ -262,6 +263,7 @@ def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
         counts = [int(word) for word in options.ranks.split(",")] if options.ranks else [ranks_of_profile]
     except ValueError:
         raise InputError(f"ranks '{options.ranks}'; expected numbers such as 1,2,4") from None
+    counts = list(dict.fromkeys(counts))
     shares = "" if options.shares == "equal" else options.shares
     if len(counts) > 1 and shares not in ("", BALANCED):
         raise InputError(

@@ -94,7 +94,7 @@ def _methods(text: str, known: list[str]) -> list[str]:
     for name in asked:
         if name not in known:
             raise InputError(f"--method {text}: unknown method '{name}'; expected some of {', '.join(known)}")
-    return asked
+    return list(dict.fromkeys(asked))
 
 
 def _row(name: str, schedule, made, platform) -> dict:

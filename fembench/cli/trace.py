@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         write_dot(graph, options.dot)
     if options.show:
         words = options.ranks.split(",") if options.ranks and not options.binary else []
-        chosen = [int(word) if re.fullmatch("[0-9]{1,9}", word) else -1 for word in words]
+        chosen = list(dict.fromkeys(int(word) if re.fullmatch("[0-9]{1,9}", word) else -1 for word in words))
         if not all(0 <= rank < graph.ranks for rank in chosen):
             raise InputError(
                 f"ranks {options.ranks} of a graph of {graph.ranks}; expected numbers below that"

@@ -66,6 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
+    from fembench.cli.shared import progress
     from fembench.records.weights import save_weights
     from fembench.weights.export import FORMATS as WRITERS
 
@@ -74,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
         save_weights(weights, options.output)
     if options.export:
         sys.stdout.write(WRITERS[options.export](weights))
+        for note in (n for n in weights.notes if n.startswith("PROVISIONAL")):
+            progress(f"note: {note}")
     elif options.json:
         print(msgspec.json.format(msgspec.json.encode(weights), indent=1).decode())
     else:
@@ -139,7 +142,7 @@ def _records(paths: list[Path]):
     found = []
     for path in paths:
         found += load_all(path) if path.is_dir() else [load(path)]
-    return found
+    return list({(record.id, record.created): record for record in found}.values())  # each counts once
 
 
 def _wire(options: argparse.Namespace):

@@ -48,10 +48,10 @@ class Equality:
         if self.judged == "unequal":
             return f"unequal ranks (triad differs by {self.ratio - 1:.0%} in {self.runs} runs), no T1/(P Tp)"
         if not self.runs:
-            return "ranks not known to be equal: triads not repeated"
+            return "ranks not yet shown to be equal: triads not repeated"
         if self.runs < self.needed:
-            return f"ranks not known to be equal: {self.runs} of {self.needed} runs"
-        return f"ranks not known to be equal: triads differ by a factor of {self.low:.2f} to {self.high:.2f}"
+            return f"ranks not yet shown to be equal: {self.runs} of the {self.needed} runs needed"
+        return f"ranks not shown to be equal: triads differ by a factor of {self.low:.2f} to {self.high:.2f}"
 
 
 def why_unequal(record: Record) -> str:

@@ -102,12 +102,22 @@ def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> li
 
 def superlinear(run: Record, base: Record) -> str:
     """What may explain a speedup beyond the ranks: data that fit a cache now, or work saved."""
-    caches = run.environment.hosts[0].caches
-    cache = max(caches.values(), default=0)
-    then = "alone" if base.case.ranks == 1 else f"on {base.case.ranks} ranks"
-    note = f"super-linear: a rank touches {units.size(max(run.solve.bytes))} an iteration, {then} "
-    note += f"{units.size(max(base.solve.bytes))}; largest cache {units.size(cache) if cache else 'unknown'}"
+    mine, alone = max(run.solve.bytes), max(base.solve.bytes)
+    note = f"super-linear: a rank touches {units.size(mine)} per iteration, {units.size(alone)} on "
+    note += f"{ranks_in_words(base.case.ranks)}; {_by_cache(mine, alone, run.environment.hosts[0].caches)}"
     work = sum(run.solve.flops) / max(sum(base.solve.flops), 1.0)
     return note + (
         f"; work is {work:.2f} of that of {ranks_in_words(base.case.ranks)}" if work < 0.95 else ""
     )
+
+
+def _by_cache(mine: float, alone: float, caches: dict[str, int]) -> str:
+    """Which cache holds the data of a rank now and did not hold those of the base, or that none does."""
+    if not caches:
+        return "cache sizes are unknown"
+    by_size = sorted(caches.items(), key=lambda item: item[1])
+    for level, size in by_size:
+        if mine <= size < alone:
+            return f"the former fits in {level} ({units.size(size)} per cache), the latter does not"
+    sizes = ", ".join(f"{level} {units.size(size)}" for level, size in by_size)
+    return f"caches do not explain it: none holds only the former ({sizes})"

@@ -32,6 +32,7 @@ PEER = (
 
 def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None = None) -> Table:
     """Speedup and efficiency of one time, with the base of every row; with `peers` over the best of them."""
+    found = list(found)
     rows = [
         (*case_of(s.result), _base(s, quantity), s.ratio, (s.low, s.high), _runs(s, quantity), s.efficiency)
         + ((over_peer(peers, s.result),) if peers else ())
@@ -40,7 +41,7 @@ def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None 
     ]
     return Table(
         "speedup_" + quantity.replace(" + ", "_"),
-        f"Speedup and efficiency of {quantity}",
+        f"Speedup and efficiency of {quantity}{_definition({s.base.ranks for s in found if s.base})}",
         f"{BASE} Efficiency is speedup / P; it is withheld where ranks share cores or are known to be "
         f"unequal.{PEER if peers else ''}",
         (*case_columns(), *_speedup_columns(), *((_OVER_PEER,) if peers else ()), words("remarks")),
@@ -65,6 +66,16 @@ def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:
         (*case_columns(), words("phase"), *_speedup_columns(time("T(P)", "run"))),
         tuple(rows),
     )
+
+
+def _definition(bases: set[int]) -> str:
+    """For a title: what a speedup is where a base has several ranks, so that it is not T(P0) / T(P)."""
+    if bases <= {1}:
+        return ""
+    if len(bases) == 1:
+        (p,) = bases
+        return f" (speedup = {p} T({p}) / T(P): the base on {p} ranks counts as a speedup of {p})"
+    return " (speedup = P0 T(P0) / T(P): a base on P0 ranks counts as a speedup of P0)"
 
 
 def _speedup_columns(*between: Column) -> tuple[Column, ...]:

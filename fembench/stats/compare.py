@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fembench.stats.student import ratio_unpaired
+from fembench.stats.student import Array, ratio_unpaired
 from fembench.stats.summary import LEVEL, Interval, Samples, median, median_interval
 
 
@@ -17,7 +17,7 @@ class Comparison(NamedTuple):
     """Times of `a` over times of `b`."""
 
     ratio: float  # above 1: a takes longer
-    interval: Interval | None  # None: too few samples to tell
+    interval: Interval | None  # None: too few samples to tell, or without a spread (unpaired), or one is nan
     n: int
     noise: float  # |ratio - 1| that a comparison with itself reaches; inf where unknown
     in_favour: int = 0  # pairs in which a took longer; 0 of samples that are no pairs
@@ -48,13 +48,16 @@ def compare_paired(a: Samples, b: Samples, *, noise: float = math.inf, level: fl
     both of a pair cancels, and nothing is assumed but that pairs are independent of each other and that, in
     the median, neither of a pair is favoured by its place. Reverse the order in every second pair, or a
     machine that slows down steadily favours whoever comes first. Fewer than six pairs give no interval.
-    Without `noise` nothing is called faster. Raises ValueError where the numbers of samples differ.
+    Without `noise` nothing is called faster; with a noise of 0, the last digit of the clock is a difference
+    where all ratios are identical. No interval where one is nan. Raises ValueError where the numbers of
+    samples differ or one is zero or negative.
     """
     if len(a) != len(b):
         raise ValueError(f"paired samples differ in number: {len(a)} and {len(b)}")
+    ratio = median_ratio(a, b)
     ratios = np.asarray(a, dtype=float) / np.asarray(b, dtype=float)
     in_favour = int((ratios > 1).sum())
-    return Comparison(median_ratio(a, b), median_interval(ratios, level), len(ratios), noise, in_favour)
+    return Comparison(ratio, median_interval(ratios, level), len(ratios), noise, in_favour)
 
 
 def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf, level: float = LEVEL) -> Comparison:
@@ -68,16 +71,20 @@ def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf, level: 
 
 
 def noise_of_pair(first: Samples, second: Samples) -> float:
-    """A/A noise: |ratio of medians - 1| of one configuration measured as two; inf where one is empty."""
+    """A/A noise: |ratio of medians - 1| of one configuration measured as two; inf where one is empty.
+
+    Raises ValueError where a sample is not positive.
+    """
     if not len(first) or not len(second):
         return math.inf
-    return abs(median(first) / median(second) - 1)
+    return abs(median(_positive(first)) / median(_positive(second)) - 1)
 
 
 def noise_of_series(samples: Samples) -> float:
     """A/A noise inside one series: |median ratio of neighbours - 1|; inf of fewer than two.
 
-    Neighbours are compared in pairs, as two configurations in turns are.
+    Neighbours are compared in pairs, as two configurations in turns are. Raises ValueError where a sample
+    is not positive.
     """
     x = np.asarray(samples, dtype=float)
     half = len(x) // 2
@@ -88,6 +95,15 @@ def median_ratio(a: Samples, b: Samples) -> float:
     """The median of a[i] / b[i]; of an even number the geometric mean of the middle two.
 
     So b over a is the inverse of a over b. The arithmetic mean of 1/2 and 2 is above 1: it would favour b.
+    Raises ValueError where a sample is not positive; nan where one is nan.
     """
-    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    x, y = _positive(a), _positive(b)
     return math.exp(median(np.log(x / y))) if len(x) else math.nan
+
+
+def _positive(samples: Samples) -> Array:
+    """The samples as an array. Raises ValueError where one is zero or negative: ratios of times need more."""
+    x = np.asarray(samples, dtype=float)
+    if np.any(x <= 0):
+        raise ValueError(f"sample {x[x <= 0][0]:g}; expected times above zero")
+    return x

@@ -2,7 +2,8 @@
 
 Times and ratios of times scatter by factors, so their logarithms are closer to normal than they are. Three
 samples are the fewest taken: with two the factor of Student is 12.7, and two samples that happen to agree
-look certain. docs/statistics.md shows how often each interval covers, and what happens where its
+look certain. Identical samples have no interval: the clock could not resolve their spread, so nobody can say
+how wide it should be. docs/statistics.md shows how often each interval covers, and what happens where its
 assumptions do not hold.
 """
 
@@ -23,7 +24,7 @@ class Ratio(NamedTuple):
     """The ratio of two typical times, a over b."""
 
     value: float
-    interval: Interval | None  # None: too few samples on one side
+    interval: Interval | None  # None: too few samples on one side, or no spread on either
 
 
 def typical_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
@@ -31,19 +32,25 @@ def typical_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
 
     From six samples on: order statistics, which assume nothing of the distribution and cover at least
     `level`. Three to five: Student on logarithms, which assumes positive samples, near to lognormal; None
-    where one is not positive. For runs, and for ratios within pairs: what is independent of each other.
+    where one is not positive, and where all are identical. None where one is nan. For runs, and for ratios
+    within pairs: what is independent of each other.
     """
-    return median_interval(samples, level) or log_interval(samples, level)
+    ordered = median_interval(samples, level)
+    student = None if ordered else log_interval(samples, level)
+    if student is None:
+        return ordered
+    middle = median(samples)  # within, but for rounding
+    return student._replace(low=min(student.low, middle), high=max(student.high, middle))
 
 
 def log_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
     """Student's interval of the geometric mean, on logarithms; None of fewer than three samples.
 
     Assumes independent positive samples, near to lognormal (the geometric mean is their median then); None
-    where one is not positive.
+    where one is not positive or is nan, and where all are identical.
     """
     x = np.asarray(samples, dtype=float)
-    if len(x) < FEWEST or not np.all(x > 0):
+    if not _spread(x):
         return None
     low, high = log_ends(x, level)
     return Interval(float(low), float(high), level)
@@ -52,13 +59,24 @@ def log_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
 def next_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
     """Where one more sample will be: Student's prediction interval, on logarithms; None of fewer than three.
 
-    Assumes independent positive samples, near to lognormal, and one more of the same kind.
+    Assumes independent positive samples, near to lognormal, and one more of the same kind. None as of
+    `log_interval`.
     """
     x = np.asarray(samples, dtype=float)
-    if len(x) < FEWEST or not np.all(x > 0):
+    if not _spread(x):
         return None
     low, high = next_ends(x, level)
     return Interval(float(low), float(high), level)
+
+
+def _enough(x: Array) -> bool:
+    """Whether Student's interval can be had: three samples or more, all positive numbers."""
+    return len(x) >= FEWEST and bool(np.all(np.isfinite(x) & (x > 0)))
+
+
+def _spread(x: Array) -> bool:
+    """`_enough` samples whose logarithms are not all identical."""
+    return _enough(x) and float(np.ptp(np.log(x))) > 0
 
 
 def next_ends(x: Array, level: float = LEVEL) -> tuple[Array, Array]:
@@ -81,12 +99,13 @@ def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
     """Ratio of medians of samples that were not measured in turns; Welch's interval, on logarithms.
 
     Assumes samples independent within and between a and b, positive and near to lognormal, whatever the two
-    spreads. No interval where a or b has fewer than three. Give one sample for each run (its median):
+    spreads. No interval where a or b has fewer than three, where one is not positive or is nan, and where the
+    samples of a are identical and those of b as well. Give one sample for each run (its median):
     sets of one run are not independent of each other.
     """
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     value = median(x) / median(y) if len(x) and len(y) and median(y) else math.nan
-    if min(len(x), len(y)) < FEWEST or not (np.all(x > 0) and np.all(y > 0)):
+    if not (_enough(x) and _enough(y) and (_spread(x) or _spread(y))):
         return Ratio(value, None)
     low, high = welch_ends(x, y, level)
     return Ratio(value, Interval(min(float(low), value), max(float(high), value), level))

@@ -58,17 +58,20 @@ def median_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
 
     Assumes independent samples of one distribution, whichever it is. Conservative: it covers with at least
     `level`, with six samples 96.9 %, with eight 99.2 %; the interval says by how much. Samples that depend on
-    their neighbours, or that come in runs, are not independent: see `runs.by_run`.
+    their neighbours, or that come in runs, are not independent: see `runs.by_run`. None where one is nan:
+    nobody knows where it belongs in the order.
     """
     k, covered = order_statistics(len(samples), level)
-    if k == 0:
-        return None
     x = np.sort(np.asarray(samples, dtype=float))
+    if k == 0 or np.isnan(x[-1]):  # nan is sorted to the end
+        return None
     return Interval(float(x[k - 1]), float(x[len(x) - k]), covered)
 
 
 def fewest_for(level: float = LEVEL) -> int:
-    """How many samples an interval of the median needs: six at 95 %."""
+    """How many samples an interval of the median needs: six at 95 %. Raises ValueError for 0 or 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"level {level:g}; expected a number between 0 and 1, both excluded")
     return math.ceil(1 - math.log2(1 - level))
 
 

@@ -43,7 +43,7 @@ def _times(proof: Proof) -> str:
         [
             "captured gain",
             "nothing to capture" if g.nothing_to_capture else f"{g.value:.2f}",
-            _interval(g.interval),
+            "; ".join(filter(None, [_interval(g.interval), "at the speeds of each run"])),
         ],
         ["E_het, equal", f"{proof.e_het[0]:.3f}", ""],
         ["E_het, weighted", f"{proof.e_het[1]:.3f}", ""],

@@ -8,7 +8,7 @@ from fembench.base.errors import InputError
 from fembench.stats.compare import Comparison, compare_paired, compare_unpaired, noise_of_series
 from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for, median
 
-NOT_SURE = ", but not beyond the noise: more --pairs would tell"
+NOT_SURE = ", but not beyond the noise: more --pairs, a quieter machine or longer runs (--seconds) would tell"
 LEAST_GAIN = 0.02  # of the time; a host that can save no more is not worth its trouble
 
 
@@ -51,7 +51,8 @@ def advise(
 
     "no gain" is for a gain that the interval does not show or that the noise exceeds; with too few turns for
     an interval the verdict is "not proven", with what was seen (also `captured`, the captured gain, where
-    it is a number) and how many turns would do.
+    it is one: it is taken at the speeds of each run, so that of runs whose speeds differ it may be a loss
+    although the time is less) and what would do: more turns, and less noise where it exceeds the gain.
 
     `shares` follow from the speeds of the ranks; `owners` names for each rank what could be left out
     (its host; the rank itself where all are on one). `noise` is the session's A/A noise (default: that
@@ -77,7 +78,7 @@ def advise(
         return Advice("use", "; ".join(words), comparison)
     if comparison.interval is None:
         return Advice(
-            "not proven", f"not proven: {_seen(comparison, captured)}; {_missing(comparison.n)}", comparison
+            "not proven", f"not proven: {_seen(comparison, captured)}; {_missing(comparison)}", comparison
         )
     return Advice("no gain", f"no detectable gain ({_why_none(comparison, comparison.interval)})", comparison)
 
@@ -86,14 +87,18 @@ def _seen(comparison: Comparison, captured: float = math.nan) -> str:
     """'weighted was faster in 4 of 4 turns (51.2% less time, captured gain 0.94)'."""
     saved = 1 - 1 / comparison.ratio
     words = [f"{abs(saved):.1%} {'less' if saved >= 0 else 'more'} time"]
-    words += [f"captured gain {captured:.2f}"] if saved > 0 and not math.isnan(captured) else []
+    words += [f"captured gain {captured:.2f}"] if saved > 0 and captured > 0 else []
     turns = f"{comparison.in_favour} of {comparison.n} turn{'s' * (comparison.n > 1)}"
     return f"weighted was faster in {turns} ({', '.join(words)})"
 
 
-def _missing(n: int) -> str:
-    turns = f"{n} turns" if n > 1 else "one turn"
-    return f"{turns} cannot prove it at {LEVEL:.0%}: repeat with --pairs {fewest_for(LEVEL)}"
+def _missing(c: Comparison) -> str:
+    turns = f"{c.n} turns" if c.n > 1 else "one turn"
+    few, repeat = f"{turns} cannot prove it at {LEVEL:.0%}", f"repeat with --pairs {fewest_for(LEVEL)}"
+    if not abs(1 - 1 / c.ratio) <= c.noise < math.inf:
+        return f"{few}: {repeat}"
+    more = f"more turns alone may not, with an A/A noise of {c.noise:.1%}"
+    return f"{few}, and {more}: {repeat} on a quieter machine or with longer runs (--seconds)"
 
 
 def _why_none(comparison: Comparison, interval: Interval) -> str:

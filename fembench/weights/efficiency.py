@@ -58,14 +58,15 @@ def captured_gain(
 
     Where equal and weighted runs are as many, they count as measured in turns. Assumes pairs (runs, where
     they are no pairs) independent of each other and near to normal, three at least; the interval is None of
-    fewer. Where six or more do not show that equal runs are slower than the ideal, nothing is to be captured.
+    fewer, and where no series has any spread (the clock did not resolve it). Where six or more do not show
+    that equal runs are slower than the ideal, nothing is to be captured.
     """
     e, w, i = (np.atleast_1d(np.asarray(v, float)) for v in (equal, weighted, ideal))
     if not (len(e) and len(w) and len(i)):
         raise InputError("captured gain of no samples; expected at least one time of each run")
     te, tw, ti = (float(v.mean()) for v in (e, w, i))
     room = (te - ti) / te
-    if not enough(e, w, i):
+    if not enough(e, w, i) or max(np.ptp(v) for v in (e, w, i)) == 0:
         return CapturedGain((te - tw) / (te - ti) if room > 0 else np.nan, None, room)
     low, high, bounded = fieller(moments(e, w, i), level)
     few = min(len(e), len(w)) < fewest_for(level)

@@ -116,8 +116,18 @@ def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weig
         precond=first.case.precond,
         tasks=tasks,
         synthetic="; ".join(sorted({r.environment.synthetic for r in records} - {""})),
-        notes=notes,
+        notes=(*provisional(records), *notes),
     )
+
+
+def provisional(records: Sequence[Record]) -> tuple[str, ...]:
+    """A note on the records that are PROVISIONAL: how many, and of each rule the first reason; () of none."""
+    found = [r for r in records if r.verdict.status == "PROVISIONAL"]
+    reasons: dict[str, str] = {}
+    for text in (reason for record in found for reason in record.verdict.reasons):
+        reasons.setdefault(text.split()[0], text)
+    of = f" ({len(found)} of {len(records)} records)" if len(records) > 1 else ""
+    return (f"PROVISIONAL{of}: {'; '.join(reasons.values())}",) if found else ()
 
 
 def _rank(host: str, share: float, interval: Interval | None, cost: float) -> RankShare:

@@ -176,6 +176,9 @@ def test_the_verb_shows_a_ledger_and_refuses_a_run_without_one(tmp_path, capsys)
 def test_the_verb_runs_a_scenario_with_every_policy(capsys):
     assert main(["balance", "--virtual", "slow-host", "--policies", "amortised,greedy", "--looks"]) == 0
     out = capsys.readouterr().out
+    twice = ["balance", "--virtual", "slow-host", "--policies", "amortised,greedy,none,greedy", "--looks"]
+    assert main(twice) == 0
+    assert capsys.readouterr().out == out
     assert "VIRTUAL" in out
     assert "| amortised" in out
     assert main(["balance", "--virtual", "slow-host", "--policies", "gready"]) == 2

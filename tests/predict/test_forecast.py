@@ -72,6 +72,13 @@ def test_a_name_of_nodes_and_of_facets_restrains_what_it_restrains_in_a_run(tmp_
     assert restrained(str(problem), mesh).sum() == 3 * (len(face) + 1)
 
 
+def test_a_number_of_ranks_that_is_given_twice_is_predicted_once(capsys, machine_file):
+    words = ["predict", "m1", "--machine", machine_file, "--link", "2e-5,1e9", "--json", "--ranks"]
+    for text in ("2,2", "2"):
+        assert main([*words, text]) == 0
+        assert len(json.loads(capsys.readouterr().out)) == 1
+
+
 def test_a_problem_that_does_not_fit_the_mesh_is_refused_as_a_run_would(tmp_path, capsys, machine_file):
     problem = tmp_path / "p.toml"
     problem.write_text('[[constraints]]\non = {tag = "held"}\n')
@@ -616,7 +623,10 @@ def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, capsys):
     )
     assert "execution graph of" in capsys.readouterr().out
     assert main(["trace", graph, "--level", "2", "--show", "--ranks", "0"]) == 0
-    assert "loop" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "loop" in shown
+    assert main(["trace", graph, "--level", "2", "--show", "--ranks", "0,0"]) == 0
+    assert capsys.readouterr().out == shown
     exports = [
         "--chrome",
         str(tmp_path / "c.json"),

@@ -38,7 +38,7 @@ def test_one_short_triad_of_an_old_record_withholds_no_efficiency():
     found = results([make_record(), many])
     s = speedup(found[-1], found)
     assert s.efficiency == s.ratio / 2
-    assert s.equal == "ranks not known to be equal: triads not repeated"
+    assert s.equal == "ranks not yet shown to be equal: triads not repeated"
     assert not any(t.name.startswith("speedup_unequal") for t in tables.every_table([make_record(), many]))
 
 
@@ -55,7 +55,10 @@ def test_a_rank_of_half_speed_is_found_in_six_runs_and_five_are_too_few():
     six, five = judged(runs_of(speeds)), judged(runs_of(speeds[:5]))
     assert (six.judged, six.fastest, six.slowest, six.ratio) == ("unequal", "rank 0", "rank 1", 2.0)
     assert "triad differs by 100% in 6 runs" in unequal_ranks(make_record(ranks=2), results(runs_of(speeds)))
-    assert (five.judged, five.remark) == ("not known", "ranks not known to be equal: 5 of 6 runs")
+    assert (five.judged, five.remark) == (
+        "not known",
+        "ranks not yet shown to be equal: 5 of the 6 runs needed",
+    )
 
 
 def test_ranks_within_a_quarter_of_each_other_in_every_run_are_equal():

@@ -12,7 +12,7 @@ from fembench.records.compare import Pool
 from fembench.records.record import SetTimes
 from fembench.report import measures
 from fembench.report.results import results
-from fembench.report.speedup import all_speedups, speedup
+from fembench.report.speedup import all_speedups, speedup, superlinear
 from fembench.timing import phases as ph
 
 replace = msgspec.structs.replace
@@ -190,6 +190,22 @@ def test_super_linear_speedup_is_flagged_with_bytes_and_cache():
     assert "32 MiB" in s.notes[0]
     assert "KiB" in s.notes[0]
     assert "work" not in s.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("mine", "alone", "words"),
+    [
+        (391, 685, "caches do not explain it: none holds only the former (L1d 48 KiB, L2 2 MiB, L3 32 MiB)"),
+        (1500, 3000, "the former fits in L2 (2 MiB per cache), the latter does not"),
+        (20000, 40000, "the former fits in L3 (32 MiB per cache), the latter does not"),
+        (40000, 80000, "caches do not explain it"),
+    ],
+)
+def test_a_cache_explains_what_is_super_linear_only_if_it_holds_a_part_and_not_the_whole(mine, alone, words):
+    many, one = make_record(ranks=2), make_record()
+    many = replace(many, solve=replace(many.solve, bytes=(mine * 1024.0,) * 2))
+    one = replace(one, solve=replace(one.solve, bytes=(alone * 1024.0,)))
+    assert words in superlinear(many, one)
 
 
 def test_super_linear_speedup_says_where_splitting_saved_work():

@@ -38,6 +38,16 @@ def test_without_a_one_rank_run_speedup_is_a_dash_and_a_reason():
     assert row["remarks"] == "no run on one rank"
 
 
+def test_a_speedup_over_a_base_of_several_ranks_says_what_it_is_on_the_terminal():
+    two, four = make_record(ranks=2), make_record(ranks=4)
+    says = "(speedup = 2 T(2) / T(P): the base on 2 ranks counts as a speedup of 2)"
+    assert says in tables.terminal([make_record(), two, four], base=2)
+    assert says in tables.terminal([two, four])
+    alone = tables.terminal([make_record(), two, four])
+    assert "Speedup and efficiency of cg\n" in alone
+    assert "T(2)" not in alone
+
+
 def test_two_storages_are_two_variants_and_never_each_others_base():
     records = campaign((1, 2), ("m1",)) + [make_record("m1", 2, storage="dense")]
     rows = {r["variant"]: r for r in to_json(named(records, "speedup_cg"))}

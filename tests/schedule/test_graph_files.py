@@ -148,7 +148,7 @@ def test_two_tasks_on_two_hosts_by_hand(tmp_path, capsys):
     assert times["fastest"] == pytest.approx(5.0)  # 2 + 2 + 1 on x
     assert times["optimum"] == times["portfolio"] == pytest.approx(5.0)  # b on y: 4 + 1 + 1 is longer
     assert times["turn"] == pytest.approx(6.0)
-    assert main([*line, "--method", "turn", "-o", str(out)]) == 0
+    assert main([*line, "--method", "turn,turn", "-o", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "turn (round robin), 0 to 6 s" in shown
     assert out.read_text().splitlines()[1:] == ["turn,a,x,0.0,2.0", "turn,b,y,0.0,4.0", "turn,c,x,5.0,6.0"]

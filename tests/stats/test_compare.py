@@ -84,3 +84,20 @@ def test_noise_is_how_far_two_medians_of_the_same_thing_lie_apart():
     assert noise_of_series([1.0, 1.1, 1.0, 1.1]) == pytest.approx(1 / 11)
     assert noise_of_series([1.0]) == math.inf
     assert noise_of_pair([], [1.0]) == math.inf
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0])
+def test_times_that_are_not_positive_are_refused(wrong):
+    good, bad = [1.0] * 6, [1.0] * 5 + [wrong]
+    for compare in (compare_paired, noise_of_pair):
+        for pair in ((good, bad), (bad, good)):
+            with pytest.raises(ValueError, match="above zero"):
+                compare(*pair)
+    with pytest.raises(ValueError, match="above zero"):
+        noise_of_series(bad)
+
+
+def test_a_missing_time_leaves_no_interval_of_pairs():
+    found = compare_paired([1.0] * 8, [1.0] * 7 + [math.nan], noise=0.0)
+    assert found.interval is None
+    assert math.isnan(found.ratio)

@@ -25,6 +25,7 @@ from fembench.stats.student import (
     typical_interval,
 )
 from fembench.stats.summary import median_interval, order_statistics
+from fembench.weights.efficiency import captured_gain
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 
@@ -111,10 +112,31 @@ def test_what_has_no_logarithm_has_no_interval_by_logarithms():
     assert log_interval([0.0, 1.0, 1.0]) is None
     assert ratio_unpaired([1.0, 1.0, 1.0], [1.0, 0.0, 1.0]).interval is None
 
+    nan = float("nan")
+    for few in (typical_interval, log_interval, next_interval):
+        assert few([1.0, 2.0, nan]) is None
+    assert ratio_unpaired([1.0, 2.0, nan], [1.0, 2.0, 3.0]).interval is None
+    assert by_run([[1.0, 2.0], [2.0, 3.0], [3.0, nan]]).interval is None
 
-def test_equal_samples_have_intervals_of_no_width():
-    assert typical_interval([2.0] * 3)[:2] == pytest.approx((2.0, 2.0))
-    assert ratio_unpaired([2.0] * 3, [1.0] * 4).interval[:2] == pytest.approx((2.0, 2.0))
+
+@pytest.mark.parametrize("n", [3, 5, 12])
+def test_identical_samples_have_no_interval_of_student(n):
+    same = [3.0] * n  # log(3) is rounded: mean and spread of the logarithms are not exact
+    assert log_interval(same) is None
+    assert next_interval(same) is None
+    assert ratio_unpaired(same, [2.9997] * n).interval is None
+    assert captured_gain(same, [2.0] * n, 1.0).interval is None
+    assert ratio_unpaired(same, [1.0, 1.1, 1.2]).interval  # the spread of one side is known
+    ends = typical_interval(same)
+    assert ends is None if n < 6 else ends[:2] == (3.0, 3.0)
+
+
+def test_an_interval_of_the_median_holds_the_median_whatever_is_rounded():
+    rng = np.random.default_rng(6)
+    for samples in 1 / 3 * (1 + 3e-16 * rng.standard_normal((500, 4))):
+        found = typical_interval(samples)
+        assert found is None or np.median(samples) in found
+    assert by_run([[3.0]] * 3).interval is None
 
 
 def test_runs_that_their_own_sets_tell_apart_are_called_apart():

@@ -8,6 +8,7 @@ import pytest
 from fembench.stats.summary import (
     Interval,
     drift,
+    fewest_for,
     median,
     median_interval,
     order_statistics,
@@ -98,6 +99,18 @@ def test_drift_is_not_a_number_where_it_cannot_be_judged(samples):
 
 def test_steady_noise_has_little_drift():
     assert abs(drift(np.random.default_rng(1).normal(10, 0.1, 300))) < 0.01
+
+
+def test_a_missing_sample_leaves_no_interval():
+    nan = math.nan
+    assert median_interval([1, 2, 3, 4, 5, 6, nan]) is None
+    assert median_interval([nan] + [1.0] * 20) is None
+
+
+@pytest.mark.parametrize("level", [0, 1, 1.5, math.nan])
+def test_no_number_of_samples_suffices_for_a_level_that_is_none(level):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        fewest_for(level)
 
 
 def test_an_interval_contains_its_ends():

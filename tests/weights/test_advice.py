@@ -60,6 +60,22 @@ def test_too_few_turns_say_what_was_seen_and_how_many_would_prove_it():
     assert advise([20.0] * 3, [10.0] * 3, (1, 1, 0.5, 0.5), HOSTS).kind == "not proven"
 
 
+def test_a_loss_at_the_speeds_of_each_run_is_not_named_beside_a_gain():
+    found = advise([10.0, 10.0], [9.0, 9.0], (1, 0.5), ("a", "b"), noise=0.01, captured=-0.26)
+    assert found.text == (
+        "not proven: weighted was faster in 2 of 2 turns (10.0% less time); "
+        "2 turns cannot prove it at 95%: repeat with --pairs 6"
+    )
+
+
+def test_where_the_noise_exceeds_the_gain_more_turns_alone_are_not_the_advice():
+    found = advise([10.0, 10.0], [9.0, 9.0], (1, 0.5), ("a", "b"), noise=0.193)
+    assert found.text.endswith(
+        "2 turns cannot prove it at 95%, and more turns alone may not, with an A/A noise of 19.3%: "
+        "repeat with --pairs 6 on a quieter machine or with longer runs (--seconds)"
+    )
+
+
 def test_as_many_turns_as_the_verdict_asks_for_prove_it():
     equal, weighted = [2.11, 2.30, 2.51, 2.40, 2.2, 2.3], [1.04, 1.15, 1.30, 1.20, 1.1, 1.2]
     assert advise(equal, weighted, (1, 0.5), ("a", "b")).kind == "use"

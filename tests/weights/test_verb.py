@@ -11,8 +11,10 @@ from fembench.mesh.presets import resolve
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
 from fembench.records.profile import save_profile
+from fembench.records.record import Verdict
 from fembench.records.store import load, save
 from fembench.records.weights import load_weights
+from fembench.weights.make import by_time
 
 
 @pytest.fixture
@@ -114,3 +116,23 @@ def test_options_that_do_not_fit_are_refused_in_one_line(record, options, messag
 def test_a_missing_file_is_refused(capsys):
     assert main(["weights", "no-such-file.json"]) == 2
     assert "no-such-file.json" in capsys.readouterr().err
+
+
+def test_weights_of_a_provisional_record_say_so_and_why(record, tmp_path, capsys):
+    why = ("D3 fails: drift first to last third = 0.416, expected <= 0.05", "D6 fails: others used 78.7 %")
+    made = load(Path(record))
+    path = save(msgspec.structs.replace(made, verdict=Verdict("PROVISIONAL", why, ())), tmp_path / "loud")
+    out = tmp_path / "w.json"
+    assert main(["weights", str(path), "-o", str(out)]) == 0
+    note = f"PROVISIONAL: {why[0]}; {why[1]}"
+    assert note in capsys.readouterr().out
+    assert note in load_weights(out).notes
+    assert main(["weights", str(out), "--export", "shares"]) == 0
+    assert f"note: {note}" in capsys.readouterr().err
+    valid = msgspec.structs.replace(made, verdict=Verdict("VALID", (), ()))
+    assert not any("PROVISIONAL" in note for note in by_time([valid]).notes)
+
+
+def test_a_record_that_is_named_twice_counts_once(record, capsys):
+    assert main(["weights", record, record, str(Path(record).parent)]) == 0
+    assert "from 1 record of m1" in capsys.readouterr().out

@@ -3,8 +3,8 @@
 Each reader starts from valid files (fuzz_inputs.py). Trees (TOML, JSON) lose keys, get values of other types,
 huge or negative numbers, nan, long or nested or doubled values; texts and bytes are cut, doubled and
 overwritten, numbers in them replaced. A finding is any exception but FembenchError, a case of more than
---limit seconds, anything printed, or a file left behind. Hypothesis shrinks it; it is printed, and kept in
---keep.
+--limit seconds, anything printed, a file left behind, or a valid file refused. Hypothesis shrinks it; it is
+printed, and kept in --keep.
   python scripts/fuzz.py --cases 2000
   python scripts/fuzz.py --cases 100000 --only records,profiles
 """
@@ -281,6 +281,18 @@ def check(reader: Reader, data: bytes, limit: float) -> None:
             raise Finding(f"printed {said.getvalue()[:200]!r}, left {left}")
 
 
+def valid(reader: Reader, choice: int) -> str:
+    """What the reader says against one of its seeds; "" if it takes it, as it must."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+        path = Path(folder) / f"case{reader.suffix}"
+        path.write_bytes(content(reader, choice, False, []))
+        try:
+            reader.read(path)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+    return ""
+
+
 def hunt(reader: Reader, cases: int, limit: float, start: int) -> tuple[int, bytes, str]:
     """(cases that were run, the shrunk input that fails or b"", what it does or "")."""
     done, last = 0, b""
@@ -342,6 +354,10 @@ def main() -> int:
         for k, reader in enumerate(chosen):
             share = options.cases // len(chosen) + (k < options.cases % len(chosen))
             begin = time.perf_counter()
+            refused = [message for choice in range(len(reader.seeds)) if (message := valid(reader, choice))]
+            if refused:
+                bad += 1
+                print(f"FOUND in {reader.name}: a valid input is refused: {refused[0][:600]}", flush=True)
             done, data, message = hunt(reader, share, options.limit, options.seed) if share else (0, b"", "")
             total += done
             print(f"{reader.name:22s} {done:7d} cases {time.perf_counter() - begin:7.1f} s", flush=True)

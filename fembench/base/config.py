@@ -52,7 +52,7 @@ def json_tree(path: Path | str) -> Any:
 def convert(tree: Any, kind: type[T], *, where: str) -> T:
     """`tree` (dicts, lists, scalars) as a `kind`. Raises InputError naming key and place."""
     try:
-        return msgspec.convert(tree, kind)
+        return msgspec.convert(tree, kind, str_keys=True)  # of TOML and JSON all keys are text
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: {_explain(str(error), kind)}") from error
 

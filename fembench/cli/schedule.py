@@ -15,6 +15,7 @@ of these, improved), optimum (all schedules tried, of a few tasks). Examples:
 import argparse
 
 from fembench.cli.place import hosts_of, pair_of
+from fembench.cli.shared import real
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,14 +35,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--overhead",
-        type=float,
+        type=real(0),
         default=1e-6,
         metavar="SECONDS",
         help="--hosts: that a message keeps its sender and its receiver, each (default: %(default)s)",
     )
     parser.add_argument(
         "--rate",
-        type=float,
+        type=real(0, above=True),
         default=1e9,
         metavar="N",
         help="operations a second on a host of speed 1 (default: %(default)g)",
@@ -55,18 +56,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     import json
-    import math
 
-    from fembench.base.errors import InputError
     from fembench.base.files import write_atomic
     from fembench.records.profile import load_profile
     from fembench.schedule.graph_files import read_graph
     from fembench.schedule.hosts import given_hosts, ranks_of
     from fembench.schedule.methods import METHODS, usable
 
-    for name, least in (("overhead", 0.0), ("rate", 1e-300)):
-        if not least <= getattr(options, name) < math.inf:
-            raise InputError(f"--{name} {getattr(options, name):g}: expected a number above 0")
     made = read_graph(options.graph, options.rate)
     if options.machine:
         platform = ranks_of(load_profile(options.machine), options.machine)

@@ -28,6 +28,7 @@ REFUSED = (
     *(".obj", ".off", ".ply", ".stl", ".svg", ".wkt"),  # surfaces: cells would be left out
     *(".cgns", ".h5m", ".ugrid"),  # meshio cannot read again what it writes
 )
+NASTRAN = (".bdf", ".fem", ".nas")  # meshio writes some coordinates so that nobody can read them
 PATIENCE = 100  # reads behind the end of a file
 # all that a parser of a foreign format has been seen to raise on a bad file
 FOREIGN_ERRORS = (
@@ -107,6 +108,17 @@ def write(
             reason = _reason(error, said) or f"meshio's writer fails ({type(error).__name__})"
             reason = reason.replace(str(temporary), str(path))
             raise InputError(f"cannot write mesh {path}: {reason}") from error
+        if suffix in NASTRAN:
+            _read_again(temporary, path)
+
+
+def _read_again(temporary: Path, path: Path | str) -> None:
+    """Raises InputError where meshio wrote numbers that cannot be read."""
+    try:
+        read(temporary)
+    except InputError as error:
+        reason = "this format's columns do not hold its coordinates; expected .vtu, .msh, .vtk, …"
+        raise InputError(f"cannot write mesh {path}: {reason}") from error
 
 
 def _to_foreign(

@@ -89,7 +89,7 @@ def test_what_if_machines():
 
 
 def test_a_history_forgets_the_oldest_and_makes_intervals(tmp_path):
-    history = of_samples({1: {"b": tuple(map(float, range(1, 9)))}}, kept=4, percent=75.0)
+    history = of_samples({1: {"b": tuple(map(float, range(1, 9)))}}, kept=4, percent=75.0, names={1: "a"})
     history = add(history, Series(machine=1, target=0, n_bytes=64, samples=(2.0,)))
     assert history.series[0].samples == (5, 6, 7, 8)
     save_history(history, tmp_path / "h.json")

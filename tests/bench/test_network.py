@@ -190,7 +190,14 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
         monkeypatch.setattr(platform, "node", lambda: f"host{comm.rank}.site{comm.rank % 2}")
     monkeypatch.setattr("fembench.bench.network_job.QUICK", SMALL)
     told = []
-    job = NetworkJob(quick=True, pairs="classes" if separate else "", sites="", emulate="", dilate=1.0)
+    job = NetworkJob(
+        ranks=comm.size,
+        quick=True,
+        pairs="classes" if separate else "",
+        sites="",
+        emulate="",
+        dilate=1.0,
+    )
     found = measure_network(comm, job, told.append)
     if comm.rank:
         assert found is None

@@ -128,7 +128,10 @@ DOT = """digraph mine { // a comment
 }
 """
 MODEL = "2\n1.0 a 10 20 linux /bin\n1,000.5 b 11 21 linux\n0 5\n5.5 0\n"
-HOSTS = "# hosts\nnode1 slots=2\nnode2:4\nnode3\n"
+HOSTS = (
+    "# hosts\nnode1 slots=2\nnode2 slots=4\nnode3\n",
+    "# hosts\nnode1:2\nnode2:4\nnode3\n",
+)  # Open MPI, MPICH
 RANKS = "rank 0=node1 slot=0\nrank 1=node2 slot=0:1\n"
 OPTIONS = [
     *(
@@ -353,16 +356,20 @@ def _texts() -> list[Reader]:
 
     def hosts(path: Path) -> None:
         ranks_in(str(path))
-        host_options(str(path), "openmpi", 2)
-        for kind in ("mpich", "srun"):
-            with contextlib.suppress(InputError):  # a rankfile is Open MPI's
+        refused = []
+        for kind in ("openmpi", "mpich", "srun"):
+            try:
                 host_options(str(path), kind, 2)
+            except InputError as error:
+                refused.append(error)
+        if len(refused) == 3:  # a valid one is one launcher's at least
+            raise refused[0]
 
     def task_graph(path: Path) -> None:
         read_graph(str(path))
 
     return [
-        Reader("host files", hosts, [HOSTS.encode(), RANKS.encode()]),
+        Reader("host files", hosts, [text.encode() for text in (*HOSTS, RANKS)]),
         Reader("hosts of a modeller", read_hosts, [b"a /bin\nb\n"]),
         Reader("models", read_model, [MODEL.encode()]),
         Reader("pasl", lambda path: steps(pasl.load(str(path))), [PASL.encode()]),

@@ -268,7 +268,7 @@ class Body(Expressions):
         stored = [n.id for n in ast.walk(line) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         fixed = not any(isinstance(n, ast.Name) and n.id in stored for n in ast.walk(test.comparators[0]))
         counts = counts and fixed and stored.count(name) == 1
-        if closed is None or not counts or start is None or end is None:
+        if closed is None or not counts or start is None or end is None or not math.isfinite(end - start):
             raise self.source.fail(line, f"a loop whose turns are not known: {form}")
         return name, start, max(math.floor(end - start) + 1 if closed else math.ceil(end - start), 0)
 

@@ -318,6 +318,7 @@ I_TURNS = "        for j in range(i):\n            pass\n"
         ("def f():\n    print(1)\n", "call of 'print'"),
         ("def f():\n    yield 3\n", "cannot cost"),
         ("range = g\ndef f():\n    for i in range(3):\n        pass\n", "expected 'for i in range"),
+        ("def f():\n    i = 0\n    while i < 1e999:\n        i += 1\n", "turns are not known"),
         ("from m import float\ndef f():\n    x = float(3)\n", "call of 'float'"),
     ],
 )  # fmt: skip

@@ -97,7 +97,7 @@ def _refuse_other_hosts(runs, folder, hostfile) -> None:
     if others:
         asked = shown(others[0].environment.hosts_asked) or "none"
         raise InputError(
-            f"{folder.runs}: {len(others)} records were made with another host file ({asked}); "
+            f"{folder.runs}: records made with another host file ({asked}): {len(others)}; "
             "a results folder holds one set of hosts: give another --results"
         )
 

@@ -47,8 +47,8 @@ def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
             "same mesh, problem, storage and preconditioner on the same kind of host; the time of P ranks is "
             "that of the slowest. Bars are the ranges of the table: over runs where there are three or more. "
             "The dashed line is perfect use of P equal ranks. A point in the yellow band "
-            f"(over {SUPERLINEAR}) is super-linear: data that fit a cache, or work that splitting saved; the "
-            "table says which. Efficiency is missing where ranks are unequal or share cores.",
+            f"(over {SUPERLINEAR}) is super-linear; the table says whether caches or saved work explain it. "
+            "Efficiency is missing where ranks are unequal or share cores.",
         )
 
 

@@ -115,6 +115,7 @@ def test_memory_clock_and_provenance_are_known(records):
         assert record.clock.span_ns < 300
         assert record.environment.hosts[0].cpu_model
         assert record.environment.command.startswith("fembench sweep")
+        assert record.environment.hosts_asked == ""  # no host file
 
 
 def test_every_rank_has_measured_its_triad_repeatedly_before_and_after_the_sets(records):

@@ -29,7 +29,7 @@ class Column:
         """Raw values by name; None where there is none."""
         names = self.key.split()
         values = value if isinstance(value, tuple) else (value,) * len(names)
-        return {n: None if missing(v) else v for n, v in zip(names, values)}
+        return {n: None if missing(v) else v for n, v in zip(names, values, strict=True)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Table:
 
     def shown(self) -> list[list[str]]:
         """Every value as people read it."""
-        return [[_show(c, v) for c, v in zip(self.columns, row)] for row in self.rows]
+        return [[_show(c, v) for c, v in zip(self.columns, row, strict=True)] for row in self.rows]
 
 
 def text(table: Table) -> str:
@@ -69,7 +69,11 @@ def to_csv(table: Table) -> str:
 def to_json(table: Table) -> list[dict[str, object]]:
     """One object a row; None where there is no value."""
     return [
-        {name: part for c, value in zip(table.columns, row) for name, part in c.parts(value).items()}
+        {
+            name: part
+            for c, value in zip(table.columns, row, strict=True)
+            for name, part in c.parts(value).items()
+        }
         for row in table.rows
     ]
 

@@ -225,14 +225,7 @@ def rates(results: Iterable[Result]) -> Table:
         memory = max((m for record in r.pool.records for m in record.peak_memory), default=0)
         work = r.record.mesh.n_equations / iteration
         rows.append(
-            (
-                *case_of(r),
-                iteration,
-                work / 1e6,
-                sum(solve.flops) / iteration / 1e9,
-                float(product.sum()) / 1e9,
-                roof,
-            )
+            (*case_of(r), iteration, work / 1e6, sum(solve.flops) / iteration / 1e9)
             + (float(product.sum()) / 1e9, roof, max(solve.matrix_bytes), max(solve.bytes), memory or None)
         )
     return Table(

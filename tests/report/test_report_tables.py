@@ -10,7 +10,7 @@ from report_sample import HOST, campaign, environment, make_failure, make_record
 from fembench.report import tables
 from fembench.report.results import results
 from fembench.report.summary import summary_line
-from fembench.report.table import span, text, to_csv, to_json
+from fembench.report.table import Table, integer, span, text, to_csv, to_json
 from fembench.timing.phases import ASSEMBLY, CG
 
 replace = msgspec.structs.replace
@@ -255,3 +255,42 @@ def test_hosts_show_what_others_used_in_the_run_where_it_was_most():
     assert row["others_fraction"] == 0.125
     (row,) = to_json(named([make_record()], "hosts"))
     assert row["others_fraction"] is None  # not measured
+
+
+def test_every_column_of_the_rates_is_the_quantity_that_its_name_says():
+    one = make_record("m1", 2, noise=0.0)
+    equations, iterations = 630, 211
+    work = 211 * 630 * 25e-9 / 2  # seconds of the interior product on rank 0, of `set_seconds`
+    row = next(iter(csv.DictReader(io.StringIO(to_csv(named([one], "rates"))))))
+    iteration = max(s[CG] for s in one.sets[-1].seconds) / iterations
+    rank_rates = [302400 / 2 * iterations / (work * (slow + 0.15)) for slow in (1.0, 1.05)]
+    assert {k: float(v) for k, v in list(row.items())[4:]} == pytest.approx(
+        {
+            "iteration_s": iteration,
+            "million_equations_per_s": equations / iteration / 1e6,
+            "gflop_per_s": 90 * equations / iteration / 1e9,
+            "product_gb_per_s": sum(rank_rates) / 1e9,
+            "of_roof_fraction": max(rank_rates) / 8e9,
+            "matrix_bytes": 480 * equations // 2,
+            "touched_bytes": 500 * equations / 2,
+            "peak_memory_bytes": 80 * 2**20,
+        }
+    )
+
+
+def test_a_row_with_a_value_too_many_or_too_few_is_refused_rather_than_shifted():
+    for values in [(1, 2, 3), (1,)]:
+        table = Table("t", "T", "", (integer("a"), integer("b")), (values,))
+        for show in (text, to_csv, to_json):
+            with pytest.raises(ValueError, match="zip"):
+                show(table)
+
+
+@pytest.mark.parametrize("changes", [{}, {"status": "PROVISIONAL"}, {"sets": 1}])
+def test_every_row_of_every_table_has_a_value_for_every_head(changes):
+    records = campaign(**changes)
+    for table in tables.every_table(records, [make_failure()], peers_record()):
+        assert all(len(row) == len(table.columns) for row in table.rows), table.name
+        names = [name for column in table.columns for name in column.key.split()]
+        assert len(set(names)) == len(names), table.name
+        assert all(list(row) == names for row in to_json(table)), table.name

@@ -20,7 +20,7 @@ def value_of(node: ast.expr, known: Mapping[str, float]) -> float | None:
         return node.value if abs(node.value) < LARGEST else None
     if isinstance(node, ast.Name):
         value = known.get(node.id)
-        return value if isinstance(value, (int, float)) else None
+        return value if isinstance(value, (int, float)) and abs(value) < LARGEST else None
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = value_of(node.operand, known)
         return None if inner is None else -inner

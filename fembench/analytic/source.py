@@ -263,12 +263,12 @@ class Body(Expressions):
             raise self.source.fail(line, f"a loop whose turns are not known: {form}")
         name, closed = test.left.id, {ast.Lt: False, ast.LtE: True}.get(type(test.ops[0]))
         counts = isinstance(last, ast.AugAssign) and ast.unparse(last) == f"{name} += 1"
-        start = self.scope.values.get(name)
+        start = value_of(test.left, self.scope.values)
         end = value_of(test.comparators[0], self.scope.values)
         stored = [n.id for n in ast.walk(line) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         fixed = not any(isinstance(n, ast.Name) and n.id in stored for n in ast.walk(test.comparators[0]))
         counts = counts and fixed and stored.count(name) == 1
-        if closed is None or not counts or start is None or end is None or not math.isfinite(end - start):
+        if closed is None or not counts or start is None or end is None:
             raise self.source.fail(line, f"a loop whose turns are not known: {form}")
         return name, start, max(math.floor(end - start) + 1 if closed else math.ceil(end - start), 0)
 

@@ -32,15 +32,21 @@ def trace_rules(record: Record) -> Iterator[Rule]:
     if iterations and record.case.solver == "own":
         yield _parts(record, max(iterations, key=lambda i: i.share))
         yield _intrusion(record, max(iterations, key=lambda i: i.spans / i.whole if i.whole else 0.0))
-    if any(record.dropped):
-        rank = record.dropped.index(max(record.dropped))
-        yield Rule(
-            id="E9",
-            ok=False,
-            value=f"{sum(record.dropped)} spans dropped, most on rank {rank}",
-            threshold="a complete trace",
-            note="times by phase are complete; only the traced iterations are not",
-        )
+    if record.dropped:  # records from before this rule do not say
+        yield _complete(record.dropped)
+
+
+def _complete(dropped: tuple[int, ...]) -> Rule:
+    """E9: whether the trace had room for every span."""
+    lost = sum(dropped)
+    where = f", most on rank {dropped.index(max(dropped))}" if lost else ""
+    return Rule(
+        id="E9",
+        ok=not lost,
+        value=f"{lost or 'no'} spans dropped{where}",
+        threshold="a complete trace",
+        note="times by phase are complete; only the traced iterations are not" if lost else "",
+    )
 
 
 def usual_iterations(record: Record) -> list[Iteration]:
@@ -94,8 +100,8 @@ def _intrusion(record: Record, worst: Iteration) -> Rule:
     return Rule(
         id="D5",
         ok=share <= INTRUSION or cost <= STAMPS,
-        value=f"stamps take at most {share:.2g} of an iteration: {worst.spans:.3g} of {each}",
-        threshold=f"<= {INTRUSION}, or {units.seconds(STAMPS)} per iteration",
+        value=f"{worst.spans:.3g} stamps of {each} take {units.seconds(cost)}, {share:.2g} of an iteration",
+        threshold=f"<= {INTRUSION} of it, or {units.seconds(STAMPS)}",
         note="" if share <= INTRUSION else "the iteration is short",
     )
 

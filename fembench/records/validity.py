@@ -148,9 +148,8 @@ def _stated(record: Record) -> Rule:
         ok = all(s.iterations == asked for s in record.sets)
         work = f"{asked} iterations" if ok else f"{fewest} of {asked} iterations"
         note = "" if ok else "by then the residual was zero or rounding: ask for fewer iterations"
-    return Rule(
-        id="B1", ok=ok, value=f"work: {work}", threshold="fixed tolerance or iterations, stated", note=note
-    )
+    threshold = "fixed tolerance or iterations, stated" if ok else "every set does the iterations asked for"
+    return Rule(id="B1", ok=ok, value=f"work: {work}", threshold=threshold, note=note)
 
 
 def _bandwidth(record: Record) -> Iterator[Rule]:

@@ -194,7 +194,9 @@ def test_dropped_spans_are_said_and_make_a_run_provisional(record):
     cut = replace(record, dropped=(0, 37))
     assert judge(cut).status == "PROVISIONAL"
     assert judge(cut).reason.startswith("E9 fails: 37 spans dropped, most on rank 1")
-    assert judge(replace(record, dropped=(0, 0))).status == "VALID"
+    whole = judge(replace(record, dropped=(0, 0)))
+    assert whole.status == "VALID"
+    assert [rule.value for rule in whole.rules if rule.id == "E9"] == ["no spans dropped"]
 
 
 def test_the_uncertainty_between_clocks_of_hosts_is_said(record):

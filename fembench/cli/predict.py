@@ -193,9 +193,13 @@ def _closed_form(options: argparse.Namespace, study, cases: list, mesh, learned:
 
 
 def _note(study, works: list) -> None:
-    """Say where the profile does not reach."""
+    """Say where the profile does not reach, and who else used its hosts while it was measured."""
     from fembench.cli.shared import progress
+    from fembench.report.profiles import others_used
 
+    for host in study.profile.environment.hosts:
+        if used := others_used(host):
+            progress(f"note: {host.name}: while the profile was measured, {used}; its speeds may be too low")
     for line in [line for work in works for line in study.beyond(work)]:
         progress(f"note: {line}")
 

@@ -11,6 +11,11 @@ a record, what that run showed. Examples:
 
 import argparse
 
+IN_NETWORK = (
+    "network: message costs are those seen in the run, which include waiting and interruptions; "
+    "--machine PROFILE has measured ones"
+)
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import real, whole
@@ -76,12 +81,16 @@ def run(options: argparse.Namespace) -> int:
         return 0
     each = f", {seconds(result.makespan / graph.iterations)} an iteration" if graph.iterations else ""
     print(f"{graph.source}: {seconds(result.makespan)}{each}\n")
+    if graph.note:
+        print(f"{graph.note}\n")
     print(rank_table(plan, result), phase_table(plan, result), loop_table(graph), sep="\n\n")
     if options.base:
         print(f"\n{_parallel(options.base, machine, result)}")
     if options.against:
         print(f"\n{_errors(options.against, graph, result)}")
     print("", *bottlenecks(plan, result, [machine.names[h] for h in machine.host]), sep="\n")
+    if not (options.machine or options.link):
+        print(IN_NETWORK)
     skipped = sum(run.repeats * run.period for run in result.runs)
     if skipped:
         print(f"{result.simulated} turns of loops were simulated, {skipped} like them were not")

@@ -4,6 +4,7 @@ Rules: time (share / time of any runs), rate (speeds by phase, of runs or of fem
 (equal finish with communication: needs --link or --machine), thesis (equal tasks per host from runs on
 each host alone). Examples:
   fembench weights results/single/runs/m3-p4.json -o weights.json
+  fembench weights results/scaling --mesh m --ranks 4 -o weights.json
   fembench weights results/alone --rule thesis --ranks 8
   fembench weights machine.json --rule rate -o weights.json
   fembench weights RECORD --rule comm --link 50e-6,125e6 --link slow=1e-3,1e6 --export metis
@@ -31,7 +32,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rule", choices=RULES, help="how shares follow (default: time; rate from a machine profile)"
     )
-    parser.add_argument("--ranks", type=whole(0), default=0, metavar="N", help="rule thesis: tasks in all")
+    parser.add_argument("--mesh", default="", metavar="NAME", help="only records of this mesh")
+    parser.add_argument(
+        "--ranks",
+        type=whole(0),
+        default=0,
+        metavar="N",
+        help="only records of this many ranks; rule thesis: tasks in all",
+    )
     parser.add_argument(
         "--link",
         action="append",
@@ -105,11 +113,9 @@ def _weights(options: argparse.Namespace):
     for name in ("link", "machine"):
         if getattr(options, name) and rule != "comm":
             raise InputError(f"--{name} with --rule {rule}; it is for --rule comm")
-    records = _records(paths)
+    records = _chosen(_records(paths), options.mesh, 0 if rule == "thesis" else options.ranks)
     if rule == "thesis":
         return make.by_tasks(records, options.ranks)
-    if options.ranks:
-        raise InputError(f"--ranks with --rule {rule}; it is for --rule thesis")
     if rule == "comm":
         return make.by_finish(records, communication_of(records, _wire(options)))
     return make.by_time(records) if rule == "time" else make.by_rate(records)
@@ -124,7 +130,7 @@ def _from_profile(options: argparse.Namespace, path: Path):
         raise InputError(
             f"--rule {options.rule} from the profile {path}: expected --rule rate, or records of runs"
         )
-    for name in ("link", "machine", "ranks"):
+    for name in ("link", "machine", "ranks", "mesh"):
         if getattr(options, name):
             raise InputError(f"--{name} with the profile {path}: expected records of runs")
     return by_profile(
@@ -143,6 +149,20 @@ def _records(paths: list[Path]):
     for path in paths:
         found += load_all(path) if path.is_dir() else [load(path)]
     return list({(record.id, record.created): record for record in found}.values())  # each counts once
+
+
+def _chosen(records: list, mesh: str, ranks: int) -> list:
+    """The records of one mesh ("": any) on so many ranks (0: any). Raises InputError where there are none."""
+    from fembench.base.errors import InputError
+
+    found = [
+        r for r in records if mesh in ("", r.mesh.name, r.case.mesh) and (not ranks or r.case.ranks == ranks)
+    ]
+    if records and not found:
+        there = ", ".join(sorted({f"{r.mesh.name} on {r.case.ranks}" for r in records}))
+        asked = " ".join([*([f"--mesh {mesh}"] if mesh else []), *([f"--ranks {ranks}"] if ranks else [])])
+        raise InputError(f"{asked}: no such records; there are (mesh on ranks) {there}")
+    return found
 
 
 def _wire(options: argparse.Namespace):

@@ -20,6 +20,7 @@ from fembench.predict.engine import simulate
 from fembench.predict.graph import Collective, Compute, Event, Graph, Loop, Program, Receive, Send, Wait
 from fembench.predict.machine import even_machine
 from fembench.predict.planner import make_plan
+from fembench.records.quiet import others_note
 from fembench.records.record import Event as Span
 from fembench.records.record import Record
 from fembench.records.traced import alignment
@@ -68,7 +69,9 @@ def graph_of_record(record: Record, *, whole: bool = True) -> Graph:
 
 def _note(record: Record) -> str:
     lost = sum(record.dropped)
-    return alignment(record) + (f"; {lost} spans dropped, the last traced iteration left out" if lost else "")
+    dropped = f"{lost} spans dropped, the last traced iteration left out" if lost else ""
+    clocks = "; ".join(filter(None, [alignment(record), dropped]))
+    return "\n".join(filter(None, [clocks, others_note(record)]))
 
 
 def interruptions(record: Record) -> float:

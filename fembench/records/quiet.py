@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fembench.records.record import HostFacts, Record, Rule
+from fembench.records.record import HostFacts, Record, Rule, reason
 
 STOLEN = 2.0  # percent of CPU time
 LAB_GROUP = "fembench."  # start of the names of labs' control groups
@@ -25,6 +25,14 @@ def quiet(record: Record) -> Iterator[Rule]:
     asked = [h for h in record.environment.hosts if h.others_percent >= 0 or h.others_resolution >= 100]
     if asked:
         yield _rule(max(asked, key=lambda h: (_least(h) > OTHERS, _most(h))))
+
+
+def others_note(record: Record) -> str:
+    """In one line, that others used the CPUs of a run, whose waits and interruptions are then theirs too."""
+    broken = next((rule for rule in record.verdict.rules if rule.id == "D6" and rule.ok is False), None)
+    if broken is None:
+        return ""
+    return f"{record.verdict.status}: {reason(broken)}; waiting and interruptions are partly due to others"
 
 
 def _throttled(host: HostFacts) -> Rule:

@@ -9,10 +9,11 @@ from fembench.records.network import Network, PairClass, both_ways_at, value_at
 SHOWN = (8, 1024, 16384, 262144, 1048576)  # bytes
 MOST_SIZES = 6  # whose costs are printed where others than SHOWN were asked for
 MOST = 12  # classes whose costs are printed; the profile has all
-H_HEADS = ["rank", "host", "product", "kernels", "processor", "(4.1)", "(4.2)", "(4.3)"]
+H_HEADS = ["rank", "host", "product", "kernels", "processor", "by queue", "by load", "by clock"]
 H_TITLE = (
-    "H, how slow a rank is (thesis-001): by the product, by three kernels, by their processor time, and what "
-    "queue (4.1), load (4.2) and clock (4.3) make of that"
+    "H, time of a rank over the fastest rank's: by the product, by three kernels, by their processor time; "
+    "the last also corrected for the load then, by the run queue (4.1), the load average (4.2), or elapsed "
+    "over processor time, the clock (4.3); numbers are equations of thesis-001"
 )
 POLLS = 1.3  # factor from which waiting ranks keep their core (thesis-001)
 
@@ -49,7 +50,7 @@ def _how(network: Network) -> str:
 def costs_table(network: Network) -> str:
     """A row a class and size: T = Os + L + Or and its parts; by what T is multiplied while a message comes
     the other way; the gap; MPI_Send's T beside."""
-    heads = ["pair", "waits from", "bytes", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
+    heads = ["pair", "rendezvous from", "bytes", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
     rows = []
     for k, one in enumerate(network.classes[:MOST]):
         blocking = network.blocking[k] if k < len(network.blocking) else None

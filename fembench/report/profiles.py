@@ -8,6 +8,7 @@ from fembench.base.tables import table
 from fembench.base.units import size
 from fembench.records.profile import LEVELS, Level, Profile, Speed, host_names, ranks_per_host, speed_matrix
 from fembench.records.quiet import OTHERS
+from fembench.records.record import HostFacts
 
 SHOWN = 8  # hosts whose speeds by size are printed; the profile has all
 SCALES = {
@@ -152,14 +153,20 @@ def warnings(profile: Profile) -> list[str]:
     for h in e.hosts:
         if h.steal_percent > STEAL:
             lines.append(f"{h.name}: {h.steal_percent:.1f} % of its time was stolen by the hypervisor")
-        if h.others_percent - h.others_resolution > OTHERS:
-            lines.append(f"{h.name}: other processes used {h.others_percent:.1f} % of its CPU time")
+        lines += [f"{h.name}: {text}"] if (text := others_used(h)) else []
         if h.throttled_percent > 0:
             lines.append(
                 f"{h.name}: {h.throttled_percent:.1f} % of its time was withheld by the quota of "
                 f"{h.cpu_quota:.3g} CPUs on control group {h.quota_group}"
             )
     return lines
+
+
+def others_used(host: HostFacts) -> str:
+    """That others used more of a host's CPUs than may be; "" where they did not."""
+    if host.others_percent - host.others_resolution <= OTHERS:
+        return ""
+    return f"other processes used {host.others_percent:.1f} % of its CPU time"
 
 
 def _still_cached(profile: Profile, host: int) -> str:

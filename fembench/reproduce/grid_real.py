@@ -83,7 +83,7 @@ def measure(
         if record is None:
             continue
         scores = tuple(judged(record, host_names(profile)))
-        say(f"{real.name}: {scores[0].error:.1f} % off, {scores[0].verdict}")
+        say(f"{real.name}: {scores[0].signed:+.1f} % off, {scores[0].verdict}")
         found.append(Found(real, record, scores))
     return found
 
@@ -109,7 +109,7 @@ def real_table(found: Sequence[Found]) -> Table:
             f.record.case.ranks,
             score.predicted,
             score.measured,
-            score.error,
+            score.signed,
             *score.between,
             score.verdict,
             f.real.thesis_error if (score.what == "makespan") == (f.real.kind == "ring") else None,

@@ -156,6 +156,11 @@ class Judged(NamedTuple):
         return error_percent(self.measured, self.predicted)
 
     @property
+    def signed(self) -> float:
+        """Per cent; positive where the prediction is too long."""
+        return 100 * (self.predicted / self.measured - 1) if self.measured else math.nan
+
+    @property
     def between(self) -> tuple[float, float]:
         """(low, high) of the signed error, per cent, at the ends of the median's interval."""
         ends = [100 * (self.predicted / t - 1) for t in (self.high, self.low)]
@@ -249,7 +254,7 @@ def as_text(record: AppRecord, found: Sequence[Judged]) -> str:
             one.what,
             seconds(one.predicted),
             seconds(one.measured),
-            f"{one.error:.1f} %",
+            f"{one.signed:+.1f} %",
             "{:+.1f} to {:+.1f} %".format(*one.between),
             one.verdict,
         ]

@@ -17,6 +17,7 @@ from fembench.weights.efficiency import (
     ideal_seconds,
     imbalance,
 )
+from fembench.weights.make import provisional
 from fembench.weights.observe import COMPUTE, observe, owners_of, pooled, run_seconds, set_seconds
 from fembench.weights.slow_rank import SlowRank, slow_rank
 
@@ -36,11 +37,12 @@ class Proof:
     e_het: tuple[float, float]  # equal, weighted
     imbalance: tuple[float, float]  # of computing time, max / mean - 1: equal, weighted
     by_phase: tuple[tuple[str, float, float], ...]  # (phase, imbalance equal, weighted)
-    slow: SlowRank
+    slow: SlowRank  # in the equal runs of the comparison
     achieved: tuple[float, ...]  # shares of the weighted partition
     owners: tuple[str, ...]  # who could be left out: hosts, or ranks where all are on one
     left_out: str  # the weakest of them, where the others were timed without it
     without: float  # their time; nan where they were not
+    provisional: tuple[str, ...]  # why runs of the comparison are PROVISIONAL; () where none is
 
 
 def prove(trail: Trail) -> Proof:
@@ -75,6 +77,7 @@ def prove(trail: Trail) -> Proof:
         owners=owners,
         left_out=trail.left_out,
         without=float(np.median(without[trail.left_out])) if without else float("nan"),
+        provisional=provisional([*trail.equal, *trail.weighted, *trail.without]),
     )
 
 

@@ -11,7 +11,15 @@ from fembench.tune.proof import Proof
 def as_text(proof: Proof, weights: Weights) -> str:
     """Shares, times, gain, imbalance, the slow rank and the verdict."""
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
-    parts = [*label, _shares(proof, weights), _times(proof), _phases(proof), _slow(proof), _verdict(proof)]
+    label += [*proof.provisional]
+    parts = [
+        *label,
+        _shares(proof, weights),
+        _times(proof),
+        _phases(proof),
+        _slow(proof, weights),
+        _verdict(proof),
+    ]
     return "\n\n".join(parts)
 
 
@@ -29,6 +37,7 @@ def _times(proof: Proof) -> str:
     c, g = proof.advice.comparison, proof.captured
     gain = _percent(1 - 1 / c.ratio)
     inside = [_percent(1 - 1 / bound) for bound in c.interval] if c.interval else None
+    bounds = f"95 %: {inside[0]} to {inside[1]}" if inside else "too few pairs for an interval"
     rows = [
         ["time of a set, equal shares", seconds(proof.equal), ""],
         [
@@ -38,7 +47,7 @@ def _times(proof: Proof) -> str:
         ],
         *([] if not proof.left_out else [[f"the same without {proof.left_out}", seconds(proof.without), ""]]),
         ["ideal: all compute to the end", seconds(proof.ideal), "at the speeds of the equal runs"],
-        ["gain", gain, f"95 %: {inside[0]} to {inside[1]}" if inside else "too few pairs for an interval"],
+        ["gain", gain, f"median of the turns' own ratios, {bounds}"],
         ["noise, A/A", _percent(c.noise), f"n = {c.n} pairs"],
         [
             "captured gain",
@@ -58,8 +67,17 @@ def _phases(proof: Proof) -> str:
     return table(["imbalance by phase", "equal", "weighted"], rows, align="lrr")
 
 
-def _slow(proof: Proof) -> str:
-    return f"slow rank: {proof.slow}"
+def _slow(proof: Proof, weights: Weights) -> str:
+    """The slow rank of the equal turns, by either estimator, and where the weights disagree with it."""
+    slow, shares = proof.slow, shares_of(weights)
+    by = f"by time per cell rank {slow.by_work}, by least waiting rank {slow.by_waiting}"
+    lines = [f"slow rank in the equal turns: {slow} ({by})"]
+    if slow.answer == "rank" and shares[slow.rank] > 1 / len(shares):
+        lines.append(
+            f"rank {slow.rank} was faster in the runs of the weights, hence its target share of "
+            f"{shares[slow.rank]:.4f}: speeds changed between the runs"
+        )
+    return "\n".join(lines)
 
 
 def _verdict(proof: Proof) -> str:
@@ -103,4 +121,5 @@ def as_tree(proof: Proof, weights: Weights) -> dict[str, Any]:
         "verdict": proof.advice.kind,
         "text": proof.advice.text,
         "synthetic": weights.synthetic,
+        "provisional": list(proof.provisional),
     }

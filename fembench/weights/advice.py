@@ -73,14 +73,13 @@ def advise(
         return Advice("leave out", _leave_out(order, measured), comparison, order)
     if comparison.verdict == "slower":
         saved = 1 - 1 / comparison.ratio
-        doubts = (f"{text}{NOT_SURE if 'less time' in text else ''}" for text in measured.values())
-        words = [f"use these weights: {saved:.1%} less time", *doubts]
+        words = [f"use these weights: {saved:.1%} less time", *_doubts(measured)]
         return Advice("use", "; ".join(words), comparison)
     if comparison.interval is None:
-        return Advice(
-            "not proven", f"not proven: {_seen(comparison, captured)}; {_missing(comparison)}", comparison
-        )
-    return Advice("no gain", f"no detectable gain ({_why_none(comparison, comparison.interval)})", comparison)
+        words = [f"not proven: {_seen(comparison, captured)}", _missing(comparison), *_doubts(measured)]
+        return Advice("not proven", "; ".join(words), comparison)
+    words = [f"no detectable gain ({_why_none(comparison, comparison.interval)})", *_doubts(measured)]
+    return Advice("no gain", "; ".join(words), comparison)
 
 
 def _seen(comparison: Comparison, captured: float = math.nan) -> str:
@@ -119,6 +118,14 @@ def _measured(weighted: Samples, without: Mapping[str, Samples]) -> dict[str, st
         owner: f"without {owner} {abs(change):.1%} {'more' if change > 0 else 'less'} time than with these"
         for owner, change in changes.items()
     }
+
+
+def _doubts(measured: Mapping[str, str]) -> list[str]:
+    """What runs without an owner showed, where that did not decide."""
+    return [
+        f"{text}{NOT_SURE}, and whether to leave {owner} out" if "less time" in text else text
+        for owner, text in measured.items()
+    ]
 
 
 def faster_without(weighted: Samples, without: Samples, noise: float) -> bool:

@@ -97,6 +97,9 @@ def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
             if getattr(record.case, field) != getattr(first.case, field):
                 raise InputError(f"{record.id} differs from {first.id} in {field}; cannot be pooled")
         reason = same_kind(first, record, but=but)
+        if reason == "mesh hash" and record.mesh.name != first.mesh.name:
+            meshes = ", ".join(sorted({r.mesh.name for r in records}))
+            raise InputError(f"records of several meshes ({meshes}): choose those of one with --mesh")
         if reason:
             raise InputError(f"{record.id} differs from {first.id} in {reason}; cannot be pooled")
 

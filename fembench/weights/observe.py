@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
+from fembench.records.compare import ranks_in_words
 from fembench.records.record import Record
 from fembench.timing.phases import ALLREDUCE, ASSEMBLY, CG, NAMES, PHASES, SEND, UNPACK, WAIT
 
@@ -69,6 +70,9 @@ def pooled(records: Sequence[Record]) -> Observation:
     """The sets of several records of the same ranks on the same hosts, one after another."""
     seen = [observe(record) for record in records]
     for record, one in zip(records, seen):
+        if len(one.hosts) != len(seen[0].hosts):
+            counts = f"{ranks_in_words(len(one.hosts))}, {records[0].id} on {len(seen[0].hosts)}"
+            raise InputError(f"{record.id} ran on {counts}: choose those of one number with --ranks")
         if one.hosts != seen[0].hosts:
             raise InputError(f"{record.id}: other hosts than {records[0].id}; records of the same ranks pool")
     names = ("cells", "compute", "messages", "waiting", "total")

@@ -45,14 +45,17 @@ def time_shares(cost: npt.ArrayLike, *, level: float = LEVEL) -> Shares:
 
     Each row (a set, or the median of a run) was measured on all ranks at once and gives shares of its own:
     what slows all ranks alike moves none of them. The answer is the median row, with the interval of
-    `share_intervals`, which takes rows to be independent of each other; None of fewer than three.
+    `share_intervals`, which takes rows to be independent of each other; None of fewer than three. Costs are
+    those of these shares, so that the ratio of two ranks is one number: their geometric mean is that of the
+    ranks' median costs.
     """
     c = np.atleast_2d(np.asarray(cost, float))
     if c.ndim != 2 or not c.size or not np.all(np.isfinite(c) & (c > 0)):
         raise InputError("costs of ranks; expected positive seconds per cell for every set and rank")
     rows = (1 / c) / (1 / c).sum(axis=1, keepdims=True)
     middle = normalise(np.median(rows, axis=0).tolist())
-    return Shares(middle, share_intervals(rows, level), tuple(np.median(c, axis=0).tolist()))
+    scale = np.exp(np.log(np.median(c, axis=0) * middle).mean())  # cost x share: the same for every rank
+    return Shares(middle, share_intervals(rows, level), tuple((scale / np.array(middle)).tolist()))
 
 
 def rate_shares(speeds: npt.ArrayLike, mix: Sequence[float], reference: int | None = None) -> Shares:

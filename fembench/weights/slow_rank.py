@@ -1,6 +1,7 @@
 """Which rank, on which host, holds the others up? Two estimators that must agree.
 
-    cost     seconds of computing per unit of work: the slow rank has the largest
+    cost     seconds of computing per unit of work, paired within sets as shares are: the slow rank has the
+             largest
     waiting  part of the run spent waiting: the rank that all wait for has the least
 
 With equal shares both point at the same rank. Where they do not, the shares are not equal, or the
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
+from fembench.weights.rules import time_shares
 
 TIE = 0.03  # ranks this near to the extreme count as extreme too
 
@@ -39,7 +41,8 @@ class SlowRank(NamedTuple):
 
 def slow_rank(cost: npt.ArrayLike, waiting: npt.ArrayLike, hosts: Sequence[str]) -> SlowRank:
     """The slow rank from (n_sets, P) costs and (n_sets, P) waiting shares of the run, and (P,) host names."""
-    c, w = (np.median(np.atleast_2d(np.asarray(a, float)), axis=0) for a in (cost, waiting))
+    c = np.array(time_shares(cost).cost)
+    w = np.median(np.atleast_2d(np.asarray(waiting, float)), axis=0)
     if not (len(c) == len(w) == len(hosts) and len(c)):
         raise InputError(f"{len(c)} costs, {len(w)} waits and {len(hosts)} hosts; expected one a rank")
     by_work, by_waiting = int(c.argmax()), int(w.argmin())

@@ -22,6 +22,7 @@ from fembench.predict.correct import fit, folds, learn, measured, taught_by
 from fembench.predict.engine import simulate
 from fembench.predict.forecast import allreduce_scale, half_width, smallest
 from fembench.predict.from_record import graph_of_record, message_of
+from fembench.predict.graph import save_graph
 from fembench.predict.grid import read_grid, study_of
 from fembench.predict.machine import even_machine
 from fembench.predict.planner import make_plan
@@ -34,7 +35,7 @@ from fembench.records.case import Case
 from fembench.records.network import Beside
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
-from fembench.records.record import Record
+from fembench.records.record import Record, Rule, Verdict
 from fembench.records.store import load, load_all, save
 
 HOSTS = ("a", "a", "b", "b")
@@ -386,6 +387,44 @@ def test_what_neither_computing_nor_messages_explain_is_told():
     held = msgspec.structs.replace(record.sets[0], seconds=tuple(map(tuple, late.tolist())))
     graph = graph_of_record(msgspec.structs.replace(record, sets=(held,)))
     assert graph.lost * late[:, 6].max() / ITERATIONS == pytest.approx(5e-4, rel=0.05)
+
+
+def test_a_graph_says_that_others_used_the_processors_of_its_run():
+    on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
+    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    busy = Rule(id="D6", ok=False, value="vm: others used 30 % of the CPU time", threshold="<= 2 %")
+    loud = msgspec.structs.replace(record, verdict=Verdict("PROVISIONAL", (), (busy,)))
+    line = graph_of_record(loud).note.splitlines()[-1]
+    assert line.startswith("PROVISIONAL: D6 fails: vm: others used 30 %")
+    assert "waiting and interruptions are partly due to others" in line
+    quiet = msgspec.structs.replace(record, verdict=Verdict("VALID", (), ()))
+    assert "D6" not in graph_of_record(quiet).note
+
+
+def test_simulation_without_a_machine_says_what_is_in_the_cost_of_messages(tmp_path, capsys):
+    on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
+    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    path = tmp_path / "graph.json"
+    save_graph(msgspec.structs.replace(graph_of_record(record), note="PROVISIONAL: D6 fails"), path)
+    said = {}
+    for options in ((), ("--link", "2e-5,1e9")):
+        assert main(["simulate", str(path), *options]) == 0
+        said[options] = capsys.readouterr().out
+        assert "PROVISIONAL: D6 fails\n" in said[options]
+    assert [("include waiting and interruptions" in text) for text in said.values()] == [True, False]
+
+
+def test_a_prediction_from_a_profile_measured_beside_others_says_so(tmp_path, capsys):
+    profile = planted_machine([1.0, 1.0])
+    hosts = tuple(
+        msgspec.structs.replace(h, others_percent=32.0, others_resolution=1.0)
+        for h in profile.environment.hosts
+    )
+    for name, found in (("loud", hosts), ("quiet", profile.environment.hosts)):
+        environment = msgspec.structs.replace(profile.environment, hosts=found)
+        save_profile(msgspec.structs.replace(profile, environment=environment), tmp_path / name)
+        assert main(["predict", "m1", "--machine", str(tmp_path / name), "--link", "2e-5,1e9"]) == 0
+        assert ("other processes used 32.0 %" in capsys.readouterr().err) == (name == "loud")
 
 
 def test_where_spans_were_dropped_the_last_traced_iteration_is_left_out():

@@ -96,6 +96,8 @@ def test_the_error_is_that_of_the_median_with_the_ends_of_its_interval():
     whole, messages = judged(ran(case, before, measured))
     assert whole.error == pytest.approx(100 * 0.002 / (0.06 + measured), rel=1e-3)
     assert whole.between[0] <= -whole.error <= whole.between[1]
+    assert whole.signed == pytest.approx(-whole.error)
+    assert f"{whole.signed:+.1f} %" in real_messages.as_text(ran(case, before, measured), [whole])
     assert whole.verdict == "within 5 %"
     assert messages.error == pytest.approx(100 * 0.002 / measured, rel=1e-3)
     assert messages.verdict == "off by more than 5 %"

@@ -7,6 +7,7 @@ from planted import FROZEN, planted
 
 from fembench.base.errors import RunFailedError
 from fembench.records.case import Case
+from fembench.records.record import Verdict
 from fembench.records.weights import shares_of
 from fembench.tune.loop import close_the_loop
 from fembench.tune.proof import prove
@@ -225,3 +226,19 @@ def test_weights_of_a_host_that_became_slower_are_stale():
     later = warning(trail.weights, tuned(1, 0.35, hosts=PAIR)[0].equal[0])
     assert "stale" in later
     assert "node00" in later
+
+
+def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_slow():
+    why = ("D6 fails: others used 71.2 % of the CPU time",)
+    trail, _ = tuned(1, 0.5)
+    for first, turns in ((1, trail.equal), (0, trail.weighted)):
+        turns[first:] = [replace(one, verdict=Verdict("VALID", (), ())) for one in turns[first:]]
+    trail.equal[0] = replace(trail.equal[0], verdict=Verdict("PROVISIONAL", why, ()))
+    proof = prove(trail)
+    text = as_text(proof, trail.weights)
+    assert f"(1 of 14 records): {why[0]}" in text
+    assert "median of the turns' own ratios" in text
+    assert "(by time per cell rank 1, by least waiting rank 1)" in text
+    assert "speeds changed" not in text
+    swapped = replace(trail.weights, ranks=trail.weights.ranks[::-1])
+    assert "rank 1 was faster in the runs of the weights" in as_text(proof, swapped)

@@ -159,3 +159,14 @@ def test_a_configuration_against_itself_shows_no_difference_in_19_of_20_replays(
 
 def test_a_planted_gain_of_5_percent_is_found_in_every_replay():
     assert [replay(seed, gain=0.05).kind for seed in range(20)] == ["use"] * 20
+
+
+def test_too_few_turns_still_name_the_rank_without_which_it_was_faster():
+    shares, owners = (0.5, 0.5), ("rank 0", "rank 1")
+    fast, slow = {"rank 1": [0.67, 0.68, 0.66]}, {"rank 1": [20.0, 21.0, 20.5]}
+    equal, weighted = [10.5, 10.4, 10.6], [10.3, 10.5, 10.6]
+    found = advise(equal, weighted, shares, owners, without=fast)
+    assert found.kind == "not proven"
+    assert "without rank 1 93.6% less time than with these" in found.text
+    assert found.text.endswith("and whether to leave rank 1 out")
+    assert "leave rank 1 out" not in advise(equal, weighted, shares, owners, without=slow).text

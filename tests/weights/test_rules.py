@@ -120,3 +120,11 @@ def test_the_comm_rule_refuses_what_it_cannot_use():
         comm_shares([1.0, 1.0], lambda s: [0.0], 10)
     with pytest.raises(InputError, match="1 cells for 2 ranks"):
         comm_shares([1.0, 1.0], lambda s: [0.0, 0.0], 1)
+
+
+def test_costs_say_the_same_of_two_ranks_as_their_shares():
+    cost = [[4.0, 5.0], [6.0, 5.0], [5.0, 4.9]]  # medians 5 and 5, but shares of sets: 5/9, 5/11, 49/99
+    found = time_shares(cost)
+    assert found.shares == pytest.approx((49 / 99, 50 / 99))
+    assert found.cost[1] / found.cost[0] == pytest.approx(found.shares[0] / found.shares[1])
+    assert found.cost[0] * found.cost[1] == pytest.approx(5.0 * 5.0)

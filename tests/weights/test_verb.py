@@ -101,7 +101,8 @@ def test_a_measured_network_does_what_its_link_does(record, tmp_path, capsys):
     [
         (["--rule", "comm"], "expected --link SECONDS,BYTES/S or --machine PROFILE"),
         (["--link", "1e-6,1e9"], "--link with --rule time"),
-        (["--ranks", "4"], "--ranks with --rule time"),
+        (["--ranks", "4"], "--ranks 4: no such records; there are (mesh on ranks) m1 on 3"),
+        (["--mesh", "m2"], "--mesh m2: no such records"),
         (["--rule", "comm", "--link", "fast"], "link 'fast'"),
         (["--rule", "thesis"], "several hosts"),
     ],
@@ -136,3 +137,18 @@ def test_weights_of_a_provisional_record_say_so_and_why(record, tmp_path, capsys
 def test_a_record_that_is_named_twice_counts_once(record, capsys):
     assert main(["weights", record, record, str(Path(record).parent)]) == 0
     assert "from 1 record of m1" in capsys.readouterr().out
+
+
+def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_path, capsys):
+    runs = tmp_path / "runs"
+    other = msgspec.structs.replace(planted([1.0]).mesh, name="m2", hash="other")
+    for id, speeds in (("p1", [1.0]), ("p2", [1.0, 0.5])):
+        save(planted(speeds, id=id), runs)
+    made = planted([1.0, 0.5], id="m2", mesh=other)
+    save(msgspec.structs.replace(made, case=msgspec.structs.replace(made.case, mesh="m2")), runs)
+    assert main(["weights", str(runs)]) == 2
+    assert "several meshes (m1, m2): choose those of one with --mesh" in capsys.readouterr().err
+    assert main(["weights", str(runs), "--mesh", "m1"]) == 2
+    assert "choose those of one number with --ranks" in capsys.readouterr().err
+    assert main(["weights", str(runs), "--mesh", "m1", "--ranks", "2", "--export", "pyfr"]) == 0
+    assert capsys.readouterr().out == "2:1\n"

@@ -35,3 +35,8 @@ def digits(value: float) -> str:
 def count(n: float) -> str:
     """'12 345' with thin grouping, as tables use it."""
     return f"{n:,.0f}".replace(",", " ")
+
+
+def plural(n: int, noun: str) -> str:
+    """'1 warm-up', '2 warm-ups'."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"

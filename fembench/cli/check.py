@@ -33,9 +33,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _show(id: str, verdict, written: str) -> None:
     from fembench.base.tables import table
+    from fembench.records.record import STATES
 
-    marks = {True: "ok", False: "FAILS", None: "open"}
-    rows = [(rule.id, marks[rule.ok], rule.value, rule.threshold, rule.note) for rule in verdict.rules]
+    rules = sorted(verdict.rules, key=lambda rule: rule.id)
+    rows = [(rule.id, STATES[rule.ok], rule.value, rule.threshold, rule.note) for rule in rules]
     print(f"{id}: {verdict.status}" + ("" if written == verdict.status else f" (the record says {written})"))
-    print(table(("rule", "", "measured", "threshold", "note"), rows))
+    print(table(("rule", "result", "value", "threshold", "note"), rows))
     print()

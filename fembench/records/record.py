@@ -191,6 +191,9 @@ class ClockOffset(Frozen, frozen=True):
     drift: float  # of the offset, seconds per second
 
 
+STATES = {True: "met", False: "NOT MET", None: "not judged"}  # of Rule.ok, as people read it
+
+
 class Rule(Frozen, frozen=True):
     """One rule of VALIDITY.md, applied."""
 

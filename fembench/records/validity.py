@@ -9,6 +9,7 @@ from math import isfinite, sqrt
 
 import numpy as np
 
+from fembench.base import units
 from fembench.records.case import Case
 from fembench.records.quiet import quiet
 from fembench.records.record import Environment, Record, Rule, SetTimes, Verdict, leads_to, reason
@@ -17,6 +18,9 @@ from fembench.stats.summary import drift, median
 
 EPS = float(np.finfo(float).eps)
 UNEQUAL_SHARES = 0.05
+FIRST = (
+    "first of its kind: a record of the same mesh, problem and work, given to `run --reference`, would serve"
+)
 Check = Callable[[Record], Iterator[Rule]]
 
 
@@ -77,9 +81,7 @@ def _against_reference(record: Record) -> Iterator[Rule]:
     """A4 energy, A5 solution and iterations against the one-rank run of the same mesh and problem."""
     reference, v = record.reference, record.verification
     if reference is None:
-        missing = (
-            "run the same case on one rank in this campaign" if record.case.ranks > 1 else "first of its kind"
-        )
+        missing = "run the same case on one rank in this campaign" if record.case.ranks > 1 else FIRST
         yield Rule(
             id="A4",
             ok=None,
@@ -194,7 +196,10 @@ def _timing(record: Record) -> Iterator[Rule]:
     ranks = record.case.ranks
     complete = all(len(s.seconds) == ranks for s in record.sets) and len(record.setup) == ranks
     yield Rule(
-        id="C1", ok=complete, value=f"{ranks} ranks reported every phase", threshold="every rank, every phase"
+        id="C1",
+        ok=complete,
+        value=f"{units.plural(ranks, 'rank')} reported every phase",
+        threshold="every rank, every phase",
     )
     clock = record.clock
     yield Rule(
@@ -213,7 +218,7 @@ def _timing(record: Record) -> Iterator[Rule]:
         ok=None if crowded else True,
         value="OVERSUBSCRIBED: functional only"
         if crowded
-        else f"ranks <= cores, affinity of {ranks} ranks recorded",
+        else f"ranks <= cores, affinity of {units.plural(ranks, 'rank')} recorded",
         threshold="ranks <= cores",
     )
 
@@ -250,7 +255,8 @@ def _statistics(record: Record) -> Iterator[Rule]:
     yield Rule(
         id="D1",
         ok=enough,
-        value=f"{warmups} warm-ups, {len(times)} timed sets, {sum(times):.3g} s",
+        value=f"{units.plural(warmups, 'warm-up')}, {units.plural(len(times), 'timed set')}, "
+        f"{sum(times):.3g} s",
         threshold=">= 2 warm-ups, >= 10 sets, >= 10 s",
     )
     if len(times) >= 6:

@@ -135,19 +135,25 @@ def host_of(record: Record, rank: int) -> str:
     return record.environment.hosts[record.environment.rank_host[rank]].name
 
 
-def communication_share(found: dict[str, Floats]) -> Floats:
-    """(n_samples, n_ranks) part of CG's time spent in communication."""
-    spent = sum((found[c] for c in COMMUNICATION if c in found), np.zeros_like(found["cg"]))
-    return np.divide(spent, found["cg"], out=np.zeros_like(spent), where=found["cg"] > 0)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Communication:
+    """CG and the communication in it: of each rank the median over the sets of a run, then over runs."""
+
+    cg: Floats  # (n_ranks,) seconds
+    spent: Floats  # (n_ranks,) seconds
+
+    @property
+    def share(self) -> float:
+        """Communication / CG, both means over ranks: the source thesis' ratio. Lies among `by_rank`."""
+        return float(self.spent.sum() / self.cg.sum()) if self.cg.any() else 0.0
+
+    @property
+    def by_rank(self) -> Floats:
+        """Each rank's own share; 0 where no time was spent."""
+        return np.divide(self.spent, self.cg, out=np.zeros_like(self.spent), where=self.cg > 0)
 
 
-def mean_share(*runs: dict[str, Floats]) -> float:
-    """Communication / CG, both means over ranks: the source thesis' ratio. Median over samples, then runs."""
-    return float(over_runs([_mean_shares(run) for run in runs]))
-
-
-def _mean_shares(found: dict[str, Floats]) -> Floats:
-    """(n_samples,) communication / CG; 0 where no time was spent."""
-    whole = found["cg"].mean(axis=1)
-    spent = (communication_share(found) * found["cg"]).mean(axis=1)
-    return np.divide(spent, whole, out=np.zeros_like(spent), where=whole > 0)
+def communication(runs: Sequence[dict[str, Floats]]) -> Communication:
+    """Of runs that have CG."""
+    spent = [sum((r[c] for c in COMMUNICATION if c in r), np.zeros_like(r["cg"])) for r in runs]
+    return Communication(over_runs([r["cg"] for r in runs]), over_runs(spent))

@@ -1,9 +1,11 @@
 """Tables about runs: overview with verdicts, why they are not VALID, every rule, failures."""
 
+import re
 from collections.abc import Iterable, Sequence
+from math import inf, isnan
 
 from fembench.records.case import Case
-from fembench.records.record import Failure, Record, leads_to
+from fembench.records.record import STATES, Failure, Record, Rule, leads_to
 from fembench.report.results import Result
 from fembench.report.table import (
     Table,
@@ -14,7 +16,7 @@ from fembench.report.table import (
     words,
 )
 
-SHOWN = {True: "met", False: "NOT MET", None: "not judged"}
+NUMBER = re.compile(r"(?<![\w.-])-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)(?![\w.])")
 
 
 def overview(results: Iterable[Result]) -> Table:
@@ -62,30 +64,36 @@ def _remarks(result: Result) -> list[str]:
 
 
 def reasons(results: Sequence[Result]) -> Table:
-    """Rules that are not met, each once, with the cases that it concerns; what makes INVALID first."""
-    values: dict[tuple[str, ...], list[str]] = {}
-    cases: dict[tuple[str, ...], list[str]] = {}
+    """Rules that are not met, each once, at its worst, with the cases that it concerns; INVALID first."""
+    broken: dict[tuple[str, ...], list[Rule]] = {}
+    cases: dict[tuple[str, ...], dict[str, None]] = {}  # in their order, each once
     for r in results:
         for rule in (rule for record in r.pool.records for rule in record.verdict.rules if not rule.ok):
-            key = leads_to(rule), rule.id, SHOWN[rule.ok], rule.threshold
-            _add(values.setdefault(key, []), rule.value)
-            _add(cases.setdefault(key, []), f"{r.mesh} · {r.variant} · ranks {r.setting}")
-    rows = [
-        (*key[:3], _few(values[key], 1), key[3], len(cases[key]), _few(cases[key], 3))
-        for key in sorted(cases)
-    ]
+            broken.setdefault(_alike(rule), []).append(rule)
+            cases.setdefault(_alike(rule), {})[f"{r.mesh} · {r.variant} · ranks {r.setting}"] = None
+    rows = []
+    for key in sorted(cases):
+        rule = max(broken[key], key=_badness)
+        values = dict.fromkeys([rule.value, *(other.value for other in broken[key])])
+        rows.append(
+            (*key[:3], _few(list(values), 1), rule.threshold, rule.note)
+            + (len(cases[key]), _few(list(cases[key]), 3))
+        )
     return Table(
         "reasons",
         "Why runs are not VALID",
         "INVALID (a rule A to C is broken): the numbers are wrong or not what they claim to be. PROVISIONAL: "
-        "too few or too unsteady repetitions, or something that a comparison needs cannot be judged; such "
-        "results are shown, not to be compared.",
+        "too few or too unsteady repetitions, other processes on the same cores, times that the trace does "
+        "not explain, sources or settings that cannot be had again, or something that a comparison needs "
+        "cannot be judged; such results are shown, not to be compared. Value is the worst of all runs, the "
+        "note belongs to it.",
         (
             words("makes"),
             words("rule"),
             words("result"),
             words("value"),
             words("expected", "threshold"),
+            words("note"),
             integer("cases"),
             words("which"),
         ),
@@ -93,17 +101,25 @@ def reasons(results: Sequence[Result]) -> Table:
     )
 
 
-def _add(items: list[str], item: str) -> None:
-    if item not in items:
-        items.append(item)
+def _alike(rule: Rule) -> tuple[str, ...]:
+    """What rules have in common that are shown as one, whatever they measured and granted a single run."""
+    granted = rule.threshold.partition(", or ")[0]
+    return leads_to(rule), rule.id, STATES[rule.ok], granted, rule.note if rule.ok is None else ""
+
+
+def _badness(rule: Rule) -> list[float]:
+    """The numbers in a value, so that the worst is the largest; nan, not to be compared, is the worst."""
+    too_few = ">" in rule.threshold or rule.id == "B1"  # it did fewer iterations than it was to do
+    numbers = [float(n) for n in NUMBER.findall(rule.value.rpartition(" = ")[2])]
+    return [inf if isnan(n) else -n if too_few else n for n in numbers]
 
 
 def rules(records: Iterable[Record]) -> Table:
     """Every rule of every run: value beside threshold."""
     rows = [
-        (r.id, rule.id, SHOWN[rule.ok], rule.value, rule.threshold, rule.note)
+        (r.id, rule.id, STATES[rule.ok], rule.value, rule.threshold, rule.note)
         for r in records
-        for rule in r.verdict.rules
+        for rule in sorted(r.verdict.rules, key=lambda rule: rule.id)
     ]
     return Table(
         "rules",

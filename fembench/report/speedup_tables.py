@@ -7,6 +7,7 @@ from fembench.records.compare import ranks_in_words
 from fembench.records.peers import PeersRecord
 from fembench.report import measures
 from fembench.report.peers import over_peer
+from fembench.report.results import Result
 from fembench.report.speedup import Speedup
 from fembench.report.table import Column, Table, case_columns, case_of, ratio, time, words
 
@@ -47,6 +48,13 @@ def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None 
         (*case_columns(), *_speedup_columns(), *((_OVER_PEER,) if peers else ()), words("remarks")),
         tuple(rows),
     )
+
+
+def no_speedup(found: Sequence[Result], base: int) -> Table:
+    """Says that there is none where the base asked for has the most ranks."""
+    none = bool(base and found) and max(r.ranks for r in found) <= base
+    why = f"no run is on more than {ranks_in_words(base)}, the base asked for: choose a smaller --base"
+    return Table("speedup_none", "No speedup", "", (words("why"),), ((why,),) if none else ())
 
 
 def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:

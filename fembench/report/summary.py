@@ -5,7 +5,7 @@ import numpy as np
 from fembench.base import units
 from fembench.records.compare import Pool
 from fembench.records.record import Record, leads_to
-from fembench.report.measures import mean_share, samples
+from fembench.report.measures import communication, samples
 from fembench.report.runs import case_name
 
 
@@ -20,7 +20,7 @@ def summary_line(record: Record) -> str:
         worst = float(np.median(found["cg"].max(axis=1)))
         words.append(f"cg {units.seconds(worst)} ({n} set{'s' if n != 1 else ''})")
         if record.case.ranks > 1:
-            words.append(f"{mean_share(found):.0%} communication")
+            words.append(f"{communication([found]).share:.0%} communication")
     verdict = record.verdict
     broken = [f"{r.id}: {r.value}, expected {r.threshold}" for r in verdict.rules if leads_to(r) == "INVALID"]
     reason = f" [{broken[0]}]" if broken else ""

@@ -160,18 +160,16 @@ def communication(results: Iterable[Result]) -> Table:
     """Communication inside CG, and its share."""
     rows = []
     for r in (r for r in results if "cg" in r.samples):
-        runs = [run for run in r.runs if "cg" in run]
-        shares = [measures.communication_share(run) for run in runs]
-        spent = measures.over_runs([(s * run["cg"]).mean(axis=1) for s, run in zip(shares, runs)])
-        by_rank = measures.over_runs(shares)
-        ends = float(by_rank.min()), float(by_rank.max())
-        rows.append((*case_of(r), r.times["cg"].mean, float(spent), measures.mean_share(*runs), ends))
+        found = measures.communication([run for run in r.runs if "cg" in run])
+        ends = float(found.by_rank.min()), float(found.by_rank.max())
+        rows.append((*case_of(r), float(found.cg.mean()), float(found.spent.mean()), found.share, ends))
     return Table(
         "communication",
         "Communication inside CG",
-        "Send, wait, unpack and all-reduce together, as a mean over ranks, and their share of the CG time of "
-        "the same ranks (the ratio of the source thesis). Waiting for a slower rank counts as "
-        "communication: the range over ranks tells it from the cost of the network.",
+        "Send, wait, unpack and all-reduce together. Both times are means over ranks of each rank's median "
+        "over the sets of a run, then over runs; share is their ratio (that of the source thesis), over "
+        "ranks is the range of each rank's own. Waiting for a slower rank counts as communication: the range "
+        "tells it from the cost of the network.",
         (
             *case_columns(),
             time("cg, mean", "cg_mean"),

@@ -362,3 +362,16 @@ def test_sources_that_cannot_be_had_again_are_provisional(record, changes, value
     assert verdict.status == "PROVISIONAL"
     (reason,) = verdict.reasons
     assert reason.startswith(f"E7 fails: {value}, expected a known commit, sources unchanged")
+
+
+def test_the_first_run_of_its_kind_is_told_what_would_serve_as_a_reference(record):
+    alone = replace(record, case=replace(record.case, ranks=1), reference=None)
+    (rule,) = (r for r in judge(alone).rules if r.id == "A4")
+    assert "first of its kind" in rule.note
+    assert "--reference" in rule.note
+
+
+def test_one_of_a_thing_is_not_named_in_the_plural(record):
+    sets = (replace(record.sets[0], warmup=True), replace(record.sets[0], warmup=False))
+    (rule,) = (r for r in judge(replace(record, sets=sets)).rules if r.id == "D1")
+    assert rule.value.startswith("1 warm-up, 1 timed set, ")

@@ -145,9 +145,9 @@ def test_unattributed_time_is_total_minus_all_phases():
 
 
 def test_communication_share_is_that_of_the_thesis():
-    found = only(with_sets(make_record(ranks=2), [[1.0, 3.0]])).samples
-    assert measures.mean_share(found) == 0.5
-    assert measures.communication_share(found).tolist() == [[0.5, 0.5]]
+    found = measures.communication([only(with_sets(make_record(ranks=2), [[1.0, 3.0]])).samples])
+    assert found.share == 0.5
+    assert found.by_rank.tolist() == [0.5, 0.5]
 
 
 def test_means_over_ranks_add_up_to_the_mean_of_the_sum():
@@ -291,3 +291,13 @@ def test_sample_records_say_what_their_makers_say():
 def test_a_pool_of_one_record_is_enough_for_samples():
     record = make_record(ranks=2)
     assert measures.samples(Pool(record.case, (record,)))["cg"].shape == (5, 2)
+
+
+def test_the_share_of_communication_is_the_ratio_of_the_times_beside_it_and_within_its_range():
+    sets = [([4.0, 4.0], [1.0, 1.0]), ([10.0, 4.0], [9.0, 1.0]), ([20.0, 4.0], [2.0, 3.0])]
+    runs = [{"cg": np.array([cg]), "cg.wait": np.array([wait])} for cg, wait in sets]
+    found = measures.communication(runs)
+    assert (found.cg.tolist(), found.spent.tolist()) == ([10.0, 4.0], [2.0, 1.0])  # medians of the runs
+    assert found.share == 3 / 14
+    assert found.by_rank.tolist() == [0.2, 0.25]
+    assert 0.2 <= found.share <= 0.25

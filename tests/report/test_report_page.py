@@ -4,6 +4,7 @@ import csv
 import html.parser
 import io
 import json
+import re
 
 import msgspec
 import numpy as np
@@ -302,3 +303,11 @@ def test_a_folder_without_records_is_one_line_and_status_two(tmp_path, capsys, w
     assert error.count("\n") == 1
     assert str(target) in error
     assert not (target / "report").exists()
+
+
+def test_one_thing_has_one_spelling_in_headings_and_captions(built):
+    text = built.with_name("report.md").read_text()
+    headings = {line for line in text.splitlines() if line.startswith("### ")}
+    assert len({heading.lower() for heading in headings}) == len(headings)
+    captions = [line for line in text.splitlines() if not line.startswith(("|", "- "))]
+    assert not [line for line in captions if re.search(r"\d,\d{3}\b", line)]

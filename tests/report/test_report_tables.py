@@ -7,6 +7,8 @@ import msgspec
 import pytest
 from report_sample import HOST, campaign, environment, make_failure, make_record, peers_record
 
+from fembench.cli import check
+from fembench.records.record import Rule, Verdict
 from fembench.report import tables
 from fembench.report.results import results
 from fembench.report.summary import summary_line
@@ -294,3 +296,82 @@ def test_every_row_of_every_table_has_a_value_for_every_head(changes):
         names = [name for column in table.columns for name in column.key.split()]
         assert len(set(names)) == len(names), table.name
         assert all(list(row) == names for row in to_json(table)), table.name
+
+
+def judged(run, *rules, **changes):
+    return make_record("m1", run=run, verdict=Verdict("PROVISIONAL", (), rules), **changes)
+
+
+D6 = {"id": "D6", "ok": False, "threshold": "<= 2 %"}
+D4 = {"id": "D4", "ok": False, "note": "the rank was interrupted, or shares its core"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "shown"),
+    [
+        (
+            [
+                Rule(value=f"host-1: others used {v} % of the CPU time, ± 0.5 %", **D6)
+                for v in (48.8, 66.7, 9)
+            ],
+            "host-1: others used 66.7 % of the CPU time, ± 0.5 % and 2 more",
+        ),
+        (
+            [
+                Rule(id="C3", ok=False, value=f"shortest phase cg.dot lasts {v} x", threshold=">= 1000")
+                for v in ("400", "1.2e+02", "900")
+            ],
+            "shortest phase cg.dot lasts 1.2e+02 x and 2 more",
+        ),
+        (
+            [
+                Rule(id="B3", ok=False, value=f"bytes / s over the roof = {v}", threshold="<= 1.05")
+                for v in ("1.2", "nan", "1.3")
+            ],
+            "bytes / s over the roof = nan and 2 more",
+        ),
+        (
+            [
+                Rule(
+                    value=f"parts of cg leave {v} of it: {v} ms per iteration",
+                    threshold=f"<= 0.02, or {v} µs per iteration for the loop",
+                    **D4,
+                )
+                for v in ("0.1", "0.3")
+            ],
+            "parts of cg leave 0.3 of it: 0.3 ms per iteration and 1 more",
+        ),
+    ],
+    ids=["most", "least", "nan", "threshold of each run"],
+)
+def test_a_broken_rule_is_shown_at_its_worst_with_the_note_that_explains_it(rules, shown):
+    (row,) = to_json(named([judged(k, rule) for k, rule in enumerate(rules)], "reasons"))
+    assert row["value"] == shown
+    assert row["note"] == rules[0].note
+
+
+def test_rules_of_a_run_stand_in_the_order_of_their_names_and_in_the_words_of_check(capsys):
+    rules = [
+        Rule(id=i, ok=ok, value="", threshold="") for i, ok in (("D3", None), ("A5", True), ("A4", False))
+    ]
+    rows = to_json(named([judged(0, *rules)], "rules"))
+    assert [(r["rule"], r["result"]) for r in rows] == [
+        ("A4", "NOT MET"), ("A5", "met"), ("D3", "not judged")
+    ]  # fmt: skip
+    check._show("run", Verdict("PROVISIONAL", (), tuple(rules)), "PROVISIONAL")
+    lines = [line.split("|") for line in capsys.readouterr().out.splitlines()[3:6]]
+    assert [line[2].strip() for line in lines] == ["NOT MET", "met", "not judged"]
+
+
+def test_runs_that_chose_the_same_clock_for_the_same_reason_share_a_row():
+    one = make_record()
+    clocks = [replace(one.clock, reason=f"ticks/s agree; cheapest of tsc {ns} ns") for ns in (12.9, 13.4)]
+    (row,) = to_json(named([replace(make_record(run=k), clock=c) for k, c in enumerate(clocks)], "clocks"))
+    assert (row["runs"], row["reason"]) == (2, "ticks/s agree")
+
+
+@pytest.mark.parametrize(("base", "told"), [(0, False), (1, False), (2, True)])
+def test_a_base_with_the_most_ranks_says_why_there_is_no_speedup(base, told):
+    out = tables.terminal(campaign((1, 2), ("m1",)), base=base)
+    assert ("no run is on more than 2 ranks, the base asked for" in out) == told
+    assert ("Speedup and efficiency" in out) != told

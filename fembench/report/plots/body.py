@@ -76,8 +76,9 @@ def deformed_picture(fields: Fields, title: str) -> Plot:
             drawn,
             "body_deformed",
             f"Deformed body, {title}",
-            f"Displacements drawn {scale:,.0f} times as large as they are (the largest is {largest:.3g} m); "
-            "the thin box is the body at rest. Colours show the von Mises stress of the cells at the "
+            f"Displacements drawn {units.count(scale)} times as large as they are "
+            f"(the largest is {largest:.3g} m); the thin "
+            "box is the body at rest. Colours show the von Mises stress of the cells at the "
             "surface; at most 2 % of them exceed the scale, the highest has "
             f"{units.digits(stress.max())} MPa. Near a point load it grows with every refinement.",
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fembench.report.measures import communication_share, mean_share, over_runs
+from fembench.report import measures
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result, by_series
@@ -42,7 +42,7 @@ def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
         return canvas.plot(
             drawn,
             "speedup",
-            "Speedup and efficiency of CG",
+            "Speedup and efficiency of cg against ranks",
             "The base, the first point of a curve, is this code on one rank (or on the fewest, P0), with the "
             "same mesh, problem, storage and preconditioner on the same kind of host; the time of P ranks is "
             "that of the slowest. Bars are the ranges of the table: over runs where there are three or more. "
@@ -102,10 +102,10 @@ def communication(results: Sequence[Result]) -> Plot | None:
     looks = _looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
     with canvas.figure(1, height=4.0) as (drawn, (axes,)):
         for look, group in zip(looks, list(curves.values())[:CURVES]):
-            shares = np.array([mean_share(*r.runs) for r in group])
-            by_rank = [over_runs([communication_share(run) for run in r.runs]) for r in group]
-            spread = np.clip([[m - b.min() for m, b in zip(shares, by_rank)],
-                              [b.max() - m for m, b in zip(shares, by_rank)]], 0, None)  # fmt: skip
+            found = [measures.communication([run for run in r.runs if "cg" in run]) for r in group]
+            shares = np.array([c.share for c in found])
+            ends = np.array([(c.by_rank.min(), c.by_rank.max()) for c in found])
+            spread = np.clip([shares - ends[:, 0], ends[:, 1] - shares], 0, None)  # rounding
             axes.errorbar(
                 [r.ranks for r in group], 100 * shares, 100 * spread, capsize=3, elinewidth=1.1, **look
             )

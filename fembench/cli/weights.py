@@ -4,7 +4,7 @@ Rules: time (share / time of any runs), rate (speeds by phase, of runs or of fem
 (equal finish with communication: needs --link or --machine), thesis (equal tasks per host from runs on
 each host alone). Examples:
   fembench weights results/single/runs/m3-p4.json -o weights.json
-  fembench weights results/scaling --mesh m --ranks 4 -o weights.json
+  fembench weights results/scaling --mesh m --ranks 2 -o weights.json
   fembench weights results/alone --rule thesis --ranks 8
   fembench weights machine.json --rule rate -o weights.json
   fembench weights RECORD --rule comm --link 50e-6,125e6 --link slow=1e-3,1e6 --export metis

@@ -112,6 +112,7 @@ def test_the_fuzzer_finds_planted_faults_and_shrinks_them(fuzz, read, what):
     assert len(data) <= 10  # a seed as it is, or less: no mutation is needed
 
 
+@pytest.mark.slow
 def test_fuzzing_prints_counts_and_leaves_nothing_behind(tmp_path):
     pytest.importorskip("hypothesis")
     words = [sys.executable, str(SCRIPTS / "fuzz.py"), "--cases", "60", "--only", "options,pasl,problems"]

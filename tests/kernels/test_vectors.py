@@ -95,6 +95,7 @@ def test_axpy_xpby_and_a_chebyshev_step_are_those_of_the_twin(n, n_weighted):
     close(*results)
 
 
+@pytest.mark.slow
 def test_a_sum_of_many_terms_is_as_accurate_as_numpys_pairwise_one():
     """Errors of 30 fused sums beside those of np.sum of the products, against exact sums."""
     n, ours, numpys = 30_000, [], []

@@ -63,6 +63,7 @@ def test_json_has_every_finding(only, capsys):
     assert tree[1] == FATAL._asdict()
 
 
+@pytest.mark.slow
 def test_this_machine_can_run_what_its_tests_run(capsys):
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out

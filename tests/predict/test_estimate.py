@@ -91,6 +91,7 @@ def estimates(seeds=1000):
     ]
 
 
+@pytest.mark.slow
 def test_every_parameter_is_found_through_noise_and_outliers():
     for name, pieces in TRUTH.items():
         for m in (64, 4096, 32768, SWITCH, 1 << 20, 1 << 22):

@@ -42,6 +42,7 @@ def test_one_short_triad_of_an_old_record_withholds_no_efficiency():
     assert not any(t.name.startswith("speedup_unequal") for t in tables.every_table([make_record(), many]))
 
 
+@pytest.mark.slow
 def test_cores_that_are_slow_for_a_whole_run_now_and_then_are_not_unequal():
     """Each core runs at 1 or 1 / 1.5 of its speed in each of eight runs, as a coin says: 200 campaigns."""
     rng = np.random.default_rng(16)

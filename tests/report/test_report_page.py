@@ -252,6 +252,7 @@ def test_when_writing_fails_the_earlier_report_stays(folder, monkeypatch):
     assert sorted(p.name for p in folder.iterdir()) == ["report", "runs"]
 
 
+@pytest.mark.slow
 def test_equal_records_give_an_equal_page(folder, tmp_path):
     keep(folder, ONE, TWO)
     assert page.build(folder, tmp_path / "a").read_text() == page.build(folder, tmp_path / "b").read_text()

@@ -25,6 +25,7 @@ def words(plot):
     return [" ".join("".join(t.itertext()).split()) for t in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.slow
 def test_a_campaign_gives_every_plot_with_text_as_text():
     found = gallery(results(campaign()), {})
     names = [p.name for p in found]
@@ -145,6 +146,7 @@ def test_invalid_runs_are_left_out_of_plots_of_times():
     assert names == ["residuals", "parts"]
 
 
+@pytest.mark.slow
 def test_equal_records_give_equal_files():
     first, second = (gallery(results([make_record(), make_record(ranks=2)]), {}) for _ in range(2))
     assert [p.svg for p in first] == [p.svg for p in second]

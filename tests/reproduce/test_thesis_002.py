@@ -85,6 +85,7 @@ def test_both_numbers_stand_side_by_side():
     assert overhead[5] == pytest.approx(192 / 181 - 1)
 
 
+@pytest.mark.slow
 def test_the_page_is_made_of_what_was_measured(tmp_path, monkeypatch, capsys):
     import msgspec
 

@@ -104,6 +104,7 @@ def test_nothing_is_worse_than_the_fastest_host():
         assert found.expected <= limit * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tasks", "hosts", "seeds"), [(8, 2, range(4)), (6, 3, range(8))])
 def test_small_graphs_are_scheduled_as_well_as_possible(tasks, hosts, seeds):
     for seed in seeds:

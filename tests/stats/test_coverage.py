@@ -40,6 +40,7 @@ def conservative(row, n):
     return n >= 6 and any(word in row.what for word in exact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [r for r in INTERVALS if r.kept], ids=named)
 def test_an_interval_covers_as_often_as_it_says_where_its_assumptions_hold(row):
     for n in row.ns:

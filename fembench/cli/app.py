@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--emulate", default="", metavar="S,S,...", help="SYNTHETIC: speed of each rank")
     parser.add_argument(
-        "--dilate", type=real(1), default=1.0, metavar="F", help="SYNTHETIC: all so much slower"
+        "--dilate", type=real(1), default=1.0, metavar="F", help="SYNTHETIC: all ranks compute F times slower"
     )
     parser.add_argument(
         "--hostfile",

@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--speeds", default="", metavar="S,S,...", help="of each rank against the recorded ones"
     )
     parser.add_argument(
-        "--network", type=real(0, above=True), default=1.0, metavar="F", help="so many times faster"
+        "--network", type=real(0, above=True), default=1.0, metavar="F", help="a network F times as fast"
     )
     parser.add_argument(
         "--contention",

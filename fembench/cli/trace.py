@@ -36,9 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--loop-mean", type=real(0), default=10, metavar="N", help="--binary: turns of a loop"
     )
-    parser.add_argument(
-        "--loop-limit", type=whole(1), default=10, metavar="N", help="--binary: at most so many"
-    )
+    parser.add_argument("--loop-limit", type=whole(1), default=10, metavar="N", help="--binary: at most N")
     parser.add_argument("--bytes", type=whole(0), default=8, metavar="N", help="--binary: of a message")
     parser.add_argument(
         "--blocks", metavar="NAME", help="--binary: print the blocks of this function and stop"

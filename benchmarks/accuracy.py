@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.tables import table
-from fembench.bench.peers import ENTRIES, Entry
-from fembench.bench.peers_ranks import make_parallel
-from fembench.bench.peers_system import System, make_system
 from fembench.bench.prepare import Prepared, prepare
-from fembench.dist.comm import alone
 from fembench.kernels.backend import kernels
+from fembench.peers.catalog import ENTRIES, Entry
+from fembench.peers.parallel import make_parallel
+from fembench.peers.system import System, make_system
+from fembench.ranks.comm import alone
 from fembench.records.case import Case
-from fembench.solve.iterate import Control
+from fembench.solve.iterate import StoppingCriterion
 from fembench.solve.operators import build_operator
 from fembench.timing.tracer import NullTracer
 
@@ -144,7 +144,7 @@ def random_loads(system: System, n: int) -> Iterator[F64]:
 
 def after(entry: Entry, prepared: Prepared, iterations: int) -> F64:
     peer = make_parallel(entry, prepared)
-    x = peer.solve(Control(fixed=iterations)).x.copy()
+    x = peer.solve(StoppingCriterion(fixed=iterations)).x.copy()
     peer.close()
     return x
 

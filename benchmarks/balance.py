@@ -30,17 +30,17 @@ import msgspec
 from balance_turns import Solved, Turns
 
 from fembench.base.tables import table
-from fembench.bench.diagnosis import why_nothing
-from fembench.bench.launcher import environment, launcher_line, run_ranks
-from fembench.machine import lab as machine_lab
-from fembench.machine import lab_groups
-from fembench.machine.host import usable_cores
+from fembench.host.host import usable_cores
+from fembench.launch.diagnosis import why_nothing
+from fembench.launch.launcher import environment, launcher_line, run_ranks
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.store import load_all
 from fembench.records.validity import cg_seconds
-from fembench.report.balance import counted, prediction_errors
+from fembench.report.balance_tables import counted, prediction_errors
 from fembench.stats.compare import noise_of_series
+from fembench.synthetic import lab as machine_lab
+from fembench.synthetic import lab_groups
 
 HERE = Path(__file__).resolve().parent
 SPEEDS = (0.5, 1.0, 1.0, 1.0)

@@ -14,13 +14,13 @@ import msgspec
 from fembench.balance.session import start_balanced
 from fembench.bench.measure import Timed, start_plain
 from fembench.bench.prepare import Prepared, prepare
-from fembench.bench.serve import serve
-from fembench.dist.comm import Comm, abort_on_exception, world
-from fembench.machine.emulate import parse_speeds, stretched
-from fembench.machine.host import usable_cores
+from fembench.host.host import usable_cores
+from fembench.launch.serve import serve
+from fembench.ranks.comm import Comm, abort_on_exception, world
 from fembench.records.case import Case
 from fembench.records.ledger import Ledger
-from fembench.timing.phases import CG
+from fembench.records.phases import CG
+from fembench.synthetic.emulate import parse_speeds, stretched
 from fembench.timing.tracer import TracerLike, make_tracer
 
 

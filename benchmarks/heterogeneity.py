@@ -27,7 +27,7 @@ from commands import built, fembench, inside
 
 from fembench.base.files import write_atomic
 from fembench.base.tables import table
-from fembench.machine.host import usable_cores
+from fembench.host.host import usable_cores
 from fembench.records.record import Record
 from fembench.stats.compare import compare_paired, noise_of_series
 from fembench.weights.observe import observe

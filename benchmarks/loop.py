@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from fembench.base.tables import table
-from fembench.bench.launcher import command_line, environment, find_mpiexec, flavour
+from fembench.launch.launcher import command_line, environment, find_mpiexec, flavour
 from fembench.stats.summary import median, median_interval
 
 HERE = Path(__file__).resolve()
@@ -74,7 +74,7 @@ def report(result: dict) -> str:
 
 def work(options: argparse.Namespace) -> None:
     """Measure on every rank; rank 0 writes the result."""
-    from fembench.dist.comm import library, world
+    from fembench.ranks.comm import library, world
 
     comm = world()
     setup = Setup(comm, options)
@@ -102,7 +102,7 @@ def work(options: argparse.Namespace) -> None:
 
 def take_turns(comm, calls, tracer, options) -> tuple[dict[str, list[float]], list[float]]:
     """Microseconds an iteration of every configuration, and what the traced standard loop leaves over."""
-    from fembench.timing.phases import CG, CG_PARTS
+    from fembench.records.phases import CG, CG_PARTS
 
     samples: dict[str, list[float]] = {name: [] for name in calls}
     left_over = []
@@ -134,9 +134,9 @@ class Setup:
 
     def __init__(self, comm, options) -> None:
         from fembench.bench.prepare import prepare
-        from fembench.dist.comm import wtime
+        from fembench.ranks.comm import wtime
         from fembench.records.case import Case
-        from fembench.solve.iterate import Control
+        from fembench.solve.iterate import StoppingCriterion
         from fembench.timing.certificate import Certifier
         from fembench.timing.tracer import make_tracer
 
@@ -144,7 +144,7 @@ class Setup:
         self.tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second)
         self.case = Case(mesh=options.mesh, ranks=comm.size, storage="bsr", precond=options.precond)
         self.prepared = prepare(comm, self.case, self.tracer)
-        self.control = Control(fixed=options.iterations)
+        self.control = StoppingCriterion(fixed=options.iterations)
 
     def calls(self) -> dict[str, Callable[[], Any]]:
         """Every configuration as a call that solves; all are bound to one matrix."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fembench.base import units
 from fembench.base.tables import table
-from fembench.bench.launcher import launch
+from fembench.launch.launcher import launch
 from fembench.records.case import Case
 
 

@@ -19,10 +19,10 @@ from commands import built, fembench, inside
 
 from fembench.base.tables import table
 from fembench.base.units import seconds
-from fembench.predict.correct import measured
+from fembench.model.correct import measured
+from fembench.model.iteration_time import CandidateHost
+from fembench.model.placement_files import rankfile
 from fembench.records.store import load_all
-from fembench.schedule.files import rankfile
-from fembench.schedule.iteration import Host
 
 HOSTS = """
 [[hosts]]
@@ -79,7 +79,7 @@ def run(lab: str, folder: Path, place: tuple[int, ...]) -> None:
     """One run of a placement."""
     folder.mkdir(exist_ok=True)
     ranks = folder / "ranks.txt"
-    ranks.write_text(rankfile(place, [Host(name, 1, 1) for name in NAMES]))
+    ranks.write_text(rankfile(place, [CandidateHost(name, 1, 1) for name in NAMES]))
     inside(lab, "run", *CASE, "--rankfile", str(ranks), "--results", str(folder))
 
 

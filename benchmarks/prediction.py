@@ -22,7 +22,7 @@ from pathlib import Path
 from commands import built, fembench, inside
 
 from fembench.base.tables import table
-from fembench.predict.score import Score
+from fembench.model.score import PredictionScore
 
 HERE = Path(__file__).resolve().parent / "prediction"
 SPEEDS = "1,0.5,0.25,1,0.7,0.35,0.8,0.5,0.25,0.9,0.4,1,0.6,0.3,0.75,0.45"
@@ -108,7 +108,7 @@ def promises(ours: dict, scores: dict, which: str):
         others = {n: s["median"] for n, s in scores.items() if n != "cells" and not n.startswith("fembench")}
         nearest = min(others, key=lambda name: others[name])
         asked.append((f"better than {nearest}", others[nearest], ours["median"] < others[nearest]))
-    no = "INVALID: too noisy" if Score(**ours).invalid else "NO"
+    no = "INVALID: too noisy" if PredictionScore(**ours).invalid else "NO"
     yield from ([what, f"{value:.3f}", "yes" if kept else no] for what, value, kept in asked)
 
 

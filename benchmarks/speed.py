@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from fembench.base.tables import table
-from fembench.machine.build import this_build
-from fembench.machine.host import host_facts
+from fembench.host.build import this_build
+from fembench.host.host import host_facts
 
 HERE = Path(__file__).resolve().parent
 CACHE = Path(tempfile.gettempdir()) / "fembench-benchmarks"

@@ -36,7 +36,7 @@ from truth_turns import LEVEL, RUNS, Pairs, Took, in_runs
 
 from fembench.base.files import write_atomic
 from fembench.base.tables import table
-from fembench.bench.launcher import environment, launcher_line, run_ranks, why_nothing
+from fembench.launch.launcher import environment, launcher_line, run_ranks, why_nothing
 from fembench.records.case import Case
 from fembench.stats.compare import Comparison, noise_of_series
 from fembench.stats.student import Ratio, ratio_unpaired

@@ -17,12 +17,12 @@ import numpy as np
 
 from fembench.bench.measure import Timed, start_plain
 from fembench.bench.prepare import prepare
-from fembench.bench.serve import serve
-from fembench.dist.comm import Comm, abort_on_exception, world
-from fembench.machine.emulate import StretchingTracer, spin_until
+from fembench.launch.serve import serve
+from fembench.ranks.comm import Comm, abort_on_exception, world
 from fembench.records.case import Case
+from fembench.records.phases import ASSEMBLY, CG
 from fembench.stats.compare import compare_paired, median_ratio
-from fembench.timing.phases import ASSEMBLY, CG
+from fembench.synthetic.emulate import StretchingTracer, spin_until
 from fembench.timing.tracer import make_tracer
 
 RUNS, LEVEL = 14, 0.99  # that the turns are cut into; of verdicts

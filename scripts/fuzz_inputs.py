@@ -219,8 +219,8 @@ def _tables() -> list[Reader]:
     from fembench.base.config import tomllib
     from fembench.bench.campaign import read_campaign
     from fembench.fem.problem import load_problem
-    from fembench.machine.lab_cluster import read_cluster
-    from fembench.predict.grid import read_grid
+    from fembench.model.grid import read_grid
+    from fembench.synthetic.lab_cluster import read_cluster
 
     def seeds(*texts: str) -> list:
         return [tomllib.loads(text) for text in texts]
@@ -253,26 +253,26 @@ def _records(folder: Path) -> list[Reader]:
     from planted_environment import planted_environment
     from planted_machine import planted_machine
 
-    from fembench.analytic.history import load_history
-    from fembench.predict.from_record import graph_of_record
-    from fembench.predict.graph import GRAPH_SCHEMA, load_graph
-    from fembench.predict.instructions import ROWS, load_costs
-    from fembench.predict.rates import rates_of
-    from fembench.predict.study import Study, prediction_of
-    from fembench.records.app import APP_SCHEMA, AppCase, AppRecord, load_app, load_apps
+    from fembench.model.from_record import graph_of_record
+    from fembench.model.graph import GRAPH_SCHEMA, load_graph
+    from fembench.model.predictor import Predictor, prediction_of
+    from fembench.model.rates import rates_of
     from fembench.records.case import Case
-    from fembench.records.peers import SCHEMA, PeersRecord, SystemFacts, load_peers
+    from fembench.records.contest import SCHEMA, PeersRecord, SystemFacts, load_peers
     from fembench.records.prediction import load_prediction
     from fembench.records.profile import load_profile
     from fembench.records.store import load, load_failure
     from fembench.records.weights import load_weights
+    from fembench.studies.binaries.instructions import ROWS, load_costs
+    from fembench.studies.pamela.history import load_history
+    from fembench.studies.programs.record import APP_SCHEMA, AppCase, AppRecord, load_app, load_apps
     from fembench.weights.make import by_time
 
     path = TESTS / "data" / "record-schema-1.json"
     record = load(path)
     small = msgspec.structs.replace(record, sets=record.sets[-2:])
     profile = planted_machine([1.0, 0.5], ("a", "b"))
-    study = Study(profile, "0" * 64, rates_of(profile))
+    study = Predictor(profile, "0" * 64, rates_of(profile))
     said = study.predict(Case(mesh="box:3x3x3", ranks=2))
     app = AppRecord(
         schema=APP_SCHEMA,
@@ -333,16 +333,16 @@ def _plain(item) -> dict:
 
 def _texts() -> list[Reader]:
     """What has a syntax of its own."""
-    from fembench.analytic import machine, pamela_text, pasl
-    from fembench.analytic.expressions import Registered
-    from fembench.analytic.reduce import steps
-    from fembench.analytic.source import analyse
     from fembench.base.config import read_text
     from fembench.base.errors import InputError
-    from fembench.bench.characterize import ranks_in
-    from fembench.bench.hostfile import host_options
-    from fembench.predict.legacy import read_hosts, read_model
-    from fembench.schedule.graph_files import read_graph
+    from fembench.characterize.start import ranks_in
+    from fembench.launch.hostfile import host_options
+    from fembench.studies.pamela import machine_model, pamela_text, pasl
+    from fembench.studies.pamela.expressions import Registered
+    from fembench.studies.pamela.series_parallel import steps
+    from fembench.studies.pamela.source import analyse
+    from fembench.studies.scheduling.graph_files import read_graph
+    from fembench.studies.thesis_001.modeller_files import read_hosts, read_model
 
     registry = {"np.dot": Registered("dot", 0), "random": Registered("")}
 
@@ -378,7 +378,7 @@ def _texts() -> list[Reader]:
             lambda path: pamela_text.load(str(path)),
             [(TESTS / "data" / "seed000_pi.pam").read_bytes()],
         ),
-        Reader("machine models", machine.load, [MACHINES.encode()]),
+        Reader("machine models", machine_model.load, [MACHINES.encode()]),
         Reader("sources", source, [SOURCE.encode()]),
         Reader("task graphs .json", task_graph, [json.loads(GRAPH)], ".json"),
         Reader("task graphs .dot", task_graph, [DOT.encode()], ".dot"),
@@ -391,14 +391,14 @@ def _options(path: Path) -> None:
     from fembench.balance.change import parse_changes
     from fembench.balance.drain import parse_drain
     from fembench.base.errors import FembenchError
-    from fembench.bench.characterize import hosts_file
+    from fembench.characterize.start import hosts_file
     from fembench.cli import place
-    from fembench.machine.emulate import parse_speeds
-    from fembench.machine.lab_cluster import bits_per_second
     from fembench.mesh.presets import box_named
+    from fembench.model.slots import parse_link
     from fembench.partition.shares import parse_shares
-    from fembench.predict.slots import parse_link
     from fembench.records.sites import sites_of
+    from fembench.synthetic.emulate import parse_speeds
+    from fembench.synthetic.lab_cluster import bits_per_second
     from fembench.weights import links
 
     text, refusal = path.read_bytes().decode(errors="replace"), None

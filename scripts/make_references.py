@@ -9,11 +9,11 @@ from fembench.bench.measure import control_of
 from fembench.bench.prepare import prepare
 from fembench.bench.references import FILE, key_of
 from fembench.bench.verify import Solved
-from fembench.dist.comm import alone
 from fembench.fem.problem import load_problem
 from fembench.fem.reference_solve import solve
 from fembench.fem.residual import strain_energy
 from fembench.mesh.presets import resolve
+from fembench.ranks.comm import alone
 from fembench.records.case import Case
 from fembench.records.record import Reference
 from fembench.solve.cg import ConjugateGradients

@@ -17,7 +17,7 @@ STDERR = pytest.StashKey()
 def pytest_configure(config):
     config.stash[STDERR] = os.dup(2)  # the true one: pytest captures 2 during tests
     if launched_by_mpi():
-        from fembench.dist import comm as door
+        from fembench.ranks import comm as door
 
         config.pluginmanager.register(Ranks(door, LIMIT, config.stash[STDERR]))
 
@@ -45,6 +45,6 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.fixture
 def comm():
     """All ranks. Import mpi4py as late as here: a serial test may start MPI programs of its own."""
-    from fembench.dist import comm as door
+    from fembench.ranks import comm as door
 
     return door.world()

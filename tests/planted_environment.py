@@ -1,7 +1,7 @@
 """A made-up environment, clock and calibration, for records that nobody measured."""
 
-from fembench.records.app import AppRecord
 from fembench.records.record import ClockCertificate, Environment, HostFacts
+from fembench.studies.programs.record import AppRecord
 
 CLOCK = ClockCertificate(
     name="tsc",

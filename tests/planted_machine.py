@@ -2,12 +2,12 @@
 
 from planted_profile import planted_profile
 
-from fembench.records.network import Network, PairClass, Piece
+from fembench.records.network import CurvePiece, Network, PairClass
 from fembench.records.sites import by_site
 
 
 def line(at_zero, a_byte=0.0, first=0):
-    return (Piece(first=first, coefficients=(at_zero, a_byte)),)
+    return (CurvePiece(first=first, coefficients=(at_zero, a_byte)),)
 
 
 def flat_class(name, o=1e-6, latency=50e-6, a_byte=8e-9, switch=None):

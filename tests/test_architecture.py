@@ -6,6 +6,7 @@ Imports inside functions count as well. A new room is entered here and in the pi
 import ast
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,44 +15,45 @@ import fembench
 from fembench.base.config import read_toml
 
 ROOT = Path(fembench.__file__).parent
-GROUND = "base stats records kernels timing mesh partition fem"
-LAB = f"{GROUND} dist solve machine bench"
+GROUND = "base stats records methods kernels timing mesh partition fem"
+LAB = f"{GROUND} ranks host synthetic solve launch bench characterize peers balance"
 MAY_IMPORT = {
     # ground: pure functions and plain data
     "base": "",
     "stats": "base",
     "records": "base stats",
+    "methods": "base records",
     "kernels": "base",
-    "timing": "base kernels",
+    "timing": "base records kernels",
     "mesh": "base",
     "partition": "base mesh records",
     "fem": "base mesh kernels",
     # lab: runs under MPI, measures, writes records
-    "dist": "base mesh partition kernels timing",
-    "solve": "base kernels timing fem dist",
-    "machine": f"{GROUND} dist solve",
-    "bench": f"{GROUND} dist solve machine",
-    "apps": f"{GROUND} dist machine bench",
+    "ranks": "base records mesh partition kernels timing",
+    "host": "base records kernels timing ranks",
+    "synthetic": "base records timing ranks host",
+    "solve": "base records methods kernels timing fem ranks",
+    "launch": "base records ranks host",
+    "bench": f"{GROUND} ranks host synthetic solve launch",
+    "characterize": f"{GROUND} ranks host synthetic solve launch bench",
+    "peers": f"{GROUND} ranks host solve launch bench",
+    "balance": f"{GROUND} ranks host synthetic solve launch bench",
     # office: runs on a laptop, reads records, reasons
-    "weights": "base stats records timing partition",
-    "report": "base stats records timing mesh weights",
-    "predict": "base stats records timing mesh partition fem weights",
-    "analytic": "base records mesh partition predict",
-    "schedule": "base records predict",
-    "tune": "base stats records timing weights",
+    "weights": "base stats records partition",
+    "model": "base stats records methods mesh partition fem",
+    "report": "base stats records mesh weights",
     # roof: the only places that see both
-    "balance": f"{LAB} weights",
-    "reproduce": f"{LAB} apps weights report balance predict analytic schedule",
-    "cli": f"{LAB} apps weights report tune reproduce balance predict analytic schedule",
+    "studies": f"{LAB} weights model report",
+    "cli": f"{LAB} weights model report studies",
 }
 DOORS = {  # third-party package -> the one module, or room, that may import it
-    "mpi4py": "dist/comm",
+    "mpi4py": "ranks/comm",
     "petsc4py": "solve/petsc",
     "pymetis": "partition/metis",
     "meshio": "mesh/io",
     "matplotlib": "report/plots",
 }
-ALONE = {"bench/peers_dolfinx"}  # a program for other Pythons: imports nothing of fembench
+ALONE = {"peers/with_dolfinx"}  # a program for other Pythons: imports nothing of fembench
 
 
 def imports(path):
@@ -132,10 +134,29 @@ def test_the_table_lists_every_room_and_no_other():
 
 
 def test_the_lab_and_the_office_do_not_meet_below_the_roof():
-    office = {"weights", "report", "tune", "predict", "analytic", "schedule"}
-    for room in set(MAY_IMPORT) - {"balance", "reproduce", "cli"}:
+    office, lab = {"weights", "model", "report"}, set(LAB.split()) - set(GROUND.split())
+    for room in set(MAY_IMPORT) - {"studies", "cli"}:
         met = set(MAY_IMPORT[room].split()) | {room}
-        assert not (met & office and met & {"dist", "solve", "machine", "bench", "apps"}), room
+        assert not (met & office and met & lab), room
+
+
+def test_nobody_but_the_command_line_imports_studies():
+    assert [room for room, allowed in MAY_IMPORT.items() if "studies" in allowed.split()] == ["cli"]
+
+
+def test_no_class_name_occurs_twice():
+    names = Counter(
+        node.name
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_no_module_name_occurs_more_than_twice():
+    names = Counter(path.stem for path in ROOT.rglob("*.py"))
+    assert [name for name, times in names.items() if times > 2 and name != "__init__"] == []
 
 
 def test_package_files_hold_a_docstring_and_nothing_else():

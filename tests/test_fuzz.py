@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from fembench.analytic import machine, pamela_text, pasl
 from fembench.base.config import read_json, read_toml
 from fembench.base.errors import LONGEST, InputError
 from fembench.bench.campaign import read_campaign
-from fembench.bench.characterize import ranks_in
+from fembench.characterize.start import ranks_in
 from fembench.fem.problem import ProblemSpec
 from fembench.mesh.io import read
 from fembench.partition.shares import parse_shares
-from fembench.predict.legacy import read_model
-from fembench.records.peers import load_peers
+from fembench.records.contest import load_peers
 from fembench.records.store import load
+from fembench.studies.pamela import machine_model, pamela_text, pasl
+from fembench.studies.thesis_001.modeller_files import read_model
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 PERMAS = (
@@ -66,7 +66,7 @@ def problem(path):
         (read_model, "x.model", "1\nnan a 1 1 linux\n0\n"),
         (pasl.load, "x.pas", f"T{DIGITS} = B1(1) << NULL;\n"),
         (pamela_text.load, "x.pam", "L = " + "(" * 3000),
-        (machine.load, "x.txt", f"inter_sum_int[{DIGITS}]=[1;2]\n"),
+        (machine_model.load, "x.txt", f"inter_sum_int[{DIGITS}]=[1;2]\n"),
     ],
 )  # fmt: skip
 def test_what_fuzzing_found_is_refused_in_one_line(tmp_path, reader, name, text):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.balance.decompose import Plan
-from fembench.dist.comm import Comm
+from fembench.balance.decompose import BlockPlan
 from fembench.kernels.backend import kernels
+from fembench.ranks.comm import Comm
 from fembench.solve.operators import Operator
 from fembench.solve.products import bind_arrays
 
@@ -69,7 +69,7 @@ class Block:
         return sum(array.nbytes for array in self.arrays.values())
 
 
-def make_block(plan: Plan, operator: Operator) -> Block:
+def make_block(plan: BlockPlan, operator: Operator) -> Block:
     """The block, its matrix assembled, x = d = 0."""
     sub, sharing = plan.sub, plan.sharing
     n = 3 * sub.n_active

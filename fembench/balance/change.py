@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from fembench.base.errors import InputError, shown
-from fembench.machine.emulate import StretchingTracer, parse_speeds, sleep_until
+from fembench.synthetic.emulate import StretchingTracer, parse_speeds, sleep_until
 from fembench.timing.tracer import TracerLike
 
 

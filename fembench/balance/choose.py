@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.balance.observation import F64, I64, Stats, Tuning
 from fembench.balance.potential import candidates
-from fembench.balance.stats import F64, I64, Stats, Tuning
 
 Moves = list[tuple[int, int]]  # (block, rank it goes to), in the order decided
 

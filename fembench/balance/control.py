@@ -6,9 +6,9 @@ Neither MPI nor a clock: a driver on ranks and one on a virtual clock use the sa
 from dataclasses import dataclass, field, replace
 
 from fembench.balance.detect import by_finish, next_alpha, reachable
+from fembench.balance.observation import Stats, Tuning, proposal
 from fembench.balance.policies import POLICIES, balanced, decide
 from fembench.balance.potential import forecast, ranking
-from fembench.balance.stats import Stats, Tuning, proposal
 from fembench.records.ledger import Look, Move
 
 MOST_ALPHA = 16  # calls between looks, or a change would be seen too late

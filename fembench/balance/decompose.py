@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
-from fembench.dist.interface import Interface
-from fembench.dist.piece import Piece
-from fembench.dist.sharing import Sharing
-from fembench.dist.subdomain import Subdomain, build_subdomain
 from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.mesh import Mesh
 from fembench.partition.methods import partition
+from fembench.ranks.interface import Interface
+from fembench.ranks.piece import Piece
+from fembench.ranks.sharing import Sharing
+from fembench.ranks.subdomain import Subdomain, build_subdomain
 
 F64 = NDArray[np.float64]
 MOST = 52  # blocks a rank: their set at a node travels as the bits of one double
 
 
 @dataclass(frozen=True)
-class Plan:
+class BlockPlan:
     """One block as its first rank knows it."""
 
     id: int
@@ -35,7 +35,7 @@ class Plan:
     at_home: NDArray[np.int64]  # (n_active,) the same nodes in the rank's own subdomain
 
 
-def decompose(sub: Subdomain, interface: Interface, rhs: F64, c: int, seed: int = 0) -> list[Plan]:
+def decompose(sub: Subdomain, interface: Interface, rhs: F64, c: int, seed: int = 0) -> list[BlockPlan]:
     """The c blocks of this rank. Collective. Raises InputError where a part is too small, on this rank."""
     if not 1 <= c <= MOST:
         raise InputError(f"blocks_per_rank = {c}: expected 1 to {MOST}")
@@ -48,10 +48,10 @@ def decompose(sub: Subdomain, interface: Interface, rhs: F64, c: int, seed: int 
     return [_block(sub, part, mine, others, rhs, k, c, first) for k in range(c)]
 
 
-def _whole(sub: Subdomain, interface: Interface, rhs: F64) -> Plan:
+def _whole(sub: Subdomain, interface: Interface, rhs: F64) -> BlockPlan:
     n = sub.n_active
     sharing = Sharing(interface.neighbours, tuple(interface.nodes), sub.sharers[:n], sub.owned_nodes[:n])
-    return Plan(interface.comm.rank, sub, sharing, rhs, np.arange(n))
+    return BlockPlan(interface.comm.rank, sub, sharing, rhs, np.arange(n))
 
 
 def _cut(sub: Subdomain, c: int, seed: int) -> NDArray[np.int32]:
@@ -90,7 +90,7 @@ def _block(
     k: int,
     c: int,
     first: int,
-) -> Plan:
+) -> BlockPlan:
     held = np.flatnonzero(mine >> k & 1)
     held = held[np.argsort(sub.global_nodes[held])]
     position = np.full(sub.n_nodes, -1, np.int32)
@@ -115,7 +115,7 @@ def _block(
     at_home = held[np.searchsorted(piece.global_nodes, block.global_nodes[: block.n_active])]
     lowest = (mine[at_home] & -mine[at_home]) == 1 << k  # a node's load goes to one of the rank's blocks
     load = np.where(lowest[:, None], rhs.reshape(-1, 3)[at_home], 0.0)
-    return Plan(first + k, block, active, load.ravel(), at_home)
+    return BlockPlan(first + k, block, active, load.ravel(), at_home)
 
 
 def _sharing(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fembench.balance.stats import F64, I64, Stats
+from fembench.balance.observation import F64, I64, Stats
 
 
 def within(times: F64, band: float) -> bool:

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from fembench.balance.block import receive, send
 from fembench.balance.control import Control, Settings
+from fembench.balance.observation import Links, Stats
 from fembench.balance.pace import Pace
 from fembench.balance.solver import BlockSolver
-from fembench.balance.stats import Links, Stats
-from fembench.dist.comm import Comm
-from fembench.machine.emulate import agree, name_work
+from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger, Look
-from fembench.timing.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
+from fembench.records.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
+from fembench.synthetic.emulate import agree, name_work
 from fembench.timing.tracer import TracerLike
 
 COMPUTING = [SPMV_INTERFACE, SPMV_INTERIOR, DOT, AXPY, PRECOND]

@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.block import Block
-from fembench.dist.comm import DOUBLE, Comm, Request, start_and_wait
 from fembench.kernels.backend import kernels
-from fembench.timing.phases import SEND, UNPACK, WAIT
+from fembench.ranks.comm import DOUBLE, Comm, Request, start_and_wait
+from fembench.records.phases import SEND, UNPACK, WAIT
 from fembench.timing.tracer import Stamps, Traffic, chain
 
 I32 = NDArray[np.int32]
 _TAG = 8
 
 
-class _Pair(NamedTuple):
+class _SharedPair(NamedTuple):
     """Nodes that an own block shares with another rank's."""
 
     own: int
@@ -32,7 +32,7 @@ class _Pair(NamedTuple):
     nodes: I32  # of the own block
 
 
-class Exchange:
+class BlockExchange:
     """The plan of one rank for one distribution of the blocks; sums the blocks' q.
 
     `send` and `receive` are steps of a chain (timing/tracer.py). Collective over neighbours.
@@ -68,7 +68,7 @@ class Exchange:
             request.Free()
         self._requests = []
 
-    def _persistent(self, pairs: dict[int, list[_Pair]]) -> list[Request]:
+    def _persistent(self, pairs: dict[int, list[_SharedPair]]) -> list[Request]:
         receive, send, begin = [], [], 0
         for rank, members in pairs.items():
             end = begin + 3 * sum(pair.nodes.size for pair in members)
@@ -77,7 +77,7 @@ class Exchange:
             begin = end
         return receive + send
 
-    def _gather(self, pairs: dict[int, list[_Pair]]) -> Any:
+    def _gather(self, pairs: dict[int, list[_SharedPair]]) -> Any:
         """Everything that goes to other ranks, from the blocks' q into the messages."""
         place = {i: k for k, i in enumerate(self._blocks)}
         members = [pair for by_rank in pairs.values() for pair in sorted(by_rank, key=lambda p: p[:2])]
@@ -86,7 +86,7 @@ class Exchange:
         vectors = [block.q for block in self._blocks.values()]
         return kernels.Gather(vectors, vector.astype(np.int32), node, self._out)
 
-    def _sum(self, pairs: dict[int, list[_Pair]]) -> Any:
+    def _sum(self, pairs: dict[int, list[_SharedPair]]) -> Any:
         """The values of the blocks' interfaces and those received, grouped by node, in the order of blocks.
 
         A value that came twice, for two blocks here, is taken once.
@@ -111,12 +111,12 @@ class Exchange:
         )
 
 
-def _pairs(blocks: Mapping[int, Block], owner: NDArray[np.int64], rank: int) -> dict[int, list[_Pair]]:
+def _pairs(blocks: Mapping[int, Block], owner: NDArray[np.int64], rank: int) -> dict[int, list[_SharedPair]]:
     """{other rank: pairs of blocks that meet there}, ranks ascending."""
-    pairs: dict[int, list[_Pair]] = {}
+    pairs: dict[int, list[_SharedPair]] = {}
     for i, block in blocks.items():
         for other, nodes in zip(block.neighbours, block.nodes):
-            pairs.setdefault(int(owner[other]), []).append(_Pair(i, other, nodes))
+            pairs.setdefault(int(owner[other]), []).append(_SharedPair(i, other, nodes))
     pairs.pop(rank, None)
     return dict(sorted(pairs.items()))
 

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from fembench.dist.comm import Comm
+from fembench.ranks.comm import Comm
 
 PROBE = 1 << 20  # bytes
 PROBES = 4

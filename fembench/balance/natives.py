@@ -8,7 +8,7 @@ import numpy as np
 
 from fembench.balance.choose import Moves
 from fembench.balance.detect import by_finish
-from fembench.balance.stats import F64, I64, Stats, Tuning, proposal
+from fembench.balance.observation import F64, I64, Stats, Tuning, proposal
 
 
 def greedy(stats: Stats, tuning: Tuning) -> Moves:
@@ -116,7 +116,7 @@ def _lower(places: F64, work: F64, share: float) -> np.ndarray:
 
 def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
     """The graph of blocks cut anew by METIS for the measured speeds, parts named so that least moves."""
-    from fembench.mesh.adjacency import Graph
+    from fembench.mesh.adjacency import DualGraph
     from fembench.partition.metis import cut_graph
 
     ranks = np.flatnonzero(stats.open)
@@ -124,7 +124,7 @@ def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
         return greedy(stats, tuning)
     order = np.lexsort((stats.links.source, stats.links.to))
     starts = np.searchsorted(stats.links.to[order], np.arange(stats.n_blocks + 1))
-    graph = Graph(starts.astype(np.int64), stats.links.source[order].astype(np.int64))
+    graph = DualGraph(starts.astype(np.int64), stats.links.source[order].astype(np.int64))
     shares = stats.speed[ranks] / stats.speed[ranks].sum()
     part = cut_graph(graph, shares.tolist(), stats.seed % 1000, True)
     return proposal(stats, ranks[_names(stats, part, ranks)[part]])

@@ -8,7 +8,7 @@ how much windows differ from what was known.
 
 import numpy as np
 
-from fembench.balance.stats import F64, I64
+from fembench.balance.observation import F64, I64
 
 AGED = 0.3  # share of the newest window
 JUMP = 0.3  # relative

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from fembench.balance.choose import Moves, amortised, apbsp, best_potential, evacuate, scan
 from fembench.balance.detect import balanced_blocks, balanced_ranks
 from fembench.balance.natives import diffusion, greedy, metis_shares, random, rcb, refine
+from fembench.balance.observation import Stats, Tuning, applied
 from fembench.balance.potential import forecast
-from fembench.balance.stats import Stats, Tuning, applied
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fembench.balance.stats import F64, Stats, Tuning
+from fembench.balance.observation import F64, Stats, Tuning
 from fembench.records.ledger import Candidate
 
 

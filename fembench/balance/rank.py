@@ -9,7 +9,7 @@ from pathlib import Path  # noqa: E402
 
 from fembench.balance.session import start_balanced  # noqa: E402
 from fembench.bench.rank import main  # noqa: E402
-from fembench.dist.comm import abort_on_exception, world  # noqa: E402
+from fembench.ranks.comm import abort_on_exception, world  # noqa: E402
 
 if __name__ == "__main__":
     world_comm = world()

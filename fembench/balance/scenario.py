@@ -29,14 +29,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from fembench.balance.stats import F64
+from fembench.balance.observation import F64
 from fembench.base.config import read_toml
 from fembench.base.errors import InputError
 
 HERE = Path(__file__).parent / "scenarios"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something changes from iteration `at` on."""
 
     at: int
@@ -70,7 +70,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     communication: float = 0.0
     noise: float = 0.0
     seed: int = 0
-    events: tuple[Event, ...] = ()
+    events: tuple[ScenarioEvent, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.speeds) == bool(self.ranks):
@@ -112,7 +112,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return work * weight
 
 
-def _at(event: Event) -> int:
+def _at(event: ScenarioEvent) -> int:
     return event.at
 
 

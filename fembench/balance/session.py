@@ -11,28 +11,28 @@ from numpy.typing import NDArray
 from fembench.balance.block import Block, make_block
 from fembench.balance.change import Change, changing, follow, parse_changes
 from fembench.balance.control import Settings
-from fembench.balance.decompose import Plan, decompose
+from fembench.balance.decompose import BlockPlan, decompose
 from fembench.balance.drain import parse_drain
 from fembench.balance.driver import Balancer, Facts, expected
 from fembench.balance.jacobi import fold_in
 from fembench.balance.link import probe
+from fembench.balance.observation import Links, Tuning
 from fembench.balance.policies import POLICIES
 from fembench.balance.solver import BlockSolver
-from fembench.balance.stats import Links, Tuning
 from fembench.base.errors import InputError
-from fembench.bench.measure import Measured, Timed, measure
+from fembench.bench.measure import Measurement, Timed, measure
 from fembench.bench.prepare import Prepared
-from fembench.dist.agree import together
-from fembench.dist.comm import Comm
-from fembench.machine.emulate import parse_speeds
+from fembench.methods.work import Work
+from fembench.ranks.agree import together
+from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts, Ledger
+from fembench.records.phases import INTERFACE, SYNC
 from fembench.solve.cg import work_of
-from fembench.solve.iterate import CGResult, Control, Solver, iterate
+from fembench.solve.iterate import CGResult, Solver, StoppingCriterion, iterate
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.precond import Diagonal, Identity
-from fembench.solve.work import Work
-from fembench.timing.phases import INTERFACE, SYNC
+from fembench.synthetic.emulate import parse_speeds
 from fembench.timing.tracer import TracerLike, span
 
 F64 = NDArray[np.float64]
@@ -43,7 +43,7 @@ def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLik
     with span(tracer, INTERFACE):
         session = Session(comm, case, prepared)
 
-    def timed(tracer: TracerLike) -> Measured:
+    def timed(tracer: TracerLike) -> Measurement:
         measured = measure(comm, case, prepared, changing(tracer, session.changes), session.solver)
         return replace(measured, balance=session.facts())
 
@@ -166,7 +166,7 @@ class BalancedSolver:
         M = Diagonal(np.empty(n)) if self._inverse else Identity()
         return work_of(self.operator, M, n)
 
-    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+    def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """As Solver.solve; f is not looked at, the blocks' loads are known. Collective."""
         session, solver = self._session, self._solver
         case = session.case
@@ -227,7 +227,7 @@ def _bytes(block: Block) -> list[int]:
     return [24 * nodes.size for nodes in block.nodes]
 
 
-def bring_home(comm: Comm, solver: BlockSolver, plans: list[Plan], n_active: int) -> F64:
+def bring_home(comm: Comm, solver: BlockSolver, plans: list[BlockPlan], n_active: int) -> F64:
     """(3 n_active,) the solution on the rank's own nodes, from wherever its blocks are now. Collective."""
     c = len(plans)
     away: list[list[tuple[int, F64]]] = [[] for _ in range(comm.size)]

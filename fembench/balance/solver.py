@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.block import Block
-from fembench.balance.exchange import Exchange
-from fembench.dist.comm import Comm
-from fembench.dist.interface import AllReduce
+from fembench.balance.exchange import BlockExchange
 from fembench.kernels.backend import kernels
+from fembench.ranks.comm import Comm
+from fembench.ranks.interface import AllReduce
+from fembench.records.phases import AXPY, DOT, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.solve.iterate import breakdown
-from fembench.timing.phases import AXPY, DOT, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike, chain
 
 F64 = NDArray[np.float64]
@@ -66,7 +66,7 @@ class BlockSolver:
 
     def _bind(self) -> None:
         begin, blocks = time.perf_counter(), list(self.blocks.values())
-        self.exchange = Exchange(self.comm, self.blocks, self.owner, self._tracer)
+        self.exchange = BlockExchange(self.comm, self.blocks, self.owner, self._tracer)
         self._all = kernels.Blocks(
             np.array([b.id for b in blocks], np.int64),
             [b.product for b in blocks],

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from fembench.balance.control import Control, Settings
+from fembench.balance.observation import F64, I64, Links, Stats, applied
 from fembench.balance.scenario import Scenario
-from fembench.balance.stats import F64, I64, Links, Stats, applied
 from fembench.records.ledger import Ledger, Look
 
 

@@ -15,10 +15,10 @@ import msgspec
 from fembench.base.config import json_tree, read_text, read_toml
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
-from fembench.bench.hostfile import hosts_asked
+from fembench.bench.campaign_file import Campaign, CampaignRun, expand
 from fembench.bench.inputs import Inputs
-from fembench.bench.launcher import Outcome, launch
-from fembench.bench.matrix import Campaign, Run, expand
+from fembench.launch.hostfile import hosts_asked
+from fembench.launch.launcher import JobOutcome, launch
 from fembench.records.case import Case
 from fembench.records.compare import BALANCING
 from fembench.records.ids import now_utc
@@ -58,9 +58,9 @@ FREE_TOO = (
 class Done:
     """One run of a campaign, finished (now or in an earlier start)."""
 
-    run: Run
+    run: CampaignRun
     record: Record | None
-    outcome: Outcome | None  # None where the record was there already
+    outcome: JobOutcome | None  # None where the record was there already
 
 
 class Folder:
@@ -84,17 +84,17 @@ class Folder:
         except OSError as error:
             raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
 
-    def record(self, run: Run) -> Record | None:
+    def record(self, run: CampaignRun) -> Record | None:
         """The record of a run, if there is one of the same case with the same mesh and problem."""
         found = self._found(run)
         return found if found is not None and not self.inputs.changed(found) else None
 
-    def changed(self, run: Run) -> str:
+    def changed(self, run: CampaignRun) -> str:
         """The input that has changed since the run was recorded, '' for none."""
         found = self._found(run)
         return "" if found is None else self.inputs.changed(found)
 
-    def _found(self, run: Run) -> Record | None:
+    def _found(self, run: CampaignRun) -> Record | None:
         path = self.runs / f"{run.id}.json"
         if not path.exists():
             return None
@@ -108,7 +108,7 @@ class Folder:
             self._supersede(path, f"{path.stem}.damaged.{now_utc()}.json")
         return [path.name for path in damaged]
 
-    def on_other_hosts(self, runs: Sequence[Run], hostfile: str) -> list[Record]:
+    def on_other_hosts(self, runs: Sequence[CampaignRun], hostfile: str) -> list[Record]:
         """Records made with another host file than this one, or with one where now there is none."""
         asked = hosts_asked(hostfile)
         found = [record for run in runs if (record := self.record(run))]
@@ -119,7 +119,7 @@ class Folder:
         old.mkdir(exist_ok=True)
         path.rename(old / name)
 
-    def keep(self, run: Run, outcome: Outcome) -> None:
+    def keep(self, run: CampaignRun, outcome: JobOutcome) -> None:
         """Save what came of a run. An earlier record of it gives way, unless the new input was refused."""
         failed, found = self.runs / f"{run.id}.failed.json", self._found(run)
         if found is not None and outcome.kind != "input":
@@ -148,7 +148,7 @@ def _same_runs(a: Path, b: Path) -> bool:
     return one.name == other.name and {run.id for run in these} == {run.id for run in those}
 
 
-def failure_of(id: str, case: Case, outcome: Outcome) -> Failure:
+def failure_of(id: str, case: Case, outcome: JobOutcome) -> Failure:
     """What is kept of a run without a record."""
     return Failure(
         schema=SCHEMA,
@@ -162,7 +162,7 @@ def failure_of(id: str, case: Case, outcome: Outcome) -> Failure:
     )
 
 
-def read_campaign(path: Path) -> tuple[Campaign, list[Run]]:
+def read_campaign(path: Path) -> tuple[Campaign, list[CampaignRun]]:
     """A campaign file and its runs in their order. Raises InputError."""
     campaign = read_toml(path, Campaign)
     return campaign, expand(campaign, str(path))
@@ -170,14 +170,14 @@ def read_campaign(path: Path) -> tuple[Campaign, list[Run]]:
 
 def execute(
     campaign: Campaign,
-    runs: list[Run],
+    runs: list[CampaignRun],
     folder: Folder,
     *,
     command: str,
     hostfile: str = "",
     mpi_options: Sequence[str] = (),
     cores: Sequence[tuple[int, ...]] = (),
-    starting: Callable[[int, Run], None] = lambda k, run: None,
+    starting: Callable[[int, CampaignRun], None] = lambda k, run: None,
 ) -> Iterator[Done]:
     """Run what has no record yet, one after another; yields every run as it is done."""
     references: dict[bytes, Record] = {}

@@ -9,27 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.bench.describe import environment_of
-from fembench.bench.fields import write_fields
-from fembench.bench.job import Job
-from fembench.bench.measure import Measured, SetTicks, Timed, start_plain
+from fembench.bench.iteration_work import roofs_before, solve_facts
+from fembench.bench.measure import Measurement, SetTicks, Timed, start_plain
 from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.references import shipped
+from fembench.bench.solution import write_fields
 from fembench.bench.verify import Solved, verify
-from fembench.bench.work import roofs_before, solve_facts
-from fembench.dist.agree import together
-from fembench.dist.comm import Comm, wtime
 from fembench.fem.problem import resolved
-from fembench.machine.confine import confine
-from fembench.machine.emulate import parse_speeds, stretched, turn_of
-from fembench.machine.host import host_facts, peak_memory, taken_meter
-from fembench.machine.where import host_key, host_names
+from fembench.host.confine import confine
+from fembench.host.host import host_facts, peak_memory, taken_meter
+from fembench.host.where import host_key, host_names
+from fembench.launch.job import Job
+from fembench.ranks.agree import together
+from fembench.ranks.comm import Comm, wtime
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
+from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
 from fembench.records.validity import judge
+from fembench.synthetic.emulate import parse_speeds, stretched, turn_of
 from fembench.timing.certificate import Certificate, Certifier, worst_costs
-from fembench.timing.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.timing.tracer import Message, TracerLike, make_tracer, span
 
 SET_UP_SPANS = 64  # room for those before the sets
@@ -146,7 +146,7 @@ def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, lis
 
 
 def _times(
-    tracer: TracerLike, setup: I64, total: int, measured: Measured, certificate: Certificate
+    tracer: TracerLike, setup: I64, total: int, measured: Measurement, certificate: Certificate
 ) -> RankTimes:
     tracer.ticks_per_second = certificate.ticks_per_second  # that of the whole run
     return RankTimes(
@@ -163,7 +163,7 @@ def _offsets(
     return [Offset(host=rank_host[0]), *found]
 
 
-def _solved(prepared: Prepared, measured: Measured) -> Solved:
+def _solved(prepared: Prepared, measured: Measurement) -> Solved:
     return Solved(
         sub=prepared.sub,
         interface=prepared.interface,

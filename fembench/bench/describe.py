@@ -5,20 +5,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from fembench.bench.job import Job
-from fembench.dist.comm import Comm, library
+from fembench.host.build import this_build
+from fembench.host.host import Taken, affinity, physical_cores
+from fembench.host.others import OthersShare
+from fembench.host.provenance import blas_threads, variables, versions
+from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
-from fembench.machine.build import this_build
-from fembench.machine.emulate import label
-from fembench.machine.host import Taken, affinity, physical_cores
-from fembench.machine.others import Others
-from fembench.machine.provenance import blas_threads, variables, versions
-from fembench.machine.where import host_names
+from fembench.launch.job import Job
+from fembench.ranks.comm import Comm, library
 from fembench.records.record import NOT_RECORDED, Environment, HostFacts
+from fembench.synthetic.emulate import label
 
 
 def environment_of(
-    comm: Comm, job: Job, before: HostFacts, taken: Callable[[], Taken], others: Others | None = None
+    comm: Comm, job: Job, before: HostFacts, taken: Callable[[], Taken], others: OthersShare | None = None
 ) -> Environment | None:
     """The environment on rank 0, None elsewhere; `before` is the host before the run. Collective."""
     slowed = label(job.case.emulate, job.case.dilate)
@@ -37,7 +37,7 @@ def environment_of(
     )
 
 
-class Row(NamedTuple):
+class RankFacts(NamedTuple):
     """What one rank says of itself."""
 
     host: HostFacts
@@ -50,7 +50,7 @@ def describe(
     comm: Comm,
     before: HostFacts,
     taken: Callable[[], Taken],
-    others: Others | None = None,
+    others: OthersShare | None = None,
     *,
     launcher: str,
     command: str,
@@ -61,11 +61,11 @@ def describe(
     """As environment_of, for whatever the ranks did. Collective."""
     used = others._asdict() if others else {}
     here = msgspec.structs.replace(before, name=host_names(comm)[comm.rank], **taken()._asdict(), **used)
-    rows = comm.gather(Row(here, affinity(), physical_cores(affinity()), blas_threads()))
+    rows = comm.gather(RankFacts(here, affinity(), physical_cores(affinity()), blas_threads()))
     if rows is None:
         return None
     hosts: dict[str, HostFacts] = {}
-    ranks: dict[str, list[Row]] = {}
+    ranks: dict[str, list[RankFacts]] = {}
     for row in rows:
         known = hosts.setdefault(row.host.name, row.host)
         hosts[known.name] = max(known, row.host, key=lambda h: h.steal_percent + h.throttled_percent)
@@ -92,7 +92,7 @@ def describe(
     )
 
 
-def _crowded(host: HostFacts, ranks: Sequence[Row], dilate: float) -> bool:
+def _crowded(host: HostFacts, ranks: Sequence[RankFacts], dilate: float) -> bool:
     """Whether ranks of a host have to share cores: there are fewer, or they are bound to fewer."""
     bound = frozenset().union(*(row.cores for row in ranks))
     return len(ranks) > min(host.cores, len(bound)) * dilate

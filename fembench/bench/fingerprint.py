@@ -9,7 +9,7 @@ estimates the distance of two solutions that were never in one place.
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.dist.comm import SUM, Comm
+from fembench.ranks.comm import SUM, Comm
 
 N_PROJECTIONS = 16
 _CHUNK = 1 << 16

@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.bench.prepare import Prepared
-from fembench.dist.comm import Comm
-from fembench.machine.emulate import agree, learning
-from fembench.machine.others import Others, others_meter
+from fembench.host.others import OthersShare, others_meter
+from fembench.methods.work import Work
+from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts
-from fembench.solve.iterate import CGResult, Control, Solver
+from fembench.records.phases import ASSEMBLY, BETWEEN, CG, SYNC
+from fembench.solve.iterate import CGResult, Solver, StoppingCriterion
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.solve.variants import VARIANTS
-from fembench.solve.work import Work
-from fembench.timing.phases import ASSEMBLY, BETWEEN, CG, SYNC
+from fembench.synthetic.emulate import agree, learning
 from fembench.timing.tracer import TracerLike, span
 
 ROOM = 64  # spans per iteration that the trace has room for, and eight per neighbour, where no warm-up tells
@@ -42,24 +42,24 @@ class SetTicks:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """What the timed part leaves: the last set's operator and solution, and every set's times."""
 
     operator: Operator
     work: Work  # of one iteration, products apart
     result: CGResult
     sets: list[SetTicks]
-    others: Others | None = None  # meanwhile
+    others: OthersShare | None = None  # meanwhile
     balance: BalanceFacts | None = None  # on rank 0, where blocks may move
 
 
 Make = Callable[[Case, Prepared, TracerLike], Solver]
-Timed = Callable[[TracerLike], Measured]
+Timed = Callable[[TracerLike], Measurement]
 
 
-def control_of(case: Case, n_equations: int) -> Control:
+def control_of(case: Case, n_equations: int) -> StoppingCriterion:
     """The stopping rule that a case asks for."""
-    return Control(
+    return StoppingCriterion(
         tolerance=case.tolerance,
         relative=case.tolerance_kind == "relative",
         max_iterations=case.max_iterations or 10 * n_equations,
@@ -74,7 +74,7 @@ def start_plain(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) 
 
 def measure(
     comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make | None = None
-) -> Measured:
+) -> Measurement:
     """Run the warm-ups and the timed sets; `make` makes the solver of a set. Collective."""
     make, control = make or _solver, control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
@@ -103,11 +103,11 @@ def measure(
         sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < case.warmups))
         spent += 0 if sets[-1].warmup else int(sets[-1].ticks[CG])
         if not _more(comm, case, len(sets) - case.warmups, spent / tracer.ticks_per_second):
-            return Measured(solver.operator, solver.work, result, learned + sets, others())
+            return Measurement(solver.operator, solver.work, result, learned + sets, others())
 
 
 def _set(
-    comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make, control: Control
+    comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make, control: StoppingCriterion
 ) -> tuple[Solver, CGResult]:
     """Assemble and solve."""
     with span(tracer, ASSEMBLY):
@@ -118,7 +118,7 @@ def _set(
 
 
 def _learn(
-    comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make, control: Control
+    comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make, control: StoppingCriterion
 ) -> list[SetTicks]:
     """Sets from which emulated ranks learn how long their work takes, as one warm-up. Collective."""
     tracer.reset(events=False)

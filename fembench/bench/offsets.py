@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fembench.dist.comm import Comm
+from fembench.ranks.comm import Comm
 from fembench.records.record import ClockOffset
 from fembench.timing.tracer import TracerLike
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from fembench.dist.comm import Comm
-from fembench.dist.interface import Interface
-from fembench.dist.subdomain import Subdomain
 from fembench.kernels.backend import kernels
+from fembench.ranks.comm import Comm
+from fembench.ranks.interface import Interface
+from fembench.ranks.subdomain import Subdomain
 from fembench.records.case import Case
 from fembench.records.record import PartitionFacts
 

@@ -11,14 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.bench.parts import partition_facts
-from fembench.dist.agree import on_root, together
-from fembench.dist.box import box_hash, box_piece, plan_of
-from fembench.dist.box import count_cut as count_cut_of_box
-from fembench.dist.comm import MAX, MIN, SUM, Comm
-from fembench.dist.interface import Interface
-from fembench.dist.piece import Piece, extract, scatter, tagged_facets
-from fembench.dist.sharing import find_sharing
-from fembench.dist.subdomain import Subdomain, build_subdomain
 from fembench.fem.boundary import fixed_dofs, local_load
 from fembench.fem.extent import Extent
 from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
@@ -31,9 +23,17 @@ from fembench.mesh.quality import quality
 from fembench.partition.methods import partition
 from fembench.partition.partition import Partition, count_cut
 from fembench.partition.shares import parse_shares
+from fembench.ranks.agree import on_root, together
+from fembench.ranks.box import box_hash, box_piece, plan_of
+from fembench.ranks.box import count_cut as count_cut_of_box
+from fembench.ranks.comm import MAX, MIN, SUM, Comm
+from fembench.ranks.interface import Interface
+from fembench.ranks.piece import Piece, extract, scatter, tagged_facets
+from fembench.ranks.sharing import find_sharing
+from fembench.ranks.subdomain import Subdomain, build_subdomain
 from fembench.records.case import Case
+from fembench.records.phases import ASSEMBLY, DISTRIBUTE, INTERFACE, PARTITION, READ, VERIFY
 from fembench.records.record import MeshFacts, PartitionFacts
-from fembench.timing.phases import ASSEMBLY, DISTRIBUTE, INTERFACE, PARTITION, READ, VERIFY
 from fembench.timing.tracer import TracerLike, span
 
 T = TypeVar("T")

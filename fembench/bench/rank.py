@@ -14,10 +14,10 @@ from pathlib import Path  # noqa: E402
 import msgspec  # noqa: E402
 
 from fembench.bench.case_run import Start, run_case  # noqa: E402
-from fembench.bench.job import Job  # noqa: E402
 from fembench.bench.measure import start_plain  # noqa: E402
-from fembench.bench.serve import expect, serve  # noqa: E402
-from fembench.dist.comm import Comm, abort_on_exception, world  # noqa: E402
+from fembench.launch.job import Job  # noqa: E402
+from fembench.launch.serve import expect, serve  # noqa: E402
+from fembench.ranks.comm import Comm, abort_on_exception, world  # noqa: E402
 from fembench.records.store import encode  # noqa: E402
 
 

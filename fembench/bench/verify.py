@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.bench.fingerprint import fingerprint, weights
-from fembench.dist.comm import MAX, SUM
-from fembench.dist.interface import Interface
-from fembench.dist.subdomain import Subdomain
 from fembench.fem.accuracy import l2_squares
 from fembench.fem.extent import Extent
 from fembench.fem.problem import ProblemSpec, exact_solution
 from fembench.fem.residual import internal_force
 from fembench.fem.rigid import rigid_modes
 from fembench.fem.selection import selected
+from fembench.ranks.comm import MAX, SUM
+from fembench.ranks.interface import Interface
+from fembench.ranks.subdomain import Subdomain
 from fembench.records.record import Verification
 from fembench.solve.operators import Operator
 

@@ -96,11 +96,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
-    from fembench.apps.launch import launch
-    from fembench.bench.scratch import occupied, reserved
     from fembench.cli.shared import progress, typed_command
-    from fembench.records.app import load_app, save_app
-    from fembench.reproduce.programs import both, case_of
+    from fembench.launch.scratch import occupied, reserved
+    from fembench.studies.programs.cases import both, case_of
+    from fembench.studies.programs.launch import launch
+    from fembench.studies.programs.record import load_app, save_app
 
     folder = Path(options.results) / "runs"
     if options.machine:
@@ -138,11 +138,11 @@ def _real_messages(options: argparse.Namespace, folder: Path) -> int:
     import msgspec
 
     from fembench.base.errors import InputError
-    from fembench.bench.scratch import occupied, reserved
     from fembench.cli.shared import progress, typed_command
-    from fembench.records.app import load_app, save_app
+    from fembench.launch.scratch import occupied, reserved
     from fembench.records.profile import host_names, load_profile
-    from fembench.reproduce.real_messages import as_text, case_of_messages, judged, predicted_run
+    from fembench.studies.programs.real_messages import as_text, case_of_messages, judged, predicted_run
+    from fembench.studies.programs.record import load_app, save_app
 
     if options.calibrate or options.emulate or options.dilate != 1 or options.schedule != "turn":
         raise InputError("--machine: expected no --calibrate, --emulate, --dilate or --schedule beside it")
@@ -181,8 +181,8 @@ def _real_messages(options: argparse.Namespace, folder: Path) -> int:
 
 def _messages(record) -> list[list]:
     """What they take, and how long those of a farm keep workers: over all ranks."""
-    from fembench.analytic.programs import keeping
     from fembench.base.units import seconds
+    from fembench.studies.pamela.program_models import keeping
 
     rows = []
     kinds = {"under way": record.messages, "taking a task": record.taking, "answering": record.answering}
@@ -204,7 +204,7 @@ def _text(record) -> str:
 
     label = [f"SYNTHETIC: {record.environment.synthetic}"] if record.environment.synthetic else []
     if record.samples:
-        from fembench.analytic.programs import machine_of
+        from fembench.studies.pamela.program_models import machine_of
 
         model = machine_of(record)
         rows = [
@@ -215,15 +215,15 @@ def _text(record) -> str:
         operations = table(["operation", "rank", "from", "to", "half width"], rows)
         messages = table(["messages with rank 0", "bytes", "from", "to"], _messages(record), align="lrrr")
         return "\n\n".join([*label, operations, messages])
-    from fembench.analytic.interval import Interval
-    from fembench.analytic.score import score
+    from fembench.model.interval import TimeRange
+    from fembench.studies.pamela.interval_score import score
 
     found = record.seconds
     right = "right" if record.error <= 1 else "WRONG"
     heads, rows = ["", "nr", "seconds"], [["run", k, seconds(t)] for k, t in enumerate(found, 1)]
     lines = [f"{record.case.program} on {record.case.ranks} ranks: {record.value:.10g} ({right})"]
     for p in filter(None, (record.predicted, record.simulated)):
-        s = score(found, [Interval(p.low, p.high)] * len(found))
+        s = score(found, [TimeRange(p.low, p.high)] * len(found))
         rows = [[*row, f"{100 * e:+.2f} %"] for row, e in zip(rows, s.errors)]
         heads.append(f"outside by, {p.method}")
         lines.append(

@@ -52,7 +52,7 @@ def _ledgers(options: argparse.Namespace) -> int:
 
     from fembench.base.errors import InputError
     from fembench.records.store import load
-    from fembench.report.balance import balance_tables
+    from fembench.report.balance_tables import balance_tables
     from fembench.report.table import text
 
     records = [load(path) for path in options.what]
@@ -88,8 +88,8 @@ def _virtual(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> list:
     from fembench.balance.control import Settings
+    from fembench.balance.observation import Tuning
     from fembench.balance.policies import POLICIES
-    from fembench.balance.stats import Tuning
     from fembench.base.errors import InputError
 
     names = [n for n in options.policies.split(",") if n] or list(POLICIES)
@@ -119,7 +119,7 @@ def _drain(text: str, ranks: int) -> dict[int, int]:
 def _show(scenario, runs: list, looks: bool) -> None:
     from fembench.base.tables import table
     from fembench.records.ledger import bill
-    from fembench.report.balance import moves_text, prediction_errors
+    from fembench.report.balance_tables import moves_text, prediction_errors
 
     print(f"{scenario.name}: {scenario.blocks} blocks on {scenario.n_ranks} ranks, VIRTUAL clock\n")
     rows = []

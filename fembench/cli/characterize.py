@@ -105,11 +105,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
-    from fembench.bench.characterize import needs_two
-    from fembench.bench.scratch import occupied
-    from fembench.predict.legacy import write_model
-    from fembench.predict.thesis_model import model_of
+    from fembench.characterize.start import needs_two
+    from fembench.launch.scratch import occupied
     from fembench.records.profile import load_profile, save_profile
+    from fembench.studies.thesis_001.modeller_files import write_model
+    from fembench.studies.thesis_001.modeller_machine import model_of
 
     _check(options)
     output = options.output or options.add_to
@@ -179,7 +179,7 @@ def _settings(options: argparse.Namespace) -> "NetworkSettings":
 
 def _speeds(options: argparse.Namespace, hostfile: str, folder: Path):
     """The profile of the hosts, without a network."""
-    from fembench.bench.characterize import measure_hosts
+    from fembench.characterize.start import measure_hosts
     from fembench.cli.shared import progress, typed_command
 
     return measure_hosts(
@@ -199,9 +199,9 @@ def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: P
     import msgspec
 
     from fembench.base.errors import InputError
-    from fembench.bench.characterize import measure_links
+    from fembench.characterize.estimate import estimated
+    from fembench.characterize.start import measure_links
     from fembench.cli.shared import progress
-    from fembench.predict.estimate import estimated
     from fembench.records.profile import PROFILE_SCHEMA
 
     placed = profile.environment.rank_host
@@ -227,7 +227,7 @@ def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: P
 
 
 def _text(profile, *, network_alone: bool) -> str:
-    from fembench.predict.heterogeneity import shares_text, slowness_rows
+    from fembench.model.heterogeneity import shares_text, slowness_rows
     from fembench.report import network, profiles
 
     speeds = [] if network_alone else _relative(profile)
@@ -247,8 +247,8 @@ def _next(profile, output: str) -> str:
 
 def _hostfile(options: argparse.Namespace, folder: Path) -> str:
     """The host file asked for; one is made of --hosts."""
-    from fembench.bench.characterize import hosts_file
-    from fembench.predict.legacy import read_hosts
+    from fembench.characterize.start import hosts_file
+    from fembench.studies.thesis_001.modeller_files import read_hosts
 
     if not options.hosts:
         return options.hostfile
@@ -265,8 +265,8 @@ def _ranks(options: argparse.Namespace, hostfile: str) -> int:
     import os
 
     from fembench.base.errors import InputError
-    from fembench.bench.characterize import ranks_in
-    from fembench.machine.host import usable_cores
+    from fembench.characterize.start import ranks_in
+    from fembench.host.host import usable_cores
 
     if options.ranks < 0:
         raise InputError(f"ranks = {options.ranks}: expected at least 1")

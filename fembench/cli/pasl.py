@@ -62,11 +62,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.analytic import pamela, pasl
-    from fembench.analytic.reduce import layered, repeated, steps, text
-    from fembench.analytic.terms import expression
     from fembench.base.errors import InputError
     from fembench.base.tables import table
+    from fembench.studies.pamela import pamela, pasl
+    from fembench.studies.pamela.series_parallel import layered, repeated, steps, text
+    from fembench.studies.pamela.terms import expression
 
     graph = pasl.load(options.file)
     lines, reduced = steps(graph)
@@ -93,10 +93,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _model(options: argparse.Namespace, graph):
-    from fembench.analytic.build import build
-    from fembench.analytic.expressions import Registered
-    from fembench.analytic.source import analyse
     from fembench.base.config import read_text
+    from fembench.studies.pamela.build import build
+    from fembench.studies.pamela.expressions import Registered
+    from fembench.studies.pamela.source import analyse
 
     registry = {name: Registered("") for name in options.free}
     for entry in options.call:
@@ -126,8 +126,8 @@ def _pair(entry: str, option: str) -> tuple[str, str]:
 
 
 def _conditionals(options: argparse.Namespace):
-    from fembench.analytic.costs import Conditionals
     from fembench.base.errors import InputError
+    from fembench.studies.pamela.costs import Conditionals
 
     q = {}
     for entry in options.q:
@@ -143,11 +143,11 @@ def _print_prediction(options: argparse.Namespace, graph, model) -> None:
     import dataclasses
     import json
 
-    from fembench.analytic.bounds import Setting, predict
-    from fembench.analytic.machine import fastest, homogeneous, load
     from fembench.base.tables import table
     from fembench.base.units import seconds
     from fembench.partition.tasks import deal_tasks
+    from fembench.studies.pamela.bounds import Setting, predict
+    from fembench.studies.pamela.machine_model import fastest, homogeneous, load
 
     machine = load(options.machines)
     count = options.P or len(machine.workers)

@@ -78,11 +78,11 @@ def run(options: argparse.Namespace) -> int:
     """0, or 1 where a peer was there and has no time."""
     import msgspec
 
-    from fembench.bench.peers_launch import launch_peers
-    from fembench.bench.scratch import occupied
     from fembench.cli.shared import progress
-    from fembench.records.peers import save_peers
-    from fembench.report.peers import peers_tables
+    from fembench.launch.scratch import occupied
+    from fembench.peers.start import launch_peers
+    from fembench.records.contest import save_peers
+    from fembench.report.peer_tables import peers_tables
     from fembench.report.table import text
 
     job = job_of(options)
@@ -121,9 +121,9 @@ def _sometimes(show: Callable[[str], None]) -> Callable[[str], None]:
 def job_of(options: argparse.Namespace):
     """What the options ask for. Raises InputError."""
     from fembench.base.errors import InputError
-    from fembench.bench.peers import chosen, find_dolfinx
-    from fembench.bench.peers_contest import PeersJob
     from fembench.cli.shared import typed_command
+    from fembench.peers.catalog import chosen, find_dolfinx
+    from fembench.peers.contest import PeersJob
     from fembench.records.case import new_case
 
     for name, least in (("repetitions", 1), ("iterations", 0)):

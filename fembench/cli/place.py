@@ -54,12 +54,12 @@ def run(options: argparse.Namespace) -> int:
 
     from fembench.base.files import write_atomic
     from fembench.cli.shared import progress
-    from fembench.predict.configuration import not_invalid
+    from fembench.model.configuration import not_invalid
+    from fembench.model.hosts_for_parts import given, measured
+    from fembench.model.placement import JUDGED
+    from fembench.model.placement_files import FORMATS, LAUNCH
     from fembench.records.profile import load_profile
     from fembench.records.store import load
-    from fembench.schedule.files import FORMATS, LAUNCH
-    from fembench.schedule.ground import given, measured
-    from fembench.schedule.placement import JUDGED
 
     record = not_invalid([load(options.record)])[0][0]
     if options.machine:
@@ -103,9 +103,9 @@ def _text(found, hosts: Sequence, computes: Sequence[float]) -> str:
 def hosts_of(text: str) -> list:
     """The hosts in NAME:SLOTS:CORES:SPEED,…. Raises InputError."""
     from fembench.base.errors import InputError, shown
-    from fembench.schedule.iteration import Host
+    from fembench.model.iteration_time import CandidateHost
 
-    hosts: list[Host] = []
+    hosts: list[CandidateHost] = []
     for word in text.split(","):
         found = _HOST.fullmatch(word.strip())
         speed = _finite(found["speed"] or "1") if found else 0.0
@@ -116,7 +116,7 @@ def hosts_of(text: str) -> list:
         if any(host.name == found["name"] for host in hosts):
             raise InputError(f"hosts: {found['name']} is given twice; expected it once, with all its slots")
         slots = int(found["slots"])
-        hosts.append(Host(found["name"], slots, int(found["cores"] or slots), 1 / speed))
+        hosts.append(CandidateHost(found["name"], slots, int(found["cores"] or slots), 1 / speed))
     return hosts
 
 
@@ -146,7 +146,7 @@ def pair_of(text: str) -> tuple[float, float]:
 
 def _speeds(record) -> list[float]:
     """[rank] how fast it computed, against a core of its own at speed 1."""
-    from fembench.machine.emulate import parse_speeds
+    from fembench.synthetic.emulate import parse_speeds
 
     environment, placed = record.environment, record.environment.rank_host
     speeds = parse_speeds(record.case.emulate, record.case.ranks)

@@ -110,9 +110,9 @@ def run(options: argparse.Namespace) -> int:
         return _score(options)
     from fembench.base.errors import InputError
     from fembench.mesh.presets import resolve
-    from fembench.predict.forecast import smallest
-    from fembench.predict.forecast_text import forecast_text
-    from fembench.predict.study import prediction_of
+    from fembench.model.forecast import smallest
+    from fembench.model.forecast_text import forecast_text
+    from fembench.model.predictor import prediction_of
     from fembench.records.prediction import save_prediction
 
     study, learned = _study(options)
@@ -157,11 +157,11 @@ def _closed_form(options: argparse.Namespace, study, cases: list, mesh, learned:
     import dataclasses
     import json
 
-    from fembench.analytic.of_study import partitioned, predict_work
-    from fembench.analytic.show import Answer, answer_text, answer_tree
-    from fembench.analytic.taught import as_prediction, expected_iterations, learn
-    from fembench.predict.forecast import smallest
+    from fembench.model.forecast import smallest
     from fembench.records.prediction import save_prediction
+    from fembench.studies.pamela.of_study import partitioned, predict_work
+    from fembench.studies.pamela.show import Answer, answer_text, answer_tree
+    from fembench.studies.pamela.taught import as_prediction, expected_iterations, learn
 
     as_it_is = dataclasses.replace(study, edits=(), factor=1.0)
     lessons, answers = learn(as_it_is, learned), []
@@ -211,10 +211,10 @@ def _study(options: argparse.Namespace):
 
     from fembench.base.errors import InputError
     from fembench.cli.shared import progress
-    from fembench.predict.configuration import not_invalid
-    from fembench.predict.recipe import PROXY
-    from fembench.predict.slots import parse_link
-    from fembench.predict.study import open_study, taught
+    from fembench.methods.recipe import PROXY
+    from fembench.model.configuration import not_invalid
+    from fembench.model.predictor import open_study, taught
+    from fembench.model.slots import parse_link
     from fembench.records.store import load, load_all
 
     storage = _storage(options)
@@ -244,9 +244,9 @@ def _as_now(options: argparse.Namespace, study):
     """The study's rates with ranks as slow as a law makes them of what their hosts say now."""
     from fembench.base.config import read_text
     from fembench.cli.shared import progress
-    from fembench.predict.rates import slowed
-    from fembench.reproduce.hosts_now import slower_now
-    from fembench.reproduce.machines import hosts_in
+    from fembench.model.rates import slowed
+    from fembench.studies.thesis_001.hosts_now import slower_now
+    from fembench.studies.thesis_004.machines import hosts_in
 
     file = options.hostfile
     names = [host.split(":")[0] for host in hosts_in(read_text(file), file)] if file else []
@@ -260,7 +260,7 @@ def _storage(options: argparse.Namespace) -> str:
 def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
     from fembench.base.config import convert
     from fembench.base.errors import InputError
-    from fembench.predict.study import BALANCED
+    from fembench.model.predictor import BALANCED
     from fembench.records.case import Case
 
     try:
@@ -287,7 +287,7 @@ def _print_json(predictions: list) -> None:
 def _score(options: argparse.Namespace) -> int:
     """Add a run to the prediction that was written before it."""
     from fembench.base.errors import InputError
-    from fembench.predict.study import observed
+    from fembench.model.predictor import observed
     from fembench.records.prediction import add_outcome, load_prediction
     from fembench.records.store import load
 

@@ -70,8 +70,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import contextlib
 
-    from fembench.bench.scratch import occupied
-    from fembench.reproduce.experiments import chosen, listing
+    from fembench.launch.scratch import occupied
+    from fembench.studies.experiments import chosen, listing
 
     if options.list:
         print(listing(options.study))
@@ -99,16 +99,16 @@ def _folder(options: argparse.Namespace) -> Path:
 def _pairs(options: argparse.Namespace, only: Sequence[str]) -> int:
     """thesis-004: its experiments on emulated or given hosts. Raises InputError."""
     from fembench.cli.shared import progress, typed_command
-    from fembench.reproduce.experiments import wanted
-    from fembench.reproduce.measure import Study
-    from fembench.reproduce.page import build, load_timers
-    from fembench.reproduce.plan import FULL, QUICK, Plan
+    from fembench.studies.experiments import wanted
+    from fembench.studies.page import build, load_timers
+    from fembench.studies.thesis_004.measure import StudyFolder
+    from fembench.studies.thesis_004.plan import FULL, QUICK, StudyPlan
 
     if options.lab:
         return _in_lab(options)
-    plan = Plan(_machines(options), QUICK if options.quick else FULL)
+    plan = StudyPlan(_machines(options), QUICK if options.quick else FULL)
     folder = _folder(options)
-    study = Study(folder, plan, typed_command())
+    study = StudyFolder(folder, plan, typed_command())
     timers = load_timers(_timers(folder / "timers.json")) if wanted("E1", only) else {}
     _measure(study, options.page, only)
     if plan.machines.emulated:
@@ -125,8 +125,8 @@ def _pairs(options: argparse.Namespace, only: Sequence[str]) -> int:
 def _farms(options: argparse.Namespace, only: Sequence[str]) -> int:
     """thesis-000: its applications on a virtual park, and under MPI. Raises InputError."""
     from fembench.cli.shared import progress
-    from fembench.reproduce import farm_live, farm_study
-    from fembench.reproduce.measure import cores_here
+    from fembench.studies.thesis_000 import farm_live, farm_study
+    from fembench.studies.thesis_004.measure import cores_here
 
     folder = _emulated_only(options)
     effort = farm_live.QUICK if options.quick else farm_live.FULL
@@ -141,9 +141,9 @@ def _farms(options: argparse.Namespace, only: Sequence[str]) -> int:
 def _programs(options: argparse.Namespace, only: Sequence[str]) -> int:
     """thesis-002: its programs on emulated machines. Raises InputError."""
     from fembench.cli.shared import progress
-    from fembench.reproduce import bsp_study
-    from fembench.reproduce.bsp_plan import FULL, QUICK
-    from fembench.reproduce.measure import cores_here
+    from fembench.studies.thesis_002 import bsp_study
+    from fembench.studies.thesis_002.bsp_plan import FULL, QUICK
+    from fembench.studies.thesis_004.measure import cores_here
 
     folder = _emulated_only(options)
     effort = QUICK if options.quick else FULL
@@ -159,8 +159,8 @@ def _grid(options: argparse.Namespace, only: Sequence[str]) -> int:
     """thesis-001: real messages here, and its applications on emulated hosts. Raises InputError."""
     from fembench.base.errors import RunFailedError
     from fembench.cli.shared import progress
-    from fembench.reproduce import grid_live, grid_messages, grid_real, grid_study
-    from fembench.reproduce.measure import cores_here
+    from fembench.studies.thesis_001 import grid_live, grid_messages, grid_real, grid_study
+    from fembench.studies.thesis_004.measure import cores_here
 
     folder = _emulated_only(options)
     effort, kept = (grid_live.QUICK if options.quick else grid_live.FULL), options.page
@@ -185,8 +185,8 @@ def _grid(options: argparse.Namespace, only: Sequence[str]) -> int:
 def _slaves(options: argparse.Namespace, only: Sequence[str]) -> int:
     """thesis-003: its programs on emulated machines. Raises InputError."""
     from fembench.cli.shared import progress
-    from fembench.reproduce import slaves_live, slaves_study
-    from fembench.reproduce.measure import cores_here
+    from fembench.studies.thesis_003 import slaves_live, slaves_study
+    from fembench.studies.thesis_004.measure import cores_here
 
     folder = _emulated_only(options)
     effort = slaves_live.QUICK if options.quick else slaves_live.FULL
@@ -220,8 +220,8 @@ def _machines(options: argparse.Namespace):
     """The hosts given, or emulated ones. Raises InputError."""
     from fembench.base.config import read_text
     from fembench.base.errors import InputError
-    from fembench.reproduce.machines import SLOW_SPEED, emulated, given, hosts_in
-    from fembench.reproduce.measure import cores_here
+    from fembench.studies.thesis_004.machines import SLOW_SPEED, emulated, given, hosts_in
+    from fembench.studies.thesis_004.measure import cores_here
 
     slow = [h for h in options.slow.split(",") if h]
     fast = [h for h in options.fast.split(",") if h]
@@ -241,10 +241,10 @@ def _measure(study, only_page: bool, only: Sequence[str]) -> None:
     from fembench.base.units import seconds
     from fembench.bench.campaign import Timekeeper
     from fembench.cli.shared import progress
-    from fembench.report.summary import summary_line
-    from fembench.reproduce import weighted
-    from fembench.reproduce.experiments import wanted
-    from fembench.reproduce.times import Measured
+    from fembench.report.run_line import summary_line
+    from fembench.studies.experiments import wanted
+    from fembench.studies.thesis_004 import weighted
+    from fembench.studies.thesis_004.phase_means import StudyRecords
 
     wants, rounds = study.plan.wants(only), weighted.ROUNDS if wanted("E13", only) else ()
     later = len(weighted.KINDS) * len(rounds) * 3 * study.plan.effort.repetitions
@@ -260,7 +260,9 @@ def _measure(study, only_page: bool, only: Sequence[str]) -> None:
 
     study.measure(wants, ended, only_kept=only_page)
     for round_ in rounds:
-        study.measure(weighted.wants(study.plan, Measured(study.records), round_), ended, only_kept=only_page)
+        study.measure(
+            weighted.wants(study.plan, StudyRecords(study.records), round_), ended, only_kept=only_page
+        )
 
 
 def _timers(path: Path) -> Path:
@@ -290,8 +292,8 @@ def _terminal(page: Path, only: Sequence[str]) -> str:
 def _in_lab(options: argparse.Namespace) -> int:
     """The same command inside a lab, which is gone afterwards. Raises InputError."""
     from fembench.base.errors import InputError
-    from fembench.reproduce.in_lab import run
-    from fembench.reproduce.machines import SLOW_SPEED
+    from fembench.studies.thesis_004.in_lab import run
+    from fembench.studies.thesis_004.machines import SLOW_SPEED
 
     if options.fast or options.slow or options.hostfile:
         raise InputError("--lab with hosts: expected one of them")

@@ -51,10 +51,10 @@ def run(options: argparse.Namespace) -> int:
     import msgspec
 
     from fembench.bench.campaign import failure_of, held_against
-    from fembench.bench.launcher import MOST_PER_CORE, launch, ranks_per_core
-    from fembench.bench.matrix import run_id
-    from fembench.bench.scratch import occupied, reserved
+    from fembench.bench.campaign_file import run_id
     from fembench.cli.shared import case_from, progress, typed_command, warn_if_stale, weighted
+    from fembench.launch.launcher import MOST_PER_CORE, launch, ranks_per_core
+    from fembench.launch.scratch import occupied, reserved
     from fembench.records.store import save
     from fembench.report.tables import terminal
 

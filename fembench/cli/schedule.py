@@ -59,9 +59,9 @@ def run(options: argparse.Namespace) -> int:
 
     from fembench.base.files import write_atomic
     from fembench.records.profile import load_profile
-    from fembench.schedule.graph_files import read_graph
-    from fembench.schedule.hosts import given_hosts, ranks_of
-    from fembench.schedule.methods import METHODS, usable
+    from fembench.studies.scheduling.graph_files import read_graph
+    from fembench.studies.scheduling.hosts import given_hosts, ranks_of
+    from fembench.studies.scheduling.schedulers import METHODS, usable
 
     made = read_graph(options.graph, options.rate)
     if options.machine:
@@ -95,7 +95,7 @@ def _methods(text: str, known: list[str]) -> list[str]:
 
 def _row(name: str, schedule, made, platform) -> dict:
     """A schedule as JSON has it: what its method promises, its makespan by HLogP, and every task."""
-    from fembench.schedule.timeline import timeline
+    from fembench.studies.scheduling.timeline import timeline
 
     slots = timeline(made.graph, platform, schedule)
     return {
@@ -129,7 +129,7 @@ def _text(rows: list[dict], made, platform) -> str:
     """Makespans, the shortest first, and the time line of that schedule."""
     from fembench.base.tables import table
     from fembench.base.units import seconds
-    from fembench.schedule.timeline import picture
+    from fembench.studies.scheduling.timeline import picture
 
     ranked = sorted(rows, key=lambda row: row["makespan"])
     best = ranked[0]

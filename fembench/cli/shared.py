@@ -152,7 +152,7 @@ def warn_if_stale(path: str | None, record: Record) -> None:
     if not path:
         return
     from fembench.records.weights import load_weights
-    from fembench.tune.stale import warning
+    from fembench.weights.stale import warning
 
     text = warning(load_weights(path), record)
     if text:

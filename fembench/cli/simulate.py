@@ -59,13 +59,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.base.units import seconds
-    from fembench.predict.engine import simulate
-    from fembench.predict.events import simulate_events
-    from fembench.predict.exports import write_chrome, write_goal, write_smpi
-    from fembench.predict.graph import load_graph
-    from fembench.predict.measures import bottlenecks, loop_table, phase_table, rank_table
-    from fembench.predict.path import timeline
-    from fembench.predict.planner import make_plan
+    from fembench.model.engine import simulate
+    from fembench.model.events import simulate_events
+    from fembench.model.exports import write_chrome, write_goal, write_smpi
+    from fembench.model.graph import load_graph
+    from fembench.model.measures import bottlenecks, loop_table, phase_table, rank_table
+    from fembench.model.path import timeline
+    from fembench.model.planner import make_plan
 
     graph = load_graph(options.graph)
     machine = _machine(options, graph)
@@ -104,8 +104,8 @@ def _machine(options: argparse.Namespace, graph):
     import dataclasses
 
     from fembench.base.errors import InputError
-    from fembench.predict.machine import even_machine, faster_network
-    from fembench.predict.slots import parse_link
+    from fembench.model.machine import even_machine, faster_network
+    from fembench.model.slots import parse_link
 
     try:
         speeds = tuple(float(word) for word in options.speeds.split(",")) if options.speeds else ()
@@ -140,12 +140,12 @@ def _of_file(options: argparse.Namespace, graph, speeds: tuple[float, ...]):
     import dataclasses
 
     from fembench.base.config import read_text
-    from fembench.predict.forecast import with_collectives
-    from fembench.predict.legacy import read_model
-    from fembench.predict.machine import checked_speeds
-    from fembench.predict.slots import chosen, machine_of, slots_of, waiting_slows
-    from fembench.predict.thesis_model import machine_of_model
+    from fembench.model.forecast import with_collectives
+    from fembench.model.machine import checked_speeds
+    from fembench.model.slots import chosen, machine_of, slots_of, waiting_slows
     from fembench.records.profile import load_profile
+    from fembench.studies.thesis_001.modeller_files import read_model
+    from fembench.studies.thesis_001.modeller_machine import machine_of_model
 
     if not read_text(options.machine).lstrip().startswith("{"):
         machine = machine_of_model(read_model(options.machine), graph.ranks)
@@ -162,11 +162,11 @@ def _of_file(options: argparse.Namespace, graph, speeds: tuple[float, ...]):
 def _parallel(path: str, machine, result) -> str:
     """Measures against the graph of one rank, on this machine's first rank at speed 1."""
     from fembench.base.errors import InputError
-    from fembench.predict.engine import simulate
-    from fembench.predict.graph import load_graph
-    from fembench.predict.machine import even_machine
-    from fembench.predict.measures import operations, parallel
-    from fembench.predict.planner import make_plan
+    from fembench.model.engine import simulate
+    from fembench.model.graph import load_graph
+    from fembench.model.machine import even_machine
+    from fembench.model.measures import operations, parallel
+    from fembench.model.planner import make_plan
 
     base = load_graph(path)
     if base.ranks != 1:
@@ -187,11 +187,11 @@ def _errors(path: str, graph, result) -> str:
     import numpy as np
 
     from fembench.base.errors import InputError
-    from fembench.predict.configuration import not_invalid
-    from fembench.predict.correct import middle_set
-    from fembench.predict.measures import makespan_error, mean_error, process_error
+    from fembench.model.configuration import not_invalid
+    from fembench.model.correct import middle_set
+    from fembench.model.measures import makespan_error, mean_error, process_error
+    from fembench.records.phases import ASSEMBLY, CG
     from fembench.records.store import load
-    from fembench.timing.phases import ASSEMBLY, CG
 
     record = not_invalid([load(path)])[0][0]
     if record.case.ranks != graph.ranks or not graph.iterations:
@@ -208,7 +208,7 @@ def _errors(path: str, graph, result) -> str:
 def _print_json(plan, result) -> None:
     import json
 
-    from fembench.predict.path import by_phase, critical_path
+    from fembench.model.path import by_phase, critical_path
 
     print(
         json.dumps(

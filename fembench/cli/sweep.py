@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign import DEFAULT, Folder, read_campaign
-    from fembench.bench.scratch import occupied
+    from fembench.launch.scratch import occupied
 
     source = Path(options.campaign) if options.campaign else DEFAULT
     campaign, runs = read_campaign(source)
@@ -68,7 +68,7 @@ def _weighted(runs, path):
     if not path:
         return runs
     from fembench.base.errors import InputError
-    from fembench.bench.matrix import Run, run_id
+    from fembench.bench.campaign_file import CampaignRun, run_id
     from fembench.cli.shared import weighted
     from fembench.records.weights import load_weights
 
@@ -77,7 +77,7 @@ def _weighted(runs, path):
     if not any(fits):
         raise InputError(f"{path}: weights of {ranks} ranks fit no case of the campaign")
     cases = [weighted(run.case, path) if fit else run.case for run, fit in zip(runs, fits)]
-    return [Run(run_id(case, run.repetition), case, run.repetition) for case, run in zip(cases, runs)]
+    return [CampaignRun(run_id(case, run.repetition), case, run.repetition) for case, run in zip(cases, runs)]
 
 
 def _say_damaged(folder) -> None:
@@ -122,7 +122,7 @@ def _execute(campaign, runs, folder, hostfile) -> tuple[list, int]:
     from fembench.base.units import seconds
     from fembench.bench.campaign import Timekeeper, execute
     from fembench.cli.shared import progress, typed_command
-    from fembench.report.summary import summary_line
+    from fembench.report.run_line import summary_line
 
     to_do = sum(folder.record(run) is None for run in runs)
     if to_do < len(runs):

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.timing.experiment import run_experiment
 
     try:
-        from fembench.dist import comm
+        from fembench.ranks import comm
 
         experiment = run_experiment(options.calls, comm.MPI.Wtime, comm.address("MPI_Wtime"))
         note = ""

@@ -54,9 +54,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.base.errors import InputError
     from fembench.base.tables import table
-    from fembench.predict.graph import count, length, save_graph
-    from fembench.predict.reduce import reduced
-    from fembench.predict.show import as_table, write_dot
+    from fembench.model.graph import count, length, save_graph
+    from fembench.model.reduce import reduced
+    from fembench.model.show import as_table, write_dot
 
     if bool(options.source) == bool(options.binary):
         raise InputError("expected a record, a graph, or --binary EXE: one of them")
@@ -91,8 +91,8 @@ def run(options: argparse.Namespace) -> int:
 def _graph(options: argparse.Namespace):
     """That in a file, or that of the record in a file."""
     from fembench.base.config import read_json
-    from fembench.predict.from_record import graph_of_record
-    from fembench.predict.graph import load_graph
+    from fembench.model.from_record import graph_of_record
+    from fembench.model.graph import load_graph
     from fembench.records.store import load
 
     if "programs" in read_json(options.source, dict):
@@ -102,7 +102,7 @@ def _graph(options: argparse.Namespace):
 
 def _binary(options: argparse.Namespace):
     from fembench.base.errors import InputError
-    from fembench.predict.binary import Loops, graph_of_program
+    from fembench.studies.binaries.binary import Loops, graph_of_program
 
     if not re.fullmatch("[0-9]{1,9}", options.ranks) or int(options.ranks) < 1:
         raise InputError(f"--binary with ranks '{options.ranks}'; expected their number")
@@ -118,8 +118,8 @@ def _binary(options: argparse.Namespace):
 
 def _program(options: argparse.Namespace):
     """The executable's functions, priced; costs are measured where none are known."""
-    from fembench.predict.binary import disassemble, program_of
-    from fembench.predict.instructions import load_costs, measure_costs, save_costs
+    from fembench.studies.binaries.binary import disassemble, program_of
+    from fembench.studies.binaries.instructions import load_costs, measure_costs, save_costs
 
     text = disassemble(Path(options.binary))
     known = bool(options.costs) and Path(options.costs).exists()
@@ -131,7 +131,7 @@ def _program(options: argparse.Namespace):
 
 def _print_blocks(options: argparse.Namespace) -> int:
     from fembench.base.errors import InputError
-    from fembench.predict.show import block_table
+    from fembench.studies.binaries.blocks import block_table
 
     functions = _program(options).functions
     if options.blocks not in functions:

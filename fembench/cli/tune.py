@@ -48,11 +48,11 @@ def run(options: argparse.Namespace) -> int:
     import msgspec
 
     from fembench.base.files import write_atomic
-    from fembench.bench.scratch import occupied
+    from fembench.launch.scratch import occupied
     from fembench.records.weights import save_weights
-    from fembench.tune.loop import close_the_loop
-    from fembench.tune.proof import prove
-    from fembench.tune.text import as_text, as_tree
+    from fembench.weights.proof import prove
+    from fembench.weights.proof_text import as_text, as_tree
+    from fembench.weights.tune import close_the_loop
 
     case = _case(options)
     folder = Path(options.results or f"results/tune-{Path(case.mesh).stem.replace(':', '-')[:120]}")
@@ -104,13 +104,13 @@ def _case(options: argparse.Namespace):
 def _runner(options: argparse.Namespace, runs: Path, say):
     """A function that runs a case under MPI and keeps its record. Raises RunFailedError or InputError."""
     from fembench.base.errors import InputError
-    from fembench.bench.launcher import launch
-    from fembench.bench.matrix import run_id
-    from fembench.bench.scratch import reserved
+    from fembench.bench.campaign_file import run_id
     from fembench.cli.shared import typed_command
+    from fembench.launch.launcher import launch
+    from fembench.launch.scratch import reserved
     from fembench.records.store import save
-    from fembench.tune.loop import failed
     from fembench.weights.observe import run_seconds
+    from fembench.weights.tune import failed
 
     def one(case, word: str, *, without: str = ""):
         with reserved(runs, run_id(case, 1).rsplit("-r", 1)[0]) as id:

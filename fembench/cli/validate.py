@@ -28,10 +28,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.predict.grid import read_grid, study_of
-    from fembench.predict.programs import app_cells, app_scores
-    from fembench.records.app import load_apps
+    from fembench.model.grid import read_grid, study_of
     from fembench.records.store import load_all
+    from fembench.studies.programs.record import load_apps
+    from fembench.studies.programs.scored import app_cells, app_scores
 
     if Path(options.grid).is_dir():
         cells = _of_apps(options.grid)
@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _of_apps(folder: str) -> list:
     from fembench.base.errors import InputError
-    from fembench.predict.programs import app_cells
-    from fembench.records.app import load_apps
+    from fembench.studies.programs.record import load_apps
+    from fembench.studies.programs.scored import app_cells
 
     cells = app_cells(load_apps(folder))
     if not cells:
@@ -67,7 +67,7 @@ def _synthetic(records: list) -> list[str]:
 def _usable(records: list, what: str) -> list:
     """The records that are not INVALID; says how many are."""
     from fembench.cli.shared import progress
-    from fembench.predict.configuration import not_invalid
+    from fembench.model.configuration import not_invalid
 
     kept, note = not_invalid(records)
     if note:
@@ -85,7 +85,7 @@ def _note_unpredicted(runs: int, judged: int) -> None:
 
 def _distinct(cases: list) -> list:
     """One case of each configuration."""
-    from fembench.predict.configuration import key
+    from fembench.model.configuration import key
 
     return list({key(case): case for case in cases}.values())
 
@@ -93,12 +93,12 @@ def _distinct(cases: list) -> list:
 def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
     import functools
 
-    from fembench.analytic.taught import in_closed_form, learn
     from fembench.bench.campaign import read_campaign
-    from fembench.bench.scratch import occupied
-    from fembench.predict.grid import predict_all, simulated
-    from fembench.predict.score import check_held_out
+    from fembench.launch.scratch import occupied
+    from fembench.model.grid import predict_all, simulated
+    from fembench.model.score import check_held_out
     from fembench.records.prediction import ANALYTIC, SIMULATION
+    from fembench.studies.pamela.taught import in_closed_form, learn
 
     folder = Path(grid.predictions)
     cases = [item.case for item in read_campaign(Path(options.cases))[1]]
@@ -115,9 +115,9 @@ def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
 def _judge(grid, study, training: list) -> tuple[list, dict]:
     """(cells of both methods, scores: of each method and of cruder models)."""
     from fembench.base.errors import InputError
-    from fembench.predict.configuration import by_case
-    from fembench.predict.grid import grid_of, judge, predictions
-    from fembench.predict.score import baseline_cells, check_held_out, score
+    from fembench.model.configuration import by_case
+    from fembench.model.grid import grid_of, judge, predictions
+    from fembench.model.score import baseline_cells, check_held_out, score
     from fembench.records.prediction import ANALYTIC
     from fembench.records.store import load_all
 
@@ -144,7 +144,7 @@ def _print(options: argparse.Namespace, cells: list, scores: dict, synthetic: li
     """Cells and scores; 1 where too few are left to judge by."""
     import json
 
-    from fembench.predict.score import cell_table, score_table
+    from fembench.model.score import cell_table, score_table
 
     if options.json:
         tree = {"cells": [c._asdict() for c in cells]} | {n: s._asdict() for n, s in scores.items()}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
 from fembench.fem.material import stiffness
-from fembench.fem.shapes import FACETS, Element, Rule, element_named
+from fembench.fem.shapes import FACETS, QuadratureRule, ReferenceElement, element_named
 
 Array = NDArray[np.float64]
 CHUNK = 1024  # cells: their intermediate arrays stay in cache
@@ -57,14 +57,14 @@ def gradients(x_cells: Array, element: str) -> tuple[Array, Array]:
     return dN, rule.weights * detJ
 
 
-def measures(x_cells: Array, element: str, rule: Rule) -> Array:
+def measures(x_cells: Array, element: str, rule: QuadratureRule) -> Array:
     """dV (n, n_q) at the points of `rule`. Raises InputError where det J is not positive."""
     reference = element_named(element)
     points = rule.points[:1] if reference.affine else rule.points
     return rule.weights * _jacobians(x_cells, reference, points)[1]
 
 
-def _jacobians(x_cells: Array, reference: Element, points: Array) -> tuple[Array, Array]:
+def _jacobians(x_cells: Array, reference: ReferenceElement, points: Array) -> tuple[Array, Array]:
     """J (n, n_q, 3, 3) with J[i, j] = dx_i / dxi_j, and det J (n, n_q)."""
     J = np.tensordot(x_cells, reference.slope(points), axes=(1, 1)).transpose(0, 2, 1, 3)
     a, b, c = J[..., 0, :], J[..., 1, :], J[..., 2, :]
@@ -116,7 +116,7 @@ def volumes(x_cells: Array, element: str) -> Array:
     return measures(x_cells, element, element_named(element).stiffness_rule).sum(axis=1)
 
 
-def interpolated(values: Array, element: str, rule: Rule) -> Array:
+def interpolated(values: Array, element: str, rule: QuadratureRule) -> Array:
     """(n, n_q, 3) nodal values (n, npc, 3), coordinates for example, at the points of `rule`."""
     return element_named(element).shape(rule.points) @ values
 

@@ -23,7 +23,7 @@ QUAD_CORNERS = HEX_CORNERS[:4, :2].copy()
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class QuadratureRule:
     """Quadrature: `points` (n_q, dim) with `weights` (n_q,) that sum to the reference measure."""
 
     points: Array
@@ -31,16 +31,16 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ReferenceElement:
     """A reference element; `shape` and `slope` take points (n_q, dim)."""
 
     name: str
     n_nodes: int
     shape: Callable[[Array], Array]  # -> N (n_q, n_nodes)
     slope: Callable[[Array], Array]  # -> dN/dxi (n_q, n_nodes, dim)
-    stiffness_rule: Rule  # exact for the stiffness (hex8: of a parallelepiped)
-    load_rule: Rule  # at least degree 2: mass, body forces, tractions
-    fine_rule: Rule  # degree 5 or better: error norms
+    stiffness_rule: QuadratureRule  # exact for the stiffness (hex8: of a parallelepiped)
+    load_rule: QuadratureRule  # at least degree 2: mass, body forces, tractions
+    fine_rule: QuadratureRule  # degree 5 or better: error norms
 
     @property
     def affine(self) -> bool:
@@ -73,20 +73,20 @@ def _multilinear_slope(xi: Array, corners: Array) -> Array:
     return slope
 
 
-def _gauss(n: int, dim: int) -> Rule:
+def _gauss(n: int, dim: int) -> QuadratureRule:
     """Gauss-Legendre with n points a direction on [-1, 1]^dim: degree 2n - 1."""
     p, w = np.polynomial.legendre.leggauss(n)
     points = np.stack(np.meshgrid(*[p] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     weights = np.prod(np.stack(np.meshgrid(*[w] * dim, indexing="ij"), axis=-1), axis=-1).ravel()
-    return Rule(points, weights)
+    return QuadratureRule(points, weights)
 
 
-def _tet_degree_2() -> Rule:
+def _tet_degree_2() -> QuadratureRule:
     a, b = (5 - np.sqrt(5)) / 20, (5 + 3 * np.sqrt(5)) / 20
-    return Rule(np.full((4, 3), a) + (b - a) * np.eye(4)[:, :3], np.full(4, 1 / 24))
+    return QuadratureRule(np.full((4, 3), a) + (b - a) * np.eye(4)[:, :3], np.full(4, 1 / 24))
 
 
-def _tet_degree_5() -> Rule:
+def _tet_degree_5() -> QuadratureRule:
     """14 points: N. J. Walkington, Quadrature on simplices of arbitrary dimension (2000)."""
     faces = [
         (0.31088591926330060980, 0.11268792571801585080),
@@ -98,14 +98,14 @@ def _tet_degree_5() -> Rule:
     for row, pair in zip(edges, itertools.combinations(range(4), 2)):
         row[list(pair)] = 0.5 - a
     weights = [np.full(4, w / 6) for _, w in faces]
-    return Rule(
+    return QuadratureRule(
         np.concatenate([*points, edges[:, :3]]),
         np.concatenate([*weights, np.full(6, 0.042546020777081466438 / 6)]),
     )
 
 
-def _triangle_degree_2() -> Rule:
-    return Rule(np.array([[1 / 6, 1 / 6], [2 / 3, 1 / 6], [1 / 6, 2 / 3]]), np.full(3, 1 / 6))
+def _triangle_degree_2() -> QuadratureRule:
+    return QuadratureRule(np.array([[1 / 6, 1 / 6], [2 / 3, 1 / 6], [1 / 6, 2 / 3]]), np.full(3, 1 / 6))
 
 
 def _hex_shape(xi: Array) -> Array:
@@ -124,16 +124,18 @@ def _quad_slope(xi: Array) -> Array:
     return _multilinear_slope(xi, QUAD_CORNERS)
 
 
-_TET_CENTRE = Rule(np.full((1, 3), 0.25), np.array([1 / 6]))
-TET4 = Element("tet4", 4, _linear_shape, _linear_slope, _TET_CENTRE, _tet_degree_2(), _tet_degree_5())
-HEX8 = Element("hex8", 8, _hex_shape, _hex_slope, _gauss(2, 3), _gauss(2, 3), _gauss(3, 3))
-TRI3 = Element("tri3", 3, _linear_shape, _linear_slope, *[_triangle_degree_2()] * 3)
-QUAD4 = Element("quad4", 4, _quad_shape, _quad_slope, *[_gauss(2, 2)] * 3)
+_TET_CENTRE = QuadratureRule(np.full((1, 3), 0.25), np.array([1 / 6]))
+TET4 = ReferenceElement(
+    "tet4", 4, _linear_shape, _linear_slope, _TET_CENTRE, _tet_degree_2(), _tet_degree_5()
+)
+HEX8 = ReferenceElement("hex8", 8, _hex_shape, _hex_slope, _gauss(2, 3), _gauss(2, 3), _gauss(3, 3))
+TRI3 = ReferenceElement("tri3", 3, _linear_shape, _linear_slope, *[_triangle_degree_2()] * 3)
+QUAD4 = ReferenceElement("quad4", 4, _quad_shape, _quad_slope, *[_gauss(2, 2)] * 3)
 ELEMENTS = {"tet4": TET4, "hex8": HEX8}
 FACETS = {3: TRI3, 4: QUAD4}
 
 
-def element_named(name: str) -> Element:
+def element_named(name: str) -> ReferenceElement:
     """The reference element. Raises InputError for any other than tet4 and hex8."""
     if name not in ELEMENTS:
         raise InputError(f"unknown element '{name}'; expected one of {', '.join(ELEMENTS)}")

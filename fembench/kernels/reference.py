@@ -23,13 +23,7 @@ from fembench.kernels.reference_assembly import (
 )
 from fembench.kernels.reference_blocks import Blocks, Gather, SharedSum
 from fembench.kernels.reference_precond import Chebyshev, RigidModes, Scale
-from fembench.kernels.reference_products import (
-    BsrProduct,
-    CsrProduct,
-    DenseProduct,
-    EbeProduct,
-    SymProduct,
-)
+from fembench.kernels.reference_products import BsrProduct, CsrProduct, DenseProduct, EbeProduct, SymProduct
 from fembench.kernels.reference_variants import Pipelined, SingleReduction, scaled
 
 __all__ = [

@@ -15,7 +15,7 @@ NONE = -1  # no cell behind this facet
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Graph:
+class DualGraph:
     """Cells joined by shared facets, compressed by rows: the neighbours of c are
     `neighbours[starts[c]:starts[c + 1]]`."""
 
@@ -23,13 +23,13 @@ class Graph:
     neighbours: np.ndarray  # (2 * n_inner_facets,) int64
 
 
-def dual_graph(cells: np.ndarray, element: str) -> Graph:
+def dual_graph(cells: np.ndarray, element: str) -> DualGraph:
     """Graph of cells that share a facet, neighbours in the order of local facets."""
     behind = facet_neighbours(cells, element)
     inner = behind != NONE
     starts = np.zeros(len(cells) + 1, dtype=np.int64)
     np.cumsum(np.count_nonzero(inner, axis=1), out=starts[1:])
-    return Graph(starts, behind[inner].astype(np.int64))
+    return DualGraph(starts, behind[inner].astype(np.int64))
 
 
 def facet_neighbours(cells: np.ndarray, element: str) -> np.ndarray:

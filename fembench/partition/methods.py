@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fembench.base.errors import InputError
-from fembench.mesh.adjacency import Graph, dual_graph
+from fembench.mesh.adjacency import DualGraph, dual_graph
 from fembench.mesh.mesh import Mesh
 from fembench.partition.metis import cut_graph, prefers_recursive
 from fembench.partition.partition import Partition
@@ -66,7 +66,7 @@ def excess(part: np.ndarray, shares: Sequence[float]) -> float:
     return float(np.max(np.maximum(miss - 1.0, 0.0) / wanted))
 
 
-def fill_empty(part: np.ndarray, shares: Sequence[float], graph: Graph) -> np.ndarray:
+def fill_empty(part: np.ndarray, shares: Sequence[float], graph: DualGraph) -> np.ndarray:
     """The same parts, but each empty one has got a cell: of the part most over its target, the cell with
     the fewest neighbours of its own part. (n_cells,) int32, a copy where anything changed."""
     sizes = np.bincount(part, minlength=len(shares))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fembench.mesh.adjacency import Graph
+from fembench.mesh.adjacency import DualGraph
 
 RECURSIVE_PARTS = 8  # always recursive up to here
 RECURSIVE_WORK = 1_000_000  # cells x levels of bisection up to which it is recursive for any number
@@ -23,7 +23,7 @@ def prefers_recursive(n_cells: int, n_parts: int) -> bool:
     return n_parts <= RECURSIVE_PARTS or n_cells * math.log2(n_parts) <= RECURSIVE_WORK
 
 
-def cut_graph(graph: Graph, targets: Sequence[float], seed: int, recursive: bool) -> np.ndarray:
+def cut_graph(graph: DualGraph, targets: Sequence[float], seed: int, recursive: bool) -> np.ndarray:
     """(n_cells,) int32: a part for every vertex. METIS may leave parts empty or miss a target: check."""
     import pymetis
 

@@ -7,11 +7,11 @@ one activation of the balancer between two iterations (supersteps). Times are se
 import msgspec
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LedgerStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of every struct of a ledger."""
 
 
-class Candidate(Row, frozen=True):
+class Candidate(LedgerStruct, frozen=True):
     """A move that might pay: potential of migration = comp + comm - mem (thesis-002, 4.5)."""
 
     block: int
@@ -26,7 +26,7 @@ class Candidate(Row, frozen=True):
         return self.comp + self.comm - self.mem
 
 
-class Move(Row, frozen=True):
+class Move(LedgerStruct, frozen=True):
     """A block that went to another rank."""
 
     block: int
@@ -35,7 +35,7 @@ class Move(Row, frozen=True):
     bytes: int
 
 
-class Look(Row, frozen=True):
+class Look(LedgerStruct, frozen=True):
     """One activation."""
 
     iteration: int  # iterations done before it
@@ -66,7 +66,7 @@ class Look(Row, frozen=True):
         return self.look_seconds + self.move_seconds
 
 
-class Ledger(Row, frozen=True):
+class Ledger(LedgerStruct, frozen=True):
     """All looks of one solve."""
 
     looks: tuple[Look, ...]
@@ -76,7 +76,7 @@ class Ledger(Row, frozen=True):
     warmup: bool = False
 
 
-class BalanceFacts(Row, frozen=True):
+class BalanceFacts(LedgerStruct, frozen=True):
     """What a balanced run did, set by set."""
 
     policy: str
@@ -87,7 +87,7 @@ class BalanceFacts(Row, frozen=True):
     ledgers: tuple[Ledger, ...]  # one a set
 
 
-class Account(Row, frozen=True):
+class Account(LedgerStruct, frozen=True):
     """What one look with moves has brought until the next such look, or the end."""
 
     iteration: int

@@ -19,7 +19,7 @@ Mode = Literal["isend", "send"]
 Method = Literal["I", "II"]
 
 
-class Piece(Frozen, frozen=True):
+class CurvePiece(Frozen, frozen=True):
     """coefficients[0] + coefficients[1] (m - first) + … for m >= first, up to the next piece's first."""
 
     first: float  # bytes
@@ -38,10 +38,12 @@ class PairClass(Frozen, frozen=True):
     """Pairs of hosts that share one set of functions."""
 
     name: str  # same host, a site, 'site > site', 'host > host'
-    send: tuple[Piece, ...]  # Os(m)
-    latency: tuple[Piece, ...]  # L(m); may be negative where Os and Or overlap (blocking sends)
-    receive: tuple[Piece, ...]  # Or(m)
-    gap: tuple[Piece, ...] = ()  # g(m): shortest time between two messages of one sender; (): not measured
+    send: tuple[CurvePiece, ...]  # Os(m)
+    latency: tuple[CurvePiece, ...]  # L(m); may be negative where Os and Or overlap (blocking sends)
+    receive: tuple[CurvePiece, ...]  # Or(m)
+    gap: tuple[
+        CurvePiece, ...
+    ] = ()  # g(m): shortest time between two messages of one sender; (): not measured
     switch: int | None = None  # bytes from which messages wait for their receiver (rendezvous); None: none
     # (bytes, times as long as alone that a message takes while one comes the other way); (): not measured
     both_ways: tuple[tuple[int, float], ...] = ()
@@ -180,7 +182,7 @@ class NetworkFound(Frozen, frozen=True):
     network: Network
 
 
-def value_at(pieces: Sequence[Piece], m: float) -> float:
+def value_at(pieces: Sequence[CurvePiece], m: float) -> float:
     """The function at m bytes; the first piece serves below its own begin."""
     k = max(0, bisect.bisect_right(pieces, m, key=lambda piece: piece.first) - 1)
     x, value = m - pieces[k].first, 0.0

@@ -12,22 +12,22 @@ import numpy as np
 from fembench.report.speedup import Speedup
 from fembench.report.table import Column, Table, integer, percent, ratio, words
 from fembench.report.unequal import Unequal
-from fembench.weights.scaling import FEWEST, Fit, amdahl_fraction, fit_amdahl, fit_gustafson
+from fembench.weights.scaling import FEWEST, ScalingFit, amdahl_fraction, fit_amdahl, fit_gustafson
 
 SAME_SIZE = 1.1  # cells a rank that differ by less are of one size
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Law:
+class SpeedupLaw:
     """One law fitted to the speedups of one series."""
 
     series: tuple[str, str]  # mesh, or cells a rank; variant
     processors: tuple[float, ...]  # P, or P_eq
     speedups: tuple[float, ...]
-    fit: Fit
+    fit: ScalingFit
 
 
-def amdahl_laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list[Law]:
+def amdahl_laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list[SpeedupLaw]:
     """Amdahl's law for each mesh and variant."""
     points = [(s.result.series, float(s.result.ranks), s.ratio) for s in speedups if _counts(s)]
     points += [
@@ -35,10 +35,10 @@ def amdahl_laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list
         for u in unequal
         if u.alone and np.isfinite(u.equivalent) and _fastest_alone(u)
     ]
-    return [Law(series, p, s, fit_amdahl(p, s)) for series, p, s in _series(points)]
+    return [SpeedupLaw(series, p, s, fit_amdahl(p, s)) for series, p, s in _series(points)]
 
 
-def gustafson_laws(speedups: Sequence[Speedup]) -> list[Law]:
+def gustafson_laws(speedups: Sequence[Speedup]) -> list[SpeedupLaw]:
     """Gustafson's law for each variant and size a rank, of meshes that grow with P."""
     points: list[tuple[tuple[str, str], float, float]] = []
     size = 0.0
@@ -47,7 +47,7 @@ def gustafson_laws(speedups: Sequence[Speedup]) -> list[Law]:
         new = not points or points[-1][0][1] != s.result.variant or _cells_a_rank(s) > SAME_SIZE * size
         size = _cells_a_rank(s) if new else size
         points.append(((f"{size:.0f}", s.result.variant), float(s.result.ranks), s.ratio))
-    return [Law(series, p, s, fit_gustafson(p, s)) for series, p, s in _series(points)]
+    return [SpeedupLaw(series, p, s, fit_gustafson(p, s)) for series, p, s in _series(points)]
 
 
 def _cells_a_rank(s: Speedup) -> float:
@@ -78,7 +78,7 @@ def _series(
             yield series, tuple(sorted(found)), tuple(found[p] for p in sorted(found))
 
 
-def amdahl_table(found: Sequence[Law]) -> Table:
+def amdahl_table(found: Sequence[SpeedupLaw]) -> Table:
     """A row a series: the sequential fraction, and how well it fits."""
     rows = [
         (
@@ -113,7 +113,7 @@ def amdahl_table(found: Sequence[Law]) -> Table:
     )
 
 
-def gustafson_table(found: Sequence[Law]) -> Table:
+def gustafson_table(found: Sequence[SpeedupLaw]) -> Table:
     """A row a size: the sequential fraction of the parallel time, and how well it fits."""
     rows = [
         (float(law.series[0]), law.series[1], len({1.0, *law.processors}), largest := max(law.processors))
@@ -141,9 +141,9 @@ def gustafson_table(found: Sequence[Law]) -> Table:
     )
 
 
-def _fraction(fit: Fit) -> float:
+def _fraction(fit: ScalingFit) -> float:
     return np.nan if fit.fails else max(fit.fraction, 0.0)
 
 
-def _off(fit: Fit) -> float:
+def _off(fit: ScalingFit) -> float:
     return np.nan if fit.fails else fit.worst

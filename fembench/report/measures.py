@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from fembench.records import phases as ph
 from fembench.records.compare import Pool
 from fembench.records.record import Record
 from fembench.records.validity import attributed, timed_sets
 from fembench.stats.runs import by_run
 from fembench.stats.summary import Interval
-from fembench.timing import phases as ph
 
 Floats = npt.NDArray[np.float64]
 

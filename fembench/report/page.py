@@ -17,8 +17,8 @@ import markupsafe
 
 from fembench.base.errors import InputError
 from fembench.records import store
-from fembench.records.peers import FILE as PEERS_FILE
-from fembench.records.peers import PeersRecord, load_peers
+from fembench.records.contest import FILE as PEERS_FILE
+from fembench.records.contest import PeersRecord, load_peers
 from fembench.records.record import Failure, Record
 from fembench.report import exports, table
 from fembench.report.fields import fields_path, read_fields
@@ -47,7 +47,7 @@ SECTIONS = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Campaign:
+class CampaignResults:
     """What a folder of results holds."""
 
     name: str
@@ -92,7 +92,7 @@ def build(
     return target / "index.html"
 
 
-def read_campaign(folder: Path, peers_file: Path | None = None) -> Campaign:
+def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResults:
     """Records, failures, fields, peers. Raises InputError where there is no record, failure or comparison."""
     failures = list(store.failures(folder)) if folder.is_dir() else []
     inside = folder / PEERS_FILE
@@ -102,7 +102,7 @@ def read_campaign(folder: Path, peers_file: Path | None = None) -> Campaign:
     records = [store.load(p) for p in _runs(folder)] if lenient else store.load_all(folder)
     found = {r.id: fields_path(folder, r.id) for r in records}
     description = folder / "campaign.toml"
-    return Campaign(
+    return CampaignResults(
         name=folder.resolve().name,
         records=records,
         failures=failures,
@@ -131,7 +131,7 @@ def _starts(item: Plot | Table, beginnings: Sequence[str]) -> bool:
     return any(item.name == b or item.name.startswith((f"{b}-", f"{b}_")) for b in beginnings)
 
 
-def _write_exports(campaign: Campaign, folder: Path) -> None:
+def _write_exports(campaign: CampaignResults, folder: Path) -> None:
     folder.mkdir()
     if campaign.records:
         exports.write_everything(campaign.records, folder / "everything.csv")
@@ -141,7 +141,9 @@ def _write_exports(campaign: Campaign, folder: Path) -> None:
             exports.write_vtu(read_fields(campaign.fields[record.id]), folder / f"{record.id}.vtu")
 
 
-def _render(template: str, campaign: Campaign, sections: Sequence[Section], files: Sequence[str]) -> str:
+def _render(
+    template: str, campaign: CampaignResults, sections: Sequence[Section], files: Sequence[str]
+) -> str:
     here = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
         loader=here,
@@ -165,7 +167,7 @@ def _render(template: str, campaign: Campaign, sections: Sequence[Section], file
     )
 
 
-def _dates(campaign: Campaign) -> list[str]:
+def _dates(campaign: CampaignResults) -> list[str]:
     """When each thing that it holds was made."""
     dates = [r.created for r in campaign.records] + [f.created for f in campaign.failures]
     return dates + ([campaign.peers.created] if campaign.peers else [])

@@ -7,14 +7,7 @@ from math import inf, isnan
 from fembench.records.case import Case
 from fembench.records.record import STATES, Failure, Record, Rule, leads_to
 from fembench.report.results import Result
-from fembench.report.table import (
-    Table,
-    case_columns,
-    case_of,
-    integer,
-    time,
-    words,
-)
+from fembench.report.table import Table, case_columns, case_of, integer, time, words
 
 NUMBER = re.compile(r"(?<![\w.-])-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)(?![\w.])")
 

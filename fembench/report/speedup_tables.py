@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fembench.base import units
 from fembench.records.compare import ranks_in_words
-from fembench.records.peers import PeersRecord
+from fembench.records.contest import PeersRecord
 from fembench.report import measures
-from fembench.report.peers import over_peer
+from fembench.report.peer_tables import over_peer
 from fembench.report.results import Result
 from fembench.report.speedup import Speedup
 from fembench.report.table import Column, Table, case_columns, case_of, ratio, time, words

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from fembench.records.peers import PeersRecord
+from fembench.records.contest import PeersRecord
 from fembench.records.record import Failure, Record
 from fembench.report import (
     equality,
@@ -15,8 +15,8 @@ from fembench.report import (
     unequal_tables,
     work,
 )
-from fembench.report.balance import balance_tables
-from fembench.report.peers import peers_tables
+from fembench.report.balance_tables import balance_tables
+from fembench.report.peer_tables import peers_tables
 from fembench.report.results import results
 from fembench.report.speedup import all_speedups
 from fembench.report.table import Table, text

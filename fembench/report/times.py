@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from fembench.records import phases as ph
 from fembench.records.record import Record
 from fembench.records.validity import product_bandwidth, timed_sets
 from fembench.report import measures
@@ -21,7 +22,6 @@ from fembench.report.table import (
     time,
     words,
 )
-from fembench.timing import phases as ph
 
 # Every name in `Result.times`, in the order in which a run passes through them
 ORDER = (

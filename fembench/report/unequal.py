@@ -16,13 +16,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fembench.records import phases as ph
 from fembench.records.compare import PLACEMENT, same_kind
 from fembench.records.record import Record
 from fembench.report.equality import unequal_ranks
 from fembench.report.measures import SOLVE, Floats, host_of, over_runs
 from fembench.report.results import Result
 from fembench.report.speedup import SUPERLINEAR, superlinear
-from fembench.timing import phases as ph
 from fembench.weights.efficiency import heterogeneous_efficiency
 from fembench.weights.scaling import Bounds, against_each, speedup_bounds
 

@@ -23,12 +23,19 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.dist.interface import AllReduce, Interface
 from fembench.kernels.backend import kernels
-from fembench.solve.iterate import CGResult, Control, Preconditioner, bind_product, breakdown, iterate
+from fembench.methods.work import Work, dot, folded_in, passes
+from fembench.ranks.interface import AllReduce, Interface
+from fembench.records.phases import AXPY, DOT, PRECOND
+from fembench.solve.iterate import (
+    CGResult,
+    Preconditioner,
+    StoppingCriterion,
+    bind_product,
+    breakdown,
+    iterate,
+)
 from fembench.solve.operators import Operator
-from fembench.solve.work import Work, dot, folded_in, passes
-from fembench.timing.phases import AXPY, DOT, PRECOND
 from fembench.timing.tracer import TracerLike
 
 F64 = NDArray[np.float64]
@@ -61,7 +68,7 @@ class ConjugateGradients:
         self._tau = AllReduce(interface.comm, 1, tracer)
         self._rho = AllReduce(interface.comm, 1 if M.identity else 2, tracer)
 
-    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+    def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
         return iterate(self, self._tracer, f, control, record)
 

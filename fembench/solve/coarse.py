@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from fembench.kernels.backend import kernels
 
 if TYPE_CHECKING:
-    from fembench.dist.interface import Interface
-    from fembench.dist.subdomain import Subdomain
+    from fembench.ranks.interface import Interface
+    from fembench.ranks.subdomain import Subdomain
 
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]

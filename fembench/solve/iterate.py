@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import BreakdownError
-from fembench.dist.interface import Interface
+from fembench.methods.work import Work
+from fembench.ranks.interface import Interface
+from fembench.records.phases import CG, NAMES, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.solve.operators import Operator
-from fembench.solve.work import Work
-from fembench.timing.phases import CG, NAMES, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.timing.tracer import TracerLike, chain
 
 F64 = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Preconditioner(Protocol):
 
 
 @dataclass(frozen=True)
-class Control:
+class StoppingCriterion:
     """When to stop."""
 
     tolerance: float = 1e-6  # on |r|_2
@@ -82,7 +82,7 @@ class Solver(Protocol):
     def work(self) -> Work:
         """Of one iteration, products apart."""
 
-    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+    def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective."""
 
 
@@ -96,7 +96,7 @@ class Method(Protocol):
         """Yield <r, r> for x = 0, then after each iteration; end where nothing is left to do. Collective."""
 
 
-def iterate(method: Method, tracer: TracerLike, f: F64, control: Control, record: int) -> CGResult:
+def iterate(method: Method, tracer: TracerLike, f: F64, control: StoppingCriterion, record: int) -> CGResult:
     """Iterate until the residual is small enough or the limit is reached. Collective.
 
     Fixed work ends early where the residual is zero, or where rounding leaves no further step. A tracer that

@@ -24,7 +24,7 @@ from fembench.kernels.backend import kernels
 from fembench.solve.products import Arrays, Bind, bind_arrays
 
 if TYPE_CHECKING:
-    from fembench.dist.subdomain import Subdomain
+    from fembench.ranks.subdomain import Subdomain
 
 F64 = NDArray[np.float64]
 

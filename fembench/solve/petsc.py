@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import BreakdownError, InputError
-from fembench.solve.iterate import CGResult, Control, exhausted
+from fembench.methods.work import Work
+from fembench.records.phases import AXPY, CG, DOT, PRECOND, SEND, SPMV_INTERIOR, WAIT
+from fembench.solve.iterate import CGResult, StoppingCriterion, exhausted
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.petsc_matrix import Numbering, assemble, assembled_rows
-from fembench.solve.work import Work
-from fembench.timing.phases import AXPY, CG, DOT, PRECOND, SEND, SPMV_INTERIOR, WAIT
 
 if TYPE_CHECKING:
-    from fembench.dist.interface import Interface
-    from fembench.dist.subdomain import Subdomain
+    from fembench.ranks.interface import Interface
+    from fembench.ranks.subdomain import Subdomain
     from fembench.timing.tracer import TracerLike
 
 F64 = NDArray[np.float64]
@@ -104,7 +104,7 @@ class PetscSolver:
         self._events = {name: PETSc.Log.Event(name) for name in _EVENTS}
         self._split = self.ksp.getPC().getType() in ("none", "jacobi")
 
-    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+    def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective.
 
         `record` is there for the signature of `ConjugateGradients.solve`: single spans of PETSc's iterations
@@ -127,7 +127,7 @@ class PetscSolver:
         self._tracer.recording = recording
         return self._result(control)
 
-    def _result(self, control: Control) -> CGResult:
+    def _result(self, control: StoppingCriterion) -> CGResult:
         reason, reasons = self.ksp.getConvergedReason(), library().KSP.ConvergedReason
         residuals = tuple(self.ksp.getConvergenceHistory().tolist())
         if reason < 0 and reason != reasons.DIVERGED_MAX_IT and not exhausted(residuals):

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
-from fembench.dist.comm import SUM
 from fembench.fem.rigid import gram, orthonormal, rigid_modes
 from fembench.kernels.backend import kernels
+from fembench.ranks.comm import SUM
 
 if TYPE_CHECKING:
-    from fembench.dist.interface import Interface
-    from fembench.dist.subdomain import Subdomain
+    from fembench.ranks.interface import Interface
+    from fembench.ranks.subdomain import Subdomain
 
 F64 = NDArray[np.float64]
 

@@ -26,20 +26,20 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.dist.interface import Interface, PendingAllReduce
 from fembench.kernels.backend import kernels
-from fembench.solve.iterate import CGResult, Control, Preconditioner, bind_product, iterate
+from fembench.methods.work import Work, folded_in, passes
+from fembench.ranks.interface import Interface, PendingAllReduce
+from fembench.records.phases import AXPY, PRECOND
+from fembench.solve.iterate import CGResult, Preconditioner, StoppingCriterion, bind_product, iterate
 from fembench.solve.operators import Operator
 from fembench.solve.recurrences import Lengths, staggered
-from fembench.solve.work import Work, folded_in, passes
-from fembench.timing.phases import AXPY, PRECOND
 from fembench.timing.tracer import TracerLike
 
 F64 = NDArray[np.float64]
 REPLACE = 50  # iterations between two residual replacements
 
 
-class Pipelined:
+class PipelinedCG:
     """Ghysels and Vanroose: as SingleReduction, the all-reduce under way while n = A M^-1 w is computed.
 
     `replace`: iterations between two residual replacements, 0 for none.
@@ -84,7 +84,7 @@ class Pipelined:
         letters = (self.x, self.r, self.u, self.w, self.p, self.s, self.z, self.q, self.m, self.n)
         self._vectors = kernels.Pipelined(*letters, interface.weights, M.inverse, self._sums.values)
 
-    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+    def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
         return iterate(self, self._tracer, f, control, record)
 

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from fembench.base.errors import BreakdownError, InputError
 from fembench.kernels.backend import kernels
+from fembench.methods.work import Work, folded_in, passes
+from fembench.records.phases import PRECOND
 from fembench.solve.spectrum import largest_eigenvalue
 from fembench.solve.twolevel import TwoLevel
-from fembench.solve.work import Work, folded_in, passes
-from fembench.timing.phases import PRECOND
 from fembench.timing.tracer import NullTracer, Stamps
 
 if TYPE_CHECKING:
-    from fembench.dist.interface import Interface
-    from fembench.dist.subdomain import Subdomain
+    from fembench.ranks.interface import Interface
+    from fembench.ranks.subdomain import Subdomain
     from fembench.solve.operators import Operator
 
 F64 = NDArray[np.float64]
@@ -69,7 +69,7 @@ class Diagonal:
         self._scale.run()
 
 
-class Chebyshev:
+class ChebyshevPreconditioner:
     """z = p(D^-1 A) D^-1 r, p the Chebyshev polynomial of `degree` - 1 on [largest / RATIO, largest]."""
 
     identity = False
@@ -148,7 +148,7 @@ def inverse_blocks(A: Operator, interface: Interface) -> F64:
 
 def make_preconditioner(
     name: str, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps | None = None
-) -> Identity | Diagonal | Chebyshev | TwoLevel:
+) -> Identity | Diagonal | ChebyshevPreconditioner | TwoLevel:
     """The preconditioner of that name. Collective. Raises InputError for an unknown one."""
     if name == "none":
         return Identity()
@@ -157,7 +157,7 @@ def make_preconditioner(
     if name == "block-jacobi":
         return Diagonal(inverse_blocks(A, interface))
     if name == "chebyshev":
-        return Chebyshev(A, interface, tracer or NullTracer())
+        return ChebyshevPreconditioner(A, interface, tracer or NullTracer())
     if name == "two-level":
         return TwoLevel(A, interface, sub, inverse_diagonal(A, interface), tracer or NullTracer())
     raise InputError(f"preconditioner '{name}': expected none, jacobi, block-jacobi, chebyshev or two-level")

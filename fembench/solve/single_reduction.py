@@ -16,19 +16,19 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.dist.interface import AllReduce, Interface
 from fembench.kernels.backend import kernels
-from fembench.solve.iterate import CGResult, Control, Preconditioner, bind_product, iterate
+from fembench.methods.work import Work, dot, folded_in, passes
+from fembench.ranks.interface import AllReduce, Interface
+from fembench.records.phases import AXPY, DOT, PRECOND
+from fembench.solve.iterate import CGResult, Preconditioner, StoppingCriterion, bind_product, iterate
 from fembench.solve.operators import Operator
 from fembench.solve.recurrences import Lengths, staggered
-from fembench.solve.work import Work, dot, folded_in, passes
-from fembench.timing.phases import AXPY, DOT, PRECOND
 from fembench.timing.tracer import TracerLike
 
 F64 = NDArray[np.float64]
 
 
-class SingleReduction:
+class SingleReductionCG:
     """Chronopoulos and Gear: as ConjugateGradients, <r, r>, <r, u> and <w, u> in one all-reduce."""
 
     outside: NDArray[np.int64]
@@ -55,7 +55,7 @@ class SingleReduction:
             self.x, self.r, self.u, self.w, self.p, self.s, interface.weights, M.inverse, self._sums.values
         )
 
-    def solve(self, f: F64, control: Control, record: int = 0) -> CGResult:
+    def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
         return iterate(self, self._tracer, f, control, record)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fembench.kernels.backend import kernels
 
 if TYPE_CHECKING:
-    from fembench.dist.interface import Interface
+    from fembench.ranks.interface import Interface
     from fembench.solve.operators import Operator
 
 F64 = NDArray[np.float64]

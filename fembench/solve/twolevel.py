@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.dist.comm import DOUBLE
 from fembench.kernels.backend import kernels
+from fembench.methods.work import Work, passes
+from fembench.ranks.comm import DOUBLE
+from fembench.records.phases import ALLREDUCE, PRECOND
 from fembench.solve.coarse import Sharers, about_origin, coarse_inverse, find_sharers, local_energy
-from fembench.solve.work import Work, passes
-from fembench.timing.phases import ALLREDUCE, PRECOND
 from fembench.timing.tracer import Stamps, Traffic, chain
 
 if TYPE_CHECKING:
-    from fembench.dist.interface import Interface
-    from fembench.dist.subdomain import Subdomain
+    from fembench.ranks.interface import Interface
+    from fembench.ranks.subdomain import Subdomain
     from fembench.solve.operators import Operator
 
 F64 = NDArray[np.float64]

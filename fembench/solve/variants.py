@@ -9,11 +9,11 @@ after the product that the next iteration needs, so the last product of a solve 
 """
 
 from fembench.solve.cg import ConjugateGradients
-from fembench.solve.pipelined import Pipelined
-from fembench.solve.single_reduction import SingleReduction
+from fembench.solve.pipelined import PipelinedCG
+from fembench.solve.single_reduction import SingleReductionCG
 
-VARIANTS: dict[str, type[ConjugateGradients] | type[SingleReduction] | type[Pipelined]] = {
+VARIANTS: dict[str, type[ConjugateGradients] | type[SingleReductionCG] | type[PipelinedCG]] = {
     "standard": ConjugateGradients,
-    "single-reduction": SingleReduction,
-    "pipelined": Pipelined,
+    "single-reduction": SingleReductionCG,
+    "pipelined": PipelinedCG,
 }

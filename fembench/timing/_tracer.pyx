@@ -7,7 +7,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 
 import numpy as np
 
-from fembench.timing.phases import NAMES
+from fembench.records.phases import NAMES
 
 cdef extern from "ticks.h" nogil:
     int FB_TSC, FB_MONOTONIC, FB_MONOTONIC_RAW, FB_REALTIME, FB_THREAD, FB_COUNTER

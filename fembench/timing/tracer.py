@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fembench.timing.phases import NAMES
+from fembench.records.phases import NAMES
 
 compiled: Any
 try:

@@ -19,14 +19,14 @@ from fembench.records.profile import Profile
 Wire = Callable[[str, str, int], float]  # (from host, to host, bytes) -> seconds of a message
 
 
-class Link(NamedTuple):
+class HostLink(NamedTuple):
     """How a host is joined to the others."""
 
     latency: float  # seconds a message
     bandwidth: float  # bytes a second
 
 
-def parse_link(text: str) -> tuple[str, Link]:
+def parse_link(text: str) -> tuple[str, HostLink]:
     """('node8' or '' for all hosts, link) of 'node8=50e-6,125e6' or '50e-6,125e6'. Raises InputError."""
     host, _, numbers = text.rpartition("=")
     try:
@@ -35,10 +35,10 @@ def parse_link(text: str) -> tuple[str, Link]:
         raise InputError(f"link '{shown(text)}'; expected [HOST=]SECONDS,BYTES-PER-SECOND") from None
     if not (0 <= latency < np.inf and 0 < bandwidth < np.inf):
         raise InputError(f"link '{shown(text)}'; expected a latency >= 0 and a bandwidth > 0")
-    return host, Link(latency, bandwidth)
+    return host, HostLink(latency, bandwidth)
 
 
-def wire_of_links(links: Mapping[str, Link]) -> Wire:
+def wire_of_links(links: Mapping[str, HostLink]) -> Wire:
     """`links` has one for '' or for every host. Raises InputError, when called, for a host without one."""
 
     def seconds(here: str, there: str, n_bytes: int) -> float:
@@ -86,7 +86,7 @@ def communication_seconds(
     return C
 
 
-def _link(links: Mapping[str, Link], host: str) -> Link:
+def _link(links: Mapping[str, HostLink], host: str) -> HostLink:
     found = links.get(host) or links.get("")
     if found is None:
         raise InputError(f"no link for host {host}; expected one for it or for all")

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.records.compare import ranks_in_words
+from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG, NAMES, PHASES, SEND, UNPACK, WAIT
 from fembench.records.record import Record
-from fembench.timing.phases import ALLREDUCE, ASSEMBLY, CG, NAMES, PHASES, SEND, UNPACK, WAIT
 
 Array = npt.NDArray[np.float64]
 COMPUTE = tuple(p.number for p in PHASES if p.group in ("assembly", "compute"))

@@ -22,7 +22,7 @@ Values = npt.ArrayLike
 Number = TypeVar("Number", float, Array)
 
 
-class Fit(NamedTuple):
+class ScalingFit(NamedTuple):
     """A law of one parameter, fitted by least squares."""
 
     fraction: float  # f or g; no fraction where `fails` says why
@@ -68,7 +68,7 @@ def amdahl_fraction(g: float, processors: float) -> float:
     return g / (g + (1 - g) * processors)
 
 
-def fit_amdahl(processors: Values, speedups: Values) -> Fit:
+def fit_amdahl(processors: Values, speedups: Values) -> ScalingFit:
     """f by least squares in 1 / S = 1/P + f (1 - 1/P), of speedups of one problem.
 
     Raises InputError for fewer than three different P, the base P = 1 among them: fewer test no law.
@@ -76,10 +76,10 @@ def fit_amdahl(processors: Values, speedups: Values) -> Fit:
     p, s = _points(processors, speedups)
     x, y = 1 - 1 / p, 1 / s - 1 / p
     f = float(x @ y / (x @ x))
-    return Fit(f, float(np.abs(amdahl(f, p) / s - 1).max()), _fails(f, s))
+    return ScalingFit(f, float(np.abs(amdahl(f, p) / s - 1).max()), _fails(f, s))
 
 
-def fit_gustafson(processors: Values, speedups: Values) -> Fit:
+def fit_gustafson(processors: Values, speedups: Values) -> ScalingFit:
     """g by least squares in P - S = g (P - 1); the speedups are scaled ones, of problems grown with P.
 
     Raises InputError as `fit_amdahl` does.
@@ -87,7 +87,7 @@ def fit_gustafson(processors: Values, speedups: Values) -> Fit:
     p, s = _points(processors, speedups)
     x, y = p - 1, p - s
     g = float(x @ y / (x @ x))
-    return Fit(g, float(np.abs(gustafson(g, p) / s - 1).max()), _fails(g, s))
+    return ScalingFit(g, float(np.abs(gustafson(g, p) / s - 1).max()), _fails(g, s))
 
 
 def _fails(fraction: float, speedups: Array) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fembench.balance.stats import Links, Stats
+from fembench.balance.observation import Links, Stats
 
 DATA = Path(__file__).parent.parent / "data"
 

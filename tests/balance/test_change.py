@@ -4,7 +4,7 @@ import pytest
 
 from fembench.balance.change import changing, follow, parse_changes
 from fembench.base.errors import InputError
-from fembench.machine.emulate import StretchingTracer, stretched
+from fembench.synthetic.emulate import StretchingTracer, stretched
 from fembench.timing.tracer import NullTracer
 
 

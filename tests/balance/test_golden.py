@@ -16,8 +16,8 @@ from fembench.balance.detect import (
     reachable,
     wider,
 )
+from fembench.balance.observation import Tuning
 from fembench.balance.potential import candidates, forecast
-from fembench.balance.stats import Tuning
 
 LITERAL = Tuning(band=0.3)
 

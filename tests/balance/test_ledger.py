@@ -15,7 +15,7 @@ from fembench.cli.main import main
 from fembench.records.case import Balance, Case
 from fembench.records.ledger import BalanceFacts, Candidate, Ledger, Look, Move, accounts, bill
 from fembench.records.store import load, save
-from fembench.report.balance import balance_tables, prediction_errors, spread
+from fembench.report.balance_tables import balance_tables, prediction_errors, spread
 from fembench.report.page import build
 from fembench.report.plots.balance import balance_plots
 from fembench.report.table import to_json

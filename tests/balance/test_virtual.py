@@ -6,9 +6,9 @@ import pytest
 from golden import integer_optimum, oracle
 
 from fembench.balance.control import Settings
+from fembench.balance.observation import Tuning
 from fembench.balance.policies import POLICIES
-from fembench.balance.scenario import Event, Scenario, known, read_scenario
-from fembench.balance.stats import Tuning
+from fembench.balance.scenario import Scenario, ScenarioEvent, known, read_scenario
 from fembench.balance.virtual import simulate
 from fembench.base.errors import InputError
 from fembench.records.ledger import accounts, bill
@@ -42,7 +42,7 @@ def test_gains_of_the_oracle(speeds, blocks, expected):
 
 @pytest.mark.parametrize(("blocks", "least"), [(14, 48.5), (28, 49.0), (56, 53.0)])
 def test_a_rank_with_three_times_the_work(blocks, least):
-    hot = Event(at=0, blocks=tuple(range(blocks // 7)), weight=3.0)
+    hot = ScenarioEvent(at=0, blocks=tuple(range(blocks // 7)), weight=3.0)
     scenario = Scenario(name="t", ranks=7, blocks=blocks, work=float(blocks), events=(hot,))
     assert gain(scenario, "amortised", band=0.3) >= least
 

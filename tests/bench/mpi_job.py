@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fembench.bench.launcher import command_line, environment, find_mpiexec, flavour
+from fembench.launch.launcher import command_line, environment, find_mpiexec, flavour
 
 HERE = Path(__file__).parent
 

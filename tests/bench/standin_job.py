@@ -13,11 +13,11 @@ import numpy as np
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import prepare, prepare_parts
 from fembench.bench.verify import Solved, verify
-from fembench.dist.agree import all_arrive
-from fembench.dist.comm import world
 from fembench.fem.problem import load_problem
 from fembench.mesh.presets import resolve
 from fembench.partition.partition import Partition
+from fembench.ranks.agree import all_arrive
+from fembench.ranks.comm import world
 from fembench.records.case import Case
 from fembench.solve.cg import ConjugateGradients
 from fembench.solve.operators import build_operator

@@ -7,9 +7,9 @@ import pytest
 from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.bench.campaign import DEFAULT, Folder, read_campaign
-from fembench.bench.matrix import Campaign, expand, run_id
-from fembench.bench.scratch import occupied
-from fembench.machine.host import usable_cores
+from fembench.bench.campaign_file import Campaign, expand, run_id
+from fembench.host.host import usable_cores
+from fembench.launch.scratch import occupied
 from fembench.records.case import Case
 from fembench.records.store import load
 

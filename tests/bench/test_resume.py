@@ -12,9 +12,9 @@ import pytest
 
 from fembench.bench import campaign as campaigns
 from fembench.bench.campaign import Folder, execute, read_campaign
-from fembench.bench.launcher import Outcome
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
+from fembench.launch.launcher import JobOutcome
 from fembench.mesh.box import box
 from fembench.mesh.io import write
 from fembench.mesh.presets import resolve
@@ -50,7 +50,7 @@ def started(monkeypatch):
     def launch(case, *, id, reference, **_):
         found.append((case.mesh, case.problem, reference.source if reference else ""))
         if case.label in ("input", "crashed"):
-            return Outcome(None, case.label, "planted", 2, "")
+            return JobOutcome(None, case.label, "planted", 2, "")
         record = load(FROZEN)
         record = replace(
             record,
@@ -61,7 +61,7 @@ def started(monkeypatch):
             reference=reference,
             verdict=replace(record.verdict, status=case.label or "PROVISIONAL"),
         )
-        return Outcome(record, "ok", "", 0, "")
+        return JobOutcome(record, "ok", "", 0, "")
 
     monkeypatch.setattr(campaigns, "launch", launch)
     return found

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from mpi_job import cli
 
-from fembench.machine.bandwidth import TRIADS
+from fembench.host.bandwidth import TRIADS
+from fembench.records.phases import SPMV_INTERIOR
 from fembench.records.store import load, record_paths
 from fembench.records.validity import judge, unattributed_share
-from fembench.timing.phases import SPMV_INTERIOR
 
 pytestmark = pytest.mark.slow
 

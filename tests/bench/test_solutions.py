@@ -5,10 +5,10 @@ import pytest
 from problems import counted, solved, solved_and_verified
 
 from fembench.base.errors import BreakdownError, InputError
-from fembench.dist.comm import alone
-from fembench.dist.interface import AllReduce
+from fembench.ranks.comm import alone
+from fembench.ranks.interface import AllReduce
+from fembench.records import phases
 from fembench.solve import cg
-from fembench.timing import phases
 
 pytestmark = pytest.mark.mpi
 FORMATS = ("csr", "dense", "bsr", "sym", "ebe")
@@ -67,7 +67,7 @@ def test_every_storage_gives_the_same_solution(comm, storage):
 
 
 def test_emulated_slowness_does_not_change_a_bit(comm):
-    from fembench.machine.emulate import stretched
+    from fembench.synthetic.emulate import stretched
     from fembench.timing.tracer import NullTracer
 
     slow = stretched(NullTracer(), 0.5 if comm.rank else 1.0, 1.5)

@@ -8,10 +8,10 @@ import pytest
 from fembench.bench.measure import measure
 from fembench.bench.offsets import offset_of, sights
 from fembench.bench.prepare import prepare
-from fembench.dist import interface
-from fembench.dist.comm import DOUBLE
+from fembench.ranks import interface
+from fembench.ranks.comm import DOUBLE
 from fembench.records.case import Case
-from fembench.timing.phases import BETWEEN, SEND, TOP_LEVEL, WAIT
+from fembench.records.phases import BETWEEN, SEND, TOP_LEVEL, WAIT
 from fembench.timing.tracer import ReferenceTracer, make_tracer
 
 pytestmark = pytest.mark.mpi

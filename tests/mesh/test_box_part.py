@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.dist.box import box_piece
 from fembench.mesh.box import Box, box, box_cells_for_equations, check_memory
 from fembench.mesh.box_part import (
     box_blocks,
@@ -18,6 +17,7 @@ from fembench.mesh.box_part import (
     sharing_parts,
 )
 from fembench.mesh.facets import boundary_facets
+from fembench.ranks.box import box_piece
 
 CASES = [  # grid cells, element, targets
     ((13, 9, 13), "tet4", [1, 1]),

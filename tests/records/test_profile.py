@@ -8,7 +8,7 @@ import pytest
 from planted_profile import planted_profile
 
 from fembench.base.errors import InputError
-from fembench.records.network import Network, PairClass, Piece, class_of, value_at
+from fembench.records.network import CurvePiece, Network, PairClass, class_of, value_at
 from fembench.records.profile import (
     load_profile,
     ranks_per_host,
@@ -96,7 +96,7 @@ def test_a_profile_of_schema_1_is_still_read(tmp_path):
 
 
 def lines(*firsts):
-    return tuple(Piece(first=first, coefficients=(1e-6, 1e-9)) for first in firsts)
+    return tuple(CurvePiece(first=first, coefficients=(1e-6, 1e-9)) for first in firsts)
 
 
 def network(pair_class, *, sites=("s", "s"), latency=(0,)):

@@ -7,8 +7,9 @@ rank 0 by `skew`·p in the interior product, and rank 0 waits for the slowest.
 import msgspec
 import numpy as np
 
+from fembench.records import phases as ph
 from fembench.records.case import Case
-from fembench.records.peers import PeerRun, PeersRecord, SystemFacts
+from fembench.records.contest import PeerRun, PeersRecord, SystemFacts
 from fembench.records.record import (
     SCHEMA,
     ClockCertificate,
@@ -25,7 +26,6 @@ from fembench.records.record import (
     Verdict,
     Verification,
 )
-from fembench.timing import phases as ph
 
 # name: (nodes, cells, equations, restrained dofs, iterations)
 MESHES = {

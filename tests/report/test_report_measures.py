@@ -8,12 +8,12 @@ import pytest
 from report_sample import HOST, MESHES, environment, make_record, set_seconds
 
 from fembench.base.errors import InputError
+from fembench.records import phases as ph
 from fembench.records.compare import Pool
 from fembench.records.record import SetTimes
 from fembench.report import measures
 from fembench.report.results import results
 from fembench.report.speedup import all_speedups, speedup, superlinear
-from fembench.timing import phases as ph
 
 replace = msgspec.structs.replace
 

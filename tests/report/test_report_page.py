@@ -15,11 +15,11 @@ from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.mesh.box import box
 from fembench.mesh.io import read
-from fembench.records.peers import save_peers
+from fembench.records.contest import save_peers
+from fembench.records.phases import ALLREDUCE, CG, SEND
 from fembench.records.record import Event
 from fembench.records.store import save
 from fembench.report import exports, page
-from fembench.timing.phases import ALLREDUCE, CG, SEND
 
 replace = msgspec.structs.replace
 ONE, TWO = make_record(), make_record(ranks=2)

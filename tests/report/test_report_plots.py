@@ -9,12 +9,12 @@ import pytest
 from report_sample import HOST, campaign, environment, make_record
 
 from fembench.mesh.box import box
+from fembench.records import phases as ph
 from fembench.records.record import ClockOffset
 from fembench.report.fields import Fields
 from fembench.report.plots import bars, body, canvas, gantt, lines
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
-from fembench.timing import phases as ph
 
 replace = msgspec.structs.replace
 

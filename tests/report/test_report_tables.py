@@ -8,12 +8,12 @@ import pytest
 from report_sample import HOST, campaign, environment, make_failure, make_record, peers_record
 
 from fembench.cli import check
+from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.record import Rule, Verdict
 from fembench.report import tables
 from fembench.report.results import results
-from fembench.report.summary import summary_line
+from fembench.report.run_line import summary_line
 from fembench.report.table import Table, integer, span, text, to_csv, to_json
-from fembench.timing.phases import ASSEMBLY, CG
 
 replace = msgspec.structs.replace
 

@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 from report_sample import HOST, environment, make_record
 
+from fembench.records import phases as ph
 from fembench.report import tables
 from fembench.report.laws import amdahl_laws, gustafson_laws
 from fembench.report.plots.unequal import unequal_machines
@@ -12,7 +13,6 @@ from fembench.report.results import results
 from fembench.report.speedup import all_speedups
 from fembench.report.table import text, to_json
 from fembench.report.unequal import unequal_results
-from fembench.timing import phases as ph
 
 CELLS = 24
 NODE00 = replace(HOST, name="node00", cpu_model="Old CPU")

@@ -12,7 +12,7 @@ from fembench.fem.selection import Selection
 from fembench.mesh.box import box
 from fembench.partition.partition import Partition
 from fembench.records.case import Case
-from fembench.solve.iterate import Control, exhausted
+from fembench.solve.iterate import StoppingCriterion, exhausted
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.solve.variants import VARIANTS
@@ -54,7 +54,7 @@ def test_every_storage_preconditioner_and_variant_solves_a_problem_at_the_edge(c
     p = prepared(comm, *EDGES[edge])
     if edge == "a rank without a free dof" and comm.rank > 0:
         assert p.sub.n_active == 0
-    control = Control(tolerance=1e-10, relative=True)
+    control = StoppingCriterion(tolerance=1e-10, relative=True)
     pairs = product(STORAGES, PRECONDITIONERS)
     for (storage, precond), variant in zip(pairs, cycle(VARIANTS)):  # every pair of choices
         result, answer = solved(p, storage, precond, variant, control)
@@ -71,7 +71,7 @@ def test_every_storage_preconditioner_and_variant_solves_a_problem_at_the_edge(c
 def test_fixed_work_past_the_solution_ends_early_and_is_no_error(comm, precond, variant):
     for edge in ("no load", "six tetrahedra"):
         p = prepared(comm, *EDGES[edge])
-        result, _ = solved(p, "sym", precond, variant, Control(fixed=300))
+        result, _ = solved(p, "sym", precond, variant, StoppingCriterion(fixed=300))
         assert result.iterations == len(result.residuals) - 1
         assert result.iterations == 300 or exhausted(result.residuals)
 

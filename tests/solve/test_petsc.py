@@ -7,12 +7,12 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.bench.prepare import prepare
+from fembench.records import phases
 from fembench.records.case import Case
-from fembench.solve.cg import ConjugateGradients, Control
+from fembench.solve.cg import ConjugateGradients, StoppingCriterion
 from fembench.solve.iterate import exhausted
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
-from fembench.timing import phases
 from fembench.timing.tracer import make_tracer
 
 pytest.importorskip(
@@ -20,7 +20,7 @@ pytest.importorskip(
 )
 petsc = pytest.importorskip("fembench.solve.petsc")
 pytestmark = pytest.mark.mpi
-FIXED = Control(fixed=30)
+FIXED = StoppingCriterion(fixed=30)
 
 
 class System:
@@ -87,8 +87,8 @@ def test_copies_of_the_solution_are_bit_identical_on_sharers(system):
 
 def test_the_tolerance_stops_where_the_own_solver_stops(system):
     for control in (
-        Control(tolerance=1e-6, max_iterations=6000),
-        Control(1e-8, relative=True, max_iterations=6000),
+        StoppingCriterion(tolerance=1e-6, max_iterations=6000),
+        StoppingCriterion(1e-8, relative=True, max_iterations=6000),
     ):
         own, theirs = system.own(control), system.petsc().solve(system.prepared.rhs, control)
         assert theirs.converged
@@ -99,19 +99,19 @@ def test_the_tolerance_stops_where_the_own_solver_stops(system):
 
 
 def test_fixed_work_does_not_stop_at_a_relative_tolerance_either(system):
-    result = system.petsc().solve(system.prepared.rhs, Control(0.5, relative=True, fixed=30))
+    result = system.petsc().solve(system.prepared.rhs, StoppingCriterion(0.5, relative=True, fixed=30))
     assert (result.iterations, result.target) == (30, 0.0)
 
 
 def test_too_few_iterations_are_a_result_and_not_an_error(system):
-    result = system.petsc().solve(system.prepared.rhs, Control(tolerance=1e-6, max_iterations=5))
+    result = system.petsc().solve(system.prepared.rhs, StoppingCriterion(tolerance=1e-6, max_iterations=5))
     assert (result.iterations, result.converged) == (5, False)
 
 
 @pytest.mark.parametrize("precond", ["none", "jacobi"])
 def test_fixed_work_past_the_solution_ends_early_and_is_no_error(comm, precond):
     system = System(comm, mesh="box:1x1x1", problem="cantilever")
-    result = system.petsc(precond=precond).solve(system.prepared.rhs, Control(fixed=2000))
+    result = system.petsc(precond=precond).solve(system.prepared.rhs, StoppingCriterion(fixed=2000))
     assert result.iterations < 2000
     assert exhausted(result.residuals)
 
@@ -125,7 +125,7 @@ def test_a_second_solve_starts_from_zero_again(system):
 @pytest.mark.parametrize("storage", petsc.STORAGES)
 def test_multigrid_with_rigid_modes_needs_far_fewer_iterations(comm, storage):
     system = System(comm, mesh="m2")
-    control = Control(1e-8, relative=True, max_iterations=2000)
+    control = StoppingCriterion(1e-8, relative=True, max_iterations=2000)
     jacobi = system.petsc("aij", precond="jacobi").solve(system.prepared.rhs, control)
     gamg = system.petsc(storage, precond="gamg").solve(system.prepared.rhs, control)
     assert gamg.converged

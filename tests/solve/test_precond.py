@@ -7,7 +7,7 @@ from fembench.base.errors import InputError
 from fembench.bench.prepare import prepare
 from fembench.bench.verify import Solved, verify
 from fembench.records.case import Case
-from fembench.solve.iterate import Control
+from fembench.solve.iterate import StoppingCriterion
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import chebyshev_coefficients, inverse_diagonal, make_preconditioner
 from fembench.solve.spectrum import largest_eigenvalue
@@ -53,7 +53,7 @@ class System:
 
     def iterations(self, name):
         solver = VARIANTS["standard"](self.A, self.interface, self.make(name), make_tracer("counter"))
-        return solver.solve(self.prepared.rhs, Control(tolerance=1e-8, relative=True)).iterations
+        return solver.solve(self.prepared.rhs, StoppingCriterion(tolerance=1e-8, relative=True)).iterations
 
 
 @mpi
@@ -97,7 +97,7 @@ def test_solving_and_verifying_leave_matrix_load_and_solution_as_they_were(comm,
     given = [*A.arrays, A.block_diagonal(), p.rhs, p.load, s.sub.x]
     copies = [a.copy() for a in given]
     solver = VARIANTS["standard"](A, s.interface, s.make(name), make_tracer("counter"))
-    x = solver.solve(p.rhs, Control(tolerance=1e-8, relative=True)).x
+    x = solver.solve(p.rhs, StoppingCriterion(tolerance=1e-8, relative=True)).x
     found = x.copy()
     facts = verify(Solved(s.sub, s.interface, A, p.spec, p.extent, p.load, p.rhs, x))
     fresh = build_operator(storage, s.sub, A.lam, A.mu)

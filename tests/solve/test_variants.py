@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import BreakdownError
+from fembench.bench.iteration_work import Roofs, solve_facts
 from fembench.bench.measure import measure
 from fembench.bench.prepare import prepare
-from fembench.bench.work import Roofs, solve_facts
-from fembench.dist import interface as interface_module
+from fembench.ranks import interface as interface_module
+from fembench.records import phases
 from fembench.records.case import Case
-from fembench.solve.iterate import Control
+from fembench.solve.iterate import StoppingCriterion
 from fembench.solve.operators import build_operator
-from fembench.solve.pipelined import REPLACE, Pipelined
+from fembench.solve.pipelined import REPLACE, PipelinedCG
 from fembench.solve.precond import Diagonal, make_preconditioner
 from fembench.solve.recurrences import Lengths
 from fembench.solve.variants import VARIANTS
-from fembench.timing import phases
 from fembench.timing.tracer import make_tracer
 
 mpi = pytest.mark.mpi
@@ -79,8 +79,8 @@ class System:
 )
 def test_thirty_iterates_are_those_of_the_standard_variant(comm, mesh, storage, precond, variant):
     system = System(comm, mesh, storage, precond)
-    standard, _ = system.solve("standard", Control(fixed=30))
-    other, _ = system.solve(variant, Control(fixed=30))
+    standard, _ = system.solve("standard", StoppingCriterion(fixed=30))
+    other, _ = system.solve(variant, StoppingCriterion(fixed=30))
     np.testing.assert_allclose(other.residuals, standard.residuals, rtol=1e-8)
     assert system.norm(other.x - standard.x) <= 1e-9 * system.norm(standard.x)
 
@@ -89,7 +89,7 @@ def test_thirty_iterates_are_those_of_the_standard_variant(comm, mesh, storage, 
 @leaner
 @every_m
 def test_the_solution_is_that_of_the_standard_variant(comm, precond, variant):
-    system, control = System(comm, "m2", "sym", precond), Control(tolerance=1e-8, relative=True)
+    system, control = System(comm, "m2", "sym", precond), StoppingCriterion(tolerance=1e-8, relative=True)
     standard, _ = system.solve("standard", control)
     other, _ = system.solve(variant, control)
     assert other.converged
@@ -104,7 +104,7 @@ def test_the_solution_is_that_of_the_standard_variant(comm, precond, variant):
 @pytest.mark.parametrize("storage", ["csr", "sym"])
 def test_an_iteration_has_one_allreduce(comm, storage, precond, variant):
     system = System(comm, "m1", storage, precond)
-    result, counts = system.solve(variant, Control(fixed=2 * REPLACE + 7))
+    result, counts = system.solve(variant, StoppingCriterion(fixed=2 * REPLACE + 7))
     inside = counts - result.outside
     n = result.iterations
     assert n == 2 * REPLACE + 7
@@ -123,7 +123,9 @@ def test_an_iteration_has_one_allreduce(comm, storage, precond, variant):
 @pytest.mark.parametrize("precond", ["none", "jacobi", "chebyshev"])
 def test_overlap_on_and_off_are_bit_identical(comm, storage, precond, variant):
     system = System(comm, "m1", storage, precond)
-    on, off = (system.solve(variant, Control(fixed=70), overlap=overlap)[0] for overlap in (True, False))
+    on, off = (
+        system.solve(variant, StoppingCriterion(fixed=70), overlap=overlap)[0] for overlap in (True, False)
+    )
     assert on.residuals == off.residuals
     assert on.x.tobytes() == off.x.tobytes()
 
@@ -133,7 +135,7 @@ def test_overlap_on_and_off_are_bit_identical(comm, storage, precond, variant):
 @every_m
 def test_shared_values_are_bit_identical(comm, precond, variant):
     system = System(comm, "m1", "sym", precond)
-    result, _ = system.solve(variant, Control(fixed=REPLACE + 10))
+    result, _ = system.solve(variant, StoppingCriterion(fixed=REPLACE + 10))
     for mine, theirs in system.interface.copies(result.x):
         assert mine.tobytes() == theirs.tobytes()
 
@@ -143,7 +145,7 @@ def test_shared_values_are_bit_identical(comm, precond, variant):
 def test_a_second_solve_starts_from_nothing(comm, variant):
     system = System(comm, "m1", "sym", "chebyshev")
     solver = system.solver(variant)
-    first, again = (solver.solve(system.rhs, Control(fixed=REPLACE + 20)) for _ in range(2))
+    first, again = (solver.solve(system.rhs, StoppingCriterion(fixed=REPLACE + 20)) for _ in range(2))
     assert first.residuals == again.residuals
     assert first.outside.tolist() == again.outside.tolist()
 
@@ -151,9 +153,9 @@ def test_a_second_solve_starts_from_nothing(comm, variant):
 @mpi
 def test_without_mpi_4_the_pipelined_variant_gives_the_same_solution(comm, monkeypatch):
     system = System(comm, "m1")
-    persistent, _ = system.solve("pipelined", Control(fixed=30))
+    persistent, _ = system.solve("pipelined", StoppingCriterion(fixed=30))
     monkeypatch.setattr(interface_module, "persistent_allreduce", lambda *arguments: None)
-    anew, _ = system.solve("pipelined", Control(fixed=30))
+    anew, _ = system.solve("pipelined", StoppingCriterion(fixed=30))
     np.testing.assert_allclose(anew.residuals, persistent.residuals, rtol=1e-9)
 
 
@@ -162,7 +164,7 @@ def test_without_mpi_4_the_pipelined_variant_gives_the_same_solution(comm, monke
 def test_residual_replacement_ends_the_drift_of_the_pipelined_variant(comm, precond):
     """To 1e-12 |f|: r by recurrences alone ends far from f - A x, r made anew now and then does not."""
     system = System(comm, "m1", "sym", precond)
-    control = Control(tolerance=1e-12, relative=True, max_iterations=400)
+    control = StoppingCriterion(tolerance=1e-12, relative=True, max_iterations=400)
     standard, _ = system.solve("standard", control)
     drifting, _ = system.solve("pipelined", control, replace=0)
     replaced, _ = system.solve("pipelined", control)
@@ -175,7 +177,7 @@ def test_residual_replacement_ends_the_drift_of_the_pipelined_variant(comm, prec
 @mpi
 def test_single_reduction_does_not_drift(comm):
     system = System(comm, "m1")
-    result, _ = system.solve("single-reduction", Control(tolerance=1e-12, relative=True))
+    result, _ = system.solve("single-reduction", StoppingCriterion(tolerance=1e-12, relative=True))
     assert system.true_residual(result.x) <= 1.1 * result.target
 
 
@@ -184,7 +186,7 @@ def test_single_reduction_does_not_drift(comm):
 def test_a_zero_load_has_the_solution_zero(comm, variant):
     system = System(comm, "m1")
     system.rhs[:] = 0.0
-    result, _ = system.solve(variant, Control())
+    result, _ = system.solve(variant, StoppingCriterion())
     assert (result.iterations, result.converged) == (0, True)
     assert not result.x.any()
 
@@ -193,7 +195,7 @@ def test_a_zero_load_has_the_solution_zero(comm, variant):
 @leaner
 def test_an_indefinite_operator_is_refused_on_every_rank(comm, variant):
     with pytest.raises(BreakdownError, match="<u, A u> = -"):
-        System(comm, "m1", stiffness=-1.0).solve(variant, Control())
+        System(comm, "m1", stiffness=-1.0).solve(variant, StoppingCriterion())
 
 
 @mpi
@@ -202,14 +204,14 @@ def test_an_indefinite_preconditioner_is_refused_on_every_rank(comm, variant):
     system = System(comm, "m1", "sym", "jacobi")
     system.M = Diagonal(-system.M.inverse)
     with pytest.raises(BreakdownError, match="<r, M r> = -"):
-        system.solve(variant, Control())
+        system.solve(variant, StoppingCriterion())
 
 
 @mpi
 @leaner
 def test_work_goes_on_where_rounding_is_all_that_is_left(comm, variant):
     system = System(comm, "box:2x2x2")
-    result, _ = system.solve(variant, Control(fixed=400))
+    result, _ = system.solve(variant, StoppingCriterion(fixed=400))
     assert result.iterations == 400 or result.residuals[-1] == 0.0
     assert system.true_residual(result.x) <= 1e-11 * result.residuals[0]
 
@@ -271,4 +273,4 @@ def test_the_registry_knows_every_variant_of_a_case():
     from typing import get_args, get_type_hints
 
     assert set(get_args(get_type_hints(Case)["variant"])) == set(VARIANTS)
-    assert VARIANTS["pipelined"] is Pipelined
+    assert VARIANTS["pipelined"] is PipelinedCG

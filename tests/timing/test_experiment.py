@@ -95,7 +95,7 @@ def test_a_number_of_calls_that_makes_no_sense_is_one_line_and_exit_2(calls, cap
 
 @needs_tsc
 def test_mpi_wtime_is_called_from_c_where_mpi_is_there(comm):
-    from fembench.dist.comm import address
+    from fembench.ranks.comm import address
 
     wtime = address("MPI_Wtime")
     assert wtime > 0

@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from fembench.timing import phases, tracer
-from fembench.timing.phases import ALLREDUCE, CG, DOT, READ, SEND
+from fembench.records import phases
+from fembench.records.phases import ALLREDUCE, CG, DOT, READ, SEND
+from fembench.timing import tracer
 from fembench.timing.tracer import NullTracer, ReferenceTracer, Traffic, chain, make_tracer, span
 
 needs_compiled = pytest.mark.skipif(tracer.compiled is None, reason="the compiled tracer is not built")

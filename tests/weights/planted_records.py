@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 from planted_environment import CLOCK, planted_environment
 
+from fembench.records import phases as ph
 from fembench.records.case import Case
 from fembench.records.record import (
     SCHEMA,
@@ -15,7 +16,6 @@ from fembench.records.record import (
     Verdict,
     Verification,
 )
-from fembench.timing import phases as ph
 
 CELLS, ITERATIONS = 1000, 100
 PER_CELL = {ph.ASSEMBLY: 4e-6, ph.SPMV_INTERIOR: 20e-6, ph.AXPY: 5e-6, ph.DOT: 1e-6}  # seconds at speed 1

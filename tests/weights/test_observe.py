@@ -6,8 +6,8 @@ import pytest
 from planted_records import CELLS, PER_CELL, planted
 
 from fembench.base.errors import InputError
+from fembench.records.phases import NAMES
 from fembench.records.store import load
-from fembench.timing.phases import NAMES
 from fembench.weights.observe import observe, phase_speeds, pooled
 from fembench.weights.slow_rank import slow_rank
 

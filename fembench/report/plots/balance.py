@@ -6,7 +6,7 @@ import numpy as np
 
 from fembench.records.ledger import BalanceFacts, Ledger
 from fembench.records.record import Record
-from fembench.report.balance import counted, spread
+from fembench.report.balance_tables import counted, spread
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Plot
 

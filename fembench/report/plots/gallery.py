@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fembench.records.peers import PeersRecord
+from fembench.records.contest import PeersRecord
 from fembench.report.fields import read_fields
 from fembench.report.plots import bars, body, gantt, lines
 from fembench.report.plots.balance import balance_plots
 from fembench.report.plots.canvas import Plot
-from fembench.report.plots.peers import peers as plot_peers
+from fembench.report.plots.peer_bars import peers as plot_peers
 from fembench.report.plots.unequal import unequal_machines
 from fembench.report.results import Result
 from fembench.report.unequal import unequal_results

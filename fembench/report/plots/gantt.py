@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from fembench.records import phases as ph
 from fembench.records.record import Event, Record
 from fembench.records.traced import alignment
 from fembench.report.plots import canvas
 from fembench.report.plots.bars import SET_UP, SOLVE
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result
-from fembench.timing import phases as ph
 
 ROWS = 64  # ranks drawn at most
 CHARTS = 3

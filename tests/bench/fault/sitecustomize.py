@@ -19,7 +19,7 @@ if FAULT == "full":
     os.fsync = fsync
 
 elif FAULT and RANK == "1":
-    from fembench.dist import interface
+    from fembench.ranks import interface
 
     honest = interface.start_and_wait
     calls = []

@@ -1,1 +1,0 @@
-"""Prediction in closed form (thesis-000): intervals, operation costs, PAMELA, bounds by resource."""

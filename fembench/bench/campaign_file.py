@@ -1,0 +1,114 @@
+"""Campaign files: a TOML table of lists, and the cases that their product makes.
+
+name = "scaling"
+repetitions = 3            # each case is run so often, interleaved with the others
+timeout = 300              # seconds a run may take
+
+[[cases]]                  # every list is multiplied out; a plain value is a list of one
+mesh = ["m1", "m3"]
+ranks = [1, 2, "cores"]    # "cores": all that may be used here; hardware threads are not cores
+storage = ["csr", "dense"]
+shares = ["", "7:1"]       # shares that do not match the ranks are left out, with a word
+"""
+
+import hashlib
+import itertools
+import math
+import random
+import re
+from typing import Any
+
+import msgspec
+
+from fembench.base.errors import InputError, shown
+from fembench.host.host import usable_cores
+from fembench.partition.shares import parse_shares
+from fembench.records.case import LARGEST, Case, new_case
+
+MOST_RUNS = 100_000  # of a campaign; more are a slip of the keyboard
+
+
+class Campaign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A campaign as its file says it."""
+
+    name: str
+    cases: tuple[dict[str, Any], ...]
+    repetitions: int = 1
+    timeout: float = 600.0  # seconds a run may take; 0: no limit
+    seed: int = 0  # of the order of the runs
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", self.name):
+            raise ValueError(f"name = '{shown(self.name)}': expected letters, digits, '.', '_' and '-'")
+        if not 1 <= self.repetitions <= LARGEST:
+            raise ValueError(f"repetitions = {self.repetitions}: expected 1 to {LARGEST}")
+        if not 0 <= self.timeout < math.inf:
+            raise ValueError(f"timeout = {self.timeout}: expected a number of 0 or more")
+        if not self.cases:
+            raise ValueError("no [[cases]]: expected at least one")
+
+
+class CampaignRun(msgspec.Struct, frozen=True):
+    """One run of a campaign."""
+
+    id: str
+    case: Case
+    repetition: int
+
+
+def expand(campaign: Campaign, where: str) -> list[CampaignRun]:
+    """Every run of the campaign, interleaved: a repetition of every case before the next repetition.
+
+    One-rank runs come first in a repetition, for the others are held against them; the rest is in
+    a seeded random order.
+    """
+    cases = list(dict.fromkeys(case for table in campaign.cases for case in _product(table, where)))
+    if len(cases) * campaign.repetitions > MOST_RUNS:
+        raise InputError(f"{where}: {len(cases) * campaign.repetitions} runs; expected {MOST_RUNS} at most")
+    order = random.Random(campaign.seed)
+    runs = []
+    for repetition in range(1, campaign.repetitions + 1):
+        shuffled = order.sample(cases, len(cases))
+        runs += [
+            CampaignRun(run_id(case, repetition), case, repetition)
+            for case in sorted(shuffled, key=lambda c: c.ranks > 1)
+        ]
+    return runs
+
+
+def _product(table: dict[str, Any], where: str) -> list[Case]:
+    lists = {key: value if isinstance(value, list) else [value] for key, value in table.items()}
+    empty = [key for key, values in lists.items() if not values]
+    if empty:
+        raise InputError(f"{where}: [[cases]] {empty[0]} = []: expected at least one value")
+    rows = math.prod(map(len, lists.values()))
+    if rows > MOST_RUNS:
+        raise InputError(f"{where}: [[cases]] of {rows} cases; expected {MOST_RUNS} at most")
+    if "ranks" in lists:
+        lists["ranks"] = [usable_cores() if r == "cores" else r for r in lists["ranks"]]
+    several_ranks = len(lists.get("ranks", [])) > 1
+    cases = []
+    for values in itertools.product(*lists.values()):
+        case = new_case(dict(zip(lists, values)), f"{where} [[cases]]")
+        try:
+            parse_shares(case.shares, case.ranks)
+        except InputError:
+            if several_ranks and case.shares:  # one row of the product; others may match
+                continue
+            raise
+        cases.append(case)
+    if not cases:
+        raise InputError(f"{where}: [[cases]] no shares match any of ranks = {lists.get('ranks')}")
+    return cases
+
+
+# fields that cases have since ids were first given, by default: runs kept from before are still theirs
+LATER = {"exchange": "nonblocking"}
+
+
+def run_id(case: Case, repetition: int) -> str:
+    """A file name that says what the run is and that no other case of any campaign shares."""
+    mesh = re.sub(r"[^A-Za-z0-9]+", "-", case.mesh.split("/")[-1]).strip("-")[:120]
+    said = {k: v for k, v in msgspec.to_builtins(case).items() if k not in LATER or v != LATER[k]}
+    digest = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:8]
+    return f"{mesh}-{case.storage}-{case.precond}-p{case.ranks}-{digest}-r{repetition}"

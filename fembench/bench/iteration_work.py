@@ -1,0 +1,100 @@
+"""What one CG iteration does: flops, bytes, messages; counted, not estimated."""
+
+from typing import NamedTuple
+
+from fembench.bench.measure import Measurement
+from fembench.bench.prepare import Prepared
+from fembench.host.bandwidth import LARGEST, roof, triads
+from fembench.ranks.comm import Comm
+from fembench.records.phases import ALLREDUCE, SPMV_INTERIOR, UNPACK
+from fembench.records.record import SolveFacts
+from fembench.timing.tracer import TracerLike
+
+BLOCK_BYTES = 40  # of the symmetric matrix, for each block of the whole stiffness
+MOST_BYTES = {"bsr": 80, "csr": 112}  # of other matrices, at most; of the symmetric one, ebe and PETSc's 48
+
+
+class Roofs(NamedTuple):
+    """Memory bandwidth of a rank, all ranks at once, bytes/s."""
+
+    n_bytes: float  # that `roof` went through
+    roof: float
+    triads: tuple[float, ...]  # repeated, with arrays of one size on all ranks
+
+
+def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
+    """What memory gives before the sets, for a matrix at least as large as the rank will have. Collective."""
+    n_bytes = MOST_BYTES.get(storage, 48) * prepared.partition.blocks[comm.rank]
+    comm.Barrier()
+    return Roofs(n_bytes, roof(n_bytes), rank_triads(comm, prepared))
+
+
+def better_roof(matrix_bytes: int, before: Roofs) -> float:
+    """The roof of a matrix, bytes/s: the better of before and after the sets, so that a disturbance after
+    them does not make a sound product look impossible. A smaller matrix may lie in a nearer cache than what
+    was read before: then that does not count."""
+    after = roof(matrix_bytes)
+    return max(after, before.roof) if min(before.n_bytes, LARGEST) >= min(matrix_bytes, LARGEST) else after
+
+
+def rank_triads(comm: Comm, prepared: Prepared) -> tuple[float, ...]:
+    """Bytes a second of this rank's repeated triads, all ranks at once. Collective.
+
+    The arrays are as large as the mean rank's matrix: of one size on all, whatever their shares.
+    """
+    blocks = prepared.partition.blocks
+    comm.Barrier()
+    return triads(BLOCK_BYTES * sum(blocks) / len(blocks))
+
+
+def solve_facts(
+    comm: Comm,
+    prepared: Prepared,
+    measured: Measurement,
+    tracer: TracerLike,
+    before: Roofs,
+) -> SolveFacts:
+    """Counts of the last set, and the memory bandwidth of all ranks at once. Collective.
+
+    `before`: this rank's bandwidths before the sets.
+    """
+    operator, result, interface = measured.operator, measured.result, prepared.interface
+    last = measured.sets[-1]
+    counts = last.counts - result.outside  # of the iterations alone
+    updates = _an_iteration(int(counts[UNPACK]), last.iterations)
+    products = last.counts[SPMV_INTERIOR] / max(last.iterations, 1)  # with those that belong to no iteration
+    products = products or 1.0  # PETSc's log does not always tell
+    told = max(updates, 0)  # nor here
+    comm.Barrier()
+    here = (
+        float(products * operator.flops + measured.work.flops),
+        float(products * operator.bytes_per_product + measured.work.bytes),
+        int(operator.matrix_bytes),
+        better_roof(operator.matrix_bytes, before),
+        before.triads + rank_triads(comm, prepared),
+        len(interface.neighbours),
+        sum(interface.message_bytes),
+    )
+    flops, n_bytes, matrix, bandwidth, triads_of, neighbours, message_bytes = zip(*comm.allgather(here))
+    return SolveFacts(
+        iterations=result.iterations,
+        converged=result.converged,
+        target=result.target,
+        residuals=result.residuals,
+        allreduces=_an_iteration(int(counts[ALLREDUCE]), last.iterations),
+        updates=updates,
+        messages=told * sum(neighbours),
+        message_bytes=told * sum(message_bytes),
+        flops=flops,
+        bytes=n_bytes,
+        matrix_bytes=matrix,
+        bandwidth=bandwidth,
+        triads=triads_of,
+    )
+
+
+def _an_iteration(count: int, iterations: int) -> int:
+    """How often an iteration does what all of them did `count` times; -1 if not a whole number of times."""
+    if iterations == 0:
+        return 0
+    return count // iterations if count % iterations == 0 else -1

@@ -1,0 +1,1 @@
+"""Speed of every rank and cost of every message, from samples to a machine profile."""

@@ -1,0 +1,211 @@
+"""Parameters of a class of pairs from raw ping-pongs: medians at each size, then joint lines over sizes."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from fembench.characterize.fit import Curve, find_switch, fit_jointly
+from fembench.records.hlogp import kielmann, ping_pong_latency
+from fembench.records.network import (
+    Beside,
+    CurvePiece,
+    Exchange,
+    KielmannCost,
+    Mode,
+    Network,
+    PairClass,
+    PairSamples,
+    Trains,
+)
+
+Array = npt.NDArray[np.float64]
+FLOOR = 0.01  # of a value: no median is known better, for conditions change between sizes
+QUANTUM = 2e-8  # seconds: nor better than the clock
+MEDIAN = 1.2533 * 1.4826  # standard error of a median from the median absolute deviation, times sqrt(n)
+TRAVELLED = 0.3  # part of a message's time left to wait for after computing: less, and it travelled meanwhile
+LARGE = 1 << 17  # bytes from which how a message is sent should not change how long it takes (thesis-001)
+SIGNED = 0.05  # of a message: a latency that is negative by more is overlap, not noise
+
+
+def estimate_class(
+    name: str,
+    samples: Iterable[PairSamples],
+    gap: Sequence[tuple[int, float]] = (),
+    exchanges: Iterable[Exchange] = (),
+) -> PairClass:
+    """Os, L, Or and the switch of one class; `gap` are (bytes, seconds), each as gap_of gives it.
+
+    L may be negative only where it is so clearly that Os and Or overlap (blocking sends).
+    """
+    by_size = sorted(samples, key=lambda s: s.m)
+    m = [s.m for s in by_size]
+    send = [middle(s.os_measure) for s in by_size]
+    receive = [middle(s.or_mirror) for s in by_size]
+    latency = [middle(latencies(s)) for s in by_size]
+    whole = np.array([np.median(s.rtt) / 2 for s in by_size])
+    signed = bool(np.any(np.array([y for y, _ in latency]) < -SIGNED * whole))
+    fit = fit_jointly(m, [curve(send), curve(latency, signed), curve(receive)])
+    met, switch = sorted(exchanges, key=lambda e: e.m), find_switch(fit)
+    return PairClass(
+        name=name,
+        send=fit.pieces[0],
+        latency=fit.pieces[1],
+        receive=fit.pieces[2],
+        gap=fit_jointly(*_gap_curve(gap)).pieces[0] if gap else (),
+        switch=switch,
+        both_ways=tuple((e.m, slowed_by_exchange(e)) for e in met),
+        beside=tuple(beside_of(e) for e in met if e.alone and (switch is None or e.m < switch)),
+    )
+
+
+def slowed_by_exchange(e: Exchange) -> float:
+    """Times as long that a message takes while one comes the other way: the median over turns, at least 1."""
+    return max(1.0, float(np.median(np.divide(e.at_once, e.in_turn))))
+
+
+def beside_of(e: Exchange) -> Beside:
+    """Medians over turns; computing does not become shorter by messages."""
+    longer = float(np.median(np.subtract(e.beside, e.alone)))
+    return Beside(m=e.m, longer=max(longer, 0.0), left=float(np.median(e.left)))
+
+
+def estimated(network: Network, rank_host: Sequence[int]) -> Network:
+    """The network with everything that follows from its samples and trains; rank_host as in Environment.
+
+    A class that no two ranks could measure gets the functions of the first that was, and says so.
+    """
+    by_class: dict[tuple[Mode, int], list[PairSamples]] = {}
+    for s in network.samples:
+        by_class.setdefault((s.mode, _class_of(network, rank_host, s)), []).append(s)
+    trains: dict[int, list[Trains]] = {}
+    for t in network.trains:
+        trains.setdefault(_class_of(network, rank_host, t), []).append(t)
+    exchanges: dict[int, list[Exchange]] = {}
+    for e in network.exchanges:
+        exchanges.setdefault(_class_of(network, rank_host, e), []).append(e)
+    gaps = {k: [(t.m, gap_of(t.counts, t.seconds)) for t in found] for k, found in trains.items()}
+    classes = _classes(network, by_class, gaps, exchanges, network.send_mode)
+    costs = {k: kielmann_costs(network.class_names[k], trains[k]) for k in sorted(trains)}
+    notes = _ways_of_sending(network.samples)
+    if not classes:
+        classes = _everywhere(network, {k: class_of_trains(each, gaps[k]) for k, each in costs.items()})
+        notes = [
+            "method I: a message takes L + g(m), none of which is known to keep a processor (Os = Or = 0)"
+        ]
+    return msgspec.structs.replace(
+        network,
+        classes=classes,
+        blocking=_classes(network, by_class, gaps, exchanges, "send"),
+        kielmann=tuple(c for k, each in costs.items() for c in _named(each, classes[k].name)),
+        overlap=None if network.overlap_left is None else network.overlap_left < TRAVELLED,
+        notes=(*network.notes, *notes),
+    )
+
+
+def class_of_trains(costs: Sequence[KielmannCost], gap: Sequence[tuple[int, float]]) -> PairClass:
+    """A class by method I alone: messages that take L + g(m), without overheads (thesis-001, 4.3.2)."""
+    none = (CurvePiece(first=0, coefficients=(0.0,)),)
+    whole = fit_jointly([k.m for k in costs], [curve([(k.latency + k.gap, 0.0) for k in costs])])
+    gaps = fit_jointly(*_gap_curve(gap)).pieces[0]
+    return PairClass(name=costs[0].class_name, send=none, latency=whole.pieces[0], receive=none, gap=gaps)
+
+
+def _named(costs: Sequence[KielmannCost], name: str) -> list[KielmannCost]:
+    return [msgspec.structs.replace(cost, class_name=name) for cost in costs]
+
+
+def _class_of(network: Network, rank_host: Sequence[int], pair: PairSamples | Trains | Exchange) -> int:
+    return network.pair_class[rank_host[pair.measure]][rank_host[pair.mirror]]
+
+
+def _classes(
+    network: Network,
+    samples: dict[tuple[Mode, int], list[PairSamples]],
+    gaps: dict[int, list[tuple[int, float]]],
+    exchanges: dict[int, list[Exchange]],
+    mode: Mode,
+) -> tuple[PairClass, ...]:
+    """[class]; () where nothing was sent in this mode."""
+    found = {
+        k: estimate_class(network.class_names[k], samples[of, k], gaps.get(k, ()), exchanges.get(k, ()))
+        for of, k in sorted(samples)
+        if of == mode
+    }
+    return _everywhere(network, found)
+
+
+def _everywhere(network: Network, found: dict[int, PairClass]) -> tuple[PairClass, ...]:
+    """[class]; those that were not measured are as the first that was; () where none was."""
+    if not found:
+        return ()
+    first = found[min(found)]
+    return tuple(
+        found.get(k) or msgspec.structs.replace(first, name=f"{name}, as {first.name}")
+        for k, name in enumerate(network.class_names)
+    )
+
+
+def kielmann_costs(name: str, trains: Sequence[Trains]) -> list[KielmannCost]:
+    """L and g(m) of a class by Kielmann's method; none where trains of empty messages are missing."""
+    trips = {t.m: float(np.median([s for n, s in zip(t.counts, t.seconds) if n == 1])) for t in trains}
+    empty = next((t for t in trains if t.m == 0), None)
+    if empty is None:
+        return []
+    most = max(empty.counts)
+    gap = float(np.median([s / n for n, s in zip(empty.counts, empty.seconds) if n == most]))
+    found = [(m, kielmann(trips[0], gap, trip)) for m, trip in sorted(trips.items())]
+    return [
+        KielmannCost(class_name=name, m=m, latency=max(k.latency, 0.0), gap=max(k.gap, 0.0)) for m, k in found
+    ]
+
+
+def _ways_of_sending(samples: Sequence[PairSamples]) -> list[str]:
+    """The self-check of thesis-001: a large message takes as long however it was sent."""
+    whole = {(s.measure, s.mirror, s.m, s.mode): middle(s.rtt)[0] for s in samples if s.m >= LARGE}
+    pairs = [
+        (t, whole[a, b, m, "send"])
+        for (a, b, m, way), t in whole.items()
+        if way == "isend" and (a, b, m, "send") in whole
+    ]
+    if not pairs:
+        return []
+    apart = float(np.median([abs(send / isend - 1) for isend, send in pairs]))
+    return [
+        f"MPI_Send and MPI_Isend: round trips of {LARGE >> 10} KiB and more differ by {apart:.1%} (median)"
+    ]
+
+
+def latencies(s: PairSamples) -> Array:
+    """(repetitions,) L of each round trip."""
+    columns = (s.rtt, s.os_measure, s.or_mirror, s.os_mirror, s.or_measure)
+    return np.asarray(ping_pong_latency(*(np.asarray(c) for c in columns)))  # type: ignore[arg-type]
+
+
+def middle(values: npt.ArrayLike) -> tuple[float, float]:
+    """(median, its standard error): one value in many that is wrong by any factor moves neither."""
+    x = np.asarray(values, float)
+    center = float(np.median(x))
+    return center, MEDIAN * float(np.median(np.abs(x - center))) / max(len(x), 1) ** 0.5
+
+
+def curve(points: Sequence[tuple[float, float]], signed: bool = False) -> Curve:
+    """A curve of medians with their errors, none of them smaller than can be."""
+    y, error = np.array(points).T
+    return Curve(y, np.hypot(error, np.maximum(FLOOR * np.abs(y), QUANTUM)), signed)
+
+
+def gap_of(counts: Sequence[int], seconds: Sequence[float]) -> float:
+    """g: seconds a message where trains of `counts` messages took so long. The median slope of all pairs
+    (Theil and Sen), so neither the first message's latency nor a train that was disturbed enters."""
+    n, t = np.asarray(counts, float), np.asarray(seconds, float)
+    a, b = np.triu_indices(len(n), 1)
+    apart = n[b] != n[a]
+    slopes = (t[b] - t[a])[apart] / (n[b] - n[a])[apart]
+    return max(0.0, float(np.median(slopes)))
+
+
+def _gap_curve(gap: Sequence[tuple[int, float]]) -> tuple[list[int], list[Curve]]:
+    points = sorted(gap)
+    return [m for m, _ in points], [curve([(g, 0.0) for _, g in points])]

@@ -1,0 +1,123 @@
+"""Messages both ways at once, as neighbours exchange theirs: while both wait, and while both compute.
+
+The way back of a network is not always a way of its own: acknowledgements travel on it, and one processor and
+one card may serve both. Before each message and each exchange the sides make sure that nothing is under way:
+what was sent before may still be in a queue, and the request of a large message waits there. The mirror is
+ready a little earlier; the mean of both sides' times does not know of that.
+
+What a system does for messages that travel while a rank computes, it does on that rank's processor: a loop
+takes longer beside them than alone (availability: Lawry et al., COMB, 2002), and who waits afterwards still
+has to take in what has come. Turns of all kinds alternate, so that a disturbance falls on all.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from fembench.characterize.pingpong import CONTROL, MESSAGE, Side
+from fembench.characterize.progress import LONGER, counted, turns_of
+from fembench.ranks.comm import Comm
+from fembench.records.network import Exchange
+
+SIZES = (1024, 8192, 32768, 131072, 1 << 20)  # bytes
+SMALL = 65536  # bytes: larger ones wait for their receivers, and do not travel while ranks compute
+TURN = 5e-3  # seconds of messages in a turn
+ROOM = 1.0  # seconds of turns of one kind and size
+LEAST = 4  # turns
+T = TypeVar("T")
+
+
+def measure_exchange(comm: Comm, measure: int, mirror: int, largest: int, most: int) -> list[Exchange]:
+    """Up to `most` turns of messages of each size up to `largest` bytes (of `measure`), called on two ranks;
+    found on `measure`, [] on the other. The others must leave the processors alone meanwhile."""
+    first = comm.rank == measure
+    pair = _ExchangeRank(Side(comm, mirror if first else measure, SIZES[-1]), first)
+    found = [pair.exchange(m, most) for m in pair.told([m for m in SIZES if m <= largest])]
+    return found if first else []
+
+
+class _ExchangeRank:
+    """One of the two ranks. Both call the same methods."""
+
+    def __init__(self, side: Side, first: bool) -> None:
+        self._side, self._first = side, first
+
+    def told(self, value: T) -> T:
+        """The measuring side's value, on both."""
+        comm, partner = self._side.comm, self._side.partner
+        if not self._first:
+            return comm.recv(source=partner, tag=CONTROL)
+        comm.send(value, partner, CONTROL)
+        return value
+
+    def exchange(self, m: int, most: int) -> Exchange:
+        """All turns of one size."""
+        for _ in range(2):  # connects, and warms buffers
+            each = self.told(max(self._in_turn(m, 1), self._at_once(m, 1)))
+        trips = math.ceil(TURN / each)
+        turns = range(round(min(max(ROOM / (trips * each), LEAST), most)))
+        loop = turns_of(LONGER * each) if m < SMALL else 0
+        rows = [
+            (self._in_turn(m, trips), self._at_once(m, trips), *self._beside(m, trips, loop)) for _ in turns
+        ]
+        columns = [tuple(column) for column in zip(*rows)]
+        in_turn, at_once, alone, beside, left = columns if loop else [*columns, (), (), ()]
+        return Exchange(
+            measure=self._side.comm.rank,
+            mirror=self._side.partner,
+            m=m,
+            in_turn=in_turn,
+            at_once=at_once,
+            alone=alone,
+            beside=beside,
+            left=left,
+        )
+
+    def _in_turn(self, m: int, trips: int) -> float:
+        """Seconds of a message: half of a round trip, on the side that begins."""
+        return self._mean(lambda: [self._there_and_back(m)], trips)[0] / 2
+
+    def _at_once(self, m: int, trips: int) -> float:
+        """Seconds of a message while another comes: the mean of both sides."""
+        comm, partner = self._side.comm, self._side.partner
+        took = sum(self._mean(lambda: self._both_ways(m, 0), trips))
+        return (took + comm.sendrecv(took, partner, CONTROL, None, partner, CONTROL)) / 2
+
+    def _beside(self, m: int, trips: int, loop: int) -> list[float]:
+        """Seconds of the loop alone, and beside messages both ways, and of waiting for them afterwards."""
+        if not loop:
+            return []
+        alone = self._mean(lambda: [counted(loop)], trips)
+        return [*alone, *self._mean(lambda: self._both_ways(m, loop)[1:], trips)]
+
+    def _mean(self, trip: Callable[[], list[float]], trips: int) -> list[float]:
+        """What trips return, before each of which nothing was under way."""
+        rows = []
+        for _ in range(trips):
+            self._side.request() if self._first else self._side.ready()
+            rows.append(trip())
+        return [max(sum(column) / trips, 1e-9) for column in zip(*rows)]
+
+    def _there_and_back(self, m: int) -> float:
+        """Seconds."""
+        side, start = self._side, time.perf_counter()
+        if self._first:
+            side.comm.Send(side.out[:m], side.partner, MESSAGE)
+        side.comm.Recv(side.into[:m], side.partner, MESSAGE)
+        if not self._first:
+            side.comm.Send(side.out[:m], side.partner, MESSAGE)
+        return time.perf_counter() - start
+
+    def _both_ways(self, m: int, loop: int) -> list[float]:
+        """Seconds of beginning, of the loop, and of waiting."""
+        side, start = self._side, time.perf_counter()
+        requests = [
+            side.comm.Irecv(side.into[:m], side.partner, MESSAGE),
+            side.comm.Isend(side.out[:m], side.partner, MESSAGE),
+        ]
+        begun = time.perf_counter() - start
+        computing, start = counted(loop), time.perf_counter()
+        for request in requests:
+            request.Wait()
+        return [begun, computing, time.perf_counter() - start]

@@ -1,0 +1,86 @@
+"""The three kernels by which thesis-001 told how slow a host is (H, 4.2.2), of a few milliseconds each.
+
+    increment   a counted loop that adds one to a plain integer
+    matmul      the product of two matrices of fixed size
+    gauss       elimination of a dense system
+
+They are the interpreter's and numpy's, so their times mean something against each other only. What a rank is
+slowed by, emulated or loaded, shows in them as in any other code.
+"""
+
+import os
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from fembench.records.network import KernelTime, RankLoad
+from fembench.records.phases import AXPY
+from fembench.synthetic.emulate import name_work
+from fembench.timing.tracer import TracerLike
+
+COUNT, MATMUL, GAUSS = 60_000, 160, 90
+SEED = 1
+
+
+def increment() -> int:
+    """COUNT, counted."""
+    value = 0
+    while value < COUNT:
+        value += 1
+    return value
+
+
+def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a b of (MATMUL, MATMUL) each."""
+    return np.asarray(a @ b)
+
+
+def gauss(a: np.ndarray) -> np.ndarray:
+    """(n,) solution of a (n, n + 1) augmented system by elimination with back substitution; no pivots."""
+    a, n = a.copy(), len(a)
+    for k in range(n - 1):
+        a[k + 1 :, k:] -= np.outer(a[k + 1 :, k] / a[k, k], a[k, k:])
+    x = np.zeros(n)
+    for k in reversed(range(n)):
+        x[k] = (a[k, n] - a[k, k + 1 : n] @ x[k + 1 :]) / a[k, k]
+    return x
+
+
+def kernels_of_thesis() -> dict[str, Callable[[], object]]:
+    """The kernels with data, by name."""
+    rng = np.random.default_rng(SEED)
+    a, b = rng.random((2, MATMUL, MATMUL))
+    system = np.hstack([rng.random((GAUSS, GAUSS)) + GAUSS * np.eye(GAUSS), np.ones((GAUSS, 1))])
+    return {"increment": increment, "matmul": lambda: matmul(a, b), "gauss": lambda: gauss(system)}
+
+
+def kernel_times(rank: int, tracer: TracerLike, repeats: int) -> list[KernelTime]:
+    """Medians over the repeats, through a tracer that may stretch them."""
+    found = []
+    for name, call in kernels_of_thesis().items():
+        call()
+        name_work(tracer, name)
+        both = np.median([_timed(tracer, call) for _ in range(repeats)], axis=0)
+        found.append(KernelTime(rank=rank, kernel=name, seconds=float(both[0]), cpu=float(both[1])))
+    return found
+
+
+def _timed(tracer: TracerLike, call: Callable[[], object]) -> tuple[float, float]:
+    """Seconds (elapsed, of processor time)."""
+    start, used = time.perf_counter_ns(), time.thread_time_ns()
+    tracer.begin(AXPY)
+    call()
+    used = time.thread_time_ns() - used
+    tracer.end(AXPY)
+    return 1e-9 * (time.perf_counter_ns() - start), 1e-9 * used
+
+
+def load_of(rank: int) -> RankLoad:
+    """What the system says of this host; queue 1 (this rank) and load 0 where it says nothing."""
+    try:
+        with open("/proc/loadavg", encoding="ascii") as stream:
+            queue = float(stream.read().split()[3].split("/")[0])
+        return RankLoad(rank=rank, queue=queue, load=os.getloadavg()[0])
+    except OSError:
+        return RankLoad(rank=rank, queue=1.0, load=0.0)

@@ -1,0 +1,233 @@
+"""What the ranks of `fembench characterize --network` do: one measurement at a time, the other ranks asleep.
+
+The ranks go through the same list of measurements and meet before each; those that one does not need sleep
+until the next meeting, so that nothing but the pair that measures uses processor or network.
+"""
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import cast
+
+import msgspec
+
+from fembench.characterize.concurrent import Pairs, allreduce_time, counts_of, message_seconds, pairs_at_once
+from fembench.characterize.exchange import measure_exchange
+from fembench.characterize.load_kernels import kernel_times, load_of
+from fembench.characterize.pingpong import PingPongEffort, measure_pair
+from fembench.characterize.progress import overlap_left, polling_factor
+from fembench.characterize.trains import SIZES as TRAIN_SIZES
+from fembench.characterize.trains import measure_trains
+from fembench.host.where import host_names
+from fembench.ranks.agree import together
+from fembench.ranks.comm import Comm
+from fembench.records.network import (
+    AllReduceTime,
+    Contention,
+    Exchange,
+    KernelTime,
+    Mode,
+    Network,
+    NetworkFound,
+    NetworkSettings,
+    PairSamples,
+    RankLoad,
+    Trains,
+)
+from fembench.records.sites import Classes, grouped_as, sites_of
+from fembench.synthetic.emulate import parse_speeds, stretched
+from fembench.timing.tracer import NullTracer
+
+SIZES = tuple(8 << k for k in range(20))  # 8 B to 4 MiB
+QUICK_SIZES = SIZES[:18]  # to 1 MiB
+MODES: tuple[Mode, ...] = ("isend", "send")
+FULL = PingPongEffort(seconds=4.0, visits=30, longest=0.5)
+QUICK = PingPongEffort(seconds=1.2, visits=10, longest=0.1)
+LOOK = 4e-3  # seconds between two looks of a rank that is not needed
+MEETING = (65536, 1 << 20)  # bytes of messages that several pairs send at once
+SUMS = (8, 65536)  # bytes of all-reduces
+LARGE = 1 << 20  # bytes: beyond any switch
+
+Tell = Callable[[str], None]
+
+
+class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the ranks read."""
+
+    ranks: int
+    quick: bool
+    pairs: str  # all, classes, or '': the number of hosts decides
+    sites: str  # as sites_of takes them
+    emulate: str
+    dilate: float
+    settings: NetworkSettings = NetworkSettings()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of the messages."""
+        return self.settings.sizes or (QUICK_SIZES if self.quick else SIZES)
+
+    @property
+    def effort(self) -> PingPongEffort:
+        """How much is measured of a pair; sizes that were asked for are measured, however long that takes."""
+        usual = QUICK if self.quick else FULL
+        longest = math.inf if self.settings.sizes else usual.longest
+        if self.settings.repetitions:
+            return PingPongEffort(seconds=0.0, visits=self.settings.repetitions, longest=longest)
+        return replace(usual, longest=longest)
+
+
+class Mine(msgspec.Struct):
+    """What one rank brings home."""
+
+    samples: list[PairSamples] = []
+    trains: list[Trains] = []
+    exchanges: list[Exchange] = []
+    allreduce: list[AllReduceTime] = []
+    contention: list[Contention] = []
+    left: float | None = None
+    polling: float | None = None
+    kernels: list[KernelTime] = []
+    load: RankLoad | None = None
+
+
+def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | None:
+    """Measure; what was found on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
+    begin = time.perf_counter()
+    speeds = together(comm, lambda: parse_speeds(job.emulate, comm.size))
+    names = host_names(comm)
+    hosts = tuple(dict.fromkeys(names))
+    placed = tuple(hosts.index(name) for name in names)
+    sites = together(comm, lambda: sites_of(hosts, job.sites))
+    how, classes = grouped_as(job.pairs, hosts, sites)
+    gc.collect()
+    gc.disable()  # of garbage there is little, and it would be collected inside a message
+    measuring = Measuring(comm, job, placed, tell if comm.rank == 0 else lambda text: None)
+    pairs = rank_pairs(classes, placed)
+    measuring.messages([(name, pair) for name, pair in zip(classes.names, pairs) if pair])
+    measuring.crowds()
+    measuring.progress([pair for pair in reversed(pairs) if pair])
+    measuring.kernels(speeds[comm.rank])
+    gc.enable()
+    everyone = comm.gather(measuring.found)
+    if everyone is None:
+        return None
+    absent = [name for name, pair in zip(classes.names, pairs) if pair is None]
+    network = Network(
+        send_mode=job.settings.modes[0],
+        pairs=how,
+        sites=sites,
+        classes=(),
+        class_names=classes.names,
+        pair_class=classes.pair_class,
+        allreduce=tuple(a for one in everyone for a in one.allreduce),
+        contention=tuple(c for one in everyone for c in one.contention),
+        polling=next((one.polling for one in everyone if one.polling is not None), None),
+        overlap_left=next((one.left for one in everyone if one.left is not None), None),
+        kernels=tuple(k for one in everyone for k in one.kernels),
+        loads=tuple(one.load for one in everyone if one.load),
+        samples=tuple(s for one in everyone for s in one.samples),
+        trains=tuple(t for one in everyone for t in one.trains),
+        exchanges=tuple(e for one in everyone for e in one.exchanges),
+        notes=tuple(f"{name}: not measured, no host has two ranks" for name in absent),
+        seconds=time.perf_counter() - begin,
+        settings=msgspec.structs.replace(job.settings, sizes=job.sizes),
+    )
+    return NetworkFound(hosts=hosts, rank_host=placed, network=network)
+
+
+def rank_pairs(classes: Classes, placed: Sequence[int]) -> list[tuple[int, int] | None]:
+    """[class] the two ranks that measure it; None where no host has two ranks for messages inside one."""
+    ranks: dict[int, list[int]] = {}
+    for rank, host in enumerate(placed):
+        ranks.setdefault(host, []).append(rank)
+    inside = next(((members[0], members[1]) for members in ranks.values() if len(members) > 1), None)
+    return [inside if a == b else (ranks[a][0], ranks[b][0]) for a, b in classes.pairs]
+
+
+class Measuring:
+    """All methods are collective; `found` is this rank's part."""
+
+    def __init__(self, comm: Comm, job: NetworkJob, placed: Sequence[int], tell: Tell) -> None:
+        self._comm, self._job, self._placed, self._tell = comm, job, placed, tell
+        self.found = Mine()
+
+    def _needed(self, ranks: Sequence[int]) -> bool:
+        """All ranks meet; whether this one is among those that now measure."""
+        request = self._comm.Ibarrier()
+        while not request.Test():
+            time.sleep(LOOK)
+        return self._comm.rank in ranks
+
+    def messages(self, pairs: Sequence[tuple[str, tuple[int, int]]]) -> None:
+        """Ping-pongs in the modes asked for, trains and exchanges, of one pair after the other."""
+        settings, effort, sizes = self._job.settings, self._job.effort, self._job.sizes
+        for number, (name, (a, b)) in enumerate(pairs):
+            self._tell(f"messages, {name} ({number + 1} of {len(pairs)}): ranks {a} and {b}")
+            largest = max(sizes)
+            for mode in settings.modes if "II" in settings.methods else ():
+                if self._needed((a, b)):
+                    one = measure_pair(self._comm, a, b, sizes, effort, mode)
+                    largest = one[-1].m if one else 0
+                    self.found.samples += one
+            if "I" in settings.methods and self._needed((a, b)):
+                asked = (0, *settings.sizes) if settings.sizes else TRAIN_SIZES
+                repeats = settings.repetitions or (3 if self._job.quick else 7)
+                trains = [m for m in asked if m <= largest]
+                self.found.trains += measure_trains(self._comm, a, b, trains, repeats, effort.longest)
+            if "II" in settings.methods and self._needed((a, b)):
+                self.found.exchanges += measure_exchange(self._comm, a, b, largest, effort.visits)
+
+    def crowds(self) -> None:
+        """All-reduces of 2, 4, … and all ranks; messages of several pairs at once."""
+        comm = self._comm
+        counts = [1 << k for k in range(1, comm.size.bit_length()) if 1 << k < comm.size]
+        for count in [*counts, comm.size]:
+            self._tell(f"all-reduce of {count} ranks")
+            part = cast(Comm, comm.Split(comm.rank < count, comm.rank))
+            if self._needed(range(count)):
+                times = [allreduce_time(part, m, 10 if self._job.quick else 30) for m in SUMS]
+                self.found.allreduce += times if comm.rank == 0 else []
+            part.Free()
+        for where, pairs in pairs_at_once(self._placed):
+            self._tell(f"messages of {len(pairs)} pairs at once, {where}")
+            for m in MEETING:
+                self._contention(where, pairs, m)
+
+    def _contention(self, where: str, pairs: Pairs, m: int) -> None:
+        alone = self._at_once(pairs[:1], m)
+        for count in counts_of(pairs):
+            factor = self._at_once(pairs[:count], m) / alone
+            if self._comm.rank == 0:
+                one = Contention(pairs=count, m=m, factor=factor, where=where)  # type: ignore[arg-type]
+                self.found.contention.append(one)
+
+    def _at_once(self, pairs: Pairs, m: int) -> float:
+        """Median seconds of a message with these pairs at it."""
+        needed = self._needed([rank for pair in pairs for rank in pair])
+        mine = message_seconds(self._comm, pairs, m, 10 if self._job.quick else 30) if needed else []
+        self._needed(())
+        return statistics.median(t for times in self._comm.allgather(mine) for t in times)
+
+    def progress(self, pairs: Sequence[tuple[int, int]]) -> None:
+        """Overlap, between hosts where there are several; what waiting costs a neighbour."""
+        self._tell("overlap of computing and messages; ranks that wait")
+        if self._needed(pairs[0]):
+            self.found.left = overlap_left(self._comm, *pairs[0], LARGE)
+        inside = next((p for p in pairs if self._placed[p[0]] == self._placed[p[1]]), None)
+        if inside is not None and self._needed(inside):
+            self.found.polling = polling_factor(self._comm, *inside)
+        self._needed(())
+
+    def kernels(self, speed: float) -> None:
+        """The thesis' kernels, all ranks at once."""
+        self._tell("kernels of thesis-001")
+        ranks = self._placed.count(self._placed[self._comm.rank])
+        tracer = stretched(NullTracer(), speed, self._job.dilate, crowded=ranks > 1 and self._job.dilate > 1)
+        self.found.load = load_of(self._comm.rank)
+        self._comm.Barrier()
+        self.found.kernels = kernel_times(self._comm.rank, tracer, 5 if self._job.quick else 15)
+        self._needed(())

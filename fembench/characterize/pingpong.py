@@ -1,0 +1,175 @@
+"""Ping-pongs of thesis-001 (4.3.4, Fig. 4.9): overheads and latency of a message, by local clocks alone.
+
+    measure                        mirror
+    request  ------------------->
+             <------------------- ready; then Probe
+    t0, send (Os)  ----- m ----->  Probe returns, receive (Or)
+    Probe, receive (Or) <-- m ---  send (Os)
+    RTT = now - t0
+
+One visit goes through all sizes in an order drawn anew, a few round trips each, and there are many visits: no
+disturbance falls on one size alone. Where a round trip takes too long, larger sizes are left out.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.ranks.comm import Comm
+from fembench.records.network import Mode, PairSamples
+
+CONTROL, MESSAGE = 91, 92  # tags
+SEED = 5
+MOST = 12  # round trips of a size in a visit
+EMPTY = np.empty(0, np.uint8)
+Times = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PingPongEffort:
+    """How much is measured of a pair."""
+
+    seconds: float  # of round trips, about
+    visits: int  # at least one round trip of each size in each
+    longest: float  # seconds of a round trip beyond which larger messages are left out
+
+
+@dataclass
+class Side:
+    """One of the two ranks, with room for the largest message."""
+
+    comm: Comm
+    partner: int
+    most: int  # bytes
+    mode: Mode = "isend"
+    out: npt.NDArray[np.uint8] = field(init=False)
+    into: npt.NDArray[np.uint8] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.out, self.into = np.ones(self.most, np.uint8), np.zeros(self.most, np.uint8)
+
+    @property
+    def send(self) -> Callable:
+        """The call whose duration is Os; what it returns, if anything, must be waited for."""
+        return self.comm.Send if self.mode == "send" else self.comm.Isend
+
+    def request(self) -> None:
+        """Ask the partner, and wait until it is ready."""
+        self.comm.Send(EMPTY, self.partner, CONTROL)
+        self.comm.Recv(EMPTY, self.partner, CONTROL)
+
+    def ready(self) -> None:
+        """Wait until the partner asks, and answer."""
+        self.comm.Recv(EMPTY, self.partner, CONTROL)
+        self.comm.Send(EMPTY, self.partner, CONTROL)
+
+    def ping(self, m: int, count: int) -> Times:
+        """(count, 3) Os, Or and round trip in ns, as the measuring side sees them."""
+        comm, partner, out, into = self.comm, self.partner, self.out[:m], self.into[:m]
+        send, now, found = self.send, time.perf_counter_ns, np.empty((count, 3), np.int64)
+        for k in range(count):
+            self.request()
+            t0 = now()
+            pending = send(out, partner, MESSAGE)
+            t1 = now()
+            comm.Probe(partner, MESSAGE)
+            t2 = now()
+            comm.Recv(into, partner, MESSAGE)
+            t3 = now()
+            if pending is not None:
+                pending.Wait()
+            found[k] = t1 - t0, t3 - t2, t3 - t0
+        return found
+
+    def pong(self, m: int, count: int) -> Times:
+        """(count, 2) Os and Or in ns of the side that sends back what it gets."""
+        comm, partner, out, into = self.comm, self.partner, self.out[:m], self.into[:m]
+        send, now, found = self.send, time.perf_counter_ns, np.empty((count, 2), np.int64)
+        for k in range(count):
+            self.ready()
+            comm.Probe(partner, MESSAGE)
+            t0 = now()
+            comm.Recv(into, partner, MESSAGE)
+            t1 = now()
+            pending = send(out, partner, MESSAGE)
+            t2 = now()
+            if pending is not None:
+                pending.Wait()
+            found[k] = t2 - t1, t1 - t0
+        return found
+
+
+def measure_pair(
+    comm: Comm, measure: int, mirror: int, sizes: Sequence[int], effort: PingPongEffort, mode: Mode = "isend"
+) -> list[PairSamples]:
+    """The ping-pongs between two ranks, called on both; samples on `measure`, [] on the other.
+
+    The other ranks must leave the processors alone meanwhile.
+    """
+    if comm.rank == mirror:
+        _mirror(Side(comm, measure, max(sizes), mode), sizes, effort.visits)
+        return []
+    side = Side(comm, mirror, max(sizes), mode)
+    counts = _counts(side, sizes, effort)
+    mine: list[list[Times]] = [[] for _ in counts]
+    for visit in range(effort.visits):
+        for k in _order(visit, len(counts)):
+            mine[k].append(side.ping(sizes[k], counts[k]))
+    theirs = comm.recv(source=mirror, tag=CONTROL)
+    return [
+        _samples(measure, mirror, sizes[k], mode, np.concatenate(mine[k]), theirs[k])
+        for k in range(len(counts))
+    ]
+
+
+def _counts(side: Side, sizes: Sequence[int], effort: PingPongEffort) -> list[int]:
+    """Round trips a visit of each size, smaller sizes first; tells the mirror."""
+    trips = []
+    for m in sizes:
+        side.comm.send(True, side.partner, CONTROL)
+        side.ping(m, 1)  # connects, and warms buffers
+        trips.append(max(1e-9 * float(side.ping(m, 1)[0, 2]), 1e-7))
+        if trips[-1] > effort.longest:
+            break
+    side.comm.send(False, side.partner, CONTROL)
+    room = effort.seconds / (len(trips) * effort.visits)
+    counts = [int(min(max(room / trip, 1), MOST)) for trip in trips]
+    side.comm.send(counts, side.partner, CONTROL)
+    return counts
+
+
+def _mirror(side: Side, sizes: Sequence[int], visits: int) -> None:
+    for m in (*sizes, 0):
+        if not side.comm.recv(source=side.partner, tag=CONTROL):
+            break
+        side.pong(m, 1)
+        side.pong(m, 1)
+    counts = side.comm.recv(source=side.partner, tag=CONTROL)
+    found: list[list[Times]] = [[] for _ in counts]
+    for visit in range(visits):
+        for k in _order(visit, len(counts)):
+            found[k].append(side.pong(sizes[k], counts[k]))
+    side.comm.send([np.concatenate(times) for times in found], side.partner, CONTROL)
+
+
+def _order(visit: int, n: int) -> list[int]:
+    return np.random.default_rng((SEED, visit)).permutation(n).tolist()
+
+
+def _samples(measure: int, mirror: int, m: int, mode: Mode, mine: Times, theirs: Times) -> PairSamples:
+    columns = [tuple((1e-9 * column).tolist()) for column in (*mine.T, *theirs.T)]
+    os_measure, or_measure, rtt, os_mirror, or_mirror = columns
+    return PairSamples(
+        measure=measure,
+        mirror=mirror,
+        m=m,
+        os_measure=os_measure,
+        or_mirror=or_mirror,
+        os_mirror=os_mirror,
+        or_measure=or_measure,
+        rtt=rtt,
+        mode=mode,
+    )

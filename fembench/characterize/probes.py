@@ -1,0 +1,161 @@
+"""What is measured of a rank's speed: fembench's own kernels, bound to local data of three sizes.
+
+    assembly   the symmetric matrix of a box, from its cells        cells
+    product    q = A d in each storage                              blocks (3x3, of the whole stiffness)
+    updates    the two vector passes of a CG iteration; in memory
+               each after a product, which leaves no vector in a
+               cache                                                dofs
+    triad      a = b + s c                                          bytes, as in `bandwidth`
+    read       the sum of an array                                  bytes
+
+The sizes are such that the symmetric matrix lies in the second cache, in this rank's part of the third,
+or in neither. The other storages take the same mesh, as in a run; dense, which needs a smaller one, takes
+as many bytes as the symmetric matrix.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from fembench.host.bandwidth import DOUBLE
+from fembench.kernels.backend import kernels
+from fembench.ranks.subdomain import Subdomain
+from fembench.records.phases import ASSEMBLY, AXPY, SPMV_INTERIOR
+from fembench.records.profile import Level
+from fembench.solve.operators import build_operator
+
+STORAGES = ("sym", "bsr", "csr", "ebe")  # all of one mesh; dense has its own
+BLOCK_FLOPS = 18  # of a product
+NODE_BYTES = 620  # of the symmetric matrix in a box: 8 blocks of 76 bytes, and the row's own
+DENSE_BYTES = 72  # of a dense matrix, a pair of nodes
+L2, L3 = 1 << 20, 16 << 20  # where the system does not tell
+PART = 0.3  # of a cache: csr needs 2.7 times the bytes of sym
+COPIES = 10.0  # times the bytes of the symmetric matrix: all that is held of one size
+LEAST, MOST = 1 << 18, 1 << 27  # bytes
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One thing to measure on this rank."""
+
+    phase: str
+    storage: str
+    level: Level
+    unit: str
+    units: int  # of one call
+    cells: int
+    n_bytes: int
+    number: int  # of the phase in which a run does it
+    call: Callable[[], object]
+    before: Callable[[], object] | None = None  # what a run does before each call, which is then timed alone
+
+
+def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int) -> dict[Level, int]:
+    """Bytes of the symmetric matrix by level; `sharers` ranks have a third cache, `ranks` the memory."""
+    second, third = caches.get("L2") or L2, caches.get("L3") or L3
+    inner = max(PART * second, LEAST)
+    middle = max(PART * third / max(sharers, 1), 3 * inner)
+    outer = max(2.0 * third, 4 * middle)
+    room = memory / (2 * COPIES * ranks) if memory else math.inf
+    wanted: dict[Level, float] = {"L2": inner, "L3": middle, "memory": min(outer, room)}
+    return {level: int(min(max(n, LEAST), MOST)) for level, n in wanted.items()}
+
+
+def box_of(n_bytes: int) -> str:
+    """The box, as meshes are named, whose symmetric matrix takes so many bytes."""
+    return f"box:{max(24, 3 * n_bytes // NODE_BYTES)}"
+
+
+def dense_box_of(n_bytes: int) -> str:
+    """The box whose dense matrix takes so many bytes."""
+    return f"box:{max(24, 3 * math.isqrt(n_bytes // DENSE_BYTES))}"
+
+
+def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe:
+    """The symmetric matrix from cells: what a set of a run begins with."""
+    return Probe(
+        phase="assembly",
+        storage="",
+        level=level,
+        unit="cells",
+        units=sub.n_cells,
+        cells=sub.n_cells,
+        n_bytes=build_operator("sym", sub, lam, mu).matrix_bytes,
+        number=ASSEMBLY,
+        call=lambda: build_operator("sym", sub, lam, mu),
+    )
+
+
+def product_probe(storage: str, level: Level, sub: Subdomain, lam: float, mu: float) -> Probe:
+    """q = A d. Blocks are those of the whole stiffness, mirrored ones too; of dense all that it stores."""
+    operator = build_operator(storage, sub, lam, mu)
+    counted = operator if storage == "dense" else build_operator("sym", sub, lam, mu)
+    d, q = kernels.zeros(3 * sub.n_active), kernels.zeros(3 * sub.n_active)
+    d[:] = 1.0
+    product = operator.bind(d, q)
+    interface, interior = product.interface, product.interior
+
+    def call() -> None:
+        interface()
+        interior()
+
+    return Probe(
+        phase="product",
+        storage=storage,
+        level=level,
+        unit="blocks",
+        units=counted.flops // BLOCK_FLOPS,
+        cells=sub.n_cells,
+        n_bytes=operator.bytes_per_product,
+        number=SPMV_INTERIOR,
+        call=call,
+    )
+
+
+def updates_probe(level: Level, sub: Subdomain, before: Callable[[], object] | None = None) -> Probe:
+    """Direction and step of an iteration without preconditioner. The step is zero, so values stay finite."""
+    n = 3 * sub.n_active
+    x, r, d, q = (kernels.zeros(n) for _ in range(4))
+    r[:] = q[:] = 1.0
+    vectors = kernels.CGVectors(x, r, d, q, r, kernels.zeros(0))
+    direction, step = vectors.direction, vectors.step
+
+    def call() -> None:
+        direction(0.5)
+        step(0.0)
+
+    return Probe(
+        phase="updates",
+        storage="",
+        level=level,
+        unit="dofs",
+        units=n,
+        cells=sub.n_cells,
+        n_bytes=9 * DOUBLE * n,
+        number=AXPY,
+        call=call,
+        before=before,
+    )
+
+
+def memory_probes(level: Level, n_bytes: int) -> Iterator[Probe]:
+    """Triad and read of arrays of so many bytes in all."""
+    for phase, arrays in (("triad", 3), ("read", 1)):
+        n = max(1, n_bytes // (arrays * DOUBLE))
+        stream = kernels.Stream(n)
+        yield Probe(
+            phase=phase,
+            storage="",
+            level=level,
+            unit="bytes",
+            units=arrays * DOUBLE * n,
+            cells=0,
+            n_bytes=arrays * DOUBLE * n,
+            number=AXPY,
+            call=_triad(stream) if phase == "triad" else stream.read,
+        )
+
+
+def _triad(stream: object) -> Callable[[], object]:
+    triad = stream.triad  # type: ignore[attr-defined]
+    return lambda: triad(0.5)

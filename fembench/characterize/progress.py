@@ -1,0 +1,118 @@
+"""What MPI does while nobody is in it, and what a rank that waits costs its neighbour.
+
+overlap    both sides begin a large non-blocking message, compute for twice the time that it takes, then wait:
+           what is left to wait for, over its time without computing. 0: it travelled meanwhile; 1: it did not
+polling    two ranks on one core: the time of one that computes while the other waits in MPI, over its time
+           while the other sleeps (thesis-001, 5.2). 1: who waits leaves the core; 2: it takes half
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from fembench.characterize.pingpong import CONTROL, EMPTY, MESSAGE, Side
+from fembench.ranks.comm import Comm
+
+REPEATS = 5
+WORK = 0.02  # seconds of computing beside a rank that waits
+NAP = 2e-3  # seconds between two looks of a rank that sleeps
+LONGER = 2.0  # computing, over the time of the message
+
+
+def overlap_left(comm: Comm, sender: int, receiver: int, m: int) -> float | None:
+    """Part of the message's time left to wait for after computing, on `receiver`; None on the sender."""
+    side = Side(comm, receiver if comm.rank == sender else sender, m)
+    alone = [_wait_after(side, sender, 0.0) for _ in range(REPEATS)]
+    took = comm.recv(source=receiver, tag=CONTROL) if comm.rank == sender else float(np.median(alone))
+    if comm.rank == receiver:
+        comm.send(took, sender, CONTROL)
+    left = [_wait_after(side, sender, LONGER * took) for _ in range(REPEATS)]
+    return float(np.median(left)) / took if comm.rank == receiver else None
+
+
+def _wait_after(side: Side, sender: int, computing: float) -> float:
+    """Seconds in MPI_Wait after so many of computing."""
+    if side.comm.rank == sender:
+        side.request()
+        pending = side.comm.Isend(side.out, side.partner, MESSAGE)
+    else:
+        pending = side.comm.Irecv(side.into, side.partner, MESSAGE)
+        side.ready()
+    end = time.perf_counter() + computing
+    while time.perf_counter() < end:
+        pass
+    start = time.perf_counter()
+    pending.Wait()
+    return time.perf_counter() - start
+
+
+def polling_factor(comm: Comm, computing: int, waiting: int) -> float | None:
+    """The factor on `computing`; None on the other rank, and where the two cannot be put on one core."""
+    partner = waiting if comm.rank == computing else computing
+    with _on_one_core(comm, computing, partner) as together:
+        if not together:
+            return None
+        if comm.rank == waiting:
+            for _ in range(REPEATS):
+                _wait_asleep(comm, computing)
+                # as ranks of a run wait; a pickled recv spins in a probe
+                comm.Recv(EMPTY, computing, CONTROL)
+            return None
+        turns = turns_of(WORK)
+        found = [(_timed(turns, comm, waiting), _timed(turns, comm, waiting)) for _ in range(REPEATS)]
+    alone, beside = np.median(found, axis=0)
+    return float(beside / alone)
+
+
+@contextlib.contextmanager
+def _on_one_core(comm: Comm, chooser: int, partner: int) -> Iterator[bool]:
+    """Both ranks bound to a core of the chooser's, where the system lets them; bound as before afterwards."""
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    core = min(before, default=-1)
+    if comm.rank == chooser:
+        comm.send(core, partner, CONTROL)
+    else:
+        core = comm.recv(source=chooser, tag=CONTROL)
+    mine = False
+    with contextlib.suppress(OSError):
+        if core >= 0:
+            os.sched_setaffinity(0, {core})
+            mine = True
+    try:
+        yield comm.sendrecv(mine, partner, CONTROL, None, partner, CONTROL) and mine
+    finally:
+        if mine:
+            os.sched_setaffinity(0, before)
+
+
+def turns_of(seconds: float) -> int:
+    """Turns of the loop that take about so long."""
+    turns, took = 1000, 0.0
+    while took < seconds / 4:
+        turns *= 2
+        took = counted(turns)
+    return max(1, int(turns * seconds / took))
+
+
+def counted(turns: int) -> float:
+    """Seconds of a loop that counts so far."""
+    value, start = 0, time.perf_counter()
+    while value < turns:
+        value += 1
+    return time.perf_counter() - start
+
+
+def _timed(turns: int, comm: Comm, waiting: int, counted: Callable[[int], float] = counted) -> float:
+    """Seconds of the loop; then the other rank is told, which sleeps or waits for that in MPI."""
+    took = counted(turns)
+    comm.Send(EMPTY, waiting, CONTROL)
+    return took
+
+
+def _wait_asleep(comm: Comm, source: int) -> None:
+    while not comm.Iprobe(source, CONTROL):
+        time.sleep(NAP)
+    comm.Recv(EMPTY, source, CONTROL)

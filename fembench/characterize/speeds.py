@@ -1,0 +1,267 @@
+"""What the ranks of `fembench characterize` do: facts, then speeds in rounds of visits, hosts in parallel."""
+
+import math
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+
+from fembench.bench.describe import describe
+from fembench.bench.prepare import prepare
+from fembench.characterize.meter import Meter, Way, batch_of, way_of
+from fembench.characterize.probes import (
+    STORAGES,
+    Probe,
+    assembly_probe,
+    box_of,
+    dense_box_of,
+    level_bytes,
+    memory_probes,
+    product_probe,
+    updates_probe,
+)
+from fembench.characterize.rounds import GROUPS, Visit, corunning_counts, periods, visits_a_round, visits_of
+from fembench.host.cgroup import cpu_quota
+from fembench.host.host import cache_instances, host_facts, taken_meter
+from fembench.host.others import others_meter
+from fembench.host.where import host_names
+from fembench.kernels.backend import kernels
+from fembench.ranks.agree import together
+from fembench.ranks.comm import Comm, alone, wtime
+from fembench.records.case import Case
+from fembench.records.ids import now_utc
+from fembench.records.profile import LEVELS, PROFILE_SCHEMA, Level, Profile, Speed, speed_of
+from fembench.records.record import ClockCertificate, HostFacts
+from fembench.synthetic.emulate import label, parse_speeds
+from fembench.timing.certificate import Certificate, Certifier, worst_costs
+from fembench.timing.tracer import NullTracer, make_tracer
+
+ROUNDS = 6  # at least as many samples as an interval needs
+OVERTIME = 2  # times the seconds planned, to get those samples on a disturbed machine
+POLL = 3e-4  # seconds between two looks of a rank that waits
+TOO_LONG = 0.1  # of the time to measure: a probe whose single visit takes longer is left out
+
+Tell = Callable[[str], None]
+Samples = dict[tuple[int, int], list[float]]  # (probe, ranks at once) -> units a second
+
+
+class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the ranks read."""
+
+    ranks: int
+    quick: bool
+    seconds: float  # to measure for, at most, on each host
+    visit: float  # seconds of a visit
+    levels: tuple[Level, ...] = LEVELS
+    rounds: int  # at most
+    emulate: str
+    dilate: float
+    command: str  # what the user typed
+    launcher: str
+    synthetic: str  # how heterogeneity is emulated around the job (VALIDITY E8)
+
+    @property
+    def emulated(self) -> bool:
+        return bool(self.emulate) or self.dilate != 1
+
+
+@dataclass(frozen=True)
+class RankSpeeds:
+    """What one rank brings home."""
+
+    speeds: list[Speed]
+    way: Way
+    held_back: float
+    certificate: Certificate
+    notes: list[str]
+
+
+def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None:
+    """Measure all hosts; the profile on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
+    begin = time.perf_counter()
+    injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
+    certifier = Certifier("auto", wtime, lambda costs: worst_costs(comm.allgather(costs)))
+    certificate = certifier.start()
+    facts, taken = host_facts(), taken_meter()
+    names = host_names(comm)
+    host = cast(Comm, comm.Split(names.index(names[comm.rank]), comm.rank))
+    tell(f"ranks {comm.size}, hosts {len(set(names))}: kernels are bound to local meshes of three sizes")
+    probes = together(comm, lambda: list(_probes(facts, host.size, job.levels)))
+    tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second, certifier.clock.read)
+    way = way_of(job.emulated, host.size, facts.cores, cpu_quota(), lab=bool(job.synthetic))
+    slowest = job.dilate / min(speed for speed, name in zip(injected, names) if name == names[comm.rank])
+    meter = Meter(
+        tracer,
+        injected[comm.rank],
+        job.dilate,
+        way,
+        batch_of(way, slowest),
+        crowded=host.size > facts.cores or bool(job.synthetic),
+    )
+    rounds, others = Rounds(host, job, meter, probes), others_meter(comm)
+    rounds.run(tell if comm.rank == 0 else lambda text: None)
+    doze(comm, 0.0)
+    used = others()
+    mine = RankSpeeds(
+        speeds=[_speed(comm.rank, probes[i], k, found) for (i, k), found in sorted(rounds.samples.items())],
+        way=way,
+        held_back=meter.held_back,
+        certificate=certifier.finish(),
+        notes=rounds.notes if host.rank == 0 else [],
+    )
+    ranks = comm.gather(mine)
+    environment = describe(
+        comm,
+        facts,
+        taken,
+        used,
+        launcher=job.launcher,
+        command=job.command,
+        synthetic=", ".join(filter(None, [job.synthetic, label(job.emulate, job.dilate)])),
+        dilate=job.dilate,
+    )
+    if ranks is None or environment is None:
+        return None
+    worst = max((r.certificate for r in ranks), key=lambda c: (not c.certified, c.drift))
+    return Profile(
+        schema=PROFILE_SCHEMA,
+        created=now_utc(),
+        quick=job.quick,
+        seconds=time.perf_counter() - begin,
+        emulate=job.emulate,
+        dilate=job.dilate,
+        environment=environment,
+        clock=ClockCertificate(
+            **{name: getattr(worst, name) for name in Certificate.__dataclass_fields__}
+            | {"ranks": tuple(r.certificate.name for r in ranks)}
+        ),
+        isa=kernels.ISA,
+        way=tuple(r.way for r in ranks),
+        held_back=tuple(r.held_back for r in ranks),
+        speeds=tuple(speed for r in ranks for speed in r.speeds),
+        notes=tuple(note for r in ranks for note in r.notes),
+    )
+
+
+def _probes(facts: HostFacts, ranks: int, levels: tuple[Level, ...]) -> Iterator[Probe]:
+    """All that is measured on this rank, of so many on its host."""
+    sharers = math.ceil(ranks / max(cache_instances(3), 1))
+    sizes = level_bytes(facts.caches, sharers, ranks, facts.memory_bytes)
+    for level in levels:
+        n_bytes = sizes[level]
+        part = _local(box_of(n_bytes))
+        yield assembly_probe(level, *part)
+        products = {storage: product_probe(storage, level, *part) for storage in STORAGES}
+        yield from products.values()
+        yield product_probe("dense", level, *_local(dense_box_of(n_bytes)))
+        yield updates_probe(level, part[0], products["sym"].call if level == "memory" else None)
+        yield from memory_probes(level, n_bytes)
+
+
+def _local(mesh: str):
+    """(subdomain, lam, mu) of a box that this rank has for itself."""
+    made = prepare(alone(), Case(mesh=mesh, partitioner="blocks"), NullTracer())
+    return made.sub, made.spec.material.lam, made.spec.material.mu
+
+
+def _speed(rank: int, probe: Probe, corunning: int, samples: list[float]) -> Speed:
+    speed, low, high = speed_of(samples)
+    return Speed(
+        rank=rank,
+        phase=probe.phase,
+        storage=probe.storage,
+        level=probe.level,
+        corunning=corunning,
+        unit=probe.unit,
+        units=probe.units,
+        cells=probe.cells,
+        n_bytes=probe.n_bytes,
+        speed=speed,
+        low=low,
+        high=high,
+        samples=tuple(samples),
+    )
+
+
+class Rounds:
+    """The visits of the ranks of one host. All methods are collective over `host`."""
+
+    def __init__(self, host: Comm, job: CharacterizeJob, meter: Meter, probes: list[Probe]) -> None:
+        self._host, self._job, self._meter, self._probes = host, job, meter, probes
+        self.samples: Samples = {}
+        self.notes: list[str] = []
+        counts = corunning_counts(host.size, job.quick)
+        self._counts = counts[-1:] if job.emulated else counts  # who sleeps does not fight for memory
+        self._groups = 1 if job.quick else GROUPS
+        self._sleep = 0.0  # seconds for which the ranks of the last visit are busy for sure
+        costs = [self._cost(probe) for probe in probes]
+        self._costs = [min(column) for column in zip(*host.allgather(costs))]  # all make as many calls
+        self._lengths = self._visit_lengths()
+        self._every = self._periods()
+
+    def _cost(self, probe: Probe) -> float:
+        """Processor seconds of a call, with all ranks at it: what they fight for then has its price."""
+        doze(self._host, 0.0)
+        return self._meter.cost(probe)
+
+    def _visit_lengths(self) -> list[float]:
+        """(n_probes,) seconds of a visit of all ranks, the slowest of them."""
+        least = 0.0 if self._meter.way == "stretched" else self._job.visit
+        mine = [max(least, self._meter.shortest_visit(cost)) for cost in self._costs]
+        return [max(column) for column in zip(*self._host.allgather(mine))]
+
+    def _periods(self) -> list[int]:
+        """(n_probes,) in every how many rounds each is due; what takes too long in none."""
+        longest = TOO_LONG * self._job.seconds
+        visits = visits_a_round(self._host.size, self._counts, self._groups)
+        kept = [i for i, seconds in enumerate(self._lengths) if seconds <= longest]
+        found = periods([self._lengths[i] for i in kept], visits, self._job.seconds, ROUNDS)
+        every = [0] * len(self._probes)
+        for i, period in zip(kept, found):
+            every[i] = period
+        left_out = [p for p, period in zip(self._probes, every) if not period]
+        self.notes += [
+            f"{platform.node()}: {' '.join(filter(None, (p.phase, p.storage)))} in {p.level} is left out, "
+            f"a call takes too long"
+            for p in left_out
+        ]
+        return every
+
+    def run(self, tell: Tell) -> None:
+        """Rounds until they are enough, or time is up."""
+        begin = time.perf_counter()
+        number, last = 0, 0.0
+        while self._another(number, time.perf_counter() - begin, last):
+            start = time.perf_counter()
+            for visit in visits_of(number, self._host.size, self._counts, self._every, self._groups):
+                self._visit(visit)
+            self._meter.agree(self._host)
+            last, number = time.perf_counter() - start, number + 1
+            tell(f"round {number} of at most {self._job.rounds}: {time.perf_counter() - begin:.0f} s")
+
+    def _another(self, done: int, spent: float, last: float) -> bool:
+        """The first rank's clock decides: until time is up, later only for as many as an interval needs."""
+        limit = self._job.seconds * (1 if done >= ROUNDS else OVERTIME)
+        more = done < self._job.rounds and spent + last / 2 < limit
+        return bool(self._host.bcast(more))
+
+    def _visit(self, visit: Visit) -> None:
+        """All ranks meet; those of the visit then compute, the others go on to the next meeting and sleep."""
+        doze(self._host, self._sleep)
+        self._sleep = 0.0
+        if self._host.rank not in visit.ranks:
+            self._sleep = 0.8 * self._lengths[visit.probe]
+            return
+        rate = self._meter.visit(self._probes[visit.probe], self._costs[visit.probe], self._job.visit)
+        self.samples.setdefault((visit.probe, len(visit.ranks)), []).append(rate)
+
+
+def doze(comm: Comm, nap: float) -> None:
+    """A barrier that leaves the processor to others: sleep for `nap`, then look now and then. Collective."""
+    request = comm.Ibarrier()
+    time.sleep(nap)
+    while not request.Test():
+        time.sleep(POLL)

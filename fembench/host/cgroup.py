@@ -1,0 +1,108 @@
+"""What the control groups of this process leave it: CPUs, CPU time, memory (Linux; versions 1 and 2).
+
+A container or a batch job sees a whole machine in /proc but may use a part of it. Every function takes
+the root of the file system, so that it can be asked of another machine's files, and answers None
+where there is no limit or no control group.
+"""
+
+import math
+from pathlib import Path
+
+ROOT = Path("/")
+NO_LIMIT = 1 << 60  # bytes; version 1 writes a huge number for "none"
+LABS = "fembench."  # with which names of namespaces and control groups of a lab begin
+
+
+def read(path: Path) -> str:
+    """The text of a small file, stripped; '' where it cannot be read."""
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def cpu_set(text: str) -> tuple[int, ...]:
+    """The CPUs in a list as the kernel writes it: '0-2,8' is (0, 1, 2, 8)."""
+    cpus: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(cpus))
+
+
+def folders(controller: str, root: Path = ROOT) -> list[Path]:
+    """The control groups of this process that may hold a limit of `controller`, innermost first."""
+    mount = root / "sys/fs/cgroup"
+    found: list[Path] = []
+    for line in read(root / "proc/self/cgroup").splitlines():
+        _, names, path = line.split(":", 2)
+        if names == "":
+            base = mount
+        elif controller in names.split(","):
+            base = next((b for b in (mount / names, mount / controller) if b.is_dir()), mount / controller)
+        else:
+            continue
+        inner = base / path.strip("/")
+        found += [p for p in (inner, *inner.parents) if p == base or base in p.parents]
+    return found
+
+
+def allowed_cpus(root: Path = ROOT) -> tuple[int, ...] | None:
+    """CPUs that the job of this process may use, also where the process is bound to one of them."""
+    for folder in folders("cpuset", root):
+        for name in ("cpuset.cpus.effective", "cpuset.effective_cpus"):
+            text = read(folder / name)
+            if text:
+                return cpu_set(text)
+    return None
+
+
+def cpu_quota(root: Path = ROOT) -> float | None:
+    """CPU seconds a second that this process's groups may use."""
+    found = tightest_quota(root)
+    return found[0] if found else None
+
+
+def tightest_quota(root: Path = ROOT) -> tuple[float, str] | None:
+    """(CPU seconds a second, path of the control group that sets them) of the smallest quota, if any."""
+    mount = root / "sys/fs/cgroup"
+    limits = [(_quota(folder), str(folder.relative_to(mount))) for folder in folders("cpu", root)]
+    return min(((limit, name) for limit, name in limits if limit is not None), default=None)
+
+
+def _quota(folder: Path) -> float | None:
+    quota, _, period = read(folder / "cpu.max").partition(" ")
+    if not quota:
+        quota = read(folder / "cpu.cfs_quota_us")
+        period = read(folder / "cpu.cfs_period_us")
+    if not quota.lstrip("-").isdigit() or int(quota) <= 0 or not period.isdigit():
+        return None
+    return int(quota) / int(period)
+
+
+def memory_limit(root: Path = ROOT) -> int | None:
+    """Bytes of memory that this process's groups may use."""
+    limits = []
+    for folder in folders("memory", root):
+        text = read(folder / "memory.max") or read(folder / "memory.limit_in_bytes")
+        if text.isdigit() and int(text) < NO_LIMIT:
+            limits.append(int(text))
+    return min(limits, default=None)
+
+
+def throttled_seconds(root: Path = ROOT) -> float:
+    """Seconds, over all CPUs, in which a quota held this process's group back; 0 without a quota."""
+    seconds = 0.0
+    for folder in folders("cpu", root):
+        for line in read(folder / "cpu.stat").splitlines():
+            name, _, value = line.partition(" ")
+            if name == "throttled_usec":
+                seconds = max(seconds, int(value) * 1e-6)
+            elif name == "throttled_time":
+                seconds = max(seconds, int(value) * 1e-9)
+    return seconds
+
+
+def whole_cpus(quota: float | None, cpus: int) -> int:
+    """How many of `cpus` can run at once under a quota: rounded down, at least one."""
+    return cpus if quota is None else max(1, min(cpus, math.floor(quota + 1e-9)))

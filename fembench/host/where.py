@@ -1,0 +1,41 @@
+"""Which ranks share a host, and which hosts share a machine.
+
+A host is known by its name and by the boot of its kernel: two machines may carry one name ("localhost"), and
+hosts of a lab, or containers, with names of their own may be one machine.
+"""
+
+import itertools
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from fembench.host.cgroup import ROOT, read
+from fembench.ranks.comm import Comm
+
+Key = tuple[str, str]  # a host: its name, and its machine's
+
+
+def machine_key(root: Path = ROOT) -> str:
+    """The same for all processes under one kernel; the host's name where the system does not tell."""
+    return read(root / "proc/sys/kernel/random/boot_id") or platform.node()
+
+
+def host_key(root: Path = ROOT) -> Key:
+    """The same for all processes on one host."""
+    return platform.node(), machine_key(root)
+
+
+def told_apart(keys: Sequence[Key]) -> list[str]:
+    """A name for each host, the same for the same key: a second host of one name is 'name-2'."""
+    names: dict[Key, str] = {}
+    taken = {name for name, _ in keys}
+    for key in dict.fromkeys(keys):
+        free = (f"{key[0]}-{number}" for number in itertools.count(2))
+        names[key] = key[0] if key[0] not in names.values() else next(n for n in free if n not in taken)
+        taken.add(names[key])
+    return [names[key] for key in keys]
+
+
+def host_names(comm: Comm) -> list[str]:
+    """[rank] -> name of its host, unique in this job. Collective."""
+    return told_apart(comm.allgather(host_key()))

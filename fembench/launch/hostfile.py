@@ -1,0 +1,146 @@
+"""Which file of hosts it is, and the options with which a launcher takes it.
+
+rankfile   'rank 0=node1 slot=0'   Open MPI: every rank has its host and core
+else       'node1 slots=2', 'node1:2', 'node1'   Open MPI's, MPICH's or Slurm's list of hosts
+
+A list of hosts is checked before anything starts, for what launchers say of a mistake in it does not name it.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from fembench.base.config import read_text
+from fembench.base.errors import InputError, shown
+
+SHARED = "core:overload-allowed"  # how ranks are bound where a host may take more of them than it has cores
+_RANK = re.compile(r"rank\s+(\d{1,9})\s*=\s*(\S+)\s+slots?\s*=\s*(\S+)")
+
+_HOST = re.compile(
+    r"([^\s=:]+|[^\s=]*:[^\s=]*:[^\s=]*)(?::([^:\s]*))?((?:\s+[\w-]+\s*[=:]\s*[^\s=:][^\s=]*)*)"
+)
+_SLOTS = re.compile(r"\s(?:slots|count|cpus?)\s*[=:]\s*(\S+)")
+
+
+class HostfileLine(NamedTuple):
+    """One line of a list of hosts."""
+
+    line: int
+    name: str
+    slots: int  # 0: not given, one rank
+    colon: bool  # given as 'node1:2'
+
+
+def host_options(path: str, kind: str, ranks: int) -> list[str]:
+    """The options that hand the file to Open MPI, MPICH or Slurm. Raises InputError."""
+    text = read_text(path)
+    if is_rankfile(text):
+        return _rankfile_options(path, text, kind, ranks)
+    hosts = hosts_of(text, path)
+    if kind == "openmpi":
+        _check_open_mpi(hosts, path)
+        return ["--hostfile", _without(",", path)]
+    if kind == "srun":  # a name with a slash in it is a file; task k runs on the host of line k
+        return ["--distribution=arbitrary", f"--nodelist={Path(path).resolve()}"]
+    return ["-f", path] if kind == "mpich" else []
+
+
+def is_rankfile(text: str) -> bool:
+    """Whether its first line that says something places a rank."""
+    first = next((line for line in _lines(text)), "")
+    return first.startswith("rank ")
+
+
+def hosts_of(text: str, where: str) -> list[HostfileLine]:
+    """The hosts of a list. Raises InputError naming the line."""
+    found = [_host(number, line, where) for number, line in _numbered(text)]
+    if not found:
+        raise InputError(f"{where}: no hosts in it; expected lines such as 'node1 slots=2'")
+    return found
+
+
+def _host(number: int, line: str, where: str) -> HostfileLine:
+    match = _HOST.fullmatch(line)
+    named = _SLOTS.search(match.group(3)) if match else None
+    slots = named.group(1) if named else match.group(2) if match else None
+    if not match or (slots is not None and not re.fullmatch(r"0*[1-9][0-9]{0,8}", slots)):
+        raise InputError(
+            f"{where}, line {number}: cannot read '{shown(line)}'; expected lines such as 'node1 slots=2', "
+            "with at least 1 slot"
+        )
+    return HostfileLine(number, match.group(1), int(slots or 0), match.group(2) is not None)
+
+
+def _check_open_mpi(hosts: list[HostfileLine], where: str) -> None:
+    """Raises InputError for what only MPICH reads, and for a host on several lines with slots."""
+    first: dict[str, HostfileLine] = {}
+    for host in hosts:
+        if host.colon:
+            found, expected = f"'{host.name}:{host.slots}' is MPICH's", f"'{host.name} slots={host.slots}'"
+            raise InputError(f"{where}, line {host.line}: {found}; expected {expected} for Open MPI")
+        before = first.setdefault(host.name, host)
+        if before is not host and (before.slots or host.slots):
+            raise InputError(
+                f"{where}, line {host.line}: host {host.name} is on line {before.line} already; expected one "
+                "line per host with all its slots"
+            )
+
+
+def hosts_asked(path: str) -> str:
+    """What a record says of the host file: its lines without comments; '' without a host file.
+
+    In a lab FEMBENCH_HOSTFILE names it. Raises InputError.
+    """
+    path = path or os.environ.get("FEMBENCH_HOSTFILE", "")
+    return "; ".join(" ".join(line.split()) for line in _lines(read_text(path))) if path else ""
+
+
+def placed(text: str, where: str) -> list[tuple[str, str]]:
+    """[rank] -> (host, slot) of a rankfile. Raises InputError."""
+    found: dict[int, tuple[str, str]] = {}
+    for line in _lines(text):
+        match = _RANK.fullmatch(line)
+        if not match:
+            raise InputError(f"{where}: cannot read '{shown(line)}'; expected 'rank 0=HOST slot=0'")
+        if int(match.group(1)) in found:
+            raise InputError(f"{where}: rank {match.group(1)} is placed twice")
+        found[int(match.group(1))] = match.group(2), match.group(3)
+    missing = set(range(len(found))) - set(found)
+    if missing:
+        raise InputError(f"{where}: no line for rank {min(missing)}; expected ranks 0 to {max(found)}")
+    return [found[r] for r in range(len(found))]
+
+
+def _rankfile_options(path: str, text: str, kind: str, ranks: int) -> list[str]:
+    """Its hosts with as many slots as it uses, and each rank on its own; ranks of one core may share it."""
+    if kind != "openmpi":
+        raise InputError(f"{path}: a rankfile is Open MPI's; expected a list of hosts ({kind})")
+    places = placed(text, path)
+    if len(places) != ranks:
+        raise InputError(f"{path} places {len(places)} ranks; the case has {ranks}")
+    slots = Counter(host for host, _ in places)
+    hosts = ",".join(f"{host}:{n}" for host, n in slots.items())
+    binding = "core" if len(set(places)) == len(places) else SHARED
+    return ["--host", hosts, "--map-by", f"rankfile:file={_without(':', path)}", "--bind-to", binding]
+
+
+def _without(character: str, path: str) -> str:
+    """The path. Raises InputError where Open MPI would cut it in two at this character."""
+    if character in path:
+        raise InputError(f"{path}: Open MPI takes no host file with '{character}' in its path")
+    return path
+
+
+def _lines(text: str) -> list[str]:
+    return [line for _, line in _numbered(text)]
+
+
+def _numbered(text: str) -> Iterator[tuple[int, str]]:
+    """(number, text) of the lines that say something."""
+    for number, line in enumerate(text.splitlines(), 1):
+        plain = line.split("#")[0].strip()
+        if plain:
+            yield number, plain

@@ -1,1 +1,0 @@
-"""Host facts, kernel rates, network parameters."""

@@ -1,0 +1,1 @@
+"""Storages, preconditioners and variants of conjugate gradients: what each is and what an iteration costs."""

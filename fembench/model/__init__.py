@@ -1,0 +1,1 @@
+"""Prediction before a run: HLogP prices, workload, execution graph, simulation, placement, score."""

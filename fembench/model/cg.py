@@ -1,0 +1,175 @@
+"""The execution graph of CG on a workload, each event priced from the profile's speeds.
+
+set         assembly, then the iterations of iteration.py, whose parts recipe.py counts
+before      the load is summed over its sharers, then a step of length zero
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fembench.base.errors import InputError
+from fembench.methods.recipe import product_name, recipe
+from fembench.model.graph import Compute, Event, ExecutionGraph, Loop
+from fembench.model.iteration import events_of
+from fembench.model.rates import Rates
+from fembench.model.slots import Slot, company
+from fembench.model.workload import Workload
+from fembench.records.phases import ASSEMBLY, NAMES
+
+MEASURED = 9  # vectors that the profile's updates read and write
+
+
+@dataclass(frozen=True)
+class Price:
+    """Seconds of one rank for each part of the work."""
+
+    assembly: float
+    product: float  # one of them
+    updates: float  # of an iteration
+    loop: float = 0.0  # of an iteration, that no phase accounts for
+    pack: tuple[float, float] = (0.0, 0.0)  # of an exchange, beside MPI's own: packing, summing
+    dot: float = 0.0  # of an iteration, inner products in passes of their own
+    dots: float = 0.0  # vectors that these read
+    precond: float = 0.0  # of an iteration, the preconditioner's passes over vectors
+    precond_product: float = 0.0  # one of its products
+    precond_products: int = 0
+    products: float = 1.0  # of an iteration
+
+    @property
+    def computing(self) -> float:
+        """Of an iteration, all that is done to vectors and matrix."""
+        return self.products * self.product + self.updates + self.dot + self.preconditioning
+
+    @property
+    def preconditioning(self) -> float:
+        """Of an iteration, the preconditioner with its products."""
+        return self.precond + self.precond_products * self.precond_product
+
+
+@dataclass(frozen=True)
+class Power:
+    """(x / middle)^slope; below low and above high as there."""
+
+    slope: float = 0.0
+    middle: float = 1.0
+    low: float = 0.0
+    high: float = math.inf
+
+    def at(self, x: float) -> float:
+        return (min(max(x, self.low), self.high) / self.middle) ** self.slope
+
+
+@dataclass(frozen=True)
+class Factor:
+    """By how much a profile is off: it depends on the size of a rank's part, and on how many ranks share its
+    host and so its caches. Beyond the sizes that taught it, it is as at their ends."""
+
+    value: float = 1.0
+    size: Power = Power()
+    company: Power = Power()
+
+    def at(self, units: float, together: int) -> float:
+        """The factor for so many units, and so many ranks on the host."""
+        return self.value * self.size.at(units) * self.company.at(together)
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What runs on the same machine taught: factors on what the profile says, and what it cannot know."""
+
+    assembly: Factor = Factor()
+    product: Factor = Factor()
+    updates: Factor = Factor()
+    precond: Factor = Factor()
+    loop: float = 0.0  # seconds of an iteration
+    pack: tuple[float, float] = (0.0, 0.0)  # seconds a byte: packing, summing
+    reduce: Factor = Factor()  # on all-reduces: in a run they find ranks asleep, and caches cold
+    scale: float = 1.0  # on the whole iteration: interruptions of one rank at a time hold up all
+    errors: tuple[tuple[float, ...], ...] = ()  # log(measured / predicted) of runs that others taught,
+    # those of a configuration together
+    solver: str = "own"  # of those runs
+
+
+def prices(
+    work: Workload, slots: Sequence[Slot], rates: Rates, correction: Correction | None = None
+) -> list[Price]:
+    """[rank] from the profile's speeds at each rank's own size and company. Raises InputError."""
+    check_supported(work, correction)
+    c, parts = correction or Correction(), recipe(work.case)
+    together, sizes, name = company(slots), work.product_units(), product_name(work.case)
+    stretch = stretched_by(work, rates)
+    found = []
+    for r, s in enumerate(slots):
+        dofs, k = work.parts.dofs[r], together[r]
+        product = stretch * rates.seconds(s.rank, name, sizes[r], k)
+        vector = stretch * rates.seconds(s.rank, "updates", dofs, k) / MEASURED
+        n_bytes = sum(work.parts.message_bytes[r])
+        found.append(
+            Price(
+                assembly=c.assembly.at(work.parts.cells[r], k)
+                * stretch
+                * rates.seconds(s.rank, "assembly", work.parts.cells[r], k),
+                product=c.product.at(sizes[r], k) * product,
+                updates=c.updates.at(dofs, k) * parts.updates * vector,
+                loop=c.loop,
+                pack=(c.pack[0] * n_bytes, c.pack[1] * n_bytes),
+                dot=c.updates.at(dofs, k) * parts.dots * vector,
+                dots=parts.dots,
+                precond=c.precond.at(dofs, k) * (parts.precond + _coarse_vectors(work, r)) * vector,
+                precond_product=c.precond.at(dofs, k) * product if parts.precond_products else 0.0,
+                precond_products=parts.precond_products,
+                products=parts.products,
+            )
+        )
+    return found
+
+
+def inside_product(work: Workload, price: Price, rank: int) -> float:
+    """Seconds of an iteration in which a rank computes while its messages travel."""
+    part = 1 - work.interface_part(rank) if work.case.overlap else 0.0
+    return part * price.products * price.product
+
+
+def stretched_by(work: Workload, rates: Rates) -> float:
+    """Times as long that computing takes in a case that is dilated otherwise than the profile was; 1 where
+    the case does not say."""
+    return work.case.dilate / rates.dilate if work.case.dilate != 1 else 1.0
+
+
+def check_supported(work: Workload, correction: Correction | None = None) -> None:
+    """Raises InputError for runs of PETSc that no run of PETSc taught: the profile has fembench's speeds."""
+    if work.case.solver == "petsc" and (correction is None or correction.solver != "petsc"):
+        raise InputError(
+            "solver petsc: the profile has no speeds of PETSc's; expected --learn RECORDS of runs with "
+            "--solver petsc on this machine"
+        )
+
+
+def cg_graph(
+    work: Workload, priced: Sequence[Price], iterations: int, *, assembly: bool = True
+) -> ExecutionGraph:
+    """One set: assembly, then so many iterations."""
+    programs = []
+    for rank, price in enumerate(priced):
+        before: list[Event] = [Compute(ASSEMBLY, price.assembly, "cells", work.parts.cells[rank])]
+        if not assembly:
+            before = []
+        programs.append((*before, Loop(iterations, events_of(work, rank, price))))
+    case = work.case
+    return ExecutionGraph(
+        phases=NAMES,
+        programs=tuple(programs),
+        source=f"{case.mesh}, {work.ranks} ranks, shares {case.shares or 'equal'}, {case.storage}",
+        mesh_hash=work.mesh_hash,
+        iterations=iterations,
+    )
+
+
+def _coarse_vectors(work: Workload, rank: int) -> float:
+    """The two-level preconditioner's coarse rows in vectors' worth: six columns a rank, six rows for
+    each kind of node: the inside, and one a neighbour (corners have more)."""
+    if work.case.precond != "two-level":
+        return 0.0
+    kinds = 1 + len(work.parts.neighbours[rank])
+    return 36.0 * kinds * work.ranks / max(work.parts.dofs[rank], 1)

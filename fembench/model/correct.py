@@ -1,0 +1,240 @@
+"""What runs on a machine teach about predictions for it: a correction, from records.
+
+The profile knows kernels. It does not know what the loop around them costs, nor packing, nor that kernels run
+a little slower one after the other than each by itself, by a factor that may depend on the size: caches are
+warm in a probe and cold in a run. Medians over ranks and runs of measured time over predicted time say so;
+how far the runs are off then, says how wide an interval must be.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.methods.recipe import recipe
+from fembench.model.cg import Correction, Factor, Power, Price, inside_product, prices
+from fembench.model.configuration import by_configuration
+from fembench.model.forecast import allreduce_seconds, forecast
+from fembench.model.graph import Collective
+from fembench.model.iteration import events_of
+from fembench.model.machine import Machine
+from fembench.model.rates import Rates
+from fembench.model.slots import Slot, company
+from fembench.model.workload import Workload, of_record
+from fembench.records.phases import (
+    ALLREDUCE,
+    ASSEMBLY,
+    AXPY,
+    CG,
+    CG_PARTS,
+    PRECOND,
+    SEND,
+    SPMV_INTERFACE,
+    SPMV_INTERIOR,
+    UNPACK,
+)
+from fembench.records.record import Record
+from fembench.records.validity import timed_sets
+
+Array = npt.NDArray[np.float64]
+ENOUGH, APART = 6, 2.0  # ranks, and how many times the least units the most must be, to tell a slope
+Place = Callable[[int], tuple[list[Slot], Machine, list[str]]]  # ranks -> places, machine, names of hosts
+
+
+class RunMedians(NamedTuple):
+    """Medians over the timed sets of a run."""
+
+    iteration: float  # seconds: the slowest rank's CG over its iterations
+    phases: Array  # (n_ranks, n_phases) seconds of an iteration; assembly of a set
+    sets: Array  # (n_sets,) seconds of an iteration, the slowest rank's
+
+
+class Lesson(NamedTuple):
+    """What one run teaches."""
+
+    solver: str
+    assembly: Array  # (n, 3) units, ranks of the host, measured time over predicted time
+    product: Array
+    updates: Array
+    precond: Array
+    loop: float
+    pack: tuple[float, float]
+    reduce: Array  # all-reduces, of units 1; (0, 3) where there are none
+
+
+def measured(record: Record) -> RunMedians:
+    """The times of a record that are predicted. Raises InputError where it has no iterations."""
+    sets = [s for s in timed_sets(record) if s.iterations]
+    if not sets:
+        raise InputError(f"record {record.id} has no timed iterations; expected a run of CG")
+    seconds = np.array([s.seconds for s in sets])  # (n_sets, n_ranks, n_phases)
+    counts = np.array([s.iterations for s in sets], float)
+    each = seconds / counts[:, None, None]
+    each[:, :, ASSEMBLY] = seconds[:, :, ASSEMBLY]
+    slowest = each[:, :, CG].max(axis=1)
+    return RunMedians(float(np.median(slowest)), np.median(each, axis=0), slowest)
+
+
+def middle_set(record: Record) -> Array:
+    """(n_ranks, n_phases) as in Measured.phases, but of one set, whose times add up: the median one, by the
+    end of its last rank. Raises InputError where there is none."""
+    sets = sorted((s for s in timed_sets(record) if s.iterations), key=lambda s: max(s.total))
+    if not sets:
+        raise InputError(f"record {record.id} has no timed iterations; expected a run of CG")
+    middle = sets[len(sets) // 2]
+    found = np.array(middle.seconds)
+    return np.where(np.arange(found.shape[1]) == ASSEMBLY, found, found / middle.iterations)
+
+
+def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
+    """The correction that these runs teach. Raises InputError for runs that cannot be predicted.
+
+    Its errors are those of runs that did not teach it: predictions are of other ranks and meshes too.
+    """
+    lessons = taught_by(records, rates, place)
+    found = fit(lessons)
+    errors = [_error(record, rates, place, found) for record in records]
+    middle = float(np.median(errors))
+    for kept, left in folds(records):
+        without = fit([lessons[k] for k in kept])
+        for k in left:
+            errors[k] = _error(records[k], rates, place, without)
+    grouped = by_configuration(records, [e - middle for e in errors]).values()
+    return dataclasses.replace(found, scale=math.exp(middle), errors=tuple(map(tuple, grouped)))
+
+
+def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:
+    """(runs that teach, runs of the configuration left out); none where fewer than two would teach."""
+    groups = list(by_configuration(records, range(len(records))).values())
+    every = range(len(records))
+    return [([k for k in every if k not in left], left) for left in (groups if len(groups) > 2 else ())]
+
+
+def taught_by(records: Sequence[Record], rates: Rates, place: Place) -> list[Lesson]:
+    """What each of these runs teaches. Raises InputError for runs that cannot be predicted."""
+    if not records:
+        raise InputError("no runs to learn from; expected at least one record")
+    solvers = {record.case.solver for record in records}
+    if len(solvers) > 1:
+        raise InputError(f"runs of solvers {', '.join(sorted(solvers))}; expected those of one to learn from")
+    return [_one(record, rates, place) for record in records]
+
+
+def fit(lessons: Sequence[Lesson]) -> Correction:
+    """The factors that runs teach together."""
+    return Correction(
+        assembly=_factor([t.assembly for t in lessons]),
+        product=_factor([t.product for t in lessons]),
+        updates=_factor([t.updates for t in lessons]),
+        precond=_factor([t.precond for t in lessons]),
+        solver=lessons[0].solver,
+        loop=_median([t.loop for t in lessons]),
+        pack=(_median([t.pack[0] for t in lessons]), _median([t.pack[1] for t in lessons])),
+        reduce=_factor([t.reduce for t in lessons]),
+    )
+
+
+def _one(record: Record, rates: Rates, place: Place) -> Lesson:
+    """What one run teaches."""
+    work, found = of_record(record), measured(record)
+    slots, machine, _ = place(work.ranks)
+    priced = prices(work, slots, rates, Correction(solver=record.case.solver))
+    exchanges = recipe(record.case).exchanges
+    product = found.phases[:, SPMV_INTERIOR] + found.phases[:, SPMV_INTERFACE]
+    product -= [
+        _kept(work, machine, rank, inside_product(work, priced[rank], rank)) for rank in range(work.ranks)
+    ]
+    n_bytes = exchanges * np.array([sum(row) for row in work.parts.message_bytes], float)
+    sending = exchanges * np.array([_overheads(work, machine, rank) for rank in range(work.ranks)])
+    rest = found.phases[:, CG] - found.phases[:, list(CG_PARTS)].sum(axis=1)
+    assembly = found.phases[:, ASSEMBLY]
+    dofs, k = work.parts.dofs, company(slots)
+    return Lesson(
+        solver=record.case.solver,
+        assembly=_points(work.parts.cells, k, assembly, [p.assembly for p in priced]),
+        product=_points(work.product_units(), k, product, [p.products * p.product for p in priced]),
+        updates=_points(dofs, k, found.phases[:, AXPY], [p.updates for p in priced]),
+        precond=_points(dofs, k, found.phases[:, PRECOND], [p.preconditioning for p in priced]),
+        loop=max(0.0, float(np.median(rest))),
+        pack=(
+            _per_byte(np.maximum(found.phases[:, SEND] - sending, 0.0), n_bytes),
+            _per_byte(found.phases[:, UNPACK], n_bytes),
+        ),
+        reduce=_points(
+            [1],
+            [max(k)],
+            found.phases[:, ALLREDUCE].min(keepdims=True),  # of the rank that waits least for the others
+            [_reducing(work, priced[0], machine)],
+        ),
+    )
+
+
+def _reducing(work: Workload, price: Price, machine: Machine) -> float:
+    """Predicted seconds of an iteration's all-reduces."""
+    sums = sum(isinstance(e, Collective) and e.kind == "allreduce" for e in events_of(work, 0, price))
+    return sums * allreduce_seconds(machine) if machine.ranks > 1 else 0.0
+
+
+def _overheads(work: Workload, machine: Machine, rank: int) -> float:
+    """Os of an iteration's messages to neighbours."""
+    return sum(machine.cost(rank, q, m).send for q, m in work.exchange(rank))
+
+
+def _kept(work: Workload, machine: Machine, rank: int, computing: float) -> float:
+    """Seconds that an iteration's messages keep a rank from computing."""
+    return sum(machine.beside(q, rank, m, computing)[0] for q, m in work.exchange(rank))
+
+
+def _error(record: Record, rates: Rates, place: Place, correction: Correction) -> float:
+    work = of_record(record)
+    slots, machine, hosts = place(work.ranks)
+    predicted = forecast(work, slots, rates, machine, hosts, dataclasses.replace(correction, errors=()))
+    return math.log(measured(record).iteration / predicted.iteration)
+
+
+def _points(units: Sequence[int], together: Sequence[int], times: Array, predicted: Sequence[float]) -> Array:
+    """(n, 3) units, ranks of the host, measured time over predicted time, of the ranks that have both."""
+    t, p = np.asarray(times, float), np.asarray(predicted, float)
+    told = (t > 0) & (p > 0)
+    return np.column_stack([units, together, t / np.where(told, p, 1.0)])[told]
+
+
+def _factor(points: Sequence[Array]) -> Factor:
+    """The factor that all ranks of all runs show; powers of what differs enough to tell."""
+    found = np.concatenate(points)
+    if not len(found):
+        return Factor()
+    units, together, ratios = np.log(found).T
+    size = _power(units, ratios, alike=together)
+    ratios = ratios - size.slope * (units - math.log(size.middle))
+    shared = dataclasses.replace(_power(together, ratios), low=0.0, high=math.inf)
+    ratios = ratios - shared.slope * (together - math.log(shared.middle))
+    return Factor(math.exp(float(np.median(ratios))), size, shared)
+
+
+def _power(x: Array, ratios: Array, alike: Array | None = None) -> Power:
+    """The median slope of pairs (Theil and Sen), all logarithms; of pairs `alike` in something else, if there
+    are any."""
+    slope = 0.0
+    if len(x) >= ENOUGH and np.ptp(x) >= math.log(APART):
+        a, b = np.triu_indices(len(x), 1)
+        apart = np.abs(x[b] - x[a]) > math.log(APART) / 2
+        if alike is not None and (apart & (alike[a] == alike[b])).any():
+            apart &= alike[a] == alike[b]
+        slope = float(np.median((ratios[b] - ratios[a])[apart] / (x[b] - x[a])[apart]))
+    return Power(slope, *(math.exp(float(v)) for v in (np.median(x), x.min(), x.max())))
+
+
+def _per_byte(times: Array, n_bytes: Array) -> float:
+    busy = n_bytes > 0
+    return float(np.median(times[busy] / n_bytes[busy])) if busy.any() else math.nan
+
+
+def _median(values: Sequence[float]) -> float:
+    """Of what is known; 0 where nothing is, which is nothing to add."""
+    known = [v for v in values if not math.isnan(v)]
+    return float(np.median(known)) if known else 0.0

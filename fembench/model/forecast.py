@@ -1,0 +1,206 @@
+"""How long a run will take, before it is run: workload, places, prices, graph, simulation, interval.
+
+The interval [low, high] is to hold nine runs of ten. Where runs on the same machine have taught a correction
+it comes from how far those were off; else from the visits of the profile: the first visits to everything that
+is computed give one time, so do the second, and so on (Student; of fewer than three visits it has no width).
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.methods.recipe import product_name
+from fembench.model.cg import Correction, Price, cg_graph, prices
+from fembench.model.engine import SimulationOutcome, simulate
+from fembench.model.events import simulate_events
+from fembench.model.graph import Collective, ExecutionGraph, Loop
+from fembench.model.machine import Machine
+from fembench.model.measures import bottlenecks
+from fembench.model.plan import SimulationPlan
+from fembench.model.planner import make_plan
+from fembench.model.rates import Rates
+from fembench.model.slots import Slot, company
+from fembench.model.workload import Workload
+from fembench.partition.shares import normalise
+from fembench.records.profile import Profile
+from fembench.stats.student import next_interval, student_factor
+
+Array = npt.NDArray[np.float64]
+TURNS = 60  # of the loop, where the number of iterations is not given
+FEW = 64  # bytes up to which an all-reduce is one of CG
+TAIL = 0.05  # on each side of the interval
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Predicted times, seconds."""
+
+    iteration: float
+    low: float  # of an iteration
+    high: float
+    assembly: float  # of a set, the slowest rank
+    phases: dict[str, float]  # of an iteration, mean over ranks
+    limits: list[str]  # what to change first
+    plan: SimulationPlan
+    outcome: SimulationOutcome
+    work: Workload
+
+    def total(self, iterations: int) -> tuple[float, float, float]:
+        """(low, expected, high) of a set: assembly and so many iterations."""
+        a, n = self.assembly, iterations
+        scale = (self.low / self.iteration, 1.0, self.high / self.iteration)
+        return tuple(s * (a + n * self.iteration) for s in scale)  # type: ignore[return-value]
+
+
+def as_in_runs(machine: Machine, slots: Sequence[Slot], correction: Correction | None) -> Machine:
+    """The machine with all-reduces that take as long as runs have taught."""
+    if correction is None:
+        return machine
+    return dataclasses.replace(
+        machine, collective=correction.reduce.at(1.0, max(company(slots))) * machine.collective
+    )
+
+
+def forecast(
+    work: Workload,
+    slots: Sequence[Slot],
+    rates: Rates,
+    machine: Machine,
+    hosts: Sequence[str],
+    correction: Correction | None = None,
+) -> Forecast:
+    """Predict one run of `work` on these places; hosts[rank] are names. Raises InputError."""
+    priced = prices(work, slots, rates, correction)
+    graph = cg_graph(work, priced, TURNS, assembly=False)
+    plan = make_plan(graph, as_in_runs(machine, slots, correction))
+    result = simulate_events(plan) if machine.contention else simulate(plan)
+    scale = correction.scale if correction else 1.0
+    iteration = scale * per_iteration(result, TURNS)
+    low, high = _interval(work, slots, rates, priced, iteration, correction)
+    spent = scale * (result.busy + result.wait + result.overhead).mean(axis=0) / TURNS
+    return Forecast(
+        iteration=iteration,
+        low=low,
+        high=high,
+        assembly=max(p.assembly for p in priced),
+        phases={name: float(t) for name, t in zip(plan.phases, spent) if t},
+        limits=bottlenecks(plan, result, hosts),
+        plan=plan,
+        outcome=result,
+        work=work,
+    )
+
+
+def per_iteration(result: SimulationOutcome, turns: int) -> float:
+    """Seconds of an iteration once they repeat; the mean of all where they never did."""
+    run = result.runs[-1]
+    return run.advance / run.period if run.period else result.makespan / turns
+
+
+def _interval(
+    work: Workload,
+    slots: Sequence[Slot],
+    rates: Rates,
+    priced: Sequence[Price],
+    iteration: float,
+    correction: Correction | None,
+) -> tuple[float, float]:
+    if correction is not None and sum(map(len, correction.errors)) > 1:
+        wide = half_width(correction.errors)
+        return iteration * math.exp(-wide), iteration * math.exp(wide)
+    one_more = next_interval(_of_visits(work, slots, rates, priced), 1 - 2 * TAIL)
+    if one_more is None:
+        return iteration, iteration
+    base = max(p.computing + p.loop for p in priced)
+    return min(iteration + one_more.low - base, iteration), max(iteration + one_more.high - base, iteration)
+
+
+def half_width(errors: Sequence[Sequence[float]]) -> float:
+    """Half of the central 90 % of the error of one run of one more configuration, from those of the runs of
+    each configuration known.
+
+    Split conformal prediction (Papadopoulos et al., 2002) where runs come in groups (Lee, Barber and Willett,
+    2023): every configuration weighs as much as the one asked about, whose error may be any. Of fewer than
+    nine configurations, whose errors bound nothing then, Student's prediction interval.
+    """
+    groups = errors if len(errors) > 1 else [[e] for e in errors[0]]
+    n, found = len(groups), np.concatenate(groups)
+    weights = np.concatenate([np.full(len(g), 1 / len(g) / (n + 1)) for g in groups])
+    order = np.argsort(np.abs(found))
+    enough = np.flatnonzero(np.cumsum(weights[order]) >= 1 - 2 * TAIL - 1e-9)
+    if len(enough):
+        return float(np.abs(found[order[enough[0]]]))
+    spread = np.std(found) * math.sqrt(n / (n - 1) * (1 + 1 / n))
+    return float(student_factor(n - 1, 1 - 2 * TAIL) * spread + abs(np.mean(found)))
+
+
+def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> Array:
+    """(n,) seconds that the slowest rank computes in an iteration; n visits, the fewest to any of it."""
+    sizes = work.product_units()
+    ranks = []  # [rank] (n_visits,) seconds
+    for r, (slot, p) in enumerate(zip(slots, priced)):
+        product = rates.spread(slot.rank, product_name(work.case), sizes[r])
+        updates = rates.spread(slot.rank, "updates", work.parts.dofs[r])
+        n = min(len(product), len(updates))
+        spent = (p.products * p.product + p.preconditioning) / product[:n] + (p.updates + p.dot) / updates[:n]
+        ranks.append(p.loop + spent)
+    n = min(map(len, ranks))
+    return np.max([times[:n] for times in ranks], axis=0)
+
+
+def balanced(work: Workload, priced: Sequence[Price]) -> str:
+    """Shares, as --shares takes them, with which all ranks would compute equally long an iteration."""
+    speeds = [cells / p.computing for cells, p in zip(work.parts.cells, priced)]
+    return ",".join(f"{share:.6f}" for share in normalise(speeds))
+
+
+def allreduce_scale(machine: Machine, measured: dict[int, float], m: int = 8) -> float:
+    """Factor on the messages of all-reduces with which they take as long as measured, {ranks: seconds}.
+
+    Between numbers of ranks measured the factor is interpolated over the logarithm; 1 where there are none.
+    """
+    if not measured:
+        return 1.0
+    counts = sorted(n for n in measured if 1 < n <= machine.ranks)
+    if not counts:
+        return 1.0
+    factors = []
+    for n in counts:
+        part = Machine(
+            host=machine.host[:n],
+            names=machine.names,
+            link=machine.link,
+            speeds=machine.speeds[:n],
+            overlap=machine.overlap,
+        )
+        factors.append(measured[n] / allreduce_seconds(part, m))
+    return float(np.exp(np.interp(np.log(machine.ranks), np.log(counts), np.log(factors))))
+
+
+def allreduce_seconds(machine: Machine, m: int = 8) -> float:
+    """Of an all-reduce of m bytes over all ranks, one right after the other."""
+    one = Loop(TURNS, (Collective("allreduce", m, 0),))
+    graph = ExecutionGraph(phases=("allreduce",), programs=((one,),) * machine.ranks)
+    return simulate(make_plan(graph, machine)).makespan / TURNS
+
+
+def with_collectives(machine: Machine, profile: Profile) -> Machine:
+    """The machine with all-reduces that take as long as the profile measured them; as it is without such."""
+    network = profile.network
+    times = {a.ranks: a.seconds for a in network.allreduce if a.m <= FEW} if network else {}
+    if machine.ranks < 2 or not times:
+        return machine
+    return dataclasses.replace(machine, collective=allreduce_scale(machine, times))
+
+
+def smallest(ranks: Sequence[int], seconds: Sequence[float], deadline: float) -> int:
+    """The fewest ranks that finish in time. Raises InputError where none do."""
+    enough = [p for p, t in sorted(zip(ranks, seconds)) if t <= deadline]
+    if not enough:
+        raise InputError(f"deadline {deadline:g} s; the best of these takes {min(seconds):.4g} s")
+    return enough[0]

@@ -1,0 +1,44 @@
+"""Forecasts as text: a row a run; of one run alone also its phases and what bounds it."""
+
+from collections.abc import Sequence
+
+from fembench.base.tables import table
+from fembench.base.units import seconds
+from fembench.model.forecast import Forecast
+
+
+def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, learned: int) -> str:
+    """`iterations` of a solution, 0: not known; `learned`: runs that taught the correction."""
+    first = found[0].work
+    corrected = f", corrected by {learned} runs" if learned else ""
+    lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
+    lines += [f"{first.case.mesh}: {first.n_equations} equations, storage {first.case.storage}{corrected}"]
+    lines += ["", _runs(found, iterations)]
+    if len(found) == 1:
+        lines += ["", _phases(found[0]), "", *found[0].limits]
+    return "\n".join(lines)
+
+
+def _runs(found: Sequence[Forecast], iterations: int) -> str:
+    total = [f"{iterations} iterations"] if iterations else []
+    heads = ["ranks", "iteration", "t_min", "t_max", "assembly", *total]
+    heads += ["speed-up", "slowest rank / mean", "bound by"]
+    alone = found[0].iteration if found[0].work.ranks == 1 else None
+    rows = []
+    for f in found:
+        busy = f.outcome.busy.sum(axis=1)
+        row: list[object] = [f.work.ranks, *map(seconds, (f.iteration, f.low, f.high, f.assembly))]
+        row += [seconds(f.total(iterations)[1])] if iterations else []
+        row += [
+            alone / f.iteration if alone else None,
+            float(busy.max() / busy.mean()),
+            f.limits[0].split(":")[0],
+        ]
+        rows.append(row)
+    return table(heads, rows, align="r" * (len(heads) - 1) + "l", digits=3)
+
+
+def _phases(one: Forecast) -> str:
+    whole = sum(one.phases.values())
+    parts = sorted(one.phases.items(), key=lambda item: -item[1])
+    return table(["phase", "time", "part"], [[n, seconds(t), f"{t / whole:.1%}"] for n, t in parts])

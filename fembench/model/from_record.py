@@ -1,0 +1,214 @@
+"""The execution graph of a run that was made, from its record's traced iterations.
+
+Order and messages are those of the trace; what a phase lasts is the run's: durations are scaled so that each
+phase takes what it took in the median timed set. What lies between spans is computing of the loop. What
+messages cost shows in the trace too, where a rank was the last to come: see `message_of`. What of the run's
+time neither explains is due to interruptions, of one rank at a time, that hold up all: in the graph every
+rank computes so much more.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.model.correct import middle_set
+from fembench.model.engine import simulate
+from fembench.model.graph import (
+    Collective,
+    Compute,
+    Event,
+    ExecutionGraph,
+    Loop,
+    Program,
+    Receive,
+    Send,
+    Wait,
+)
+from fembench.model.machine import even_machine
+from fembench.model.planner import make_plan
+from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG, SEND, SYNC, UNPACK, WAIT
+from fembench.records.quiet import others_note
+from fembench.records.record import Event as Span
+from fembench.records.record import Record
+from fembench.records.traced import alignment
+
+OVERLAPPED = ("pipelined",)
+
+
+class RecordedMessages(NamedTuple):
+    """What messages cost in a run; overheads are part of the phases that were timed."""
+
+    latency: float  # seconds
+    per_byte: float
+
+
+def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
+    """One set: assembly and all iterations (the traced ones' mean); else the traced ones as they were.
+
+    Raises InputError where the record holds no traced iterations.
+    """
+    spans = _spans(record)
+    if record.case.variant in OVERLAPPED:
+        raise InputError(
+            f"record {record.id}: variant {record.case.variant}; expected one that waits for its sums"
+        )
+    if record.case.exchange == "blocking":
+        raise InputError(f"record {record.id}: exchange blocking has no graph; expected nonblocking")
+    message = message_of(record)
+    lost = interruptions(record) if whole else 0.0
+    programs = [
+        tuple(_whole(record, rank, one, lost) if whole else _as_traced(record, rank, one))
+        for rank, one in enumerate(spans)
+    ]
+    return ExecutionGraph(
+        phases=record.phases,
+        programs=tuple(programs),
+        hosts=tuple(record.environment.hosts[i].name for i in record.environment.rank_host),
+        source=record.id,
+        mesh_hash=record.mesh.hash,
+        iterations=record.solve.iterations if whole else len(spans[0]),
+        message=message,
+        note=_note(record),
+        lost=lost / float(middle_set(record)[:, CG].max()),
+    )
+
+
+def _note(record: Record) -> str:
+    lost = sum(record.dropped)
+    dropped = f"{lost} spans dropped, the last traced iteration left out" if lost else ""
+    clocks = "; ".join(filter(None, [alignment(record), dropped]))
+    return "\n".join(filter(None, [clocks, others_note(record)]))
+
+
+def interruptions(record: Record) -> float:
+    """Seconds of an iteration that neither computing nor messages explain: those of the run less those of its
+    graph, simulated."""
+    bodies = [tuple(_whole(record, rank, one, 0.0))[-1:] for rank, one in enumerate(_spans(record))]
+    latency, per_byte = message_of(record)
+    on = even_machine(record.case.ranks, latency=latency, per_byte=per_byte, overhead=0.0)
+    alone = simulate(make_plan(ExecutionGraph(phases=record.phases, programs=tuple(bodies)), on))
+    took = float(middle_set(record)[:, CG].max())
+    return max(0.0, took - alone.makespan / max(record.solve.iterations, 1))
+
+
+def _spans(record: Record) -> list[dict[int, list[Span]]]:
+    """[rank] {iteration: its spans in order}; iterations that all ranks kept whole: where spans were dropped,
+    all but the last."""
+    found: list[dict[int, list[Span]]] = [defaultdict(list) for _ in range(record.case.ranks)]
+    for e in record.events:
+        if e.iteration >= 0 and e.phase != CG:
+            found[e.rank][e.iteration].append(e)
+    common = set.intersection(*(set(one) for one in found)) if found else set()
+    if not common:
+        raise InputError(
+            f"record {record.id} holds no traced iterations; expected a run with --trace-iterations 3"
+        )
+    kept = sorted(common)[:-1] if any(record.dropped) and len(common) > 1 else sorted(common)
+    return [{k: sorted(one[k], key=lambda e: e.begin) for k in kept[1:] or kept} for one in found]
+
+
+def _as_traced(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[Event]:
+    last: float | None = None
+    for k in spans:
+        for e in spans[k]:
+            if last is not None and e.begin > last:
+                yield Compute(CG, e.begin - last)
+            yield from _events(record, rank, e.phase, e.end - e.begin)
+            last = e.end
+
+
+def _whole(record: Record, rank: int, spans: dict[int, list[Span]], lost: float) -> Iterator[Event]:
+    """Assembly, then a loop over the mean of the traced iterations."""
+    found = middle_set(record)[rank]
+    if found[ASSEMBLY]:
+        yield Compute(ASSEMBLY, float(found[ASSEMBLY]))
+        yield Collective("barrier", 0, SYNC)  # behind which CG begins, in a run too
+    body: list[Event] = []
+    for phase, seconds in _mean_spans(spans, found):
+        body += _events(record, rank, phase, seconds)
+    rest = float(found[CG] - sum(found[p] for p in {e.phase for e in spans[min(spans)]}))
+    body += [Compute(CG, rest)] if rest > 0 else []
+    body += [Compute(ALLREDUCE, lost)] if lost > 0 else []
+    yield Loop(record.solve.iterations, tuple(body))
+
+
+def _mean_spans(spans: dict[int, list[Span]], found: Sequence[float]) -> list[tuple[int, float]]:
+    """(phase, seconds) of an iteration's spans, in order: the means of the iterations that go as most do,
+    scaled so that each phase takes as long as it did in the run."""
+    ways = Counter(tuple(e.phase for e in one) for one in spans.values())
+    phases = ways.most_common(1)[0][0]
+    alike = [
+        [e.end - e.begin for e in one] for one in spans.values() if tuple(e.phase for e in one) == phases
+    ]
+    means = np.mean(alike, axis=0)
+    traced = np.bincount(phases, means)
+    return [(p, float(t * found[p] / traced[p]) if traced[p] else 0.0) for p, t in zip(phases, means)]
+
+
+def _events(record: Record, rank: int, phase: int, seconds: float) -> Program:
+    """What one span stands for."""
+    exchange = list(zip(record.partition.neighbours[rank], record.partition.message_bytes[rank]))
+    if phase == SEND:
+        return (
+            *(Receive(q, m, SEND) for q, m in exchange),
+            Compute(SEND, seconds),
+            *(Send(q, m, SEND) for q, m in exchange),
+        )
+    if phase == WAIT:
+        return (Wait(WAIT),) if exchange else ()
+    if phase == ALLREDUCE:
+        return (Collective("allreduce", 8 * _scalars(record), ALLREDUCE),)
+    return (Compute(phase, seconds),) if seconds > 0 or phase == UNPACK else ()
+
+
+def _scalars(record: Record) -> int:
+    """Numbers in an all-reduce; what one costs hardly depends on it."""
+    return 3 if record.case.variant == "single-reduction" else 1
+
+
+def message_of(record: Record) -> RecordedMessages:
+    """What a message costs, as the record shows.
+
+    An all-reduce ends log2 P exchanges after the last rank has begun it. Of each wait, the end less the time
+    when the last neighbour had sent is L(m). Both need the common clock that a record's events have. The
+    fastest of each counts: interruptions only add.
+    """
+    spans = _spans(record)
+    if record.case.ranks == 1:
+        return RecordedMessages(0.0, 0.0)
+    alone = [max(ends) - max(begins) for begins, ends in _reductions(spans)]
+    latency = max(0.0, min(alone)) / stages(record.case.ranks) if alone else 0.0  # clocks agree only so well
+    travel = list(_travels(record, spans))
+    slopes = [max(0.0, (seconds - latency) / m) for m, seconds in travel if m]
+    spent = middle_set(record)
+    room = float((spent[:, WAIT] + spent[:, ALLREDUCE]).min())  # of an iteration, for messages
+    largest = max((m for row in record.partition.message_bytes for m in row), default=0)
+    return RecordedMessages(max(latency, 0.0), min([*slopes, room / largest] if largest else [0.0]))
+
+
+def stages(ranks: int) -> int:
+    """Exchanges of an all-reduce one after the other."""
+    return math.ceil(math.log2(ranks)) if ranks > 1 else 0
+
+
+def _reductions(spans: list[dict[int, list[Span]]]) -> Iterator[tuple[list[float], list[float]]]:
+    """Begins and ends of each all-reduce on all ranks."""
+    for k in spans[0]:
+        columns = [[e for e in one[k] if e.phase == ALLREDUCE] for one in spans]
+        yield from (([e.begin for e in row], [e.end for e in row]) for row in zip(*columns))
+
+
+def _travels(record: Record, spans: list[dict[int, list[Span]]]) -> Iterator[tuple[int, float]]:
+    """(bytes, seconds) of messages that a rank waited for; not where, by clocks that are apart, its wait ends
+    before they were sent."""
+    for rank, one in enumerate(spans):
+        others = record.partition.neighbours[rank]
+        for k in one:
+            for e in one[k]:
+                sent = [s.end for q in others for s in spans[q][k] if s.phase == SEND]
+                if e.phase == WAIT and sent and e.begin < max(sent) <= e.end:
+                    yield max(record.partition.message_bytes[rank]), e.end - max(sent)

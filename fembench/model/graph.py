@@ -1,0 +1,161 @@
+"""The execution graph of an MPI job: what every rank does, in order (thesis-003, with ranks instead of
+instructions).
+
+A rank's program is a sequence of events; a loop has a body and a number of turns. Durations are those of
+the rank that was recorded, or for which the graph was made. Phases are indices into Graph.phases.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias, Union
+
+import msgspec
+
+from fembench.base.config import convert, read_json
+from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
+
+GRAPH_SCHEMA = 1
+Kind = Literal["allreduce", "allgather", "bcast", "reduce", "barrier"]
+
+
+class _Event(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Base of all events."""
+
+
+class Compute(_Event, tag="compute", frozen=True):
+    phase: int
+    seconds: float
+    unit: str = ""  # of the work done: blocks, dofs, …
+    work: float = 0.0
+
+
+class Send(_Event, tag="send", frozen=True):
+    """Blocking: until the buffer is free; else a Wait follows."""
+
+    to: int
+    m: int  # bytes
+    phase: int
+    tag: int = 0
+    blocking: bool = False
+
+
+class Receive(_Event, tag="receive", frozen=True):
+    """Blocking: until the message is here; else it is posted, and a Wait follows."""
+
+    source: int
+    m: int
+    phase: int
+    tag: int = 0
+    blocking: bool = False
+
+
+class Wait(_Event, tag="wait", frozen=True):
+    """For all that was posted or sent without blocking; with a tag for those messages only."""
+
+    phase: int
+    tag: int | None = None
+
+
+class Collective(_Event, tag="collective", frozen=True):
+    kind: Kind
+    m: int  # bytes; of an allgather each rank's
+    phase: int
+    root: int = 0
+
+
+class Loop(_Event, tag="loop", frozen=True):
+    turns: int
+    body: tuple["Event", ...]
+
+
+Event: TypeAlias = Union[Compute, Send, Receive, Wait, Collective, Loop]  # noqa: UP007 (msgspec resolves it)
+Program: TypeAlias = tuple[Event, ...]
+
+
+class ExecutionGraph(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Programs of all ranks."""
+
+    schema: int = GRAPH_SCHEMA
+    phases: tuple[str, ...]
+    programs: tuple[Program, ...]  # [rank]
+    hosts: tuple[str, ...] = ()  # [rank] where it was recorded; (): nowhere
+    source: str = ""  # record, mesh and shares, executable
+    mesh_hash: str = ""
+    iterations: int = 0  # of CG that the graph stands for; 0: it is not one of CG
+    message: tuple[float, float] | None = None  # latency and seconds a byte, where a run showed them
+    note: str = ""  # how well hosts' clocks agreed in that run, and what its trace lacks
+    lost: float = 0.0  # part of an iteration that neither computing nor messages explained in that run
+
+    @property
+    def ranks(self) -> int:
+        return len(self.programs)
+
+
+def flat(program: Sequence[Event]) -> Iterator[Event]:
+    """All events in the order in which they happen, loops unrolled."""
+    for event in program:
+        if isinstance(event, Loop):
+            for _ in range(event.turns):
+                yield from flat(event.body)
+        else:
+            yield event
+
+
+def count(program: Sequence[Event]) -> int:
+    """Events once each, loops as their body and one."""
+    return sum(1 + (count(e.body) if isinstance(e, Loop) else 0) for e in program)
+
+
+def length(program: Sequence[Event]) -> int:
+    """Events with loops unrolled."""
+    return sum(e.turns * length(e.body) if isinstance(e, Loop) else 1 for e in program)
+
+
+def check(graph: ExecutionGraph, where: str = "graph") -> None:
+    """Raises InputError naming the rank and event that cannot be."""
+    for rank, program in enumerate(graph.programs):
+        for event in _once(program):
+            problem = _problem(event, graph)
+            if problem:
+                raise InputError(f"{where}: rank {rank}: {event}: {problem}")
+
+
+def _once(program: Sequence[Event]) -> Iterator[Event]:
+    for event in program:
+        yield event
+        if isinstance(event, Loop):
+            yield from _once(event.body)
+
+
+def _problem(event: Event, graph: ExecutionGraph) -> str:
+    if isinstance(event, Loop):
+        return "" if event.turns >= 0 else "expected no negative number of turns"
+    if not 0 <= event.phase < len(graph.phases):
+        return f"expected a phase below {len(graph.phases)}"
+    if isinstance(event, Compute):
+        return "" if 0 <= event.seconds < float("inf") else "expected seconds of 0 or more"
+    if isinstance(event, Wait):
+        return ""
+    peers = {Send: "to", Receive: "source", Collective: "root"}
+    peer = getattr(event, peers[type(event)])
+    if not 0 <= peer < graph.ranks or event.m < 0:
+        return f"expected ranks below {graph.ranks} and sizes of 0 or more"
+    return ""
+
+
+def save_graph(graph: ExecutionGraph, path: Path | str) -> None:
+    """Write a graph as JSON, whole or not at all."""
+    write_atomic(path, msgspec.json.encode(graph))
+
+
+def load_graph(path: Path | str) -> ExecutionGraph:
+    """The graph in a file. Raises InputError."""
+    tree = read_json(path, dict)
+    if tree.get("schema") != GRAPH_SCHEMA or "programs" not in tree:
+        raise InputError(
+            f"{path}: not an execution graph of schema {GRAPH_SCHEMA}; expected one of fembench trace"
+        )
+    graph = convert(tree, ExecutionGraph, where=str(path))
+    check(graph, str(path))
+    return graph

@@ -1,0 +1,156 @@
+"""A grid that keeps score: what was learned from, what was held out, what was said before.
+
+    machine = "machine.json"             profile of the machine
+    training = "results/train"           campaign that predictions learn from
+    held_out = "results/held"            campaign that they are judged by: other ranks, meshes and shares
+    predictions = "predictions"          folder of the predictions, written before the held-out runs
+    learn = false                        judge the profile alone: training only fits cruder models
+    apps = "results/apps"                records of fembench app, with what was said before they ran
+
+Paths are relative to the file. A held-out run counts only if its prediction is older than it.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from fembench.base.config import read_toml
+from fembench.base.errors import InputError
+from fembench.mesh.presets import resolve
+from fembench.methods.recipe import PROXY, product_name
+from fembench.model.configuration import by_case, content, difference, key
+from fembench.model.correct import measured
+from fembench.model.predictor import Predictor, open_study, prediction_of, taught
+from fembench.model.score import Grid, ScoredConfiguration
+from fembench.model.slots import AssumedLink
+from fembench.model.workload import of_record, problem_of
+from fembench.records.case import Case
+from fembench.records.prediction import (
+    SIMULATION,
+    Predicted,
+    Prediction,
+    began,
+    is_later,
+    load_prediction,
+    save_prediction,
+)
+from fembench.records.record import Record
+
+
+class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a GRID.toml holds."""
+
+    machine: str
+    training: str
+    held_out: str
+    predictions: str
+    apps: str = ""
+    learn: bool = True  # or training runs only fit cruder models
+    latency: float | None = None  # of a network that the profile does not have: seconds,
+    bandwidth: float | None = None  # bytes/s
+    overhead: float = 1e-6  # seconds
+
+
+def read_grid(path: Path) -> GridFile:
+    """The file with its paths resolved. Raises InputError."""
+    grid = read_toml(path, GridFile)
+    place = path.parent
+    names = ("machine", "training", "held_out", "predictions", "apps")
+    given = {name: getattr(grid, name) for name in names if getattr(grid, name)}
+    return msgspec.structs.replace(grid, **{name: str(place / value) for name, value in given.items()})
+
+
+def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
+    """The profile, corrected by the training runs if they are to be learned from. Raises InputError."""
+    if (grid.latency is None) != (grid.bandwidth is None):
+        raise InputError("latency without bandwidth, or bandwidth without latency; expected both or none")
+    link = (
+        AssumedLink(grid.latency, grid.bandwidth, grid.overhead)
+        if grid.latency is not None and grid.bandwidth
+        else None
+    )
+    storages = {PROXY.get(r.case.storage, r.case.storage) for r in training}
+    study = open_study(grid.machine, link=link, storage=min(storages, default="sym"))
+    return taught(study, training) if grid.learn else study
+
+
+def predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable[[Case], Prediction]) -> int:
+    """Write what a method says of each configuration of which it has said nothing; how many were written."""
+    known = [p.predicted for p in predictions(folder) if p.predicted.method == method]
+    written = 0
+    for case in cases:
+        if any(_about(p, case) for p in known):
+            continue
+        prediction = say(case)
+        known.append(prediction.predicted)
+        save_prediction(prediction, folder / f"{prediction.seal[:16]}.json")
+        written += 1
+    return written
+
+
+def _about(said: Predicted, case: Case) -> bool:
+    """Whether a prediction is of this case, with its mesh and problem as they are now."""
+    if key(said.case) != key(case) or said.mesh != resolve(case.mesh).hash:
+        return False
+    return not said.problem or content(said.problem) == content(problem_of(case))
+
+
+def simulated(study: Predictor, case: Case) -> Prediction:
+    """What the simulation says of a run."""
+    return prediction_of(study, study.predict(case), study.place(case.ranks)[2])
+
+
+def predictions(folder: Path) -> list[Prediction]:
+    """Those in a folder; none where it does not exist."""
+    return [load_prediction(path) for path in sorted(folder.glob("[!.]*.json"))]
+
+
+def judge(
+    said: Sequence[Prediction], held_out: Sequence[Record], method: str = SIMULATION
+) -> tuple[list[ScoredConfiguration], list[list[Record]]]:
+    """Cells of the held-out runs of which a method spoke before they were made, and the runs of each."""
+    known = [p.predicted for p in said if p.predicted.method == method]
+    cells, kept = [], []
+    for group in by_case(held_out).values():
+        p = next((p for p in known if any(not difference(p, r) for r in group)), None)
+        runs = [r for r in group if p and not difference(p, r) and is_later(began(r), p.created)]
+        if p is None or not runs:
+            continue
+        times = [measured(r).iteration for r in runs]
+        sets = np.concatenate([measured(r).sets for r in runs])
+        variation = float(np.std(sets, ddof=1) / np.mean(sets)) if len(sets) > 1 else 0.0
+        cells.append(
+            ScoredConfiguration(
+                p.case.mesh,
+                p.case.ranks,
+                p.case.shares,
+                p.iteration,
+                p.low,
+                p.high,
+                float(np.median(times)),
+                variation,
+                method,
+                tuple(times),
+            )
+        )
+        kept.append(runs)
+    return cells, kept
+
+
+def grid_of(study: Predictor, runs: Sequence[Record]) -> Grid:
+    """What baselines see of one configuration."""
+    work = of_record(runs[0])
+    slots = study.slots(work.ranks)
+    units = sum(work.product_units()) / work.ranks
+    name = product_name(work.case)
+    speeds = [study.rates.speed(s.rank, name, units, work.ranks) for s in slots]
+    return Grid(
+        ranks=work.ranks,
+        work=float(sum(work.product_units())),
+        speeds=[s / max(speeds) for s in speeds],
+        neighbours=float(max(map(len, work.parts.neighbours))),
+        n_bytes=float(max(map(sum, work.parts.message_bytes))),
+        measured=float(np.median([measured(r).iteration for r in runs])),
+    )

@@ -1,0 +1,118 @@
+"""Hosts for the parts of a run that was made: what parts and messages take there, and the best placement.
+
+Either hosts as they are said to be, on which parts take what they took in the run, or those of a machine
+profile, on which each part is priced by the speeds of its own size and storage.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.model.cg import Price, prices
+from fembench.model.forecast import with_collectives
+from fembench.model.iteration_time import CandidateHost, Parts, iteration_seconds, platform_of, shared
+from fembench.model.machine import Link, Machine
+from fembench.model.placed import as_own, iteration_on, on_hosts, prices_of, slowed, two_links
+from fembench.model.placement import Place, Placement, best_placement
+from fembench.model.platform import Messages, MessageTime
+from fembench.model.rates import rates_of
+from fembench.model.slots import Slot, machine_of
+from fembench.model.workload import Workload, of_record
+from fembench.records.hlogp import message_cost
+from fembench.records.network import class_of
+from fembench.records.profile import Profile
+from fembench.records.record import Record
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Hosts, and what the parts of a run take there."""
+
+    hosts: Sequence[CandidateHost]
+    work: Workload
+    alone: Sequence[float]  # [rank] seconds of computing, alone on a host of speed 1
+    messages: Messages  # what they cost, in closed form
+    prices: Callable[[Place], Sequence[Price]]
+    machine: Callable[[Place], Machine]
+
+    def best(self) -> Placement:
+        """Searched in closed form, then by the simulated iteration. Raises InputError."""
+        part = self.work.parts
+        parts = Parts(tuple(self.alone), part.neighbours, part.message_bytes)
+        platform = platform_of(self.hosts, self.messages)
+
+        @functools.cache
+        def simulated(place: Place) -> float:
+            return iteration_on(self.work, self.prices(place), self.machine(place))
+
+        def closed(place: Place) -> float:
+            return iteration_seconds(parts, self.hosts, platform, place)
+
+        return best_placement(parts, self.hosts, closed, simulated)
+
+
+def given(
+    record: Record,
+    speeds: Sequence[float],
+    hosts: Sequence[CandidateHost],
+    between: tuple[float, float],
+    inside: tuple[float, float],
+) -> Ground:
+    """Hosts with (latency in s, bandwidth in bytes/s) between them and inside; the run computed at
+    speeds[rank]."""
+    at_one, link = prices_of(record, speeds), two_links(between, inside)
+    return Ground(
+        hosts,
+        as_own(of_record(record)),
+        [price.computing for price in at_one],
+        _messages(link),
+        lambda place: slowed(at_one, shared(hosts, place)),
+        lambda place: on_hosts(place, [h.name for h in hosts], link),
+    )
+
+
+def measured(record: Record, profile: Profile, where: str = "profile") -> Ground:
+    """The hosts of a machine profile, with as many slots as ranks it was measured with; a host's speed is
+    that at which it would do these parts. Raises InputError, in which the profile is called `where`."""
+    network, environment = profile.network, profile.environment
+    if network is None:
+        raise InputError(f"{where}: no network in it; expected one of fembench characterize --network")
+    rates, work, placed = rates_of(profile), as_own(of_record(record)), environment.rank_host
+    there = [[r for r, host in enumerate(placed) if host == p] for p in range(len(environment.hosts))]
+
+    def slots(place: Place) -> list[Slot]:
+        nth = [place[:r].count(p) % len(there[p]) for r, p in enumerate(place)]
+        return [Slot(p, p, there[p][k]) for p, k in zip(place, nth)]
+
+    def machine(place: Place) -> Machine:
+        return dataclasses.replace(machine_of(profile, slots(place)), collective=reduced)
+
+    reduced = with_collectives(machine_of(profile, slots(placed)), profile).collective
+    alone = [[Slot(r, p, ranks[0]) for r in range(work.ranks)] for p, ranks in enumerate(there)]
+    computing = np.array([[price.computing for price in prices(work, each, rates)] for each in alone])
+    fastest = computing[computing.sum(axis=1).argmin()]
+    hosts = [
+        CandidateHost(h.name, len(ranks), max(h.cores, 1), float(slower))
+        for h, ranks, slower in zip(environment.hosts, there, np.median(computing / fastest, axis=1))
+    ]
+    return Ground(
+        hosts,
+        work,
+        fastest.tolist(),
+        _messages(functools.partial(class_of, network)),
+        lambda place: prices(work, slots(place), rates),
+        machine,
+    )
+
+
+def _messages(link: Link) -> Messages:
+    """What messages between hosts cost, as the search in closed form asks for it."""
+
+    def message(size: float, source: int, target: int) -> MessageTime:
+        return MessageTime(*message_cost(link(source, target), size, same_host=source == target))
+
+    return message

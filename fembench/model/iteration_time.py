@@ -1,0 +1,82 @@
+"""Predicted seconds of one CG iteration of parts on hosts, in closed form, by HLogP (thesis-001).
+
+A rank computes, then sends to its neighbours, then receives in order of arrival; overheads keep its
+processor. Ranks that share a host share its cores. Two all-reduces end an iteration, by recursive doubling.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fembench.base.errors import InputError
+from fembench.model.platform import Messages, Platform
+
+REDUCED = 8.0  # bytes of an all-reduce
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What each rank has to do in one iteration."""
+
+    compute: tuple[float, ...]  # (P,) seconds on a host of H = 1
+    neighbours: tuple[tuple[int, ...], ...]  # [rank] -> ranks
+    message_bytes: tuple[tuple[int, ...], ...]  # [rank][neighbour]
+
+    @property
+    def n_ranks(self) -> int:
+        return len(self.compute)
+
+
+@dataclass(frozen=True)
+class CandidateHost:
+    """A machine with room for ranks."""
+
+    name: str
+    slots: int  # ranks that it takes at most
+    cores: int  # that they share
+    slowness: float = 1.0
+
+
+def platform_of(hosts: Sequence[CandidateHost], message: Messages) -> Platform:
+    """The hosts as HLogP sees them. Raises InputError."""
+    for host in hosts:
+        if host.slots < 1 or host.cores < 1:
+            raise InputError(
+                f"host {host.name}: {host.slots} slots on {host.cores} cores: expected 1 or more"
+            )
+    return Platform(tuple(h.slowness for h in hosts), message, tuple(h.name for h in hosts))
+
+
+def iteration_seconds(
+    parts: Parts, hosts: Sequence[CandidateHost], platform: Platform, place: Sequence[int]
+) -> float:
+    """Seconds of an iteration with rank r on host place[r]."""
+    n = parts.n_ranks
+    done = [seconds * slower for seconds, slower in zip(parts.compute, shared(hosts, place))]
+    arrivals: list[list[tuple[float, float]]] = [[] for _ in range(n)]
+    for r in range(n):
+        for q, size in zip(parts.neighbours[r], parts.message_bytes[r]):
+            cost = platform.message(size, place[r], place[q])
+            done[r] += cost.send
+            arrivals[q].append((done[r] + cost.latency, cost.receive))
+    for r in range(n):
+        for moment, overhead in sorted(arrivals[r]):
+            done[r] = max(done[r], moment) + overhead
+    return max(done) + 2 * allreduce_seconds(platform, place)
+
+
+def shared(hosts: Sequence[CandidateHost], place: Sequence[int]) -> list[float]:
+    """[rank] how much longer it computes than alone on a host of H = 1; ranks share their host's cores."""
+    count = Counter(place)
+    return [hosts[p].slowness * max(1.0, count[p] / hosts[p].cores) for p in place]
+
+
+def allreduce_seconds(platform: Platform, place: Sequence[int]) -> float:
+    """Recursive doubling of 8 bytes: in each stage the slowest pair."""
+    n = len(place)
+    total = 0.0
+    for k in range(math.ceil(math.log2(n)) if n > 1 else 0):
+        pairs = [(r, r ^ (1 << k)) for r in range(n) if r ^ (1 << k) < n]
+        total += max((platform.message(REDUCED, place[a], place[b]).total for a, b in pairs), default=0.0)
+    return total

@@ -1,0 +1,178 @@
+"""The machine that a graph is simulated on: where the ranks are, how fast, and what their messages cost."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from fembench.base.errors import InputError
+from fembench.records.hlogp import MessageCost, message_cost, scaled
+from fembench.records.network import (
+    CurvePiece,
+    Network,
+    PairClass,
+    beside_at,
+    both_ways_at,
+    class_of,
+    value_at,
+)
+
+Link = Callable[[int, int], PairClass]  # from host, to host
+SMALL = 8  # bytes of a message that keeps nobody from anything
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Ranks on hosts, and the network between."""
+
+    host: tuple[int, ...]  # [rank]
+    names: tuple[str, ...]  # [host]
+    link: Link
+    speeds: tuple[float, ...]  # [rank] against the ranks of the graph
+    overlap: bool = True  # messages beyond the switch travel while ranks compute
+    contention: bool = False  # messages of a host go through its network card one after the other
+    inside: float = 0.0  # part of a message's time by size for which it keeps its host's memory to itself
+    between: float | None = None  # the same of the network cards, where it was measured; None: the gap
+    collective: float = 1.0  # factor on the messages of collectives
+    _links: dict[tuple[int, int], PairClass] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[int, int, int], MessageCost] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def ranks(self) -> int:
+        return len(self.host)
+
+    def pair(self, p: int, q: int) -> PairClass:
+        """The class of messages from rank p to rank q."""
+        pair = self.host[p], self.host[q]
+        if pair not in self._links:
+            self._links[pair] = self.link(*pair)
+        return self._links[pair]
+
+    def cost(self, p: int, q: int, m: int) -> MessageCost:
+        """Os, L, Or of m bytes from rank p to rank q."""
+        a, b = self.host[p], self.host[q]
+        found = self._known.get((a, b, m))
+        if found is None:
+            found = self._known[a, b, m] = message_cost(self.pair(p, q), m, same_host=a == b)
+        return found
+
+    def exchanged(self, p: int, q: int, m: int, back: int) -> MessageCost:
+        """Os, L, Or of m bytes from rank p to rank q while `back` bytes come from there."""
+        cost = self.cost(p, q, m)
+        longer = (both_ways_at(self.pair(p, q), m) - 1) * min(back / m, 1.0) if m else 0.0
+        return cost._replace(latency=cost.latency + longer * cost.total)
+
+    def beside(self, p: int, q: int, m: int, computing: float) -> tuple[float, float]:
+        """(seconds that rank q computes longer, Or) where m bytes come from rank p, and go there, while q
+        computes for so many seconds: in proportion until all of it travels meanwhile."""
+        cost = self.cost(p, q, m)
+        longer, left = beside_at(self.pair(q, p), m)
+        if not (longer or left) or self.waits(p, q, m):
+            return 0.0, cost.receive
+        part = min(computing / cost.latency, 1.0) if cost.latency > 0 else 1.0
+        return part * longer, cost.receive + part * max(left - cost.receive, 0.0)
+
+    def waits(self, p: int, q: int, m: int) -> bool:
+        """Whether the message waits for its receiver (rendezvous)."""
+        switch = self.pair(p, q).switch
+        return switch is not None and m >= switch
+
+    def gap(self, p: int, q: int, m: int) -> float:
+        """Seconds for which the message keeps others from a network card, or from the memory of its host."""
+        share = self.inside if self.host[p] == self.host[q] else self.between
+        if share is not None:
+            return share * max(self.cost(p, q, m).total - self.cost(p, q, SMALL).total, 0.0)
+        pieces = self.pair(p, q).gap
+        return value_at(pieces, m) if pieces else 0.0
+
+
+def even_machine(
+    ranks: int,
+    *,
+    latency: float,
+    per_byte: float,
+    overhead: float,
+    speeds: Sequence[float] = (),
+    switch: int | None = None,
+    overlap: bool = True,
+    contention: bool = False,
+) -> Machine:
+    """Every rank on a host of its own; one network for all pairs."""
+    one = steady_class("all", latency, per_byte, overhead, switch=switch)
+    return Machine(
+        host=tuple(range(ranks)),
+        names=tuple(f"host{r}" for r in range(ranks)),
+        link=lambda a, b: one,
+        speeds=checked_speeds(speeds, ranks),
+        overlap=overlap,
+        contention=contention,
+    )
+
+
+def steady_class(
+    name: str, latency: float, per_byte: float, overhead: float = 0.0, *, switch: int | None = None
+) -> PairClass:
+    """Messages of a latency, seconds a byte, and an overhead of sender and receiver each."""
+    kept = (CurvePiece(first=0, coefficients=(overhead,)),)
+    return PairClass(
+        name=name,
+        send=kept,
+        latency=(CurvePiece(first=0, coefficients=(latency, per_byte)),),
+        receive=kept,
+        gap=(CurvePiece(first=0, coefficients=(0.0, per_byte)),),
+        switch=switch,
+    )
+
+
+def measured_machine(
+    network: Network,
+    hosts: Sequence[int],
+    names: Sequence[str],
+    *,
+    speeds: Sequence[float] = (),
+    contention: bool = False,
+) -> Machine:
+    """Ranks on hosts[rank], indices of the profile's hosts, with the network that was measured."""
+    return Machine(
+        host=tuple(hosts),
+        names=tuple(names),
+        link=lambda a, b: class_of(network, a, b),
+        speeds=checked_speeds(speeds, len(hosts)),
+        overlap=network.overlap is not False,
+        contention=contention,
+    )
+
+
+def checked_speeds(speeds: Sequence[float], ranks: int) -> tuple[float, ...]:
+    """One a rank; all 1 where none are given. Raises InputError."""
+    found = tuple(speeds) or (1.0,) * ranks
+    if len(found) != ranks or not all(0 < s < float("inf") for s in found):
+        raise InputError(f"{len(found)} speeds {list(found)[:8]}; expected {ranks} positive ones")
+    return found
+
+
+def faster_network(machine: Machine, factor: float) -> Machine:
+    """Messages between hosts take 1 / factor of the time; within a host as long as before.
+
+    Raises InputError.
+    """
+    if not 0 < factor < float("inf"):
+        raise InputError(f"network {factor:g} times faster; expected a factor above 0")
+
+    def link(a: int, b: int) -> PairClass:
+        found = machine.link(a, b)
+        return found if a == b else quicker(found, factor)
+
+    return replace(machine, link=link, _links={}, _known={})
+
+
+def quicker(functions: PairClass, factor: float) -> PairClass:
+    """Latency and gap divided by the factor; overheads are the processors'."""
+    return PairClass(
+        name=f"{functions.name} x{factor:g}",
+        send=functions.send,
+        latency=scaled(functions.latency, 1 / factor),
+        receive=functions.receive,
+        gap=scaled(functions.gap, 1 / factor),
+        switch=functions.switch,
+        both_ways=functions.both_ways,
+        beside=functions.beside,
+    )

@@ -1,0 +1,145 @@
+"""What a simulation says of a parallel program (thesis-003, 2.3 and 3.3.5).
+
+    S = T(1) / T(n)     E = S / n     R = O(n) / O(1)     U = R E     Q = S E / R
+
+O is all that processors do: computing and the overheads of messages, seconds of a rank of speed 1.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fembench.base.tables import table
+from fembench.base.units import seconds, size
+from fembench.model.engine import SimulationOutcome
+from fembench.model.graph import Event, ExecutionGraph, Loop
+from fembench.model.path import by_phase, by_rank, critical_path
+from fembench.model.plan import SimulationPlan
+
+
+class ParallelMeasures(NamedTuple):
+    """Measures of n ranks against one."""
+
+    speedup: float
+    efficiency: float
+    redundancy: float
+    utilisation: float
+    quality: float
+
+
+class LoopCount(NamedTuple):
+    rank: int
+    depth: int
+    turns: int  # in all
+    events: int  # of the body
+
+
+def parallel(T1: float, O1: float, Tn: float, On: float, n: int) -> ParallelMeasures:
+    """(2.3) to (2.6)."""
+    s = T1 / Tn
+    e, r = s / n, On / O1
+    return ParallelMeasures(s, e, r, r * e, s * e / r)
+
+
+def operations(result: SimulationOutcome, speeds: Sequence[float]) -> float:
+    """O(n): what all ranks did, in seconds of a rank of speed 1."""
+    return float((result.busy.sum(axis=1) * np.asarray(speeds)).sum() + result.overhead.sum())
+
+
+def loop_counts(graph: ExecutionGraph) -> list[LoopCount]:
+    """How often each rank goes round each of its loops."""
+    found: list[LoopCount] = []
+
+    def visit(rank: int, program: Sequence[Event], depth: int, times: int) -> None:
+        for event in program:
+            if isinstance(event, Loop):
+                found.append(LoopCount(rank, depth, times * event.turns, len(event.body)))
+                visit(rank, event.body, depth + 1, times * event.turns)
+
+    for rank, program in enumerate(graph.programs):
+        visit(rank, program, 0, 1)
+    return found
+
+
+def mean_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
+    """Percent by which the mean over processes is off: errors of single ones cancel in it."""
+    return 100 * (float(np.mean(predicted)) / float(np.mean(measured)) - 1)
+
+
+def makespan_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
+    """Percent by which the end of the last process is off."""
+    return 100 * (max(predicted) / max(measured) - 1)
+
+
+def process_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
+    """Mean over processes of their own |error|, percent."""
+    m, p = np.asarray(measured, float), np.asarray(predicted, float)
+    return float(100 * np.mean(np.abs(p / m - 1)))
+
+
+def loop_table(graph: ExecutionGraph) -> str:
+    """Each loop, ranks that go round it equally often in one row."""
+    found: dict[tuple[int, int, int], list[int]] = {}
+    for c in loop_counts(graph):
+        found.setdefault((c.depth, c.turns, c.events), []).append(c.rank)
+    rows = [[depth, turns, events, len(ranks), ranks[0]] for (depth, turns, events), ranks in found.items()]
+    return table(["depth", "turns", "events", "ranks", "first"], rows) if rows else "no loops"
+
+
+def rank_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
+    """Busy, wait, overhead, finish and messages of each rank."""
+    rows = [
+        [r, *map(seconds, (busy, wait, over, finish)), f"{busy / finish:.1%}" if finish else None, n, size(b)]
+        for r, (busy, wait, over, finish, n, b) in enumerate(
+            zip(
+                result.busy.sum(axis=1).tolist(),
+                result.wait.sum(axis=1).tolist(),
+                result.overhead.sum(axis=1).tolist(),
+                result.finish.tolist(),
+                result.messages.tolist(),
+                result.n_bytes.tolist(),
+            )
+        )
+    ]
+    heads = ["rank", "busy", "wait", "overhead", "finish", "occupied", "messages", "sent"]
+    return table(heads, rows, align="rrrrrrrr")
+
+
+def phase_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
+    """Each phase: mean over ranks, the rank that has most of it, its part of the critical path."""
+    on_path = by_phase(critical_path(plan, result))
+    rows = []
+    for k, name in enumerate(plan.phases):
+        spent = result.busy[:, k] + result.wait[:, k] + result.overhead[:, k]
+        if spent.max() or on_path.get(name):
+            path = on_path.get(name, 0.0)
+            most = int(spent.argmax())
+            rows.append(
+                [name, seconds(float(spent.mean())), seconds(float(spent.max())), most, seconds(path)]
+            )
+            rows[-1].append(f"{path / result.makespan:.1%}" if result.makespan else None)
+    if "network" in on_path:
+        path = on_path["network"]
+        rows.append(["network", None, None, None, seconds(path), f"{path / result.makespan:.1%}"])
+    return table(["phase", "mean", "most", "rank", "critical path", "part"], rows, align="lrrrrr")
+
+
+def bottlenecks(plan: SimulationPlan, result: SimulationOutcome, hosts: Sequence[str] = ()) -> list[str]:
+    """What to change first: the largest parts of the critical path and who is on it, one line each."""
+    if not result.makespan:
+        return ["nothing takes time"]
+    path = critical_path(plan, result)
+    told = [
+        f"{name}: {spent / result.makespan:.0%} of the critical path"
+        for name, spent in list(by_phase(path).items())[:3]
+    ]
+    ranks = by_rank(path)
+    if ranks:
+        rank, spent = next(iter(ranks.items()))
+        where = f" on {hosts[rank]}" if hosts else ""
+        told.append(f"rank {rank}{where} computes {spent / result.makespan:.0%} of the critical path")
+    busy = result.busy.sum(axis=1)
+    if busy.mean():
+        told.append(f"imbalance: the busiest rank computes {busy.max() / busy.mean():.2f} times the mean")
+    return told

@@ -1,0 +1,62 @@
+"""An order in which nodes can be simulated, all at once that do not need each other; or who is blocked."""
+
+import numpy as np
+
+from fembench.model.plan import DeadlockError, Ints, Node, PlannedMessage
+
+NEVER = -(1 << 40)  # what a node needs that never comes
+
+
+def levels_of(nodes: list[Node], messages: list[PlannedMessage], before: Ints) -> list[Ints]:
+    """Nodes in an order in which everything that one waits for is known. Raises DeadlockError."""
+    needs: list[list[int]] = []
+    for k, node in enumerate(nodes):
+        on = [int(before[k])]
+        for number, _ in node.waits:
+            if number < 0:
+                on.append(NEVER)  # a message that nobody sends
+                continue
+            message = messages[number]
+            on.append(int(before[message.sent[0]]))
+            if message.posted is not None:
+                on.append(int(before[message.posted[0]]) if message.posted[0] >= 0 else NEVER)
+        needs.append(on)
+    left = [sum(1 for n in on if n >= 0) + (1 << 20) * any(n == NEVER for n in on) for on in needs]
+    users: list[list[int]] = [[] for _ in nodes]
+    for k, on in enumerate(needs):
+        for n in on:
+            if n >= 0:
+                users[n].append(k)
+    level = [k for k, count in enumerate(left) if not count]
+    found, done = [], 0
+    while level:
+        found.append(np.array(level, np.int64))
+        done += len(level)
+        following = []
+        for k in level:
+            for user in users[k]:
+                left[user] -= 1
+                if not left[user]:
+                    following.append(user)
+        level = following
+    if done < len(nodes):
+        raise DeadlockError(_blocked(nodes, messages, left))
+    return found
+
+
+def _blocked(nodes: list[Node], messages: list[PlannedMessage], left: list[int]) -> str:
+    """Which ranks wait for whom for ever."""
+    first: dict[int, Node] = {}
+    for k, node in enumerate(nodes):
+        if left[k] > 0:
+            first.setdefault(node.rank, node)
+    told = []
+    for rank, node in sorted(first.items())[:8]:
+        partners = set()
+        for number, _ in node.waits:
+            if number >= 0:
+                message = messages[number]
+                partners.add(message.target if message.source == rank else message.source)
+        told.append(f"{rank} (for {', '.join(map(str, sorted(partners))) or 'a message that nobody sends'})")
+    more = f" and {len(first) - 8} more" if len(first) > 8 else ""
+    return f"deadlock: blocked ranks {', '.join(told)}{more}"

@@ -1,0 +1,130 @@
+"""Timeline and critical path of a simulation.
+
+The critical path is the chain without which the last rank would have ended sooner: from its end back
+through what it did, and where it had waited, over the message to the rank that sent it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fembench.model.engine import SegmentRun, SimulationOutcome, Turn
+from fembench.model.plan import Node, SimulationPlan
+
+NETWORK = "network"  # what messages take between Os and Or
+
+
+class Bar(NamedTuple):
+    """What a rank did from `begin` to `end`, seconds."""
+
+    rank: int
+    begin: float
+    end: float
+    phase: int
+    kind: str  # compute, overhead, wait
+
+
+class PathSegment(NamedTuple):
+    """A stretch of the critical path."""
+
+    rank: int
+    seconds: float
+    phase: str  # 'network' between ranks
+    kind: str  # compute, overhead, network
+
+
+def timeline(result: SimulationOutcome, least: float = 0.0) -> Iterator[Bar]:
+    """Bars of all turns that were simulated, longer than `least`."""
+    for run in result.runs:
+        for turn in run.turns:
+            for k, node in enumerate(run.segment.nodes):
+                for bar in _bars(node, float(turn.begin[k]), float(turn.end[k])):
+                    if bar.end - bar.begin > least:
+                        yield bar
+
+
+def _bars(node: Node, begin: float, end: float) -> Iterator[Bar]:
+    for step in node.steps:
+        t = begin + step.offset
+        yield Bar(node.rank, t, t + step.seconds, step.phase, "compute" if step.compute else "overhead")
+    if node.phase >= 0:
+        receiving = sum(overhead for _, overhead in node.waits)
+        yield Bar(node.rank, begin + node.work, end - receiving, node.phase, "wait")
+        yield Bar(node.rank, end - receiving, end, node.phase, "overhead")
+
+
+def critical_path(plan: SimulationPlan, result: SimulationOutcome) -> list[PathSegment]:
+    """From the start to the last rank's end. Turns that were not simulated count as the last period's."""
+    rank = int(result.finish.argmax())
+    path: list[PathSegment] = []
+    for run in reversed(result.runs):
+        rank = _back(plan, run, rank, path)
+    return path[::-1]
+
+
+def by_phase(path: list[PathSegment]) -> dict[str, float]:
+    """{phase: seconds} of a path, the longest first."""
+    found: dict[str, float] = defaultdict(float)
+    for link in path:
+        found[link.phase] += link.seconds
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def by_rank(path: list[PathSegment]) -> dict[int, float]:
+    """{rank: seconds computed on the path}, the longest first."""
+    found: dict[int, float] = defaultdict(float)
+    for link in path:
+        if link.kind == "compute":
+            found[link.rank] += link.seconds
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _order(run: SegmentRun) -> list[int]:
+    """Number of the kept turn that stands for each turn."""
+    first = len(run.turns) - run.rest
+    repeated = list(range(first - run.period, first)) * run.repeats if run.repeats else []
+    return [*range(first), *repeated, *range(first, len(run.turns))]
+
+
+def _back(plan: SimulationPlan, run: SegmentRun, rank: int, path: list[PathSegment]) -> int:
+    """Walk a segment from its end on `rank` to its begin; the rank on which it begins."""
+    segment = run.segment
+    for number in reversed(_order(run)):
+        turn = run.turns[number]
+        k = int(segment.last[rank])
+        while k >= 0:
+            rank, k = _through(plan, run, turn, k, path)
+    return rank
+
+
+def _through(
+    plan: SimulationPlan, run: SegmentRun, turn: Turn, k: int, path: list[PathSegment]
+) -> tuple[int, int]:
+    """Append a node and what it waited for last; (rank, node) before it."""
+    segment, node = run.segment, run.segment.nodes[k]
+    bound = int(turn.bound[k])
+    waited_from = turn.begin[k] + node.work if bound < 0 else turn.arrived[k]
+    if node.phase >= 0:
+        _add(path, node.rank, float(turn.end[k] - waited_from), plan.phases[node.phase], "overhead")
+    if bound < 0:
+        _add_steps(plan, node, node.work, path)
+        return node.rank, int(segment.before[k])
+    message = segment.messages[bound]
+    sides = [message.sent] + ([message.posted] if message.posted else [])
+    source, offset = max(sides, key=lambda side: turn.begin[side[0]] + side[1])
+    _add(path, node.rank, float(turn.arrived[k] - turn.begin[source] - offset), NETWORK, "network")
+    _add_steps(plan, segment.nodes[source], offset, path)
+    return segment.nodes[source].rank, int(segment.before[source])
+
+
+def _add_steps(plan: SimulationPlan, node: Node, until: float, path: list[PathSegment]) -> None:
+    """What the node did before `until`, the last first."""
+    for step in reversed(node.steps):
+        if step.offset < until:
+            kind = "compute" if step.compute else "overhead"
+            _add(path, node.rank, step.seconds, plan.phases[step.phase], kind)
+
+
+def _add(path: list[PathSegment], rank: int, seconds: float, phase: str, kind: str) -> None:
+    if seconds:
+        path.append(PathSegment(rank, seconds, phase, kind))

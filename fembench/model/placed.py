@@ -1,0 +1,95 @@
+"""An iteration of a run that was made, on other hosts: simulated, as the judge of placements.
+
+What each rank computes is priced by a machine profile, or comes from the run, as on a host of speed 1 with a
+core for every rank; the order of messages and sums is that of the solver, and what travels while a rank
+computes does so here.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import structs
+
+from fembench.methods.recipe import PROXY, Recipe, recipe
+from fembench.model.cg import Price, cg_graph
+from fembench.model.correct import measured
+from fembench.model.engine import simulate
+from fembench.model.events import simulate_events
+from fembench.model.forecast import per_iteration
+from fembench.model.machine import Link, Machine, checked_speeds, steady_class
+from fembench.model.planner import make_plan
+from fembench.model.workload import Workload, of_record
+from fembench.records.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
+from fembench.records.record import Record
+
+TURNS = 20  # of the loop; they repeat after a few
+
+
+def as_own(work: Workload) -> Workload:
+    """The work as fembench's own solver does it: PETSc's storages as ours nearest to them, a preconditioner
+    that is not known as none."""
+    case = work.case
+    if case.solver == "own":
+        return work
+    precond = case.precond if case.precond == "jacobi" else "none"
+    own = structs.replace(case, solver="own", storage=PROXY.get(case.storage, case.storage), precond=precond)
+    return dataclasses.replace(work, case=own)
+
+
+def prices_of(record: Record, speeds: Sequence[float]) -> list[Price]:
+    """[rank] what its parts of an iteration take at speed 1, where it computed at speeds[rank]. Raises
+    InputError."""
+    counted = recipe(as_own(of_record(record)).case)
+    spent = measured(record).phases * np.asarray(speeds)[:, None]
+    return [_price(seconds.tolist(), counted) for seconds in spent]
+
+
+def _price(seconds: Sequence[float], counted: Recipe) -> Price:
+    """Of a preconditioner that multiplies, its products are nearly all of its time."""
+    precond, products = seconds[PRECOND], counted.precond_products
+    return Price(
+        assembly=0.0,
+        product=seconds[SPMV_INTERFACE] + seconds[SPMV_INTERIOR],
+        updates=seconds[AXPY],
+        dot=seconds[DOT],
+        dots=counted.dots,
+        precond=0.0 if products else precond,
+        precond_product=precond / products if products else 0.0,
+        precond_products=products,
+    )
+
+
+def slowed(prices: Sequence[Price], factors: Sequence[float]) -> list[Price]:
+    """[rank] prices of ranks that compute so many times longer."""
+    return [
+        dataclasses.replace(
+            price,
+            product=factor * price.product,
+            updates=factor * price.updates,
+            dot=factor * price.dot,
+            precond=factor * price.precond,
+            precond_product=factor * price.precond_product,
+        )
+        for price, factor in zip(prices, factors, strict=True)
+    ]
+
+
+def iteration_on(work: Workload, prices: Sequence[Price], machine: Machine) -> float:
+    """Seconds of an iteration of ranks with these prices there."""
+    plan = make_plan(cg_graph(work, prices, TURNS, assembly=False), machine)
+    return per_iteration(simulate_events(plan) if machine.contention else simulate(plan), TURNS)
+
+
+def two_links(between: tuple[float, float], inside: tuple[float, float]) -> Link:
+    """(latency in s, bandwidth in bytes/s) of messages between hosts, and inside one."""
+    apart, near = (
+        steady_class(name, latency, 1 / bandwidth)
+        for name, (latency, bandwidth) in (("between", between), ("inside", inside))
+    )
+    return lambda a, b: near if a == b else apart
+
+
+def on_hosts(host: Sequence[int], names: Sequence[str], link: Link) -> Machine:
+    """Ranks on host[rank]."""
+    return Machine(host=tuple(host), names=tuple(names), link=link, speeds=checked_speeds((), len(host)))

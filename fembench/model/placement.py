@@ -1,0 +1,133 @@
+"""Which part on which host: greedy starts, then pairwise exchange, each judged by a cost that is given.
+
+The cost is a function of the placement, rank -> host: `iteration_seconds`, or a simulation. Starts: parts
+by size on the host that makes the whole least; hosts filled one after the other; dealt in turns.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from fembench.base.errors import InputError
+from fembench.model.iteration_time import CandidateHost, Parts
+
+Place = tuple[int, ...]  # [rank] -> host
+Cost = Callable[[Place], float]
+MOST_LOOKS = 20_000
+JUDGED = 400  # looks of a judge
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What was found."""
+
+    place: Place
+    seconds: float  # by the judge
+    start: str  # what it was improved from
+    starts: tuple[tuple[str, float], ...]  # every start, before improving
+
+
+def best_placement(
+    parts: Parts,
+    hosts: Sequence[CandidateHost],
+    cost: Cost,
+    judge: Cost | None = None,
+    *,
+    looks: int = MOST_LOOKS,
+) -> Placement:
+    """The placement of least cost that greedy starts and exchanges find.
+
+    With a `judge`, such as a simulation, that is dearer than `cost`, it decides between the improved starts
+    and the starts themselves, and exchanges further. Raises InputError where the ranks do not fit.
+    """
+    room = sum(h.slots for h in hosts)
+    if parts.n_ranks > room:
+        raise InputError(f"{parts.n_ranks} ranks on hosts with {room} slots: expected room for all")
+    decide = judge or cost
+    starts = {name: start(parts, hosts, cost) for name, start in STARTS.items()}
+    judged = [(decide(place), name, place) for name, place in starts.items()]
+    each = looks // len(starts)
+    for name, place in starts.items():
+        better = exchanged(place, hosts, cost, each)
+        judged.append((decide(better), f"{name}, exchanged", better))
+    seconds, name, place = min(judged)
+    if judge:
+        better = exchanged(place, hosts, judge, JUDGED)
+        seconds, name, place = min((seconds, name, place), (judge(better), f"{name}, again", better))
+    return Placement(place, seconds, name, tuple((n, decide(p)) for n, p in starts.items()))
+
+
+def greedy(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
+    """The largest part first, each where computing then ends first."""
+    load = [0.0] * len(hosts)
+    free = [h.slots for h in hosts]
+    place = [0] * parts.n_ranks
+    for r in sorted(range(parts.n_ranks), key=lambda r: -parts.compute[r]):
+        options = [p for p in range(len(hosts)) if free[p]]
+        p = min(options, key=lambda p: _ends(parts.compute[r], hosts[p], load[p], hosts[p].slots - free[p]))
+        load[p] += parts.compute[r]
+        free[p] -= 1
+        place[r] = p
+    return tuple(place)
+
+
+def _ends(work: float, host: CandidateHost, load: float, ranks: int) -> float:
+    """When a host is done, its cores shared."""
+    if ranks < host.cores:
+        return work * host.slowness
+    return (load + work) * host.slowness / host.cores
+
+
+def filled(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
+    """The fastest hosts filled one after the other: neighbours in rank are neighbours in place."""
+    order = sorted(range(len(hosts)), key=lambda p: hosts[p].slowness)
+    slots = [p for p in order for _ in range(min(hosts[p].slots, hosts[p].cores))]
+    slots += [p for p in order for _ in range(hosts[p].slots - min(hosts[p].slots, hosts[p].cores))]
+    return tuple(slots[: parts.n_ranks])
+
+
+def dealt(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
+    """One rank a host in turns, as mpirun does by node."""
+    free = [h.slots for h in hosts]
+    place: list[int] = []
+    p = 0
+    while len(place) < parts.n_ranks:
+        if free[p]:
+            place.append(p)
+            free[p] -= 1
+        p = (p + 1) % len(hosts)
+    return tuple(place)
+
+
+STARTS: dict[str, Callable[[Parts, Sequence[CandidateHost], Cost], Place]] = {
+    "greedy": greedy,
+    "hosts filled": filled,
+    "dealt in turns": dealt,
+}
+
+
+def exchanged(place: Place, hosts: Sequence[CandidateHost], cost: Cost, looks: int) -> Place:
+    """After moves to free slots and exchanges of two ranks, as long as one helps (the best of a round)."""
+    now = cost(place)
+    while looks > 0:
+        found = []
+        for other in islice(_moves(place, hosts), looks):
+            found.append((cost(other), other))
+            looks -= 1
+        if not found or min(found)[0] >= now * (1 - 1e-12):
+            break
+        now, place = min(found)
+    return place
+
+
+def _moves(place: Place, hosts: Sequence[CandidateHost]):
+    used = [place.count(p) for p in range(len(hosts))]
+    for r in range(len(place)):
+        for p in range(len(hosts)):
+            if p != place[r] and used[p] < hosts[p].slots:
+                yield (*place[:r], p, *place[r + 1 :])
+        for q in range(r + 1, len(place)):
+            if place[q] != place[r]:
+                swapped = list(place)
+                swapped[r], swapped[q] = place[q], place[r]
+                yield tuple(swapped)

@@ -1,0 +1,62 @@
+"""Hosts and messages by HLogP: send overhead, latency, receive overhead (thesis-001, 3.10)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fembench.base.errors import InputError
+
+
+class MessageTime(NamedTuple):
+    """Seconds of one message; both overheads keep a processor busy, the latency does not."""
+
+    send: float
+    latency: float  # may be negative where the overheads overlap; the sum is what counts
+    receive: float
+
+    @property
+    def total(self) -> float:
+        return self.send + self.latency + self.receive
+
+
+Messages = Callable[[float, int, int], MessageTime]  # bytes, from host, to host
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Hosts 0 to P-1."""
+
+    slowness: tuple[float, ...]  # H: seconds for the work of one second on a host of 1
+    message: Messages
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.slowness or min(self.slowness) <= 0:
+            raise InputError(f"slowness {self.slowness}: expected numbers above 0")
+
+    @property
+    def n_hosts(self) -> int:
+        return len(self.slowness)
+
+    @property
+    def mean_slowness(self) -> float:
+        return sum(self.slowness) / self.n_hosts
+
+    def mean_message(self, size: float) -> float:
+        """Seconds between two different hosts, the mean of all pairs."""
+        n = self.n_hosts
+        each = [self.message(size, i, j).total for i in range(n) for j in range(n) if i != j]
+        return sum(each) / len(each) if each else self.message(size, 0, 0).total
+
+
+def two_classes(
+    slowness: Sequence[float], remote: MessageTime, local: MessageTime, size: float = 0.0
+) -> Platform:
+    """Messages that take the same between all hosts, and less inside one; given for `size` bytes, and
+    proportional to bytes from there; for all bytes alike where it is 0."""
+
+    def message(n_bytes: float, source: int, target: int) -> MessageTime:
+        scale = n_bytes / size if size else 1.0
+        return MessageTime(*(scale * part for part in (local if source == target else remote)))
+
+    return Platform(tuple(slowness), message)

@@ -1,0 +1,81 @@
+"""A law fitted to runs as Extra-P fits it: performance model normal form (Calotoiu et al., SC'13).
+
+    T x P = c0 + c1  n^k log2(n)^l  P^i log2(P)^j          c0, c1 >= 0
+
+in cost mode, for Extra-P's terms only grow, and a strong-scaling time falls. The exponents are those with the
+least error where each run is predicted from the others (symmetric mean absolute percentage); of equals, the
+first, exponents ascending. It knows ranks and the size of the mesh, no shares, speeds or networks.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+
+Array = npt.NDArray[np.float64]
+POWERS = (0, 1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1, 5 / 4, 4 / 3, 3 / 2, 2)
+LOGARITHMS = (0, 1, 2)
+LEAST = 3  # runs
+
+
+class NormalForm(NamedTuple):
+    """c0 + c1 n^k log2(n)^l P^i log2(P)^j."""
+
+    constant: float
+    factor: float
+    n: tuple[float, float]  # k, l
+    ranks: tuple[float, float]  # i, j
+
+    def seconds(self, n: float, ranks: int) -> float:
+        """T, the cost over the ranks."""
+        return (self.constant + self.factor * _term(n, ranks, self.n, self.ranks)) / ranks
+
+
+def fit_law(n: Sequence[float], ranks: Sequence[int], seconds: Sequence[float]) -> NormalForm:
+    """The best law of these runs. Raises InputError for fewer than three."""
+    if len(seconds) < LEAST:
+        raise InputError(f"{len(seconds)} runs to fit a law to; expected {LEAST} at least")
+    cost = np.asarray(seconds, float) * np.asarray(ranks, float)
+    exponents = sorted(itertools.product(POWERS, LOGARITHMS), key=sum)
+    forms = itertools.product(exponents, exponents)
+    best, least = NormalForm(float(np.median(cost)), 0.0, (0, 0), (0, 0)), np.inf
+    for of_n, of_ranks in sorted(forms, key=lambda pair: sum(map(sum, pair))):
+        x = np.array([_term(a, p, of_n, of_ranks) for a, p in zip(n, ranks)])
+        if not np.ptp(x) > 0:
+            continue
+        error = _left_out(x, cost)
+        if error < 0.999 * least:  # the simpler of two that are as good
+            least, best = error, NormalForm(*_line(x, cost), of_n, of_ranks)
+    return best
+
+
+def _term(n: float, ranks: int, of_n: tuple[float, float], of_ranks: tuple[float, float]) -> float:
+    a = n ** of_n[0] * np.log2(n) ** of_n[1]
+    return float(a * ranks ** of_ranks[0] * (np.log2(ranks) ** of_ranks[1] if of_ranks[1] else 1.0))
+
+
+def _line(x: Array, y: Array) -> tuple[float, float]:
+    """(c0, c1) of 0 or more with the least relative squares."""
+    w = 1 / y**2
+    s0, s1, s2, t0, t1 = w.sum(), (w * x).sum(), (w * x * x).sum(), (w * y).sum(), (w * x * y).sum()
+    determinant = s0 * s2 - s1 * s1
+    if determinant > 1e-12 * s0 * s2:
+        c0, c1 = (s2 * t0 - s1 * t1) / determinant, (s0 * t1 - s1 * t0) / determinant
+        if c0 >= 0 and c1 >= 0:
+            return float(c0), float(c1)
+    alone = [(float(t0 / s0), 0.0), (0.0, max(float(t1 / s2), 0.0) if s2 else 0.0)]
+    return min(alone, key=lambda c: float((w * (y - c[0] - c[1] * x) ** 2).sum()))
+
+
+def _left_out(x: Array, y: Array) -> float:
+    """Mean error of each run predicted from the others."""
+    errors = []
+    for k in range(len(y)):
+        c0, c1 = _line(np.delete(x, k), np.delete(y, k))
+        guess = c0 + c1 * x[k]
+        errors.append(2 * abs(guess - y[k]) / (guess + y[k]))
+    return float(np.mean(errors))

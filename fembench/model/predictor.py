@@ -1,0 +1,171 @@
+"""A machine profile and a case, and what is asked of them: runs on other ranks, shares, hosts, networks."""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.errors import InputError
+from fembench.base.units import count
+from fembench.mesh.mesh import Mesh
+from fembench.mesh.presets import resolve
+from fembench.methods.recipe import product_name
+from fembench.model.cg import Correction, prices
+from fembench.model.configuration import difference
+from fembench.model.correct import learn, measured
+from fembench.model.forecast import Forecast, balanced, forecast, with_collectives
+from fembench.model.machine import Machine, faster_network
+from fembench.model.rates import Rates, rates_of
+from fembench.model.slots import AssumedLink, Slot, chosen, machine_of, slots_of
+from fembench.model.workload import Workload, problem_of, workload
+from fembench.records.case import Case
+from fembench.records.ids import now_utc
+from fembench.records.prediction import Observed, Predicted, Prediction, began, sealed
+from fembench.records.profile import Profile, load_profile
+from fembench.records.record import Record
+
+BALANCED = "balanced"  # shares with which all ranks compute equally long
+SLACK = 0.05  # parts are not exactly equal
+ROUNDS = 5  # of balancing: shares change sizes, and sizes speeds; the best is kept
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """What stays the same over a sweep."""
+
+    profile: Profile
+    digest: str  # SHA-256 of the profile's file
+    rates: Rates
+    edits: tuple[str, ...] = ()  # of the machines
+    link: AssumedLink | None = None
+    factor: float = 1.0  # by which the network is faster
+    contention: bool | None = None  # None: as measured
+    storage: str = "sym"
+    correction: Correction | None = None
+    learned: tuple[str, ...] = ()
+    iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> of runs that converged
+
+    def slots(self, ranks: int) -> list[Slot]:
+        """Places of a run. Raises InputError."""
+        return chosen(slots_of(self.profile, self.storage, self.edits), ranks)
+
+    def place(self, ranks: int) -> tuple[list[Slot], Machine, list[str]]:
+        """Places, machine and hosts' names of a run. Raises InputError."""
+        slots = self.slots(ranks)
+        machine = machine_of(self.profile, slots, self.link, self.contention)
+        if self.factor != 1:
+            machine = faster_network(machine, self.factor)
+        if self.link is None and self.factor == 1 and not self.edits:
+            machine = with_collectives(machine, self.profile)
+        names = [h.name for h in self.profile.environment.hosts]
+        return slots, machine, [names[s.model] for s in slots]
+
+    def predict(self, case: Case, mesh: Mesh | None = None) -> Forecast:
+        """One run; shares 'balanced' are found first. Raises InputError."""
+        slots, machine, hosts = self.place(case.ranks)
+        mesh = resolve(case.mesh) if mesh is None else mesh
+        case = self.settled(case, mesh, slots)
+        return forecast(workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
+
+    def beyond(self, work: Workload) -> list[str]:
+        """What a rank has more of than the profile measured: its speed is taken not to change there."""
+        slots, found = self.slots(work.ranks), []
+        for name, unit, units in (
+            (product_name(work.case), work.product_unit, work.product_units()),
+            ("updates", "equations", work.parts.dofs),
+        ):
+            known = [self.rates.largest(s.rank, name) for s in slots]
+            most, at_most = max((u, k) for u, k in zip(units, known))
+            if most > (1 + SLACK) * at_most:
+                found.append(
+                    f"{work.ranks} ranks: {name} of {count(most)} {unit} a rank, measured were "
+                    f"{count(at_most)} at most; taken to be as fast as those"
+                )
+        return found
+
+    def settled(self, case: Case, mesh: Mesh, slots: Sequence[Slot]) -> Case:
+        """The case with its shares in numbers where they were to be balanced; any other as it is."""
+        if case.shares != BALANCED:
+            return case
+        found: list[tuple[float, Case]] = []
+        case = msgspec.structs.replace(case, shares="")
+        for _ in range(ROUNDS if case.ranks > 1 else 1):
+            work = workload(case, mesh)
+            priced = prices(work, slots, self.rates, self.correction)
+            found.append((max(p.computing for p in priced), case))
+            case = msgspec.structs.replace(case, shares=balanced(work, priced))
+        return min(found, key=lambda item: item[0])[1]
+
+
+def open_study(path: Path | str, **options) -> Predictor:
+    """A study of the profile in a file; options as Study's. Raises InputError."""
+    profile = load_profile(path)
+    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return Predictor(profile, digest, rates_of(profile), **options)
+
+
+def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
+    """The study with the correction that runs on this machine teach. Raises InputError."""
+    if study.edits or study.factor != 1:
+        raise InputError("runs teach about machines as they are; expected no edits while learning")
+    found = learn(records, study.rates, study.place)
+    converged = [r for r in records if r.solve.converged and not r.case.iterations]
+    iterations = {r.mesh.hash: r.solve.iterations for r in converged}
+    return dataclasses.replace(
+        study, correction=found, learned=tuple(r.id for r in records), iterations=iterations
+    )
+
+
+def prediction_of(study: Predictor, found: Forecast, hosts: Sequence[str]) -> Prediction:
+    """The record of a forecast, to be written before the run."""
+    link = study.link
+    network = f"given: {link.latency:g} s, {link.bandwidth:g} bytes/s" if link else "measured"
+    if study.factor != 1:
+        network += f", {study.factor:g} times faster"
+    return sealed(
+        Predicted(
+            created=now_utc(),
+            case=found.work.case,
+            profile=study.digest,
+            mesh=found.work.mesh_hash,
+            hosts=tuple(hosts),
+            iteration=found.iteration,
+            low=found.low,
+            high=found.high,
+            assembly=found.assembly,
+            phases=found.phases,
+            limit=found.limits[0],
+            learned=study.learned,
+            network=network,
+            synthetic=study.profile.environment.synthetic,
+            problem=problem_of(found.work.case),
+        )
+    )
+
+
+def observed(prediction: Prediction, record: Record) -> Observed:
+    """How far a prediction was off a run. Raises InputError where it is INVALID or not the one predicted."""
+    said = prediction.predicted
+    if record.verdict.status == "INVALID":
+        raise InputError(f"record {record.id} is INVALID: {record.verdict.reason}")
+    if other := difference(said, record):
+        raise InputError(f"record {record.id}: {other}; expected the run that was predicted")
+    found = measured(record)
+    mean = found.phases.mean(axis=0)
+    took = found.iteration
+    return Observed(
+        record=record.id,
+        added=now_utc(),
+        iteration=took,
+        error=said.iteration / took - 1,
+        inside=said.low <= took <= said.high,
+        began=began(record),
+        phases={
+            name: (said.phases.get(name, 0.0) - float(mean[k])) / took
+            for k, name in enumerate(record.phases)
+            if name in said.phases and name != "cg"
+        },
+    )

@@ -1,0 +1,207 @@
+"""How good predictions were: errors, bias, coverage, order; and what cruder models say of the same runs.
+
+Error is predicted / measured - 1 of the time of an iteration. A cell is one configuration, its measured time
+the median of its runs; an interval is of one run, and holds it or not. Where the sets of its runs differ much
+among themselves no prediction can be judged by it: cells with a coefficient of variation above NOISY are left
+out, and counted.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.base.tables import table
+from fembench.model.pmnf import LEAST, fit_law
+from fembench.records.case import Case
+from fembench.records.prediction import SIMULATION
+
+NOISY = 0.10
+TOO_MANY = 0.20  # of the cells left out: the grid says nothing
+HELD_OUT = 0.40  # of the cells, at least
+
+
+class ScoredConfiguration(NamedTuple):
+    """One configuration, predicted and measured."""
+
+    mesh: str  # or the program and its size
+    ranks: int
+    shares: str
+    predicted: float
+    low: float
+    high: float
+    measured: float
+    variation: float  # standard deviation over mean of the sets of its runs; 0 of one
+    method: str = SIMULATION
+    runs: tuple[float, ...] = ()  # what each took: an interval is of one run
+
+    @property
+    def inside(self) -> float:
+        """Part of its runs inside the interval."""
+        return float(np.mean([self.low <= took <= self.high for took in self.runs or (self.measured,)]))
+
+    @property
+    def error(self) -> float:
+        return self.predicted / self.measured - 1
+
+    @property
+    def outside(self) -> float:
+        """How far the measured time lies from the interval, over its middle; nan where there is none."""
+        beyond = max(self.low - self.measured, self.measured - self.high, 0.0)
+        return beyond / ((self.low + self.high) / 2) if self.low == self.low else math.nan
+
+
+class PredictionScore(NamedTuple):
+    cells: int
+    left_out: int  # too noisy
+    median: float  # of |error|
+    p90: float
+    bias: float  # median of error
+    coverage: float  # part of the runs inside their interval
+    tau: float  # Kendall's, of predicted and measured times
+    outside: float  # mean of the distance from the interval over its middle, 0 inside (thesis-000, Eq. 5.3)
+
+    @property
+    def invalid(self) -> bool:
+        """Whether noise left too few cells to judge by."""
+        return not self.cells or self.left_out > TOO_MANY * (self.cells + self.left_out)
+
+
+class Grid(NamedTuple):
+    """What a run of a baseline needs to know of a configuration."""
+
+    ranks: int
+    work: float  # blocks of the whole mesh
+    speeds: Sequence[float]  # [rank] relative
+    neighbours: float  # messages of the rank that has most
+    n_bytes: float  # sent by the rank that sends most
+    measured: float  # seconds of an iteration
+
+
+def score(cells: Sequence[ScoredConfiguration]) -> PredictionScore:
+    """All measures over the cells that are quiet enough."""
+    kept = [c for c in cells if c.variation <= NOISY]
+    errors = np.array([c.error for c in kept])
+    if not kept:
+        return PredictionScore(0, len(cells), *[math.nan] * 6)
+    size = np.abs(errors)
+    return PredictionScore(
+        cells=len(kept),
+        left_out=len(cells) - len(kept),
+        median=float(np.median(size)),
+        p90=float(np.quantile(size, 0.9)),
+        bias=float(np.median(errors)),
+        coverage=float(np.mean([c.inside for c in kept])),
+        tau=kendall([c.predicted for c in kept], [c.measured for c in kept]),
+        outside=float(np.mean([c.outside for c in kept])),
+    )
+
+
+def kendall(a: Sequence[float], b: Sequence[float]) -> float:
+    """Kendall's tau-b: concordant less discordant pairs over pairs, ties taken out; nan of fewer than two."""
+    x, y = np.asarray(a, float), np.asarray(b, float)
+    i, j = np.triu_indices(len(x), 1)
+    sx, sy = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
+    norm = math.sqrt(float(np.count_nonzero(sx)) * float(np.count_nonzero(sy)))
+    return float((sx * sy).sum() / norm) if norm else math.nan
+
+
+def check_held_out(
+    training: Sequence[ScoredConfiguration | Grid | Case],
+    held_out: Sequence[ScoredConfiguration | Case],
+    meshes: Sequence[str],
+) -> None:
+    """Raises InputError where held-out cells are too few, or share mesh or number of ranks with training."""
+    total = len(training) + len(held_out)
+    if len(held_out) < HELD_OUT * total:
+        raise InputError(f"{len(held_out)} of {total} cells held out; expected {HELD_OUT:.0%} at least")
+    ranks = {c.ranks for c in training} & {c.ranks for c in held_out}
+    shared = set(meshes) & {c.mesh for c in held_out}
+    if ranks or shared:
+        what = f"ranks {sorted(ranks)}" if ranks else f"meshes {', '.join(sorted(shared))}"
+        raise InputError(f"{what} are in training and held out; expected other ranks, meshes and shares")
+
+
+def ideal(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
+    """Work over the sum of all speeds; the constant from training."""
+    rate = float(np.median([g.measured * sum(g.speeds) / g.work for g in training]))
+    return [rate * g.work / sum(g.speeds) for g in held_out]
+
+
+def amdahl_fit(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
+    """Work x (serial + parallel / ranks), both of 0 or more."""
+    return _fitted(training, held_out, lambda g: (g.work, g.work / g.ranks))
+
+
+def hockney(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
+    """Ideal computing, plus messages x latency + bytes / bandwidth, fitted; no waiting, no all-reduce."""
+    return _fitted(training, held_out, lambda g: (g.work / sum(g.speeds), g.neighbours, g.n_bytes))
+
+
+def extra_p(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
+    """The normal form that Extra-P searches, in cost mode, over work and ranks (pmnf.py)."""
+    law = fit_law([g.work for g in training], [g.ranks for g in training], [g.measured for g in training])
+    return [law.seconds(g.work, g.ranks) for g in held_out]
+
+
+def _fitted(training: Sequence[Grid], held_out: Sequence[Grid], terms) -> list[float]:
+    """Non-negative least squares of relative errors."""
+    from scipy.optimize import nnls
+
+    A = np.array([terms(g) for g in training], float)
+    t = np.array([g.measured for g in training])
+    scale = np.maximum(np.abs(A).max(axis=0), 1e-300)
+    found, _ = nnls(A / scale / t[:, None], np.ones(len(t)))
+    return [float(np.dot(found / scale, terms(g))) for g in held_out]
+
+
+BASELINES = {
+    "ideal sum of speeds": ideal,
+    "Amdahl, fitted": amdahl_fit,
+    "Hockney, fitted": hockney,
+    "Extra-P's form, fitted": extra_p,
+}
+
+
+def baseline_cells(
+    training: Sequence[Grid], held_out: Sequence[Grid], cells: Sequence[ScoredConfiguration]
+) -> dict[str, list[ScoredConfiguration]]:
+    """What each baseline that has enough runs says of the held-out cells; they have no intervals."""
+    return {
+        name: [
+            c._replace(predicted=t, low=math.nan, high=math.nan)
+            for c, t in zip(cells, model(training, held_out))
+        ]
+        for name, model in BASELINES.items()
+        if model is not extra_p or len(training) >= LEAST
+    }
+
+
+def score_table(scores: dict[str, PredictionScore]) -> str:
+    """One row a model."""
+    rows = [
+        [name, s.cells, s.left_out]
+        + [_percent(s.median), _percent(s.p90), _percent(s.bias, "+.1%")]
+        + [None if math.isnan(s.outside) else f"{s.coverage:.0%}", _percent(s.outside)]
+        + [None if math.isnan(s.tau) else f"{s.tau:.2f}"]
+        for name, s in scores.items()
+    ]
+    heads = ["model", "cells", "too noisy", "median |error|", "p90", "bias", "inside", "outside by", "tau"]
+    return table(heads, rows, align="lrrrrrrrr")
+
+
+def _percent(value: float, form: str = ".1%") -> str | None:
+    return None if math.isnan(value) else format(value, form)
+
+
+def cell_table(cells: Sequence[ScoredConfiguration]) -> str:
+    """One row a configuration."""
+    rows = [
+        [c.mesh, c.ranks, c.shares or "equal", c.method, c.predicted, c.low, c.high, c.measured]
+        + [f"{c.error:+.1%}", f"{c.variation:.1%}"]
+        for c in cells
+    ]
+    heads = ["run", "ranks", "shares", "method", "predicted", "low", "high", "measured", "error", "variation"]
+    return table(heads, rows, align="lrllrrrrrr")

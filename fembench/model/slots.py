@@ -1,0 +1,177 @@
+"""Which ranks of the profile a run uses, and on what machines: as they are, or as they might be.
+
+fastest        every host is like the one with the fastest rank      slowest   like the slowest
+add:NAME       one more host like NAME                               add:NAME*3   three more
+"""
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from fembench.base.errors import InputError, shown
+from fembench.model.heterogeneity import from_product
+from fembench.model.machine import SMALL, Machine, checked_speeds, steady_class
+from fembench.records.hlogp import message_cost
+from fembench.records.network import Network, PairClass, class_of
+from fembench.records.profile import Profile, host_names
+
+HELD_UP = 0.1  # part of a message's time: less is taken for noise
+POLLS = 1.2  # times as long: likewise; ranks that sleep wake now and then
+
+
+class Slot(NamedTuple):
+    """A place for a rank."""
+
+    host: int  # of the run's machines; several profile hosts may have copies
+    model: int  # the profile's host that it is like
+    rank: int  # the profile's rank whose speeds it has
+
+
+class AssumedLink(NamedTuple):
+    """A network that was not measured: of every pair of hosts."""
+
+    latency: float  # seconds
+    bandwidth: float  # bytes/s
+    overhead: float = 1e-6  # seconds, of sender and receiver each
+
+
+def slots_of(profile: Profile, storage: str, edits: Sequence[str] = ()) -> list[Slot]:
+    """Places in the order of the profile's ranks, edited. Raises InputError."""
+    placed = profile.environment.rank_host
+    slots = [Slot(host, host, rank) for rank, host in enumerate(placed)]
+    for edit in edits:
+        slots = _edited(profile, storage, slots, edit)
+    return slots
+
+
+def _edited(profile: Profile, storage: str, slots: list[Slot], edit: str) -> list[Slot]:
+    placed = profile.environment.rank_host
+    if edit in ("fastest", "slowest"):
+        H = from_product(profile, storage).tolist()
+        rank = H.index(min(H) if edit == "fastest" else max(H))
+        return [Slot(s.host, placed[rank], rank) for s in slots]
+    found = re.fullmatch(r"add:([^*]+)(?:\*(\d+))?", edit)
+    names = host_names(profile)
+    if not found or found.group(1) not in names:
+        raise InputError(
+            f"machines '{edit}': expected fastest, slowest or add:NAME*COUNT with NAME one of "
+            f"{', '.join(dict.fromkeys(names))}"
+        )
+    like = names.index(found.group(1))
+    model = placed[like]
+    ranks = [r for r, host in enumerate(placed) if host == model]
+    new = max(s.host for s in slots) + 1
+    return slots + [Slot(new + k, model, r) for k in range(int(found.group(2) or 1)) for r in ranks]
+
+
+def chosen(slots: Sequence[Slot], ranks: int) -> list[Slot]:
+    """The first `ranks` of them. Raises InputError where they are too few."""
+    if ranks < 1 or ranks > len(slots):
+        raise InputError(
+            f"{ranks} ranks; the machines have places for {len(slots)}: expected 1 to {len(slots)}, or "
+            "--machines add:NAME*COUNT"
+        )
+    return list(slots[:ranks])
+
+
+def company(slots: Sequence[Slot]) -> list[int]:
+    """[rank] ranks of its host in the run, itself included."""
+    count = Counter(s.host for s in slots)
+    return [count[s.host] for s in slots]
+
+
+def machine_of(
+    profile: Profile, slots: Sequence[Slot], link: AssumedLink | None = None, contention: bool | None = None
+) -> Machine:
+    """The machine of a run on these places; `link` where the profile has no network. Raises InputError.
+
+    `contention` None: where the profile says that messages of several pairs hold each other up.
+    """
+    model = {s.host: s.model for s in slots}
+    names = [h.name for h in profile.environment.hosts]
+    network = profile.network
+    lookup = _given(link) if link is not None else _measured(network, model)
+    machine = Machine(
+        host=tuple(s.host for s in slots),
+        names=tuple(names[model[h]] if h in model else "" for h in range(max(model) + 1)),
+        link=lookup,
+        speeds=checked_speeds((), len(slots)),
+        overlap=network is None or network.overlap is not False,
+        contention=bool(contention),
+    )
+    if network is None or link is not None or contention is False:
+        return machine
+    inside, between = share_of(network, "inside"), share_of(network, "between")
+    held_up = max(inside or 0.0, between or 0.0) > HELD_UP
+    return replace(machine, inside=inside or 0.0, between=between, contention=held_up or bool(contention))
+
+
+def share_of(network: Network, where: str) -> float | None:
+    """Part of a message's time by size for which it keeps others waiting, from the factors that several pairs
+    at once showed: k messages one after the other end after T + (k - 1) share (T - T(8 bytes)). None: not
+    measured."""
+    pairs = range(len(network.sites))
+    classes = {network.pair_class[a][b] for a in pairs for b in pairs if (a == b) == (where == "inside")}
+    found = []
+    for c in network.contention:
+        if c.where != where or not classes:
+            continue
+        whole, small = (message_cost(network.classes[min(classes)], m).total for m in (c.m, SMALL))
+        if whole > small:
+            found.append((c.factor - 1) / (c.pairs - 1) * whole / (whole - small))
+    return min(max(statistics.median(found), 0.0), 1.0) if found else None
+
+
+def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
+    """[rank] times as long that computing takes where a host has more ranks than cores and those that wait
+    keep theirs (the polling factor f): 1 + (f - 1)(ranks - cores) / cores. 1 where ranks sleep; also where
+    they were emulated, for those do not compute."""
+    network, hosts = profile.network, profile.environment.hosts
+    polling = network.polling if network is not None and network.polling else 1.0
+    if polling < POLLS or profile.emulate or profile.dilate != 1:
+        return [1.0] * len(slots)
+    cores = [max(hosts[s.model].cores, 1) for s in slots]
+    return [1 + (polling - 1) * max(0, n - c) / c for n, c in zip(company(slots), cores)]
+
+
+def _given(link: AssumedLink) -> Callable[[int, int], PairClass]:
+    one = steady_class("given", link.latency, 1 / link.bandwidth, link.overhead)
+    return lambda a, b: one
+
+
+def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, int], PairClass]:
+    """Classes of the profile; a copy of a host is to the host what another host of its site is."""
+    if network is None:
+        raise InputError(
+            "the profile says nothing of the network; expected --link SECONDS,BYTES/S (latency, bandwidth)"
+        )
+
+    def lookup(a: int, b: int) -> PairClass:
+        p, q = model[a], model[b]
+        if a == b or p != q:
+            return class_of(network, p, q)
+        alike = [k for k, site in enumerate(network.sites) if site == network.sites[p] and k != p]
+        others = alike or [k for k in range(len(network.sites)) if k != p]
+        if not others:
+            raise InputError("a network of one host says nothing of two; expected --link SECONDS,BYTES/S")
+        return class_of(network, p, others[0])
+
+    return lookup
+
+
+def parse_link(text: str) -> AssumedLink:
+    """'50e-6,125e6' or, with overheads, '50e-6,125e6,2e-6'. Raises InputError."""
+    try:
+        link = AssumedLink(*(float(word) for word in text.split(",")))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"link '{shown(text)}'; expected SECONDS,BYTES/S or SECONDS,BYTES/S,OVERHEAD"
+        ) from None
+    if not (0 <= link.latency < 1e6 and 0 < link.bandwidth < 1e18 and 0 <= link.overhead < 1e6):
+        raise InputError(
+            f"link '{shown(text)}'; expected latency and overhead of 0 or more, a bandwidth above 0"
+        )
+    return link

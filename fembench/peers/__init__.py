@@ -1,0 +1,1 @@
+"""The same linear system solved by other codes, for comparison."""

@@ -1,0 +1,147 @@
+"""Peers: who solves the one exported system, what each needs to be here, and how to get it.
+
+`ranks`-parallel peers run on one rank and on as many as asked for; the others on one. All iterate until
+|r|_2 <= tolerance |f|_2, unpreconditioned.
+"""
+
+import difflib
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import InputError
+from fembench.solve.iterate import StoppingCriterion
+
+F64 = NDArray[np.float64]
+PIP = f"{sys.executable} -m pip install"
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One peer with one preconditioner."""
+
+    peer: str
+    precond: str
+    needs: tuple[str, ...] = ()  # packages to import
+    get: str = ""  # what to type where they are missing
+    parallel: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.peer} {self.precond}"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One solve on this rank."""
+
+    seconds: float
+    iterations: int
+    x: F64  # (3 * n_active,) in the numbering of the rank's subdomain
+
+
+class Peer(Protocol):
+    """A peer with its matrix and preconditioner made. What it took to make them is in seconds."""
+
+    library: str  # name and version
+    assembly: float | None  # None: the matrix was given
+    setup: float
+
+    def solve(self, control: StoppingCriterion) -> Sample:
+        """Solve from u = 0; the time is of the iterations alone. Collective where the peer is parallel."""
+
+    def close(self) -> None:
+        """Free what it holds."""
+
+
+def _petsc(storage: str, precond: str) -> Entry:
+    how = "'FEMBENCH_WITH_PETSC=1 ./run_bench.sh doctor' compiles and installs it (10 minutes, once)"
+    return Entry(f"petsc-{storage}", precond, ("petsc4py",), how, True)
+
+
+_OWN = [("sym", name) for name in ("none", "jacobi", "block-jacobi", "two-level")]
+_OWN += [(storage, precond) for storage in ("bsr", "csr") for precond in ("none", "jacobi")]
+ENTRIES = (
+    *(Entry(f"own-{storage}", precond, parallel=True) for storage, precond in _OWN),
+    *(Entry("numpy", precond, ("scipy",), f"{PIP} scipy") for precond in ("none", "jacobi")),
+    *(Entry("scipy", precond, ("scipy",), f"{PIP} scipy") for precond in ("none", "jacobi")),
+    *(_petsc(storage, precond) for storage in ("aij", "baij", "sbaij") for precond in ("none", "jacobi")),
+    _petsc("aij", "gamg"),
+    Entry("scikit-fem", "pyamg", ("skfem", "pyamg"), f"{PIP} scikit-fem pyamg"),
+    Entry(
+        "dolfinx",
+        "gamg",
+        ("dolfinx",),
+        "apt-get install python3-dolfinx-real (or conda, Spack); then --dolfinx-python",
+    ),
+)
+
+
+def chosen(only: Iterable[str], preconds: Iterable[str]) -> tuple[Entry, ...]:
+    """The entries whose peer begins with one of `only` and whose preconditioner is one of `preconds`.
+
+    Nothing chosen means all. Raises InputError for a word that fits none.
+    """
+    peers, methods = list(only), list(preconds)
+    for word in peers:
+        if not any(_fits(e, word) for e in ENTRIES):
+            raise _unknown("peer", word, [e.peer for e in ENTRIES])
+    for word in methods:
+        if all(e.precond != word for e in ENTRIES):
+            raise _unknown("preconditioner of peers", word, [e.precond for e in ENTRIES])
+    found = tuple(
+        e
+        for e in ENTRIES
+        if (not peers or any(_fits(e, word) for word in peers)) and (not methods or e.precond in methods)
+    )
+    if not found:
+        raise InputError(f"no peer among {', '.join(peers)} has preconditioner {' or '.join(methods)}")
+    return found
+
+
+def _fits(entry: Entry, word: str) -> bool:
+    return entry.peer == word or entry.peer.startswith(f"{word}-")
+
+
+def _unknown(what: str, word: str, known: Sequence[str]) -> InputError:
+    names = list(dict.fromkeys(known))
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.0)[0]
+    return InputError(f"{what} '{word}': expected one of {', '.join(names)}; the nearest is '{near}'")
+
+
+def missing(entry: Entry, dolfinx_python: str) -> str:
+    """How to get what the entry needs and this machine lacks; "" where all is there."""
+    if entry.peer == "dolfinx":
+        return "" if dolfinx_python else f"no Python with dolfinx found: {entry.get}"
+    lacking = [name for name in entry.needs if importlib.util.find_spec(name) is None]
+    return f"no {', '.join(lacking)}: {entry.get}" if lacking else ""
+
+
+def find_dolfinx(asked: str = "") -> str:
+    """A Python that imports dolfinx: the one asked for, this one, the system's; "" where none does.
+
+    Raises InputError where the one asked for does not.
+    """
+    if asked:
+        if not _imports_dolfinx(asked):
+            raise InputError(f"--dolfinx-python {asked}: cannot import dolfinx there")
+        return asked
+    return next((path for path in (sys.executable, SYSTEM_PYTHON) if _imports_dolfinx(path)), "")
+
+
+def _imports_dolfinx(python: str) -> bool:
+    if shutil.which(python) is None:
+        return False
+    look = "import importlib.util as u, sys; sys.exit(u.find_spec('dolfinx') is None)"
+    try:
+        return subprocess.run([python, "-c", look], capture_output=True, timeout=60).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False

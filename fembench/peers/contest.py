@@ -1,0 +1,269 @@
+"""One peer in the ring: built, held against the exported u, timed; what goes wrong ends it alone.
+
+All functions are collective. A peer on one rank works on rank 0 while the other ranks sleep, so that they
+neither take its memory bandwidth nor its core.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from fembench.base.errors import FembenchError
+from fembench.bench.prepare import Prepared
+from fembench.peers.catalog import F64, Entry, Peer, Sample
+from fembench.peers.parallel import make_parallel
+from fembench.peers.serial import FOREIGN_ERRORS, Elsewhere, Numpy, make_serial
+from fembench.peers.system import System
+from fembench.ranks.agree import all_arrive, on_root
+from fembench.ranks.comm import MAX, Comm
+from fembench.records.case import Case
+from fembench.records.contest import Parity, PeerRun
+from fembench.solve.iterate import StoppingCriterion
+
+PARITY = 1e-6  # |u - u_exported| / |u_exported| that a peer must reach to be timed
+ENOUGH = 10.0  # seconds of building after which a peer is not built once more
+T = TypeVar("T")
+
+
+class PeersJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What the ranks read."""
+
+    case: Case  # mesh, problem, ranks, how it is cut, relative tolerance
+    names: tuple[str, ...]  # Entry.name
+    repetitions: int
+    iterations: int = 0  # > 0: repetitions do so many iterations; 0: they go on to the tolerance
+    parity: Parity = "solution"
+    export: str = ""
+    dolfinx_python: str = ""
+    library_path: str = ""  # LD_LIBRARY_PATH before the launcher, for that Python
+    command: str = ""
+    launcher: str = ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where peers run: the whole system on rank 0, and its parts on all ranks."""
+
+    comm: Comm
+    job: PeersJob
+    serial: Prepared | None  # on rank 0
+    parallel: Prepared | None  # on all, where they are more than one
+    system: System | None  # on rank 0
+    iterates: dict[str, F64] = field(default_factory=dict)  # on rank 0, by preconditioner, of numpy
+
+    def control(self, fixed: int = 0) -> StoppingCriterion:
+        """To the tolerance, or so many iterations."""
+        equations = self.serial.mesh.n_equations if self.serial else 1
+        limit = self.comm.bcast(10 * equations)
+        return StoppingCriterion(
+            tolerance=self.job.case.tolerance, relative=True, max_iterations=limit, fixed=fixed
+        )
+
+
+@dataclass
+class Contest:
+    """One entry on so many ranks, and what is known of it so far; equal on all ranks."""
+
+    entry: Entry
+    ranks: int
+    peer: Peer | None = None  # where it runs
+    failed: str = ""
+    library: str = ""
+    difference: float | None = None
+    iterations: int = 0
+    assembly: list[float] = field(default_factory=list)
+    setup: list[float] = field(default_factory=list)
+    solves: list[float] = field(default_factory=list)
+    per_iteration: list[float] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"{self.entry.name} on {self.ranks}"
+
+    @property
+    def agrees(self) -> bool:
+        return not self.failed and self.difference is not None and self.difference <= PARITY
+
+    def result(self) -> PeerRun:
+        """What goes into the record: no time without parity."""
+        note = self.failed
+        if not note and not self.agrees:
+            reached = math.nan if self.difference is None else self.difference
+            note = f"|du|/|u| = {reached:.1e}, expected at most {PARITY:g}"
+        timed = not note
+        return PeerRun(
+            peer=self.entry.peer,
+            precond=self.entry.precond,
+            ranks=self.ranks,
+            status="timed" if timed else "failed" if self.failed else "no parity",
+            library=self.library,
+            note=note,
+            difference=self.difference,
+            iterations=self.iterations,
+            solves=tuple(self.solves) if timed else (),
+            per_iteration=tuple(self.per_iteration) if timed else (),
+            assembly=_warm(self.assembly) if timed else (),
+            setup=_warm(self.setup) if timed else (),
+        )
+
+
+def _warm(seconds: list[float]) -> tuple[float, ...]:
+    """Without the first, which brings in libraries and pages; unless it is all there is."""
+    return tuple(seconds[1:] or seconds)
+
+
+def on_one(comm: Comm, function: Callable[[], T]) -> T | None:
+    """function() on rank 0 while the others sleep, None there; its FembenchError is raised everywhere."""
+    result, error = None, None
+    if comm.rank == 0:
+        try:
+            result = function()
+        except FembenchError as raised:
+            error = raised
+    all_arrive(comm, math.inf)
+
+    def finish() -> T | None:
+        if error is not None:
+            raise error
+        return result
+
+    return on_root(comm, finish)
+
+
+def attempt(stage: Stage, contest: Contest, act: Callable[[], T]) -> T | None:
+    """act() where the contest runs; what goes wrong ends the contest, not the session. Collective."""
+    comm = stage.comm
+    if contest.ranks > 1:  # what is raised here is raised on all ranks alike
+        try:
+            return act()
+        except FembenchError as error:
+            contest.failed = str(error)
+            return None
+    caught = (FembenchError,) if contest.entry.parallel else (FembenchError, *FOREIGN_ERRORS)
+    result = None
+    if comm.rank == 0:
+        try:
+            result = act()
+        except caught as error:
+            ours = isinstance(error, FembenchError)
+            words = str(error) if ours else f"{type(error).__name__}: {error}"
+            contest.failed = words.splitlines()[0]
+    all_arrive(comm, math.inf)
+    contest.failed = comm.bcast(contest.failed)
+    return result
+
+
+def free(contest: Contest) -> None:
+    """Let the peer go."""
+    if contest.peer is not None:
+        contest.peer.close()
+        contest.peer = None
+
+
+def build(stage: Stage, contest: Contest) -> None:
+    """Make the peer, anew if it is there and that is quickly done. Collective."""
+    slow = sum(contest.assembly) + sum(contest.setup) > ENOUGH
+    if contest.failed or slow:
+        return
+    free(contest)
+
+    def make() -> Peer:
+        if contest.ranks > 1:
+            assert stage.parallel is not None
+            return make_parallel(contest.entry, stage.parallel)
+        assert stage.serial is not None
+        assert stage.system is not None
+        if contest.entry.parallel:
+            return make_parallel(contest.entry, stage.serial)
+        where = Elsewhere(stage.job.dolfinx_python, stage.job.library_path)
+        return make_serial(contest.entry, stage.system, where)
+
+    if contest.ranks > 1:
+        stage.comm.Barrier()
+    contest.peer = attempt(stage, contest, make)
+    if contest.failed:
+        return
+    peer = contest.peer
+    contest.library, assembles = stage.comm.bcast(
+        (peer.library, peer.assembly is not None) if peer else ("", False)
+    )
+    if assembles:
+        contest.assembly.append(_slowest(stage, contest, peer.assembly if peer else None))
+    contest.setup.append(_slowest(stage, contest, peer.setup if peer else None))
+
+
+def _slowest(stage: Stage, contest: Contest, seconds: float | None) -> float:
+    """The largest time of the ranks that took part. Collective."""
+    return float(stage.comm.allreduce(seconds if seconds is not None else 0.0, MAX))
+
+
+def solve(stage: Stage, contest: Contest, control: StoppingCriterion) -> tuple[float, int, F64 | None]:
+    """(seconds of the slowest rank, iterations, x where it ran). Collective."""
+    if contest.ranks > 1:
+        stage.comm.Barrier()
+    sample: Sample | None = attempt(
+        stage, contest, lambda: contest.peer.solve(control) if contest.peer else None
+    )
+    if contest.failed:
+        return math.nan, 0, None
+    seconds = _slowest(stage, contest, sample.seconds if sample else None)
+    return seconds, stage.comm.bcast(sample.iterations if sample else 0), sample.x if sample else None
+
+
+def check(stage: Stage, contest: Contest) -> None:
+    """Solve to the tolerance, or do so many iterations; hold what comes against what is right. Collective."""
+    to_solution = stage.job.parity == "solution"
+    control = stage.control(0 if to_solution else stage.job.iterations)
+    seconds, contest.iterations, x = solve(stage, contest, control)
+    if contest.failed:
+        return
+    if contest.ranks > 1:
+        assert x is not None
+        x = whole(stage, x)
+    difference = None
+    if stage.system is not None and x is not None:
+        u = stage.system.u if to_solution else iterate_of_numpy(stage, contest.entry.precond, control)
+        difference = float(np.linalg.norm(x - u) / np.linalg.norm(u))
+    contest.difference = stage.comm.bcast(difference)
+    if stage.job.iterations and to_solution:
+        contest.solves.append(seconds)
+
+
+def iterate_of_numpy(stage: Stage, precond: str, control: StoppingCriterion) -> F64:
+    """Where the textbook's conjugate gradients are on the exported system after so many iterations."""
+    assert stage.system is not None
+    if precond not in stage.iterates:
+        stage.iterates[precond] = Numpy(stage.system, precond).solve(control).x
+    return stage.iterates[precond]
+
+
+def whole(stage: Stage, x: F64) -> F64 | None:
+    """The parts of a solution as one, in the order of the system, on rank 0. Collective."""
+    assert stage.parallel is not None
+    sub = stage.parallel.sub
+    owned = sub.owned_nodes[: sub.n_active]
+    parts = stage.comm.gather((sub.global_nodes[: sub.n_active][owned], x.reshape(-1, 3)[owned]))
+    if parts is None or stage.serial is None:
+        return None
+    nodes = stage.serial.sub.global_nodes
+    position = np.empty(int(nodes.max()) + 1, np.int64)
+    position[nodes] = np.arange(nodes.size)
+    out = np.zeros((stage.serial.sub.n_active, 3))
+    for global_nodes, values in parts:
+        out[position[global_nodes]] = values
+    return out.reshape(-1)
+
+
+def repeat(stage: Stage, contest: Contest) -> None:
+    """One more sample. Collective."""
+    fixed = stage.job.iterations
+    seconds, iterations, _ = solve(stage, contest, stage.control(fixed))
+    if contest.failed:
+        return
+    contest.per_iteration.append(seconds / max(iterations, 1))
+    if not fixed:
+        contest.solves.append(seconds)

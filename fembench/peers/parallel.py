@@ -1,0 +1,85 @@
+"""The peers that run on ranks: our own solver and PETSc's, on the same subdomains."""
+
+import time
+from typing import Any
+
+import fembench.solve.petsc as petsc
+from fembench.bench.prepare import Prepared
+from fembench.kernels.backend import kernels
+from fembench.peers.catalog import Entry, Peer, Sample
+from fembench.records.phases import CG
+from fembench.solve.cg import ConjugateGradients
+from fembench.solve.iterate import StoppingCriterion
+from fembench.solve.operators import build_operator
+from fembench.solve.precond import make_preconditioner
+from fembench.timing.tracer import make_tracer
+
+
+def make_parallel(entry: Entry, prepared: Prepared) -> Peer:
+    """The own or PETSc peer of that name. Collective."""
+    owner, storage = entry.peer.split("-")
+    if owner == "own":
+        return Own(prepared, storage, entry.precond)
+    return Petsc(prepared, storage, entry.precond)
+
+
+class Own:
+    """fembench itself, stamps and all, as `fembench run` runs it."""
+
+    def __init__(self, prepared: Prepared, storage: str, precond: str) -> None:
+        material = prepared.spec.material
+        self.library = f"fembench, {kernels.NAME} kernels"
+        self._rhs, self._tracer = prepared.rhs, make_tracer()
+        begin = time.perf_counter()
+        A = build_operator(storage, prepared.sub, material.lam, material.mu)
+        middle = time.perf_counter()
+        M = make_preconditioner(precond, A, prepared.interface, prepared.sub, self._tracer)
+        self._solver = ConjugateGradients(A, prepared.interface, M, self._tracer)
+        self.assembly: float | None = middle - begin
+        self.setup = time.perf_counter() - middle
+
+    def solve(self, control: StoppingCriterion) -> Sample:
+        """Collective."""
+        self._tracer.reset()
+        result = self._solver.solve(self._rhs, control)
+        return Sample(float(self._tracer.seconds()[CG]), result.iterations, result.x)
+
+    def close(self) -> None:
+        del self._solver
+
+
+class Petsc:
+    """PETSc's KSP on a matrix that PETSc sums up from our own element matrices."""
+
+    def __init__(self, prepared: Prepared, storage: str, precond: str) -> None:
+        material = prepared.spec.material
+        self.library = f"PETSc {petsc.version()}"
+        self._rhs, self._tracer = prepared.rhs, make_tracer()
+        set_up: Any = petsc.library().Log.Event("PCSetUp")
+        before, begin = set_up.getPerfInfo()["time"], time.perf_counter()
+        self._solver = petsc.PetscSolver(
+            storage,
+            prepared.sub,
+            prepared.interface,
+            material.lam,
+            material.mu,
+            precond=precond,
+            tracer=self._tracer,
+        )
+        self.setup: float = set_up.getPerfInfo()["time"] - before
+        self.assembly: float | None = time.perf_counter() - begin - self.setup
+
+    def solve(self, control: StoppingCriterion) -> Sample:
+        """Collective. The time is that of KSPSolve; vectors are brought in and out beside it.
+
+        Where work is fixed, nobody looks at residuals: PETSc may take the norm that it has at no cost.
+        """
+        kinds: Any = petsc.library().KSP.NormType
+        plain = self._solver.ksp.getPC().getType() == "none"
+        self._solver.ksp.setNormType(kinds.NATURAL if control.fixed or plain else kinds.UNPRECONDITIONED)
+        self._tracer.reset()
+        result = self._solver.solve(self._rhs, control)
+        return Sample(float(self._tracer.seconds()[CG]), result.iterations, result.x)
+
+    def close(self) -> None:
+        self._solver.destroy()

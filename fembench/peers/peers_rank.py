@@ -1,0 +1,141 @@
+"""What every rank of a comparison runs: `python -m fembench.peers.peers_rank FOLDER`.
+
+One session: every peer is built, some times over, solves once to the tolerance and is held against the
+exported u; those that agree then take turns, in an order drawn anew for every repetition. FOLDER holds
+job.json; rank 0 writes progress.txt and leaves record.json there, or error.txt (a kind, then one line).
+"""
+
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+import fembench.solve.petsc as petsc
+from fembench.base.errors import InputError
+from fembench.bench.describe import environment_of
+from fembench.bench.prepare import prepare
+from fembench.host.host import host_facts, taken_meter
+from fembench.launch.job import Job
+from fembench.launch.serve import expect, serve
+from fembench.peers.catalog import ENTRIES, Entry, missing
+from fembench.peers.contest import Contest, PeersJob, Stage, build, check, free, on_one, repeat
+from fembench.peers.system import export, make_system
+from fembench.ranks.comm import Comm, abort_on_exception, alone, world
+from fembench.records.contest import SCHEMA, PeerRun, PeersRecord, SystemFacts
+from fembench.records.ids import now_utc
+from fembench.records.store import encode
+from fembench.timing.tracer import NullTracer
+
+BUILDS = 3  # times that each peer is built; the first does not count, the last one stays
+PROGRESS = "progress.txt"
+Say = Callable[[str], None]
+
+
+def compare(comm: Comm, job: PeersJob, say: Say) -> PeersRecord | None:
+    """The whole session: the record on rank 0, None elsewhere. Collective."""
+    host, taken = host_facts(), taken_meter()
+    stage = set_stage(comm, job, say)
+    contests, absent = contests_of(comm, job)
+    if any(c.entry.peer.startswith("petsc") for c in contests):
+        start_petsc()
+    run_all(stage, contests, say)
+    here = Job(case=job.case, id="peers", command=job.command, launcher=job.launcher)
+    environment = environment_of(comm, here, host, taken)
+    if stage.serial is None or stage.system is None or environment is None:
+        return None
+    system = stage.system
+    return PeersRecord(
+        schema=SCHEMA,
+        created=now_utc(),
+        case=job.case,
+        environment=environment,
+        mesh=stage.serial.mesh,
+        system=SystemFacts(
+            n_rows=system.f.size, nonzeros=system.K.nnz, residual=system.residual, folder=job.export
+        ),
+        runs=(*(c.result() for c in contests), *absent),
+        parity=job.parity,
+    )
+
+
+def set_stage(comm: Comm, job: PeersJob, say: Say) -> Stage:
+    """Prepare the case on one rank and, where there are more, on all; export. Collective."""
+    say(f"the system of {job.case.mesh}, {job.case.problem}, on one rank")
+    single = msgspec.structs.replace(job.case, ranks=1, shares="")
+    serial = on_one(comm, lambda: prepare(alone(), single, NullTracer()))
+    system = on_one(comm, lambda: make_system(serial) if serial else None)
+    if job.export:
+        say(f"export to {job.export}")
+        on_one(comm, lambda: export(system, Path(job.export)) if system else None)
+    parallel = prepare(comm, job.case, NullTracer()) if comm.size > 1 else None
+    return Stage(comm, job, serial, parallel, system)
+
+
+def contests_of(comm: Comm, job: PeersJob) -> tuple[list[Contest], list[PeerRun]]:
+    """The entries asked for: those that can run, on one rank and on all, and those that are missing."""
+    entries = [e for e in ENTRIES if e.name in job.names]
+    lacking = comm.bcast([missing(e, job.dolfinx_python) for e in entries])
+    pairs = list(zip(entries, lacking))
+    contests = [Contest(e, n) for e, how in pairs if not how for n in ranks_of(e, comm.size)]
+    absent = [
+        PeerRun(peer=e.peer, precond=e.precond, ranks=1, status="missing", note=how)
+        for e, how in pairs
+        if how
+    ]
+    return contests, absent
+
+
+def ranks_of(entry: Entry, n: int) -> tuple[int, ...]:
+    """On one rank and, where it can, on n."""
+    return (1, n) if entry.parallel and n > 1 else (1,)
+
+
+def start_petsc() -> None:
+    """Load PETSc on all ranks together; where that fails, each of its peers will say so. Collective."""
+    try:
+        petsc.library()
+    except InputError:
+        return
+
+
+def run_all(stage: Stage, contests: list[Contest], say: Say) -> None:
+    """Build, check, then repeat in turns. Collective."""
+    for k, contest in enumerate(contests * BUILDS):
+        say(f"building {contest.name} ({k + 1} of {BUILDS * len(contests)})")
+        build(stage, contest)
+    for k, contest in enumerate(contests):
+        say(f"checking {contest.name} ({k + 1} of {len(contests)})")
+        check(stage, contest)
+    order = random.Random(0)
+    for k in range(stage.job.repetitions):
+        timed = [c for c in contests if c.agrees]
+        say(f"repetition {k + 1} of {stage.job.repetitions}: {len(timed)} peers in turns")
+        for contest in order.sample(timed, len(timed)):
+            repeat(stage, contest)
+    for contest in contests:
+        free(contest)
+
+
+def main(folder: Path, comm: Comm) -> int:
+    """Run the job in `folder`: 0, or 2 where it could not be run."""
+
+    def say(line: str) -> None:
+        if comm.rank == 0:
+            with open(folder / PROGRESS, "a") as stream:
+                stream.write(f"{line}\n")
+
+    def run(text: bytes) -> bytes | None:
+        job = msgspec.json.decode(text, type=PeersJob)
+        expect(comm, job.case.ranks)
+        record = compare(comm, job, say)
+        return None if record is None else encode(record)
+
+    return serve(folder, comm, run, "record.json")
+
+
+if __name__ == "__main__":
+    world_comm = world()
+    abort_on_exception(world_comm)
+    sys.exit(main(Path(sys.argv[1]), world_comm))

@@ -1,0 +1,261 @@
+"""The peers that run on one rank: numpy, scipy, scikit-fem with pyamg, DOLFINx in a Python of its own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import FembenchError
+from fembench.fem.rigid import rigid_modes
+from fembench.peers import with_dolfinx
+from fembench.peers.catalog import Entry, Peer, Sample
+from fembench.peers.system import System, write_npz
+from fembench.solve.iterate import StoppingCriterion
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+F64 = NDArray[np.float64]
+FOREIGN_ERRORS = (  # what other people's code has been seen to raise
+    ArithmeticError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+def make_serial(entry: Entry, system: System, elsewhere: Elsewhere) -> Peer:
+    """The peer of that name, which is not on ranks."""
+    if entry.peer == "dolfinx":
+        return Dolfinx(system, entry.precond, elsewhere)
+    if entry.peer == "scikit-fem":
+        return SkfemPyamg(system)
+    kind = Numpy if entry.peer == "numpy" else Scipy
+    return kind(system, entry.precond)
+
+
+def version_of(*packages: str) -> str:
+    """'scipy 1.17.1, pyamg 5.4.1'."""
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+
+
+def _inverse_diagonal(K: csr_matrix, precond: str) -> F64 | None:
+    return 1.0 / K.diagonal() if precond == "jacobi" else None
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A Python of its own, with what it is to see of libraries: a launcher points the ranks to MPI's."""
+
+    python: str
+    library_path: str  # LD_LIBRARY_PATH before the launcher
+
+
+class Numpy:
+    """Conjugate gradients as in a textbook: plain numpy, and scipy's product of compressed rows."""
+
+    assembly: float | None = None
+
+    def __init__(self, system: System, precond: str) -> None:
+        self.library = version_of("numpy", "scipy")
+        begin = time.perf_counter()
+        self._K, self._f, self._inverse = system.K, system.f, _inverse_diagonal(system.K, precond)
+        self.setup = time.perf_counter() - begin
+
+    def solve(self, control: StoppingCriterion) -> Sample:
+        begin = time.perf_counter()
+        x, iterations = conjugate_gradients(self._K, self._f, self._inverse, control)
+        return Sample(time.perf_counter() - begin, iterations, x)
+
+    def close(self) -> None: ...
+
+
+def conjugate_gradients(K: Any, f: F64, inverse: F64 | None, control: StoppingCriterion) -> tuple[F64, int]:
+    """(x, iterations) by Saad, Iterative Methods, 2nd ed., algorithm 9.1; inverse (n,) diagonal or None."""
+    x, r = np.zeros_like(f), f.copy()
+    z = r if inverse is None else inverse * r
+    d = z.copy()
+    rz = r @ z
+    target = control.target(float(np.linalg.norm(f)))
+    for k in range(control.limit):
+        q = K @ d
+        alpha = rz / (d @ q)
+        x += alpha * d
+        r -= alpha * q
+        if np.linalg.norm(r) <= target:
+            return x, k + 1
+        z = r if inverse is None else inverse * r
+        old, rz = rz, r @ z
+        d = z + (rz / old) * d
+    return x, control.limit
+
+
+class Scipy:
+    """scipy.sparse.linalg.cg."""
+
+    assembly: float | None = None
+
+    def __init__(self, system: System, precond: str) -> None:
+        from scipy.sparse.linalg import LinearOperator
+
+        self.library = version_of("scipy")
+        begin = time.perf_counter()
+        self._K, self._f, self._M = system.K, system.f, None
+        inverse = _inverse_diagonal(system.K, precond)
+        if inverse is not None:
+            self._M = LinearOperator(system.K.shape, matvec=lambda r: inverse * r, dtype=np.float64)
+        self.setup = time.perf_counter() - begin
+
+    def solve(self, control: StoppingCriterion) -> Sample:
+        from scipy.sparse.linalg import cg
+
+        done = 0
+
+        def count(_: F64) -> None:
+            nonlocal done
+            done += 1
+
+        rtol = 0.0 if control.fixed else control.tolerance
+        begin = time.perf_counter()
+        x, _ = cg(self._K, self._f, rtol=rtol, atol=0.0, maxiter=control.limit, M=self._M, callback=count)
+        return Sample(time.perf_counter() - begin, done, x)
+
+    def close(self) -> None: ...
+
+
+class SkfemPyamg:
+    """scikit-fem assembles on the same mesh; pyamg's smoothed aggregation with rigid-body modes solves."""
+
+    def __init__(self, system: System) -> None:
+        from pyamg import smoothed_aggregation_solver
+
+        self.library = version_of("scikit-fem", "pyamg")
+        sub = system.prepared.sub
+        begin = time.perf_counter()
+        A = skfem_stiffness(system)
+        middle = time.perf_counter()
+        modes = rigid_modes(sub.x[: sub.n_active]).reshape(-1, 6)
+        modes[sub.fixed] = 0.0
+        self._solver = smoothed_aggregation_solver(A.tobsr((3, 3)), B=modes)
+        self._f, self._x0 = system.f, np.zeros_like(system.f)
+        self.assembly: float | None = middle - begin
+        self.setup = time.perf_counter() - middle
+
+    def solve(self, control: StoppingCriterion) -> Sample:
+        residuals: list[float] = []
+        tolerance = 0.0 if control.fixed else control.tolerance
+        begin = time.perf_counter()
+        x = self._solver.solve(
+            self._f, x0=self._x0, tol=tolerance, maxiter=control.limit, accel="cg", residuals=residuals
+        )
+        return Sample(time.perf_counter() - begin, len(residuals) - 1, x)
+
+    def close(self) -> None:
+        del self._solver
+
+
+def skfem_stiffness(system: System) -> csr_matrix:
+    """The same K as scikit-fem assembles it, with as few integration points as are exact."""
+    import skfem
+    from scipy.sparse import diags
+    from skfem.io.meshio import HEX_MAPPING
+    from skfem.models.elasticity import linear_elasticity
+
+    sub, material = system.prepared.sub, system.prepared.spec.material
+    x, cells = np.ascontiguousarray(sub.x.T), sub.cells.astype(np.int64).T
+    if sub.element == "tet4":
+        mesh, element, order = skfem.MeshTet1(x, np.ascontiguousarray(cells)), skfem.ElementTetP1(), 1
+    else:
+        to_skfem = [HEX_MAPPING[:8].index(i) for i in range(8)]
+        mesh, element, order = (
+            skfem.MeshHex1(x, np.ascontiguousarray(cells[to_skfem])),
+            skfem.ElementHex1(),
+            3,
+        )
+    basis = skfem.Basis(mesh, skfem.ElementVector(element), intorder=order)
+    K = linear_elasticity(material.lam, material.mu).assemble(basis).tocsr()
+    n = 3 * sub.n_active
+    K = K[:n, :n]
+    if not sub.fixed.any():
+        return K
+    free = diags((~sub.fixed).astype(float))
+    return (free @ K @ free + diags(sub.fixed.astype(float))).tocsr()
+
+
+class Dolfinx:
+    """DOLFINx assembles on the same mesh, its PETSc solves: `peers_dolfinx.py` in a Python that has them."""
+
+    def __init__(self, system: System, precond: str, elsewhere: Elsewhere) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="fembench-dolfinx-")
+        folder = Path(self._folder.name)
+        write_npz(system, folder / "system.npz")
+        self._out, self._said = folder / "x.npy", open(folder / "said.txt", "w+")  # noqa: SIM115
+        line = [elsewhere.python, with_dolfinx.__file__, str(folder / "system.npz"), precond]
+        self._process = subprocess.Popen(
+            line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+            env=outside_mpi(dict(os.environ), elsewhere.library_path),
+        )
+        facts = self._answer()
+        self.library, self.assembly, self.setup = facts["library"], facts["assembly"], facts["setup"]
+
+    def _answer(self) -> dict[str, Any]:
+        """The worker's next line; what it said where it ended instead."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                return dict(json.loads(line))
+        self._said.seek(0)
+        said = [text.strip() for text in self._said if text.strip()]
+        raise FembenchError(f"dolfinx ended: {said[-1] if said else 'it said nothing'}")
+
+    def solve(self, control: StoppingCriterion) -> Sample:
+        assert self._process.stdin is not None
+        order = {
+            "tolerance": 0.0 if control.fixed else control.tolerance,
+            "limit": control.limit,
+            "out": str(self._out),
+        }
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        done = self._answer()
+        return Sample(done["seconds"], done["iterations"], np.load(self._out))
+
+    def close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._said.close()
+        self._folder.cleanup()
+
+
+def outside_mpi(variables: dict[str, str], library_path: str) -> dict[str, str]:
+    """An environment in which a program starts its own MPI, though this one is a rank."""
+    of_a_job = ("OMPI_", "OPAL_", "PMIX_", "PRTE_", "PMI_", "PMI2_", "HYDRA_", "MPI_LOCAL", "SLURM_PMI")
+    kept = {name: value for name, value in variables.items() if not name.startswith(of_a_job)}
+    allowed = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+    return (
+        kept
+        | {name: variables[name] for name in allowed if name in variables}
+        | {"LD_LIBRARY_PATH": library_path}
+    )

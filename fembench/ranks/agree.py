@@ -1,0 +1,45 @@
+"""Errors of input become the same error on every rank, so that nobody waits for a rank that gave up."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from fembench.base.errors import FembenchError
+from fembench.ranks.comm import Comm
+
+T = TypeVar("T")
+
+
+def together(comm: Comm, function: Callable[[], T]) -> T:
+    """function() on every rank; a FembenchError anywhere is raised on all, the lowest rank's. Collective."""
+    result, error = _attempt(function)
+    first = next((e for e in comm.allgather(error) if e is not None), None)
+    if first is not None:
+        raise first
+    return result  # type: ignore[return-value]
+
+
+def on_root(comm: Comm, function: Callable[[], T]) -> T | None:
+    """function() on rank 0: its result there, None elsewhere, its FembenchError everywhere. Collective."""
+    result, error = _attempt(function) if comm.rank == 0 else (None, None)
+    error = comm.bcast(error)
+    if error is not None:
+        raise error
+    return result
+
+
+def all_arrive(comm: Comm, patience: float) -> bool:
+    """Whether every rank comes to this call within `patience` seconds."""
+    request, deadline = comm.Ibarrier(), time.monotonic() + patience
+    while not request.Test():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def _attempt(function: Callable[[], T]) -> tuple[T | None, FembenchError | None]:
+    try:
+        return function(), None
+    except FembenchError as error:
+        return None, error

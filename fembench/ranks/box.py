@@ -1,0 +1,74 @@
+"""A box in parallel: every rank makes its own cells, nobody the whole mesh.
+
+Tags and the boundary come from grid coordinates. The hash is of the specification, for no rank sees
+the content; it begins with "box-", so it is never taken for the hash of a mesh's content.
+"""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import InputError
+from fembench.mesh.adjacency import NONE, facet_neighbours
+from fembench.mesh.box import FACES, Box, check_memory
+from fembench.mesh.box_part import local_box
+from fembench.mesh.elements import element_named
+from fembench.mesh.presets import box_named
+from fembench.ranks.comm import Comm
+from fembench.ranks.piece import BOUNDARY, Piece
+from fembench.ranks.subdomain import Subdomain
+
+
+def plan_of(spec: str) -> Box:
+    """The box that `spec` names. Raises InputError where it names a file."""
+    plan = box_named(spec)
+    if plan is None:
+        raise InputError(f"mesh '{spec}': partitioner 'blocks' cuts boxes only; give a file metis or rcb")
+    return plan
+
+
+def box_hash(plan: Box) -> str:
+    """What identifies the box, whoever makes it and in however many parts."""
+    text = f"{plan.cells} {plan.element} {plan.lengths}"
+    return "box-" + hashlib.sha256(text.encode()).hexdigest()[:56]
+
+
+def box_piece(plan: Box, targets: tuple[float, ...], rank: int) -> Piece:
+    """The piece of one rank, made by itself."""
+    check_memory(plan, targets[rank])
+    part = local_box(plan, targets, rank)
+    facet_tags = dict(part.facet_tags)
+    node_tags = {name: _on_face(plan, name, part.x) for name in FACES}
+    facet_tags[BOUNDARY] = np.concatenate(list(facet_tags.values()))
+    node_tags[BOUNDARY] = np.any(list(node_tags.values()), axis=0)
+    return Piece(
+        element=plan.element,
+        x=part.x,
+        cells=part.cells,
+        global_nodes=part.global_nodes,
+        global_cells=part.global_cells,
+        node_tags=node_tags,
+        facet_tags=facet_tags,
+    )
+
+
+def _on_face(plan: Box, name: str, x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n_nodes,) whether a node lies on face x0 … z1; exact, for the faces' coordinates are."""
+    axis = "xyz".index(name[0])
+    return x[:, axis] == (0.0 if name[1] == "0" else plan.lengths[axis])
+
+
+def count_cut(comm: Comm, sub: Subdomain) -> int:
+    """Facets between cells of different ranks; the boundary must be tagged. Collective.
+
+    A facet that is cut has shared nodes only, and one cell on this rank.
+    """
+    shared = sub.sharers > 1
+    corners = element_named(sub.element).facets.shape[1]
+    near = sub.cells[np.count_nonzero(shared[sub.cells], axis=1) >= corners]
+    alone = facet_neighbours(near, sub.element) == NONE
+    facets = element_named(sub.element).facets
+    within = shared[near][:, facets].all(axis=2) & alone
+    outside = shared[sub.facet_tags[BOUNDARY]].all(axis=1).sum()
+    return int(comm.allreduce(int(within.sum() - outside))) // 2

@@ -1,0 +1,138 @@
+"""The one door to mpi4py. Everyone else receives a communicator as an argument.
+
+What every iteration calls is bound to its arguments here and called from C (`_native.pyx`); where that is
+not built, or MPI's functions cannot be found in the process, mpi4py serves.
+"""
+
+import ctypes
+import functools
+import importlib
+import os
+import sys
+import traceback
+from array import array
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+from mpi4py import MPI
+
+native: Any
+try:
+    native = importlib.import_module("fembench.ranks._native")
+except ImportError:  # not built: mpi4py serves
+    native = None
+
+Comm = MPI.Intracomm
+Request = MPI.Prequest
+SUM, MAX, MIN = MPI.SUM, MPI.MAX, MPI.MIN
+IN_PLACE = MPI.IN_PLACE
+DOUBLE = MPI.DOUBLE
+
+
+def world() -> Comm:
+    """All ranks of this job."""
+    return MPI.COMM_WORLD
+
+
+def alone() -> Comm:
+    """This rank by itself."""
+    return MPI.COMM_SELF
+
+
+def persistent_allreduce(comm: Comm, *arguments: Any) -> Request | None:
+    """An all-reduce that can be started again and again, or None where MPI is older than 4.0. Collective."""
+    try:
+        return comm.Allreduce_init(*arguments)
+    except NotImplementedError:
+        return None
+
+
+def wtime() -> float:
+    """Seconds by MPI's clock."""
+    return MPI.Wtime()
+
+
+@functools.cache
+def address(name: str) -> int:
+    """Where a function of MPI lies in this process, for C that calls it; 0 where it cannot be found."""
+    try:
+        function = getattr(ctypes.CDLL(MPI.__file__), name)
+    except (OSError, AttributeError):
+        return 0
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def start_and_wait(requests: Sequence[Request]) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Calls that start all of these persistent requests, and that wait for them all.
+
+    The requests must live as long as the calls.
+    """
+    startall, waitall = address("MPI_Startall"), address("MPI_Waitall")
+    if native is None or not (startall and waitall):
+        return lambda: Request.Startall(list(requests)), lambda: wait(*requests)
+    bound = native.Requests(startall, waitall, handles(requests), len(requests), MPI._sizeof(MPI.Status))
+    return bound.start, bound.wait
+
+
+def wait(*requests: MPI.Request) -> None:
+    """Return when all of them are complete."""
+    MPI.Request.Waitall(requests)
+
+
+def send_to(comm: Comm, values: Any, rank: int, tag: int) -> Callable[[], object]:
+    """A call that sends doubles to a rank and returns when they may be overwritten."""
+    send = address("MPI_Send")
+    if native is None or not send:
+        return lambda: comm.Send([values, DOUBLE], rank, tag)
+    return native.Message(send, values, rank, tag, *_typed(comm)).send
+
+
+def receive_from(comm: Comm, values: Any, rank: int, tag: int) -> Callable[[], object]:
+    """A call that returns when doubles from a rank have come."""
+    receive = address("MPI_Recv")
+    if native is None or not receive:
+        return lambda: comm.Recv([values, DOUBLE], rank, tag)
+    return native.Message(receive, values, rank, tag, *_typed(comm)).receive
+
+
+def _typed(comm: Comm) -> tuple[int, int, int]:
+    """Handles of doubles and of the ranks, and the bytes of a status."""
+    return MPI._handleof(DOUBLE), MPI._handleof(comm), MPI._sizeof(MPI.Status)
+
+
+def sum_in_place(comm: Comm, values: "array[float]") -> Callable[[], object]:
+    """A call that replaces doubles by their sums over ranks. Collective."""
+    allreduce = address("MPI_Allreduce")
+    if native is None or not allreduce:
+        return lambda: comm.Allreduce(IN_PLACE, values, SUM)
+    return native.Sum(allreduce, values, *(MPI._handleof(h) for h in (DOUBLE, SUM, comm))).run
+
+
+def handles(requests: Sequence[Request]) -> bytes:
+    """The requests as an array of MPI_Request: integers or pointers, as MPI has them."""
+    size = MPI._sizeof(MPI.Request)
+    mask = (1 << 8 * size) - 1
+    return b"".join((MPI._handleof(r) & mask).to_bytes(size, sys.byteorder) for r in requests)
+
+
+def library() -> str:
+    """Name and version of the MPI library, one line."""
+    return MPI.Get_library_version().strip().splitlines()[0].split(", package:")[0].rstrip("\x00")
+
+
+def abort_on_exception(comm: Comm) -> None:
+    """From now on an exception that nobody catches ends the whole job, naming the rank."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        traceback.print_exception(kind, error, trace)
+        abort(comm, error)
+
+    sys.excepthook = hook
+
+
+def abort(comm: Comm, error: BaseException) -> None:
+    """End the whole job with one line that names this rank and its error."""
+    host, kind = os.uname().nodename, type(error).__name__
+    print(f"fembench: rank {comm.rank} on {host} raised {kind}: {error}", file=sys.stderr, flush=True)
+    comm.Abort(3)

@@ -1,0 +1,95 @@
+"""Piece: one rank's cells as they leave the partition, and the ways a piece gets to its rank."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.base.errors import InputError
+from fembench.mesh.facets import boundary_facets, locate_facets, nodes_of_tags
+from fembench.mesh.mesh import Mesh
+from fembench.partition.partition import Partition
+from fembench.ranks.agree import on_root
+from fembench.ranks.comm import Comm
+
+BOUNDARY = "boundary"  # reserved tag: every facet that belongs to one cell of the whole mesh only
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One part of a mesh in local node numbers, ascending by global number."""
+
+    element: str
+    x: NDArray[np.float64]  # (n_nodes, 3)
+    cells: NDArray[np.int32]  # (n_cells, nodes_per_cell)
+    global_nodes: NDArray[np.int64]  # (n_nodes,)
+    global_cells: NDArray[np.int64]  # (n_cells,)
+    node_tags: Mapping[str, NDArray[np.bool_]]  # name -> (n_nodes,) mask; facet tags' nodes too
+    facet_tags: Mapping[str, NDArray[np.int32]]  # name -> (n, 3|4) facets of this piece's own cells
+
+
+@dataclass(frozen=True)
+class TaggedFacets:
+    """Facets of the whole mesh under one name, each with the cell that owns it."""
+
+    facets: NDArray[np.int32]  # (n, 3|4) global nodes
+    cell: NDArray[np.int64]  # (n,)
+
+
+def tagged_facets(mesh: Mesh, *, with_boundary: bool) -> dict[str, TaggedFacets]:
+    """Facet tags of the mesh with their owning cells.
+
+    The reserved tag "boundary" is made only on request: it sorts every facet of the mesh.
+    """
+    tags = {name: _with_owner(mesh, facets) for name, facets in mesh.facet_tags.items()}
+    if with_boundary:
+        if BOUNDARY in tags or BOUNDARY in mesh.node_tags:
+            raise InputError(
+                f"mesh '{mesh.name}': tag '{BOUNDARY}' is reserved for the whole boundary; rename it"
+            )
+        facets, cell = boundary_facets(mesh.cells, mesh.element)
+        tags[BOUNDARY] = TaggedFacets(facets, cell.astype(np.int64))
+    return tags
+
+
+def _with_owner(mesh: Mesh, facets: NDArray[np.int32]) -> TaggedFacets:
+    """Facets between two cells belong to the lower one, so that each is loaded once."""
+    cell, _ = locate_facets(mesh.cells, mesh.element, facets)
+    return TaggedFacets(facets, cell.astype(np.int64))
+
+
+def extract(mesh: Mesh, partition: Partition, rank: int, facets: Mapping[str, TaggedFacets]) -> Piece:
+    """The piece of part `rank`."""
+    mine = np.flatnonzero(partition.part_of_cell == rank)
+    cells = mesh.cells[mine]
+    held = np.zeros(mesh.n_nodes, bool)
+    held[cells.ravel()] = True
+    nodes = np.flatnonzero(held)
+    local = np.full(mesh.n_nodes, -1, np.int32)
+    local[nodes] = np.arange(nodes.size, dtype=np.int32)
+    tagged_nodes = nodes_of_tags(mesh.node_tags, {name: tagged.facets for name, tagged in facets.items()})
+    node_tags = {name: np.isin(nodes, tagged) for name, tagged in tagged_nodes.items()}
+    facet_tags = {}
+    for name, tagged in facets.items():
+        here = partition.part_of_cell[tagged.cell] == rank
+        facet_tags[name] = local[tagged.facets[here]]
+    return Piece(
+        element=mesh.element,
+        x=mesh.x[nodes],
+        cells=local[cells],
+        global_nodes=nodes.astype(np.int64),
+        global_cells=mine.astype(np.int64),
+        node_tags=node_tags,
+        facet_tags=facet_tags,
+    )
+
+
+def scatter(comm: Comm, mesh: Mesh | None, partition: Partition | None, *, with_boundary: bool) -> Piece:
+    """Every rank's piece; mesh and partition are looked at on rank 0 only. Collective."""
+    facets = on_root(comm, lambda: tagged_facets(mesh, with_boundary=with_boundary) if mesh else {})
+    if facets is None or mesh is None or partition is None:
+        return comm.recv(source=0)
+    for rank in range(1, comm.size):
+        comm.send(extract(mesh, partition, rank, facets), dest=rank)
+    return extract(mesh, partition, 0, facets)

@@ -1,0 +1,97 @@
+"""Which ranks share which nodes, found without any rank seeing the whole mesh.
+
+A rendezvous: global node number g is looked after by rank g mod P. Every rank reports its nodes
+there and hears back, for each node that others hold too, who they are. Volume per rank is its own
+number of nodes, whatever the size of the whole mesh.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.ranks.comm import Comm
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """For each pair (this rank, another rank) the nodes that both hold."""
+
+    ranks: tuple[int, ...]  # ascending, without this one
+    nodes: tuple[
+        NDArray[np.int32], ...
+    ]  # [neighbour] positions in the rank's global_nodes, ascending by global number
+    sharers: NDArray[np.int32]  # (n_nodes,) how many ranks hold the node, this one included
+    owned: NDArray[np.bool_]  # (n_nodes,) this rank is the lowest that holds the node
+
+
+def find_sharing(comm: Comm, global_nodes: I64) -> Sharing:
+    """Sharing of the nodes (n_nodes,), each global number at most once a rank. Collective."""
+    order = np.argsort(global_nodes, kind="stable")
+    ascending = np.ascontiguousarray(global_nodes[order])
+    pairs = _meet(comm, ascending)
+    numbers, others = pairs[:, 0], pairs[:, 1]
+    by_rank = np.lexsort((numbers, others))
+    numbers, others = numbers[by_rank], others[by_rank]
+    position = order[np.searchsorted(ascending, numbers)].astype(np.int32)
+    ranks, first = np.unique(others, return_index=True)
+    sharers = np.ones(global_nodes.size, np.int32)
+    np.add.at(sharers, position, 1)
+    owned = np.ones(global_nodes.size, bool)
+    owned[position[others < comm.rank]] = False
+    return Sharing(
+        ranks=tuple(int(r) for r in ranks),
+        nodes=tuple(np.split(position, first[1:])) if ranks.size else (),
+        sharers=sharers,
+        owned=owned,
+    )
+
+
+def _meet(comm: Comm, numbers: I64) -> I64:
+    """(n, 2) pairs (global node, other rank that holds it too) of this rank's nodes."""
+    keeper = numbers % comm.size
+    order = np.argsort(keeper, kind="stable")
+    received, counts = exchange(comm, numbers[order], np.bincount(keeper, minlength=comm.size))
+    source = np.repeat(np.arange(comm.size, dtype=np.int64), counts)
+    replies, destinations = _introductions(received, source)
+    order = np.argsort(destinations, kind="stable")
+    answer, _ = exchange(comm, replies[order].ravel(), 2 * np.bincount(destinations, minlength=comm.size))
+    return answer.reshape(-1, 2)
+
+
+def _introductions(numbers: I64, source: I64) -> tuple[I64, I64]:
+    """For each (node, rank) and each other rank of that node: ((node, other), rank)."""
+    order = np.lexsort((source, numbers))
+    numbers, source = numbers[order], source[order]
+    fresh = (
+        np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]]) if numbers.size else np.zeros(0, np.int64)
+    )
+    group_size = np.diff(np.r_[fresh, numbers.size])
+    size = np.repeat(group_size, group_size)
+    start = np.repeat(fresh, group_size)
+    place = np.arange(numbers.size) - start
+    replies, destinations = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)]
+    for step in range(1, int(group_size.max(initial=1))):
+        member = np.flatnonzero(size > step)
+        other = start[member] + (place[member] + step) % size[member]
+        replies.append(np.column_stack((numbers[member], source[other])))
+        destinations.append(source[member])
+    return np.concatenate(replies), np.concatenate(destinations)
+
+
+def exchange(comm: Comm, values: I64, counts: NDArray[np.integer]) -> tuple[I64, I64]:
+    """Send counts[p] consecutive values to each rank p; what came, and how much from whom. Collective."""
+    send = np.ascontiguousarray(counts, np.int64)
+    receive = np.empty_like(send)
+    comm.Alltoall(send, receive)
+    out = np.empty(int(receive.sum()), np.int64)
+    comm.Alltoallv(
+        [np.ascontiguousarray(values, np.int64), (send, _offsets(send))], [out, (receive, _offsets(receive))]
+    )
+    return out, receive
+
+
+def _offsets(counts: I64) -> I64:
+    return np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)

@@ -1,0 +1,129 @@
+"""Subdomain: one rank's cells and nodes, nodes numbered interior | interface | restrained.
+
+A node on the interface lives on every rank that shares it; there are no ghosts and no owned rows.
+The rank's stiffness is that of its own cells alone (A_p, B_p, A_s of seed 004, section 2.6).
+Vectors on a rank are flat float64 of shape (3 * n_active,), node-major. A restrained dof of an
+active node carries zero: its row and column of A are zeroed, so the iterates are those of the
+reduced system.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.kernels.backend import kernels
+from fembench.ranks.piece import Piece
+from fembench.ranks.sharing import Sharing
+
+INSIDE, BESIDE, SHARED, DROPPED = range(4)  # nodes: interior, interior with a shared neighbour, interface
+Reorder = Callable[..., NDArray[np.int32]]  # (x, *ends of ranges) -> new positions
+
+
+@dataclass(frozen=True)
+class Subdomain:
+    """What a rank computes on."""
+
+    element: str
+    x: NDArray[np.float64]  # (n_nodes, 3)
+    cells: NDArray[np.int32]  # (n_cells, nodes_per_cell), local nodes
+    n_interior: int  # nodes [0, n_interior) are on this rank only
+    n_active: int  # nodes [n_interior, n_active) are shared; the rest is fully restrained
+    global_nodes: NDArray[np.int64]  # (n_nodes,)
+    global_cells: NDArray[np.int64]  # (n_cells,)
+    node_tags: Mapping[str, NDArray[np.bool_]]
+    facet_tags: Mapping[str, NDArray[np.int32]]
+    owned_nodes: NDArray[np.bool_]  # (n_nodes,) this rank is the lowest sharer
+    sharers: NDArray[np.int32]  # (n_nodes,) ranks that hold the node
+    restrained: NDArray[np.bool_]  # (n_nodes, 3)
+    prescribed: NDArray[np.float64]  # (n_nodes, 3) displacement of restrained dofs, metre; else 0
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.x)
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.cells)
+
+    @property
+    def fixed(self) -> NDArray[np.bool_]:
+        """(3 * n_active,) restrained dofs among the active nodes."""
+        return self.restrained[: self.n_active].ravel()
+
+    @property
+    def n_free_owned(self) -> int:
+        """Free dofs that this rank is the lowest sharer of; over ranks they sum to the equations."""
+        return int((~self.restrained[self.owned_nodes]).sum())
+
+
+def build_subdomain(
+    piece: Piece,
+    sharing: Sharing,
+    restrained: NDArray[np.bool_],
+    prescribed: NDArray[np.float64],
+    reorder: Reorder | None = None,
+) -> tuple[Subdomain, Sharing]:
+    """Number the nodes of a piece; `restrained`, `prescribed` are (n_nodes, 3) in piece order.
+
+    `reorder(x, n_inside, n_interior, n_active)` returns the new position of each active node, keeping each
+    within its range, so that neighbours come to lie near each other in memory. Interior nodes beside the
+    interface, [n_inside, n_interior), are a range of their own: the product at the interface, which comes
+    first, then does not go through all of memory. The second result is the sharing of the active nodes in
+    the new numbers, each list still ascending by global number.
+    """
+    kind = _kinds(piece.cells, sharing.sharers > 1, restrained)
+    order = np.argsort(kind, kind="stable")  # new -> old
+    n_inside, n_interior, n_active = (int((kind <= last).sum()) for last in (INSIDE, BESIDE, SHARED))
+    if reorder is not None and n_active:
+        move = np.arange(order.size, dtype=np.int32)
+        move[:n_active] = reorder(piece.x[order], n_inside, n_interior, n_active)
+        order = order[_inverse(move)]
+    position = _inverse(order)  # old -> new
+    cells = position[piece.cells]
+    by_node = kernels.cell_order(cells)  # assembly then goes through memory in order
+    sub = Subdomain(
+        element=piece.element,
+        x=np.ascontiguousarray(piece.x[order]),
+        cells=cells[by_node],
+        n_interior=n_interior,
+        n_active=n_active,
+        global_nodes=piece.global_nodes[order],
+        global_cells=piece.global_cells[by_node],
+        node_tags={name: mask[order] for name, mask in piece.node_tags.items()},
+        facet_tags={name: position[facets] for name, facets in piece.facet_tags.items()},
+        owned_nodes=sharing.owned[order],
+        sharers=sharing.sharers[order],
+        restrained=restrained[order],
+        prescribed=np.where(restrained, prescribed, 0.0)[order],
+    )
+    return sub, _active_sharing(sharing, position, n_active, sub)
+
+
+def _kinds(
+    cells: NDArray[np.int32], shared: NDArray[np.bool_], restrained: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """(n_nodes,) what each node is."""
+    dropped = restrained.all(axis=1)
+    meets = (shared & ~dropped)[cells].any(axis=1)  # cells with nodes of the interface
+    beside = np.zeros(shared.size, bool)
+    beside[cells[meets]] = True
+    return np.select([dropped, shared, beside], [DROPPED, SHARED, BESIDE], INSIDE)
+
+
+def _active_sharing(sharing: Sharing, position: NDArray[np.int32], n_active: int, sub: Subdomain) -> Sharing:
+    ranks, nodes = [], []
+    for rank, old in zip(sharing.ranks, sharing.nodes):
+        new = position[old]
+        new = new[new < n_active]
+        if new.size:
+            ranks.append(rank)
+            nodes.append(np.ascontiguousarray(new, np.int32))
+    return Sharing(tuple(ranks), tuple(nodes), sub.sharers[:n_active], sub.owned_nodes[:n_active])
+
+
+def _inverse(order: NDArray) -> NDArray[np.int32]:
+    inverse = np.empty(order.size, np.int32)
+    inverse[order] = np.arange(order.size, dtype=np.int32)
+    return inverse

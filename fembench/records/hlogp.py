@@ -1,0 +1,96 @@
+"""HLogP (thesis-001, 3.10): what a message costs, and what its parameters add up to.
+
+    T(m, p, q) = Os(m, p) + L(m, p, q) + Or(m, q)
+
+Os and Or keep the processors of sender and receiver; L does not. Any unit of time, the same throughout.
+"""
+
+from collections.abc import Sequence
+from math import comb
+from typing import NamedTuple
+
+from fembench.records.network import CurvePiece, PairClass, value_at
+
+
+class MessageCost(NamedTuple):
+    """One message."""
+
+    send: float  # Os
+    latency: float  # L
+    receive: float  # Or
+
+    @property
+    def total(self) -> float:
+        return self.send + self.latency + self.receive
+
+
+class Kielmann(NamedTuple):
+    """LogP by the method of thesis-001's version I (Kielmann et al.)."""
+
+    latency: float
+    gap: float  # g(m)
+
+    @property
+    def total(self) -> float:
+        """One way, as version I predicts it."""
+        return self.latency + self.gap
+
+
+def message_cost(functions: PairClass, m: float, *, same_host: bool = False) -> MessageCost:
+    """The parameters at m bytes.
+
+    A negative latency on one host means that Os and Or overlap, which one processor cannot do: there
+    L = 0 and Os = Or = RTT / 4 (thesis-001, 5.3.1), which keeps the sum.
+    """
+    cost = MessageCost(*(value_at(f, m) for f in (functions.send, functions.latency, functions.receive)))
+    if same_host and cost.latency < 0:
+        return MessageCost(cost.total / 2, 0.0, cost.total / 2)
+    return cost
+
+
+def ping_pong_latency(
+    rtt: float, os_measure: float, or_mirror: float, os_mirror: float, or_measure: float
+) -> float:
+    """L from local clocks alone: half of what the round trip leaves over its four overheads (4.3.4)."""
+    return (rtt - os_measure - or_mirror - os_mirror - or_measure) / 2
+
+
+def kielmann(rtt_0: float, gap_0: float, rtt_m: float) -> Kielmann:
+    """L and g(m) from round trips of 0 and m bytes and the gap of empty messages (4.3.2)."""
+    return Kielmann(latency=(rtt_0 - 2 * gap_0) / 2, gap=rtt_m - rtt_0 + gap_0)
+
+
+def ring_makespan(computing: Sequence[float], messages: Sequence[MessageCost]) -> float:
+    """Rank k computes, then sends to rank k + 1; the last one back to the first (3.10)."""
+    return sum(computing) + sum(cost.total for cost in messages)
+
+
+def fork_delay(overheads: Sequence[float], local: float) -> float:
+    """By what a task on the sender's own host starts later, where it is sent to last (6.1): Os add up.
+
+    Of a join the same with Or.
+    """
+    return sum(overheads) + local
+
+
+def error_percent(measured: float, estimated: float) -> float:
+    """|estimated - measured| in percent of what was measured."""
+    return 100 * abs(estimated - measured) / measured
+
+
+def piece_around(first: float, origin: float, *coefficients: float) -> CurvePiece:
+    """c0 + c1 (m - origin) + …, as theses print it, as a piece from `first` bytes on."""
+    shift, n = first - origin, len(coefficients)
+    return CurvePiece(
+        first=first,
+        coefficients=tuple(
+            sum(coefficients[k] * comb(k, j) * shift ** (k - j) for k in range(j, n)) for j in range(n)
+        ),
+    )
+
+
+def scaled(pieces: Sequence[CurvePiece], factor: float) -> tuple[CurvePiece, ...]:
+    """The function times `factor`: microseconds to seconds, a network so many times faster."""
+    return tuple(
+        CurvePiece(first=p.first, coefficients=tuple(factor * c for c in p.coefficients)) for p in pieces
+    )

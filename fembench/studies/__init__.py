@@ -1,0 +1,1 @@
+"""What the five source theses did, measured again: their experiments and the methods that only they need."""

@@ -1,0 +1,1 @@
+"""Execution graphs of compiled master/slave MPI programs, from their disassembly."""

@@ -1,0 +1,229 @@
+"""Blocks of a compiled program from its disassembly, as thesis-003 makes its execution graph (3.2.3).
+
+Consecutive instructions that only compute are one vertex; every jump, call, return and message is one of its
+own. A jump into the middle of a vertex splits it, its cost in proportion to the addresses on both sides.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from fembench.base.errors import InputError
+from fembench.base.tables import table
+from fembench.base.units import seconds
+
+Kind = Literal["execute", "call", "jump", "branch", "return", "message"]
+_LINE = re.compile(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{2} )+)\s*\t?(\S.*)?$")
+_HEAD = re.compile(r"^([0-9a-f]+) <([^>]+)>:$")
+_MESSAGE = re.compile(r"<(MPI_(?:Send|Recv|Sendrecv))(?:@plt)?>")
+_CALLED = re.compile(r"<([^>+]+?)(?:@plt)?>")
+PREFIXES = ("bnd", "notrack", "repz", "repnz", "rep", "lock", "data16", "addr32", "cs")
+
+
+class Instruction(NamedTuple):
+    """One line of objdump."""
+
+    address: int
+    code: bytes
+    mnemonic: str
+    operands: str
+
+    @property
+    def end(self) -> int:
+        return self.address + len(self.code)
+
+
+@dataclass
+class Vertex:
+    """A block, or one instruction that is none."""
+
+    start: int
+    end: int
+    kind: Kind
+    cost: float  # seconds
+    target: int | None = None  # of a jump or call, where it is known
+    name: str = ""  # of the function called
+
+    @property
+    def backward(self) -> bool:
+        """Whether a jump goes back: a loop."""
+        return self.target is not None and self.target < self.end
+
+
+@dataclass
+class Function:
+    name: str
+    start: int
+    end: int
+    vertices: dict[int, Vertex]  # by address, ascending
+
+    def at(self, address: int) -> Vertex:
+        """The vertex that begins there. Raises InputError."""
+        if address not in self.vertices:
+            raise InputError(f"{self.name}: a jump to {address:x}, which is in none of its blocks")
+        return self.vertices[address]
+
+
+def jump_target(address: int, code: bytes) -> int | None:
+    """Where a direct jump or call goes: the displacement, little endian and signed, counts from the next
+    instruction. None for jumps through registers or memory."""
+    skip = 0
+    while skip < len(code) and code[skip] in (0xF2, 0xF3, 0x2E, 0x3E, 0x66):
+        skip += 1
+    opcode = code[skip:]
+    if not opcode:
+        return None
+    if opcode[0] == 0xEB or 0x70 <= opcode[0] <= 0x7F or 0xE0 <= opcode[0] <= 0xE3:
+        width = 1
+    elif opcode[0] in (0xE8, 0xE9) or (opcode[0] == 0x0F and 0x80 <= opcode[1] <= 0x8F):
+        width = 4
+    else:
+        return None
+    return address + len(code) + int.from_bytes(code[-width:], "little", signed=True)
+
+
+def instructions(text: str) -> Iterator[tuple[str, int, list[Instruction]]]:
+    """(function, its address, its instructions) in a listing of `objdump -d`."""
+    name, start = "", 0
+    found: list[Instruction] = []
+    for line in text.splitlines():
+        head, body = _HEAD.match(line), _LINE.match(line)
+        if head:
+            if found:
+                yield name, start, found
+            start, name, found = int(head.group(1), 16), head.group(2), []
+        elif body and body.group(3):
+            words = body.group(3).split(None, 1)
+            while len(words) == 2 and words[0] in PREFIXES:
+                words = words[1].split(None, 1)
+            code = bytes.fromhex(body.group(2))
+            found.append(
+                Instruction(int(body.group(1), 16), code, words[0], words[1] if len(words) > 1 else "")
+            )
+        elif body and found:  # a long instruction goes on in the next line
+            last = found[-1]
+            found[-1] = last._replace(code=last.code + bytes.fromhex(body.group(2)))
+    if found:
+        yield name, start, found
+
+
+def kind_of(instruction: Instruction) -> Kind:
+    """Its type (thesis-003, 3.2.3)."""
+    m = instruction.mnemonic
+    if m.startswith("call"):
+        return "message" if _MESSAGE.search(instruction.operands) else "call"
+    if m.startswith("ret"):
+        return "return"
+    if m.startswith("jmp"):
+        return "jump"
+    if m.startswith(("j", "loop")):
+        return "branch"
+    return "execute"
+
+
+def functions_of(text: str, cost: Callable[[Instruction], float]) -> dict[str, Function]:
+    """Graphs of all functions in a listing of `objdump -d`. Raises InputError where there are none."""
+    found = {name: _function(name, start, body, cost) for name, start, body in instructions(text)}
+    if not found:
+        raise InputError(
+            "no functions in the disassembly; expected the output of objdump -d of an executable"
+        )
+    return found
+
+
+def _function(
+    name: str, start: int, body: list[Instruction], cost: Callable[[Instruction], float]
+) -> Function:
+    vertices: list[Vertex] = []
+    for one in body:
+        kind = kind_of(one)
+        if kind == "execute" and vertices and vertices[-1].kind == "execute":
+            vertices[-1].end = one.end
+            vertices[-1].cost += cost(one)
+            continue
+        target = jump_target(one.address, one.code) if kind != "execute" else None
+        called = _CALLED.search(one.operands) if kind in ("call", "message") else None
+        vertices.append(
+            Vertex(one.address, one.end, kind, cost(one), target, called.group(1) if called else "")
+        )
+    function = Function(name, start, body[-1].end, {v.start: v for v in vertices})
+    for v in vertices:
+        if v.kind in ("jump", "branch") and v.target is not None and start <= v.target < function.end:
+            split(function, v.target)
+    return function
+
+
+def split(function: Function, address: int) -> None:
+    """Make a vertex begin at the address: the one around it is cut, its cost by lengths (Fig. 3.4)."""
+    if address in function.vertices:
+        return
+    around = next(v for v in function.vertices.values() if v.start < address < v.end)
+    part = (address - around.start) / (around.end - around.start)
+    second = Vertex(address, around.end, "execute", around.cost * (1 - part))
+    around.end, around.cost = address, around.cost * part
+    function.vertices = dict(sorted({**function.vertices, address: second}.items()))
+
+
+def separator(function: Function, master: frozenset[int]) -> int | None:
+    """The decision where code of the master parts from that of the slaves (thesis-003, 3.8): the last vertex
+    common to the ways, breadth first, to a message of either. `master` are addresses of its messages."""
+    parents: dict[int, int | None] = {function.start: None}
+    queue, ways = [function.start], []
+    for address in queue:
+        vertex = function.vertices[address]
+        if vertex.kind == "message":
+            ways.append((address in master, _way(parents, address)))
+        for after in successors(function, vertex):
+            if after not in parents:
+                parents[after] = address
+                queue.append(after)
+    ours = [way for mine, way in ways if mine]
+    theirs = [way for mine, way in ways if not mine]
+    if not ours or not theirs:
+        return None
+    common = [a for a in ours[0] if a in set(theirs[0]) and function.vertices[a].kind == "branch"]
+    return common[-1] if common else None
+
+
+def _way(parents: dict[int, int | None], address: int) -> list[int]:
+    """From the begin of the function to the address."""
+    way: list[int] = []
+    at: int | None = address
+    while at is not None:
+        way.append(at)
+        at = parents[at]
+    return way[::-1]
+
+
+def successors(function: Function, vertex: Vertex) -> Iterator[int]:
+    """Addresses that may follow inside the function. What stands behind an unconditional jump does not."""
+    if vertex.kind == "return":
+        return
+    if vertex.kind in ("jump", "branch") and vertex.target in function.vertices:
+        yield vertex.target
+    if vertex.kind != "jump" and vertex.end in function.vertices:
+        yield vertex.end
+
+
+def masters_messages(function: Function) -> frozenset[int]:
+    """Messages between the first forward decision behind MPI_Comm_rank and where it leads: rank 0's."""
+    ranked = False
+    for v in function.vertices.values():
+        ranked |= v.name == "MPI_Comm_rank"
+        if ranked and v.kind == "branch" and not v.backward and v.target is not None:
+            end = v.target
+            return frozenset(
+                u.start for u in function.vertices.values() if v.end <= u.start < end and u.kind == "message"
+            )
+    return frozenset()
+
+
+def block_table(function: Function) -> str:
+    """Vertices of a compiled function (thesis-003, Fig. 3.6b): addresses, type, cost, where it may lead."""
+    rows = [
+        [f"{v.start:x}", f"{v.end:x}", v.kind, v.name or None, seconds(v.cost)]
+        + [" ".join(f"{after:x}" for after in successors(function, v)) or None]
+        for v in function.vertices.values()
+    ]
+    return table(["from", "to", "type", "calls", "cost", "next"], rows, align="rrllrl")

@@ -1,0 +1,1 @@
+"""Bulk-synchronous programs over migratable blocks."""

@@ -1,0 +1,65 @@
+"""Bulk-synchronous programs as jobs of their own: what the ranks are told, and what they leave."""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from fembench.base.errors import RunFailedError
+from fembench.launch.diagnosis import why_nothing
+from fembench.launch.launcher import environment, launcher_line, run_ranks
+from fembench.records.ledger import Ledger
+
+
+class PolicyRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One run of a program with one policy."""
+
+    policy: str
+    alpha: int = 2
+    band: float = 0.3
+    gamma: int = 1
+
+
+class ProgramJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the ranks read: one program, its cells one after another, as often as asked."""
+
+    program: Literal["shear-sort", "fractal"]
+    size: tuple[int, ...]  # (N,), or (height, width, r)
+    n_blocks: int
+    supersteps: int  # or rounds of the ring
+    speeds: tuple[float, ...]  # of the ranks, at most 1
+    dilate: float
+    cells: tuple[PolicyRun, ...]
+    repetitions: int = 1
+
+
+class CellTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What came of a cell."""
+
+    cell: PolicyRun
+    seconds: tuple[float, ...]  # one a repetition
+    ledger: Ledger  # of the last one
+    agrees: bool  # the answer is that of the first cell
+
+
+class ProgramTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a job leaves."""
+
+    job: ProgramJob
+    cells: tuple[CellTimes, ...]
+
+
+def launch_program(job: ProgramJob, scratch: Path, timeout: float = 600.0) -> ProgramTimes:
+    """Run the job under MPI. Raises RunFailedError with one line where it leaves nothing."""
+    line, kind = launcher_line(len(job.speeds))
+    with tempfile.TemporaryDirectory(prefix=".job-", dir=scratch) as folder:
+        Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
+        full = [*line, sys.executable, "-m", "fembench.studies.bsp.bsp_rank", folder]
+        ended = run_ranks(full, environment(kind, asleep=True), timeout)
+        result = Path(folder, "result.json")
+        if not result.exists():
+            _, message = why_nothing(Path(folder), ended, timeout)
+            raise RunFailedError(f"{job.program} with {job.n_blocks} blocks: {message}")
+        return msgspec.json.decode(result.read_bytes(), type=ProgramTimes)

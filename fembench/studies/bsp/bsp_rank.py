@@ -1,0 +1,79 @@
+"""What every rank of a program's job runs: `python -m fembench.studies.bsp.bsp_rank FOLDER`."""
+
+import sys
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.balance.control import Settings
+from fembench.balance.link import probe
+from fembench.balance.observation import Tuning
+from fembench.launch.serve import expect, serve
+from fembench.ranks.comm import Comm, abort_on_exception, world
+from fembench.records.ledger import Ledger
+from fembench.studies.bsp.bsp_job import CellTimes, PolicyRun, ProgramJob, ProgramTimes
+from fembench.studies.bsp.fractal import Fractal
+from fembench.studies.bsp.shear_sort import ShearSort
+from fembench.studies.bsp.supersteps import BspProgram, Ran, run_program
+from fembench.synthetic.emulate import FINE, timer_slack
+
+
+def program_of(job: ProgramJob) -> BspProgram:
+    """A fresh program."""
+    if job.program == "shear-sort":
+        return ShearSort(job.size[0], job.n_blocks, job.supersteps)
+    height, width, r = job.size
+    return Fractal(height, width, r, job.n_blocks, job.supersteps)
+
+
+def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
+    """Every cell, interleaved over the repetitions; on rank 0. Collective."""
+    timer_slack(FINE)
+    per_byte, factor = probe(comm), max(1.0, job.dilate / job.speeds[comm.rank])
+    ran: dict[PolicyRun, list[Ran]] = {cell: [] for cell in job.cells}
+    for _ in range(job.repetitions):
+        for cell in job.cells:
+            ran[cell].append(run_program(comm, program_of(job), settings_of(cell), factor, per_byte))
+    if comm.rank:
+        return None
+    answer = cast(NDArray, next(iter(ran.values()))[0].result)  # rank 0 has them
+    cells = [
+        CellTimes(
+            cell=cell,
+            seconds=tuple(r.seconds for r in runs),
+            ledger=cast(Ledger, runs[-1].ledger),
+            agrees=all(np.array_equal(cast(NDArray, r.result), answer) for r in runs),
+        )
+        for cell, runs in ran.items()
+    ]
+    return ProgramTimes(job=job, cells=tuple(cells))
+
+
+def settings_of(cell: PolicyRun) -> Settings:
+    """As the thesis ran them: the literal algorithms without hysteresis or rest."""
+    literal = cell.policy.startswith("migbsp")
+    tuning = Tuning(band=cell.band, hysteresis=0.0 if literal else 0.02)
+    return Settings(
+        policy=cell.policy, alpha=cell.alpha, gamma=cell.gamma, cooldown=0 if literal else 2, tuning=tuning
+    )
+
+
+def main(folder: Path, comm: Comm) -> int:
+    """Run the job in `folder`: 0, or 2 where it could not be run."""
+
+    def run(text: bytes) -> bytes | None:
+        job = msgspec.json.decode(text, type=ProgramJob)
+        expect(comm, len(job.speeds))
+        times = run_job(comm, job)
+        return None if times is None else msgspec.json.encode(times)
+
+    return serve(folder, comm, run, "result.json")
+
+
+if __name__ == "__main__":
+    world_comm = world()
+    abort_on_exception(world_comm)
+    sys.exit(main(Path(sys.argv[1]), world_comm))

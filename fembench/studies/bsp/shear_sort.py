@@ -1,0 +1,91 @@
+"""Shear-Sort of an N x N matrix (thesis-002, algorithms 7 and 8): columns and rows in turn, rows as a snake.
+
+A block sorts n = N / V columns in even supersteps and n rows in odd ones; then everybody gets everything, as
+in the thesis. The thesis goes on for N supersteps, far beyond the 2 log2 N + 1 that sort, to have long runs.
+Its local sort is a quicksort in its worst case; ours is odd-even transposition, N^2 on any data.
+"""
+
+from math import ceil, log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.ranks.comm import Comm
+from fembench.studies.bsp.supersteps import Arrays
+
+F64 = NDArray[np.float64]
+
+
+def transposition_sort(rows: F64) -> None:
+    """Every row ascending, in place: N passes of compare and exchange."""
+    for k in range(rows.shape[1]):
+        left, right = rows[:, k % 2 : -1 : 2], rows[:, k % 2 + 1 :: 2]
+        low = np.minimum(left, right)
+        np.maximum(left, right, out=right)
+        left[:] = low
+
+
+class ShearSort:
+    """The program; `n_blocks` must divide `size`."""
+
+    def __init__(self, size: int, n_blocks: int, supersteps: int = 0, seed: int = 0) -> None:
+        if size % n_blocks:
+            raise ValueError(f"{size} rows in {n_blocks} blocks: expected a divisor")
+        self.size, self.n_blocks = size, n_blocks
+        self.rows = size // n_blocks
+        self.supersteps = max(supersteps or size, 2 * ceil(log2(size)) + 2)
+        self._matrix = np.random.default_rng(seed).random((size, size))
+
+    def make(self, block: int) -> Arrays:
+        """The lines that the block sorts in this superstep."""
+        return {"lines": np.ascontiguousarray(self._matrix[:, self._mine(block)].T)}
+
+    def _mine(self, block: int) -> slice:
+        return slice(block * self.rows, (block + 1) * self.rows)
+
+    def compute(self, step: int, block: int, arrays: Arrays) -> None:
+        """Columns downwards, or rows ascending where their number is even and descending where it is odd."""
+        lines = arrays["lines"]
+        transposition_sort(lines)
+        if step % 2:
+            odd = (np.arange(block * self.rows, (block + 1) * self.rows) % 2).astype(bool)
+            lines[odd] = lines[odd, ::-1]
+
+    def talk(self, comm: Comm, step: int, blocks: dict[int, Arrays], owner: NDArray[np.int64]) -> None:
+        """Everybody gets all lines; each block takes its own of the other direction."""
+        other = self._gather(comm, blocks, owner).T  # columns become rows, rows columns
+        for i, arrays in blocks.items():
+            arrays["lines"][:] = other[self._mine(i)]
+
+    def _gather(self, comm: Comm, blocks: dict[int, Arrays], owner: NDArray[np.int64]) -> F64:
+        """(N, N) all lines by number."""
+        order = [i for rank in range(comm.size) for i in np.flatnonzero(owner == rank)]
+        counts = np.bincount(owner, minlength=comm.size) * self.rows * self.size
+        mine = [arrays["lines"] for arrays in blocks.values()]
+        out = np.concatenate(mine) if mine else np.empty((0, self.size))
+        into = np.empty((self.size, self.size))
+        starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        comm.Allgatherv(out, [into, (counts, starts)])
+        matrix = np.empty_like(into)
+        for place, i in enumerate(order):
+            matrix[self._mine(int(i))] = into[place * self.rows : (place + 1) * self.rows]
+        return matrix
+
+    def result(self, comm: Comm, blocks: dict[int, Arrays]) -> NDArray | None:
+        """The matrix. After an even number of supersteps the blocks hold columns, else rows."""
+        parts = comm.gather({i: arrays["lines"] for i, arrays in blocks.items()})
+        if parts is None:
+            return None
+        lines = np.concatenate([a for _, a in sorted(_merged(parts).items())])
+        return lines.T if self.supersteps % 2 == 0 else lines
+
+
+def _merged(parts: list[dict[int, F64]]) -> dict[int, F64]:
+    return {i: a for part in parts for i, a in part.items()}
+
+
+def snake(matrix: F64) -> F64:
+    """The numbers along the snake: even rows forwards, odd rows backwards."""
+    rows = matrix.copy()
+    rows[1::2] = rows[1::2, ::-1]
+    return rows.ravel()

@@ -1,0 +1,1 @@
+"""PASL and PAMELA: task graphs, operation counts, bounds by resource, and a park of virtual machines."""

@@ -1,0 +1,201 @@
+"""What a task costs: its body's operations counted, conditionals decided, and the sum on one machine.
+
+Conditionals (thesis-000, 4.5.1, 5.4.3): `worst` takes the dearer branch (the thesis' default), `best` the
+cheaper, `mean` their mean, `q` weighs them by the probability of the first (Q).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fembench.base.errors import InputError, shown
+from fembench.model.interval import TimeRange, largest
+from fembench.studies.pamela.amounts import names_in, number
+from fembench.studies.pamela.pamela import (
+    Choice,
+    Delay,
+    Node,
+    Operation,
+    PamelaLoop,
+    PamelaModel,
+    Sequence,
+    Set,
+)
+
+Policy = Literal["worst", "mean", "best", "q"]
+MOST_TURNS = 100_000  # of a loop whose body depends on its variable
+Price = Callable[[str], TimeRange]  # operation -> seconds
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """Either of two costs."""
+
+    then: "OperationCost"
+    other: "OperationCost"
+    name: str = ""
+
+
+@dataclass
+class OperationCost:
+    """Operations by name, loops (turns, cost of one) and conditionals."""
+
+    operations: dict[str, float] = field(default_factory=dict)
+    loops: list[tuple[float, "OperationCost"]] = field(default_factory=list)
+    choices: list[Alternatives] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Conditionals:
+    """How conditionals are decided; `q`: probability of the first branch, by name ("" for all others)."""
+
+    policy: Policy = "worst"
+    q: Mapping[str, float] = field(default_factory=dict)
+
+    def seconds(self, branches: Alternatives, then: TimeRange, other: TimeRange) -> TimeRange:
+        """The interval of a conditional. Raises InputError where Q is not given or not in [0, 1]."""
+        if self.policy == "worst":
+            return largest([then, other])
+        if self.policy == "best":
+            return TimeRange(min(then.low, other.low), min(then.high, other.high))
+        if self.policy == "mean":
+            return (then + other) * 0.5
+        q = self.q.get(branches.name, self.q.get(""))
+        if q is None or not 0 <= q <= 1:
+            raise InputError(f"conditional '{branches.name}': Q = {q}; expected a probability, 0 to 1")
+        return then * q + other * (1 - q)
+
+
+def count(body: Node, model: PamelaModel, known: Mapping[str, float] | None = None) -> OperationCost:
+    """The operations of a task's body; names of other bodies are counted in. Raises InputError."""
+    cost = OperationCost()
+    _count(body, model, dict(known or {}), cost, ())
+    return cost
+
+
+def _count(
+    node: Node, model: PamelaModel, known: dict[str, float], into: OperationCost, inside: tuple[str, ...]
+) -> None:
+    if isinstance(node, Sequence):
+        for item in node.items:
+            _count(item, model, known, into, inside)
+    elif isinstance(node, Operation):
+        _operation(node, model, known, into, inside)
+    elif isinstance(node, Choice):
+        then, other = OperationCost(), OperationCost()
+        _count(node.then, model, known, then, inside)
+        _count(node.other, model, known, other, inside)
+        into.choices.append(Alternatives(then, other, node.name))
+    elif isinstance(node, PamelaLoop) and node.kind == "seq":
+        _loop(node, model, known, into, inside)
+    elif isinstance(node, Set):
+        known[node.name] = _number(node.amount, known)
+    else:
+        raise InputError(
+            f"a task's body holds {type(node).__name__.removeprefix('Pamela').lower()}: expected operations"
+        )
+
+
+def _operation(
+    node: Operation, model: PamelaModel, known: dict[str, float], into: OperationCost, inside: tuple[str, ...]
+) -> None:
+    times = _number(node.times, known)
+    if node.name not in model.parts:
+        into.operations[node.name] = into.operations.get(node.name, 0.0) + times
+        return
+    if node.name in inside:
+        raise InputError(f"'{node.name}' calls itself: {' → '.join([*inside, node.name])}")
+    called = OperationCost()
+    _count(model.parts[node.name], model, known, called, (*inside, node.name))
+    into.loops.append((times, called))
+
+
+def _loop(
+    node: PamelaLoop,
+    model: PamelaModel,
+    known: dict[str, float],
+    into: OperationCost,
+    inside: tuple[str, ...],
+) -> None:
+    low, high = (round(_number(text, known)) for text in (node.low, node.high))
+    turns = max(high - low + 1, 0)
+    if not depends(node.body, node.variable):
+        one = OperationCost()
+        _count(node.body, model, known, one, inside)
+        into.loops.append((float(turns), one))
+        return
+    if turns > MOST_TURNS:
+        raise InputError(
+            f"loop over {node.variable}: {turns} turns that differ; expected {MOST_TURNS} at most"
+        )
+    for value in range(low, high + 1):
+        _count(node.body, model, known | {node.variable: float(value)}, into, inside)
+
+
+def _number(text: str, known: Mapping[str, float]) -> float:
+    def unknown(name: str, *_: object) -> float:
+        raise InputError(f"'{shown(text)}': undefined name '{name}'")
+
+    return number(text, known, unknown)
+
+
+def depends(node: Node, name: str) -> bool:
+    """Whether a node uses a variable, or counts (sets one): then each turn of a loop may differ."""
+    if isinstance(node, Sequence):
+        return any(depends(i, name) for i in node.items)
+    if isinstance(node, Choice):
+        return depends(node.then, name) or depends(node.other, name)
+    if isinstance(node, PamelaLoop):
+        return name in names_in(node.low) | names_in(node.high) or depends(node.body, name)
+    if isinstance(node, Operation):
+        return name in names_in(node.times)
+    if isinstance(node, Delay):
+        return name in names_in(node.amount)
+    if isinstance(node, Set):
+        return True
+    if hasattr(node, "items"):
+        return any(depends(i, name) for i in node.items)
+    return name in names_in(node.amount) | names_in(node.resource)
+
+
+def seconds(cost: OperationCost, price: Price, conditionals: Conditionals) -> TimeRange:
+    """The interval of a cost at these prices."""
+    low = high = 0.0
+    for name, times in cost.operations.items():
+        one = price(name)
+        low, high = low + times * one.low, high + times * one.high
+    whole = TimeRange(low, high)
+    for turns, body in cost.loops:
+        whole = whole + seconds(body, price, conditionals) * turns
+    for branches in cost.choices:
+        then, other = (seconds(b, price, conditionals) for b in (branches.then, branches.other))
+        whole = whole + conditionals.seconds(branches, then, other)
+    return whole
+
+
+def as_text(cost: OperationCost, conditionals: Conditionals | None = None) -> str:
+    """The cost as thesis-000, App. A.4 prints it: 2*inter_sum_int+10*(inter_access+max(…,0))."""
+    policy = (conditionals or Conditionals()).policy
+    terms = [f"{_times(n)}inter_{name}" for name, n in cost.operations.items() if n]
+    terms += [f"{turns:.0f}*({as_text(body, conditionals)})" for turns, body in cost.loops]
+    for c in cost.choices:
+        then, other = as_text(c.then, conditionals), as_text(c.other, conditionals)
+        if policy == "q":
+            name = f"Q{f'[{c.name}]' if c.name else ''}"
+            terms.append(f"{name}*({then})+(1-{name})*({other})")
+        else:
+            terms.append(f"{ {'worst': 'max', 'best': 'min', 'mean': 'mean'}[policy] }({then},{other})")
+    return "+".join(terms) or "0"
+
+
+def _times(n: float) -> str:
+    return "" if n == 1 else f"{n:g}*" if n < 1e6 else f"{n:.0f}*"
+
+
+def counted(cost: OperationCost) -> dict[str, float]:
+    """All operations, those of loops included, those of conditionals not."""
+    found = dict(cost.operations)
+    for turns, body in cost.loops:
+        for name, n in counted(body).items():
+            found[name] = found.get(name, 0.0) + turns * n
+    return found

@@ -1,0 +1,81 @@
+"""History: the last samples of every operation of every machine, and the machine model that they make.
+
+The thesis keeps a bounded first-in-first-out list of samples and an interval of most of them (thesis-000,
+2.2 and Eqs 2.2, 2.3) and says neither how many nor how much: here 50, and 90 per cent.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.config import read_json
+from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
+from fembench.model.interval import TimeRange, shortest_window
+from fembench.studies.pamela.machine_model import MachineModel, Pair
+
+KEPT, PERCENT = 50, 90.0
+
+
+class SampleSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Samples of one operation of one machine, or of one message; the oldest first, seconds."""
+
+    machine: int
+    operation: str = ""
+    target: int = -1  # of a message
+    n_bytes: int = 0
+    samples: tuple[float, ...] = ()
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All series of some machines."""
+
+    kept: int = KEPT  # samples of a series
+    percent: float = PERCENT  # of the samples that the interval holds
+    series: tuple[SampleSeries, ...] = ()
+    factors: dict[int, float] = {}
+    names: dict[int, str] = {}
+
+
+def add(history: History, new: SampleSeries) -> History:
+    """The history with more samples of one series; the oldest fall out."""
+    if not all(s > 0 for s in new.samples):
+        raise InputError(f"samples of {new.operation or 'a message'}: expected seconds above 0")
+    key = (new.machine, new.operation, new.target, new.n_bytes)
+    old = {(s.machine, s.operation, s.target, s.n_bytes): s for s in history.series}
+    samples = (*(old[key].samples if key in old else ()), *new.samples)[-history.kept :]
+    merged = old | {key: msgspec.structs.replace(new, samples=samples)}
+    return msgspec.structs.replace(history, series=tuple(merged.values()))
+
+
+def machine_model(history: History) -> MachineModel:
+    """An interval for each series (Eqs 2.2, 2.3)."""
+    operations: dict[int, dict[str, TimeRange]] = {}
+    sends: dict[Pair, dict[int, TimeRange]] = {}
+    for s in history.series:
+        found = shortest_window(s.samples, history.percent)
+        if s.target >= 0:
+            sends.setdefault((s.machine, s.target), {})[s.n_bytes] = found
+        else:
+            operations.setdefault(s.machine, {})[s.operation] = found
+    return MachineModel(operations, sends, history.factors, history.names)
+
+
+def of_samples(samples: Mapping[int, Mapping[str, tuple[float, ...]]], **more: object) -> History:
+    """The history of samples by machine and operation."""
+    history = msgspec.convert(more, History)
+    for machine, by_operation in samples.items():
+        for operation, values in by_operation.items():
+            history = add(history, SampleSeries(machine=machine, operation=operation, samples=values))
+    return history
+
+
+def load_history(path: Path | str) -> History:
+    """The history in a file (JSON). Raises InputError."""
+    return read_json(path, History)
+
+
+def save_history(history: History, path: Path | str) -> None:
+    """Write a history as JSON, whole or not at all."""
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(history), indent=1))

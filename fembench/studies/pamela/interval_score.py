@@ -1,0 +1,48 @@
+"""How far measured times lie outside predicted intervals (thesis-000, Eqs 5.2 and 5.3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fembench.model.interval import TimeRange
+
+
+def error(measured: float, predicted: TimeRange) -> float:
+    """0 inside; beyond it the distance over the middle of the interval, negative below it (Eq. 5.2)."""
+    if measured in predicted:
+        return 0.0
+    end = predicted.high if measured > predicted.high else predicted.low
+    return (measured - end) / predicted.middle
+
+
+@dataclass(frozen=True)
+class IntervalScore:
+    """Of many measurements, each against its interval; fractions."""
+
+    errors: tuple[float, ...]
+    mean_error: float  # of |E|, Eq. 5.3
+    coverage: float  # part that lies inside
+    middle_error: float  # mean |measured - middle| / measured: wide intervals do not help it
+    half_width: float  # mean over the measurements
+
+    @property
+    def hits(self) -> int:
+        return sum(e == 0 for e in self.errors)
+
+    @property
+    def over(self) -> int:
+        """Measurements below their interval: the prediction was too high."""
+        return sum(e < 0 for e in self.errors)
+
+
+def score(measured: Sequence[float], predicted: Sequence[TimeRange]) -> IntervalScore:
+    """The score of measurements and their intervals, of equal number and at least one."""
+    errors = tuple(error(x, p) for x, p in zip(measured, predicted, strict=True))
+    return IntervalScore(
+        errors=errors,
+        mean_error=float(np.mean(np.abs(errors))),
+        coverage=sum(e == 0 for e in errors) / len(errors),
+        middle_error=float(np.mean([abs(x - p.middle) / x for x, p in zip(measured, predicted)])),
+        half_width=float(np.mean([p.half_width for p in predicted])),
+    )

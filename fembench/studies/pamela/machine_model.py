@@ -1,0 +1,170 @@
+"""Machine model: how long each operation and each message takes on each machine, as intervals.
+
+Its file is that of thesis-000, App. B; machine 0 is the coordinator, lines that begin with // are comments:
+    // machine 1: itu
+    inter_sum_int[1]=[7.3E-9;7.4E-9]          seconds an operation
+    inter_send[1][0](64)=[0.008;0.017]        seconds a message of 64 bytes, here either way
+    factor[1]=0.9994                          relative speed W of Eq. 3.5 (not in the thesis' file)
+Several sizes of one pair make a message's time grow linearly between them; with one it is the same for all.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fembench.base.config import read_text
+from fembench.base.errors import InputError, shown
+from fembench.base.files import write_atomic
+from fembench.model.interval import TimeRange
+
+Pair = tuple[int, int]
+_NUMBER = r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
+_OPERATION = re.compile(rf"inter_(\w+)\[(\d{{1,9}})\]=\[{_NUMBER};{_NUMBER}\]")
+_SEND = re.compile(rf"inter_send\[(\d{{1,9}})\]\[(\d{{1,9}})\]\((\d{{1,9}})\)=\[{_NUMBER};{_NUMBER}\]")
+_FACTOR = re.compile(rf"factor\[(\d{{1,9}})\]={_NUMBER}")
+_NAME = re.compile(r"//.*?\(?(?:indice|machine)\s+(\d{1,9})\)?\s*:\s*(\S+)")
+
+
+@dataclass(frozen=True)
+class MachineModel:
+    """Intervals of all machines."""
+
+    operations: Mapping[int, Mapping[str, TimeRange]]  # machine -> operation -> seconds
+    sends: Mapping[Pair, Mapping[int, TimeRange]] = field(default_factory=dict)  # (from, to) -> bytes -> s
+    factors: Mapping[int, float] = field(default_factory=dict)  # W, 1 for the fastest
+    names: Mapping[int, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)  # operation -> one that stands for it
+    free: frozenset[str] = frozenset()  # operations that are said to take no time
+
+    @property
+    def workers(self) -> tuple[int, ...]:
+        """Machines but the coordinator, the fastest first."""
+        return tuple(sorted((p for p in self.operations if p), key=lambda p: (-self.factors.get(p, 1.0), p)))
+
+    def cost(self, operation: str, machine: int) -> TimeRange:
+        """Seconds of one operation. Raises InputError where the model has none: it is not nothing."""
+        if operation in self.free:
+            return TimeRange(0.0, 0.0)
+        known = self.operations.get(machine)
+        if known is None:
+            raise InputError(
+                f"machine {machine}: not in the machine model, which has {sorted(self.operations)}"
+            )
+        found = known.get(self.aliases.get(operation, operation))
+        if found is None:
+            raise InputError(f"operation '{operation}' of machine {machine}: not in the machine model")
+        return found
+
+    def message(self, source: int, target: int, n_bytes: float) -> TimeRange:
+        """Seconds of a message; of the opposite direction where only that was measured. Raises InputError."""
+        sizes = self.sends.get((source, target)) or self.sends.get((target, source))
+        if not sizes:
+            raise InputError(f"messages between machines {source} and {target}: not in the machine model")
+        known = sorted(sizes)
+        if len(known) == 1:
+            return sizes[known[0]]
+        upper = next((k for k in known[1:-1] if n_bytes <= k), known[-1])
+        lower = known[known.index(upper) - 1]
+        weight = max((n_bytes - lower) / (upper - lower), 0.0)
+        a, b = sizes[lower], sizes[upper]
+        low, high = (max(x + weight * (y - x), 0.0) for x, y in ((a.low, b.low), (a.high, b.high)))
+        return TimeRange(min(low, high), max(low, high))
+
+
+def parse(text: str, where: str = "machine model", send_unit: float = 1.0) -> MachineModel:
+    """The model that a text describes; `send_unit`: seconds, the unit of its messages. Raises InputError."""
+    operations: dict[int, dict[str, TimeRange]] = {}
+    sends: dict[Pair, dict[int, TimeRange]] = {}
+    factors: dict[int, float] = {}
+    names: dict[int, str] = {}
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = re.sub(r"\s+", "", raw.split("//")[0]).rstrip(";")
+        if found := _NAME.search(raw):
+            names[int(found.group(1))] = found.group(2)
+        elif found := _SEND.fullmatch(line):
+            a, b, size = (int(g) for g in found.groups()[:3])
+            sends.setdefault((a, b), {})[size] = _interval(found.groups()[3:]) * send_unit
+        elif found := _OPERATION.fullmatch(line):
+            operations.setdefault(int(found.group(2)), {})[found.group(1)] = _interval(found.groups()[2:])
+        elif found := _FACTOR.fullmatch(line):
+            factors[int(found.group(1))] = float(found.group(2))
+        elif line:
+            raise InputError(
+                f"{where}, line {number}: cannot read '{shown(raw)}'; expected inter_NAME[MACHINE]=[MIN;MAX]"
+            )
+    if not operations:
+        raise InputError(f"{where}: no operation in it; expected lines as inter_sum_int[1]=[7.3E-9;7.4E-9]")
+    return MachineModel(operations, sends, factors, names)
+
+
+def _interval(ends: Iterable[str]) -> TimeRange:
+    low, high = map(float, ends)
+    return TimeRange(low, high)
+
+
+def load(path: Path | str, send_unit: float = 1.0) -> MachineModel:
+    """The model in a file. Raises InputError."""
+    return parse(read_text(path), str(path), send_unit)
+
+
+def as_text(model: MachineModel) -> str:
+    """The model as its file."""
+    lines: list[str] = []
+    for p in sorted(model.operations):
+        lines.append(f"// machine {p}: {model.names.get(p, f'machine{p}')}")
+        lines += [f"factor[{p}]={model.factors[p]!r}"] if p in model.factors else []
+        lines += [f"inter_{op}[{p}]=[{i.low!r};{i.high!r}]" for op, i in sorted(model.operations[p].items())]
+        for (a, b), sizes in sorted(model.sends.items()):
+            if a == p:
+                lines += [
+                    f"inter_send[{a}][{b}]({n})=[{i.low!r};{i.high!r}]" for n, i in sorted(sizes.items())
+                ]
+    return "\n".join(lines) + "\n"
+
+
+def save(model: MachineModel, path: Path | str) -> None:
+    """Write the model's file, whole or not at all."""
+    write_atomic(path, as_text(model))
+
+
+def fastest(model: MachineModel, count: int) -> MachineModel:
+    """The coordinator and the `count` fastest workers, numbered 1, 2, … anew. Raises InputError."""
+    workers = model.workers
+    if not 1 <= count <= len(workers):
+        raise InputError(f"{count} machines: the machine model has {len(workers)} workers")
+    return _renumbered(model, workers[:count])
+
+
+def homogeneous(model: MachineModel, like: int, count: int) -> MachineModel:
+    """What if: `count` workers, all like one of the model. Raises InputError."""
+    return _renumbered(model, [_known(model, like)] * count)
+
+
+def added(model: MachineModel, like: int, count: int) -> MachineModel:
+    """What if: `count` more workers like one of the model. Raises InputError."""
+    return _renumbered(model, [*model.workers, *[_known(model, like)] * count])
+
+
+def _known(model: MachineModel, machine: int) -> int:
+    if machine not in model.workers:
+        raise InputError(f"machine {machine}: not a worker of the machine model, which has {model.workers}")
+    return machine
+
+
+def _renumbered(model: MachineModel, chosen: Iterable[int]) -> MachineModel:
+    """Machine 0 and the chosen ones as 1, 2, …; one chosen twice is two machines."""
+    new = dict(enumerate(chosen, 1))
+    both = {0: 0, **new} if 0 in model.operations else new
+    sends: dict[Pair, Mapping[int, TimeRange]] = {}
+    for a, old in new.items():
+        for pair in ((old, 0), (0, old)):
+            if pair in model.sends:
+                sends[(a, 0) if pair[1] == 0 else (0, a)] = model.sends[pair]
+    return replace(
+        model,
+        operations={p: model.operations[old] for p, old in both.items()},
+        sends=sends,
+        factors={p: model.factors[old] for p, old in both.items() if old in model.factors},
+        names={p: model.names[old] for p, old in both.items() if old in model.names},
+    )

@@ -1,0 +1,129 @@
+"""Predictions of the small programs that really run: machine model from a calibration, model of a farm.
+
+A worker computes its tasks one after the other and sends each result; ranks that share cores share them:
+the resource `cores` has as many servers as there are cores. Ranks look for messages from time to time: the
+first task and the last result lie there for a while, all others arrive while their receivers compute. What
+is longer than a few kilobytes is fetched by its receiver: taking a task and answering keep a worker.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fembench.base.errors import InputError
+from fembench.model.interval import ZERO, TimeRange
+from fembench.studies.pamela import pamela_text
+from fembench.studies.pamela.bounds import Compose, Setting, TimeBounds, predict
+from fembench.studies.pamela.costs import Conditionals
+from fembench.studies.pamela.history import History, SampleSeries, add, machine_model
+from fembench.studies.pamela.machine_model import MachineModel
+from fembench.studies.programs.record import AppPrediction, AppRecord, Samples
+
+FARM = """L=L_1;L_2;L_3
+L_1={{ par(p=1,P){{ seq(i=1,S[1,p]){{ use(net,send[COORD,p](dataSizeIn(task[1,0]))); }} }} }}
+L_2={{ par(p=1,P){{ seq(i=1,S[1,p]){{
+  use(cores,task[1,0](p)); use(net,send[p,COORD](dataSizeOut(task[1,0]))); delay(kept[p]); }} }} }}
+L_3={{ delay(2*notice[1]); }}
+Work={{ {certain} {chance} }}
+task[1]=Work;
+dataSizeIn(task[1])={bytes_in:.0f};
+dataSizeOut(task[1])={bytes_out:.0f};
+"""
+
+
+@dataclass(frozen=True)
+class Farm:
+    """What the tasks of a program do; all tasks alike."""
+
+    operations: Mapping[str, float]  # that a task certainly does
+    bytes_in: float
+    bytes_out: float
+    chance: tuple[str, float, float] | None = None  # operation, how often it may come, Q
+    cores: int = 0  # that all workers share; 0: one each
+    notice: TimeRange = ZERO  # seconds until a rank that waits sees that a message is there
+    dealt: tuple[int, ...] = field(default=())  # tasks of each worker
+    kept: tuple[TimeRange, ...] = ()  # seconds that a task's messages keep each worker, beyond its result's
+
+
+def machine_of(record: AppRecord) -> MachineModel:
+    """Intervals of a calibration; machine p is rank p. Raises InputError where the record is none."""
+    if not record.samples:
+        raise InputError(f"{record.id}: not a calibration; expected one of `fembench app … --calibrate`")
+    ranks = record.case.ranks
+    history = History(factors=factors_of(record))
+    for name, rows in record.samples.items():
+        for p, row in enumerate(rows):
+            history = add(history, SampleSeries(machine=p, operation=name, samples=row))
+    return machine_model(_with_messages(history, record.messages, ranks))
+
+
+def keeping(samples: Samples, ranks: int) -> MachineModel:
+    """As what the coordinator's messages keep a worker (`taking`, `answering`); nothing where not sampled."""
+    if samples:
+        return machine_model(_with_messages(History(), samples, ranks))
+    return MachineModel({}, {(p, 0): {0: ZERO} for p in range(1, ranks)})
+
+
+def _with_messages(history: History, by_size: Samples, ranks: int) -> History:
+    """The history with samples of messages between workers and the coordinator."""
+    for n_bytes, rows in by_size.items():
+        for p in range(1, ranks):
+            history = add(history, SampleSeries(machine=p, target=0, n_bytes=int(n_bytes), samples=rows[p]))
+    return history
+
+
+def factors_of(record: AppRecord) -> dict[int, float]:
+    """W of every worker: its median time for all operations together, against the fastest (Eq. 3.5)."""
+    workers = range(1, record.case.ranks) if record.case.ranks > 1 else range(1)
+    best: dict[str, float] = {
+        name: min(_median(rows[p]) for p in workers) for name, rows in record.samples.items()
+    }
+    slow = {p: sum(_median(rows[p]) / best[n] for n, rows in record.samples.items()) for p in workers}
+    least = min(slow.values())
+    return {p: least / t for p, t in slow.items()}
+
+
+def _median(values: tuple[float, ...]) -> float:
+    ordered = sorted(values)
+    return (ordered[len(ordered) // 2] + ordered[(len(ordered) - 1) // 2]) / 2
+
+
+def model_text(farm: Farm) -> str:
+    """The model of a farm as PAMELA."""
+    certain = " ".join(f"{n:.10g}*{name};" for name, n in farm.operations.items())
+    chance = ""
+    if farm.chance:
+        name, times, _ = farm.chance
+        chance = f"seq(k=1,{times:.0f}){{ if[{name}]{{ {name}; }} }}"
+    return FARM.format(certain=certain, chance=chance, bytes_in=farm.bytes_in, bytes_out=farm.bytes_out)
+
+
+def predict_farm(
+    farm: Farm, machine: MachineModel, *, compose: Compose = "phase", with_q: bool = True
+) -> tuple[TimeBounds, AppPrediction]:
+    """The prediction, and as a record keeps it. Raises InputError."""
+    workers = len(farm.dealt)
+    decided = Conditionals("worst")
+    if with_q and farm.chance:
+        decided = Conditionals("q", {farm.chance[0]: farm.chance[2]})
+    setting = Setting(
+        pamela_text.parse(model_text(farm), "farm"),
+        machine,
+        workers,
+        {1: dict(enumerate(farm.dealt, 1))},
+        decided,
+        {"cores": float(farm.cores or workers)},
+        costs={
+            "notice": {1: farm.notice},
+            "kept": dict(enumerate(farm.kept or (ZERO,) * workers, 1)),
+        },
+    )
+    found = predict(setting, compose)
+    kept = AppPrediction(
+        low=found.seconds.low,
+        high=found.seconds.high,
+        terms={name: (t.low, t.high) for name, t in found.terms.items()},
+        model="",
+        compose=compose,
+        conditionals=decided.policy,
+    )
+    return found, kept

@@ -1,0 +1,107 @@
+"""The terms of T = max(…) in readable form, as thesis-000, App. A.4 prints them."""
+
+from fembench.studies.pamela.amounts import compact, names_in
+from fembench.studies.pamela.bounds import expand
+from fembench.studies.pamela.costs import Conditionals, as_text, count
+from fembench.studies.pamela.pamela import (
+    PATH,
+    Choice,
+    Delay,
+    Node,
+    PamelaLoop,
+    PamelaModel,
+    PamelaParallel,
+    Sequence,
+    Use,
+)
+
+
+def expression(model: PamelaModel, conditionals: Conditionals | None = None) -> str:
+    """Costs of tasks, one a line, and T=max(…) with each term under the name of its resource."""
+    tasks = [
+        f"{name}={as_text(count(model.parts[name], model), conditionals)}"
+        for name in dict.fromkeys(model.tasks.values())
+        if name in model.parts
+    ]
+    terms = [f"  /* {name} */ {text}" for name, text in bound_terms(model).items()]
+    return "\n".join([*tasks, "T=max(", ",\n".join(terms), ")"])
+
+
+def bound_terms(model: PamelaModel) -> dict[str, str]:
+    """'T_net', 'T_COORD', …, 'T_0' -> its sum. Machines of one kind share a term, max[p](…)."""
+    root = expand(model.parts["L"], model)
+    found = {f"T_{label(r)}": _of_family(root, r) for r in resources(root)}
+    whole = expand(model.parts[PATH], model) if PATH in model.parts else root
+    return found | {"T_0": _path(whole)}
+
+
+def _of_family(root: Node, resource: str) -> str:
+    """All that is asked of a resource; of one for each machine, the largest over machines."""
+    own = [v for v in sorted(names_in(resource)) if v in variables(root)]
+    text = _of_resource(root, resource, frozenset(own))
+    return f"max[{','.join(own)}]({text})" if own else text
+
+
+def label(resource: str) -> str:
+    """What a resource is called: a loop's variable alone is a machine's processor."""
+    return "comp" if resource.islower() and len(resource) == 1 else resource
+
+
+def resources(node: Node) -> list[str]:
+    """Resources as they are written, in their order."""
+    if isinstance(node, Use):
+        return [node.resource]
+    inner: tuple[Node, ...] = ()
+    if isinstance(node, (Sequence, PamelaParallel)):
+        inner = node.items
+    elif isinstance(node, PamelaLoop):
+        inner = (node.body,)
+    elif isinstance(node, Choice):
+        inner = (node.then, node.other)
+    return list(dict.fromkeys(r for n in inner for r in resources(n)))
+
+
+def variables(node: Node) -> set[str]:
+    """Variables of all loops."""
+    if isinstance(node, PamelaLoop):
+        return {node.variable} | variables(node.body)
+    if isinstance(node, (Sequence, PamelaParallel)):
+        return set().union(*map(variables, node.items))
+    return variables(node.then) | variables(node.other) if isinstance(node, Choice) else set()
+
+
+def _of_resource(node: Node, resource: str, own: frozenset[str]) -> str:
+    """The sum of its uses; the variables in `own` stand for one machine."""
+    if isinstance(node, Use):
+        return compact(node.amount) if node.resource == resource else ""
+    if isinstance(node, (Sequence, PamelaParallel)):
+        return " + ".join(t for i in node.items if (t := _of_resource(i, resource, own)))
+    if isinstance(node, Choice):
+        return _larger(_of_resource(node.then, resource, own), _of_resource(node.other, resource, own))
+    if isinstance(node, PamelaLoop):
+        inner = _of_resource(node.body, resource, own)
+        return inner if node.variable in own else _over("sum", node, inner)
+    return ""
+
+
+def _path(node: Node) -> str:
+    """The critical path."""
+    if isinstance(node, (Use, Delay)):
+        return compact(node.amount)
+    if isinstance(node, Sequence):
+        return " + ".join(t for i in node.items if (t := _path(i)))
+    if isinstance(node, PamelaParallel):
+        return f"max({', '.join(_path(i) for i in node.items)})"
+    if isinstance(node, Choice):
+        return _larger(_path(node.then), _path(node.other))
+    if isinstance(node, PamelaLoop):
+        return _over("sum" if node.kind == "seq" else "max", node, _path(node.body))
+    return ""
+
+
+def _larger(then: str, other: str) -> str:
+    return f"max({then or 0},{other or 0})" if then or other else ""
+
+
+def _over(what: str, loop: PamelaLoop, inner: str) -> str:
+    return f"{what}[{loop.variable}]({inner})" if inner else ""

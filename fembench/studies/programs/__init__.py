@@ -1,0 +1,1 @@
+"""Small parallel programs under MPI: farms and task graphs, their calibration and predictions."""

@@ -1,0 +1,170 @@
+"""Samples of what programs are made of: seconds of an operation on every rank, seconds of messages to rank 0,
+seconds that a farm's messages keep its workers.
+
+Ranks that compute together in a run do so here; one pair after the other exchanges messages while the rest
+sleeps.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fembench.studies.programs import farm, graphs
+from fembench.studies.programs.compute import Worker
+from fembench.studies.programs.kernels import KERNELS, Do
+
+PING, PONG = 3, 4
+SIZES = (8, 4096, 65536, 524288)  # bytes
+EXCHANGED = (8, 65536, 1048576)  # bytes of a farm's tasks and results
+TRIPS = 7  # samples of a message
+LEARN = 3.0  # seconds, longer than a core of a shared machine is slow at a stretch
+IN_A_ROW = 5  # a run has many tasks and messages too: their mean is what it takes
+Samples = dict[str, list[float]]  # operation -> seconds of one
+BySize = dict[int, list[float]]  # bytes -> seconds
+
+
+class Calibrated(NamedTuple):
+    """What one rank sampled."""
+
+    samples: Samples
+    messages: BySize  # half of a round trip with rank 0
+    taking: BySize  # of farms: what receiving a task keeps it
+    answering: BySize  # and sending a result
+
+
+NOTHING = Calibrated({}, {}, {}, {})
+
+
+def calibrate(worker: Worker, program: str, tasks: int, size: int, count: int) -> Calibrated:
+    """`count` samples of every operation of the program; of its messages. Collective."""
+    found = samples(worker, program, tasks, size, count)
+    sent = messages(worker)
+    return Calibrated(found, sent, *(exchanges(worker) if program in KERNELS else ({}, {})))
+
+
+def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> Samples:
+    """`count` samples of every operation of the program, each of several tasks in a row, on this rank.
+    Collective.
+
+    A farm's coordinator does not compute with its workers, so it is sampled alone.
+    """
+    found: Samples = {}
+    apart = program in KERNELS and worker.comm.size > 1
+    learn(worker, program, tasks, size)
+    for turn in (0, 1) if apart else (None,):
+        worker.meet()
+        if turn is None or turn == min(worker.comm.rank, 1):
+            found = _sample(worker, _task(program, tasks, size), count)
+    worker.meet()
+    return found
+
+
+def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
+    """Let emulated ranks find out the least time of every operation of the program: in runs and before
+    samples in the same way, since the least of more is less. Nothing where none is emulated. Collective."""
+    if not worker.any_emulated:
+        return
+    task, begin = _task(program, tasks, size), time.perf_counter()
+    while time.perf_counter() - begin < LEARN:
+        task(worker.time)
+    worker.agree()
+
+
+def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:
+    """One task of the program, to be computed as it is told."""
+    if program not in KERNELS:
+        units = max(size, 1)
+        return lambda do: do(graphs.UNIT, units, graphs.burn, units)
+    kernel, tasks = KERNELS[program], max(tasks, 1)
+    data = kernel.make(tasks // 2, tasks, size, 0)
+    return lambda do: kernel.run(do, data, size)
+
+
+def _sample(worker: Worker, task: Callable[[Do], object], count: int) -> Samples:
+    """Means of several tasks in a row; the very first is left out."""
+    took: Samples = {}
+
+    def timed(operation: str, times: float, function: Callable[..., Any], /, *arguments: object) -> Any:
+        begin = time.perf_counter()
+        result = worker.compute(operation, times, function, *arguments)
+        took.setdefault(operation, []).append((time.perf_counter() - begin) / max(times, 1.0))
+        return result
+
+    for _ in range(1 + count * IN_A_ROW):
+        task(timed)
+    return {name: np.reshape(row[1:], (count, IN_A_ROW)).mean(axis=1).tolist() for name, row in took.items()}
+
+
+def messages(worker: Worker) -> BySize:
+    """Bytes -> seconds of a message between this rank and rank 0, half of a round trip. Collective.
+
+    Both wait in MPI for it: how rarely a run's ranks look for messages is no matter of the message. Each is
+    the mean of several in a row; the very first are left out.
+    """
+    comm = worker.comm
+    found: BySize = {n: [] for n in SIZES}
+    for rank in range(1, comm.size):
+        worker.meet()
+        if comm.rank not in (0, rank):
+            continue
+        for n_bytes in SIZES:
+            data = np.zeros(n_bytes // 8)
+            for trip in range(1 + TRIPS):
+                begin = time.perf_counter()
+                for _ in range(IN_A_ROW):
+                    if comm.rank == 0:
+                        comm.Send(data, rank, PING)
+                        comm.Recv(data, rank, PONG)
+                    else:
+                        comm.Recv(data, 0, PING)
+                        comm.Send(data, 0, PONG)
+                if trip:
+                    found[n_bytes].append((time.perf_counter() - begin) / (2 * IN_A_ROW))
+    return found if comm.rank else {n: [] for n in SIZES}
+
+
+def exchanges(worker: Worker) -> tuple[BySize, BySize]:
+    """Seconds that this rank is kept by taking a task, and by answering, as in a farm's run: the task is
+    there, and the coordinator looks for results from time to time. Collective.
+    """
+    taking: BySize = {n: [] for n in EXCHANGED}
+    answering: BySize = {n: [] for n in EXCHANGED}
+    for rank in range(1, worker.comm.size):
+        worker.meet()
+        if worker.comm.rank not in (0, rank):
+            continue
+        for n_bytes in EXCHANGED:
+            if worker.comm.rank == 0:
+                _coordinate(worker, rank, n_bytes // 8)
+            else:
+                taking[n_bytes], answering[n_bytes] = _serve(worker)
+    worker.meet()
+    return taking, answering
+
+
+def _coordinate(worker: Worker, rank: int, length: int) -> None:
+    """As a farm's coordinator: tasks dealt beforehand, then their results."""
+    tasks = range((1 + TRIPS) * IN_A_ROW)
+    inputs = np.ones((len(tasks), length))  # each its own, or all but the first would come from a cache
+    requests = [request for task in tasks for request in farm.hand(worker, rank, task, inputs[task])]
+    for _ in tasks:
+        farm.collect(worker, lambda task: length)
+    for request in requests:
+        worker.finished(request)
+
+
+def _serve(worker: Worker) -> tuple[list[float], list[float]]:
+    """As a farm's worker whose computing ends at any moment between two looks of the coordinator: seconds of
+    taking a task and of answering, means of several in a row."""
+    took, room = [], np.empty(0)
+    for turn in range((1 + TRIPS) * IN_A_ROW):
+        time.sleep(worker.glance * (1 + turn % IN_A_ROW / IN_A_ROW))
+        begin = time.perf_counter()
+        task, room = farm.take(worker, room)
+        between = time.perf_counter()
+        farm.answer(worker, task, room)
+        took.append((between - begin, time.perf_counter() - between))
+    taking, answering = np.reshape(took[IN_A_ROW:], (TRIPS, IN_A_ROW, 2)).mean(axis=1).T.tolist()
+    return taking, answering

@@ -1,0 +1,120 @@
+"""A farm: rank 0 deals tasks to the other ranks and collects their results (thesis-000, 3.3; thesis-003, 4).
+
+A part of the tasks is dealt beforehand, in proportion to W (Eq. 3.6); the rest one by one, to whoever has
+sent a result. With one rank alone it computes all tasks itself.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fembench.kernels.backend import kernels
+from fembench.studies.programs.compute import Worker
+from fembench.studies.programs.kernels import KERNELS, Array
+
+TASK, RESULT = 1, 2
+END = -1.0
+
+
+def inputs_of(program: str, tasks: int, size: int, seed: int) -> list[Array]:
+    """What each task is given."""
+    return [KERNELS[program].make(t, tasks, size, seed) for t in range(tasks)]
+
+
+def run(worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array], size: int) -> list[Array]:
+    """Outputs of all tasks on rank 0, which alone has the inputs; [] elsewhere. Collective."""
+    if worker.comm.size == 1:
+        return [compute(worker, program, data, size) for data in inputs]
+    if worker.comm.rank == 0:
+        return coordinate(worker, program, dealt, inputs, size)
+    serve(worker, program, size)
+    return []
+
+
+def compute(worker: Worker, program: str, data: Array, size: int) -> Array:
+    """The output of one task."""
+    output = KERNELS[program].run(worker.compute, data, size)
+    worker.done += 1
+    return output
+
+
+def coordinate(
+    worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array], size: int
+) -> list[Array]:
+    """Deal, collect; each worker is told when there is nothing left for it."""
+    kernel, comm, tasks = KERNELS[program], worker.comm, len(inputs)
+    outputs: list[Array] = [np.empty(0)] * tasks
+    todo = iter(range(tasks))
+    requests: list[Any] = []
+
+    def send(rank: int, task: float) -> None:
+        requests.extend(hand(worker, rank, task, inputs[int(task)] if task >= 0 else np.empty(0)))
+
+    for rank, count in enumerate(dealt, 1):
+        for _ in range(count):
+            send(rank, next(todo))
+    owed = dict(enumerate(dealt, 1))
+    for rank in range(1, comm.size):
+        if not owed[rank]:
+            owed[rank] = _another(send, rank, todo)
+    while any(owed.values()):
+        rank, task, output = collect(worker, lambda task: kernel.out(task, tasks, size))
+        outputs[task] = output
+        owed[rank] -= 1
+        owed[rank] += _another(send, rank, todo) if not owed[rank] else 0
+    for request in requests:
+        worker.finished(request)
+    return outputs
+
+
+def _another(send: Callable[[int, float], None], rank: int, todo: Iterator[int]) -> int:
+    """One more task for a rank, or its end."""
+    task = next(todo, None)
+    send(rank, END if task is None else task)
+    return 0 if task is None else 1
+
+
+def serve(worker: Worker, program: str, size: int) -> None:
+    """Compute task after task until told to end."""
+    room = np.empty(0)
+    while True:
+        task, data = take(worker, room)
+        if task == END:
+            return
+        room = data if len(data) > len(room) else room
+        answer(worker, task, compute(worker, program, data, size))
+
+
+def hand(worker: Worker, rank: int, task: float, data: Array) -> list[Any]:
+    """Send a task to a rank, or its end; the requests."""
+    whole = [np.array([task, len(data)], float), data]
+    return [worker.comm.Isend(part, rank, TASK) for part in (whole if task >= 0 else whole[:1])]
+
+
+def take(worker: Worker, room: Array) -> tuple[float, Array]:
+    """(number of the next task, its input), in `room` where that is large enough: pages never touched before
+    cost more than the message."""
+    head = np.empty(2)
+    worker.receive(head, 0, TASK)
+    length = int(head[1])
+    data = room[:length] if length <= len(room) else kernels.empty(length)
+    if head[0] != END:
+        worker.receive(data, 0, TASK)
+    return head[0], data
+
+
+def answer(worker: Worker, task: float, result: Array) -> None:
+    """Send the result of a task; a long one is gone when the coordinator has seen it."""
+    worker.comm.Send(np.array([task]), 0, RESULT)
+    worker.comm.Send(result, 0, RESULT)
+
+
+def collect(worker: Worker, length: Callable[[int], int]) -> tuple[int, int, Array]:
+    """(rank, task, result) of what comes first; length(task) of its result."""
+    rank, head = worker.whose(RESULT), np.empty(1)
+    worker.comm.Recv(head, rank, RESULT)
+    task = int(head[0])
+    result = np.empty(length(task))
+    worker.receive(result, rank, RESULT)
+    return rank, task, result

@@ -1,0 +1,144 @@
+"""Task graphs on ranks: ring, fork, join, diamond, fork-join (thesis-001, F12).
+
+A task waits for those that feed it, burns its work, and sends to those that it feeds. What it sends is one
+more than the sum of what it received, so the result shows that every message was taken into account.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fembench.kernels.backend import kernels
+from fembench.studies.programs.compute import Array, Worker
+from fembench.studies.programs.record import AppCase
+
+UNIT = "unit"  # of work
+ROUNDS, LENGTH = 100, 8_000  # of one unit
+VALUE, DUE = 0, 1  # of a message: its sum, and when it may be received, ns
+FREE = (0.0, 0.0, 0.0)
+Edge = tuple[int, int]
+
+
+def burn(units: int) -> float:
+    """So many units of work; the same every time."""
+    x = kernels.empty(LENGTH)  # aligned, or what a unit takes is luck
+    x[:] = np.linspace(0.0, 1.0, LENGTH)
+    for _ in range(units * ROUNDS):
+        x *= 0.999
+        x += 1e-6
+    return float(x[0])
+
+
+def run(worker: Worker, case: AppCase) -> tuple[float, float]:
+    """(what the last task of the graph has, on the rank that had it, 0 elsewhere; when this rank's last task
+    was done, perf_counter seconds). Collective.
+
+    Receives are posted beforehand and sends do not block, so no order of tasks can lock the ranks. Where the
+    case says what an edge costs (Os, L, Or of HLogP), both ranks are kept as long: the sender says when its
+    message is due, so all must read one clock, as ranks on one machine do.
+    """
+    comm, n, me = worker.comm, len(case.order), worker.comm.rank
+    cost = dict(zip(case.edges, case.costs or (FREE,) * len(case.edges)))
+    remote = [e for e in case.edges if case.host[e[0]] != case.host[e[1]]]
+    inbox = {e: _message(case.n_bytes) for e in remote if case.host[e[1]] == me}
+    coming = {e: comm.Irecv(data, case.host[e[0]], tag(*e, n)) for e, data in inbox.items()}
+    values: dict[int, float] = {}
+    outbox: dict[Edge, Array] = {}  # messages to tasks of this rank too: those are only read
+    sent, done = [], 0.0
+    for task in case.order:
+        if case.host[task] != me:
+            continue
+        value = 1.0
+        waiting = {e: coming.get(e) for e in case.edges if e[1] == task}
+        for edge in _arrived(worker, waiting, inbox | outbox):
+            value += float((inbox | outbox)[edge][VALUE])
+            worker.hold(cost[edge][2])
+        if task not in case.idle:
+            worker.compute(UNIT, case.size, burn, case.size)
+            worker.done += 1
+        values[task], done = value, time.perf_counter()
+        for edge in [e for e in case.edges if e[0] == task]:
+            send, latency, _ = cost[edge]
+            outbox[edge] = _message(case.n_bytes, value, worker.after(send + latency) if case.costs else 0.0)
+            if edge in remote:
+                sent.append(comm.Isend(outbox[edge], case.host[edge[1]], tag(*edge, n)))
+            worker.hold(send)
+    for request in sent:
+        worker.finished(request)
+    return values.get(n - 1, 0.0), done
+
+
+class Room:
+    """Buffers of this rank, touched before the clock starts: one to receive into, one per sending task."""
+
+    def __init__(self, case: AppCase, rank: int) -> None:
+        length = max(case.n_bytes // 8, 2)
+        senders = {a for a, b in case.edges if case.host[a] == rank != case.host[b]}
+        self.into = np.ones(length)
+        self.out = {task: np.ones(length) for task in senders}
+
+
+def run_calls(worker: Worker, case: AppCase, room: Room) -> tuple[float, float]:
+    """As `run`, by the MPI calls that `characterize --network` times: MPI_Isend or MPI_Send; a rank that
+    waits probes without rest and receives when a message is there. Collective."""
+    comm, n, me = worker.comm, len(case.order), worker.comm.rank
+    values: dict[int, float] = {}
+    sent, done = [], 0.0
+    for task in (t for t in case.order if case.host[t] == me):
+        inputs = [edge for edge in case.edges if edge[1] == task]
+        value = 1.0 + sum(values[a] for a, _ in inputs if case.host[a] == me)
+        waiting = [edge for edge in inputs if case.host[edge[0]] != me]
+        while waiting:
+            for edge in [e for e in waiting if comm.Iprobe(case.host[e[0]], tag(*e, n))]:
+                comm.Recv(room.into, case.host[edge[0]], tag(*edge, n))
+                value += float(room.into[VALUE])
+                waiting.remove(edge)
+        if task not in case.idle:
+            worker.compute(UNIT, case.size, burn, case.size)
+            worker.done += 1
+        values[task], done = value, time.perf_counter()
+        for edge in [e for e in case.edges if e[0] == task and case.host[e[1]] != me]:
+            room.out[task][VALUE] = value
+            where = case.host[edge[1]], tag(*edge, n)
+            if case.calls == "send":
+                comm.Send(room.out[task], *where)
+            else:
+                sent.append(comm.Isend(room.out[task], *where))
+    for request in sent:
+        request.Wait()
+    return values.get(n - 1, 0.0), done
+
+
+def _arrived(worker: Worker, waiting: dict[Edge, Any], data: dict[Edge, Array]) -> Iterator[Edge]:
+    """Edges in the order in which their messages are due; a request of None is here already."""
+    while waiting:
+        here = [e for e, request in waiting.items() if request is None or request.Test()]
+        for edge in here:
+            waiting[edge] = None
+        first = min(here, key=lambda e: data[e][DUE], default=None)
+        if first is None:
+            worker.look_away()
+        elif worker.due(float(data[first][DUE])):
+            del waiting[first]
+            yield first
+
+
+def tag(source: int, target: int, n_tasks: int) -> int:
+    """One for each edge."""
+    return source * n_tasks + target
+
+
+def _message(n_bytes: int, value: float = 0.0, due: float = 0.0) -> Array:
+    data = np.zeros(max(n_bytes // 8, 2))
+    data[VALUE], data[DUE] = value, due
+    return data
+
+
+def expected(n_tasks: int, edges: Sequence[tuple[int, int]]) -> float:
+    """What the last task must have, computed here."""
+    values: list[float] = []
+    for task in range(n_tasks):
+        values.append(1.0 + sum(values[a] for a, b in edges if b == task))
+    return values[-1]

@@ -1,0 +1,269 @@
+"""Ring, fork and join with real messages, predicted from the network that `characterize --network` measured.
+
+A message of m bytes takes T = Os + L + Or, each as the profile has it for the two hosts (thesis-001, 3.10); a
+task takes what a calibration just before found.
+
+    ring   every rank computes and sends to the next: all tasks and all T
+    fork   rank 0 computes, sends to children elsewhere, computes: both tasks and every Os (6.1)
+    join   children elsewhere send to rank 0, which computes before and after: both tasks and every Or (6.1)
+
+The prediction is written before the run. It is scored against the median of the repetitions, with the 95 %
+interval of that median; a median that is not known well enough judges nothing.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.base.tables import table
+from fembench.base.units import seconds, size
+from fembench.records.hlogp import MessageCost, error_percent, fork_delay, message_cost, ring_makespan
+from fembench.records.prediction import MEASURED_NETWORK
+from fembench.records.profile import Profile
+from fembench.records.quiet import OTHERS
+from fembench.stats.summary import median_interval
+from fembench.studies.programs.launch import launch
+from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord, save_app
+from fembench.studies.scheduling.program_graphs import USUAL
+
+KINDS = ("ring", "fork", "join")
+REPETITIONS, UNITS = 20, 20
+LIMIT = 5.0  # per cent: of an error that is small, and of half the interval that can tell
+Calls = Literal["isend", "send"]
+
+
+def case_of_messages(
+    kind: str, ranks: int, calls: Calls, *, n_bytes: int, tasks: int = 0, units: int = 0, repetitions: int = 0
+) -> AppCase:
+    """The graph on so many ranks; children of fork and join compute nothing. Raises InputError."""
+    if kind not in KINDS:
+        raise InputError(f"{kind} with --machine: expected one of {', '.join(KINDS)}")
+    if ranks < 2:
+        raise InputError(f"{kind} on {ranks} rank: messages need two ranks or more")
+    tasks = tasks or (ranks * math.ceil(USUAL[kind] / ranks) if kind == "ring" else USUAL[kind])
+    if tasks < 3 or n_bytes < 16 or min(units, repetitions) < 0:
+        raise InputError(
+            f"{kind} of {tasks} tasks, messages of {n_bytes} bytes: expected at least 3 tasks and 16 bytes"
+        )
+    edges, host, idle = {"ring": _ring, "fork": _fork, "join": _join}[kind](tasks, ranks)
+    return AppCase(
+        program=kind,
+        ranks=ranks,
+        tasks=len(host),
+        size=units or UNITS,
+        n_bytes=n_bytes,
+        order=tuple(range(len(host))),
+        host=host,
+        edges=edges,
+        idle=idle,
+        calls=calls,
+        repetitions=repetitions or REPETITIONS,
+    )
+
+
+Parts = tuple[tuple[tuple[int, int], ...], tuple[int, ...], tuple[int, ...]]  # edges, hosts, idle tasks
+
+
+def _ring(tasks: int, ranks: int) -> Parts:
+    host = (*(t % ranks for t in range(tasks)), 0)
+    return tuple((t, t + 1) for t in range(tasks)), host, (tasks,)
+
+
+def _fork(tasks: int, ranks: int) -> Parts:
+    children = range(1, tasks - 1)
+    host = (0, *(1 + (t - 1) % (ranks - 1) for t in children), 0)
+    return tuple((0, t) for t in range(1, tasks)), host, tuple(children)
+
+
+def _join(tasks: int, ranks: int) -> Parts:
+    children = range(tasks - 2)
+    host = (*(1 + t % (ranks - 1) for t in children), 0, 0)
+    return tuple((t, tasks - 1) for t in range(tasks - 1)), host, tuple(children)
+
+
+def costs_of(case: AppCase, profile: Profile) -> list[MessageCost]:
+    """Os, L and Or of every message between ranks, in the order of the edges. Raises InputError."""
+    network, placed = profile.network, profile.environment.rank_host
+    if network is None:
+        raise InputError("the profile has no network: expected one of `fembench characterize --network`")
+    if case.ranks > len(placed):
+        raise InputError(f"{case.ranks} ranks: the profile has {len(placed)}")
+    classes = network.classes if network.send_mode == case.calls else network.blocking
+    if not classes:
+        raise InputError(
+            f"the profile has no messages by MPI_{case.calls.capitalize()}: measure them (--send)"
+        )
+    ends = [(case.host[a], case.host[b]) for a, b in case.edges]
+    found = [
+        message_cost(classes[network.pair_class[placed[p]][placed[q]]], case.n_bytes)
+        for p, q in ends
+        if p != q
+    ]
+    if min(cost.total for cost in found) <= 0:
+        raise InputError(
+            f"the profile's messages of {size(case.n_bytes)} by MPI_{case.calls.capitalize()} take no time: "
+            "it was measured beside other load; repeat `characterize --network`"
+        )
+    return found
+
+
+def messages_seconds(case: AppCase, costs: list[MessageCost]) -> float:
+    """By how much messages delay the last task."""
+    if case.program == "ring":
+        return ring_makespan((), costs)
+    each = [c.send for c in costs] if case.program == "fork" else [c.receive for c in costs]
+    return fork_delay(each, 0.0)  # inside a rank nothing is sent
+
+
+def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str) -> AppPrediction:
+    """The prediction of a run that has not been made. Raises InputError."""
+    unit = calibration.samples.get("unit", ())
+    if len(unit) < case.ranks:
+        raise InputError(f"{calibration.id}: no samples of a unit of work on {case.ranks} ranks")
+    messages = messages_seconds(case, costs_of(case, profile))
+    working = [case.host[t] for t in range(case.tasks) if t not in case.idle]
+    low, middle, high = (
+        sum(case.size * float(np.quantile(unit[rank], q)) for rank in working) for q in (0.25, 0.5, 0.75)
+    )
+    return AppPrediction(
+        low=low + messages,
+        high=high + messages,
+        terms={"makespan": (middle + messages,) * 2, "messages": (messages,) * 2, "computing": (middle,) * 2},
+        model=f"{calibration.id}, {source}",
+        compose="HLogP",
+        conditionals="none",
+        method=MEASURED_NETWORK,
+    )
+
+
+class Judged(NamedTuple):
+    """One time, predicted and measured. Seconds and per cent of what was measured."""
+
+    what: str  # makespan; messages
+    predicted: float
+    measured: float  # median of the repetitions
+    low: float  # its 95 % interval; nan: too few repetitions
+    high: float
+    reason: str  # why nothing can be said of the prediction; "": it can
+
+    @property
+    def error(self) -> float:
+        """Per cent."""
+        return error_percent(self.measured, self.predicted)
+
+    @property
+    def signed(self) -> float:
+        """Per cent; positive where the prediction is too long."""
+        return 100 * (self.predicted / self.measured - 1) if self.measured else math.nan
+
+    @property
+    def between(self) -> tuple[float, float]:
+        """(low, high) of the signed error, per cent, at the ends of the median's interval."""
+        ends = [100 * (self.predicted / t - 1) for t in (self.high, self.low)]
+        return ends[0], ends[1]
+
+    @property
+    def verdict(self) -> str:
+        """'within 5 %', 'off by more than 5 %', or why it cannot be told."""
+        if self.reason:
+            return f"INVALID: {self.reason}"
+        return f"within {LIMIT:g} %" if self.error <= LIMIT else f"off by more than {LIMIT:g} %"
+
+
+def judged(record: AppRecord, hosts: tuple[str, ...] = ()) -> list[Judged]:
+    """The whole run, and what messages add to it; `hosts` of the profile's ranks, to be held against."""
+    if record.predicted is None or record.predicted.method != MEASURED_NETWORK:
+        raise InputError(f"{record.id}: not predicted from a measured network")
+    terms = record.predicted.terms
+    busy = np.array(record.busy)
+    alone = busy.sum(axis=0) if record.case.program == "ring" else busy[0]
+    wrong = _unlike(record, hosts)
+    series = {"makespan": np.array(record.seconds), "messages": np.array(record.seconds) - alone}
+    return [_judge(what, terms[what][0], times, wrong) for what, times in series.items()]
+
+
+def _unlike(record: AppRecord, hosts: tuple[str, ...]) -> str:
+    """Why the run is not one that the profile speaks of; "" where it is."""
+    environment = record.environment
+    if record.error > 1:
+        return "the program found a wrong value"
+    if environment.oversubscribed:
+        return "more ranks than cores: waiting ranks keep others from computing"
+    busy = max(environment.hosts, key=lambda h: h.others_percent - h.others_resolution)
+    if busy.others_percent - busy.others_resolution > OTHERS:
+        used = f"{busy.others_percent:.0f} % of the ranks' processor time on {busy.name}"
+        return f"others used {used} (at most {OTHERS:g} %)"
+    ran = tuple(environment.hosts[k].name for k in environment.rank_host)
+    if hosts and ran != hosts[: len(ran)]:
+        return f"ran on {', '.join(ran)}; the profile is of {', '.join(hosts[: len(ran)])}"
+    return ""
+
+
+def _judge(what: str, predicted: float, times: np.ndarray, wrong: str) -> Judged:
+    middle, interval = float(np.median(times)), median_interval(times.tolist())
+    low, high = (interval.low, interval.high) if interval else (math.nan, math.nan)
+    half = 50 * (high - low) / middle if middle > 0 else math.inf
+    if not wrong and interval is None:
+        wrong = f"{len(times)} repetitions: expected six or more"
+    if not wrong and half > LIMIT:
+        wrong = f"too noisy to judge: the median is known to ± {half:.0f} % (at most {LIMIT:g} %)"
+    return Judged(what, predicted, middle, low, high, wrong)
+
+
+def predicted_run(
+    case: AppCase,
+    profile: Profile,
+    *,
+    id: str,
+    scratch: Path,
+    source: str,
+    say: Callable[[str], None],
+    calibration: AppRecord | None = None,
+    samples: int = 20,
+    command: str = "",
+    hostfile: str = "",
+) -> AppRecord:
+    """The record of a run whose prediction was written before it; calibrated just before where no calibration
+    is given. `source` names the profile. Raises InputError, RunFailedError."""
+    costs_of(case, profile)  # what is wrong with the profile shows before anything is measured
+    if calibration is None:
+        say(f"calibrating: units of work on {case.ranks} ranks")
+        calibration = launch(
+            case,
+            id=f"{id}-calibrated",
+            scratch=scratch,
+            command=command,
+            hostfile=hostfile,
+            calibrate=samples,
+        )
+        save_app(calibration, scratch / f"{id}-calibrated.json")
+    before = promise(case, calibration, profile, source)
+    whole, messages = (seconds(before.terms[name][0]) for name in ("makespan", "messages"))
+    say(f"predicted: {whole}, of it messages {messages}")
+    return launch(case, id=id, scratch=scratch, command=command, hostfile=hostfile, predicted=before)
+
+
+def as_text(record: AppRecord, found: Sequence[Judged]) -> str:
+    """Predicted and measured, the error of the median with its interval."""
+    rows = [
+        [
+            one.what,
+            seconds(one.predicted),
+            seconds(one.measured),
+            f"{one.signed:+.1f} %",
+            "{:+.1f} to {:+.1f} %".format(*one.between),
+            one.verdict,
+        ]
+        for one in found
+    ]
+    case = record.case
+    title = (
+        f"{case.program} of {case.tasks} tasks on {case.ranks} ranks, messages of {size(case.n_bytes)} by "
+        f"MPI_{case.calls.capitalize()}, medians of {case.repetitions} runs"
+    )
+    heads = ["", "predicted", "measured", "error", "its 95 % interval", "verdict"]
+    return f"{title}\n\n{table(heads, rows, align='lrrrrl')}"

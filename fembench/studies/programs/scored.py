@@ -1,0 +1,57 @@
+"""Programs of `fembench app` that were predicted before they ran, as cells of the tables of `validate`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.model.score import PredictionScore, ScoredConfiguration, score
+from fembench.records.prediction import SIMULATION
+from fembench.studies.programs.record import AppPrediction, AppRecord
+
+GROUPS = {  # what their predictions have in common
+    "pi": "farms",
+    "matrices": "farms",
+    "primes": "farms, conditionals",
+    "partial": "farms, conditionals",
+    "integral": "master and slaves",
+    "product": "master and slaves",
+}
+GRAPHS = "task graphs"
+
+
+def app_cells(records: Sequence[AppRecord]) -> list[ScoredConfiguration]:
+    """A cell for each run and each method that spoke of it; runs that gave a wrong result have none."""
+    right = [r for r in records if r.seconds and r.error <= 1]
+    said = [(r, p) for r in right for p in (r.predicted, r.simulated) if p is not None]
+    return [_cell(r, p) for r, p in said]
+
+
+def _cell(record: AppRecord, p: AppPrediction) -> ScoredConfiguration:
+    case, times = record.case, np.asarray(record.seconds)
+    variation = float(np.std(times, ddof=1) / np.mean(times)) if len(times) > 1 else 0.0
+    return ScoredConfiguration(
+        mesh=f"{case.program} {case.size}",
+        ranks=case.ranks,
+        shares=f"{case.tasks} tasks",
+        predicted=middle(p),
+        low=p.low,
+        high=p.high,
+        measured=float(np.median(times)),
+        variation=variation,
+        method=p.method,
+        runs=tuple(record.seconds),
+    )
+
+
+def middle(p: AppPrediction) -> float:
+    """What is most likely: the simulation's own, else the middle of the interval."""
+    return p.terms["makespan"][0] if p.method == SIMULATION else (p.low + p.high) / 2
+
+
+def app_scores(cells: Sequence[ScoredConfiguration]) -> dict[str, PredictionScore]:
+    """'farms, analytic' -> the score of its cells."""
+    groups: dict[str, list[ScoredConfiguration]] = {}
+    for cell in cells:
+        name = GROUPS.get(cell.mesh.split()[0], GRAPHS)
+        groups.setdefault(f"{name}, {cell.method}", []).append(cell)
+    return {name: score(found) for name, found in sorted(groups.items())}

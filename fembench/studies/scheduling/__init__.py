@@ -1,0 +1,1 @@
+"""Task graphs on unequal hosts: HEFT, CPOP and other schedulers."""

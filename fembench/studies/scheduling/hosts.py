@@ -1,0 +1,57 @@
+"""Hosts for task graphs: those given with speeds and links, or the ranks of a machine profile."""
+
+from collections.abc import Sequence
+
+from fembench.base.errors import InputError
+from fembench.model.heterogeneity import from_product
+from fembench.model.iteration_time import CandidateHost
+from fembench.model.platform import MessageTime, Platform
+from fembench.records.hlogp import message_cost
+from fembench.records.profile import Profile, host_names
+
+
+def given_hosts(
+    hosts: Sequence[CandidateHost], between: tuple[float, float], inside: tuple[float, float], overhead: float
+) -> Platform:
+    """A processor for every slot; links are (seconds of latency, bytes/s), `overhead` is Os and Or each.
+
+    More slots than cores share these.
+    """
+    places = [(h, p) for p, h in enumerate(hosts) for _ in range(h.slots)]
+
+    def message(size: float, source: int, target: int) -> MessageTime:
+        if source == target:
+            return MessageTime(0.0, 0.0, 0.0)
+        latency, bandwidth = inside if places[source][1] == places[target][1] else between
+        return MessageTime(overhead, latency + size / bandwidth, overhead)
+
+    slowness = tuple(h.slowness * max(1.0, h.slots / h.cores) for h, _ in places)
+    return Platform(slowness, message, _numbered([h.name for h, _ in places]))
+
+
+def ranks_of(profile: Profile, where: str) -> Platform:
+    """The ranks of a profile: H by the product kernel, the fastest 1; Os, L and Or as measured.
+
+    Raises InputError.
+    """
+    network, placed = profile.network, profile.environment.rank_host
+    if network is None:
+        raise InputError(f"{where}: no network in it; expected one of fembench characterize --network")
+
+    def message(size: float, source: int, target: int) -> MessageTime:
+        if source == target:
+            return MessageTime(0.0, 0.0, 0.0)
+        return MessageTime(
+            *message_cost(network.classes[network.pair_class[placed[source]][placed[target]]], size)
+        )
+
+    H = from_product(profile)
+    return Platform(tuple(map(float, H)), message, _numbered(host_names(profile)))
+
+
+def _numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """'a' where a host has one processor, 'a/0', 'a/1' where it has more."""
+    return tuple(
+        name if names.count(name) == 1 else f"{name}/{list(names[:k]).count(name)}"
+        for k, name in enumerate(names)
+    )

@@ -1,0 +1,71 @@
+"""Graphs of the programs that really run, and when they end by HLogP."""
+
+from collections.abc import Callable, Sequence
+
+from fembench.base.errors import InputError
+from fembench.model.platform import Messages, MessageTime, Platform
+from fembench.studies.scheduling.execute import makespan
+from fembench.studies.scheduling.task_graph import TaskGraph, diamond, fork, fork_join, join, ring
+
+SHAPES: dict[str, Callable[[int, float, float], TaskGraph]] = {
+    "ring": ring,
+    "fork": fork,
+    "join": join,
+    "diamond": diamond,
+    "fork-join": fork_join,
+}
+USUAL = {"ring": 3, "fork": 10, "join": 10, "diamond": 5, "fork-join": 14}  # thesis-001
+
+
+def shape(name: str, tasks: int, n_bytes: int) -> TaskGraph:
+    """The graph of a program with unit work; a diamond of k x k for k tasks. Raises InputError."""
+    tasks = tasks or USUAL[name]
+    least = {"diamond": 1, "ring": 1, "fork-join": 3}.get(name, 2)
+    if tasks < least:
+        raise InputError(f"{name} of {tasks} tasks: expected at least {least}")
+    return SHAPES[name](tasks, 1.0, float(n_bytes))
+
+
+def hosts_in_turn(graph: TaskGraph, ranks: int) -> tuple[int, ...]:
+    """Task t on rank t modulo ranks; what a ring ends with is where it began."""
+    place = [t % ranks for t in range(graph.n_tasks)]
+    if graph.name.startswith("ring"):
+        place[-1] = place[0]
+    return tuple(place)
+
+
+def messages_of(
+    transfer: float,
+    host: Sequence[int],
+    edges: Sequence[tuple[int, int]],
+    costs: Sequence[tuple[float, float, float]] = (),
+) -> Messages:
+    """What messages cost where one takes `transfer` seconds, on one rank none, and sends do not block.
+
+    With `costs` of every edge (Os, L, Or) it is those; a message is on its way while its sender is kept.
+    """
+    known = {}
+    for (a, b), (send, latency, receive) in zip(edges, costs):
+        least = transfer - send if host[a] != host[b] else latency
+        known[host[a], host[b]] = MessageTime(send, max(latency, least), receive)
+
+    def message(size: float, source: int, target: int) -> MessageTime:
+        usual = MessageTime(0.0, 0.0 if source == target else transfer, 0.0)
+        return known.get((source, target), usual)
+
+    return message
+
+
+def interval(
+    graph: TaskGraph,
+    order: Sequence[int],
+    host: Sequence[int],
+    unit: Sequence[tuple[float, float]],
+    messages: tuple[Messages, Messages],
+) -> tuple[float, float]:
+    """Makespan of a graph whose work is in units, from each rank's (low, high) seconds of one."""
+    ends = []
+    for side in (0, 1):
+        platform = Platform(tuple(u[side] for u in unit), messages[side])
+        ends.append(makespan(graph, platform, order, host))
+    return ends[0], ends[1]

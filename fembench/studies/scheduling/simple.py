@@ -1,0 +1,78 @@
+"""Schedules to compare with: round robin, all on the fastest host, CPOP."""
+
+from fembench.model.platform import Platform
+from fembench.studies.scheduling.execute import Schedule, makespan
+from fembench.studies.scheduling.heft import upward_ranks
+from fembench.studies.scheduling.task_graph import TaskGraph
+
+
+def round_robin(graph: TaskGraph, platform: Platform) -> Schedule:
+    """Task t on host t modulo P, as mpirun deals ranks."""
+    host = tuple(t % platform.n_hosts for t in range(graph.n_tasks))
+    return _promised("round robin", graph, platform, host)
+
+
+def fastest_host(graph: TaskGraph, platform: Platform) -> Schedule:
+    """Everything on the host of least slowness."""
+    best = min(range(platform.n_hosts), key=lambda p: platform.slowness[p])
+    return _promised("fastest host", graph, platform, (best,) * graph.n_tasks)
+
+
+def _promised(method: str, graph: TaskGraph, platform: Platform, host: tuple[int, ...]) -> Schedule:
+    order = tuple(range(graph.n_tasks))
+    return Schedule(method, order, host, makespan(graph, platform, order, host))
+
+
+def cpop(graph: TaskGraph, platform: Platform) -> Schedule:
+    """Critical path on one processor, other tasks where they finish earliest (Topcuoglu et al. 2002)."""
+    up = upward_ranks(graph, platform)
+    down = [0.0] * graph.n_tasks
+    for t in range(graph.n_tasks):
+        for s, size in graph.successors[t]:
+            step = graph.work[t] * platform.mean_slowness + platform.mean_message(size)
+            down[s] = max(down[s], down[t] + step)
+    priority = [u + d for u, d in zip(up, down)]
+    critical = _critical_path(graph, priority)
+    best = min(range(platform.n_hosts), key=lambda p: platform.slowness[p])
+    order, host, finish = [], [0] * graph.n_tasks, [0.0] * graph.n_tasks
+    free = [0.0] * platform.n_hosts
+    waiting = [len(p) for p in graph.predecessors]
+    ready = {t for t in range(graph.n_tasks) if not waiting[t]}
+    while ready:
+        t = max(ready, key=lambda t: (priority[t], -t))
+        ready.remove(t)
+        hosts = (best,) if t in critical else range(platform.n_hosts)
+        finish[t], host[t] = min((_done(graph, platform, t, p, host, finish, free), p) for p in hosts)
+        free[host[t]] = finish[t]
+        order.append(t)
+        for s, _ in graph.successors[t]:
+            waiting[s] -= 1
+            ready |= {s} if not waiting[s] else set()
+    return Schedule("CPOP", tuple(order), tuple(host), max(finish))
+
+
+def _critical_path(graph: TaskGraph, priority: list[float]) -> set[int]:
+    """From the first task of largest priority along successors of largest priority."""
+    entries = [t for t in range(graph.n_tasks) if not graph.predecessors[t]]
+    t = max(entries, key=lambda t: priority[t])
+    path = {t}
+    while graph.successors[t]:
+        t = max((s for s, _ in graph.successors[t]), key=lambda s: priority[s])
+        path.add(t)
+    return path
+
+
+def _done(
+    graph: TaskGraph,
+    platform: Platform,
+    t: int,
+    p: int,
+    host: list[int],
+    finish: list[float],
+    free: list[float],
+) -> float:
+    ready = free[p]
+    for q, size in graph.predecessors[t]:
+        delay = 0.0 if host[q] == p else platform.message(size, host[q], p).total
+        ready = max(ready, finish[q] + delay)
+    return ready + graph.work[t] * platform.slowness[p]

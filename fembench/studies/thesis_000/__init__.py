@@ -1,0 +1,1 @@
+"""Analytic prediction of farm applications with intervals, measured again."""

@@ -1,0 +1,1 @@
+"""HLogP: rings, fork and join, schedules and messages, measured again."""

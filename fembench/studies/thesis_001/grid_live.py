@@ -1,0 +1,267 @@
+"""Thesis-001's applications run under MPI on emulated hosts, calibrated, predicted, run.
+
+What its tables print is emulated (SYNTHETIC): speeds of hosts, and Os, L and Or of messages, which keep ranks
+as long, a scale shorter than in the thesis. Rings, fork and join are predicted from the same Os, L and Or, so
+they check that ranks do as they are told, not the model; grid_real has them with real messages. What is there
+already is not measured again.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from fembench.base.errors import FembenchError
+from fembench.launch.scratch import writable
+from fembench.studies.experiments import wanted
+from fembench.studies.pamela.program_models import machine_of
+from fembench.studies.programs.cases import both, case_of, kept_record, options_of
+from fembench.studies.programs.launch import launch
+from fembench.studies.programs.record import AppCase, AppRecord, save_app
+from fembench.studies.programs.simulated import notice
+from fembench.studies.scheduling.execute import Schedule
+from fembench.studies.scheduling.task_graph import TaskGraph
+from fembench.studies.thesis_001.grid_plan import (
+    CHILDREN,
+    GRAPHS,
+    LOCAL,
+    METHODS,
+    REMOTE,
+    SPEEDS,
+    TASK,
+    Costs,
+    Ring,
+    platform,
+    rings,
+)
+
+LEAST = 60.0  # times that ranks are dilated: few compute at once, or they would slow each other on one core
+BYTES = 65536  # that a message really has; what it costs is emulated
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class GridEffort:
+    """How much is measured."""
+
+    units: float  # of work in a task that took the thesis a second
+    repetitions: int
+    samples: int
+    real: int  # repetitions with real messages
+
+
+QUICK = GridEffort(1.2, 3, 6, 20)
+FULL = GridEffort(5.0, 5, 12, 60)
+
+
+@dataclass(frozen=True)
+class GridRun:
+    """One application. Seconds of the thesis: ours over the scale."""
+
+    kind: str  # "ring", "fork", "join", or the graph that was scheduled
+    name: str
+    record: AppRecord
+    scale: float  # seconds here of one of the thesis
+    promised: float  # makespan here as the method itself says
+
+    @property
+    def measured(self) -> float:
+        return float(np.median(self.record.seconds)) / self.scale
+
+    @property
+    def expected(self) -> float:
+        return self.promised / self.scale
+
+    @property
+    def delay(self) -> float:
+        """What rank 0 did not compute."""
+        return float(np.median(np.array(self.record.seconds) - np.array(self.record.busy[0]))) / self.scale
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where runs go, and how they are made."""
+
+    runs: Path
+    effort: GridEffort
+    cores: int
+    only_kept: bool
+
+    def kept(self, name: str, case: AppCase, make: Callable[[], AppRecord]) -> AppRecord | None:
+        """The record of that name and case; made where there is none, unless only kept ones are wanted."""
+        path = self.runs / f"{name}.json"
+        record = kept_record(path, case, whatever=self.only_kept)
+        if record is None and not self.only_kept:
+            record = make()
+            save_app(record, path)
+        return record
+
+    def calibration(self, name: str, speeds: Sequence[float], seconds: float) -> AppRecord | None:
+        """Samples of a task that took the thesis so many seconds, on hosts of these speeds."""
+        case = case_of(self.options("fork", speeds, seconds), None)
+        id, count = f"calibrated-{name}-{case.size}", self.effort.samples
+        return self.kept(id, case, lambda: launch(case, id=id, scratch=self.runs, calibrate=count))
+
+    def options(self, program: str, speeds: Sequence[float], seconds: float = 1.0) -> argparse.Namespace:
+        """What `fembench app` would be asked for."""
+        return options_of(
+            program,
+            speeds,
+            self.cores,
+            size=max(1, round(seconds * self.effort.units)),
+            n_bytes=BYTES,
+            repetitions=self.effort.repetitions,
+            samples=self.effort.samples,
+            dilate=LEAST,
+        )
+
+    def run(self, name: str, case: AppCase, calibration: AppRecord) -> AppRecord | None:
+        """Predicted, then run."""
+
+        def make() -> AppRecord:
+            closed, graph = both(case, calibration, self.options(case.program, (1.0,)))
+            return launch(case, id=name, scratch=self.runs, predicted=closed, simulated=graph)
+
+        return self.kept(name, case, make)
+
+
+def measure(
+    folder: Path,
+    effort: GridEffort,
+    cores: int,
+    say: Say,
+    *,
+    only_kept: bool = False,
+    only: Sequence[str] = (),
+) -> list[GridRun]:
+    """Held rings, fork and join, and schedules, those asked for; failed ones are told and left out."""
+    runs = folder / "runs"
+    writable(runs)
+    bench = Bench(runs, effort, cores, only_kept)
+    todo: list[Callable[[], GridRun | None]] = []
+    if wanted("held", only):
+        todo += [lambda ring=ring: _ring(bench, ring) for ring in rings()]  # type: ignore[misc]
+        todo += [lambda kind=kind: _delayed(bench, kind) for kind in ("fork", "join")]  # type: ignore[misc]
+    todo += [
+        lambda graph=graph, method=method: _scheduled(bench, graph, method)  # type: ignore[misc]
+        for graph in GRAPHS
+        if wanted(graph, only)
+        for method in METHODS
+    ]
+    found = []
+    for k, make in enumerate(todo, 1):
+        try:
+            one = make()
+        except FembenchError as error:
+            say(f"[{k}/{len(todo)}] FAILED: {error}")
+            continue
+        if one:
+            off = 100 * (one.expected / one.measured - 1)
+            took = float(np.median(one.record.seconds))
+            say(
+                f"[{k}/{len(todo)}] {one.kind}, {one.name}: {took:.3f} s, "
+                f"predicted {one.promised:.3f} s ({off:+.1f} %)"
+            )
+            found.append(one)
+    return found
+
+
+def unit_of(calibration: AppRecord, rank: int = 0) -> float:
+    """Seconds of a unit of work."""
+    return float(np.median(calibration.samples["unit"][rank]))
+
+
+def transfer_of(calibration: AppRecord) -> float:
+    """Seconds that a message really takes until it is seen."""
+    return (machine_of(calibration).message(1, 0, BYTES) + notice(calibration.case)).middle
+
+
+def scale_of(calibration: AppRecord, seconds: float) -> float:
+    """Seconds here of one of the thesis, whose task took so many."""
+    return calibration.case.size * unit_of(calibration) / seconds
+
+
+def _case(bench: Bench, graph: TaskGraph, calibration: AppRecord) -> AppCase:
+    """The graph with the tasks that were calibrated; places, orders and costs are to follow."""
+    return msgspec.structs.replace(
+        calibration.case,
+        program=graph.name,
+        repetitions=bench.effort.repetitions,
+        tasks=graph.n_tasks,
+        n_bytes=BYTES,
+        edges=tuple((a, b) for a, b, _ in graph.edges),
+        order=tuple(range(graph.n_tasks)),
+        idle=tuple(t for t, work in enumerate(graph.work) if not work),
+    )
+
+
+def _ring(bench: Bench, ring: Ring) -> GridRun | None:
+    speeds = ring.speeds
+    name = "-".join(f"{s:g}" for s in speeds)
+    calibration = bench.calibration(f"ring-{name}", speeds, ring.tasks[0])
+    if calibration is None:
+        return None
+    graph = TaskGraph("ring", (1.0, 1.0, 1.0, 0.0), tuple((t, t + 1, float(BYTES)) for t in range(3)))
+    scale = scale_of(calibration, ring.tasks[0])
+    case = msgspec.structs.replace(
+        _case(bench, graph, calibration),
+        host=(0, 1, 2, 0),
+        costs=tuple(_scaled(c, scale) for c in ring.costs),
+    )
+    record = bench.run(f"ring-{ring.name.replace(', ', '-').replace(' ', '-')}", case, calibration)
+    return GridRun("ring", ring.name, record, scale, _said(record)) if record else None
+
+
+def _delayed(bench: Bench, kind: str) -> GridRun | None:
+    """Fork or join of ten tasks, eight of them on other hosts, where nothing is computed."""
+    calibration = bench.calibration("hosts", SPEEDS, TASK)
+    if calibration is None:
+        return None
+    there, last = range(1, CHILDREN + 1), CHILDREN + 1
+    size = float(BYTES)
+    if kind == "fork":
+        work = (1.0, *(0.0,) * CHILDREN, 1.0)
+        edges = tuple((0, t, size) for t in range(1, last + 1))
+        host = (0, *there, 0)
+    else:
+        work = (*(0.0,) * CHILDREN, 1.0, 1.0)
+        edges = tuple((t, last, size) for t in range(last))
+        host = (*there, 0, 0)
+    case, scale = _case(bench, TaskGraph(kind, work, edges), calibration), scale_of(calibration, TASK)
+    costs = tuple(_scaled(LOCAL if host[a] == host[b] else REMOTE, scale) for a, b in case.edges)
+    case = msgspec.structs.replace(case, host=host, costs=costs)
+    record = bench.run(kind, case, calibration)
+    return GridRun(kind, f"{CHILDREN} on other hosts", record, scale, _said(record)) if record else None
+
+
+def _scheduled(bench: Bench, graph: str, method: str) -> GridRun | None:
+    calibration = bench.calibration("hosts", SPEEDS, TASK)
+    if calibration is None:
+        return None
+    made = GRAPHS[graph]()
+    case, scale = _case(bench, made, calibration), scale_of(calibration, TASK)
+    found = schedule(made, case, calibration, scale, method)
+    costs = tuple(_scaled(LOCAL if found.host[a] == found.host[b] else REMOTE, scale) for a, b in case.edges)
+    case = msgspec.structs.replace(case, order=found.order, host=found.host, costs=costs)
+    record = bench.run(f"{graph}-{method.replace(', ', '-').replace(' ', '-')}", case, calibration)
+    return GridRun(graph, method, record, scale, found.expected) if record else None
+
+
+def schedule(graph: TaskGraph, case: AppCase, calibration: AppRecord, scale: float, method: str) -> Schedule:
+    """What a method makes of the graph on the calibrated hosts."""
+    task = tuple(case.size * unit_of(calibration, r) for r in range(case.ranks))
+    return METHODS[method](graph, platform(task, scale, transfer_of(calibration)))
+
+
+def _scaled(costs: Costs, scale: float) -> Costs:
+    send, latency, receive = (scale * part for part in costs)
+    return send, latency, receive
+
+
+def _said(record: AppRecord) -> float:
+    """The middle of what was predicted in closed form."""
+    p = record.predicted
+    return (p.low + p.high) / 2 if p else float("nan")

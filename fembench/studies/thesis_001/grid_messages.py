@@ -1,0 +1,171 @@
+"""What messages between two ranks of this machine cost, and H of loaded hosts, beside thesis-001's tables."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from fembench.base.errors import RunFailedError
+from fembench.base.files import write_atomic
+from fembench.characterize.estimate import latencies
+from fembench.model.heterogeneity import by_clock, by_load, by_queue
+from fembench.records.network import Network, PairSamples
+from fembench.records.profile import Profile, load_profile
+from fembench.report.plots.canvas import Plot
+from fembench.report.table import Table, words
+from fembench.studies import charts
+from fembench.studies.charts import Panel
+from fembench.studies.layout import count, value
+from fembench.studies.thesis_001.grid_plan import MICRO, Row, error_of, printed
+
+H_LAWS: dict[str, tuple[str, float, Callable[[Row], float]]] = {  # law -> (table, printed mean, estimate)
+    "queue (4.1)": (
+        "4_27",
+        14.4,
+        lambda r: by_queue(*_floats(r, "h_calibrated", "queue_standard", "queue_now")),
+    ),
+    "load (4.2)": ("4_28", 9.4, lambda r: by_load(*_floats(r, "h_calibrated", "load_now"))),
+    "clock (4.3)": (
+        "4_29",
+        5.3,
+        lambda r: by_clock(*_floats(r, "h_calibrated", "wall_time_us", "cpu_time_us")),
+    ),
+}
+
+SIZES = ",".join(str(8 << k) for k in range(20))  # 8 B to 4 MiB, as fork and join have
+MOST_RANKS = 9  # hosts of fork and join
+
+
+def _floats(row: Row, *names: str) -> list[float]:
+    return [float(row[name]) for name in names]
+
+
+def measure_network(folder: Path, cores: int, *, only_kept: bool = False) -> Profile | None:
+    """What messages between the ranks here cost, in a profile; measured once. Raises RunFailedError."""
+    path = folder / "machine.json"
+    if not path.exists():
+        if only_kept:
+            return None
+        line = [sys.executable, "-m", "fembench", "characterize", "--quick", "--network", "--sizes", SIZES]
+        ranks = str(max(2, min(cores, MOST_RANKS)))
+        with tempfile.TemporaryDirectory() as scratch:  # the study's own folder is occupied by this process
+            made = Path(scratch, "machine.json")
+            done = subprocess.run([*line, "--ranks", ranks, "-o", str(made)], capture_output=True, text=True)
+            if done.returncode:
+                raise RunFailedError(f"fembench characterize: {done.stderr.strip().splitlines()[-1:]}")
+            write_atomic(path, made.read_bytes())
+    return load_profile(path)
+
+
+def message_table(network: Network) -> Table:
+    """Tables 4.15 and 5.2: one host."""
+    theirs = {int(float(r["message_bytes"])): r for r in printed("table_4_15")}
+    lam = {int(float(r["message_bytes"])): r for r in printed("table_5_2")}
+    names = ("latency_us", "send_overhead_us", "receive_overhead_us")
+    rows = []
+    for mode in ("isend", "send"):
+        for s in sorted((s for s in network.samples if s.mode == mode), key=lambda s: s.m):
+            said = [
+                float(t[s.m][f"{mode}_{n}"]) if s.m in t else np.nan for t in (theirs, lam) for n in names
+            ]
+            rows.append((s.m, mode, *(t / MICRO for t in _parameters(s)), *said))
+    columns = (
+        count("message_bytes"),
+        words("mode"),
+        *(value(n) for n in names),
+        *(value(f"thesis_g2_{n}", f"MPICH-G2 {n}".replace("_", " ")) for n in names),
+        *(value(f"thesis_lam_{n}", f"LAM {n}".replace("_", " ")) for n in names),
+    )
+    return Table(
+        "messages",
+        "Messages on one host: L, Os, Or (Tables 4.15, 5.2)",
+        f"Two ranks of this machine; medians, microseconds. Measuring took {network.seconds:.1f} s in all. "
+        "Under MPICH-G2 a rank that waits keeps the processor from the other, a tenth of a second long.",
+        columns,
+        tuple(rows),
+    )
+
+
+def _parameters(s: PairSamples) -> list[float]:
+    """L, Os, Or."""
+    return [float(np.median(x)) for x in (latencies(s), s.os_measure, s.or_mirror)]
+
+
+def waiting_table(network: Network) -> Table:
+    """Table 5.1: what a task takes beside one that waits, over what it takes alone."""
+    rows = printed("table_5_1")
+    ratio = {
+        name: max(float(r[f"{name}_same_unit_us"]) / float(r[f"{name}_separate_units_us"]) for r in rows)
+        for name in ("mpich_g2", "lam")
+    }
+    columns = (value("here"), value("thesis_g2", "MPICH-G2"), value("thesis_lam", "LAM"))
+    return Table(
+        "waiting",
+        "A task beside one that waits, on one processor (Table 5.1)",
+        "Time over its time alone. Where waiting costs, no more than one rank a core.",
+        columns,
+        ((network.polling if network.polling else np.nan, ratio["mpich_g2"], ratio["lam"]),),
+    )
+
+
+def slowness_table() -> Table:
+    """Tables 4.27 to 4.29, computed anew from what they print."""
+    rows = []
+    for name, (number, mean, law) in H_LAWS.items():
+        found = [error_of(float(r["h_measured"]), law(r)) for r in printed(f"table_{number}")]
+        rows.append((name, float(np.mean(found)), mean, max(found)))
+    columns = (
+        words("law"),
+        value("mean_error_percent"),
+        value("thesis_mean_error_percent", "thesis"),
+        value("largest_error_percent"),
+    )
+    return Table(
+        "slowness",
+        "H of loaded hosts, estimated (Tables 4.27 to 4.29)",
+        "The thesis' own queues, loads and clocks, its formulas computed anew; per cent of the measured H. "
+        "The thesis divides some errors by the estimate.",
+        columns,
+        tuple(rows),
+    )
+
+
+def message_plot(network: Network) -> Plot:
+    """L, Os and Or over the size, as Figs 4.10 and 5.3 to 5.5."""
+    panels = []
+    theirs = {int(float(r["message_bytes"])): r for r in printed("table_5_2")}
+    some = [64 << (2 * k) for k in range(11)]
+    each = sorted((s for s in network.samples if s.mode == "isend" and s.m in some), key=lambda s: s.m)
+    names = [_size(s.m) for s in each]
+    for k, (title, name) in enumerate(
+        (("L", "latency_us"), ("Os", "send_overhead_us"), ("Or", "receive_overhead_us"))
+    ):
+        series = {
+            "here": [_above_zero(_parameters(s)[k] / MICRO) for s in each],
+            "thesis, LAM": [_above_zero(float(theirs[s.m][f"isend_{name}"])) for s in each],
+        }
+        panels.append(Panel(title, names, series, "µs", "bytes"))
+    return charts.curves(
+        "messages",
+        "What messages cost on one host (Figs 5.3 to 5.5)",
+        "MPI_Isend; logarithmic, so what is negative is missing.",
+        panels,
+        log=True,
+    )
+
+
+def _above_zero(value: float) -> float:
+    return value if value > 0 else float("nan")
+
+
+def _size(n_bytes: int) -> str:
+    return (
+        f"{n_bytes}"
+        if n_bytes < 1024
+        else f"{n_bytes // 1024}K"
+        if n_bytes < 1 << 20
+        else f"{n_bytes >> 20}M"
+    )

@@ -1,0 +1,134 @@
+"""Thesis-001's experiments with applications: rings, fork and join, schedules of task graphs.
+
+Tasks and what messages cost (Os, L, Or) are those that the thesis prints, a scale shorter; hosts differ as
+its factors H do. The scale is what a task takes here over what it took there. Messages of 4 MiB under LAM-MPI
+stand for those of chapter 6, whose sizes it does not give.
+"""
+
+import csv
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fembench.model.platform import MessageTime, Platform
+from fembench.studies.scheduling.execute import Schedule
+from fembench.studies.scheduling.heft import hlogp_heft, latency_heft
+from fembench.studies.scheduling.portfolio import best
+from fembench.studies.scheduling.simple import round_robin
+from fembench.studies.scheduling.task_graph import TaskGraph, diamond, fork_join
+
+DATA = Path(__file__).parent / "data"
+MICRO = 1e-6
+TASK = 5.05  # seconds of a task of chapter 6, the modeller's kernel
+REMOTE = (351304 * MICRO, -350929 * MICRO, 357019 * MICRO)  # Table 5.4, 4 MiB, MPI_Send: Os, L, Or
+LOCAL = (10974 * MICRO, 0.0, 10974 * MICRO)  # Table 5.3
+H = (26, 26, 40, 42, 26, 26, 40, 40, 40, 40)  # sn02 sn04 jenipapo caju sn16 sn17 n19 … n22 (Table 4.13)
+SPEEDS = tuple(round(26 / h, 3) for h in H)
+CHILDREN = 8  # of fork and join on other hosts (6.1)
+Costs = tuple[float, float, float]
+Row = dict[str, str]
+
+
+@functools.cache
+def printed(name: str) -> tuple[Row, ...]:
+    """A table of the thesis, as it lies in data/."""
+    with open(DATA / f"thesis001_{name}.csv", newline="", encoding="utf-8") as stream:
+        return tuple(csv.DictReader(stream))
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Three tasks, each feeding the next, the last the first one's host (3.10). Seconds."""
+
+    name: str
+    tables: str
+    tasks: tuple[float, ...]  # (3,)
+    costs: tuple[Costs, ...]  # (3,) of the messages between them
+    measured: float
+    estimated: float
+
+    @property
+    def speeds(self) -> tuple[float, ...]:
+        """[host] as its task's time says, to a hundredth."""
+        return tuple(min(1.0, round(self.tasks[0] / t, 2)) for t in self.tasks)
+
+
+RINGS = {  # name -> time line, its column, table of measured times, its row
+    "64 KiB, one site": ("4_24", "iia_uff_uff_us", "4_25", 0),
+    "64 KiB, two sites": ("4_24", "iia_uff_puc_us", "4_25", 1),
+    "2 MiB, one site": ("4_37", "uff_uff_us", "4_38", 0),
+    "2 MiB, two sites": ("4_37", "uff_puc_us", "4_38", 1),
+    "2 MiB, one site, LAM": ("5_10", "uff_uff_us", "5_11", 0),
+    "2 MiB, two sites, LAM": ("5_10", "uff_sinergia_us", "5_11", 1),
+}
+
+
+def rings() -> list[Ring]:
+    """All of them, in the order of the tables."""
+    found = []
+    for name, (line, column, result, row) in RINGS.items():
+        values = [float(r[column]) * MICRO for r in printed(f"table_{line}")][:12]
+        said = printed(f"table_{result}")[row]
+        found.append(
+            Ring(
+                name,
+                f"{line}, {result}".replace("_", "."),
+                tuple(values[0::4]),
+                tuple(zip(values[1::4], values[2::4], values[3::4])),
+                float(said["measured_us"]) * MICRO,
+                float(said["estimated_us"]) * MICRO,
+            )
+        )
+    return found
+
+
+GRAPHS: dict[str, Callable[[], TaskGraph]] = {
+    "diamond": lambda: diamond(5),
+    "fork-join": lambda: fork_join(14),
+}
+METHODS: dict[str, Callable[[TaskGraph, Platform], Schedule]] = {
+    "HEFT, HLogP": hlogp_heft,
+    "HEFT, latency": latency_heft,
+    "round robin": round_robin,
+    "portfolio": best,
+}
+# (graph, method) -> row of the thesis' results; there is none of the portfolio
+THESIS = {
+    ("diamond", "HEFT, HLogP"): 0,
+    ("diamond", "HEFT, latency"): 2,
+    ("diamond", "round robin"): 3,
+    ("fork-join", "HEFT, HLogP"): 4,
+    ("fork-join", "HEFT, latency"): 5,
+}
+
+
+def thesis_schedule(graph: str, method: str) -> tuple[float, float]:
+    """(predicted, executed) makespan, seconds; nan where the thesis has none."""
+    row = THESIS.get((graph, method))
+    if row is None:
+        return float("nan"), float("nan")
+    found = printed("schedules")[row]
+    each = (found[f"{what}_makespan_us"] for what in ("predicted", "executed"))
+    predicted, executed = (float(text) * MICRO if text else float("nan") for text in each)
+    return predicted, executed
+
+
+def platform(task: tuple[float, ...], scale: float, transfer: float) -> Platform:
+    """Hosts on which a task takes task[host] seconds, messages that cost the thesis' values times `scale`.
+
+    `transfer`: seconds that a message really takes here, which none can be faster than.
+    """
+    remote, local = (tuple(scale * part for part in cost) for cost in (REMOTE, LOCAL))
+
+    def message(size: float, source: int, target: int) -> MessageTime:
+        if source == target:
+            return MessageTime(*local)
+        return MessageTime(remote[0], max(remote[1], transfer - remote[0]), remote[2])
+
+    return Platform(task, message)
+
+
+def error_of(measured: float, predicted: float) -> float:
+    """Percent of what was measured."""
+    return 100 * abs(predicted - measured) / measured

@@ -1,0 +1,86 @@
+"""A machine profile as the file of thesis-001's modeller has it (Fig. 4.2), and such a file as a machine.
+
+The file is for messages of one size: a host has one Os and one Or, an ordered pair of hosts one L.
+"""
+
+import statistics
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.model.heterogeneity import from_kernels, from_product, kernel_seconds
+from fembench.model.machine import Machine, checked_speeds
+from fembench.records.hlogp import MessageCost, message_cost
+from fembench.records.network import CurvePiece, PairClass, class_of
+from fembench.records.profile import Profile
+from fembench.studies.thesis_001.modeller_files import ModelHost, ModellerFile
+
+MICRO = 1e-6
+SCALE = 100.0  # H of the fastest host: the file has whole numbers, and only ratios mean anything
+
+
+def model_of(profile: Profile, m: int) -> ModellerFile:
+    """The profile at messages of m bytes. H is the three kernels', else the product's, median over ranks;
+    Os and Or are medians over a host's partners. Raises InputError where there is no network."""
+    network, names = profile.network, [h.name for h in profile.environment.hosts]
+    if network is None:
+        raise InputError("the profile says nothing of the network; expected one of characterize --network")
+    n = len(names)
+    seconds = kernel_seconds(profile)
+    by_rank = from_product(profile) if seconds is None else from_kernels(seconds)
+    slow = [
+        float(np.median([h for h, k in zip(by_rank, profile.environment.rank_host) if k == host]))
+        for host in range(n)
+    ]
+    cost = [[message_cost(class_of(network, a, b), m, same_host=a == b) for b in range(n)] for a in range(n)]
+    hosts = [
+        ModelHost(
+            round(SCALE * slow[a] / min(slow), 1),
+            names[a],
+            round(_middle([cost[a][b].send for b in range(n)], a) / MICRO, 2),
+            round(_middle([cost[b][a].receive for b in range(n)], a) / MICRO, 2),
+            "linux",
+        )
+        for a in range(n)
+    ]
+    latency = [[0.0 if a == b else round(cost[a][b].latency / MICRO, 2) for b in range(n)] for a in range(n)]
+    return ModellerFile(tuple(hosts), tuple(map(tuple, latency)))
+
+
+def _middle(values: list[float], own: int) -> float:
+    """The median over partners; a host alone is its own."""
+    others = [v for k, v in enumerate(values) if k != own]
+    return statistics.median(others or values)
+
+
+def machine_of_model(model: ModellerFile, ranks: int) -> Machine:
+    """A rank on each of the first hosts, or several in turn where there are more ranks; speeds are 1 / H, the
+    fastest 1. Every message costs what the file says, however large it is. Raises InputError."""
+    n = len(model.hosts)
+    if ranks < 1 or n < 1:
+        raise InputError(f"{ranks} ranks on {n} hosts; expected at least one of each")
+    least = min(host.H for host in model.hosts)
+    if not least > 0:
+        raise InputError(f"H = {least:g}; expected positive numbers")
+
+    def link(a: int, b: int) -> PairClass:
+        p, q = model.hosts[a], model.hosts[b]
+        parts = MessageCost(p.send, model.latency[a][b], q.receive)
+        return PairClass(
+            name=p.name if a == b else f"{p.name} > {q.name}",
+            send=_constant(parts.send),
+            latency=_constant(parts.latency),
+            receive=_constant(parts.receive),
+        )
+
+    host = tuple(rank % n for rank in range(ranks))
+    return Machine(
+        host=host,
+        names=tuple(h.name for h in model.hosts),
+        link=link,
+        speeds=checked_speeds([least / model.hosts[k].H for k in host], ranks),
+    )
+
+
+def _constant(microseconds: float) -> tuple[CurvePiece, ...]:
+    return (CurvePiece(first=0, coefficients=(MICRO * microseconds,)),)

@@ -1,0 +1,1 @@
+"""MigBSP++: rebalancing of bulk-synchronous programs, measured again."""

@@ -1,0 +1,128 @@
+"""Thesis-002's experiments: two programs, twenty scenarios, strategies over alpha x band (Tables 12 to 15).
+
+The seven machines are emulated: ranks of these relative speeds on the cores that are here, dilated. The
+thesis does not give the speeds; SPEEDS is our guess from the processors it lists.
+"""
+
+import csv
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from fembench.studies.bsp.bsp_job import PolicyRun, ProgramJob
+
+DATA = Path(__file__).parent / "data"
+# 2 x Celeron 430, Celeron 520, E5400, i7-3632QM, i3-2330M, Atom Z530
+SPEEDS = (1.0, 1.0, 0.9, 1.6, 2.2, 1.6, 0.5)
+ALPHAS, BANDS = (2, 4, 8), (0.3, 0.2, 0.1)
+# strategy of the thesis -> our policy; Scotch and TopoCent are not here, metis-shares and rcb are not there
+STRATEGIES = {
+    "NullLB": "none",
+    "GreedyCommLB": "greedy",
+    "RefineCommLB": "refine",
+    "RandCentLB": "random",
+    "SC": "observe",
+    "MigBSPLB-A": "migbsp",
+    "MigBSPLB-B": "migbsp++",
+}
+OURS = ("amortised", "migbsp++-scan", "metis-shares", "rcb", "diffusion")
+GRID = ("SC", "MigBSPLB-A", "MigBSPLB-B")  # run for every alpha and band
+
+
+class BspScenario(NamedTuple):
+    """One column of a table."""
+
+    table: str  # "12" … "15"
+    name: str  # "i" … "xii"
+    program: str
+    size: tuple[int, ...]
+    n_blocks: int
+    supersteps: int  # rounds of the ring for the fractal
+
+
+SHEAR = {"i": (49, 7), "ii": (98, 7), "iii": (196, 7), "iv": (98, 14), "v": (196, 14), "vi": (147, 21),
+         "vii": (294, 21), "viii": (196, 28)}  # fmt: skip
+FRACTAL = {"13": (32, ("i", "iv", "vii", "x")), "14": (16, ("ii", "v", "viii", "xi")),
+           "15": (8, ("iii", "vi", "ix", "xii"))}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BspEffort:
+    """How much is run."""
+
+    scenarios: tuple[tuple[str, str], ...]  # (table, name)
+    repetitions: int
+    alphas: tuple[int, ...]
+    bands: tuple[float, ...]
+    shrink: int  # the fractal's picture is 1920 / shrink wide
+    coarser: int  # its ranges are 1 / coarser of the thesis'
+    ring: int  # supersteps of the fractal, in whole rounds
+    dilate: float  # beside what the cores ask for
+    supersteps: int = 0  # at most so many of a sort; 0: as many as the matrix has rows
+
+
+def scenarios() -> tuple[BspScenario, ...]:
+    """All of them, in the order of the tables."""
+    found = [BspScenario("12", k, "shear-sort", (n,), v, n) for k, (n, v) in SHEAR.items()]
+    for table, (r, names) in FRACTAL.items():
+        found += [BspScenario(table, k, "fractal", (1080, 1920, r), 7 * c, 0) for c, k in enumerate(names, 1)]
+    return tuple(found)
+
+
+FULL = BspEffort(tuple((s.table, s.name) for s in scenarios()), 3, ALPHAS, BANDS, 4, 2, 56, 2.0)
+SOME = (("12", "iii"), ("12", "v"), ("12", "viii"), ("14", "ii"), ("14", "v"), ("14", "xi"))
+QUICK = BspEffort(SOME, 1, (2,), BANDS, 11, 4, 28, 1.0, supersteps=40)
+
+
+def job_of(scenario: BspScenario, effort: BspEffort, cores: int) -> ProgramJob:
+    """The scenario as a job on this machine."""
+    size, supersteps = scenario.size, scenario.supersteps
+    if scenario.program == "fractal":
+        height, width, r = size
+        size = (height // effort.shrink, width // effort.shrink, max(2, r // effort.coarser))
+        supersteps = max(1, effort.ring // scenario.n_blocks)  # rounds
+    elif effort.supersteps:
+        supersteps = min(supersteps, effort.supersteps)
+    fastest = max(SPEEDS)
+    speeds = tuple(s / fastest for s in SPEEDS)
+    return ProgramJob(
+        program=scenario.program,  # type: ignore[arg-type]
+        size=size,
+        n_blocks=scenario.n_blocks,
+        supersteps=supersteps,
+        speeds=speeds,
+        dilate=round(1.2 * sum(speeds) / cores * effort.dilate, 2),
+        cells=cells(effort),
+        repetitions=effort.repetitions,
+    )
+
+
+def cells(effort: BspEffort) -> tuple[PolicyRun, ...]:
+    """Every strategy; those of the grid for every alpha and band."""
+    plain = [STRATEGIES[s] for s in STRATEGIES if s not in GRID] + list(OURS)
+    made = [PolicyRun(policy=policy) for policy in plain]
+    made += [
+        PolicyRun(policy=STRATEGIES[s], alpha=alpha, band=band)
+        for alpha in effort.alphas
+        for s in GRID
+        for band in effort.bands
+    ]
+    return tuple(made)
+
+
+@functools.cache
+def thesis(table: str) -> dict[tuple[str, str, str], dict[str, float]]:
+    """(strategy, alpha, band) -> scenario -> seconds, as printed."""
+    with open(DATA / f"thesis002_table_{table}.csv", newline="", encoding="utf-8") as stream:
+        return {
+            (row.pop("strategy"), row.pop("alpha"), row.pop("band")): {k: float(v) for k, v in row.items()}
+            for row in csv.DictReader(stream)
+        }
+
+
+def thesis_seconds(scenario: BspScenario, strategy: str, alpha: int, band: float) -> float | None:
+    """The printed time, None for a strategy that the thesis did not run."""
+    table = thesis(scenario.table)
+    row = table.get((strategy, str(alpha), f"{band:g}")) or table.get((strategy, "", ""))
+    return None if row is None else row[scenario.name]

@@ -1,0 +1,1 @@
+"""Execution graphs of master/slave programs, measured again."""

@@ -1,0 +1,145 @@
+"""The two kinds of hosts that the thesis compares, and where tasks go on them.
+
+Hosts are given (a host file), or emulated: every task is a rank here, whose computing is stretched as
+if it ran on its host. k tasks on a host of c cores and speed s compute at s min(1, c / k) each; all
+are dilated alike, so that they fit side by side on the cores that are here. On a given host tasks are
+confined to its first c cores: up to c tasks have one core each, more tasks share all c.
+
+A fast host has two processors (node8, Cluster 1), a slow one has one (node00, Cluster 2).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from fembench.base.errors import InputError
+from fembench.launch.hostfile import hosts_of
+from fembench.records.case import Case
+
+SLOW_SPEED = 0.13  # of one processor: 1 / 7.7 (Tables 5.25, 5.26, one task)
+MOST_AT_ONCE = 8.0  # summed speeds of the ranks in the largest experiment: 8 fast hosts, a task each
+# small meshes are dilated more: today a core computes an iteration of m1 in less time than a message takes
+DILATION = {"m1": 3, "m2": 2, "m3": 1}
+ROOM = 1.2  # cores are left idle so much, or ranks would be late
+
+
+class StudyHost(NamedTuple):
+    """A machine."""
+
+    name: str
+    cores: int
+    speed: float = 1.0  # of a core, relative to a fast host's; 0: not known
+
+
+Placement = tuple[tuple[StudyHost, int], ...]  # hosts in the order of ranks, with their tasks
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Hosts by kind."""
+
+    fast: tuple[StudyHost, ...]
+    slow: tuple[StudyHost, ...]
+    emulated: bool
+    dilate: float = 1.0
+
+    @property
+    def label(self) -> str:
+        """How they are emulated; "" for real ones."""
+        if not self.emulated:
+            return ""
+        fast, slow = self.fast[0], self.slow[0]
+        return (
+            f"emulated hosts: fast {fast.cores} processors of speed {fast.speed:g}, slow {slow.cores} of "
+            f"speed {slow.speed:g}, all dilated {self.dilate:g} times"
+        )
+
+    def one_each(self, kind: str, tasks: int) -> Placement | None:
+        """One task on each of so many hosts of 'cluster1' or 'cluster2'; None where there are too few."""
+        hosts = self.fast if kind == "cluster1" else self.slow
+        return tuple((host, 1) for host in hosts[:tasks]) if tasks <= len(hosts) else None
+
+    def mixed(self, on_slow: int, on_fast: int) -> Placement:
+        """So many tasks on node00, and on node8."""
+        pair = ((self.slow[0], on_slow), (self.fast[0], on_fast))
+        return tuple((host, tasks) for host, tasks in pair if tasks)
+
+    def alone(self, tasks: int, cores: int) -> Placement:
+        """So many tasks on so many cores of the first fast host; () for the machine that launches."""
+        return () if self.emulated else ((self.fast[0]._replace(cores=cores), tasks),)
+
+    def place(self, case: Case, placement: Placement) -> Case:
+        """The case on these hosts."""
+        named = (host.name if self.emulated else f"{host.name}:{host.cores}" for host, _ in placement)
+        text = " ".join(f"{name}*{tasks}" for name, (_, tasks) in zip(named, placement))
+        placed = msgspec.structs.replace(case, ranks=sum(k for _, k in placement), label=text)
+        if not self.emulated:
+            return placed
+        dilate = round(self.dilate * DILATION.get(case.mesh, 1), 1)
+        emulate = ",".join(f"{s:.6g}" for s in speeds(placement))
+        return msgspec.structs.replace(placed, emulate=emulate, dilate=dilate)
+
+
+def speeds(placement: Placement) -> tuple[float, ...]:
+    """Speed of every rank: tasks on one host share its cores."""
+    return tuple(host.speed * min(1.0, host.cores / tasks) for host, tasks in placement for _ in range(tasks))
+
+
+def confinement(placement: Placement) -> tuple[tuple[int, ...], ...]:
+    """[rank] -> the cores of its host that it runs on: one of its own, or all where tasks outnumber them."""
+    return tuple(
+        (task,) if tasks <= host.cores else tuple(range(host.cores))
+        for host, tasks in placement
+        for task in range(tasks)
+    )
+
+
+def emulated(cores: int, slow_speed: float = SLOW_SPEED) -> Machines:
+    """Eight fast and eight slow hosts on a machine with so many cores. Raises InputError."""
+    if not 0.001 <= slow_speed <= 1:
+        raise InputError(f"speed of the slow hosts {slow_speed:g}: expected 0.001 to 1")
+    dilate = max(1.0, round(ROOM * MOST_AT_ONCE / cores + 0.049, 1))
+    return Machines(
+        tuple(StudyHost(f"node{8 - i}", 2) for i in range(8)),
+        tuple(StudyHost(f"node{i:02d}", 1, slow_speed) for i in range(8)),
+        emulated=True,
+        dilate=dilate,
+    )
+
+
+def given(fast: Sequence[str], slow: Sequence[str]) -> Machines:
+    """Real hosts, NAME or NAME:CORES. Raises InputError."""
+    hosts = [tuple(map(_host, words, (cores,) * len(words))) for words, cores in ((fast, 2), (slow, 1))]
+    names = [host.name for kind in hosts for host in kind]
+    if not all(hosts) or len(set(names)) < len(names):
+        raise InputError(
+            f"fast hosts {list(fast)}, slow hosts {list(slow)}: expected at least one each, once"
+        )
+    if hosts[0][0].cores < 2:
+        raise InputError(
+            f"first fast host '{hosts[0][0].name}': expected at least two cores (E4 compares two with one)"
+        )
+    return Machines(hosts[0], hosts[1], emulated=False)
+
+
+def _host(text: str, cores: int) -> StudyHost:
+    name, _, count = text.partition(":")
+    if not name or (count and not re.fullmatch("0*[1-9][0-9]{0,5}", count)):
+        raise InputError(f"host '{text}': expected NAME or NAME:CORES")
+    return StudyHost(name, int(count or cores), 0.0)
+
+
+def host_file(placement: Placement, kind: str = "openmpi") -> str:
+    """A host file that fills the hosts in the order of ranks, for a launcher of this kind."""
+    if kind == "srun":  # task k runs on the host of line k
+        return "".join(f"{host.name}\n" * tasks for host, tasks in placement)
+    slots = ":" if kind == "mpich" else " slots="
+    return "".join(f"{host.name}{slots}{tasks}\n" for host, tasks in placement)
+
+
+def hosts_in(text: str, where: str = "host file") -> list[str]:
+    """NAME:SLOTS of every line of a host file. Raises InputError."""
+    return [f"{host.name}:{host.slots}" if host.slots else host.name for host in hosts_of(text, where)]

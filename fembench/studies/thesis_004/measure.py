@@ -1,0 +1,138 @@
+"""Measure what is wanted and not measured yet: each campaign in its own folder, resumable at any point."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.files import write_atomic
+from fembench.bench.campaign import Done, Folder, execute
+from fembench.bench.campaign_file import Campaign, CampaignRun, run_id
+from fembench.host.confine import own_cores
+from fembench.host.host import usable_cores
+from fembench.launch.launcher import find_mpiexec, flavour
+from fembench.launch.scratch import occupied
+from fembench.records.case import Case
+from fembench.records.record import Record
+from fembench.studies.thesis_004.machines import confinement, host_file
+from fembench.studies.thesis_004.plan import CORES, StudyPlan, Want, Where
+
+SHARING = {  # what lets a host take more tasks than it has cores; each task confines itself
+    "openmpi": ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none"),
+    "mpich": ("-bind-to", "none"),
+    "srun": ("--overcommit", "--cpu-bind=none"),
+}
+YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # tasks that share a core make room for each other
+
+
+class StudyFolder:
+    """The folder of a reproduction and what was measured in it."""
+
+    def __init__(self, path: Path, plan: StudyPlan, command: str) -> None:
+        self.path, self.plan, self.command = path, plan, command
+        self.records: dict[Want, list[Record]] = {}
+        self.failed: list[str] = []
+        self._folders: dict[Where, Folder] = {}
+
+    def folder(self, where: Where) -> Folder:
+        """The campaign's folder, made where it is not there. Raises InputError for another campaign's."""
+        if where not in self._folders:
+            folder = Folder(self.path / where)
+            with tempfile.TemporaryDirectory() as scratch:
+                source = Path(scratch, "campaign.toml")
+                source.write_text(self._description(where))
+                folder.prepare(source)
+            self._folders[where] = folder
+        return self._folders[where]
+
+    def _description(self, where: Where) -> str:
+        """campaign.toml: the cases known beforehand, so that another plan is not mixed in."""
+        cases = [want.case for want in self.plan.wants() if want.where == where]
+        head = f'name = "{where}"\nrepetitions = {self.plan.effort.repetitions}\n'
+        return head + "".join(map(_toml, cases))
+
+    def missing(self, wants: Sequence[Want]) -> int:
+        """How many runs have no record yet."""
+        return sum(self.folder(w.where).record(run) is None for w in wants for run in self._runs(w))
+
+    def _runs(self, want: Want) -> list[CampaignRun]:
+        count = 1 if want.where == "sparse" else self.plan.effort.repetitions
+        return [CampaignRun(run_id(want.case, r), want.case, r) for r in range(1, count + 1)]
+
+    def measure(
+        self, wants: Sequence[Want], ended: Callable[[Done], None], *, only_kept: bool = False
+    ) -> None:
+        """Run what has no record (unless `only_kept`); afterwards `records` has all that there is."""
+        for group in [] if only_kept else _groups(wants):
+            first = group[0]
+            folder = self.folder(first.where)
+            runs = [run for w in sorted(group, key=lambda w: w.case.ranks) for run in self._runs(w)]
+            real = bool(first.placement) and not self.plan.machines.emulated
+            with occupied(folder.runs), _environment(first, real) as hostfile:
+                for done in execute(
+                    Campaign(name=first.where, cases=({},), timeout=self.plan.effort.timeout),
+                    runs,
+                    folder,
+                    command=self.command,
+                    hostfile=hostfile,
+                    mpi_options=SHARING.get(flavour(find_mpiexec()), ()) if real else (),
+                    cores=confinement(first.placement) if real else (),
+                ):
+                    self._keep(done)
+                    ended(done)
+        for want in wants:
+            found = (self.folder(want.where).record(run) for run in self._runs(want))
+            self.records[want] = [r for r in found if r is not None]
+
+    def _keep(self, done: Done) -> None:
+        if done.record is None and done.outcome is not None:
+            self.failed.append(f"{done.run.id}: {done.outcome.message}")
+
+
+def _groups(wants: Sequence[Want]) -> list[list[Want]]:
+    """Cases that run in one environment, in the order wanted."""
+    groups: dict[object, list[Want]] = {}
+    for want in wants:
+        key = (want.where, () if want.case.dilate > 1 or want.case.emulate else want.placement)
+        groups.setdefault(key, []).append(want)
+    return list(groups.values())
+
+
+@contextlib.contextmanager
+def _environment(want: Want, real: bool) -> Iterator[str]:
+    """Cores, variables and host file for a group of runs; the name of the file, "" for none."""
+    kept, mask = dict(os.environ), os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    cores = 0 if real else CORES.get(want.where, 0)
+    try:
+        if cores and mask:
+            os.sched_setaffinity(0, own_cores(sorted(mask))[:cores])
+        os.environ.update(YIELD if real else {})
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch, "hosts")
+            if real:
+                write_atomic(path, host_file(want.placement, flavour(find_mpiexec())))
+            yield str(path) if real else ""
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+        if cores and mask:
+            os.sched_setaffinity(0, mask)
+
+
+def _toml(case: Case) -> str:
+    """[[cases]] with what is not the default."""
+    usual = msgspec.structs.asdict(Case())
+    changed = {k: v for k, v in msgspec.structs.asdict(case).items() if v != usual[k] or k == "mesh"}
+    return "\n[[cases]]\n" + "".join(f"{k} = {_literal(v)}\n" for k, v in changed.items())
+
+
+def _literal(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def cores_here() -> int:
+    """Cores that ranks started here may use."""
+    return usable_cores()

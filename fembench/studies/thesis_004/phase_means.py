@@ -1,0 +1,91 @@
+"""What the thesis' tables hold, from our records: seconds of the phases, means over tasks.
+
+A run of fewer iterations than the tolerance needs is scaled: total = partition + assembly + CG x k,
+k = iterations to the tolerance / iterations timed. All iterations of CG cost the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fembench.records.compare import Pool
+from fembench.records.record import Record
+from fembench.report.measures import COMMUNICATION, by_record, mean_times
+from fembench.studies.thesis_004.plan import Want
+from fembench.studies.thesis_004.thesis import MESHES
+
+
+class Phases(NamedTuple):
+    """Seconds of one solve to the tolerance; means over tasks, medians over sets."""
+
+    partition: float
+    assembly: float
+    cg: float
+    communication: float  # inside CG: send, wait, unpack, all-reduce
+    send: float
+    receive: float  # waiting for the partner included
+    iteration: float  # of CG
+
+    @property
+    def total(self) -> float:
+        return self.partition + self.assembly + self.cg
+
+
+class StudyRecords:
+    """What there is by now."""
+
+    def __init__(self, records: Mapping[Want, Sequence[Record]]) -> None:
+        self._records = records
+        self.iterations = _iterations(records)
+
+    def pool(self, want: Want | None) -> Sequence[Record]:
+        """Runs of a case that count, none where it has none."""
+        found = self._records.get(want, ()) if want else ()
+        return [r for r in found if r.verdict.status != "INVALID"]
+
+    def record(self, want: Want | None) -> Record | None:
+        """The first of them."""
+        return next(iter(self.pool(want)), None)
+
+    def phases(self, want: Want | None) -> Phases | None:
+        """Times of a case; None where it has no run that counts."""
+        records = self.pool(want)
+        if not records:
+            return None
+        found = mean_times(*by_record(Pool(records[0].case, tuple(records))))
+        timed = records[0].solve.iterations
+        scale = self.iterations.get(records[0].case.mesh, timed) / timed if records[0].case.iterations else 1
+        return phases_of(found, scale, timed)
+
+    def total(self, want: Want | None) -> float:
+        """Seconds; nan where there is no run."""
+        found = self.phases(want)
+        return found.total if found else np.nan
+
+
+def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:
+    """From mean times by phase; `timed` iterations were timed, and CG counts `scale` times."""
+
+    def of(*names: str) -> float:
+        return scale * sum(found.get(name, 0.0) for name in names)
+
+    return Phases(
+        partition=found.get("partition", 0.0),
+        assembly=found.get("assembly", 0.0),
+        cg=of("cg"),
+        communication=of(*COMMUNICATION),
+        send=of("cg.send"),
+        receive=of("cg.wait", "cg.unpack"),
+        iteration=found.get("cg", 0.0) / max(timed, 1),
+    )
+
+
+def _iterations(records: Mapping[Want, Sequence[Record]]) -> dict[str, int]:
+    """mesh -> iterations to the tolerance, from runs that went so far."""
+    return {
+        r.case.mesh: r.solve.iterations
+        for found in records.values()
+        for r in found
+        if r.case.mesh in MESHES and not r.case.iterations and r.solve.converged
+    }

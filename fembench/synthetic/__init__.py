@@ -1,0 +1,1 @@
+"""Emulated slowness and labs of network namespaces: everything whose results are labelled SYNTHETIC."""

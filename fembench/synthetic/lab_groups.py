@@ -1,0 +1,189 @@
+"""The control groups of a lab: CPUs and CPU time of each host and its tenant (Linux, versions 1 and 2).
+
+One group a host under one group a lab, in every hierarchy that holds the controllers cpu and cpuset.
+Only groups whose names begin with the prefix of labs are made, entered or removed.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from fembench.base.errors import InputError
+from fembench.host.cgroup import ROOT, cpu_set, read
+from fembench.synthetic import lab_tenant
+from fembench.synthetic.lab_cluster import HEAD, LabCluster, LabHost
+from fembench.synthetic.lab_network import PREFIX
+
+PERIOD = 5000  # microseconds: short against a phase that is timed
+TENANT = "tenant."  # and a host's name: names of hosts have no dot
+LEAST_QUOTA = 1000  # microseconds: the kernel takes no less
+NEEDED = ("cpu", "cpuset")
+PRIORITY = {1: ("cpu.shares", "262144"), 2: ("cpu.weight", "10000")}  # the most that the kernel takes
+
+
+class Hierarchy(NamedTuple):
+    """A mounted tree of control groups."""
+
+    mount: Path
+    version: int
+    controllers: tuple[str, ...]  # of those needed
+
+
+def hierarchies(root: Path = ROOT) -> list[Hierarchy]:
+    """The trees that hold cpu and cpuset, each once. Raises InputError where one has no tree."""
+    found: dict[Path, Hierarchy] = {}
+    missing = list(NEEDED)
+    for line in read(root / "proc/mounts").splitlines():
+        _, point, kind, options = line.split()[:4]
+        mount = root / point.lstrip("/")
+        if kind == "cgroup":
+            have = [c for c in missing if c in options.split(",")]
+        elif kind == "cgroup2":
+            have = [c for c in missing if c in read(mount / "cgroup.controllers").split()]
+        else:
+            continue
+        if have:
+            found[mount] = Hierarchy(mount, 1 if kind == "cgroup" else 2, tuple(have))
+            missing = [c for c in missing if c not in have]
+    if missing:
+        raise InputError(
+            f"no control groups with {' and '.join(missing)} here; a lab needs them to set speeds"
+        )
+    return list(found.values())
+
+
+def make(cluster: LabCluster, trees: Sequence[Hierarchy], usable: Sequence[int]) -> None:
+    """Make and fill the groups of a lab. Raises InputError with the kernel's reason."""
+    for tree in trees:
+        top = tree.mount / f"{PREFIX}{cluster.name}"
+        _make(tree, top, usable)
+        if tree.version == 2:
+            _write(top / "cgroup.subtree_control", " ".join(f"+{c}" for c in tree.controllers))
+        if cluster.priority and "cpu" in tree.controllers:
+            file, most = PRIORITY[tree.version]
+            _write(top / file, most)
+        _make(tree, top / HEAD, usable)
+        for host in cluster.hosts:
+            _make(tree, top / host.name, host.cpus)
+            if "cpuset" in tree.controllers:  # with those of its own tree alone: real-time needs no share
+                _make(tree, top / f"{TENANT}{host.name}", host.cpus)
+
+
+def slow(cluster: LabCluster, host: LabHost, trees: Sequence[Hierarchy]) -> None:
+    """Give a host its speed from now on, by a tenant or a quota. Raises InputError: the kernel's reason."""
+    tops = {tree: tree.mount / f"{PREFIX}{cluster.name}" for tree in trees}
+    groups = [top / f"{TENANT}{host.name}" for tree, top in tops.items() if "cpuset" in tree.controllers]
+    for group in groups:
+        _empty(group)
+    held = host.speed < 1
+    tenant = held and cluster.alone(host) and not cluster.quota and host.speed >= lab_tenant.LEAST
+    if tenant and not all(lab_tenant.start(host.speed, cpu, groups) for cpu in host.cpus):
+        tenant = False
+        for group in groups:
+            _empty(group)
+    for tree, top in tops.items():
+        if "cpu" in tree.controllers:
+            _limit(tree, top / host.name, host.speed * len(host.cpus) if held and not tenant else 0.0)
+
+
+def _make(tree: Hierarchy, folder: Path, cpus: Sequence[int]) -> None:
+    if tree.version == 2:
+        lacking = set(tree.controllers) - set(read(folder.parent / "cgroup.subtree_control").split())
+        if lacking:
+            _write(folder.parent / "cgroup.subtree_control", " ".join(f"+{c}" for c in sorted(lacking)))
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise InputError(f"cannot make control group {folder}: {error.strerror}") from error
+    if "cpuset" in tree.controllers:
+        if tree.version == 1:
+            _write(folder / "cpuset.mems", read(folder.parent / "cpuset.mems"))
+        _write(folder / "cpuset.cpus", ",".join(map(str, cpus)))
+
+
+def _limit(tree: Hierarchy, folder: Path, cpus: float) -> None:
+    """A quota of so many CPUs; 0: none."""
+    quota, period = quota_and_period(cpus) if cpus else (0, PERIOD)
+    if tree.version == 2:
+        _write(folder / "cpu.max", f"{quota or 'max'} {period}")
+        burst = folder / "cpu.max.burst"
+    else:
+        _write(folder / "cpu.cfs_quota_us", "-1")  # or the period could be too long for the quota before
+        _write(folder / "cpu.cfs_period_us", str(period))
+        _write(folder / "cpu.cfs_quota_us", str(quota or -1))
+        burst = folder / "cpu.cfs_burst_us"
+    if burst.exists() and quota:  # Linux 5.14: some time lost to another is made up for in the next period
+        _write(burst, str(quota // 4))
+
+
+def quota_and_period(cpus: float) -> tuple[int, int]:
+    """Microseconds of CPU time in each period that make this many CPUs."""
+    period = max(PERIOD, round(LEAST_QUOTA / cpus))
+    return max(LEAST_QUOTA, round(cpus * period)), period
+
+
+def entrances(lab: str, host: str, trees: Sequence[Hierarchy]) -> list[Path]:
+    """Files into which a process writes its number to become one of the host."""
+    return [tree.mount / f"{PREFIX}{lab}" / host / "cgroup.procs" for tree in trees]
+
+
+def groups_of(lab: str, trees: Sequence[Hierarchy]) -> list[Path]:
+    """The groups of a lab that exist, inner ones first."""
+    tops = [tree.mount / f"{PREFIX}{lab}" for tree in trees]
+    return [p for top in tops if top.is_dir() for p in (*sorted(f for f in top.iterdir() if f.is_dir()), top)]
+
+
+def remove(lab: str, trees: Sequence[Hierarchy], patience: float = 5.0) -> None:
+    """End the processes of a lab and remove its groups; nothing is wrong where there are none."""
+    deadline = time.monotonic() + patience
+    for folder in groups_of(lab, trees):
+        while folder.is_dir():
+            _kill(folder)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+            if folder.is_dir() and time.monotonic() > deadline:
+                raise InputError(f"control group {folder} cannot be removed: processes in it do not end")
+            if folder.is_dir():
+                time.sleep(0.02)
+
+
+def _empty(folder: Path, patience: float = 5.0) -> None:
+    """End the processes of a group. Raises InputError where they do not."""
+    deadline = time.monotonic() + patience
+    while processes(folder):
+        _kill(folder)
+        if time.monotonic() > deadline:
+            raise InputError(f"control group {folder}: processes in it do not end")
+        time.sleep(0.002)
+
+
+def _kill(folder: Path) -> None:
+    for number in processes(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+
+
+def processes(folder: Path) -> list[int]:
+    """Numbers of the processes in a group, without this one."""
+    return [int(word) for word in read(folder / "cgroup.procs").split() if int(word) != os.getpid()]
+
+
+def usable_cpus(trees: Sequence[Hierarchy]) -> tuple[int, ...]:
+    """CPUs that groups under the root of the cpuset tree may have."""
+    tree = next(t for t in trees if "cpuset" in t.controllers)
+    for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"):
+        text = read(tree.mount / name)
+        if text:
+            return cpu_set(text)
+    return tuple(range(os.cpu_count() or 1))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise InputError(f"cannot write '{text}' to {path}: {error.strerror}") from error

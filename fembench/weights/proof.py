@@ -1,0 +1,108 @@
+"""What the runs of a tuning prove: gain, captured gain, efficiency, imbalance, the slow rank, a verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.records.record import Record
+from fembench.records.weights import shares_of
+from fembench.weights.advice import Advice, advise
+from fembench.weights.efficiency import (
+    CapturedGain,
+    captured_gain,
+    heterogeneous_efficiency,
+    ideal_seconds,
+    imbalance,
+)
+from fembench.weights.make import provisional
+from fembench.weights.observe import COMPUTE, observe, owners_of, pooled, run_seconds, set_seconds
+from fembench.weights.slow_rank import SlowRank, slow_rank
+from fembench.weights.tune import Trail
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Numbers of the comparison; times are seconds a set (assembly and CG), medians."""
+
+    equal: float
+    weighted: float
+    ideal: float  # all ranks computing from beginning to end, at their speeds in the equal runs
+    over_ideal: float  # weighted / ideal of its own run, median
+    advice: Advice
+    captured: CapturedGain
+    e_het: tuple[float, float]  # equal, weighted
+    imbalance: tuple[float, float]  # of computing time, max / mean - 1: equal, weighted
+    by_phase: tuple[tuple[str, float, float], ...]  # (phase, imbalance equal, weighted)
+    slow: SlowRank  # in the equal runs of the comparison
+    achieved: tuple[float, ...]  # shares of the weighted partition
+    owners: tuple[str, ...]  # who could be left out: hosts, or ranks where all are on one
+    left_out: str  # the weakest of them, where the others were timed without it
+    without: float  # their time; nan where they were not
+    provisional: tuple[str, ...]  # why runs of the comparison are PROVISIONAL; () where none is
+
+
+def prove(trail: Trail) -> Proof:
+    """The proof of a finished trail."""
+    first = trail.equal[0]
+    n_cells = first.mesh.n_cells
+    equal, weighted = run_seconds(trail.equal), run_seconds(trail.weighted)
+    without = {trail.left_out: run_seconds(trail.without)} if trail.without else {}
+    seen = pooled(trail.equal)
+    speeds = 1.0 / np.median(seen.cost, axis=0)  # cells a second, from runs that the weights did not see
+    ideal = ideal_seconds(n_cells, speeds)
+    owners = owners_of(first)
+    cells = np.asarray(trail.weighted[0].partition.cells, float)
+    captured = captured_gain(over_own_ideal(trail.equal), over_own_ideal(trail.weighted), 1.0)
+    return Proof(
+        equal=float(np.median(equal)),
+        weighted=float(np.median(weighted)),
+        ideal=ideal,
+        over_ideal=float(np.median(over_own_ideal(trail.weighted))),
+        advice=advise(
+            equal, weighted, shares_of(trail.weights), owners, without=without, captured=captured.value
+        ),
+        captured=captured,
+        e_het=(
+            heterogeneous_efficiency(n_cells, speeds, float(np.median(equal))),
+            heterogeneous_efficiency(n_cells, speeds, float(np.median(weighted))),
+        ),
+        imbalance=(_imbalance(trail.equal), _imbalance(trail.weighted)),
+        by_phase=_by_phase(trail.equal, trail.weighted),
+        slow=slow_rank(seen.cost, seen.waiting_share, seen.hosts),
+        achieved=tuple((cells / cells.sum()).tolist()),
+        owners=owners,
+        left_out=trail.left_out,
+        without=float(np.median(without[trail.left_out])) if without else float("nan"),
+        provisional=provisional([*trail.equal, *trail.weighted, *trail.without]),
+    )
+
+
+def over_own_ideal(records: Sequence[Record]) -> Array:
+    """(n,) time of each run over its ideal: no rank waits and all compute as fast as they did in that run.
+
+    A machine that drifts from run to run does so in both, and a rank whose part has another size computes at
+    another speed; what is left is waiting and communicating, which shares can change. Whether the whole takes
+    less time is what the gain says.
+    """
+    ideals = [ideal_seconds(r.mesh.n_cells, 1.0 / np.median(observe(r).cost, axis=0)) for r in records]
+    return np.divide(run_seconds(records), ideals)
+
+
+def _imbalance(records: Sequence[Record]) -> float:
+    return float(imbalance(np.median(pooled(records).compute, axis=0)))
+
+
+def _by_phase(equal: Sequence[Record], weighted: Sequence[Record]) -> tuple[tuple[str, float, float], ...]:
+    names = equal[0].phases
+    before, after = (imbalance(_phase_seconds(records)) for records in (equal, weighted))
+    used = _phase_seconds(equal).max(axis=0) > 0
+    return tuple((names[i], float(before[i]), float(after[i])) for i in COMPUTE if used[i])
+
+
+def _phase_seconds(records: Sequence[Record]) -> Array:
+    """(P, n_phases) median seconds a set."""
+    return np.asarray(np.median(np.concatenate([set_seconds(r) for r in records]), axis=0))

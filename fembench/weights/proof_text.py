@@ -1,0 +1,125 @@
+"""A proof as a person reads it, and as JSON."""
+
+from typing import Any
+
+from fembench.base.tables import table
+from fembench.base.units import seconds
+from fembench.records.weights import Weights, shares_of
+from fembench.weights.proof import Proof
+
+
+def as_text(proof: Proof, weights: Weights) -> str:
+    """Shares, times, gain, imbalance, the slow rank and the verdict."""
+    label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
+    label += [*proof.provisional]
+    parts = [
+        *label,
+        _shares(proof, weights),
+        _times(proof),
+        _phases(proof),
+        _slow(proof, weights),
+        _verdict(proof),
+    ]
+    return "\n\n".join(parts)
+
+
+def _shares(proof: Proof, weights: Weights) -> str:
+    rows = [
+        [rank, r.host, f"{r.share:.4f}", _range(r.low, r.high), f"{got:.4f}", f"{got / r.share - 1:+.2%}"]
+        for rank, (r, got) in enumerate(zip(weights.ranks, proof.achieved))
+    ]
+    return table(
+        ["rank", "host", "target share", "95 % in its run", "achieved", "miss"], rows, align="rlrrrr"
+    )
+
+
+def _times(proof: Proof) -> str:
+    c, g = proof.advice.comparison, proof.captured
+    gain = _percent(1 - 1 / c.ratio)
+    inside = [_percent(1 - 1 / bound) for bound in c.interval] if c.interval else None
+    bounds = f"95 %: {inside[0]} to {inside[1]}" if inside else "too few pairs for an interval"
+    rows = [
+        ["time of a set, equal shares", seconds(proof.equal), ""],
+        [
+            "time of a set, weighted",
+            seconds(proof.weighted),
+            f"{proof.over_ideal:.3f} x ideal at the speeds of its own run",
+        ],
+        *([] if not proof.left_out else [[f"the same without {proof.left_out}", seconds(proof.without), ""]]),
+        ["ideal: all compute to the end", seconds(proof.ideal), "at the speeds of the equal runs"],
+        ["gain", gain, f"median of the turns' own ratios, {bounds}"],
+        ["noise, A/A", _percent(c.noise), f"n = {c.n} pairs"],
+        [
+            "captured gain",
+            "nothing to capture" if g.nothing_to_capture else f"{g.value:.2f}",
+            "; ".join(filter(None, [_interval(g.interval), "at the speeds of each run"])),
+        ],
+        ["E_het, equal", f"{proof.e_het[0]:.3f}", ""],
+        ["E_het, weighted", f"{proof.e_het[1]:.3f}", ""],
+        ["imbalance, equal", _percent(proof.imbalance[0]), "of computing time: max / mean - 1"],
+        ["imbalance, weighted", _percent(proof.imbalance[1]), ""],
+    ]
+    return table(["measured", "value", ""], rows, align="lrl")
+
+
+def _phases(proof: Proof) -> str:
+    rows = [[name, _percent(a), _percent(b)] for name, a, b in proof.by_phase]
+    return table(["imbalance by phase", "equal", "weighted"], rows, align="lrr")
+
+
+def _slow(proof: Proof, weights: Weights) -> str:
+    """The slow rank of the equal turns, by either estimator, and where the weights disagree with it."""
+    slow, shares = proof.slow, shares_of(weights)
+    by = f"by time per cell rank {slow.by_work}, by least waiting rank {slow.by_waiting}"
+    lines = [f"slow rank in the equal turns: {slow} ({by})"]
+    if slow.answer == "rank" and shares[slow.rank] > 1 / len(shares):
+        lines.append(
+            f"rank {slow.rank} was faster in the runs of the weights, hence its target share of "
+            f"{shares[slow.rank]:.4f}: speeds changed between the runs"
+        )
+    return "\n".join(lines)
+
+
+def _verdict(proof: Proof) -> str:
+    return f"verdict: {proof.advice.text}"
+
+
+def _range(low: float | None, high: float | None) -> str | None:
+    return None if low is None else f"{low:.4f} – {high:.4f}"
+
+
+def _interval(interval: Any) -> str:
+    return f"95 %: {interval.low:.2f} to {interval.high:.2f}" if interval else ""
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def as_tree(proof: Proof, weights: Weights) -> dict[str, Any]:
+    """Plain values, for JSON."""
+    c = proof.advice.comparison
+    return {
+        "equal_seconds": proof.equal,
+        "weighted_seconds": proof.weighted,
+        "ideal_seconds": proof.ideal,
+        "weighted_over_ideal": proof.over_ideal,
+        "left_out": proof.left_out,
+        "without_seconds": proof.without if proof.left_out else None,
+        "ratio": c.ratio,
+        "ratio_interval": list(c.interval) if c.interval else None,
+        "noise": c.noise,
+        "pairs": c.n,
+        "captured_gain": None if proof.captured.nothing_to_capture else proof.captured.value,
+        "captured_interval": list(proof.captured.interval) if proof.captured.interval else None,
+        "e_het": list(proof.e_het),
+        "imbalance": list(proof.imbalance),
+        "imbalance_by_phase": [list(row) for row in proof.by_phase],
+        "slow_rank": proof.slow._asdict(),
+        "shares": list(shares_of(weights)),
+        "achieved": list(proof.achieved),
+        "verdict": proof.advice.kind,
+        "text": proof.advice.text,
+        "synthetic": weights.synthetic,
+        "provisional": list(proof.provisional),
+    }

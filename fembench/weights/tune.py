@@ -1,0 +1,157 @@
+"""Equal run, weights, weighted run, and both again in turns: the runs of `fembench tune`.
+
+Each round weighs the run of the round before. A further round need not be better: a rank with less to do may
+seem faster than it is (it fits a cache, or saves its CPU quota while it waits). So the weights that are
+compared are those whose own run took least.
+
+Where the slowest host (or emulated rank) can add little, the others run without it as well: whether it is
+worth its trouble is then measured and not only computed.
+
+The order within a turn is reversed in every second turn: a machine that slows down steadily favours neither.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from fembench.base.errors import RunFailedError
+from fembench.records.case import Case
+from fembench.records.record import Record
+from fembench.records.weights import Weights, as_text, shares_of
+from fembench.weights.advice import LEAST_GAIN, largest_gains
+from fembench.weights.make import by_time
+from fembench.weights.observe import owners_of, run_seconds
+
+SETTLED = 0.01  # largest change of a share, relative, at which another round is not worth its time
+
+WEAK = 0.3  # of the time: an owner that can save more is not doubted
+PROOF = 2  # pairs that show what is certain: a rank that can add almost nothing
+Say = Callable[[str], None]
+
+
+class Runner(Protocol):
+    """Runs a case and keeps its record. Raises RunFailedError."""
+
+    def __call__(self, case: Case, word: str, /, *, without: str = "") -> Record:
+        """`word` says in progress what it is; `without` names a host that the ranks must not be on."""
+
+
+@dataclass(frozen=True)
+class RunWithoutHost:
+    """The run without one owner."""
+
+    owner: str  # a host, or "rank 3" where all are on one
+    host: str  # as the runner takes it; "" where the owner is an emulated rank
+    case: Case
+
+
+@dataclass
+class Trail:
+    """What was run, in order."""
+
+    equal: list[Record] = field(default_factory=list)  # of the comparison
+    weighted: list[Record] = field(default_factory=list)  # of the comparison, one for each equal
+    without: list[Record] = field(default_factory=list)  # the same without the owner left out
+    left_out: str = ""  # who that is
+    rounds: list[tuple[Record, Weights]] = field(default_factory=list)  # each run and the weights made of it
+    tried: list[tuple[Weights, Record]] = field(default_factory=list)  # weights and a run with them
+
+    @property
+    def weights(self) -> Weights:
+        """The weights to be compared with equal shares: those whose run took least; of one round, its own."""
+        if not self.tried:
+            return self.rounds[-1][1]
+        return min(self.tried, key=lambda one: run_seconds([one[1]])[0])[0]
+
+
+def close_the_loop(
+    case: Case,
+    run: Runner,
+    say: Say,
+    *,
+    rounds: int = 2,
+    pairs: int = 6,
+    can_do_without: Callable[[str], bool] = lambda host: True,
+) -> Trail:
+    """Measure and weigh for at most `rounds` rounds, then time equal and weighted runs in turns.
+
+    The comparison's timings are not those that the weights were made of (VALIDITY E2).
+    `can_do_without`: whether the runner can start ranks on all hosts but this one.
+    """
+    equal = msgspec.structs.replace(case, shares="")
+    trail = Trail()
+    record = run(equal, "equal")
+    for number in range(1, rounds + 1):
+        weights = by_time([record])
+        trail.rounds.append((record, weights))
+        say(f"round {number}: shares {as_short_text(weights)}")
+        if rounds == 1 or (trail.tried and largest_change(targets(record), shares_of(weights)) < SETTLED):
+            break
+        record = run(msgspec.structs.replace(equal, shares=as_text(weights)), f"round {number}")
+        trail.tried.append((weights, record))
+    weighted = msgspec.structs.replace(equal, shares=as_text(trail.weights))
+    others = without_weakest(equal, trail)
+    if others is not None and others.host and not can_do_without(others.host):
+        others = None
+    trail.left_out = others.owner if others is not None else ""
+    if min(gains_of(trail).values()) < LEAST_GAIN:
+        pairs = min(pairs, PROOF)
+    contestants = [("equal", equal, "", trail.equal), ("weighted", weighted, "", trail.weighted)]
+    if others is not None:
+        contestants.append((f"without {others.owner}", others.case, others.host, trail.without))
+    for pair in range(1, pairs + 1):
+        for name, one, host, kept in contestants[:: 1 if pair % 2 else -1]:
+            kept.append(run(one, f"turn {pair}/{pairs}, {name}", without=host))
+    return trail
+
+
+def gains_of(trail: Trail) -> dict[str, float]:
+    """Owner -> the part of the others' time that it can save at most."""
+    return largest_gains(shares_of(trail.weights), owners_of(trail.rounds[0][0]))
+
+
+def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
+    """The weighted run without the owner that can add least, where that is little and it can be left out."""
+    gains = gains_of(trail)
+    weakest = min(gains, key=lambda owner: gains[owner])
+    if len(gains) < 2 or gains[weakest] > WEAK:
+        return None
+    owners = owners_of(trail.rounds[0][0])
+    kept = [rank for rank, owner in enumerate(owners) if owner != weakest]
+    speeds = equal.emulate.split(",")
+    hosts = {rank.host for rank in trail.weights.ranks}
+    if len(hosts) == 1 and not equal.emulate:
+        return None  # a rank of one host is not a machine that one could do without
+    shares = as_text(trail.weights, kept)
+    return RunWithoutHost(
+        owner=weakest,
+        host=weakest if len(hosts) > 1 else "",
+        case=msgspec.structs.replace(
+            equal,
+            ranks=len(kept),
+            shares=shares if len(kept) > 1 else "",
+            emulate=",".join(speeds[rank] for rank in kept) if equal.emulate else "",
+        ),
+    )
+
+
+def targets(record: Record) -> tuple[float, ...]:
+    """The shares that a run was cut for."""
+    return record.partition.targets
+
+
+def largest_change(old: tuple[float, ...], new: tuple[float, ...]) -> float:
+    """The largest relative difference of two share vectors."""
+    return max(abs(b / a - 1) for a, b in zip(old, new))
+
+
+def as_short_text(weights: Weights) -> str:
+    """'0.40 : 0.40 : 0.20'."""
+    return " : ".join(f"{share:.3f}" for share in shares_of(weights))
+
+
+def failed(message: str) -> RunFailedError:
+    """The error of a run that left no record."""
+    return RunFailedError(f"tuning stopped: {message}")

@@ -1,0 +1,147 @@
+"""`fembench characterize` from end to end: what a short one finds, tells and refuses."""
+
+import argparse
+import platform
+from pathlib import Path
+
+import pytest
+from planted_profile import planted_profile
+
+from fembench.base.errors import InputError
+from fembench.characterize import start
+from fembench.characterize.probes import STORAGES
+from fembench.characterize.start import hosts_file, measure_hosts, ranks_in
+from fembench.cli import characterize as cli_characterize
+from fembench.cli.main import main
+from fembench.records.profile import LEVELS, load_profile, save_profile
+from fembench.report.profiles import as_text
+from fembench.studies.thesis_001.modeller_files import read_model
+from fembench.weights.from_profile import by_profile
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """(profile, what was told) of two ranks, the second at half speed, in a second of measuring."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(start, "QUICK_SECONDS", 1.0)
+    told = []
+    folder = tmp_path_factory.mktemp("characterize")
+    profile = measure_hosts(2, quick=True, emulate="1,0.5", command="x", scratch=folder, tell=told.append)
+    patch.undo()
+    assert list(folder.iterdir()) == []
+    return profile, told
+
+
+@pytest.mark.slow
+def test_every_rank_phase_storage_and_size_is_measured(measured):
+    profile, told = measured
+    found = {(s.rank, s.name, s.level) for s in profile.speeds}
+    products = {f"product {storage}" for storage in (*STORAGES, "dense")}
+    small = {(rank, name, "L2") for rank in (0, 1) for name in products | {"updates", "triad", "read"}}
+    assert small <= found
+    assert {level for _, _, level in found} <= set(LEVELS)
+    assert any("round 1 of at most" in line for line in told)
+    left_out = len(LEVELS) * (len(products) + 4) - len({(name, level) for _, name, level in found})
+    assert len(profile.notes) == left_out  # what there was no time for is said
+
+
+@pytest.mark.slow
+def test_emulated_speeds_are_labelled_and_about_those_injected(measured, tmp_path):
+    profile, _ = measured
+    assert profile.environment.synthetic == "emulated speeds 1,0.5"
+    assert "SYNTHETIC" in as_text(profile)
+    save_profile(profile, tmp_path / "machine.json")
+    assert load_profile(tmp_path / "machine.json") == profile
+    speed = {(s.rank, s.name): s.speed for s in profile.speeds if s.level == "L2"}
+    assert 0.2 < speed[1, "product sym"] / speed[0, "product sym"] < 0.8  # the machine may be busy
+    if not any("assembly" in note or "product sym" in note for note in profile.notes):
+        assert by_profile(profile, "").synthetic == profile.environment.synthetic
+
+
+@pytest.fixture
+def known(tmp_path):
+    """The file of a profile of two ranks of this host, without a network."""
+    profile = planted_profile([1.0, 1.0], hosts=(platform.node(),) * 2)
+    save_profile(profile, tmp_path / "machine.json")
+    return tmp_path / "machine.json"
+
+
+@pytest.mark.slow
+def test_a_network_is_added_to_a_profile_and_used_without_a_link(known, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    speeds = load_profile(known).speeds
+    assert main(["characterize", "--add-to", str(known), "--quick", "--model", "model.txt"]) == 0
+    told = capsys.readouterr()
+    assert "network: messages, same host (1 of 1): ranks 0 and 1" in told.err
+    assert f"fembench predict m3 --machine {known} --ranks 2" in told.out
+    profile = load_profile(known)
+    assert profile.speeds == speeds
+    assert [c.name for c in profile.network.classes] == ["same host"]
+    assert {s.mode for s in profile.network.samples} == {"isend", "send"}
+    assert len(read_model("model.txt").hosts) == 1
+    assert main(["predict", "m1", "--machine", str(known), "--ranks", "2"]) == 0
+    assert "bound by" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_network_of_other_hosts_is_not_added(known, capsys):
+    profile = planted_profile([1.0, 1.0], hosts=("elsewhere", "elsewhere"))
+    save_profile(profile, known)
+    assert main(["characterize", "--add-to", str(known), "--quick"]) == 2
+    assert "2 on elsewhere, in the same order" in capsys.readouterr().err
+    assert load_profile(known).network is None
+
+
+def test_hosts_may_be_those_of_the_thesis_file(tmp_path):
+    (tmp_path / "list").write_text("caju.ic.uff.br\nn01.puc.br /home/x\n")
+    options = argparse.Namespace(hosts=str(tmp_path / "list"), hostfile="")
+    path = cli_characterize._hostfile(options, tmp_path)
+    assert Path(path).read_text() == "caju.ic.uff.br slots=1\nn01.puc.br slots=1\n"
+
+
+def test_hosts_are_read(tmp_path):
+    assert hosts_file("a,b:4") == "a slots=1\nb slots=4\n"
+    path = tmp_path / "hosts"
+    path.write_text("# mine\na slots=2\nb:3\nc\n\n")
+    assert ranks_in(str(path)) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--ranks", "-1"], "--ranks -1: expected a whole number"),
+        (["--hosts", "a:0"], "cannot read 'a:0'"),
+        (["--hosts", "a b"], "cannot read 'a b'"),
+        (["--hostfile", "/no/such/file"], "cannot read /no/such/file"),
+        (["--emulate", "1,2"], "speeds above 0 and at most 1"),
+        (["--ranks", "2", "--emulate", "1"], "1 speeds for 2 ranks"),
+        (["--ranks", "1", "--dilate", "0.5"], "--dilate 0.5: expected a number of at least 1"),
+        (["-o", "/proc/no/machine.json"], "cannot write"),
+        (["--ranks", "1", "--network"], "a network of 1 rank; expected --ranks 2"),
+        (["--pairs", "all"], "--pairs all without a network; expected --network"),
+        (["--sites", "a=b"], "--sites a=b without a network"),
+        (["--model", "m"], "--model m without a network"),
+        (["--sizes", "8,64,512"], "--sizes 8,64,512 without a network"),
+        (["--method", "I"], "--method I without a network"),
+        (["--network", "--sizes", "8,64K"], "expected three different sizes or more"),
+        (["--network", "--sizes", "8,64K,2G"], "of 1 byte to 1G"),
+        (["--network", "--sizes", "8,64K,1.5M"], "'1.5M': expected bytes such as 8, 64K or 4M"),
+        (["--network", "--repetitions", "-3"], "--repetitions -3: expected a whole number"),
+        (["--network", "--bytes", "-1"], "--bytes -1: expected a whole number"),
+        (["--add-to", "none.json"], "none.json"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(options, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["characterize", "--quick", *options]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("fembench: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_without_hosts_is_refused(tmp_path):
+    (tmp_path / "hosts").write_text("# none\n")
+    with pytest.raises(InputError, match="no hosts in it"):
+        ranks_in(str(tmp_path / "hosts"))

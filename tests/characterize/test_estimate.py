@@ -1,0 +1,153 @@
+"""Estimators held against networks that are known: thesis-001's tables and a made-up one with noise."""
+
+import functools
+
+import numpy as np
+import pytest
+from thesis_001 import columns
+
+from fembench.base.errors import InputError
+from fembench.characterize.estimate import estimate_class, gap_of
+from fembench.characterize.fit import Curve, find_switch, fit_jointly, log_sizes
+from fembench.records.network import CurvePiece, PairSamples, value_at
+
+SIZES = log_sizes(64, 1 << 22)
+SWITCH = 65536
+TRUTH = {  # seconds; eager below the switch, rendezvous from it on
+    "send": (
+        CurvePiece(first=0, coefficients=(4e-6, 1e-10)),
+        CurvePiece(first=SWITCH, coefficients=(9e-6, 1e-11)),
+    ),
+    "latency": (
+        CurvePiece(first=0, coefficients=(5e-5, 8e-9)),
+        CurvePiece(first=SWITCH, coefficients=(8.5e-4, 8e-9)),
+    ),
+    "receive": (
+        CurvePiece(first=0, coefficients=(2e-6, 3e-10)),
+        CurvePiece(first=SWITCH, coefficients=(4e-5, 2e-10)),
+    ),
+}
+
+
+def fitted(m, *curves, signed=()):
+    made = [Curve(y, 0.03 * np.abs(y) + 0.5, k in signed) for k, y in enumerate(curves)]
+    return fit_jointly(m, made)
+
+
+def test_the_fit_finds_the_bandwidth_of_table_4_16():
+    t = columns("4.16")
+    fit = fitted(t["m"], t["Isend.Os"], t["Isend.L"], t["Isend.Or"])
+    last = fit.pieces[1][-1]
+    assert last.coefficients[1] == pytest.approx(0.0865, rel=0.03)
+
+
+def test_the_fit_finds_break_and_slopes_of_table_5_4():
+    t = columns("5.4")
+    fit = fitted(t["m"], t["Send.Os"], t["Send.L"], t["Send.Or"], signed=(1,))
+    assert 65536 <= find_switch(fit) <= 131072
+    os, latency, receive = (pieces[-1].coefficients[1] for pieces in fit.pieces)
+    assert os == pytest.approx(0.0847, rel=0.03)
+    assert latency == pytest.approx(-0.085, rel=0.03)
+    assert receive == pytest.approx(0.0849, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("number", "column", "hand"),
+    [("4.33", "L_meas", 4.7), ("4.34", "Os_meas", 6.8), ("4.35", "Or_meas", 10.4)],
+)
+def test_the_fit_is_no_worse_than_the_lines_drawn_by_hand(number, column, hand):
+    t = columns(number)
+    pieces = fitted(t["m"], t[column]).pieces[0]
+    error = [abs(value_at(pieces, m) / y - 1) for m, y in zip(t["m"], t[column])]
+    assert 100 * np.mean(error) <= hand
+
+
+@pytest.mark.parametrize(
+    ("number", "mode", "switch"),
+    [("4.16", "Isend", None), ("5.2", "Isend", 131072), ("5.2", "Send", 131072), ("5.4", "Isend", 131072)],
+)
+def test_a_switch_is_where_the_parts_of_a_message_change_places(number, mode, switch):
+    t = columns(number)
+    fit = fitted(t["m"], t[f"{mode}.Os"], t[f"{mode}.L"], t[f"{mode}.Or"], signed=(1,))
+    assert find_switch(fit) == switch
+
+
+def measured(rng, m, repetitions=30):
+    """A ping-pong over the made-up network: 5 % noise, one time in a hundred a hundred times too long."""
+    true = {name: value_at(pieces, m) for name, pieces in TRUTH.items()}
+
+    def noisy(value):
+        outlier = np.where(rng.random(repetitions) < 0.01, 100.0, 1.0)
+        return tuple(value * rng.lognormal(0, 0.05, repetitions) * outlier)
+
+    return PairSamples(
+        measure=0,
+        mirror=1,
+        m=m,
+        os_measure=noisy(true["send"]),
+        or_mirror=noisy(true["receive"]),
+        os_mirror=noisy(true["send"]),
+        or_measure=noisy(true["receive"]),
+        rtt=noisy(2 * sum(true.values())),
+    )
+
+
+@functools.cache
+def estimates(seeds=1000):
+    return [
+        estimate_class("a", [measured(rng, m) for m in SIZES])
+        for rng in map(np.random.default_rng, range(seeds))
+    ]
+
+
+@pytest.mark.slow
+def test_every_parameter_is_found_through_noise_and_outliers():
+    for name, pieces in TRUTH.items():
+        for m in (64, 4096, 32768, SWITCH, 1 << 20, 1 << 22):
+            found = np.array([value_at(getattr(e, name), m) for e in estimates()])
+            assert np.median(np.abs(found / value_at(pieces, m) - 1)) <= 0.05, (name, m)
+
+
+def test_slopes_and_values_of_pieces_are_found():
+    for name, pieces in TRUTH.items():
+        ends = [(getattr(e, name)[0], getattr(e, name)[-1]) for e in estimates()]
+        for k, true in enumerate(pieces):
+            for c in (0, 1):
+                found = np.array([e[k].coefficients[c] for e in ends])
+                assert np.median(np.abs(found / true.coefficients[c] - 1)) <= 0.05, (name, k, c)
+
+
+def test_no_parameter_is_negative_in_a_thousand_seeds():
+    for e in estimates():
+        for name in TRUTH:
+            assert all(c >= 0 for piece in getattr(e, name) for c in piece.coefficients)
+
+
+def test_the_switch_is_found_within_a_step_of_the_grid():
+    near = {SWITCH // 2, SWITCH, SWITCH * 2}
+    assert np.mean([e.switch in near for e in estimates()]) >= 0.95
+
+
+def test_a_network_without_a_switch_has_none():
+    m = np.array(SIZES, float)
+    smooth = [np.full(len(m), 5e-6), 5e-5 + 8e-9 * m, 2e-6 + 3e-10 * m]
+    assert find_switch(fit_jointly(m, [Curve(y, 0.01 * y) for y in smooth])) is None
+
+
+def test_the_gap_is_the_slope_of_trains_and_one_disturbed_train_does_not_move_it():
+    counts = [1, 2, 4, 8, 16, 32]
+    seconds = [5e-5 + 8e-6 * n for n in counts]
+    seconds[3] *= 100
+    assert gap_of(counts, seconds) == pytest.approx(8e-6, rel=0.05)
+    assert gap_of([1, 2, 3], [3.0, 2.0, 1.0]) == 0.0
+
+
+def test_sizes_are_even_steps_of_a_doubling():
+    assert log_sizes(64, 1024) == [64, 128, 256, 512, 1024]
+    assert len(log_sizes(64, 1024, 2)) == 9
+
+
+@pytest.mark.parametrize("sizes", [[1.0, 2.0], [1.0, 3.0, 2.0]])
+def test_too_few_or_unsorted_sizes_are_refused(sizes):
+    with pytest.raises(InputError, match="expected at least 3, ascending"):
+        fit_jointly(sizes, [])

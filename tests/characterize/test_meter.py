@@ -1,0 +1,130 @@
+"""What one visit finds: the time that counts is the processor's, the elapsed, or the stretched one."""
+
+import dataclasses
+import time
+
+import pytest
+
+from fembench.characterize import meter
+from fembench.characterize.meter import Meter, batch_of, way_of
+from fembench.characterize.probes import Probe
+from fembench.records.phases import AXPY
+from fembench.timing.tracer import make_tracer
+
+USED, SLEPT = 0.002, 0.006
+
+
+def busy(seconds):
+    """Use so much processor time."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def probe_of(call, units=1000):
+    return Probe("updates", "", "L2", "dofs", units, 10, 1, AXPY, call)
+
+
+def measured(way, call, *, speed=1.0, dilate=1.0, seconds=0.05):
+    one = Meter(make_tracer(), speed, dilate, way, batch=USED)
+    return one.visit(probe_of(call), USED, seconds), one
+
+
+def interrupted():
+    busy(USED)
+    time.sleep(SLEPT)  # as if somebody else had the processor
+
+
+def test_who_has_a_processor_is_measured_by_its_time():
+    rate, one = measured("processor", interrupted)
+    assert rate == pytest.approx(1000 / USED, rel=0.1)
+    assert one.held_back == pytest.approx(SLEPT / (USED + SLEPT), abs=0.2)
+
+
+def test_who_has_a_part_of_it_is_as_fast_as_he_gets_on():
+    rate, _ = measured("elapsed", interrupted)
+    assert rate < 1.05 * 1000 / (USED + SLEPT)
+
+
+def test_one_slow_batch_of_many_does_not_count():
+    calls = []
+
+    def call():
+        calls.append(1)
+        busy(USED * (20 if len(calls) == 3 else 1))
+
+    rate, _ = measured("processor", call, seconds=0.08)
+    assert rate == pytest.approx(1000 / USED, rel=0.1)
+
+
+@pytest.mark.parametrize(("way", "before"), [("processor", 1), ("elapsed", 1), ("stretched", 0)])
+def test_what_comes_before_a_call_is_not_timed(way, before):
+    calls = []
+
+    def product():
+        calls.append("before")
+        busy(2 * USED)
+
+    def updates():
+        calls.append("call")
+        busy(USED)
+
+    one = Meter(make_tracer(), 1.0, 1.0, way, batch=2 * USED)
+    probe = dataclasses.replace(probe_of(updates), before=product)
+    assert one.visit(probe, USED, 0.05) == pytest.approx(1000 / USED, rel=0.2)
+    assert calls.count("before") == before * calls.count("call")
+    assert calls[:2] == (["before", "call"] if before else ["call", "call"])
+
+
+def test_an_injected_speed_is_what_is_found():
+    rate, one = measured("stretched", lambda: busy(USED), speed=0.25, dilate=2.0)
+    assert one.factor == 8
+    assert rate == pytest.approx(1000 / USED / 8, rel=0.03)
+
+
+def test_the_tracer_shows_the_injected_speed():
+    tracer = make_tracer()
+    one = Meter(tracer, 0.25, 1.0, "stretched", batch=USED)
+    one.visit(probe_of(lambda: busy(USED)), USED, 0.0)
+    assert tracer.counts()[AXPY] == meter.LEARNT + 1
+    assert tracer.seconds()[AXPY] >= (meter.LEARNT + 4) * USED
+
+
+def test_who_is_held_back_longer_than_his_sleep_still_has_the_speed_injected():
+    rate, one = measured("stretched", interrupted, speed=0.5)  # ready after USED + SLEPT, due after 2 USED
+    assert rate == pytest.approx(1000 / USED / 2, rel=0.1)
+    assert one.held_back > 0.2
+
+
+def test_a_rank_of_factor_one_among_slower_ones_is_not_disturbed_either():
+    rate, _ = measured("stretched", interrupted)
+    assert rate == pytest.approx(1000 / USED, rel=0.1)
+
+
+def test_a_stretched_visit_is_one_batch_of_phases_after_some_that_teach():
+    calls, tracer = [], make_tracer()
+    one = Meter(tracer, 0.5, 1.0, "stretched", batch=10 * USED)
+    one.visit(probe_of(lambda: calls.append(1)), USED, 1.0)
+    assert len(calls) == tracer.counts()[AXPY] == 10 * (meter.LEARNT + 1)
+
+
+def test_batches_are_short_where_the_slowest_rank_sleeps_long():
+    assert batch_of("stretched", 4.0) == meter.LONGEST
+    assert batch_of("stretched", 50.0) == meter.STRETCHED / 50
+    assert batch_of("stretched", 1e6) == meter.SHORTEST
+    assert batch_of("processor", 4.0) == meter.BATCH
+
+
+def test_quotas_and_crowds_are_measured_by_what_passes():
+    assert way_of(False, 2, 2, None) == "processor"
+    assert way_of(False, 3, 2, None) == "elapsed"
+    assert way_of(False, 1, 2, 0.25) == "elapsed"
+    assert way_of(True, 4, 2, 0.25) == "stretched"
+
+
+def test_the_cost_of_a_call_is_its_processor_time():
+    one = Meter(make_tracer(), 0.5, 1.0, "stretched", batch=USED)
+    cost = one.cost(probe_of(interrupted))
+    assert cost == pytest.approx(USED, rel=0.2)
+    assert one.calls(cost / 4) == 4
+    assert one.shortest_visit(USED) == pytest.approx(2 * USED)

@@ -1,0 +1,221 @@
+"""What is measured of messages: on the ranks of the test, by structure and sanity; times are not judged."""
+
+import platform
+import time
+
+import msgspec
+import numpy as np
+import pytest
+
+from fembench.characterize.concurrent import allreduce_time, counts_of, message_seconds, pairs_at_once
+from fembench.characterize.estimate import estimated
+from fembench.characterize.exchange import measure_exchange
+from fembench.characterize.messages import SIZES as USUAL
+from fembench.characterize.messages import Measuring, NetworkJob, measure_network, rank_pairs
+from fembench.characterize.pingpong import MOST, PingPongEffort, measure_pair
+from fembench.characterize.progress import LONGER, overlap_left, polling_factor
+from fembench.characterize.trains import SIZES as TRAIN_SIZES
+from fembench.characterize.trains import lengths, measure_trains, saturated
+from fembench.records.network import NetworkSettings, check_network
+from fembench.records.sites import by_pair, by_site
+
+SMALL = PingPongEffort(seconds=0.1, visits=3, longest=5.0)
+SIZES = (8, 1024, 65536)
+
+
+def doze(comm):
+    """All meet; those with nothing to do sleep."""
+    request = comm.Ibarrier()
+    while not request.Test():
+        time.sleep(1e-3)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mode", ["isend", "send"])
+def test_a_ping_pong_has_five_times_of_each_trip_and_they_fit_into_it(comm, mode):
+    if comm.size < 2:
+        return
+    found = measure_pair(comm, 0, 1, SIZES, SMALL, mode) if comm.rank < 2 else []
+    doze(comm)
+    if comm.rank:
+        assert found == []
+        return
+    assert [s.m for s in found] == list(SIZES)
+    for s in found:
+        columns = np.array([s.os_measure, s.or_mirror, s.os_mirror, s.or_measure, s.rtt])
+        assert columns.shape[1] in range(SMALL.visits, SMALL.visits * MOST + 1)
+        assert (s.measure, s.mirror, s.mode) == (0, 1, mode)
+        assert np.all(columns > 0)
+        assert np.all(columns[0] + columns[3] <= columns[4])
+
+
+@pytest.mark.mpi
+def test_sizes_beyond_a_trip_that_takes_too_long_are_left_out(comm):
+    if comm.size < 2:
+        return
+    hasty = PingPongEffort(seconds=0.01, visits=2, longest=0.0)
+    found = measure_pair(comm, 0, 1, SIZES, hasty) if comm.rank < 2 else []
+    doze(comm)
+    assert [s.m for s in found] == ([8] if comm.rank == 0 else [])
+
+
+@pytest.mark.mpi
+def test_trains_begin_with_single_messages_and_grow(comm):
+    if comm.size < 2:
+        return
+    found = measure_trains(comm, 0, 1, (0, 64, 1024), 2, 5.0) if comm.rank < 2 else []
+    doze(comm)
+    if comm.rank == 0:
+        assert [t.m for t in found] == [0, 64, 1024]
+        for t in found:
+            assert len(t.counts) == len(t.seconds)
+            assert t.counts[0] == 1
+            assert list(t.counts) == sorted(t.counts)
+            assert {10, 20} <= set(t.counts) if t.m == 0 else {3, 6} <= set(t.counts)
+            assert min(t.seconds) > 0
+
+
+@pytest.mark.mpi
+def test_trains_that_last_too_long_grow_no_further(comm):
+    if comm.size < 2:
+        return
+    found = measure_trains(comm, 0, 1, [m for m in TRAIN_SIZES if m <= 64], 2, 0.0) if comm.rank < 2 else []
+    doze(comm)
+    assert [max(t.counts) for t in found] == ([10, 3] if comm.rank == 0 else [])
+
+
+def test_trains_of_empty_messages_double_and_others_grow_by_three():
+    assert list(lengths(0)) == [10, 20, 40, 80, 160, 320, 640]
+    assert list(lengths(8)) == [3, 6, 9, 12, 15, 18]
+    assert not saturated([1.0])
+    assert not saturated([1.0, 0.98])
+    assert saturated([1.0, 0.98, 0.975])
+
+
+@pytest.mark.mpi
+def test_messages_both_ways_are_timed_beside_those_in_turn(comm):
+    if comm.size < 2:
+        return
+    found = measure_exchange(comm, 1, 0, 8192 if comm.rank == 1 else 0, 5) if comm.rank < 2 else []
+    doze(comm)
+    assert [e.m for e in found] == ([1024, 8192] if comm.rank == 1 else [])
+    for e in found:
+        assert (e.measure, e.mirror) == (1, 0)
+        assert 4 <= len(e.in_turn) == len(e.at_once) <= 5
+        times = e.in_turn + e.at_once + e.alone + e.beside + e.left
+        assert len(times) == 5 * len(e.left)
+        assert 0 < min(times) <= max(times) < 1
+
+
+@pytest.mark.mpi
+def test_an_all_reduce_is_timed_by_all_its_ranks(comm):
+    if comm.size < 2:
+        return
+    found = allreduce_time(comm, 8, 8)
+    assert (found.ranks, found.m) == (comm.size, 8)
+    assert 0 < found.low <= found.seconds <= found.high < 1
+    assert len(set(comm.allgather(found.seconds))) == 1  # the slowest rank's, on all
+
+
+def test_pairs_that_meet_are_of_one_host_two_hosts_or_hosts_of_their_own():
+    assert pairs_at_once([0, 0]) == []
+    assert pairs_at_once([0, 0, 0, 0]) == [("inside", ((0, 1), (2, 3)))]
+    assert pairs_at_once([0, 0, 1, 1]) == [("between", ((0, 2), (1, 3)))]
+    assert pairs_at_once([0, 1, 2, 3]) == [("apart", ((0, 1), (2, 3)))]
+    assert counts_of(((0, 1),) * 5) == [2, 4, 5]
+    assert counts_of(((0, 1),) * 4) == [2, 4]
+
+
+@pytest.mark.mpi
+def test_messages_of_several_pairs_are_timed_on_the_first_of_each(comm):
+    if comm.size < 4:
+        return
+    found = message_seconds(comm, ((0, 1), (2, 3)), 4096, 6)
+    assert len(found) == (6 if comm.rank in (0, 2) else 0)
+    assert all(t > 0 for t in found)
+
+
+@pytest.mark.mpi
+def test_overlap_is_told_by_the_receiver_and_what_waiting_costs_by_who_computes(comm):
+    if comm.size < 2:
+        return
+    left = overlap_left(comm, 0, 1, 1 << 20) if comm.rank < 2 else None
+    doze(comm)
+    factor = polling_factor(comm, 0, 1) if comm.rank < 2 else None
+    doze(comm)
+    assert (left is None) == (comm.rank != 1)
+    assert (factor is None) == (comm.rank != 0)
+    if left is not None:
+        assert 0 <= left < 5 * LONGER  # a disturbed machine, not a broken one
+    if factor is not None:
+        assert 0.3 < factor < 6
+
+
+def test_a_pair_of_ranks_stands_for_each_class_that_ranks_can_measure():
+    hosts = ("a", "b")
+    assert rank_pairs(by_pair(hosts), [0, 0, 1]) == [(0, 1), (0, 2), (2, 0)]
+    assert rank_pairs(by_pair(hosts), [0, 1, 1]) == [(1, 2), (0, 1), (1, 0)]
+    assert rank_pairs(by_pair(hosts), [0, 1]) == [None, (0, 1), (1, 0)]
+    assert rank_pairs(by_site(("x", "x", "y")), [0, 1, 2]) == [None, (0, 1), (0, 2), (2, 0)]
+
+
+@pytest.mark.mpi
+def test_sizes_repetitions_and_ways_of_sending_are_those_asked_for(comm):
+    if comm.size < 2:
+        return
+    asked = NetworkSettings(sizes=(8, 3000, 70000), repetitions=2, methods=("I", "II"), modes=("send",))
+    job = NetworkJob(ranks=2, quick=True, pairs="", sites="", emulate="", dilate=1.0, settings=asked)
+    measuring = Measuring(comm, job, [0] * comm.size, lambda text: None)
+    measuring.messages([("same host", (0, 1))])
+    doze(comm)
+    found = measuring.found
+    if comm.rank == 0:
+        assert [(s.m, s.mode, len(s.rtt)) for s in found.samples] == [(m, "send", 2) for m in asked.sizes]
+        assert [t.m for t in found.trains] == [0, *asked.sizes]
+        assert {e.m for e in found.exchanges} == {1024, 8192, 32768}
+    alone = msgspec.structs.replace(job, settings=msgspec.structs.replace(asked, methods=("I",)))
+    measuring = Measuring(comm, alone, [0] * comm.size, lambda text: None)
+    measuring.messages([("same host", (0, 1))])
+    doze(comm)
+    assert not measuring.found.samples
+    assert len(measuring.found.trains) == (4 if comm.rank == 0 else 0)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("separate", [False, True])
+def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, monkeypatch, separate):
+    if comm.size < 2:
+        return
+    if separate:  # ranks on hosts of their own, as far as they can tell
+        monkeypatch.setattr(platform, "node", lambda: f"host{comm.rank}.site{comm.rank % 2}")
+    monkeypatch.setattr("fembench.characterize.messages.QUICK", SMALL)
+    told = []
+    job = NetworkJob(
+        ranks=comm.size,
+        quick=True,
+        pairs="classes" if separate else "",
+        sites="",
+        emulate="",
+        dilate=1.0,
+    )
+    found = measure_network(comm, job, told.append)
+    if comm.rank:
+        assert found is None
+        assert not told
+        return
+    assert any("messages" in line for line in told)
+    network = estimated(found.network, found.rank_host)
+    assert network.settings == NetworkSettings(sizes=USUAL[:18])
+    check_network(network, len(found.hosts), "measured")
+    assert len(found.hosts) == (comm.size if separate else 1)
+    assert len(network.blocking) == len(network.classes) == len(network.class_names)
+    for one in network.classes:
+        for functions in (one.send, one.receive, one.gap):
+            assert all(c >= 0 for piece in functions for c in piece.coefficients)
+    assert {a.ranks for a in network.allreduce} == {2, comm.size}
+    assert {k.rank for k in network.kernels} == set(range(comm.size))
+    assert all(k.seconds > 0 and k.cpu > 0 for k in network.kernels)
+    assert network.overlap in (True, False)
+    assert (network.polling is None) == separate
+    assert any("not measured" in note for note in network.notes) == separate
+    assert bool(network.contention) == (comm.size > 3)

@@ -1,0 +1,64 @@
+"""Bandwidth: what is counted, and that small arrays stay small."""
+
+import time
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from fembench.host import bandwidth
+from fembench.host.bandwidth import roof
+
+
+class Slow:
+    """Kernels that take 10 ms a call, whatever their size."""
+
+    made: ClassVar[list[int]] = []
+
+    def __init__(self, n):
+        self.made.append(n)
+
+    def read(self):
+        time.sleep(0.01)
+
+    def triad(self, s):
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    Slow.made = []
+    monkeypatch.setattr(bandwidth.kernels, "Stream", Slow)
+
+
+def test_bytes_are_those_that_move(slow):
+    result = bandwidth.bandwidth(24_000_000, seconds=0.0)
+    assert Slow.made == [3_000_000, 1_000_000]  # one array read; three arrays of the triad
+    assert result.read == pytest.approx(24e6 / 0.01, rel=0.3)
+    assert result.triad == pytest.approx(24e6 / 0.01, rel=0.3)
+
+
+@pytest.mark.parametrize(("asked", "used"), [(0, 1 << 14), (10**12, 1 << 27)])
+def test_very_small_and_very_large_sizes_are_bounded(slow, asked, used):
+    assert bandwidth.bandwidth(asked, seconds=0.0).n_bytes == used
+
+
+def test_the_roof_is_a_bandwidth_of_this_century():
+    measured = roof(1 << 20, seconds=0.01)
+    assert 1e8 < measured < 1e13
+    assert np.isfinite(measured)
+
+
+def test_repeated_triads_are_of_one_size_and_quick(slow, monkeypatch):
+    monkeypatch.setattr(bandwidth, "BRIEF", 0.0)
+    found = bandwidth.triads(24_000_000)
+    assert Slow.made == [1_000_000]
+    assert found == pytest.approx([24e6 / 0.01] * bandwidth.TRIADS, rel=0.3)
+    bandwidth.triads(1e12)
+    assert 24 * Slow.made[1] <= bandwidth.MODEST
+
+
+def test_repeated_triads_take_less_than_a_tenth_of_a_second_of_small_arrays():
+    begin = time.perf_counter()
+    bandwidth.triads(1 << 16)
+    assert time.perf_counter() - begin < 0.1 + 0.4  # and what a crowded machine adds

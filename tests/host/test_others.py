@@ -1,0 +1,125 @@
+"""What others used of a machine's processors, from counters that are planted."""
+
+import os
+
+import pytest
+from msgspec.structs import replace
+
+from fembench.host import host, others, where
+from fembench.host.others import UNKNOWN, CpuTimes, others_meter, share
+from fembench.host.where import host_names, told_apart
+from fembench.ranks.comm import alone, world
+
+IDLE = (0.0,) * 8
+
+
+def after(seconds, own, *, cpus=2, idle=0.0, wait=0.0, irq=0.0, softirq=0.0, steal=0.0):
+    """The share of others, where `cpus` CPUs did so much in so many seconds and `own` is the job's."""
+    rest = seconds * cpus - idle - wait - irq - softirq - steal
+    spent = (rest, 0.0, 0.0, idle, wait, irq, softirq, steal)
+    return share(CpuTimes(5.0, IDLE, dict.fromkeys(own, 0.0)), CpuTimes(5.0 + seconds, spent, own), cpus)
+
+
+def test_what_is_neither_idle_nor_the_jobs_is_others():
+    """20 s of two CPUs: 5 idle, 2 of interrupts, 1 waited, 1 stolen: 11 busy, 9 of them the job's."""
+    found = after(
+        10.0, {"rank 0": 4.5, "rank 1": 4.0, "process 7": 0.5}, idle=5, wait=1, irq=1, softirq=1, steal=1
+    )
+    assert found == pytest.approx((10.0, 0.2))
+
+
+def test_a_busy_loop_that_shares_one_of_two_cores_has_a_quarter():
+    assert after(10.0, {"rank 0": 10.0, "rank 1": 5.0}) == pytest.approx((25.0, 0.2))
+
+
+@pytest.mark.parametrize("ranks", [2, 8, 128])
+def test_ranks_that_share_cores_are_no_others_to_each_other(ranks):
+    assert after(10.0, {f"rank {r}": 20.0 / ranks for r in range(ranks)})[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_figure_below_nothing_is_nothing():
+    assert after(1.0, {"rank 0": 1.01, "rank 1": 1.01})[0] == 0.0
+
+
+@pytest.mark.parametrize(("seconds", "percent"), [(0.01, 100.0), (0.1, 20.0), (1.0, 2.0), (10.0, 0.2)])
+def test_a_window_of_a_second_is_known_within_two_percent(seconds, percent):
+    assert after(seconds, {"rank 0": seconds}).others_resolution == pytest.approx(percent)
+
+
+def test_counters_that_do_not_run_tell_nothing():
+    assert share(CpuTimes(0.0, IDLE, {}), CpuTimes(10.0, IDLE, {}), 2) == UNKNOWN
+    assert share(CpuTimes(0.0, (), {}), CpuTimes(10.0, (), {}), 2) == UNKNOWN
+
+
+def test_the_meter_reads_the_cpus_of_the_ranks_their_siblings_and_the_launchers_daemon(tmp_path, monkeypatch):
+    """CPU 1, and CPU 3 of the same core, for 10 s: 4 s idle, 16 s busy, of which the daemon had 6."""
+    monkeypatch.setattr(host, "affinity", lambda: (1,))
+
+    def put(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    def stat(busy, idle):
+        cpus = [f"cpu{i} {busy} 0 0 {idle} 0 0 0 0 0 0\n" for i in (1, 3)]
+        put("proc/stat", f"cpu 9 9 9 9 9 9 9 9 9 9\ncpu0 {99 * busy} 0 0 0 0 0 0 0 0 0\n" + "".join(cpus))
+
+    def daemon(ticks):
+        put(f"proc/{os.getppid()}/stat", f"{os.getppid()} (a (b) c) S {'0 ' * 10}{ticks} 0 0 0\n")
+
+    put("sys/devices/system/cpu/cpu1/topology/thread_siblings_list", "1,3\n")
+    now = [10.0]
+    stat(100, 100)
+    daemon(50)
+    told = others_meter(alone(), tmp_path, lambda: now[0])
+    now[0] = 20.0
+    stat(900, 300)
+    daemon(650)
+    assert told() == pytest.approx(
+        (50.0, 0.2), abs=2.0
+    )  # of 20 s, 10 are others': this process had next to none
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_tenants_of_a_lab_slow_its_hosts_on_purpose_and_are_no_others(tmp_path, version):
+    line, mount = [("3:cpuset:", "sys/fs/cgroup/cpuset"), ("0::", "sys/fs/cgroup")][version - 1]
+    lab = tmp_path / mount / "fembench.pair"
+    for group, text in [("n1", "5\n"), ("tenant.n1", "77\n78\n"), ("tenant.n2", "79\n")]:
+        (lab / group).mkdir(parents=True)
+        (lab / group / "cgroup.procs").write_text(text)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(f"{line}/fembench.pair/n1\n")
+    assert sorted(others._helpers(tmp_path)) == sorted([os.getppid(), 77, 78, 79])
+
+
+def test_hosts_of_one_name_are_told_apart_by_their_machines():
+    keys = [("n", "a"), ("n", "b"), ("n", "a"), ("n-2", "c"), ("n", "d"), ("m", "a")]
+    assert told_apart(keys) == ["n", "n-3", "n", "n-2", "n-4", "m"]
+
+
+@pytest.mark.mpi
+def test_two_hosts_of_one_node_name_are_two(monkeypatch):
+    from fembench.bench.describe import describe
+
+    comm = world()
+    monkeypatch.setattr(where, "host_key", lambda: ("localhost", f"boot {comm.rank % 2}"))
+    names = ["localhost", "localhost-2"][: comm.size]
+    assert host_names(comm)[:2] == names
+    facts, taken = host.host_facts(), host.taken_meter()
+    found = describe(comm, facts, taken, launcher="", command="", synthetic="", dilate=comm.size)
+    if comm.rank == 0:
+        assert [h.name for h in found.hosts] == names
+        assert found.rank_host == tuple(rank % 2 for rank in range(comm.size))
+
+
+@pytest.mark.mpi
+def test_ranks_bound_to_one_core_are_oversubscribed(monkeypatch):
+    from fembench.bench import describe
+
+    comm = world()
+    facts, taken = host.host_facts(), host.taken_meter()
+    for bound, crowded in [(0, comm.size > 1), (comm.rank, False)]:
+        monkeypatch.setattr(describe, "affinity", lambda bound=bound: (10_000 + bound,))
+        found = describe.describe(
+            comm, replace(facts, cores=64), taken, launcher="", command="", synthetic="", dilate=1.0
+        )
+        assert comm.rank or found.oversubscribed is crowded

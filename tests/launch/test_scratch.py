@@ -1,0 +1,105 @@
+"""Several jobs in one folder: ids, locks, and what remains of jobs that were ended."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from mpi_job import cli
+
+from fembench.base.lock import NAME, locked
+from fembench.cli.main import main
+from fembench.launch.scratch import occupied, reserved
+from fembench.records.store import record_paths
+
+TINY = ("box:2x2x2", "--sets", "1", "--warmups", "0")
+
+
+def test_ids_taken_at_once_differ(tmp_path):
+    (tmp_path / "case-r2.json").write_text("{}")
+    (tmp_path / "case-r4.failed.json").write_text("{}")
+    meeting = Barrier(8)
+
+    def take(_):
+        with reserved(tmp_path, "case") as id:
+            meeting.wait(10)
+            return id
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = sorted(pool.map(take, range(8)), key=lambda id: int(id[6:]))
+    assert taken == [f"case-r{n}" for n in (1, 3, 5, 6, 7, 8, 9, 10)]
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_leftovers_go_when_nobody_is_there_and_stay_beside_a_live_job(tmp_path):
+    def leave():
+        (tmp_path / ".job-x1_y2z3a").mkdir(exist_ok=True)
+        for name in (".case-r1.reserved", ".case-r1.json.ab12.json", ".bashrc", "case-r1.json"):
+            (tmp_path / name).write_text("{}")
+
+    leave()
+    with occupied(tmp_path, shared=True):
+        assert sorted(p.name for p in tmp_path.iterdir()) == [".bashrc", NAME, "case-r1.json"]
+        leave()
+        with occupied(tmp_path, shared=True):
+            assert (tmp_path / ".job-x1_y2z3a").is_dir()
+            assert (tmp_path / ".case-r1.reserved").exists()
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("sweep", "campaign.toml", "--results", "out"),
+        ("tune", "m1", "--ranks", "2", "--results", "out"),
+        ("run", "m1", "--results", "out"),
+        ("app", "pi", "--results", "out"),
+        ("peers", "m1", "--results", "out/runs"),
+        ("characterize", "-o", "out/runs/machine.json"),
+        ("reproduce", "thesis-003", "--results", "out/runs"),
+        ("reproduce", "thesis-004", "--results", "out/runs"),
+    ],
+)
+def test_a_folder_in_use_is_refused_in_one_line_that_says_who_is_there(tmp_path, monkeypatch, capsys, verb):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "campaign.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\n')
+    (tmp_path / "out" / "runs").mkdir(parents=True)
+    with locked(tmp_path / "out" / "runs"):
+        assert main(verb) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"out/runs is in use by pid {os.getpid()} on host " in line
+    assert " since 20" in line
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_leave_two_records(tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda _: cli("run", *TINY, "--results", tmp_path), range(2)))
+    assert all(d.returncode in (0, 1) for d in done), [d.stderr for d in done]  # 1: too short to be valid
+    assert [p.stem[-3:] for p in record_paths(tmp_path)] == ["-r1", "-r2"]
+    assert not list((tmp_path / "runs").glob(".*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("verb", "place"),
+    [
+        (("run", *TINY, "--seconds", "100"), "runs"),
+        (("tune", *TINY, "--ranks", "2", "--seconds", "100"), "runs"),
+        (("characterize", "-o", "machine.json"), "."),
+    ],
+)
+def test_a_job_that_is_asked_to_end_leaves_nothing(tmp_path, verb, place):
+    results = [] if verb[0] == "characterize" else ["--results", "."]
+    line = [sys.executable, "-m", "fembench", *verb, *results]
+    process = subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    folder, deadline = tmp_path / place, time.monotonic() + 60
+    while not list(folder.glob(".job-*/job.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=30)[1]
+    assert (process.returncode, said.splitlines()[-1]) == (128 + signal.SIGTERM, "fembench: ended by SIGTERM")
+    assert not list(folder.glob(".*"))

@@ -1,0 +1,187 @@
+"""The execution graph: its file, its reductions, its pictures, and what is measured on it."""
+
+import msgspec
+import pytest
+from known_programs import cg_chain, graph_of, master_slaves, ping_pong
+
+from fembench.base.errors import InputError
+from fembench.model.engine import simulate
+from fembench.model.graph import (
+    Collective,
+    Compute,
+    Loop,
+    Receive,
+    Send,
+    Wait,
+    count,
+    flat,
+    length,
+    load_graph,
+    save_graph,
+)
+from fembench.model.machine import even_machine
+from fembench.model.measures import (
+    bottlenecks,
+    loop_counts,
+    loop_table,
+    makespan_error,
+    mean_error,
+    operations,
+    parallel,
+    phase_table,
+    process_error,
+    rank_table,
+)
+from fembench.model.planner import make_plan
+from fembench.model.reduce import reduced
+from fembench.model.show import as_table, write_dot
+
+NET = {"latency": 50e-6, "per_byte": 8e-9, "overhead": 1e-6}
+
+
+def unrolled(graph):
+    return msgspec.structs.replace(graph, programs=tuple(tuple(flat(p)) for p in graph.programs))
+
+
+def makespan(graph):
+    return simulate(make_plan(graph, even_machine(graph.ranks, **NET)), period=False).makespan
+
+
+def test_a_graph_survives_its_file(tmp_path):
+    graph = cg_chain([0.01, 0.02], 5, 2400)
+    save_graph(graph, tmp_path / "graph.json")
+    assert load_graph(tmp_path / "graph.json") == graph
+
+
+@pytest.mark.parametrize(
+    ("programs", "message"),
+    [
+        ([[Send(2, 8, 1)], []], "ranks below 2"),
+        ([[Receive(-1, 8, 1)], []], "ranks below 2"),
+        ([[Compute(7, 1.0)], []], "a phase below 3"),
+        ([[Compute(0, -1.0)], []], "seconds of 0 or more"),
+        ([[Loop(-1, ())], []], "no negative number"),
+        ([[Loop(2, (Collective("allreduce", -8, 2),))], []], "sizes of 0 or more"),
+    ],
+)
+def test_a_graph_that_cannot_be_is_refused(tmp_path, programs, message):
+    save_graph(graph_of(programs), tmp_path / "graph.json")
+    with pytest.raises(InputError, match=message):
+        load_graph(tmp_path / "graph.json")
+
+
+def test_another_file_is_no_graph(tmp_path):
+    (tmp_path / "graph.json").write_text("{}")
+    with pytest.raises(InputError, match="not an execution graph"):
+        load_graph(tmp_path / "graph.json")
+
+
+def test_a_reduced_graph_is_smaller_and_takes_the_same_time():
+    body = [Compute(0, 1e-3), Compute(0, 2e-3), Send(1, 8, 1, blocking=True), Receive(1, 8, 1, blocking=True)]
+    other = [Receive(0, 8, 1, blocking=True), Compute(0, 1e-3), Send(0, 8, 1, blocking=True)]
+    graph = graph_of([body * 6, other * 6])
+    sizes = [sum(map(count, reduced(graph, level).programs)) for level in (0, 1, 2, 3)]
+    assert sizes == [42, 36, 8, 8]
+    for level in (1, 2, 3):
+        assert makespan(reduced(graph, level)) == pytest.approx(makespan(graph), rel=1e-12)
+
+
+def test_folding_finds_the_loops_that_were_unrolled():
+    graph = cg_chain([0.01] * 3, 50, 2400)
+    assert reduced(unrolled(graph), 2).programs == graph.programs or all(
+        len(p) == 1 and p[0].turns == 50 for p in reduced(unrolled(graph), 2).programs
+    )
+    assert makespan(reduced(unrolled(graph), 2)) == pytest.approx(makespan(graph), rel=1e-12)
+
+
+def test_iterations_that_differ_in_time_alone_fold_into_their_mean():
+    program = [e for t in (1e-3, 2e-3, 3e-3) for e in (Compute(0, t), Collective("allreduce", 8, 2))]
+    graph = graph_of([program, program])
+    assert sum(map(count, reduced(graph, 2).programs)) == 12
+    folded = reduced(graph, 3).programs[0]
+    assert folded == (Loop(3, (Compute(0, 2e-3), Collective("allreduce", 8, 2))),)
+    assert makespan(reduced(graph, 3)) == pytest.approx(makespan(graph), rel=1e-12)
+
+
+def test_a_level_that_is_none_is_refused():
+    with pytest.raises(InputError, match="expected 0 to 3"):
+        reduced(ping_pong(1, 8), 4)
+
+
+def test_lengths_count_loops_once_and_unrolled():
+    program = (Loop(3, (Wait(1), Loop(2, (Wait(1),)))),)
+    assert count(program) == 4
+    assert length(program) == 9
+
+
+def test_the_table_shows_every_event_of_a_rank():
+    text = as_table(cg_chain([0.01] * 2, 50, 2400), [0])
+    assert text.count("\n") == 1 + 8  # head, rule; loop and its seven
+    assert "| allreduce |" in text.replace("  ", " ").replace("  ", " ")
+
+
+def test_dot_joins_each_message_with_its_receive(tmp_path):
+    write_dot(master_slaves(4, 1.0, 16, 8), tmp_path / "graph.dot")
+    text = (tmp_path / "graph.dot").read_text()
+    assert text.count("color=blue") == 6
+    assert text.count("{") == text.count("}")
+
+
+def test_speedup_and_its_kin_follow_from_times_and_operations():
+    found = parallel(T1=8.0, O1=8.0, Tn=2.5, On=9.0, n=4)
+    assert found.speedup == 3.2
+    assert found.efficiency == 0.8
+    assert found.redundancy == 1.125
+    assert found.utilisation == pytest.approx(9 / (4 * 2.5))
+    assert found.quality == pytest.approx(8**3 / (4 * 2.5**2 * 9))
+
+
+REAL = (3.11, 2.95, 2.45, 2.09, 1.76, 1.33, 0.93, 0.64)
+SIMULATED = (4.24, 1.79, 1.42, 2.97, 0.05, 1.42, 2.56, 1.65)
+
+
+def test_errors_of_thesis_003_look_small_because_those_of_processes_cancel():
+    assert mean_error([1.90], [2.01]) == pytest.approx(5.8, abs=0.05)  # printed means of Table 4.1
+    assert mean_error(REAL, SIMULATED) == pytest.approx(5.5, abs=0.05)
+    assert makespan_error(REAL, SIMULATED) == pytest.approx(36.3, abs=0.05)
+    assert process_error(REAL, SIMULATED) == pytest.approx(74.6, abs=0.05)
+    two = (0.7322928, 0.7319872), (0.2832161, 1.1097839)
+    assert mean_error(*two) == pytest.approx(-4.9, abs=0.05)
+    assert makespan_error(*two) == pytest.approx(51.5, abs=0.05)
+    four = (0.2457, 0.2441, 0.2408, 0.2404), (0.2721, 0.2023, 0.3347, 0.1929)
+    assert mean_error(*four) == pytest.approx(3.2, abs=0.05)
+    eight = (
+        (0.151, 0.107, 0.103, 0.105, 0.108, 0.104, 0.108, 0.105),
+        (
+            0.157,
+            0.087,
+            0.058,
+            0.119,
+            0.096,
+            0.113,
+            0.079,
+            0.114,
+        ),
+    )
+    assert mean_error([0.11137], [0.10287]) == pytest.approx(-7.6, abs=0.05)  # printed means
+    assert makespan_error(*eight) == pytest.approx(4.0, abs=0.05)
+
+
+def test_what_ranks_did_is_told_in_tables_and_lines():
+    graph = cg_chain([0.01] * 4, 50, 2400)
+    on = even_machine(4, speeds=(1, 1, 0.5, 1), **NET)
+    plan = make_plan(graph, on)
+    result = simulate(plan)
+    assert operations(result, on.speeds) == pytest.approx(4 * 50 * 0.01 + result.overhead.sum())
+    assert rank_table(plan, result).count("\n") == 5
+    assert "allreduce" in phase_table(plan, result)
+    lines = bottlenecks(plan, result, ("a", "b", "c", "d"))
+    assert lines[0].startswith("compute: 9")
+    assert any(line.startswith("rank 2 on c computes") for line in lines)
+    assert lines[-1].endswith("1.60 times the mean")
+
+
+def test_loops_are_counted_with_their_outer_ones():
+    graph = graph_of([[Loop(3, (Loop(4, (Wait(1),)),))]])
+    assert [(c.depth, c.turns) for c in loop_counts(graph)] == [(0, 3), (1, 12)]
+    assert loop_table(graph).count("\n") == 3

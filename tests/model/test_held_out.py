@@ -1,0 +1,231 @@
+"""What may teach a prediction, what it may be held against, and when a grid of runs is worth making."""
+
+import json
+
+import msgspec
+import pytest
+from planted_machine import planted_machine
+from planted_runs import planted_run
+
+from fembench.cli.main import main
+from fembench.fem.presets import PRESETS
+from fembench.fem.problem import resolved
+from fembench.model.cg import prices
+from fembench.model.predictor import open_study
+from fembench.model.workload import workload
+from fembench.records import prediction
+from fembench.records.case import Case
+from fembench.records.prediction import load_prediction
+from fembench.records.profile import save_profile
+from fembench.records.record import Verdict
+from fembench.records.store import load, save
+
+EARLIER, LATER = "2026-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
+INVALID = Verdict(status="INVALID", reasons=("A1",), rules=())
+CAMPAIGN = 'name = "held"\n[[cases]]\nmesh = ["m2", "m3"]\nranks = 4\n'
+
+
+@pytest.fixture
+def machine_file(tmp_path):
+    save_profile(
+        planted_machine([1, 1, 0.5, 0.5], ("a", "a", "b", "b"), noise=0.02), tmp_path / "machine.json"
+    )
+    return str(tmp_path / "machine.json")
+
+
+@pytest.fixture
+def grid_file(tmp_path):
+    path = tmp_path / "grid.toml"
+    path.write_text('machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n')
+    (tmp_path / "held.toml").write_text(CAMPAIGN)
+    return str(path)
+
+
+def made_run(machine_file, case, created, id="planted"):
+    """A run that took what the profile says, and computed the problem that it names."""
+    s = open_study(machine_file)
+    slots, machine, _ = s.place(case.ranks)
+    run, _ = planted_run(case, machine, prices(workload(case), slots, s.rates), created=created, id=id)
+    return msgspec.structs.replace(run, problem=resolved(PRESETS[case.problem]))
+
+
+def runs_of(machine_file, meshes, ranks, created, folder):
+    for mesh in meshes:
+        for p in ranks:
+            run = made_run(machine_file, Case(mesh=mesh, ranks=p), created, f"{mesh}-p{p}")
+            save(run, folder / "runs")
+
+
+def invalid_run(machine_file, mesh, ranks, folder):
+    """A run that took ten times as long, and is INVALID."""
+    run = made_run(machine_file, Case(mesh=mesh, ranks=ranks), LATER, f"bad-{mesh}-p{ranks}")
+    slow = [
+        msgspec.structs.replace(x, seconds=tuple(tuple(10 * t for t in row) for row in x.seconds))
+        for x in run.sets
+    ]
+    save(msgspec.structs.replace(run, sets=tuple(slow), verdict=INVALID), folder / "runs")
+
+
+@pytest.fixture
+def held_against(tmp_path, machine_file):
+    """A prediction of m1 on 2 ranks, and a function: the exit status of holding a changed run against it."""
+    before = tmp_path / "before.json"
+    assert main(["predict", "m1", "--machine", machine_file, "--ranks", "2", "-o", str(before)]) == 0
+    run = made_run(machine_file, Case(mesh="m1", ranks=2), LATER)
+
+    def status(**changes):
+        case = msgspec.structs.replace(run.case, **changes.pop("case", {}))
+        path = save(msgspec.structs.replace(run, case=case, **changes), tmp_path)
+        words = ["predict", "m1", "--machine", machine_file, "-o", str(before), "--against", str(path)]
+        found = main(words)
+        assert len(load_prediction(before).observed) == (found == 0)
+        return found
+
+    return status
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"storage": "csr"}, "storage is 'csr', predicted was 'sym'"),
+        ({"variant": "pipelined"}, "variant is 'pipelined', predicted was 'standard'"),
+        ({"precond": "jacobi"}, "precond is 'jacobi', predicted was 'none'"),
+        ({"shares": "3:1"}, "shares is '0.75:0.25', predicted was '0.5:0.5'"),
+        ({"seed": 1}, "seed is '1', predicted was '0'"),
+        ({"overlap": False}, "overlap is 'False', predicted was 'True'"),
+        ({"emulate": "1,0.5"}, "emulate is '1,0.5', predicted was ''"),
+        ({"balance": "amortised"}, "balance is 'amortised', predicted was ''"),
+        ({"ranks": 1}, "ranks is '1', predicted was '2'"),
+    ],
+)
+def test_a_run_of_another_case_is_not_held_against_the_prediction(capsys, held_against, change, message):
+    capsys.readouterr()
+    assert held_against(case=change) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_what_does_not_decide_the_time_of_an_iteration_may_differ(held_against):
+    free = {"shares": "2:2", "tolerance": 1e-9, "iterations": 40, "sets": 9, "label": "x", "clock": "tsc"}
+    assert held_against(case={"mesh": "./m1.msh", **free}) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"created": EARLIER}, "expected a run made after the prediction"),
+        ({"total": (40e9, 40e9)}, "expected a run made after the prediction"),  # it began 1268 years before
+        ({"problem": {"name": "thesis", "material": {"E": 1.0}}}, "other content than when it was predicted"),
+        ({"verdict": INVALID}, "is INVALID: A1"),
+    ],
+)
+def test_a_run_older_than_the_prediction_or_invalid_is_not_held_against_it(
+    capsys, held_against, change, message
+):
+    capsys.readouterr()
+    assert held_against(**change) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_a_run_in_the_second_of_its_prediction_counts_as_later():
+    later = prediction.is_later
+    assert later("2026-01-01T00:00:09.200+00:00", "2026-01-01T00:00:10+00:00")  # known to the second
+    assert not later("2026-01-01T00:00:09+00:00", "2026-01-01T00:00:10+00:00")
+    assert later("2026-01-01T01:00:00+00:00", "2026-01-01T01:30:00+01:00")  # other zones
+
+
+def test_invalid_runs_teach_no_prediction(tmp_path, capsys, machine_file):
+    runs_of(machine_file, ["m1"], [1, 2], EARLIER, tmp_path / "train")
+    words = ["predict", "m2", "--machine", machine_file, "--learn", str(tmp_path / "train"), "--json"]
+    assert main(words) == 0
+    told = capsys.readouterr()
+    said = json.loads(told.out)[0]["predicted"]
+    assert "INVALID" not in told.err
+    invalid_run(machine_file, "m1", 4, tmp_path / "train")
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)[0]["predicted"]["iteration"] == said["iteration"]
+    assert "1 of 3 records are INVALID and left out" in told.err
+
+
+def test_invalid_runs_neither_teach_nor_judge_in_a_grid(tmp_path, capsys, machine_file, grid_file):
+    runs_of(machine_file, ["m1"], [1, 2], EARLIER, tmp_path / "train")
+    invalid_run(machine_file, "m1", 1, tmp_path / "train")
+    assert main(["validate", grid_file, "--cases", str(tmp_path / "held.toml")]) == 0
+    assert "training: 1 of 3 records are INVALID and left out" in capsys.readouterr().err
+    runs_of(machine_file, ["m2", "m3"], [4], LATER, tmp_path / "held")
+    invalid_run(machine_file, "m2", 4, tmp_path / "held")
+    assert main(["validate", grid_file, "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["fembench"]["p90"] < 0.05
+    assert "held_out: 1 of 3 records are INVALID and left out" in told.err
+
+
+def test_learning_from_invalid_runs_alone_is_refused(tmp_path, capsys, machine_file):
+    invalid_run(machine_file, "m1", 2, tmp_path / "train")
+    assert main(["predict", "m2", "--machine", machine_file, "--learn", str(tmp_path / "train")]) == 2
+    assert "all 1 records are INVALID" in capsys.readouterr().err
+
+
+def test_an_invalid_run_is_not_placed(tmp_path, capsys, machine_file):
+    invalid_run(machine_file, "m1", 2, tmp_path)
+    assert main(["place", str(tmp_path / "runs" / "bad-m1-p2.json"), "--hosts", "a:1,b:1"]) == 2
+    assert "INVALID" in capsys.readouterr().err
+
+
+def test_a_graph_is_not_held_against_an_invalid_run(tmp_path, capsys, machine_file):
+    invalid_run(machine_file, "m1", 2, tmp_path)
+    run, graph = str(tmp_path / "runs" / "bad-m1-p2.json"), str(tmp_path / "graph.json")
+    assert main(["trace", run, "-o", graph]) == 0
+    assert main(["simulate", graph, "--against", run]) == 2
+    assert "INVALID" in capsys.readouterr().err
+
+
+def test_runs_of_another_case_are_not_judged_by_a_prediction(tmp_path, capsys, machine_file, grid_file):
+    runs_of(machine_file, ["m1"], [1, 2], EARLIER, tmp_path / "train")
+    assert main(["validate", grid_file, "--cases", str(tmp_path / "held.toml")]) == 0
+    runs_of(machine_file, ["m2", "m3"], [4], LATER, tmp_path / "held")
+    run = load(tmp_path / "held" / "runs" / "m2-p4.json")
+    moved = {"case": msgspec.structs.replace(run.case, balance="greedy")}
+    remeshed = {"mesh": msgspec.structs.replace(run.mesh, hash="0" * 64)}
+    for k, change in enumerate([moved, remeshed]):
+        save(msgspec.structs.replace(run, id=f"other-{k}", **change), tmp_path / "held" / "runs")
+    capsys.readouterr()
+    assert main(["validate", grid_file, "--json"]) == 0
+    told = capsys.readouterr()
+    assert len(json.loads(told.out)["cells"]) == 4  # two configurations by two methods
+    assert "2 of 4 held-out runs left out: not predicted before they began" in told.err
+
+
+@pytest.mark.parametrize(
+    ("meshes", "ranks", "message"),
+    [
+        ('["m2", "m3"]', "4", "2 of 6 cells held out; expected 40%"),
+        ('["m1", "m2", "m3"]', "4", "meshes m1"),
+        ('["m2", "m3"]', "[2, 4]", "ranks [2]"),
+    ],
+)
+def test_a_grid_that_would_be_refused_is_refused_before_it_is_run(
+    tmp_path, capsys, machine_file, grid_file, meshes, ranks, message
+):
+    runs_of(machine_file, ["m1", "s"], [1, 2], EARLIER, tmp_path / "train")
+    (tmp_path / "held.toml").write_text(f'name = "held"\n[[cases]]\nmesh = {meshes}\nranks = {ranks}\n')
+    assert main(["validate", grid_file, "--cases", str(tmp_path / "held.toml")]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "said").exists()
+
+
+def test_a_mesh_that_was_edited_is_predicted_again(tmp_path, capsys, machine_file, grid_file):
+    runs_of(machine_file, ["m1"], [1], EARLIER, tmp_path / "train")
+    mesh = tmp_path / "mine.msh"
+    (tmp_path / "held.toml").write_text(f'name = "held"\n[[cases]]\nmesh = "{mesh}"\nranks = 2\n')
+    for box, written in (("3x3x3", 2), ("3x3x3", 0), ("3x3x4", 2)):
+        assert main(["mesh", "box", box, "-o", str(mesh)]) == 0
+        capsys.readouterr()
+        assert main(["validate", grid_file, "--cases", str(tmp_path / "held.toml")]) == 0
+        assert f"{written} predictions written" in capsys.readouterr().out

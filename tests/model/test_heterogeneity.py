@@ -1,0 +1,64 @@
+"""H: from kernels, brought up to date, and what it is good for."""
+
+import numpy as np
+import pytest
+from planted_machine import planted_profile
+from thesis_001 import rows
+
+from fembench.model.heterogeneity import (
+    by_clock,
+    by_load,
+    by_queue,
+    from_kernels,
+    from_product,
+    gain_over_equal,
+    shares_of,
+    shares_text,
+)
+
+H = (26, 26, 40, 42)
+
+
+def updated(number, rule):
+    head, *body = rows(number)
+    table = [dict(zip(head, row)) for row in body]
+    return np.array([abs(rule(r) / float(r["H_meas"]) - 1) for r in table]).mean() * 100
+
+
+def test_the_run_queue_estimates_h_as_badly_as_in_table_4_27():
+    error = updated("4.27", lambda r: by_queue(*(float(r[k]) for k in ("H_cal", "queue_std", "queue_now"))))
+    assert error == pytest.approx(14.4, abs=0.1)
+
+
+def test_the_load_does_better_as_in_table_4_28():
+    error = updated("4.28", lambda r: by_load(float(r["H_cal"]), float(r["load_now"])))
+    assert error == pytest.approx(7.4, abs=0.1)
+
+
+def test_wall_time_over_processor_time_is_best_as_in_table_4_29():
+    error = updated("4.29", lambda r: by_clock(*(float(r[k]) for k in ("H_cal", "wall_us", "cpu_us"))))
+    assert error == pytest.approx(4.8, abs=0.1)
+
+
+def test_weights_from_h_finish_a_quarter_sooner_than_equal_shares():
+    n = 1.0
+    assert max(H) * n / 4 == 10.5 * n
+    assert 1 / np.sum(1 / np.array(H)) == pytest.approx(7.95, abs=0.005)
+    assert gain_over_equal(H) == pytest.approx(1.320, abs=0.001)
+    assert shares_of(H) * H == pytest.approx([7.953] * 4, abs=1e-3)
+
+
+def test_kernels_enter_with_equal_weight_whatever_their_length():
+    assert from_kernels([[1.0, 100.0], [4.0, 100.0]]) == pytest.approx([1.0, 2.0])
+
+
+def test_h_of_a_profile_is_that_of_its_product():
+    assert from_product(planted_profile([1.0, 0.5, 0.25], hosts=("a", "b", "c"))) == pytest.approx([1, 2, 4])
+
+
+def test_shares_and_what_equal_ones_cost_are_one_line():
+    assert "; equal shares would take 1.32 times as long, computing alone" in shares_text(H)
+    assert shares_text((*H, *H, *H)).count(" : ") == 8  # eight of twelve, and that there are more
+    assert shares_text((1.0, 3.0)).startswith(
+        "shares of the work by these speeds: 0.750 : 0.250; equal shares"
+    )

@@ -1,0 +1,123 @@
+"""fembench place, from a record to a launcher's file."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from planted_profile import planted_profile
+
+from fembench.cli.main import main
+from fembench.model.hosts_for_parts import measured
+from fembench.records.network import CurvePiece, Network, PairClass
+from fembench.records.profile import save_profile
+from fembench.records.store import load, save
+
+RECORD = str(Path(__file__).parent.parent / "data" / "record-schema-1.json")
+
+
+def test_parts_that_talk_stay_on_one_host(tmp_path, capsys):
+    out = tmp_path / "tasks"
+    assert main(["place", RECORD, "--hosts", "a:2:2:1,b:2:1:0.5", "--format", "slurm", "-o", str(out)]) == 0
+    assert out.read_text() == "a\na\n"
+    assert "--distribution=arbitrary -n 2" in capsys.readouterr().out
+
+
+def test_hosts_of_one_slot_part_them(capsys):
+    assert main(["place", RECORD, "--hosts", "a:1,b:1:1:0.5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sorted(found["hosts"]) == ["a", "b"]
+    # one message each way and two all-reduces over a link of 50 microseconds
+    assert found["iteration_seconds"] == pytest.approx(3 * 50e-6 + 2 * 7e-6, rel=0.15)
+
+
+def test_ranks_that_shared_a_core_are_faster_on_cores_of_their_own(tmp_path, capsys):
+    record = load(RECORD)
+    found = []
+    for cores in (2, 1):
+        (host,) = record.environment.hosts
+        environment = msgspec.structs.replace(
+            record.environment, hosts=(msgspec.structs.replace(host, cores=cores),)
+        )
+        path = save(msgspec.structs.replace(record, environment=environment), tmp_path / str(cores))
+        assert main(["place", str(path), "--hosts", "a:2:2", "--inside", "0,1e99", "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["iteration_seconds"])
+    assert found[0] == pytest.approx(2 * found[1], rel=1e-6)
+
+
+@pytest.fixture
+def profile():
+    """Two hosts of one rank, the second of half the speed; messages take nothing inside, 50 us between."""
+    far = PairClass(
+        name="far",
+        send=(CurvePiece(first=0, coefficients=(0.0,)),),
+        latency=(CurvePiece(first=0, coefficients=(50e-6,)),),
+        receive=(CurvePiece(first=0, coefficients=(0.0,)),),
+    )
+    near = msgspec.structs.replace(far, name="near", latency=(CurvePiece(first=0, coefficients=(0.0,)),))
+    network = Network(
+        send_mode="isend",
+        pairs="all",
+        sites=("x", "x"),
+        classes=(near, far),
+        pair_class=((0, 1), (1, 0)),
+    )
+    return planted_profile([1.0, 0.5], hosts=("a", "b"), network=network)
+
+
+def test_a_profile_gives_hosts_and_messages(profile, tmp_path, capsys):
+    save_profile(profile, tmp_path / "machine.json")
+    assert main(["place", RECORD, "--machine", str(tmp_path / "machine.json"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sorted(found["hosts"]) == ["a", "b"]
+    assert found["iteration_seconds"] == pytest.approx(3 * 50e-6 + 2 * 7e-6, rel=0.15)
+    save_profile(msgspec.structs.replace(profile, network=None), tmp_path / "bare.json")
+    assert main(["place", RECORD, "--machine", str(tmp_path / "bare.json")]) == 2
+    assert "characterize --network" in capsys.readouterr().err
+
+
+def test_hosts_are_as_fast_as_they_are_with_the_storage_of_the_run(profile):
+    record = load(RECORD)
+    product = f"product {record.case.storage}"
+    slowed = [
+        msgspec.structs.replace(s, speed=s.speed / 8) if s.rank and s.name == product else s
+        for s in profile.speeds
+    ]
+    plain, other = (
+        measured(record, p).hosts for p in (profile, msgspec.structs.replace(profile, speeds=tuple(slowed)))
+    )
+    assert [h.slowness for h in plain] == pytest.approx([1.0, 2.0])
+    assert other[0].slowness == 1.0
+    assert 4.0 < other[1].slowness < 16.0
+
+
+@pytest.mark.parametrize(
+    ("hosts", "message"),
+    [
+        ("a:2:x", "cannot read 'a:2:x'"),
+        ("a:1", "2 ranks on hosts with 1 slots"),
+        ("a:2:2:0", "cannot read"),
+        ("a:1,a:1", "a is given twice"),
+        ("a:1:1:nan,b:1", "cannot read 'a:1:1:nan'"),
+        ("a:1:1:inf,b:1", "cannot read 'a:1:1:inf'"),
+        ("a:1:1:-1,b:1", "cannot read 'a:1:1:-1'"),
+        ("a:1:1:1:1,b:1", "cannot read 'a:1:1:1:1'"),
+        (":1,b:1", "cannot read ':1'"),
+        ("a:²,b:1", "cannot read"),
+        ("a:" + "9" * 5000, "cannot read 'a:999"),
+    ],
+)
+def test_wrong_hosts_are_named(hosts, message, capsys):
+    assert main(["place", RECORD, "--hosts", hosts]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert len(told) < 200
+
+
+@pytest.mark.parametrize(
+    "link", ["nan,1e9", "1e-6,nan", "inf,1e9", "1e-6,inf", "-1,1e9", "1e-6,0", "1", "1,2,3"]
+)
+def test_links_are_finite_numbers(link, capsys):
+    for option in ("--link", "--inside"):
+        assert main(["place", RECORD, "--hosts", "a:1,b:1", f"{option}={link}"]) == 2
+        assert f"link '{link}': expected" in capsys.readouterr().err

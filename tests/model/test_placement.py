@@ -1,0 +1,172 @@
+"""Placement of parts on hosts, and launchers' files."""
+
+import functools
+import random
+from itertools import product
+
+import pytest
+from zoo import LOCAL, REMOTE
+
+from fembench.base.errors import InputError
+from fembench.model.cg import Price
+from fembench.model.iteration_time import (
+    CandidateHost,
+    Parts,
+    allreduce_seconds,
+    iteration_seconds,
+    platform_of,
+    shared,
+)
+from fembench.model.placed import iteration_on, on_hosts, slowed, two_links
+from fembench.model.placement import best_placement, exchanged
+from fembench.model.placement_files import FORMATS, hostfile, mpich, rankfile, slurm
+from fembench.model.platform import MessageTime
+from fembench.model.workload import workload
+from fembench.records.case import Case
+
+NEAR, FAR = MessageTime(1e-6, 1e-6, 1e-6), MessageTime(2e-5, 6e-5, 2e-5)
+
+
+def message(size, source, target):
+    base = NEAR if source == target else FAR
+    per_byte = 1e-10 if source == target else 8e-9
+    return MessageTime(base.send, base.latency + size * per_byte, base.receive)
+
+
+def problem(seed):
+    """Four to six parts of unequal size and messages, two or three hosts."""
+    draw = random.Random(seed)
+    n = draw.randint(4, 6)
+    near = [{q for q in range(n) if q != r and (abs(q - r) == 1 or draw.random() < 0.3)} for r in range(n)]
+    for r in range(n):
+        for q in near[r]:
+            near[q].add(r)
+    size = {(min(r, q), max(r, q)): draw.randint(100, 200_000) for r in range(n) for q in near[r]}
+    parts = Parts(
+        tuple(draw.uniform(1e-3, 4e-3) for _ in range(n)),
+        tuple(tuple(sorted(near[r])) for r in range(n)),
+        tuple(tuple(size[min(r, q), max(r, q)] for q in sorted(near[r])) for r in range(n)),
+    )
+    n_hosts = draw.randint(2, 3)
+    hosts = [
+        CandidateHost(f"h{k}", 4, draw.randint(1, 3), draw.choice((1.0, 1.5, 3.0))) for k in range(n_hosts)
+    ]
+    return parts, hosts, platform_of(hosts, message)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_within_three_per_cent_of_the_best_of_all_placements(seed):
+    parts, hosts, platform = problem(seed)
+    cost = lambda place: iteration_seconds(parts, hosts, platform, place)  # noqa: E731
+    every = product(range(len(hosts)), repeat=parts.n_ranks)
+    optimum = min(cost(p) for p in every if all(p.count(k) <= h.slots for k, h in enumerate(hosts)))
+    found = best_placement(parts, hosts, cost)
+    assert found.seconds == cost(found.place)
+    assert found.seconds <= 1.03 * optimum
+    assert found.seconds <= min(seconds for _, seconds in found.starts)
+
+
+@functools.cache
+def partitioned(ranks):
+    """A small mesh in unequal parts."""
+    shares = ":".join(str(1 + k % 3) for k in range(ranks))
+    return workload(Case(mesh="m1", ranks=ranks, shares=shares))
+
+
+def simulated_problem(seed):
+    """Parts of a mesh, hosts, what an iteration takes on them: in closed form, and simulated."""
+    draw = random.Random(seed)
+    work = partitioned(draw.randint(4, 5))
+    scale = draw.uniform(0.3, 3.0)  # computing against messages
+    prices = [
+        Price(assembly=0, product=scale * b * 1e-8, updates=scale * b * 2e-9) for b in work.parts.blocks
+    ]
+    hosts = [
+        CandidateHost(f"h{k}", 3, draw.randint(1, 3), draw.choice((1.0, 1.5, 3.0)))
+        for k in range(draw.randint(2, 3))
+    ]
+    between, inside = (draw.choice((2e-5, 1e-4)), draw.choice((1e7, 1e8))), (1e-6, 5e9)
+    machine = functools.partial(on_hosts, names=[h.name for h in hosts], link=two_links(between, inside))
+
+    @functools.cache
+    def simulated(place):
+        return iteration_on(work, slowed(prices, shared(hosts, place)), machine(place))
+
+    def link(size, source, target):
+        latency, bandwidth = inside if source == target else between
+        return MessageTime(0.0, latency + size / bandwidth, 0.0)
+
+    parts = Parts(tuple(p.computing for p in prices), work.parts.neighbours, work.parts.message_bytes)
+    platform = platform_of(hosts, link)
+    return parts, hosts, lambda place: iteration_seconds(parts, hosts, platform, place), simulated
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_within_three_per_cent_of_the_best_of_all_placements_simulated(seed):
+    parts, hosts, cost, simulated = simulated_problem(seed)
+    every = product(range(len(hosts)), repeat=parts.n_ranks)
+    optimum = min(simulated(p) for p in every if all(p.count(k) <= h.slots for k, h in enumerate(hosts)))
+    found = best_placement(parts, hosts, cost, simulated)
+    assert found.seconds == simulated(found.place)
+    assert found.seconds <= 1.03 * optimum
+
+
+def test_a_judge_decides_between_what_the_cost_found():
+    parts, hosts, platform = problem(3)
+    cost = lambda place: iteration_seconds(parts, hosts, platform, place)  # noqa: E731
+    only_first = lambda place: sum(place) + 1.0  # noqa: E731
+    assert (
+        best_placement(parts, hosts, cost, only_first).seconds
+        < best_placement(parts, hosts, cost, lambda place: 100 - sum(place)).seconds
+    )
+
+
+def test_two_parts_that_talk_much_share_a_host():
+    parts = Parts((1e-3,) * 4, ((2,), (3,), (0,), (1,)), ((10**6,), (10**6,), (10**6,), (10**6,)))
+    hosts = [CandidateHost("a", 2, 2), CandidateHost("b", 2, 2)]
+    platform = platform_of(hosts, message)
+    found = best_placement(parts, hosts, lambda p: iteration_seconds(parts, hosts, platform, p))
+    assert found.place[0] == found.place[2] != found.place[1] == found.place[3]
+
+
+def test_an_iteration_by_hand():
+    parts = Parts((1.0, 2.0), ((1,), (0,)), ((8,), (8,)))
+    hosts = [CandidateHost("a", 2, 1), CandidateHost("b", 2, 2, 1.5)]
+    platform = platform_of(hosts, lambda s, a, b: LOCAL if a == b else REMOTE)
+    apart = REMOTE.total * 2
+    assert iteration_seconds(parts, hosts, platform, (0, 1)) == pytest.approx(
+        3.0 + REMOTE.send + REMOTE.receive + apart
+    )
+    # both on the host of one core: each takes twice as long
+    assert iteration_seconds(parts, hosts, platform, (0, 0)) == pytest.approx(
+        4.0 + LOCAL.send + LOCAL.receive + 2 * LOCAL.total
+    )
+    assert allreduce_seconds(platform, (0,)) == 0
+
+
+def test_exchange_leaves_slots_alone():
+    _, hosts, _ = problem(1)
+    place = exchanged((0, 0, 0, 0), hosts, lambda p: -sum(k == 1 for k in p), 10_000)
+    assert place == (1, 1, 1, 1)
+
+
+def test_ranks_that_do_not_fit_are_refused():
+    parts, _, _ = problem(2)
+    with pytest.raises(InputError, match="expected room for all"):
+        best_placement(parts, [CandidateHost("a", 1, 1)], lambda p: 0.0)
+
+
+HOSTS = [CandidateHost("fast", 4, 2), CandidateHost("slow", 2, 1)]
+
+
+def test_files_of_launchers():
+    assert rankfile((0, 1, 0), HOSTS) == "rank 0=fast slot=0\nrank 1=slow slot=0\nrank 2=fast slot=1\n"
+    assert mpich((0, 0, 1, 0), HOSTS) == "fast:2\nslow:1\nfast:1\n"
+    assert slurm((1, 0), HOSTS) == "slow\nfast\n"
+    assert hostfile((1, 0, 0), HOSTS) == "slow slots=1\nfast slots=2\n"
+    assert set(FORMATS) == {"rankfile", "hostfile", "mpich", "slurm"}
+
+
+def test_a_host_file_cannot_say_that_ranks_alternate():
+    with pytest.raises(InputError, match="not consecutive"):
+        hostfile((0, 1, 0), HOSTS)

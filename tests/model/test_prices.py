@@ -1,0 +1,194 @@
+"""What an iteration of each variant and preconditioner consists of, and what that costs."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import msgspec
+import numpy as np
+import pytest
+from planted_machine import planted_machine
+from planted_runs import even_prices, planted_run
+
+from fembench.base.errors import InputError
+from fembench.methods.recipe import REPLACE, STEPS, recipe
+from fembench.methods.work import Work
+from fembench.model.cg import cg_graph, prices
+from fembench.model.collectives import BEGUN, expand, halves
+from fembench.model.correct import learn
+from fembench.model.engine import simulate
+from fembench.model.graph import Collective, Compute, Receive, Send, Wait
+from fembench.model.machine import even_machine
+from fembench.model.planner import make_plan
+from fembench.model.predictor import Predictor
+from fembench.model.rates import rates_of
+from fembench.model.workload import workload
+from fembench.records.case import Case
+from fembench.records.phases import ALLREDUCE, PRECOND
+from fembench.solve import cg, pipelined, precond, single_reduction
+
+N = 300
+OUTER = SimpleNamespace(identity=False, inverse=None, work=Work())
+M = {
+    "none": precond.Identity(),
+    "jacobi": precond.Diagonal(np.ones(N)),
+    "block-jacobi": precond.Diagonal(np.ones((N // 3, 6))),
+    "chebyshev": OUTER,
+    "two-level": OUTER,
+}
+
+
+def counted(variant, storage, name):
+    """Vectors of an iteration beside product and preconditioner, as the solver counts its bytes."""
+    A = SimpleNamespace(fused=storage == "sym")
+    if variant == "standard":
+        work = cg.work_of(A, M[name], N)
+    elif variant == "single-reduction":
+        work = single_reduction._single_reduction_work(A, M[name], N)
+    else:
+        work = pipelined._pipelined_work(M[name], N)
+    return work.bytes / (8 * N)
+
+
+@pytest.mark.parametrize("variant", ["standard", "single-reduction", "pipelined"])
+@pytest.mark.parametrize("storage", ["sym", "csr"])
+@pytest.mark.parametrize("name", list(M))
+def test_vectors_are_counted_as_the_solver_counts_them(variant, storage, name):
+    found = recipe(Case(variant=variant, storage=storage, precond=name))
+    assert found.updates + found.dots == counted(variant, storage, name)
+
+
+def test_constants_are_the_solver_s():
+    assert precond.DEGREE - 1 == STEPS
+    assert pipelined.REPLACE == REPLACE
+    assert recipe(Case(precond="chebyshev")).precond == 9 + 8 * STEPS  # Chebyshev.work
+    assert recipe(Case(variant="pipelined")).products == pytest.approx(1.08)
+    assert recipe(Case(solver="petsc", storage="baij")).exchanges == 1
+    with pytest.raises(InputError, match="precond gamg"):
+        recipe(Case(solver="petsc", storage="baij", precond="gamg"))
+    with pytest.raises(InputError, match="-ksp_type"):
+        recipe(Case(solver="petsc", storage="baij", petsc_options="-ksp_type cr"))
+
+
+def body(case, **changes):
+    work = workload(case)
+    return cg_graph(work, even_prices(case.ranks, **changes), 5).programs[0][-1].body
+
+
+def test_chebyshev_multiplies_and_exchanges_inside_the_preconditioner():
+    plain = body(Case(mesh="m1", ranks=2))
+    price = {"precond": 1e-4, "precond_product": 1e-3, "precond_products": STEPS}
+    found = body(Case(mesh="m1", ranks=2, precond="chebyshev"), **price)
+    sends = [sum(isinstance(e, Send) for e in events) for events in (plain, found)]
+    assert sends[1] == (1 + STEPS) * sends[0]
+    spent = sum(e.seconds for e in found if isinstance(e, Compute) and e.phase == PRECOND)
+    assert spent == pytest.approx(1e-4 + STEPS * 1e-3)
+
+
+def test_two_levels_gather_six_numbers_of_every_rank():
+    found = body(Case(mesh="m1", ranks=2, precond="two-level"), precond=1e-4)
+    assert [e for e in found if isinstance(e, Collective)][1] == Collective("allgather", 48, ALLREDUCE)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8])
+def test_an_allgather_brings_every_rank_all_parts(ranks):
+    event = Collective("allgather", 48, 0)
+    programs = [list(expand(event, r, ranks)) for r in range(ranks)]
+    for r, program in enumerate(programs):
+        assert sum(e.m for e in program if isinstance(e, Receive)) == 48 * (ranks - 1)
+        for k, e in enumerate(e for e in program if isinstance(e, Send)):
+            theirs = [x for x in programs[e.to] if isinstance(x, Receive)][k]
+            assert (theirs.source, theirs.m) == (r, e.m)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 6])
+def test_a_begun_sum_is_the_same_messages_in_two_parts(ranks):
+    event = Collective("allreduce", 24, 0)
+    for r in range(ranks):
+        begun, ended = halves(event, r, ranks)
+        plain = tuple(msgspec.structs.replace(e, tag=BEGUN) for e in expand(event, r, ranks))
+        assert (*begun, *ended) == plain  # but for the tag, by which nothing else waits for them
+        assert not any(isinstance(e, Wait) for e in begun)
+
+
+def iteration(variant, latency):
+    """Seconds on two ranks without neighbours, all of whose time is product, updates and sums."""
+    work = workload(Case(mesh="m1", ranks=2, variant=variant))
+    nobody = msgspec.structs.replace(work.parts, neighbours=((), ()), message_bytes=((), ()))
+    graph = cg_graph(dataclasses.replace(work, parts=nobody), even_prices(2), 50, assembly=False)
+    machine = even_machine(2, latency=latency, per_byte=0.0, overhead=0.0)
+    return simulate(make_plan(graph, machine)).makespan / 50
+
+
+def test_each_variant_waits_for_as_many_sums_as_it_has():
+    product, updates, latency = 1e-3, 2e-4, 5e-4
+    assert iteration("standard", latency) == pytest.approx(product + updates + 2 * latency)
+    assert iteration("single-reduction", latency) == pytest.approx(product + updates + latency)
+    assert iteration("pipelined", latency) == pytest.approx(product + updates)  # travels meanwhile
+    assert iteration("pipelined", 3e-3) == pytest.approx(3e-3 + updates)
+
+
+def study(profile):
+    return Predictor(profile, "0" * 64, rates_of(profile))
+
+
+@pytest.mark.parametrize("name", ["chebyshev", "two-level"])
+@pytest.mark.parametrize("variant", ["standard", "single-reduction", "pipelined"])
+def test_preconditioners_have_a_price_and_cost_more_than_none(name, variant):
+    s = study(planted_machine([1.0, 1.0, 0.5]))
+    plain, found = (s.predict(Case(mesh="m2", ranks=3, precond=p, variant=variant)) for p in ("none", name))
+    assert found.iteration > (3 if name == "chebyshev" else 1) * plain.iteration
+    assert found.low <= found.iteration <= found.high
+    assert found.phases["cg.precond"] > 0
+
+
+@pytest.mark.parametrize(("dilate", "times"), [(48.0, 3.0), (16.0, 1.0), (1.0, 1.0)])
+def test_a_case_dilated_otherwise_than_the_profile_takes_as_much_longer(dilate, times):
+    profile = msgspec.structs.replace(planted_machine([1.0, 1.0]), dilate=16.0)
+    s = study(profile)
+    plain, found = (
+        prices(workload(case), s.place(2)[0], s.rates)[0]
+        for case in (Case(mesh="m2", ranks=2), Case(mesh="m2", ranks=2, dilate=dilate))
+    )
+    assert found.assembly == pytest.approx(times * plain.assembly)
+    assert found.computing == pytest.approx(times * plain.computing)
+
+
+def test_runs_teach_what_a_preconditioner_costs():
+    profile = planted_machine([1.0, 1.0])
+    s = study(profile)
+    case = Case(mesh="m2", ranks=2, precond="chebyshev")
+    slots, machine, _ = s.place(2)
+    slow = [
+        dataclasses.replace(p, precond=1.5 * p.precond, precond_product=1.5 * p.precond_product)
+        for p in prices(workload(case), slots, s.rates)
+    ]
+    record, result = planted_run(case, machine, slow)
+    found = learn([record], s.rates, s.place)
+    assert found.precond.value == pytest.approx(1.5, rel=1e-6)
+    assert found.product.value == pytest.approx(1.0, rel=1e-6)
+    corrected = dataclasses.replace(s, correction=found)
+    assert corrected.predict(case).iteration == pytest.approx(result.makespan / 40, rel=0.02)
+
+
+def petsc_profile():
+    """One whose bsr is fembench's, by which PETSc's baij is shaped."""
+    profile = planted_machine([1.0, 1.0])
+    more = [msgspec.structs.replace(s, storage="bsr") for s in profile.speeds if s.storage == "csr"]
+    return msgspec.structs.replace(profile, speeds=(*profile.speeds, *more))
+
+
+def test_petsc_is_predicted_from_its_own_runs_and_refused_without():
+    s = study(petsc_profile())
+    case = Case(mesh="m2", ranks=2, solver="petsc", storage="baij")
+    with pytest.raises(InputError, match="--learn RECORDS of runs with --solver petsc"):
+        s.predict(case)
+    _, machine, _ = s.place(2)
+    own, result = planted_run(case, machine, even_prices(2, product=3e-3, dot=1e-4, dots=4.0))
+    taught = dataclasses.replace(s, correction=learn([own], s.rates, s.place))
+    assert taught.predict(case).iteration == pytest.approx(result.makespan / 40, rel=0.02)
+    fembench, _ = planted_run(Case(mesh="m2", ranks=2), machine, even_prices(2))
+    with pytest.raises(InputError, match="own, petsc; expected those of one"):
+        learn([own, fembench], s.rates, s.place)
+    other = dataclasses.replace(s, correction=learn([fembench], s.rates, s.place))
+    with pytest.raises(InputError, match="no speeds of PETSc's"):
+        other.predict(case)

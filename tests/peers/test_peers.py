@@ -1,0 +1,377 @@
+"""Peers: one exported system, solutions that must agree, times only where they do."""
+
+import json
+import sys
+
+import msgspec
+import numpy as np
+import pytest
+from mpi_job import cli
+
+from fembench.base.errors import InputError
+from fembench.peers import catalog, with_dolfinx
+from fembench.peers.contest import PARITY, Contest
+from fembench.peers.serial import conjugate_gradients, outside_mpi
+from fembench.records.contest import PeerRun, best_serial, load_peers
+from fembench.report.peer_tables import peers_tables
+from fembench.solve.iterate import StoppingCriterion
+from fembench.timing.tracer import NullTracer
+
+
+def system_of(mesh, problem="thesis"):
+    """The system of a mesh, on this rank alone."""
+    from fembench.bench.prepare import prepare
+    from fembench.peers.system import make_system
+    from fembench.ranks.comm import alone
+    from fembench.records.case import Case
+
+    pytest.importorskip("scipy")
+    return make_system(prepare(alone(), Case(mesh=mesh, problem=problem), NullTracer()))
+
+
+def petsc_file(path):
+    """Integers and doubles of a file of PETSc's: (mark, …), values."""
+    raw = path.read_bytes()
+    mark = int(np.frombuffer(raw, ">i4", 1)[0])
+    if mark == 1211214:
+        n = int(np.frombuffer(raw, ">i4", 1, 4)[0])
+        return np.frombuffer(raw, ">f8", n, 8)
+    from scipy.sparse import csr_matrix
+
+    rows, columns, nonzeros = np.frombuffer(raw, ">i4", 3, 4).tolist()
+    lengths = np.frombuffer(raw, ">i4", rows, 16)
+    index = np.frombuffer(raw, ">i4", nonzeros, 16 + 4 * rows)
+    values = np.frombuffer(raw, ">f8", nonzeros, 16 + 4 * rows + 4 * nonzeros)
+    assert len(raw) == 16 + 4 * rows + 12 * nonzeros
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    return csr_matrix((values.astype(float), index.astype(np.int32), start), shape=(rows, columns))
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    """A whole comparison on two ranks, and the folder it left."""
+    pytest.importorskip("scipy")
+    folder = tmp_path_factory.mktemp("peers")
+    done = cli(
+        "peers", "m1", "--ranks", 2, "--repetitions", 3, "--results", folder, "--export", folder / "exported",
+        timeout=160,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return load_peers(folder / "peers.json"), folder, done.stdout
+
+
+def test_all_peers_that_are_here_agree_and_are_timed(record):
+    runs = [r for r in record[0].runs if r.status != "missing"]
+    assert {r.status for r in runs} == {"timed"}
+    assert all(r.difference <= PARITY for r in runs)
+    assert all(len(r.solves) == len(r.per_iteration) == 3 for r in runs)
+    assert {"own-sym", "own-bsr", "own-csr", "numpy", "scipy"} <= {r.peer for r in runs}
+
+
+def test_the_same_method_takes_the_same_iterations_whoever_runs_it(record):
+    for precond in ("none", "jacobi"):
+        counts = [r.iterations for r in record[0].runs if r.precond == precond and r.status == "timed"]
+        assert max(counts) - min(counts) <= 2
+
+
+def test_our_own_solver_runs_on_one_rank_and_on_all(record):
+    ranks = {r.peer: set() for r in record[0].runs}
+    for r in record[0].runs:
+        ranks[r.peer].add(r.ranks)
+    assert ranks["own-sym"] == {1, 2}
+    assert ranks["scipy"] == {1}
+
+
+def test_every_peer_is_in_the_table_or_among_the_missing_with_how_to_get_it(record):
+    wanted = {(e.peer, e.precond) for e in catalog.ENTRIES}
+    assert {(r.peer, r.precond) for r in record[0].runs} == wanted
+    for r in record[0].runs:
+        assert r.status != "missing" or "install" in r.note
+        assert r.peer in record[2]
+
+
+def test_the_report_shows_peers(record):
+    folder = record[1]
+    done = cli("report", folder)
+    assert done.returncode == 0, done.stderr
+    page = (folder / "report" / "index.html").read_text()
+    assert "one system" in page
+    assert "<h2" in page
+    assert "The same system, solved by others" in page
+    rows = (folder / "report" / "tables" / "peers.csv").read_text().splitlines()
+    assert len(rows) == 1 + sum(r.status == "timed" for r in record[0].runs)
+    assert (folder / "report" / "tables" / "peers_base.csv").exists()
+
+
+def test_the_exported_system_is_the_one_that_u_solves(record):
+    folder = record[1] / "exported"
+    K, f, u = (petsc_file(folder / f"{name}.petsc") for name in "Kfu")
+    assert np.linalg.norm(f - K @ u) <= 1e-11 * np.linalg.norm(f)
+    from scipy.sparse import csr_matrix
+
+    npz = np.load(folder / "system.npz")
+    same = csr_matrix((npz["data"], npz["indices"], npz["indptr"]), shape=K.shape)
+    assert abs(same - K).max() == 0
+    assert np.array_equal(npz["f"], f)
+    assert np.array_equal(npz["u"], u)
+    assert npz["x"].shape == npz["restrained"].shape
+    assert record[0].system.nonzeros == K.nnz
+
+
+def test_petsc_reads_the_exported_files(record):
+    pytest.importorskip("petsc4py")
+    folder = record[1] / "exported"
+    script = """
+import sys, numpy as np
+from fembench.solve.petsc import library
+PETSc = library()
+K = PETSc.Mat().load(PETSc.Viewer().createBinary(sys.argv[1] + "/K.petsc", "r"))
+f, u = (PETSc.Vec().load(PETSc.Viewer().createBinary(f"{sys.argv[1]}/{n}.petsc", "r")) for n in "fu")
+r = f.duplicate()
+K.mult(u, r)
+r.axpy(-1.0, f)
+print(r.norm() / f.norm())
+"""
+    import subprocess
+
+    done = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) <= 1e-11
+
+
+@pytest.mark.parametrize("mesh", ["m1", "box:4x3x4:hex8"])
+def test_the_exported_matrix_is_symmetric_and_that_of_the_elements(mesh):
+    system = system_of(mesh)
+    from fembench.fem.residual import internal_force
+
+    K, sub, material = system.K, system.prepared.sub, system.prepared.spec.material
+    assert abs(K - K.T).max() <= 1e-15 * abs(K).max()
+    v = np.zeros((sub.n_nodes, 3))
+    v[: sub.n_active] = np.random.default_rng(1).standard_normal((sub.n_active, 3))
+    force = internal_force(sub.x, sub.cells, sub.element, material.lam, material.mu, v)[: sub.n_active]
+    difference = K @ v[: sub.n_active].reshape(-1) - force.reshape(-1)
+    assert np.linalg.norm(difference) <= 1e-13 * np.linalg.norm(force)
+
+
+@pytest.mark.parametrize("mesh", ["m1", "box:4x3x4:hex8"])
+@pytest.mark.parametrize("problem", ["thesis", "bar"])
+def test_scikit_fem_assembles_the_same_matrix(mesh, problem):
+    pytest.importorskip("skfem")
+    from fembench.peers.serial import skfem_stiffness
+
+    system = system_of(mesh, problem)
+    assert abs(skfem_stiffness(system) - system.K).max() <= 1e-12 * abs(system.K).max()
+
+
+def test_a_textbook_finds_the_solution_of_a_small_system():
+    A = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
+    f = np.array([1.0, 2.0, 3.0])
+    control = StoppingCriterion(tolerance=1e-12, relative=True)
+    for inverse in (None, 1 / np.diag(A)):
+        x, iterations = conjugate_gradients(A, f, inverse, control)
+        assert x == pytest.approx(np.linalg.solve(A, f), rel=1e-11)
+        assert iterations <= 3
+    assert conjugate_gradients(A, f, None, StoppingCriterion(fixed=2))[1] == 2
+
+
+def contest(**fields):
+    return Contest(
+        catalog.ENTRIES[0], 1, library="x", solves=[1.0], per_iteration=[0.1], setup=[9.0, 1.0], **fields
+    )
+
+
+def test_a_peer_with_another_solution_gets_no_time():
+    run = contest(difference=2 * PARITY, iterations=10).result()
+    assert run.status == "no parity"
+    assert run.solves == run.per_iteration == run.setup == run.assembly == ()
+    assert "2.0e-06" in run.note
+
+
+@pytest.mark.parametrize("difference", [float("nan"), None])
+def test_a_peer_without_a_finite_solution_gets_no_time(difference):
+    one = contest(difference=difference)
+    assert not one.agrees
+    assert one.result().solves == ()
+
+
+def test_a_peer_that_failed_keeps_its_reason_and_no_time():
+    run = contest(difference=0.0, failed="it broke").result()
+    assert (run.status, run.note, run.solves) == ("failed", "it broke", ())
+
+
+def test_the_first_building_of_a_peer_does_not_count():
+    assert contest(difference=0.0).result().setup == (1.0,)
+
+
+def run_of(peer, ranks, solve, setup=0.0, status="timed"):
+    times = {"solves": (solve,), "setup": (setup,)} if status == "timed" else {}
+    return PeerRun(peer=peer, precond="none", ranks=ranks, status=status, **times)
+
+
+def test_the_base_of_the_speedup_is_the_best_serial_peer_and_not_ourselves(record):
+    runs = (
+        run_of("own-sym", 1, 1.0),
+        run_of("quick-solve", 1, 2.0, setup=5.0),
+        run_of("quick-all", 1, 4.0, setup=1.0),
+        run_of("many-ranks", 2, 0.1),
+        run_of("wrong", 1, 0.1, status="no parity"),
+    )
+    changed = msgspec.structs.replace(record[0], runs=runs)
+    assert best_serial(changed).peer == "quick-all"
+    from fembench.report.peer_tables import peers_tables
+
+    base = next(t for t in peers_tables(changed) if t.name == "peers_base")
+    assert base.rows[0][:5] == (1, "own-sym none", 1.0, 1.0, 5.0)
+    assert base.rows[0][5:] == ("quick-all none", 5.0)
+
+
+def test_words_choose_peers_by_their_beginning():
+    assert {e.peer for e in catalog.chosen(["own"], [])} == {"own-sym", "own-bsr", "own-csr"}
+    assert {e.name for e in catalog.chosen(["own-sym", "scipy"], ["jacobi"])} == {
+        "own-sym jacobi",
+        "scipy jacobi",
+    }
+    assert catalog.chosen([], []) == catalog.ENTRIES
+
+
+@pytest.mark.parametrize(
+    ("only", "preconds", "word"),
+    [(["ovn"], [], "own-sym"), ([], ["jakobi"], "jacobi"), (["scipy"], ["gamg"], "gamg")],
+)
+def test_unknown_words_are_refused(only, preconds, word):
+    with pytest.raises(InputError, match=word):
+        catalog.chosen(only, preconds)
+
+
+def test_a_missing_package_is_named_with_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(catalog.importlib.util, "find_spec", lambda name: None)
+    entry = next(e for e in catalog.ENTRIES if e.peer == "scikit-fem")
+    assert "skfem, pyamg" in catalog.missing(entry, "")
+    assert "pip install scikit-fem pyamg" in catalog.missing(entry, "")
+
+
+def test_a_python_without_dolfinx_is_refused(tmp_path):
+    fake = tmp_path / "python"
+    fake.write_text("#!/bin/sh\nexit 1\n")
+    fake.chmod(0o755)
+    with pytest.raises(InputError, match="dolfinx-python"):
+        catalog.find_dolfinx(str(fake))
+
+
+def test_another_python_sees_nothing_of_the_job_it_is_started_from():
+    inside = {"OMPI_COMM_WORLD_RANK": "0", "PMIX_RANK": "0", "HOME": "/h", "LD_LIBRARY_PATH": "/mpi"}
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1"}
+    assert outside_mpi(inside | allowed, "/mine") == {"HOME": "/h", "LD_LIBRARY_PATH": "/mine"} | allowed
+
+
+WORKER = """#!{python}
+import json, sys, numpy as np
+system = np.load(sys.argv[2])
+print("a library says hello")
+print(json.dumps({{"library": "stand-in", "assembly": 0.25, "setup": 0.5}}), flush=True)
+for line in sys.stdin:
+    order = json.loads(line)
+    if {broken}:
+        sys.exit("it is broken")
+    np.save(order["out"], system["u"])
+    print(json.dumps({{"seconds": 0.125, "iterations": 7}}), flush=True)
+"""
+
+
+def stand_in(tmp_path, broken):
+    """A program that is started as a Python with dolfinx would be, and answers as the worker does."""
+    path = tmp_path / "python"
+    path.write_text(WORKER.format(python=sys.executable, broken=broken))
+    path.chmod(0o755)
+    from fembench.peers.serial import Dolfinx, Elsewhere
+
+    return Dolfinx(system_of("box:2x1x2"), "gamg", Elsewhere(str(path), ""))
+
+
+def test_a_worker_in_another_python_solves_on_demand(tmp_path):
+    peer = stand_in(tmp_path, broken=False)
+    sample = peer.solve(StoppingCriterion())
+    peer.close()
+    assert (peer.library, peer.assembly, peer.setup) == ("stand-in", 0.25, 0.5)
+    assert (sample.seconds, sample.iterations) == (0.125, 7)
+    assert np.array_equal(sample.x, system_of("box:2x1x2").u)
+
+
+def test_what_a_worker_said_last_is_why_it_failed(tmp_path):
+    from fembench.base.errors import FembenchError
+
+    peer = stand_in(tmp_path, broken=True)
+    with pytest.raises(FembenchError, match="it is broken"):
+        peer.solve(StoppingCriterion())
+    peer.close()
+
+
+def test_dolfinx_gives_the_same_solution():
+    python = catalog.find_dolfinx()
+    if not python:
+        pytest.skip("no Python with dolfinx")
+    from fembench.peers.serial import Dolfinx, Elsewhere
+
+    for mesh in ("m1", "box:4x3x4:hex8"):
+        system = system_of(mesh)
+        peer = Dolfinx(system, "gamg", Elsewhere(python, ""))
+        x = peer.solve(StoppingCriterion(tolerance=1e-10, max_iterations=500)).x
+        peer.close()
+        assert np.linalg.norm(x - system.u) <= PARITY * np.linalg.norm(system.u)
+    assert with_dolfinx.__file__
+
+
+def test_a_zero_load_is_refused_in_one_line(tmp_path):
+    problem = tmp_path / "idle.toml"
+    problem.write_text('[[constraints]]\non = {plane = "x=0"}\n')
+    done = cli("peers", "m1", "--problem", problem, "--only", "own", "--results", tmp_path)
+    assert done.returncode == 2
+    (line,) = [
+        line for line in done.stderr.strip().splitlines() if not line.startswith("peers: ")
+    ]  # progress
+    assert "the load is zero" in line
+
+
+def test_the_iterate_may_stand_for_the_solution(tmp_path):
+    pytest.importorskip("scipy")
+    done = cli(
+        "peers", "m1", "--ranks", 2, "--only", "own-sym", "own-bsr", "--precond", "none", "jacobi",
+        "--iterations", 20, "--parity", "iterate", "--repetitions", 2, "--json", "--results", tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    runs = json.loads(done.stdout)["runs"]
+    assert len(runs) == 8
+    for run in runs:
+        assert (run["status"], run["iterations"], run["solves"]) == ("timed", 20, [])
+        assert run["difference"] < 1e-12
+    assert "last iterate" in peers_tables(load_peers(tmp_path / "peers.json"))[0].note
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--parity", "iterate"),
+        ("--parity", "iterate", "--iterations", 5),
+        ("--repetitions", 0),
+        ("--iterations", -1),
+        ("--only", "ovn"),
+        ("--ranks", 0),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(words, tmp_path):
+    done = cli("peers", "m1", *words, "--results", tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_fixed_work_times_iterations_and_solves_once(tmp_path):
+    pytest.importorskip("scipy")
+    done = cli(
+        "peers", "m1", "--only", "own-sym", "scipy", "--precond", "jacobi", "--iterations", 20,
+        "--repetitions", 4, "--json", "--results", tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for run in json.loads(done.stdout)["runs"]:
+        assert len(run["solves"]) == 1
+        assert len(run["per_iteration"]) == 4
+        assert run["iterations"] > 100

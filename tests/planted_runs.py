@@ -1,0 +1,77 @@
+"""Records of runs on a made-up machine: simulated, with times that are known, as a run would leave them."""
+
+import dataclasses
+
+import msgspec
+import numpy as np
+from thesis_001 import DATA
+
+from fembench.model.cg import Price, cg_graph
+from fembench.model.engine import simulate
+from fembench.model.path import timeline
+from fembench.model.planner import make_plan
+from fembench.model.workload import workload
+from fembench.records.phases import ASSEMBLY, CG, NAMES
+from fembench.records.record import Event, SetTimes
+from fembench.records.store import load
+
+ITERATIONS = 40
+
+
+def planted_run(
+    case, machine, prices, *, created="2026-02-01T00:00:00+00:00", noise=0.0, seed=0, id="planted"
+):
+    """A record of `case` whose ranks computed as `prices` say, on a machine that is known."""
+    work = workload(case)
+    graph = cg_graph(work, prices, ITERATIONS, assembly=False)
+    plan = make_plan(graph, machine)
+    result = simulate(plan, period=False)
+    rng = np.random.default_rng(seed)
+    seconds = result.busy + result.wait + result.overhead
+    seconds[:, CG] = seconds.sum(axis=1)
+    seconds[:, ASSEMBLY] = [p.assembly for p in prices]
+    record = load(DATA / "record-schema-1.json")
+    sets = tuple(
+        SetTimes(
+            warmup=False,
+            seconds=tuple(map(tuple, (seconds * rng.lognormal(0, noise)).tolist())),
+            counts=((1,) * len(NAMES),) * case.ranks,
+            iterations=ITERATIONS,
+            residual=0.0,
+            total=tuple(result.finish.tolist()),
+        )
+        for _ in range(5)
+    )
+    environment = msgspec.structs.replace(record.environment, rank_host=(0,) * case.ranks)
+    return msgspec.structs.replace(
+        record,
+        id=id,
+        created=created,
+        case=case,
+        environment=environment,
+        mesh=msgspec.structs.replace(record.mesh, hash=work.mesh_hash, name=case.mesh),
+        partition=work.parts,
+        sets=sets,
+        solve=msgspec.structs.replace(record.solve, iterations=ITERATIONS),
+        events=tuple(_events(result, case.ranks)),
+    ), result
+
+
+def _events(result, ranks):
+    """Spans of the first four iterations: bars of one phase that follow each other are one span."""
+    run = result.runs[0]
+    for k, turn in enumerate(run.turns[:4]):
+        one = dataclasses.replace(result, runs=[dataclasses.replace(run, turns=[turn])])
+        bars = [b for b in timeline(one, -1.0) if b.phase != CG]
+        for rank in range(ranks):
+            joined = []
+            for b in sorted((b for b in bars if b.rank == rank), key=lambda b: b.begin):
+                if joined and joined[-1][0] == b.phase:
+                    joined[-1][2] = b.end
+                else:
+                    joined.append([b.phase, b.begin, b.end])
+            yield from (Event(rank, phase, k, begin, end) for phase, begin, end in joined)
+
+
+def even_prices(work_ranks, product=1e-3, updates=2e-4, **changes):
+    return [Price(assembly=1e-2, product=product, updates=updates, **changes)] * work_ranks

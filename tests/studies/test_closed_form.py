@@ -1,0 +1,71 @@
+"""The closed form from a machine profile, beside the simulation of the same run."""
+
+import pytest
+from planted_profile import planted_profile
+
+from fembench.model.predictor import Predictor
+from fembench.model.rates import rates_of
+from fembench.records.case import Case
+from fembench.records.network import CurvePiece, Network, PairClass
+from fembench.records.sites import by_site
+from fembench.studies.pamela.of_study import predict_case
+
+HOSTS = ("a", "a", "b", "b")
+
+
+def pair_class(name, overhead, latency, a_byte):
+    def line(*coefficients):
+        return (CurvePiece(first=0, coefficients=coefficients),)
+
+    return PairClass(
+        name=name,
+        send=line(overhead, 0.0),
+        latency=line(latency, a_byte),
+        receive=line(overhead, 0.0),
+        gap=line(0.0, a_byte),
+        switch=None,
+    )
+
+
+def network(hosts):
+    """Messages of 1 microsecond inside a host, of 50 and 8 ns a byte between hosts."""
+    classes = by_site(("here",) * hosts)
+    both = (pair_class("same host", 3e-7, 5e-7, 1e-10), pair_class("here", 1e-6, 50e-6, 8e-9))
+    return Network(
+        send_mode="isend",
+        pairs="classes",
+        sites=("here",) * hosts,
+        classes=both[: len(classes.names)],
+        pair_class=classes.pair_class,
+    )
+
+
+def study(speeds, hosts, noise=0.02):
+    profile = planted_profile(speeds, hosts=hosts, network=network(len(set(hosts))), noise=noise)
+    return Predictor(profile, "0" * 64, rates_of(profile))
+
+
+def test_one_rank_takes_what_its_product_and_updates_take():
+    alone = study([1.0], ("a",), noise=0.0)
+    found, simulated = predict_case(alone, Case(mesh="m1"), 100), alone.predict(Case(mesh="m1"))
+    assert found.iteration.middle == pytest.approx(simulated.iteration, rel=1e-6)
+    assert found.seconds.middle == pytest.approx(simulated.assembly + 100 * simulated.iteration, rel=1e-6)
+
+
+def test_four_ranks_of_unequal_hosts_agree_with_the_simulation():
+    four = study([1, 1, 0.5, 0.5], HOSTS)
+    case = Case(mesh="m3", ranks=4)
+    found, simulated = predict_case(four, case, 50), four.predict(case)
+    assert found.iteration.middle == pytest.approx(simulated.iteration, rel=0.1)
+    assert found.iteration.low < simulated.iteration * 1.05
+    assert 0 < found.iteration.half_width < 0.1
+    assert found.terms["T_0"].high >= found.terms["T_core_0"].low
+
+
+def test_messages_that_overlap_cost_less():
+    four = study([1, 1, 1, 1], HOSTS)
+    together = predict_case(four, Case(mesh="m3", ranks=4), 10)
+    after = predict_case(four, Case(mesh="m3", ranks=4, overlap=False), 10)
+    assert together.iteration.middle < after.iteration.middle
+    assert "use" not in together.expression
+    assert "/* T_nic[h[p]] */" in together.expression

@@ -1,0 +1,167 @@
+"""Cases of programs, their predictions from a calibration, and the verbs."""
+
+import argparse
+
+import msgspec
+import pytest
+from planted_environment import planted_calibration
+
+from fembench.base.errors import InputError
+from fembench.cli.main import main
+from fembench.model.interval import TimeRange
+from fembench.studies.pamela.program_models import Farm, factors_of, machine_of, predict_farm
+from fembench.studies.programs.cases import case_of, predicted
+from fembench.studies.programs.record import AppCase, load_app, save_app
+
+
+def calibration(samples, ranks=3, messages=None):
+    case = AppCase(program="pi", ranks=ranks)
+    return planted_calibration(case, samples, messages or {"8": ((),) + ((1e-3,),) * (ranks - 1)})
+
+
+POINTS = {"pi_point": ((1e-8,), (1e-8, 1e-8, 1.1e-8), (2e-8, 2e-8, 2.2e-8))}
+
+
+def options(program, **more):
+    usual = {
+        "program": program,
+        "ranks": 3,
+        "tasks": 0,
+        "size": 0,
+        "bytes": 65536,
+        "static": 1.0,
+        "repetitions": 2,
+        "samples": 5,
+        "emulate": "",
+        "dilate": 1.0,
+        "seed": 0,
+        "schedule": "turn",
+        "compose": "phase",
+        "policy": "q",
+        "cores": 0,
+    }
+    return argparse.Namespace(**usual | more)
+
+
+@pytest.mark.parametrize("method", ["heft", "latency-heft", "cpop", "fastest", "portfolio"])
+def test_every_scheduler_places_the_tasks_of_a_program(method):
+    units = {"unit": ((0.1,), (0.1,), (0.2,))}
+    case = case_of(options("diamond", tasks=3, size=1, schedule=method), calibration(units))
+    assert sorted(case.order) == list(range(9))
+    assert set(case.host) <= {0, 1, 2}
+    for a, b in case.edges:
+        assert case.order.index(a) < case.order.index(b)
+
+
+def test_tasks_are_dealt_by_calibrated_speed():
+    record = calibration(POINTS)
+    assert factors_of(record) == {1: 1.0, 2: pytest.approx(0.5)}
+    assert case_of(options("pi", tasks=99), record).dealt == (66, 33)
+    assert case_of(options("pi", tasks=99), None).dealt == (50, 49)
+    assert sum(case_of(options("pi", tasks=99, static=0.4), record).dealt) == 39
+
+
+def test_a_farm_takes_as_long_as_its_slowest_worker():
+    record = calibration(POINTS)
+    case = case_of(options("pi", tasks=3, size=3_000_000), record)
+    found = predicted(case, record, options("pi"))
+    # two tasks of a million points at 1e-8 s beside one at 2e-8 s, three messages each way
+    assert found.low == pytest.approx(0.02 + 3e-3 + 1e-3, rel=0.2)
+    assert found.terms["T_net"] == pytest.approx((6e-3, 6e-3))
+    assert found.model == "calibrated"
+
+
+def test_workers_that_share_cores_take_longer():
+    machine = machine_of(calibration(POINTS))
+    farm = Farm({"pi_point": 1e6}, 8, 8, dealt=(10, 10))
+    apart, _ = predict_farm(farm, machine)
+    shared, _ = predict_farm(msgspec_replace(farm, cores=1), machine)
+    assert apart.seconds.low == pytest.approx(0.2 + 0.02 + 0.01, rel=0.05)
+    assert shared.seconds.low == pytest.approx(0.3 + 0.02, rel=0.05)
+
+
+def msgspec_replace(farm, **changes):
+    import dataclasses
+
+    return dataclasses.replace(farm, **changes)
+
+
+def test_a_conditional_by_q_and_at_worst():
+    samples = {"power_10": ((1.0,),) * 3, "element": ((0.01,),) * 3}
+    record = calibration(samples)
+    case = case_of(options("partial", tasks=2, size=10), record)
+    informed = predicted(case, record, options("partial"))
+    worst = predicted(case, record, options("partial", policy="worst"))
+    assert informed.low == pytest.approx(1 + 0.25, rel=0.01)
+    assert worst.low == pytest.approx(1 + 1, rel=0.01)
+    assert (informed.conditionals, worst.conditionals) == ("q", "worst")
+
+
+def test_graphs_are_predicted_by_hlogp():
+    record = calibration({"unit": ((0.1,), (0.1,), (0.2,))})
+    case = case_of(options("ring", size=10), record)
+    found = predicted(case, record, options("ring"))
+    assert found.low == pytest.approx(1 + 1 + 2 + 3e-3)
+    assert found.high == pytest.approx(found.low + 3 * 2e-4)  # seen at once, or 0.2 ms later
+    assert case.host == (0, 1, 2, 0)
+    scheduled = case_of(options("fork-join", size=10, schedule="heft"), record)
+    turns = case_of(options("fork-join", size=10), record)
+    assert (
+        predicted(scheduled, record, options("fork-join")).low
+        < predicted(turns, record, options("fork-join")).low
+    )
+
+
+def test_more_workers_than_calibrated_are_like_the_last():
+    record = calibration(POINTS)
+    case = case_of(options("pi", ranks=6, tasks=10, size=10_000_000), record)
+    assert len(case.dealt) == 5
+    assert predicted(case, record, options("pi")).low > 0.03
+
+
+def test_a_record_comes_back(tmp_path):
+    record = calibration(POINTS)
+    save_app(record, tmp_path / "a.json")
+    assert load_app(tmp_path / "a.json") == record
+    (tmp_path / "b.json").write_bytes(msgspec.json.encode({"schema": 1}))
+    with pytest.raises(InputError, match="not a record of fembench app"):
+        load_app(tmp_path / "b.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ranks": 0}, "expected 1 or more"),
+        ({"program": "fork", "tasks": 1}, "expected at least 2"),
+        ({"program": "fork", "schedule": "heft"}, "of a calibration"),
+    ],
+)
+def test_wrong_cases_are_named(changes, message):
+    with pytest.raises(InputError, match=message):
+        case_of(options(**{"program": "pi", **changes}), None)
+
+
+def test_a_run_that_is_no_calibration_predicts_nothing():
+    with pytest.raises(InputError, match="not a calibration"):
+        machine_of(calibration({}))
+
+
+def test_intervals_hold_most_samples():
+    record = calibration({"unit": ((1.0,) * 18 + (5.0, 6.0),) * 3})
+    assert machine_of(record).cost("unit", 1) == TimeRange(1.0, 1.0)
+
+
+@pytest.mark.slow
+def test_the_verb_calibrates_predicts_and_runs(tmp_path, capsys):
+    common = ["--ranks", "3", "--tasks", "6", "--size", "600000", "--results", str(tmp_path)]
+    model = str(tmp_path / "machine.json")
+    assert main(["app", "pi", *common, "--calibrate", "--samples", "4", "-o", model]) == 0
+    assert "pi_point" in capsys.readouterr().out
+    assert main(["app", "pi", *common, "--model", model]) == 0
+    out = capsys.readouterr().out
+    assert "(right)" in out
+    assert "mean error" in out
+    (record,) = (load_app(p) for p in (tmp_path / "runs").glob("*.json"))
+    assert record.predicted.low > 0
+    assert sum(record.case.dealt) == 6
+    assert len(record.seconds) == 4

@@ -1,0 +1,188 @@
+"""Rings, fork and join predicted from a measured network: planted costs, runs that follow them or do not."""
+
+import msgspec
+import pytest
+from planted_environment import planted_calibration
+from planted_profile import planted_profile
+
+from fembench.base.errors import InputError
+from fembench.cli.main import main
+from fembench.records.network import CurvePiece, Network, PairClass
+from fembench.records.profile import save_profile
+from fembench.studies.programs import real_messages
+from fembench.studies.programs.real_messages import case_of_messages, judged, promise
+from fembench.studies.thesis_001 import grid_real, grid_study
+
+UNIT = 1e-3  # seconds of a unit of work
+OS, LATENCY, OR = 2e-5, 3e-4, 7e-5  # of any message by MPI_Isend
+BLOCKED = 4e-4  # Os by MPI_Send
+
+
+def costs(name, send, latency, receive):
+    return PairClass(
+        name=name, **{k: (CurvePiece(first=0, coefficients=(v,)),) for k, v in
+                      {"send": send, "latency": latency, "receive": receive}.items()}
+    )  # fmt: skip
+
+
+def profile(latency=LATENCY):
+    network = Network(
+        send_mode="isend",
+        pairs="all",
+        sites=("here",),
+        classes=(costs("same host", OS, latency, OR),),
+        blocking=(costs("same host", BLOCKED, -BLOCKED / 2, BLOCKED),),
+        pair_class=((0,),),
+        class_names=("same host",),
+    )
+    return msgspec.structs.replace(planted_profile([1.0] * 3, hosts=("node8",) * 3), network=network)
+
+
+def calibration(case):
+    return planted_calibration(case, {"unit": ((0.9 * UNIT, UNIT, 1.1 * UNIT),) * case.ranks}, {})
+
+
+def ran(case, before, messages, noise=0.001, repetitions=20):
+    """A run whose last task ends `messages` seconds after what was computed, each a little else."""
+    own = sum(case.host[t] == 0 for t in range(case.tasks) if t not in case.idle)
+    all_ = sum(t not in case.idle for t in range(case.tasks))
+    work = case.size * UNIT * (all_ if case.program == "ring" else own)
+    factors = [1 + noise * ((k % 5) - 2) for k in range(repetitions)]
+    record = planted_calibration(case, {}, {})
+    busy = [[0.0] * repetitions for _ in range(case.ranks)]
+    for t in (t for t in range(case.tasks) if t not in case.idle):
+        busy[case.host[t]] = [b + case.size * UNIT * f for b, f in zip(busy[case.host[t]], factors)]
+    return msgspec.structs.replace(
+        record,
+        id="run",
+        samples={},
+        messages={},
+        predicted=before,
+        seconds=tuple((work + messages) * f for f in factors),
+        busy=tuple(map(tuple, busy)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "calls", "tasks", "messages"),
+    [
+        ("ring", "isend", 3, 3 * (OS + LATENCY + OR)),  # three hops, all between ranks (3.10)
+        ("ring", "send", 3, 3 * 1.5 * BLOCKED),
+        ("fork", "isend", 2, 8 * OS),  # eight sends keep the sender (6.1)
+        ("fork", "send", 2, 8 * BLOCKED),
+        ("join", "isend", 2, 8 * OR),
+    ],
+)
+def test_messages_are_predicted_from_the_profile_alone(kind, calls, tasks, messages):
+    case = case_of_messages(kind, 3, calls, n_bytes=65536)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    assert before.terms["messages"][0] == pytest.approx(messages)
+    assert before.terms["makespan"][0] == pytest.approx(tasks * case.size * UNIT + messages)
+    assert before.low < before.terms["makespan"][0] < before.high
+    other = promise(case, calibration(case), profile(latency=2 * LATENCY), "machine.json")
+    longer = 3 * LATENCY if (kind, calls) == ("ring", "isend") else 0.0
+    assert other.terms["makespan"][0] - before.terms["makespan"][0] == pytest.approx(longer)
+
+
+def test_a_ring_on_two_ranks_has_a_message_at_every_step():
+    case = case_of_messages("ring", 2, "isend", n_bytes=65536)
+    assert case.host == (0, 1, 0, 1, 0)
+    assert len(real_messages.costs_of(case, profile())) == 4
+
+
+def test_the_error_is_that_of_the_median_with_the_ends_of_its_interval():
+    case = case_of_messages("ring", 3, "isend", n_bytes=65536)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    measured = before.terms["messages"][0] + 0.002  # 2 ms longer than predicted, of 63 ms
+    whole, messages = judged(ran(case, before, measured))
+    assert whole.error == pytest.approx(100 * 0.002 / (0.06 + measured), rel=1e-3)
+    assert whole.between[0] <= -whole.error <= whole.between[1]
+    assert whole.signed == pytest.approx(-whole.error)
+    assert f"{whole.signed:+.1f} %" in real_messages.as_text(ran(case, before, measured), [whole])
+    assert whole.verdict == "within 5 %"
+    assert messages.error == pytest.approx(100 * 0.002 / measured, rel=1e-3)
+    assert messages.verdict == "off by more than 5 %"
+
+
+def test_runs_that_vary_or_are_few_or_elsewhere_judge_nothing():
+    case = case_of_messages("fork", 3, "isend", n_bytes=65536)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    good = ran(case, before, 0.01)
+    assert judged(good, ("node8",) * 3)[0].reason == ""
+    assert (
+        "too noisy to judge: the median is known to" in judged(ran(case, before, 0.01, noise=0.3))[0].verdict
+    )
+    assert "5 repetitions" in judged(ran(case, before, 0.01, repetitions=5))[0].verdict
+    assert "the profile is of a, b, c" in judged(good, ("a", "b", "c"))[0].verdict
+    (host,) = good.environment.hosts
+    for percent, resolution, reason in (
+        (40.0, 1.0, "others used 40 % of the ranks' processor time on node8 (at most 2 %)"),
+        (3.0, 1.5, ""),  # may be less than 2 %
+    ):
+        disturbed = msgspec.structs.replace(host, others_percent=percent, others_resolution=resolution)
+        environment = msgspec.structs.replace(good.environment, hosts=(disturbed,))
+        found = judged(msgspec.structs.replace(good, environment=environment))
+        assert [one.reason for one in found] == [reason, reason]
+    crowded = msgspec.structs.replace(
+        good, environment=msgspec.structs.replace(good.environment, oversubscribed=True)
+    )
+    assert "more ranks than cores" in judged(crowded)[0].verdict
+
+
+def test_a_profile_that_cannot_tell_is_refused():
+    case = case_of_messages("ring", 3, "isend", n_bytes=65536)
+    with pytest.raises(InputError, match="take no time"):
+        promise(case, calibration(case), profile(latency=-1.0), "")
+    wide = case_of_messages("ring", 4, "isend", n_bytes=64)
+    with pytest.raises(InputError, match="4 ranks: the profile has 3"):
+        promise(wide, calibration(wide), profile(), "")
+    bare = msgspec.structs.replace(profile(), network=None)
+    with pytest.raises(InputError, match="has no network"):
+        promise(case, calibration(case), bare, "")
+    for wrong in ({"kind": "diamond"}, {"ranks": 1}, {"n_bytes": 8}):
+        asked = {"kind": "ring", "ranks": 2, "n_bytes": 64} | wrong
+        with pytest.raises(InputError):
+            case_of_messages(calls="isend", **asked)
+
+
+@pytest.fixture
+def planted_launch(monkeypatch):
+    """Instead of a launch: a calibration, or a run that takes 1 % longer than predicted."""
+    asked = []
+
+    def launch(case, *, id, calibrate=0, predicted=None, **_):
+        asked.append(bool(calibrate))
+        if calibrate:
+            return msgspec.structs.replace(calibration(case), id=id)
+        made = ran(case, predicted, 1.01 * predicted.terms["messages"][0])
+        return msgspec.structs.replace(made, id=id)
+
+    monkeypatch.setattr(real_messages, "launch", launch)
+    return asked
+
+
+def test_the_verb_calibrates_predicts_runs_and_scores(planted_launch, tmp_path, capsys):
+    save_profile(profile(), tmp_path / "machine.json")
+    line = ["app", "join", "--ranks", "3", "--machine", str(tmp_path / "machine.json"), "--send", "send"]
+    assert main([*line, "--results", str(tmp_path)]) == 0
+    assert planted_launch == [True, False]
+    told = capsys.readouterr()
+    assert "predicted: 43.2 ms, of it messages 3.2 ms" in told.err
+    assert "join of 10 tasks on 3 ranks, messages of 64 KiB by MPI_Send, medians of 20 runs" in told.out
+    assert "within 5 %" in told.out
+    assert main([*line, "--emulate", "1,1,1"]) == 2
+
+
+def test_the_study_prints_real_messages_first_and_does_not_repeat_kept_runs(planted_launch, tmp_path):
+    told = []
+    found = grid_real.measure(tmp_path, profile(), told.append, repetitions=20)
+    assert [f.real.kind for f in found] == ["ring", "ring", "ring", "fork", "join"]
+    assert planted_launch == [True, False] * 5
+    again = grid_real.measure(tmp_path, profile(), told.append, repetitions=20, only_kept=True)
+    assert [f.record for f in again] == [f.record for f in found]
+    (fork,) = grid_real.measure(tmp_path, profile(), told.append, repetitions=20, only=("fork",))
+    assert fork.real.thesis_error == pytest.approx(0.008, abs=0.001)
+    sections = grid_study.compose([], found, None)
+    assert sections[0].title == "Rings, fork and join"
+    rows = {row[0]: row for row in sections[0].tables[0].rows}
+    assert rows["fork, 4096 KiB, MPI_Send: messages"][2] == pytest.approx(8 * BLOCKED)

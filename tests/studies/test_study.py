@@ -1,0 +1,131 @@
+"""The reproduction on made-up records, whose answers follow from the plan by hand."""
+
+import numpy as np
+import pytest
+from planted_study import PlantedStudy
+
+from fembench.report.table import to_json
+from fembench.studies import page
+from fembench.studies.thesis_004 import weighted
+from fembench.studies.thesis_004.machines import emulated
+from fembench.studies.thesis_004.pair_tables import alone, run_totals
+from fembench.studies.thesis_004.phase_means import StudyRecords
+from fembench.studies.thesis_004.phase_tables import separate_hosts
+from fembench.studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, RUNS, StudyPlan
+from fembench.studies.thesis_004.storage_tables import work_of
+from fembench.studies.thesis_004.thesis import MESHES
+
+TIMERS = {
+    "ticks_per_second": 2e9,
+    "timers": [
+        {"timer": name, "language": "C", "best": 20.0, "worst": 90.0, "mean": 25.0, "mean_ns": 12.5}
+        for name in ("rdtsc", "rdtscp", "gettimeofday", "MPI_Wtime")
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    made = PlantedStudy(tmp_path_factory.mktemp("study"), StudyPlan(emulated(2), QUICK), "fembench reproduce")
+    made.measure(made.plan.wants())
+    for round_ in weighted.ROUNDS:
+        made.measure(weighted.wants(made.plan, StudyRecords(made.records), round_))
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(study):
+    return StudyRecords(study.records)
+
+
+def test_one_task_is_1_over_the_speed_slower_on_the_slow_host(study, found):
+    slow, fast = (alone(study.plan, found, host, "m2")[1] for host in ("node00", "node8"))
+    assert slow / fast == pytest.approx(1 / 0.13, rel=1e-6)
+
+
+def test_a_run_of_few_iterations_counts_as_one_to_the_tolerance(study, found):
+    want = study.plan.on_hosts("m3", study.plan.machines.mixed(0, 1))
+    assert want.case.iterations == QUICK.iterations["m3"]
+    assert found.phases(want).cg == pytest.approx(428 * study.plan.machines.dilate * 5460**2 * 1e-9, rel=1e-6)
+
+
+def test_run_3_is_the_best_of_the_thesis_runs_without_communication(study, found):
+    for mesh in MESHES:
+        times = run_totals(study.plan, found, mesh)
+        assert min(times, key=times.get) == 3
+        assert len(times) == len(RUNS) == 11
+
+
+def test_every_phase_has_its_speedup_and_efficiency_beside_those_of_the_thesis(study, found):
+    tables = {t.name: to_json(t) for t in separate_hosts(study.plan, found).tables}
+    two = next(r for r in tables["speedups_cluster1"] if (r["mesh"], r["tasks"]) == (1, 2))
+    assert two["thesis_speedup_cg"] == pytest.approx(822.512801 / 515.197944)  # Table 5.6
+    assert two["thesis_efficiency_assembly"] == pytest.approx(81.089356 / 24.000125 / 2)
+    times = {r["tasks"]: r for r in tables["phases_cluster1"] if r["mesh"] == 1}
+    for phase in ("assembly", "cg", "total"):
+        ratio = times[1][f"{phase}_ms"] / times[2][f"{phase}_ms"]
+        assert two[f"speedup_{phase}"] == pytest.approx(ratio)
+        assert two[f"efficiency_{phase}"] == pytest.approx(ratio / 2)
+
+
+def test_weighted_parts_beat_run_3_and_the_second_round_reaches_equal_work(study, found):
+    runs = {(w.mesh, w.kind.storage, w.round): w for w in weighted.results(study.plan, found)}
+    assert len(runs) == 12
+    for mesh in MESHES:
+        assert runs[mesh, "dense", 1].seconds < runs[mesh, "dense", 1].best_seconds
+        slow, fast = np.sqrt(0.13), np.sqrt(2 / 7)  # equal time where the square of a part is the work
+        assert runs[mesh, "dense", 2].share == pytest.approx(slow / (slow + 7 * fast), rel=0.02)
+        assert runs[mesh, "csr", 1].share == pytest.approx(0.13 / 2.13, rel=0.02)
+        assert runs[mesh, "csr", 1].seconds == pytest.approx(runs[mesh, "csr", 1].ideal, rel=0.02)
+        assert "saves" in runs[mesh, "csr", 1].verdict
+
+
+def test_dense_parts_gain_on_one_core_what_their_work_predicts_and_csr_nothing(study, found):
+    work = work_of(study.plan, found)[8]
+    assert work.one_dense == pytest.approx(work.dense.gain_on_one, rel=0.01) == pytest.approx(8, rel=0.01)
+    assert work.one_csr == pytest.approx(1, rel=0.01)
+    assert work.many_csr == pytest.approx(8, rel=0.01)
+
+
+@pytest.mark.slow
+def test_the_page_has_every_experiment_every_table_and_every_plot(study):
+    html = page.build(study, TIMERS).read_text()
+    for number in (*range(5), *range(6, 15)):  # E5 needs events
+        assert f">E{number} " in html
+    tables = {p.stem for p in (study.path / "report" / "tables").iterdir()}
+    assert {
+        "runs",
+        "weighted",
+        "storage",
+        "totals",
+        "slowness",
+        "pairs",
+        "parts_8",
+        "timers",
+        "meshes",
+    } <= tables
+    assert len(list((study.path / "report" / "plots").glob("*.svg"))) == 19  # without bodies and time lines
+    assert html.count("SYNTHETIC") >= 2
+    header = (study.path / "report" / "tables" / "runs.csv").read_text().splitlines()[0].split(",")
+    assert header[:5] == [
+        "run",
+        "tasks_on_node00",
+        "tasks_on_node8",
+        "mesh_1_total_s",
+        "thesis_mesh_1_total_s",
+    ]
+
+
+@pytest.mark.slow
+def test_a_page_of_nothing_says_so_without_failing(tmp_path):
+    empty = PlantedStudy(tmp_path, StudyPlan(emulated(2), QUICK), "fembench reproduce")
+    assert page.build(empty, {}).is_file()
+
+
+def test_no_two_cases_of_one_campaign_are_one_run(study):
+    for effort in (QUICK, FULL):
+        plan = StudyPlan(emulated(2), effort)
+        wants = plan.wants()
+        for where in CAMPAIGNS:
+            cases = [w.case for w in wants if w.where == where]
+            assert len(set(cases)) == len(cases) > 0

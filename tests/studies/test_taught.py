@@ -1,0 +1,138 @@
+"""The closed form that the verb answers with: lessons of runs, numbers of iterations, text and JSON."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import msgspec
+import pytest
+from planted_profile import planted_profile
+
+from fembench.base.errors import InputError
+from fembench.cli.main import main
+from fembench.model.predictor import Predictor
+from fembench.model.rates import rates_of
+from fembench.model.slots import AssumedLink
+from fembench.records.case import Case
+from fembench.records.prediction import ANALYTIC, load_prediction, save_prediction
+from fembench.records.profile import save_profile
+from fembench.records.store import load
+from fembench.studies.pamela.of_study import Lessons, partitioned, predict_work
+from fembench.studies.pamela.taught import expected_iterations, in_closed_form, learn
+
+RECORD = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+LINK = AssumedLink(2e-5, 1e9)
+HOSTS = ("a", "b")
+
+
+@pytest.fixture
+def study():
+    profile = planted_profile([1.0, 0.5], hosts=HOSTS, noise=0.02)
+    return Predictor(profile, "0" * 64, rates_of(profile), link=LINK)
+
+
+@pytest.fixture
+def machine_file(study, tmp_path):
+    save_profile(study.profile, tmp_path / "machine.json")
+    return str(tmp_path / "machine.json")
+
+
+def run_that_took(study, case, factor, iterations=40):
+    """A record of a case whose iteration took `factor` times the closed form's."""
+    work = partitioned(study, case)
+    record = load(RECORD)
+    seconds = factor * predict_work(study, work, 100).iteration.middle * iterations
+    row = [0.0] * len(record.phases)
+    row[record.phases.index("cg")] = seconds
+    one = msgspec.structs.replace(
+        record.sets[-1], warmup=False, iterations=iterations, seconds=(tuple(row),) * case.ranks
+    )
+    mesh = msgspec.structs.replace(record.mesh, hash=work.mesh_hash, n_equations=work.n_equations)
+    return msgspec.structs.replace(
+        record,
+        case=case,
+        mesh=mesh,
+        partition=work.parts,
+        sets=(one,),
+        solve=msgspec.structs.replace(record.solve, iterations=iterations, converged=True),
+    )
+
+
+def test_runs_scale_the_iteration_and_widen_its_interval(study):
+    cases = [Case(mesh=mesh, ranks=2) for mesh in ("m1", "m2", "m3")]
+    lessons = learn(study, [run_that_took(study, c, f) for c, f in zip(cases, (1.25, 1.3, 1.35))])
+    assert lessons.scale == pytest.approx(1.3)
+    assert 0.04 < lessons.wide < 0.4
+    work = partitioned(study, cases[0])
+    plain, taught = (predict_work(study, work, 10, lessons=x).iteration for x in (Lessons(), lessons))
+    assert math.sqrt(taught.low * taught.high) == pytest.approx(1.3 * plain.middle, rel=1e-6)
+    assert taught.high / taught.low == pytest.approx(math.exp(2 * lessons.wide), rel=1e-6)
+
+
+def test_one_run_scales_and_says_nothing_of_the_width(study):
+    lessons = learn(study, [run_that_took(study, Case(mesh="m2", ranks=2), 0.9)])
+    assert lessons == Lessons(pytest.approx(0.9), 0.0)
+    assert learn(study, []) == Lessons()
+
+
+def test_iterations_are_given_known_fitted_or_the_most_allowed(study):
+    work = partitioned(study, Case(mesh="m3", ranks=2))
+    coarse = [run_that_took(study, Case(mesh=mesh, ranks=2), 1.0, n) for mesh, n in (("m1", 60), ("m2", 90))]
+    same = run_that_took(study, Case(mesh="m3", ranks=2), 1.0, 137)
+    assert expected_iterations(7, work, [same]) == (7, "as given")
+    assert expected_iterations(0, work, [*coarse, same])[0] == 137
+    fitted, source = expected_iterations(0, work, coarse)
+    assert 90 < fitted < 300
+    assert "2 coarser meshes" in source
+    assert expected_iterations(0, work, coarse[:1])[0] == 10 * work.n_equations
+    limited = dataclasses.replace(work, case=Case(mesh="m3", ranks=2, max_iterations=500))
+    assert expected_iterations(0, limited, []) == (500, "the most that are allowed: an upper bound")
+
+
+def test_balanced_shares_are_found_first(study):
+    parts = partitioned(study, Case(mesh="m3", ranks=2, shares="balanced")).parts
+    assert parts.cells[0] == pytest.approx(2 * parts.cells[1], rel=0.2)
+
+
+def test_what_is_said_is_sealed_with_its_method(study, tmp_path):
+    said = in_closed_form(study, Lessons(), [], Case(mesh="m1", ranks=2))
+    save_prediction(said, tmp_path / "said.json")
+    assert load_prediction(tmp_path / "said.json").predicted.method == ANALYTIC
+    assert said.predicted.low < said.predicted.iteration < said.predicted.high
+    text = (tmp_path / "said.json").read_text()
+    (tmp_path / "said.json").write_text(text.replace('"analytic"', '"simulation"'))
+    with pytest.raises(InputError, match="has been changed since"):
+        load_prediction(tmp_path / "said.json")
+
+
+def test_the_verb_answers_with_expression_interval_and_terms(machine_file, capsys):
+    words = ["predict", "m3", "--machine", machine_file, "--link", "2e-8,1e12,1e-8", "--ranks", "2"]
+    words += ["--method", "analytic", "--iterations", "50"]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "T=max(" in text
+    assert "/* T_nic[h[p]] */" in text
+    assert "T_core_1" in text
+    assert main([*words, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    low, high = found["seconds"]
+    assert found["assembly"][0] + 50 * found["iteration"][0] == pytest.approx(low)
+    assert low < high
+    assert set(found["terms"]) >= {"T_0", "T_core_0", "T_core_1", "T_nic_0"}
+    assert main([*words, "--json", "--compose", "global"]) == 0
+    (whole,) = json.loads(capsys.readouterr().out)
+    assert whole["seconds"][1] <= high * (1 + 1e-12)
+    assert main([*words, "--json", "--machines", "fastest"]) == 0
+    (edited,) = json.loads(capsys.readouterr().out)
+    assert edited["iteration"][1] < 0.7 * found["iteration"][1]
+
+
+def test_several_numbers_of_ranks_make_a_table_and_a_deadline(machine_file, capsys):
+    words = ["predict", "m3", "--machine", machine_file, "--link", "2e-5,1e9", "--method", "analytic"]
+    assert (
+        main([*words, "--ranks", "1,2", "--shares", "balanced", "--iterations", "9", "--deadline", "9"]) == 0
+    )
+    text = capsys.readouterr().out
+    assert "deadline 9 s: 1 ranks are enough" in text
+    assert "T=max(" not in text

@@ -1,0 +1,106 @@
+"""thesis-003 anew: its printed errors from its tables, and a page from planted runs, without MPI."""
+
+import csv
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from planted_environment import planted_calibration
+
+from fembench.model.measures import makespan_error, process_error
+from fembench.studies.programs.cases import case_of
+from fembench.studies.thesis_003 import slaves_live, slaves_study
+
+TESTS = Path(__file__).parent.parent
+COST = {"integral": ("trapezoid", 1e-7), "product": ("row_400", 5e-3)}
+MEASURES = (
+    "error_of_printed_mean_percent",
+    "makespan_error_percent",
+    "per_process_mean_absolute_error_percent",
+)
+
+
+def calibration(program):
+    name, cost = COST[program]
+    case = case_of(slaves_live.options_of(program, 8, 2, slaves_live.QUICK), None)
+    messages = {"8": ((), *[(1e-4,)] * 7), "524288": ((), *[(1e-3,)] * 7)}
+    return planted_calibration(case, {name: ((cost,),) * 8}, messages)
+
+
+def ran(program, processes, slower=1.0):
+    record = calibration(program)
+    case = case_of(slaves_live.options_of(program, processes, 2, slaves_live.QUICK), record)
+    each = slower * slaves_live.SIZE[program] / (processes - 1) * COST[program][1]
+    busy = ((0.0,) * 5, *[(each,) * 5] * (processes - 1))
+    done = ((0,) * 5, *[(1,) * 5] * (processes - 1))
+    made = msgspec.structs.replace(
+        record, case=case, samples={}, messages={}, seconds=(each + 0.02,) * 5, busy=busy, done=done
+    )
+    return slaves_live.live_of(made, record)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return [ran("integral", 8), *(ran("product", p) for p in (2, 4, 8))]
+
+
+@pytest.fixture(scope="module")
+def page(found, tmp_path_factory):
+    return slaves_study.build(tmp_path_factory.mktemp("study"), found)
+
+
+def rows(page, name):
+    with open(page.parent / "tables" / f"{name}.csv", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_thesis_tables_give_the_errors_that_follow_from_them(found):
+    with open(TESTS / "data" / "seed003_derived_errors.csv", newline="") as stream:
+        theirs = list(csv.DictReader(stream))
+    for live, row in zip(found, theirs, strict=True):
+        simulated, real = slaves_study.thesis_times(live)
+        mine = slaves_study.errors(real, simulated)
+        for got, name in zip(mine, MEASURES):
+            assert got == pytest.approx(float(row[name]), abs=0.4), name
+        assert makespan_error(real, simulated) == mine[1]
+
+
+def test_the_graph_knows_what_each_process_does(found):
+    for live in found:
+        assert process_error(live.real[1:], live.graph[1:]) < 1e-6
+        assert live.graph[0] == pytest.approx(live.real[0], rel=0.1)
+
+
+def test_drawn_loops_are_exact_for_one_slave_and_scatter_for_seven(found):
+    two, eight = found[1], found[3]
+    assert np.allclose(two.drawn, two.graph, rtol=1e-9)
+    assert eight.drawn[:, 1:].std() > 0.2 * eight.graph[1]
+    assert eight.turns[0] == 0
+    assert eight.turns.max() <= 1
+
+
+def test_messages_are_those_of_the_thesis(page):
+    for row, (p, n) in zip(rows(page, "messages"), ((2, 2), (4, 6), (8, 14)), strict=True):
+        assert int(float(row["processes"])) == p
+        names = ("run", "graph", "executable_sends", "executable_receives", "thesis_sends", "thesis_receives")
+        assert [float(row[name]) for name in names] == [n] * 6
+
+
+def test_the_page_has_tables_with_both_numbers(page):
+    errors = {r["platform"]: r for r in rows(page, "errors")}
+    assert float(
+        errors["product, 2 processes: drawn loops"]["thesis_makespan_error_percent"]
+    ) == pytest.approx(51.5, abs=0.1)
+    assert abs(float(errors["product, 8 processes: graph"]["process_error_percent"])) < 3
+    assert float(rows(page, "times_integral_8")[0]["thesis_real_s"]) == 3.11
+    speedups = {int(float(r["processes"])): r for r in rows(page, "speedups")}
+    assert float(speedups[8]["thesis_real_makespan"]) == pytest.approx(4.85, abs=0.01)
+    assert float(speedups[4]["real_makespan"]) == pytest.approx(3, rel=0.1)
+    assert {p.stem for p in (page.parent / "plots").iterdir()} == {"times", "loops"}
+    assert "SYNTHETIC" in page.with_name("report.md").read_text()
+
+
+def test_a_slow_run_is_seen_as_an_error():
+    late = ran("product", 4, slower=1.25)
+    assert slaves_study.errors(late.real, late.graph)[1] == pytest.approx(-20, abs=1)

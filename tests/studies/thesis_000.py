@@ -1,0 +1,46 @@
+"""The printed numbers of thesis-000, from tests/data."""
+
+import csv
+from pathlib import Path
+
+from fembench.model.interval import TimeRange
+from fembench.studies.pamela import pamela_text
+from fembench.studies.pamela.machine_model import MachineModel
+
+DATA = Path(__file__).parent.parent / "data"
+PI = DATA / "seed000_pi.pam"
+
+
+def rows(name):
+    with open(DATA / f"seed000_{name}.csv", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def factors(count):
+    """W of the `count` fastest workers, Tab. 5.1."""
+    return [float(r["performance_factor_w"]) for r in rows("machines") if r["performance_factor_w"]][:count]
+
+
+def machine_text():
+    """App. B as its file."""
+    return "\n".join(
+        f"inter_{r['operation']}[{r['machine']}]=[{r['min_s_per_operation']};{r['max_s_per_operation']}]"
+        for r in rows("machine_model")
+    )
+
+
+def pi_model():
+    return pamela_text.load(str(PI))
+
+
+def toy():
+    """Two workers, three tasks: operations a, b, c stand for the three bodies."""
+    send = {1: TimeRange(0.1, 0.2)}
+    return MachineModel(
+        {
+            0: {"a": TimeRange(0.5, 0.5), "c": TimeRange(0.25, 0.25)},
+            1: {"b": TimeRange(1, 2)},
+            2: {"b": TimeRange(3, 4)},
+        },
+        {(0, 1): send, (0, 2): send},
+    )

@@ -1,0 +1,366 @@
+"""Labs for real: namespaces, control groups, MPI over TCP between them. Skipped where they cannot be had."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.cli.main import main
+from fembench.synthetic import lab, lab_groups
+
+NAME = f"test-{os.getpid()}"
+PAIR = f"""
+name = "{NAME}"
+priority = true
+[[hosts]]
+name = "node8"
+cpus = [{{0}}]
+[[hosts]]
+name = "node00"
+cpus = [{{1}}]
+speed = 0.25
+rate = "1gbit"
+"""
+
+
+def why_not():
+    """Why no lab can be had here, or ''."""
+    try:
+        lab.require_root()
+        trees = lab_groups.hierarchies()
+    except InputError as error:
+        return str(error)
+    unwritable = [str(t.mount) for t in trees if not os.access(t.mount, os.W_OK)]
+    if unwritable:
+        return f"{unwritable[0]} is read-only"
+    if len(lab_groups.usable_cpus(trees)) < 2:
+        return "one CPU only"
+    probe = ["unshare", "--net", "--uts", "--mount", "true"]
+    done = subprocess.run(probe, capture_output=True, text=True)
+    return done.stderr.strip() if done.returncode else ""
+
+
+REASON = why_not()
+real = pytest.mark.skipif(bool(REASON), reason=f"no lab here: {REASON}")
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    path = tmp_path / "cluster.toml"
+    path.write_text(PAIR.format(*lab_groups.usable_cpus(lab_groups.hierarchies())[:2]))
+    yield path
+    lab.down(NAME)
+
+
+@pytest.fixture
+def state(cluster):
+    return lab.up(cluster)
+
+
+def traces():
+    """All that carries the name of the test's lab."""
+    spaces = [p.name for p in lab.NAMESPACES.iterdir()] if lab.NAMESPACES.is_dir() else []
+    found = [name for name in spaces if name.startswith(f"{lab.PREFIX}{NAME}.")]
+    found += [str(t.mount) for t in lab_groups.hierarchies() if (t.mount / f"{lab.PREFIX}{NAME}").exists()]
+    return found + ([str(lab.FOLDER / NAME)] if (lab.FOLDER / NAME).exists() else [])
+
+
+def in_lab(*command, timeout=60):
+    line = [sys.executable, "-m", "fembench", "lab", "run", "--name", NAME, *map(str, command)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=timeout)
+
+
+def links():
+    return subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True).stdout
+
+
+def test_without_root_a_lab_is_refused_in_one_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for action in (["up", "x.toml"], ["down"]):
+        assert main(["lab", *action]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("fembench: a lab needs root")
+        assert error.count("\n") == 1
+
+
+def test_a_missing_tool_is_named_with_its_package(monkeypatch, capsys):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda tool: None)
+    assert main(["lab", "down"]) == 2
+    assert "apt install iproute2" in capsys.readouterr().err
+
+
+@real
+@pytest.mark.parametrize("name", ["../../etc", "..", "/etc", "a.b", "*"])
+def test_no_name_leads_down_to_other_places(name, tmp_path):
+    with pytest.raises(InputError, match="a-z, 0-9"):
+        lab.down(name, tmp_path / "labs")
+    with pytest.raises(InputError, match="a-z, 0-9"):
+        lab.state_of(name, tmp_path / "labs")
+
+
+@real
+def test_a_lab_adds_nothing_to_the_machine_itself(cluster):
+    before = links()
+    lab.up(cluster)
+    assert links() == before
+    lab.down(NAME)
+    assert links() == before
+
+
+@real
+def test_down_removes_everything_and_may_be_repeated(state):
+    assert traces()
+    assert lab.down(NAME)
+    assert traces() == []
+    assert lab.down(NAME) == []
+
+
+@real
+def test_down_leaves_other_groups_and_namespaces_alone(state):
+    others = [t.mount / f"not-{NAME}" for t in lab_groups.hierarchies()]
+    try:
+        for other in others:
+            other.mkdir()
+        lab.down(NAME)
+        assert all(other.is_dir() for other in others)
+    finally:
+        for other in others:
+            other.rmdir()
+
+
+@real
+@pytest.mark.parametrize("commands", [0, 1, 4, 9, 15])
+def test_a_lab_killed_while_it_is_built_is_removed_by_down(cluster, commands):
+    code = f"""
+import os
+from fembench.synthetic import lab
+done, todo = lab._do, {commands}
+def step(command):
+    global todo
+    if not todo:
+        os._exit(9)
+    todo -= 1
+    done(command)
+lab._do = step
+lab.up({str(cluster)!r})
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 9
+    assert NAME in lab.labs()
+    with pytest.raises(InputError, match="half built"):
+        lab.state_of(NAME)
+    lab.down(NAME)
+    assert traces() == []
+
+
+@real
+def test_a_lab_that_cannot_be_built_leaves_nothing(cluster, monkeypatch):
+    good = lab.up_commands
+    monkeypatch.setattr(lab, "up_commands", lambda c: [*good(c), ["ip", "link", "show", "no-such-device"]])
+    with pytest.raises(InputError, match="no-such-device"):
+        lab.up(cluster)
+    assert traces() == []
+
+
+@real
+def test_a_second_lab_of_the_same_name_is_refused(state, cluster):
+    with pytest.raises(InputError, match="is there already"):
+        lab.up(cluster)
+    assert lab.state_of(NAME) == state
+
+
+@real
+def test_down_ends_what_runs_in_the_lab(state):
+    agent = lab.FOLDER / NAME / "agent"
+    sleeper = subprocess.Popen([agent, "node00", "sleep 1000"])
+    group = next(g for g in lab_groups.groups_of(NAME, lab_groups.hierarchies()) if g.name == "node00")
+    deadline = time.monotonic() + 5
+    while not lab_groups.processes(group) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    lab.down(NAME)
+    assert sleeper.wait(5) == -9
+
+
+@real
+def test_a_command_on_a_host_sees_its_name_cpus_and_address(state):
+    agent = lab.FOLDER / NAME / "agent"
+    command = "uname -n; grep Cpus_allowed_list /proc/self/status; ip -br -4 addr show eth0"
+    done = subprocess.run([agent, "node00", command], capture_output=True, text=True, check=True)
+    name, cpus, address = done.stdout.splitlines()
+    assert name == "node00"
+    assert cpus.split()[1] == str(state.cluster.hosts[1].cpus[0])
+    assert "10.213.77.2/24" in address
+    assert os.uname().nodename != "node00"
+
+
+@real
+def test_hosts_reach_each_other_and_nothing_else(state):
+    reach = "import socket; s = socket.socket(); s.settimeout(2); print(s.connect_ex(('{0}', 9)))"
+    found = {}
+    for address in ("10.213.77.1", "192.0.2.1"):  # the other host; an address of documentation
+        line = [sys.executable, "-c", reach.format(address)]
+        quoted = f'{line[0]} -c "{line[2]}"'
+        agent = lab.FOLDER / NAME / "agent"
+        done = subprocess.run([agent, "node00", quoted], capture_output=True, text=True, check=True)
+        found[address] = os.strerror(int(done.stdout))
+    assert found == {"10.213.77.1": "Connection refused", "192.0.2.1": "Network is unreachable"}
+
+
+@real
+def test_status_shows_the_lab_and_what_is_broken(state, capsys):
+    assert main(["lab", "status"]) == 0
+    assert state.cluster.label in capsys.readouterr().out
+    assert main(["lab", "status", "--json"]) == 0
+    tree = json.loads(capsys.readouterr().out)
+    assert NAME in [one["cluster"]["name"] for one in tree["labs"]]
+
+
+@real
+def test_a_command_in_the_lab_gives_its_exit_status_and_its_environment(state):
+    code = "import os, sys; print(os.environ['FEMBENCH_SYNTHETIC']); sys.exit(7)"
+    done = in_lab(sys.executable, "-c", code)
+    assert (done.returncode, done.stdout.strip()) == (7, state.cluster.label)
+    assert in_lab().returncode == 2
+    assert "no such command" in in_lab("no-such-command").stderr
+
+
+BUSY = """
+import os, time
+end, n = time.perf_counter() + 1.5, 0
+begin = time.process_time()
+while time.perf_counter() < end:
+    n += 1
+print(os.uname().nodename, (time.process_time() - begin) / 1.5)
+"""
+
+
+def cpu_time_of_node00(tmp_path):
+    """The part of a CPU that a busy process gets there over that of one on node8, both at once."""
+    script = tmp_path / "busy.py"
+    script.write_text(BUSY)
+    agent = lab.FOLDER / NAME / "agent"
+    line = f"{sys.executable} {script}"
+    jobs = [
+        subprocess.Popen([agent, h, line], stdout=subprocess.PIPE, text=True) for h in ("node8", "node00")
+    ]
+    found = dict(job.communicate(timeout=30)[0].split() for job in jobs)
+    return float(found["node00"]) / float(found["node8"])
+
+
+@real
+@pytest.mark.slow
+@pytest.mark.parametrize("quota", ["", "quota = true\n"])
+def test_hosts_get_the_cpu_time_of_their_speeds_while_both_run(cluster, tmp_path, quota):
+    cluster.write_text(quota + cluster.read_text())
+    lab.up(cluster)
+    assert cpu_time_of_node00(tmp_path) == pytest.approx(0.25, rel=0.1)
+
+
+@real
+@pytest.mark.slow
+def test_a_host_is_given_another_speed_while_it_runs(state, tmp_path, capsys):
+    assert main(["lab", "speed", "node00", "0.5", "--name", NAME]) == 0
+    assert "0.5" in capsys.readouterr().out
+    assert lab.state_of(NAME).cluster.hosts[1].speed == 0.5
+    assert cpu_time_of_node00(tmp_path) == pytest.approx(0.5, rel=0.1)
+    lab.set_speed(NAME, "node00", 1.0)
+    assert tenants() == []
+
+
+@real
+@pytest.mark.parametrize(
+    ("host", "speed", "message"), [("node9", 0.5, "no host node9"), ("node00", 2, "speed = 2")]
+)
+def test_a_speed_that_cannot_be_is_refused(state, host, speed, message):
+    with pytest.raises(InputError, match=message):
+        lab.set_speed(NAME, host, speed)
+    assert lab.state_of(NAME) == state
+
+
+def tenants():
+    """Numbers of the processes that keep hosts of the test's lab slow."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_text()
+        except OSError:
+            continue
+        if "lab_tenant.py" in line and f"{lab.PREFIX}{NAME}/" in line:
+            found.append(int(folder.name))
+    return found
+
+
+@real
+def test_one_tenant_keeps_the_slow_host_slow_and_goes_with_it(state):
+    assert len(tenants()) == 1
+    lab.down(NAME)
+    assert tenants() == []
+
+
+@real
+@pytest.mark.parametrize("change", ["quota", "shared", "slow"])
+def test_a_quota_serves_where_a_tenant_cannot(cluster, change):
+    text = cluster.read_text()
+    lines = {
+        "quota": "quota = true\n" + text,
+        "shared": text.replace("cpus = [0]", "cpus = [0, 1]"),
+        "slow": text.replace("0.25", "0.02"),
+    }
+    cluster.write_text(lines[change])
+    lab.up(cluster)
+    assert tenants() == []
+    (tree,) = (t for t in lab_groups.hierarchies() if "cpu" in t.controllers)
+    group = tree.mount / f"{lab.PREFIX}{NAME}" / "node00"
+    assert lab_groups.read(group / ("cpu.max" if tree.version == 2 else "cpu.cfs_quota_us"))[0] != "-"
+
+
+mpi_here = pytest.mark.skipif(
+    not (Path(sys.executable).parent / "mpiexec").exists(), reason="no Open MPI beside this Python"
+)
+
+
+@real
+@mpi_here
+@pytest.mark.slow
+def test_ranks_run_one_on_each_host_and_talk(state, tmp_path):
+    script = tmp_path / "ping.py"
+    script.write_text(
+        "import os\nfrom fembench.ranks.comm import world\nc = world()\n"
+        "names = c.allgather(os.uname().nodename)\n"
+        "print(names) if c.rank == 0 else None\n"
+    )
+    done = in_lab(Path(sys.executable).parent / "mpiexec", "-n", 2, sys.executable, script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "['node8', 'node00']"
+
+
+@real
+@mpi_here
+@pytest.mark.slow
+def test_a_run_across_the_hosts_is_recorded_as_synthetic(cluster, tmp_path):
+    from fembench.records.store import load_all
+
+    cluster.write_text("quota = true\n" + cluster.read_text())
+    state = lab.up(cluster)
+    done = in_lab(
+        sys.executable, "-m", "fembench", "run", "m1", "--ranks", 2, "--results", tmp_path, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = load_all(tmp_path)
+    names = [record.environment.hosts[i].name for i in record.environment.rank_host]
+    assert names == ["node8", "node00"]
+    assert record.environment.synthetic == state.cluster.label
+    assert record.environment.affinity == tuple(h.cpus for h in state.cluster.hosts)
+    assert record.solve.iterations in range(209, 214)
+    fast, slow = record.environment.hosts
+    assert (fast.cpu_quota, slow.cpu_quota, slow.quota_group.endswith(f"{NAME}/node00")) == (0.0, 0.25, True)
+    assert slow.throttled_percent > 0
+    (rule,) = [r for r in record.verdict.rules if "withheld by the quota of 0.25 CPUs" in r.value]
+    assert (rule.id, rule.ok) == ("D3", True)  # the lab's own
+    assert traces()

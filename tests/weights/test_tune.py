@@ -1,0 +1,244 @@
+"""The closed loop on machines whose speeds are known."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from planted_tuning import FROZEN, planted
+
+from fembench.base.errors import RunFailedError
+from fembench.records.case import Case
+from fembench.records.record import Verdict
+from fembench.records.weights import shares_of
+from fembench.weights.advice import advise
+from fembench.weights.proof import prove
+from fembench.weights.proof_text import as_text, as_tree
+from fembench.weights.stale import warning
+from fembench.weights.tune import close_the_loop
+
+
+def tuned(*speeds, **options):
+    """(trail, proof) of ranks with these speeds."""
+    case = Case(mesh="m1", ranks=len(speeds), iterations=50)
+    trail = close_the_loop(case, planted(speeds, **options), lambda text: None, rounds=2, pairs=7)
+    return trail, prove(trail)
+
+
+@pytest.mark.parametrize("speeds", [(1, 0.5), (1, 1, 0.5, 0.5), (1, 0.7), (1, 0.13)])
+def test_planted_speeds_are_found_and_their_gain_is_captured(speeds):
+    trail, proof = tuned(*speeds)
+    ideal = [s / sum(speeds) for s in speeds]
+    assert shares_of(trail.weights) == pytest.approx(ideal, rel=0.02)
+    assert proof.advice.kind == "use"
+    assert proof.captured.value >= 0.95
+    assert proof.weighted <= 1.02 * proof.ideal
+    assert proof.equal == pytest.approx(proof.ideal * sum(speeds) / len(speeds) / min(speeds), rel=0.03)
+    assert proof.imbalance[1] < 0.02 < proof.imbalance[0]
+
+
+def test_a_machine_that_drifts_is_held_against_the_ideal_of_each_run():
+    trail, steady = tuned(1, 0.5, noise=1e-4)
+    slower = np.linspace(1.0, 2.0, len(trail.equal))
+    for records, factors in ((trail.equal, slower), (trail.weighted, slower[::-1])):
+        for i, factor in enumerate(factors):
+            sets = tuple(
+                replace(s, seconds=tuple(tuple(factor * t for t in row) for row in s.seconds))
+                for s in records[i].sets
+            )
+            records[i] = replace(records[i], sets=sets)
+    drifting = prove(trail)
+    assert drifting.over_ideal == pytest.approx(steady.over_ideal, rel=1e-3)
+    assert drifting.captured.value == pytest.approx(steady.captured.value, rel=0.01)
+    assert drifting.captured.interval.low > 0.95
+
+
+def test_equal_ranks_have_no_detectable_gain():
+    _, proof = tuned(1, 1)
+    assert proof.advice.kind == "no gain"
+    assert proof.slow.answer == "equal"
+
+
+def test_a_rank_that_cannot_help_is_to_be_left_out():
+    _, proof = tuned(1, 1, 1, 0.02)
+    assert proof.advice.kind == "leave out"
+    assert "leave rank 3 out: adding it can gain at most 0.66 %" in proof.advice.text
+    assert (proof.slow.answer, proof.slow.rank) == ("rank", 3)
+
+
+PAIR = ["node8", "node00"]
+
+
+def test_a_slow_host_that_helps_is_used_and_the_run_without_it_shown():
+    trail, proof = tuned(1, 0.25, hosts=PAIR)
+    assert (proof.left_out, len(trail.without)) == ("node00", 7)  # as many as turns
+    assert {r.case.ranks for r in trail.without} == {1}
+    assert proof.without == pytest.approx(proof.ideal * 1.25, rel=0.02)
+    assert proof.advice.kind == "use"
+    assert proof.without / proof.weighted == pytest.approx(1.25, rel=0.01)
+    assert f"without node00 {proof.without / proof.weighted - 1:.1%} more" in proof.advice.text
+    assert "the same without node00" in as_text(proof, trail.weights)
+    assert as_tree(proof, trail.weights)["without_seconds"] == proof.without
+
+
+def test_a_slow_host_that_costs_more_to_talk_to_than_it_computes_is_to_be_left_out():
+    _, proof = tuned(1, 0.25, hosts=PAIR, message=0.4)  # ideal: 0.69 s of 0.86 alone
+    assert proof.advice.kind == "leave out"
+    assert "leave node00 out: adding it can gain at most 20 % (without node00" in proof.advice.text
+    assert "less time" in proof.advice.text
+
+
+def test_hosts_that_are_needed_or_cannot_be_left_out_are_not():
+    assert tuned(1, 0.5, hosts=PAIR)[0].without == []  # can save 33 %
+    case = Case(mesh="m1", ranks=2, iterations=50)
+    run = planted((1, 0.25), hosts=PAIR)
+    trail = close_the_loop(case, run, lambda text: None, can_do_without=lambda host: False)
+    assert (trail.without, trail.left_out) == ([], "")
+
+
+def test_an_emulated_rank_is_left_out_with_its_speed_and_its_share():
+    case = Case(mesh="m1", ranks=3, iterations=50, emulate="1,0.5,0.25")
+    ran = []
+
+    def run(case, word, *, without=""):
+        ran.append((case.emulate, without))
+        return planted([float(s) for s in case.emulate.split(",")])(case, word)
+
+    trail = close_the_loop(case, run, lambda text: None, pairs=1)
+    assert trail.left_out == "rank 2"
+    assert ran[-1] == ("1,0.5", "")
+    first, second = map(float, trail.without[0].case.shares.split(","))
+    assert first / second == pytest.approx(2.0, rel=0.03)
+
+
+def test_what_can_add_almost_nothing_is_shown_in_two_turns():
+    trail, proof = tuned(1, 1, 1, 0.005)
+    assert len(trail.equal) == len(trail.weighted) == 2
+    assert proof.advice.kind == "leave out"
+
+
+def test_weights_that_cost_time_are_said_to():
+    _, proof = tuned(1, 1)
+    worse = advise([1.0] * 8, [1.25] * 8, (0.6, 0.4), proof.owners)
+    assert worse.text == "no detectable gain (equal shares take 20.0% less time, n = 8)"
+
+
+def test_efficiency_of_unequal_ranks_is_against_their_summed_speed():
+    _, proof = tuned(1, 0.5)
+    assert proof.e_het == pytest.approx((2 / 3, 1.0), rel=0.02)
+
+
+def test_the_order_within_turns_is_reversed_in_every_second_one():
+    words, run = [], planted((1, 0.25), hosts=PAIR)
+
+    def noted(case, word, **options):
+        words.append(word)
+        return run(case, word, **options)
+
+    close_the_loop(Case(mesh="m1", ranks=2, iterations=50), noted, lambda text: None, rounds=1, pairs=2)
+    turns = [word.partition(", ")[2] for word in words if word.startswith("turn")]
+    assert turns == ["equal", "weighted", "without node00", "without node00", "weighted", "equal"]
+
+
+def test_the_default_is_enough_turns_to_prove_a_gain():
+    trail = close_the_loop(Case(mesh="m1", ranks=2, iterations=50), planted((1, 0.5)), lambda text: None)
+    assert len(trail.equal) == len(trail.weighted) == 6
+    assert prove(trail).advice.kind == "use"
+
+
+def test_four_turns_show_a_gain_and_do_not_prove_it():
+    case = Case(mesh="m1", ranks=2, iterations=50)
+    proof = prove(close_the_loop(case, planted((1, 0.5)), lambda text: None, pairs=4))
+    assert proof.advice.kind == "not proven"
+    assert "faster in 4 of 4 turns (32.9% less time" in proof.advice.text
+    assert f"captured gain {proof.captured.value:.2f}); 4 turns cannot prove it" in proof.advice.text
+
+
+def test_comparison_runs_are_in_turns_and_not_those_of_the_weights():
+    trail, _ = tuned(1, 0.5)
+    used = {id(record) for record, _ in trail.rounds}
+    assert len(trail.equal) == len(trail.weighted) == 7
+    assert not used & {id(r) for r in trail.equal + trail.weighted}
+
+
+def test_settled_shares_need_no_further_round():
+    case = Case(mesh="m1", ranks=2, iterations=50)
+    trail = close_the_loop(case, planted((1, 0.5), noise=1e-6), lambda text: None, rounds=9, pairs=1)
+    assert len(trail.rounds) == 2
+    assert trail.weights is trail.rounds[0][1]
+
+
+def test_a_second_round_that_makes_it_worse_is_not_taken():
+    def run(case, word, **options):  # who has little to do seems twice as fast as it is
+        light = case.shares and float(case.shares.split(",")[1]) < 0.3
+        made = planted((1, 0.25), noise=1e-3)(case, word, **options)
+        return (
+            made
+            if not light
+            else replace(made, sets=tuple(replace(s, seconds=hidden(s.seconds)) for s in made.sets))
+        )
+
+    def hidden(seconds):
+        (fast, slow), index = seconds, FROZEN.phases.index
+        light = list(slow)
+        light[index("cg.spmv_interior")] /= 2
+        return (fast, tuple(light))
+
+    trail = close_the_loop(Case(mesh="m1", ranks=2, iterations=50), run, lambda text: None, rounds=2, pairs=2)
+    assert [shares_of(w)[1] for w, _ in trail.tried] == pytest.approx([0.2, 0.31], rel=0.05)
+    assert shares_of(trail.weights)[1] == pytest.approx(0.2, rel=0.05)
+    assert {r.case.shares for r in trail.weighted} == {trail.tried[0][1].case.shares}
+
+
+def test_a_run_that_fails_ends_the_tuning():
+    def run(case, word, **options):
+        raise RunFailedError("rank 1 was ended by signal 9")
+
+    with pytest.raises(RunFailedError, match="signal 9"):
+        close_the_loop(Case(ranks=2, iterations=5), run, lambda text: None)
+
+
+def test_the_text_names_verdict_shares_and_gain():
+    trail, proof = tuned(1, 0.5)
+    text = as_text(proof, trail.weights)
+    assert "verdict: use these weights: 33" in text
+    assert "captured gain" in text
+    assert as_tree(proof, trail.weights)["verdict"] == "use"
+
+
+def test_emulated_speeds_are_labelled():
+    trail, proof = tuned(1, 0.5)
+    assert as_text(proof, replace(trail.weights, synthetic="emulated speeds 1,0.5")).startswith("SYNTHETIC")
+
+
+def test_weights_that_still_fit_raise_no_warning():
+    trail, _ = tuned(1, 0.5)
+    assert warning(trail.weights, trail.weighted[0]) == ""
+
+
+def test_weights_of_other_ranks_are_noticed():
+    trail, _ = tuned(1, 0.5)
+    other, _ = tuned(1, 1, 1)
+    assert "2 ranks, 3 ranks here" in warning(trail.weights, other.equal[0])
+
+
+def test_weights_of_a_host_that_became_slower_are_stale():
+    trail, _ = tuned(1, 0.5, hosts=PAIR)
+    assert warning(trail.weights, tuned(1, 0.48, hosts=PAIR)[0].equal[0]) == ""
+    later = warning(trail.weights, tuned(1, 0.35, hosts=PAIR)[0].equal[0])
+    assert "stale" in later
+    assert "node00" in later
+
+
+def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_slow():
+    why = ("D6 fails: others used 71.2 % of the CPU time",)
+    trail, _ = tuned(1, 0.5)
+    for first, turns in ((1, trail.equal), (0, trail.weighted)):
+        turns[first:] = [replace(one, verdict=Verdict("VALID", (), ())) for one in turns[first:]]
+    trail.equal[0] = replace(trail.equal[0], verdict=Verdict("PROVISIONAL", why, ()))
+    proof = prove(trail)
+    text = as_text(proof, trail.weights)
+    assert f"(1 of 14 records): {why[0]}" in text
+    assert "median of the turns' own ratios" in text
+    assert "(by time per cell rank 1, by least waiting rank 1)" in text
+    assert "speeds changed" not in text
+    swapped = replace(trail.weights, ranks=trail.weights.ranks[::-1])
+    assert "rank 1 was faster in the runs of the weights" in as_text(proof, swapped)

@@ -5,6 +5,7 @@ Imports inside functions count as well. A new room is entered here and in the pi
 
 import ast
 import re
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -160,9 +161,21 @@ def test_no_module_name_occurs_more_than_twice():
 
 
 def test_package_files_hold_a_docstring_and_nothing_else():
-    for path in ROOT.rglob("__init__.py"):
+    for path in set(ROOT.rglob("__init__.py")) - {ROOT / "__init__.py"}:
         body = ast.parse(path.read_text(encoding="utf-8")).body
         assert [type(node) for node in body] == [ast.Expr], f"{where(path)} holds code, or no docstring"
+
+
+def test_importing_fembench_imports_nothing_else():
+    """Every rank of a job pays for it."""
+    code = "import sys; before = set(sys.modules); import fembench; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert [n for n in done.stdout.split() if n.startswith(("fembench.", "numpy", "msgspec", "mpi4py"))] == []
+
+
+def test_the_notebook_interface_belongs_to_the_office():
+    rooms = {name.split(".")[1] for name in imports(ROOT / "notebook.py") if name.startswith("fembench.")}
+    assert rooms <= {"base", "records", "report", "weights"}
 
 
 def test_the_page_for_newcomers_shows_this_table():

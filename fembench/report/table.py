@@ -5,10 +5,18 @@ import dataclasses
 import io
 import math
 from collections.abc import Callable
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from fembench.base import tables, units
+from fembench.base.errors import InputError
 from fembench.report.results import Result
+
+if TYPE_CHECKING:
+    import pandas
 
 LONG = 24  # rows; a longer table is folded on the page
 
@@ -32,7 +40,7 @@ class Column:
         return {n: None if missing(v) else v for n, v in zip(names, values, strict=True)}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Table:
     """Rows of raw values (SI units, None or nan where there is none)."""
 
@@ -46,9 +54,49 @@ class Table:
     def long(self) -> bool:
         return len(self.rows) > LONG
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the raw columns, as in CSV and JSON."""
+        return tuple(name for c in self.columns for name in c.key.split())
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """One raw column, (n_rows,): int64; float64, nan where there is no value; else objects.
+
+        Raises InputError for an unknown name.
+        """
+        if name not in self.names:
+            raise InputError(
+                f"table {self.name}: no column '{name}'; expected one of {', '.join(self.names)}"
+            )
+        values = [row[name] for row in to_json(self)]
+        if all(isinstance(v, int) for v in values):
+            return np.array(values, np.int64)
+        if all(v is None or isinstance(v, (int, float)) for v in values):
+            return np.array([np.nan if v is None else v for v in values], float)
+        return np.array(values, object)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Raw values as a DataFrame. Raises InputError where pandas is not installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("to_pandas: pandas is not installed; pip install pandas") from None
+        return pandas.DataFrame({name: self[name] for name in self.names})
+
     def shown(self) -> list[list[str]]:
         """Every value as people read it."""
         return [[_show(c, v) for c, v in zip(self.columns, row, strict=True)] for row in self.rows]
+
+    def __repr__(self) -> str:
+        return f"{self.title}\n\n{text(self)}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: title, values as people read them, note."""
+        heads = "".join(f"<th>{escape(c.head)}</th>" for c in self.columns)
+        rows = "".join(f"<tr>{''.join(f'<td>{escape(v)}</td>' for v in row)}</tr>" for row in self.shown())
+        head = f"<b>{escape(self.title)}</b>" if self.title else ""
+        body = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        return f"{head}{body}<p>{escape(self.note)}</p>"
 
 
 def text(table: Table) -> str:

@@ -1,0 +1,111 @@
+"""Runs of a results folder for notebooks and scripts: records, and tables that pandas takes.
+
+    import fembench
+
+    runs = fembench.load("results/scaling")
+    runs.overview()                     # every case with its verdict; shown as a table in a notebook
+    runs.phases().to_pandas()           # a DataFrame, if pandas is installed
+    runs.speedup("cg")["efficiency"]    # one column as an array
+    runs[0].case                        # the raw record of a run: see the record schema
+
+Nothing here needs MPI: a laptop can read what a cluster measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import overload
+
+from fembench.base.errors import InputError
+from fembench.records.record import Record
+from fembench.records.store import load as load_record
+from fembench.records.store import load_all
+from fembench.report import runs as run_tables
+from fembench.report import speedup_tables, times
+from fembench.report.results import Result, results
+from fembench.report.speedup import all_speedups
+from fembench.report.table import Table
+from fembench.report.tables import every_table
+from fembench.report.weight_tables import weights_table
+
+
+def load(path: Path | str) -> Runs:
+    """Runs from a results folder, or the one run in a record file.
+
+    Raises InputError if there is no record, or a file is not a record.
+    """
+    return Runs([load_record(path)] if Path(path).is_file() else load_all(path), str(path))
+
+
+class Runs(Sequence[Record]):
+    """Records of runs, with the tables of the report."""
+
+    def __init__(self, records: Iterable[Record], source: str = "") -> None:
+        self.records = tuple(records)
+        self.source = source
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> Runs: ...
+    def __getitem__(self, index: int | slice) -> Record | Runs:
+        chosen = self.records[index]
+        return Runs(chosen, self.source) if isinstance(chosen, tuple) else chosen
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __repr__(self) -> str:
+        verdicts = [r.verdict.status for r in self]
+        counts = ", ".join(f"{verdicts.count(status)} {status}" for status in dict.fromkeys(verdicts))
+        where = f" in {self.source}" if self.source else ""
+        return f"{len(self)} run{'s' * (len(self) != 1)}{where}: {counts or 'none'}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self!r}</p>{self.overview()._repr_html_()}"
+
+    def where(self, condition: Callable[[Record], bool]) -> Runs:
+        """The runs whose record meets a condition: `runs.where(lambda r: r.verdict.status == "VALID")`."""
+        return Runs(filter(condition, self), self.source)
+
+    @cached_property
+    def results(self) -> list[Result]:
+        """Repeated runs of one case, pooled."""
+        return results(self.records)
+
+    def overview(self) -> Table:
+        """One row per case: verdict, equations, iterations, time of cg."""
+        return run_tables.overview(self.results)
+
+    def summary(self) -> Table:
+        """One row per case: time of partition, assembly, cg and the whole run."""
+        return times.summary(self.results)
+
+    def phases(self) -> Table:
+        """One row per case and phase: seconds on the slowest rank, their interval, the slowest rank."""
+        return times.phases(self.results)
+
+    def speedup(self, quantity: str = "cg", base: int = 0) -> Table:
+        """Speedup and efficiency of one time, with the base of every row.
+
+        `quantity` is a phase or a sum of the report ("cg", "assembly", "assembly + cg", "run", …); `base` is
+        the number of ranks of the base, 0 for the fewest. Raises InputError for an unknown quantity, or if
+        nothing ran on `base` ranks.
+        """
+        known = list(dict.fromkeys(name for r in self.results for name in r.times))
+        if known and quantity not in known:
+            raise InputError(f"speedup of '{quantity}': expected one of {', '.join(known)}")
+        return speedup_tables.speedups(all_speedups(self.results, quantity, base), quantity)
+
+    def weights(self) -> Table:
+        """One row per rank of each case on several ranks: the share that would balance it, its interval."""
+        return weights_table(self.results)
+
+    def tables(self) -> dict[str, Table]:
+        """Every table of the report that has rows, by name."""
+        return {table.name: table for table in every_table(self.records)}
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)

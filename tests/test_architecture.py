@@ -102,17 +102,37 @@ def test_each_third_party_package_has_one_door():
             )
 
 
+def project_table():
+    return read_toml(ROOT.parent / "pyproject.toml", dict)["project"]
+
+
+def names_of(requirements):
+    return {re.split(r"[><=;\[ ]", text)[0] for text in requirements}
+
+
+def third_party(path):
+    return {name.split(".")[0] for name in imports(path)} - sys.stdlib_module_names - {"fembench"}
+
+
 def test_types_do_not_depend_on_which_optional_packages_are_installed():
-    project = read_toml(ROOT.parent / "pyproject.toml", dict)
-    needed = {re.split(r"[><=;\[ ]", text)[0] for text in project["project"]["dependencies"]}
+    tools = read_toml(ROOT.parent / "pyproject.toml", dict)["tool"]
+    needed = names_of(project_table()["dependencies"]) | names_of(
+        project_table()["optional-dependencies"]["report"]
+    )
     skipped = {
         name.removesuffix(".*")
-        for override in project["tool"]["mypy"]["overrides"]
+        for override in tools["mypy"]["overrides"]
         for name in override["module"]
         if override["follow_imports"] == "skip" and override["follow_imports_for_stubs"]
     }
-    imported = {name.split(".")[0] for path in ROOT.rglob("*.py") for name in imports(path)}
-    assert imported - sys.stdlib_module_names - needed - {"fembench"} <= skipped
+    imported = set().union(*(third_party(path) for path in ROOT.rglob("*.py")))
+    assert imported - needed <= skipped
+
+
+def test_only_the_page_and_its_plots_need_the_packages_of_the_extra_report():
+    extra = names_of(project_table()["optional-dependencies"]["report"])
+    users = {where(path) for path in ROOT.rglob("*.py") if third_party(path) & extra}
+    assert users == {"report/page", "report/plots/canvas", "studies/page"}
 
 
 def test_a_program_for_other_pythons_imports_nothing_of_fembench():

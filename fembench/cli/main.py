@@ -22,6 +22,7 @@ import fembench.cli
 from fembench.base.errors import FembenchError, InputError
 
 FULL_OR_FORBIDDEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
+EXTRAS = {"jinja2": "report", "markupsafe": "report", "matplotlib": "report"}  # package -> its extra
 ORDER = ("doctor", "timers", "mesh", "run", "sweep", "check", "report")  # others follow by name
 EPILOG = """first steps:
   fembench doctor                       what this machine has, and what is missing
@@ -85,6 +86,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader (head, less) went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").split(".")[0])
+        if extra is None:
+            raise
+        print(
+            f"fembench: {error.name} is not installed: pip install 'fembench[{extra}]' brings it",
+            file=sys.stderr,
+        )
+        return 2
     except OSError as error:
         if error.errno not in FULL_OR_FORBIDDEN:
             raise

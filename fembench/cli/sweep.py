@@ -147,6 +147,6 @@ def _report(records, folder: Path, with_page: bool) -> None:
     print(terminal(records, list(failures(folder))))
     print(f"records: {folder / 'runs'}")
     if with_page:
-        from fembench.report.page import build
+        from fembench.report.page import build  # last: its packages are optional
 
         print(f"report:  {build(folder)}")

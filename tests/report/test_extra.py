@@ -1,0 +1,32 @@
+"""Without the packages of the extra `report` tables are printed, and a line says what the page lacks."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+REFERENCE = Path(__file__).parents[2] / "results" / "reference"
+BLOCKED = (
+    "import sys; sys.modules.update(dict.fromkeys(('jinja2', 'markupsafe', 'matplotlib')));"
+    "from fembench.cli.main import main; sys.exit(main())"
+)
+
+
+def fembench(*words, cwd):
+    return subprocess.run([sys.executable, "-c", BLOCKED, *words], capture_output=True, text=True, cwd=cwd)
+
+
+def test_without_the_extra_the_page_is_refused_in_one_line_that_says_how_to_get_it(tmp_path):
+    shutil.copytree(REFERENCE / "runs", tmp_path / "runs")
+    done = fembench("report", str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr == "fembench: jinja2 is not installed: pip install 'fembench[report]' brings it\n"
+    assert not (tmp_path / "report").exists()
+
+
+def test_without_the_extra_a_notebook_gets_its_tables():
+    code = BLOCKED.split(";")[:2]
+    code = ";".join([*code, f"import fembench; print(fembench.load({str(REFERENCE)!r}).summary())"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "m3" in done.stdout

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The Python environment that run_bench.sh and tests/run.sh share. Source it, then
-#     prepare_environment base [test] [peers] [petsc]
+#     prepare_environment base [test] [docs] [peers] [petsc]
 # makes or mends the virtual environment (only where something changed: a stamp says so) and exports
 # what every process of a run needs. Messages go to stderr; a failure ends the script with status 3.
 #
@@ -174,6 +174,7 @@ install_base() {
 }
 
 install_test() { install_listed "the test tools" test --constraint "$ROOT/scripts/constraints.txt"; }
+install_docs() { install_listed "what builds the documentation" docs --constraint "$ROOT/scripts/constraints.txt"; }
 install_peers() { install_listed "the codes to compare with" peers; }
 
 # PETSc has no wheels on PyPI. It is compiled once for each MPI and Python, and kept as wheels.

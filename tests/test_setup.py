@@ -169,13 +169,13 @@ def test_another_mpi_behind_the_same_name_installs_again(clone, tmp_path):
     assert installations(clone) == 2
 
 
-def test_every_test_tool_has_one_known_version(clone):
-    answer = shell(clone, "listed test")
+def test_every_tool_for_tests_and_documentation_has_one_known_version(clone):
+    answer = shell(clone, "listed test; listed docs")
     known = [
         line for line in (clone / "scripts" / "constraints.txt").read_text().splitlines() if line[0] != "#"
     ]
     assert all(line.count("==") == 1 for line in known)
-    assert set(answer.stdout.split()) <= {line.split("==")[0] for line in known}
+    assert {"pytest", "sphinx"} <= set(answer.stdout.split()) <= {line.split("==")[0] for line in known}
 
 
 def test_two_starts_at_once_install_once(clone):

@@ -304,7 +304,7 @@ def _records(folder: Path) -> list[Reader]:
         Reader("records", load, [_plain(small)], ".json"),
         Reader("profiles", load_profile, [_plain(profile)], ".json"),
         Reader("weights", load_weights, [_plain(by_time([small]))], ".json"),
-        Reader("predictions", load_prediction, [_plain(prediction_of(study, said, ("a", "b")))], ".json"),
+        Reader("predictions", load_prediction, [_plain(prediction_of(study, said))], ".json"),
         Reader("apps", lambda p: (load_apps(p.parent), load_app(p)), [_plain(app)], ".json"),
         Reader("peers", load_peers, [_plain(peers)], ".json"),
         Reader("graphs", load_graph, [graph], ".json"),

@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--deadline needs --iterations: of one solution, or a run of the mesh to learn from")
     found = [study.predict(case, mesh) for case in cases]
     _note(study, [f.work for f in found])
-    predictions = [prediction_of(study, f, study.place(f.work.ranks)[2]) for f in found]
+    predictions = [prediction_of(study, f) for f in found]
     if options.output:
         save_prediction(predictions[0], options.output)
     if options.plot:
@@ -157,22 +157,24 @@ def _closed_form(options: argparse.Namespace, study, cases: list, mesh, learned:
     import dataclasses
     import json
 
+    from fembench.model.closed_form_learn import learn_closed_form
+    from fembench.model.closed_form_prices import bounded
+    from fembench.model.closed_form_text import Answer, answer_text, answer_tree
     from fembench.model.forecast import smallest
+    from fembench.model.iteration_count import expected_iterations
+    from fembench.model.predictor import bound_of
     from fembench.records.prediction import save_prediction
-    from fembench.studies.pamela.of_study import partitioned, predict_work
-    from fembench.studies.pamela.show import Answer, answer_text, answer_tree
-    from fembench.studies.pamela.taught import as_prediction, expected_iterations, learn
 
     as_it_is = dataclasses.replace(study, edits=(), factor=1.0)
-    lessons, answers = learn(as_it_is, learned), []
+    correction, answers = learn_closed_form(as_it_is, learned), []
     for case in cases:
-        work = partitioned(study, case, mesh)
+        work = study.workload(case, mesh)
         n, source = expected_iterations(options.iterations, work, learned)
-        found = predict_work(study, work, n, options.compose, lessons)
+        found = bounded(study, work, n, options.compose, correction)
         answers.append(Answer(work, found, source))
     _note(study, [a.work for a in answers])
     if options.output:
-        save_prediction(as_prediction(study, answers[0].work, answers[0].form, learned), options.output)
+        save_prediction(bound_of(study, answers[0].work, answers[0].form, learned), options.output)
     if options.plot:
         from fembench.report.plots.predictions import write_times
 

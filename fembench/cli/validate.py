@@ -95,16 +95,16 @@ def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
 
     from fembench.bench.campaign import read_campaign
     from fembench.launch.scratch import occupied
+    from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
     from fembench.model.grid import predict_all, simulated
     from fembench.model.score import check_held_out
     from fembench.records.prediction import ANALYTIC, SIMULATION
-    from fembench.studies.pamela.taught import in_closed_form, learn
 
     folder = Path(grid.predictions)
     cases = [item.case for item in read_campaign(Path(options.cases))[1]]
     check_held_out(_distinct([r.case for r in training]), _distinct(cases), [r.case.mesh for r in training])
     teachers = training if grid.learn else []
-    closed = functools.partial(in_closed_form, study, learn(study, teachers), teachers)
+    closed = functools.partial(in_closed_form, study, learn_closed_form(study, teachers), teachers)
     with occupied(folder):
         written = predict_all(cases, folder, SIMULATION, functools.partial(simulated, study))
         written += predict_all(cases, folder, ANALYTIC, closed)

@@ -99,7 +99,7 @@ def _about(said: Predicted, case: Case) -> bool:
 
 def simulated(study: Predictor, case: Case) -> Prediction:
     """What the simulation says of a run."""
-    return prediction_of(study, study.predict(case), study.place(case.ranks)[2])
+    return prediction_of(study, study.predict(case))
 
 
 def predictions(folder: Path) -> list[Prediction]:

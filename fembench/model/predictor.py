@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -14,6 +15,7 @@ from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.methods.recipe import product_name
 from fembench.model.cg import Correction, prices
+from fembench.model.closed_form import ClosedForm
 from fembench.model.configuration import difference
 from fembench.model.correct import learn, measured
 from fembench.model.forecast import Forecast, balanced, forecast, with_collectives
@@ -23,7 +25,15 @@ from fembench.model.slots import AssumedLink, Slot, chosen, machine_of, slots_of
 from fembench.model.workload import Workload, problem_of, workload
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
-from fembench.records.prediction import Observed, Predicted, Prediction, began, sealed
+from fembench.records.prediction import (
+    ANALYTIC,
+    SIMULATION,
+    Observed,
+    Predicted,
+    Prediction,
+    began,
+    sealed,
+)
 from fembench.records.profile import Profile, load_profile
 from fembench.records.record import Record
 
@@ -63,12 +73,15 @@ class Predictor:
         names = [h.name for h in self.profile.environment.hosts]
         return slots, machine, [names[s.model] for s in slots]
 
-    def predict(self, case: Case, mesh: Mesh | None = None) -> Forecast:
-        """One run; shares 'balanced' are found first. Raises InputError."""
-        slots, machine, hosts = self.place(case.ranks)
+    def workload(self, case: Case, mesh: Mesh | None = None) -> Workload:
+        """What each rank has to do; shares 'balanced' are found first. Raises InputError."""
         mesh = resolve(case.mesh) if mesh is None else mesh
-        case = self.settled(case, mesh, slots)
-        return forecast(workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
+        return workload(self.settled(case, mesh, self.slots(case.ranks)), mesh)
+
+    def predict(self, case: Case, mesh: Mesh | None = None) -> Forecast:
+        """One run, simulated. Raises InputError."""
+        slots, machine, hosts = self.place(case.ranks)
+        return forecast(self.workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
 
     def beyond(self, work: Workload) -> list[str]:
         """What a rank has more of than the profile measured: its speed is taken not to change there."""
@@ -119,29 +132,55 @@ def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
     )
 
 
-def prediction_of(study: Predictor, found: Forecast, hosts: Sequence[str]) -> Prediction:
-    """The record of a forecast, to be written before the run."""
+def prediction_of(study: Predictor, found: Forecast) -> Prediction:
+    """The record of a simulated prediction, to be written before the run."""
+    return _sealed(
+        study,
+        found.work,
+        iteration=found.iteration,
+        low=found.low,
+        high=found.high,
+        assembly=found.assembly,
+        phases=found.phases,
+        limit=found.limits[0],
+        learned=study.learned,
+        method=SIMULATION,
+    )
+
+
+def bound_of(study: Predictor, work: Workload, found: ClosedForm, learned: Sequence[Record]) -> Prediction:
+    """The record of a closed form, to be written before the run."""
+    return _sealed(
+        study,
+        work,
+        iteration=found.iteration.middle,
+        low=found.iteration.low,
+        high=found.iteration.high,
+        assembly=found.assembly.middle,
+        phases={},
+        limit=found.bottleneck,
+        learned=tuple(r.id for r in learned),
+        method=ANALYTIC,
+    )
+
+
+def _sealed(study: Predictor, work: Workload, **said: Any) -> Prediction:
     link = study.link
     network = f"given: {link.latency:g} s, {link.bandwidth:g} bytes/s" if link else "measured"
     if study.factor != 1:
         network += f", {study.factor:g} times faster"
+    names = [h.name for h in study.profile.environment.hosts]
     return sealed(
         Predicted(
             created=now_utc(),
-            case=found.work.case,
+            case=work.case,
             profile=study.digest,
-            mesh=found.work.mesh_hash,
-            hosts=tuple(hosts),
-            iteration=found.iteration,
-            low=found.low,
-            high=found.high,
-            assembly=found.assembly,
-            phases=found.phases,
-            limit=found.limits[0],
-            learned=study.learned,
+            mesh=work.mesh_hash,
+            hosts=tuple(names[slot.model] for slot in study.slots(work.ranks)),
             network=network,
             synthetic=study.profile.environment.synthetic,
-            problem=problem_of(found.work.case),
+            problem=problem_of(work.case),
+            **said,
         )
     )
 

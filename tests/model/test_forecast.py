@@ -17,6 +17,7 @@ from fembench.cli.main import main
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.model.cg import cg_graph, prices
+from fembench.model.closed_form_prices import bounded
 from fembench.model.correct import fit, folds, learn, measured, taught_by
 from fembench.model.engine import simulate
 from fembench.model.forecast import allreduce_scale, half_width, smallest
@@ -45,7 +46,6 @@ from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
 from fembench.records.record import Record, Rule, Verdict
 from fembench.records.store import load, load_all, save
-from fembench.studies.pamela.of_study import predict_case
 
 HOSTS = ("a", "a", "b", "b")
 
@@ -334,7 +334,7 @@ def test_what_messages_cost_computing_beside_them_is_not_taken_for_slow_kernels(
     assert more == pytest.approx(1e-7 * run.partition.message_bytes[0][0], rel=0.05)
     assert learn([run], costly.rates, costly.place).product.value == pytest.approx(1.0, rel=1e-6)
     assert learn([run], free.rates, free.place).product.value > 1.05
-    closed = [predict_case(s, case, 50).iteration.middle for s in (costly, free)]
+    closed = [bounded(s, s.workload(case), 50).iteration.middle for s in (costly, free)]
     assert closed[0] - closed[1] == pytest.approx(more, rel=0.05)
 
 

@@ -12,9 +12,9 @@ the global bound overlooks that, up to a factor of two (ten seconds of computing
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from fembench.base.errors import InputError
+from fembench.model.closed_form import Compose
 from fembench.model.interval import ZERO, TimeRange, as_interval, largest
 from fembench.studies.pamela.amounts import Environment, Term, Value, evaluate, number, parts, tree
 from fembench.studies.pamela.costs import Conditionals, OperationCost, count, depends, seconds
@@ -33,7 +33,6 @@ from fembench.studies.pamela.pamela import (
     Use,
 )
 
-Compose = Literal["global", "phase"]
 Names = Mapping[str, float]
 
 

@@ -11,6 +11,9 @@ from planted_profile import planted_profile
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
+from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
+from fembench.model.closed_form_prices import ClosedFormCorrection, bounded
+from fembench.model.iteration_count import expected_iterations
 from fembench.model.predictor import Predictor
 from fembench.model.rates import rates_of
 from fembench.model.slots import AssumedLink
@@ -18,8 +21,6 @@ from fembench.records.case import Case
 from fembench.records.prediction import ANALYTIC, load_prediction, save_prediction
 from fembench.records.profile import save_profile
 from fembench.records.store import load
-from fembench.studies.pamela.of_study import Lessons, partitioned, predict_work
-from fembench.studies.pamela.taught import expected_iterations, in_closed_form, learn
 
 RECORD = Path(__file__).parent.parent / "data" / "record-schema-1.json"
 LINK = AssumedLink(2e-5, 1e9)
@@ -40,9 +41,9 @@ def machine_file(study, tmp_path):
 
 def run_that_took(study, case, factor, iterations=40):
     """A record of a case whose iteration took `factor` times the closed form's."""
-    work = partitioned(study, case)
+    work = study.workload(case)
     record = load(RECORD)
-    seconds = factor * predict_work(study, work, 100).iteration.middle * iterations
+    seconds = factor * bounded(study, work, 100).iteration.middle * iterations
     row = [0.0] * len(record.phases)
     row[record.phases.index("cg")] = seconds
     one = msgspec.structs.replace(
@@ -61,23 +62,25 @@ def run_that_took(study, case, factor, iterations=40):
 
 def test_runs_scale_the_iteration_and_widen_its_interval(study):
     cases = [Case(mesh=mesh, ranks=2) for mesh in ("m1", "m2", "m3")]
-    lessons = learn(study, [run_that_took(study, c, f) for c, f in zip(cases, (1.25, 1.3, 1.35))])
+    lessons = learn_closed_form(study, [run_that_took(study, c, f) for c, f in zip(cases, (1.25, 1.3, 1.35))])
     assert lessons.scale == pytest.approx(1.3)
-    assert 0.04 < lessons.wide < 0.4
-    work = partitioned(study, cases[0])
-    plain, taught = (predict_work(study, work, 10, lessons=x).iteration for x in (Lessons(), lessons))
+    assert 0.04 < lessons.half_width < 0.4
+    work = study.workload(cases[0])
+    plain, taught = (
+        bounded(study, work, 10, correction=x).iteration for x in (ClosedFormCorrection(), lessons)
+    )
     assert math.sqrt(taught.low * taught.high) == pytest.approx(1.3 * plain.middle, rel=1e-6)
-    assert taught.high / taught.low == pytest.approx(math.exp(2 * lessons.wide), rel=1e-6)
+    assert taught.high / taught.low == pytest.approx(math.exp(2 * lessons.half_width), rel=1e-6)
 
 
 def test_one_run_scales_and_says_nothing_of_the_width(study):
-    lessons = learn(study, [run_that_took(study, Case(mesh="m2", ranks=2), 0.9)])
-    assert lessons == Lessons(pytest.approx(0.9), 0.0)
-    assert learn(study, []) == Lessons()
+    lessons = learn_closed_form(study, [run_that_took(study, Case(mesh="m2", ranks=2), 0.9)])
+    assert lessons == ClosedFormCorrection(pytest.approx(0.9), 0.0)
+    assert learn_closed_form(study, []) == ClosedFormCorrection()
 
 
 def test_iterations_are_given_known_fitted_or_the_most_allowed(study):
-    work = partitioned(study, Case(mesh="m3", ranks=2))
+    work = study.workload(Case(mesh="m3", ranks=2))
     coarse = [run_that_took(study, Case(mesh=mesh, ranks=2), 1.0, n) for mesh, n in (("m1", 60), ("m2", 90))]
     same = run_that_took(study, Case(mesh="m3", ranks=2), 1.0, 137)
     assert expected_iterations(7, work, [same]) == (7, "as given")
@@ -87,16 +90,16 @@ def test_iterations_are_given_known_fitted_or_the_most_allowed(study):
     assert "2 coarser meshes" in source
     assert expected_iterations(0, work, coarse[:1])[0] == 10 * work.n_equations
     limited = dataclasses.replace(work, case=Case(mesh="m3", ranks=2, max_iterations=500))
-    assert expected_iterations(0, limited, []) == (500, "the most that are allowed: an upper bound")
+    assert expected_iterations(0, limited, []) == (500, "the maximum allowed, an upper bound")
 
 
 def test_balanced_shares_are_found_first(study):
-    parts = partitioned(study, Case(mesh="m3", ranks=2, shares="balanced")).parts
+    parts = study.workload(Case(mesh="m3", ranks=2, shares="balanced")).parts
     assert parts.cells[0] == pytest.approx(2 * parts.cells[1], rel=0.2)
 
 
 def test_what_is_said_is_sealed_with_its_method(study, tmp_path):
-    said = in_closed_form(study, Lessons(), [], Case(mesh="m1", ranks=2))
+    said = in_closed_form(study, ClosedFormCorrection(), [], Case(mesh="m1", ranks=2))
     save_prediction(said, tmp_path / "said.json")
     assert load_prediction(tmp_path / "said.json").predicted.method == ANALYTIC
     assert said.predicted.low < said.predicted.iteration < said.predicted.high
@@ -111,8 +114,8 @@ def test_the_verb_answers_with_expression_interval_and_terms(machine_file, capsy
     words += ["--method", "analytic", "--iterations", "50"]
     assert main(words) == 0
     text = capsys.readouterr().out
-    assert "T=max(" in text
-    assert "/* T_nic[h[p]] */" in text
+    assert "T = max(" in text
+    assert "T_nic[h] = sum[p on h](n*halo[p])" in text
     assert "T_core_1" in text
     assert main([*words, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
@@ -135,4 +138,4 @@ def test_several_numbers_of_ranks_make_a_table_and_a_deadline(machine_file, caps
     )
     text = capsys.readouterr().out
     assert "deadline 9 s: 1 ranks are enough" in text
-    assert "T=max(" not in text
+    assert "T = max(" not in text

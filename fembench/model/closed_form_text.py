@@ -1,26 +1,30 @@
-"""A closed form as text and as JSON: intervals, the expression, each resource's term."""
+"""The closed form as text and as JSON: intervals, the expression, the term of each resource."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from fembench.base.tables import table
 from fembench.base.units import seconds
+from fembench.model.closed_form import ClosedForm, Compose
 from fembench.model.interval import TimeRange
 from fembench.model.workload import Workload
-from fembench.studies.pamela.bounds import Compose
-from fembench.studies.pamela.fem import FemPrediction
+
+COMPOSED = {
+    "phase": "bounded phase by phase",
+    "global": "bounded as a whole, as if all phases could overlap",
+}
 
 
 class Answer(NamedTuple):
     """The closed form of one run."""
 
     work: Workload
-    form: FemPrediction
+    form: ClosedForm
     source: str  # of the number of iterations
 
 
 def answer_text(answers: Sequence[Answer], compose: Compose) -> str:
-    """A row a run; of one run alone also its expression and its terms."""
+    """A row per run; of a single run also its expression and its terms."""
     heads = [
         "ranks",
         "iteration",
@@ -31,7 +35,7 @@ def answer_text(answers: Sequence[Answer], compose: Compose) -> str:
         "solution",
         "from",
         "to",
-        "decides",
+        "bound by",
     ]
     rows = [
         [
@@ -44,20 +48,17 @@ def answer_text(answers: Sequence[Answer], compose: Compose) -> str:
         ]
         for a in answers
     ]
-    how = "phase by phase" if compose == "phase" else "of the whole, phases as if they overlapped"
     sources = ", ".join(dict.fromkeys(a.source for a in answers))
     lines = [table(heads, rows, align="r" * (len(heads) - 1) + "l"), ""]
-    lines += [f"bounds {how}; number of iterations {sources}"]
+    lines.append(f"{COMPOSED[compose]}; iterations: {sources}")
     if len(answers) == 1:
-        form = answers[0].form
-        spent = [[name, *_three(term)] for name, term in form.terms.items()]
-        lines += [
-            "",
-            form.expression,
-            "",
-            table(["term, of the whole", "middle", "from", "to"], spent, align="lrrr"),
-        ]
+        lines += ["", *_terms(answers[0].form)]
     return "\n".join(lines)
+
+
+def _terms(form: ClosedForm) -> list[str]:
+    rows = [[name, *_three(term)] for name, term in form.terms.items()]
+    return [form.expression, "", table(["term, whole run", "middle", "from", "to"], rows, align="lrrr")]
 
 
 def _three(interval: TimeRange) -> list[str]:
@@ -65,7 +66,7 @@ def _three(interval: TimeRange) -> list[str]:
 
 
 def answer_tree(answer: Answer, compose: Compose) -> dict[str, object]:
-    """What --json prints of one run; seconds."""
+    """One run as --json prints it, in seconds."""
     form = answer.form
     return {
         "ranks": answer.work.ranks,

@@ -1,0 +1,170 @@
+"""Bounds on the time of assembly and CG, by interval arithmetic (Herai 2005, Section 3.2.3, Eq. 3.4).
+
+    T_0   critical path: every resource is free at all times; a phase lasts as long as its slowest rank
+    T_r   total demand on resource r of a host, served one request at a time by each of its servers
+    T     max(T_0, T_r, ...), of the whole run (`global`) or phase by phase, summed (`phase`)
+
+All ranks wait for each other between two phases, so no resource starts on the next phase early. The global
+bound ignores that and can be too low by a factor of two: 10 s of computing, then 10 s of sending, give 10 s.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from fembench.base.errors import InputError
+from fembench.model.interval import ZERO, TimeRange, largest, total
+
+Compose = Literal["global", "phase"]
+Resource = Literal["core", "mem", "nic", ""]  # of a host; "" occupies none
+Demand = dict[tuple[str, int], TimeRange]  # (resource, host) -> seconds
+
+
+class Activity(NamedTuple):
+    """Something that every rank does once in a phase."""
+
+    name: str
+    resource: Resource
+    seconds: Sequence[TimeRange]  # (n_ranks,)
+
+
+Phase = Sequence[Activity]  # activities that overlap; the phase ends when every rank has finished all of them
+
+
+@dataclass(frozen=True)
+class CgSet:
+    """One assembly and the phases of one CG iteration, on hosts whose resources ranks share."""
+
+    assembly: Phase
+    iteration: Sequence[Phase]
+    allreduce: TimeRange  # one; no phase overlaps it
+    allreduces: int  # per iteration
+    host: Sequence[int]  # (n_ranks,)
+    cores: Sequence[int]  # (n_hosts,)
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """Bounds in seconds."""
+
+    seconds: TimeRange  # assembly and all iterations
+    assembly: TimeRange
+    iteration: TimeRange
+    iterations: int
+    expression: str  # T = max(...) with each term in symbols
+    terms: dict[str, TimeRange]  # the same terms in numbers, over the whole run: T_0, T_core_0, T_nic_0, ...
+
+    @property
+    def bottleneck(self) -> str:
+        """The term with the largest midpoint."""
+        return max(self.terms, key=lambda name: self.terms[name].middle)
+
+
+def closed_form(work: CgSet, iterations: int, *, compose: Compose = "phase") -> ClosedForm:
+    """Bounds, expression and terms of one assembly and `iterations` iterations. Raises InputError."""
+    _check(work, iterations)
+    terms = terms_of(work, iterations)
+    if compose == "phase":
+        first, turn = phase_seconds(work.assembly, work), iteration_seconds(work)
+        whole = first + turn * iterations
+    else:
+        first, turn = (largest(terms_of(work, n, assemblies=k).values()) for n, k in ((0, 1), (1, 0)))
+        whole = largest(terms.values())
+    return ClosedForm(whole, first, turn, iterations, expression(work), terms)
+
+
+def iteration_seconds(work: CgSet) -> TimeRange:
+    """One iteration, phase by phase."""
+    return total(phase_seconds(phase, work) for phase in work.iteration) + _reducing(work)
+
+
+def phase_seconds(phase: Phase, work: CgSet) -> TimeRange:
+    """One phase: its critical path, or what the busiest resource has to serve."""
+    return largest([_path(phase), *_served(_demand(phase, work), work).values()])
+
+
+def terms_of(work: CgSet, iterations: int, *, assemblies: int = 1) -> dict[str, TimeRange]:
+    """T_0 and T_r of the whole run, {'T_core_1': seconds}: 1 is the host."""
+    path = (
+        _path(work.assembly) * assemblies + (total(map(_path, work.iteration)) + _reducing(work)) * iterations
+    )
+    once, each = _demand(work.assembly, work), _summed(_demand(phase, work) for phase in work.iteration)
+    demand = _summed([_times(assemblies, once), _times(iterations, each)])
+    served = _served(demand, work).items()
+    return {"T_0": path} | {f"T_{resource}_{host}": seconds for (resource, host), seconds in served}
+
+
+def expression(work: CgSet) -> str:
+    """T = max(...) in symbols: p a rank, h a host, n the number of iterations."""
+    resources = dict.fromkeys(a.resource for phase in (work.assembly, *work.iteration) for a in phase)
+    lines = [f"  T_{r}[h] = {_demand_text(work, r)}" for r in resources if r]
+    lines.append(f"  T_0 = {_path_text(work)}")
+    return "T = max(\n" + ",\n".join(lines) + "\n)"
+
+
+def _check(work: CgSet, iterations: int) -> None:
+    if iterations < 0:
+        raise InputError(f"{iterations} iterations; expected 0 or more")
+    ranks = len(work.host)
+    if not ranks:
+        raise InputError("no ranks; expected at least one")
+    for activity in (a for phase in (work.assembly, *work.iteration) for a in phase):
+        if len(activity.seconds) != ranks:
+            raise InputError(
+                f"{activity.name}: {len(activity.seconds)} values; expected one per rank, {ranks}"
+            )
+
+
+def _path(phase: Phase) -> TimeRange:
+    return largest(seconds for activity in phase for seconds in activity.seconds)
+
+
+def _demand(phase: Phase, work: CgSet) -> Demand:
+    """Seconds asked of each resource of each host."""
+    return _summed(
+        {(activity.resource, host): seconds}
+        for activity in phase
+        if activity.resource
+        for host, seconds in zip(work.host, activity.seconds)
+    )
+
+
+def _summed(demands: Iterable[Demand]) -> Demand:
+    found: Demand = {}
+    for demand in demands:
+        for key, seconds in demand.items():
+            found[key] = found.get(key, ZERO) + seconds
+    return found
+
+
+def _times(count: int, demand: Demand) -> Demand:
+    return {key: seconds * count for key, seconds in demand.items()}
+
+
+def _served(demand: Demand, work: CgSet) -> Demand:
+    """Seconds until a resource has served its demand: a host has one memory and one network card."""
+    return {
+        (resource, host): seconds / work.cores[host] if resource == "core" else seconds
+        for (resource, host), seconds in demand.items()
+    }
+
+
+def _reducing(work: CgSet) -> TimeRange:
+    return work.allreduce * work.allreduces
+
+
+def _demand_text(work: CgSet, resource: str) -> str:
+    once = [f"{a.name}[p]" for a in work.assembly if a.resource == resource]
+    each = [f"{a.name}[p]" for phase in work.iteration for a in phase if a.resource == resource]
+    repeated = [f"n*({' + '.join(each)})" if len(each) > 1 else f"n*{each[0]}"] if each else []
+    text = f"sum[p on h]({' + '.join(once + repeated)})"
+    return f"{text} / cores[h]" if resource == "core" else text
+
+
+def _path_text(work: CgSet) -> str:
+    def longest(phase: Phase) -> str:
+        return f"max[p]({', '.join(f'{a.name}[p]' for a in phase)})"
+
+    reducing = [f"{work.allreduces}*allreduce"] if work.allreduces else []
+    turn = " + ".join([*map(longest, work.iteration), *reducing])
+    return f"{longest(work.assembly)} + n*({turn})"

@@ -1,0 +1,141 @@
+"""The closed form of a run on a machine profile: its phases, priced as the simulation prices them.
+
+    product     cores    a rank's product, at its own size and while the other ranks of its host compute too
+    halo        nic      gaps of its messages; beside the product where the case overlaps them
+    latency     -        until the last of its messages has arrived
+    updates     cores    vector updates, inner products, loop, packing, overheads of its messages
+    allreduce   -        recursive doubling of 8 bytes, each stage as slow as its slowest pair
+
+The interval of a price holds nine in ten of the profile's visits, or of the runs learned from.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fembench.base.errors import InputError
+from fembench.methods.recipe import product_name
+from fembench.model.cg import Price, inside_product, prices
+from fembench.model.closed_form import Activity, CgSet, ClosedForm, Compose, closed_form
+from fembench.model.forecast import as_in_runs
+from fembench.model.interval import TimeRange, as_interval, shortest_window, total
+from fembench.model.machine import Machine
+from fembench.model.predictor import Predictor
+from fembench.model.rates import Rates
+from fembench.model.slots import Slot
+from fembench.model.workload import Workload
+from fembench.records.case import Case
+
+KEPT = 90.0  # percent of the visits that an interval holds
+REDUCED = 8  # bytes of an all-reduce
+
+
+@dataclass(frozen=True)
+class ClosedFormCorrection:
+    """What runs on the machine teach about an iteration."""
+
+    scale: float = 1.0  # measured over predicted
+    half_width: float = 0.0  # of the logarithm, for nine runs in ten; 0: unknown, the profile's visits decide
+
+    def applied(self, seconds: TimeRange) -> TimeRange:
+        """A price as runs show it."""
+        if not self.half_width:
+            return seconds * self.scale
+        middle, factor = seconds.middle * self.scale, math.exp(self.half_width)
+        return TimeRange(middle / factor, middle * factor)
+
+
+AS_IN_PROFILE = ClosedFormCorrection()
+
+
+def bounded(
+    study: Predictor,
+    work: Workload,
+    iterations: int,
+    compose: Compose = "phase",
+    correction: ClosedFormCorrection = AS_IN_PROFILE,
+) -> ClosedForm:
+    """The closed form of a workload. Raises InputError for a case that has none."""
+    _check(work.case)
+    slots, machine, _ = study.place(work.ranks)
+    priced = prices(work, slots, study.rates, study.correction)
+    machine = as_in_runs(machine, slots, study.correction)
+    return closed_form(
+        phases_of(work, slots, study.rates, priced, machine, correction), iterations, compose=compose
+    )
+
+
+def phases_of(
+    work: Workload,
+    slots: Sequence[Slot],
+    rates: Rates,
+    priced: Sequence[Price],
+    machine: Machine,
+    correction: ClosedFormCorrection = AS_IN_PROFILE,
+) -> CgSet:
+    """Assembly and the phases of an iteration, each activity with one interval per rank."""
+    ranks, parts, learned = range(work.ranks), work.parts, correction.applied
+
+    def spread(name: str, units: Sequence[float], seconds: Sequence[float]) -> list[TimeRange]:
+        visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)
+        return [shortest_window((t / ratios).tolist(), KEPT) for t, ratios in zip(seconds, visits)]
+
+    product = spread(product_name(work.case), work.product_units(), [p.product for p in priced])
+    vectors = spread("updates", parts.dofs, [p.updates + p.dot for p in priced])
+    beside = [_overheads(work, machine, r, priced[r]) + priced[r].loop + sum(priced[r].pack) for r in ranks]
+    computing = Activity("product", "core", [learned(t) for t in product])
+    messages = (
+        Activity("halo", "nic", [learned(as_interval(_gaps(work, machine, r))) for r in ranks]),
+        Activity("latency", "", [learned(as_interval(_latency(work, machine, r))) for r in ranks]),
+    )
+    updates = Activity("updates", "core", [learned(total(pair)) for pair in zip(vectors, beside)])
+    exchange = [(computing, *messages)] if work.case.overlap else [(computing,), messages]
+    assembly = spread("assembly", parts.cells, [p.assembly for p in priced])
+    return CgSet(
+        assembly=(Activity("assembly", "core", assembly),),
+        iteration=(*exchange, (updates,)),
+        allreduce=learned(as_interval(_allreduce(machine))),
+        allreduces=1 if work.case.variant == "single-reduction" else 2,
+        host=machine.host,
+        # prices already hold what ranks of a host cost each other: each has a core here
+        cores=[max(machine.host.count(h), 1) for h in range(len(machine.names))],
+    )
+
+
+def _check(case: Case) -> None:
+    plain = case.precond in ("none", "jacobi", "block-jacobi") and case.variant != "pipelined"
+    if not plain or case.solver != "own":
+        raise InputError(
+            f"no closed form for solver {case.solver}, precond {case.precond}, variant {case.variant}; "
+            "expected solver own, precond none, jacobi or block-jacobi, and variant standard or "
+            "single-reduction; --method simulation covers the others"
+        )
+
+
+def _overheads(work: Workload, machine: Machine, rank: int, price: Price) -> float:
+    """Seconds per iteration in which a rank's messages keep it from computing: sending, receiving, and the
+    slowdown of its product while they travel."""
+    inside = inside_product(work, price, rank)
+    return sum(
+        machine.cost(rank, q, m).send + sum(machine.beside(q, rank, m, inside))
+        for q, m in work.exchange(rank)
+    )
+
+
+def _gaps(work: Workload, machine: Machine, rank: int) -> float:
+    """Seconds per iteration in which a rank's messages occupy its host's network card."""
+    return sum(machine.gap(rank, q, m) for q, m in work.exchange(rank))
+
+
+def _latency(work: Workload, machine: Machine, rank: int) -> float:
+    """Seconds until the last message that a rank waits for has arrived."""
+    return max((0.0, *(machine.exchanged(q, rank, m, m).latency for q, m in work.exchange(rank))))
+
+
+def _allreduce(machine: Machine) -> float:
+    """Seconds of an all-reduce by recursive doubling, scaled to the measured ones."""
+    n, seconds = machine.ranks, 0.0
+    for k in range(math.ceil(math.log2(n)) if n > 1 else 0):
+        pairs = [(r, r ^ (1 << k)) for r in range(n) if r ^ (1 << k) < n]
+        seconds += max((machine.cost(a, b, REDUCED).total for a, b in pairs), default=0.0)
+    return machine.collective * seconds

@@ -1,0 +1,47 @@
+"""How many CG iterations a run will take."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.model.workload import Workload
+from fembench.records.record import Record
+
+MOST = 10  # iterations allowed per equation, where the case sets no maximum
+
+
+def expected_iterations(given: int, work: Workload, records: Sequence[Record]) -> tuple[int, str]:
+    """(iterations, where the number comes from): as given, else the median of runs of the same mesh, else a
+    law fitted to runs of at least two coarser meshes, else the maximum allowed, an upper bound."""
+    if given:
+        return given, "as given"
+    case = work.case
+    known = [
+        r
+        for r in records
+        if r.solve.converged
+        and not r.case.iterations
+        and (r.case.problem, r.case.precond, r.case.tolerance) == (case.problem, case.precond, case.tolerance)
+    ]
+    same = [r.solve.iterations for r in known if r.mesh.hash == work.mesh_hash]
+    if same:
+        return round(float(np.median(same))), "the median of runs of this mesh"
+    coarser = {r.mesh.n_equations: r.solve.iterations for r in known if r.mesh.n_equations < work.n_equations}
+    if len(coarser) > 1:
+        fitted = fitted_iterations(sorted(coarser.items()), work.n_equations)
+        return fitted, f"fitted to {len(coarser)} coarser meshes"
+    return case.max_iterations or MOST * work.n_equations, "the maximum allowed, an upper bound"
+
+
+def fitted_iterations(known: Sequence[tuple[int, int]], equations: int) -> int:
+    """Iterations of a mesh from those of coarser ones, (equations, iterations): a n^b by least squares of
+    logarithms. Raises InputError for fewer than two different meshes."""
+    if len({n for n, _ in known}) < 2 or min(min(pair) for pair in known) < 1:
+        raise InputError(
+            f"iterations of {len(known)} meshes; expected at least two different meshes, all numbers above 0"
+        )
+    x, y = np.log(np.array(known, float)).T
+    b = float(((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum())
+    return round(math.exp(float(y.mean()) + b * (math.log(equations) - float(x.mean()))))

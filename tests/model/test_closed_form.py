@@ -1,0 +1,134 @@
+"""Bounds on assembly and CG by interval arithmetic, against sums by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.model.closed_form import Activity, CgSet, closed_form
+from fembench.model.interval import TimeRange, shortest_window
+from fembench.model.iteration_count import fitted_iterations
+from fembench.records.store import load
+
+RECORD = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+
+
+def activity(name, resource, value, ranks=4):
+    """Takes `value` to twice that on every rank."""
+    return Activity(name, resource, (TimeRange(value, 2 * value),) * ranks)
+
+
+PRODUCT, HALO = activity("product", "core", 3.0), activity("halo", "nic", 0.25)
+UPDATES = activity("updates", "core", 1.0)
+
+
+def one_host(cores=4, product=(PRODUCT,)):
+    """Four ranks on one host; no messages travel while they compute."""
+    return CgSet(
+        assembly=(activity("assembly", "core", 10.0),),
+        iteration=(product, (HALO,), (UPDATES,)),
+        allreduce=TimeRange(0.5, 0.5),
+        allreduces=2,
+        host=(0,) * 4,
+        cores=(cores,),
+    )
+
+
+def test_phase_by_phase_everything_adds_up():
+    found = closed_form(one_host(), 10)
+    # one network card for four halos: 1; two all-reduces: 1
+    assert found.iteration == TimeRange(3 + 1 + 1 + 1, 6 + 2 + 2 + 1)
+    assert found.seconds == TimeRange(10 + 60, 20 + 110)
+
+
+def test_globally_messages_hide_behind_computing():
+    found = closed_form(one_host(), 10, compose="global")
+    assert found.terms["T_core_0"] == TimeRange(10 + 40, 20 + 80)
+    assert found.terms["T_nic_0"] == TimeRange(10, 20)
+    path = TimeRange(10 + 10 * (3 + 0.25 + 1 + 1), 20 + 10 * (6 + 0.5 + 2 + 1))
+    assert found.seconds == found.terms["T_0"] == path
+    assert found.bottleneck == "T_0"
+
+
+def test_ranks_on_too_few_cores_wait_for_them():
+    alone, crowded = closed_form(one_host(), 10), closed_form(one_host(cores=2), 10)
+    assert crowded.iteration == TimeRange(2 * 4 + 1 + 1, 2 * 8 + 2 + 1)
+    assert crowded.seconds.low > 1.4 * alone.seconds.low
+    assert crowded.bottleneck == "T_core_0"
+
+
+def test_memory_that_all_ranks_share_bounds_the_product():
+    found = closed_form(one_host(product=(PRODUCT, activity("traffic", "mem", 2.0))), 1)
+    assert found.iteration.low == 8 + 1 + 1 + 1
+    assert "T_mem[h] = sum[p on h](n*traffic[p])" in found.expression
+
+
+def test_the_expression_has_a_term_for_every_resource():
+    text = closed_form(one_host(), 1).expression
+    assert "T_core[h] = sum[p on h](assembly[p] + n*(product[p] + updates[p])) / cores[h]" in text
+    assert "T_nic[h] = sum[p on h](n*halo[p])" in text
+    turn = "max[p](product[p]) + max[p](halo[p]) + max[p](updates[p]) + 2*allreduce"
+    assert f"T_0 = max[p](assembly[p]) + n*({turn})" in text
+
+
+def test_bounds_of_the_whole_do_not_turn_round_where_assembly_is_uncertain():
+    """The network card decides the lower end, the wide assembly the upper one."""
+    wide = Activity("assembly", "core", (TimeRange(0.0, 100.0),))
+    card = Activity("halo", "nic", (TimeRange(10.0, 10.0),))
+    work = CgSet((wide,), ((card,),), TimeRange(0.0, 0.0), 0, (0,), (1,))
+    found = closed_form(work, 5, compose="global")
+    assert found.seconds == TimeRange(50, 150)
+    assert found.iteration == TimeRange(10, 10)
+
+
+def test_iterations_follow_from_coarser_meshes():
+    assert fitted_iterations([(1000, 100), (8000, 200)], 64000) == 400
+    with pytest.raises(InputError, match="at least two different meshes"):
+        fitted_iterations([(1000, 100)], 64000)
+
+
+def test_the_phases_of_a_record_bound_its_own_sets():
+    """What waits for others is no cost: of halo and all-reduce the rank counts that came last."""
+    record = load(RECORD)
+    sets, ranks = [s for s in record.sets if not s.warmup], range(record.case.ranks)
+
+    def spent(rank, one, *names):
+        return sum(one.seconds[rank][record.phases.index(name)] for name in names)
+
+    def each(name, resource, *phases, turns=True):
+        return Activity(
+            name,
+            resource,
+            [
+                shortest_window([spent(r, s, *phases) / (s.iterations if turns else 1) for s in sets], 90)
+                for r in ranks
+            ],
+        )
+
+    def least(*phases):
+        return shortest_window([min(spent(r, s, *phases) / s.iterations for r in ranks) for s in sets], 90)
+
+    halo = Activity("halo", "nic", [least("cg.send", "cg.wait", "cg.unpack")] * len(ranks))
+    work = CgSet(
+        assembly=(each("assembly", "core", "assembly", turns=False),),
+        iteration=(
+            (each("product", "core", "cg.spmv_interior", "cg.spmv_interface"),),
+            (halo,),
+            (each("updates", "core", "cg.dot", "cg.axpy", "cg.precond"),),
+        ),
+        allreduce=least("cg.allreduce"),
+        allreduces=1,
+        host=record.environment.rank_host,
+        cores=[len(ranks)] * len(record.environment.hosts),
+    )
+    found = closed_form(work, sets[-1].iterations)
+    for s in sets:
+        took = max(spent(r, s, "assembly", "cg") for r in ranks)
+        assert 0.5 * found.seconds.low < took < 2 * found.seconds.high
+
+
+def test_an_activity_without_a_value_for_every_rank_is_refused():
+    with pytest.raises(InputError, match="halo: 3 values; expected one per rank, 4"):
+        closed_form(one_host(product=(PRODUCT, activity("halo", "nic", 1.0, ranks=3))), 1)
+    with pytest.raises(InputError, match="-1 iterations; expected 0 or more"):
+        closed_form(one_host(), -1)

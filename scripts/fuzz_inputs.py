@@ -337,12 +337,12 @@ def _texts() -> list[Reader]:
     from fembench.base.errors import InputError
     from fembench.characterize.start import ranks_in
     from fembench.launch.hostfile import host_options
+    from fembench.model.modeller_files import read_hosts, read_model
     from fembench.studies.pamela import machine_model, pamela_text, pasl
     from fembench.studies.pamela.expressions import Registered
     from fembench.studies.pamela.series_parallel import steps
     from fembench.studies.pamela.source import analyse
     from fembench.studies.scheduling.graph_files import read_graph
-    from fembench.studies.thesis_001.modeller_files import read_hosts, read_model
 
     registry = {"np.dot": Registered("dot", 0), "random": Registered("")}
 

@@ -14,11 +14,11 @@ from fembench.bench.campaign import read_campaign
 from fembench.characterize.start import ranks_in
 from fembench.fem.problem import ProblemSpec
 from fembench.mesh.io import read
+from fembench.model.modeller_files import read_model
 from fembench.partition.shares import parse_shares
 from fembench.records.contest import load_peers
 from fembench.records.store import load
 from fembench.studies.pamela import machine_model, pamela_text, pasl
-from fembench.studies.thesis_001.modeller_files import read_model
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 PERMAS = (

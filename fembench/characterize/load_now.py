@@ -1,44 +1,53 @@
-"""How loaded hosts are now: thesis-001's kernels and what the system says, by one rank per host."""
+"""How loaded hosts are now: three kernels (Mendes 2004, 4.2.2) and the run queue, one rank per host."""
 
 import platform
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from fembench.base.config import convert
+from fembench.base.errors import FembenchError, InputError
 from fembench.characterize.load_kernels import kernel_times, load_of
 from fembench.characterize.start import run_job
 from fembench.launch.launcher import environment, launcher_line
-from fembench.records.network import RankLoad
+from fembench.records.network import HostLoad
 from fembench.timing.tracer import NullTracer
 
-REPEATS = 9  # of the kernels
-PATIENCE = 60.0  # seconds until a host counts as not reached
-
-
-class HostLoad(msgspec.Struct, frozen=True):
-    """What one host says of itself."""
-
-    host: str  # its own name
-    load: RankLoad
-    seconds: float  # that the kernels took
-    cpu: float  # in which they had a processor
+REPEATS = 9  # runs of the kernels
+PATIENCE = 60.0  # seconds; then a host counts as not reached
 
 
 class LoadJob(msgspec.Struct, frozen=True):
     """What the rank reads: nothing."""
 
 
+def loads_of(hosts: Sequence[str], scratch: Path, say: Callable[[str], None]) -> list[HostLoad]:
+    """The load of every host that can be reached; `say` names the others.
+
+    `scratch`: a folder that all hosts see. Raises InputError where none can be reached.
+    """
+    found = []
+    for host in hosts:
+        try:
+            found.append(measured_here() if host == platform.node() else measured_on(host, scratch))
+        except FembenchError as error:
+            say(f"{host}: not reached, keeps the speeds of the profile: {error}")
+    if not found:
+        raise InputError(f"none of {', '.join(hosts)} could be reached; expected at least one")
+    return found
+
+
 def measured_here() -> HostLoad:
-    """Of this host."""
+    """The load of this host."""
     now = load_of(0)
     took = kernel_times(0, NullTracer(), REPEATS)
     return HostLoad(platform.node(), now, sum(k.seconds for k in took), sum(k.cpu for k in took))
 
 
 def measured_on(host: str, scratch: Path) -> HostLoad:
-    """Of another host, by a rank started there. `scratch`: a folder that it sees too.
+    """The load of another host, by a rank started there. `scratch`: a folder that it sees too.
 
     Raises InputError, or RunFailedError where it cannot be reached.
     """

@@ -107,9 +107,9 @@ def run(options: argparse.Namespace) -> int:
 
     from fembench.characterize.start import needs_two
     from fembench.launch.scratch import occupied
+    from fembench.model.modeller_files import write_model
+    from fembench.model.modeller_machine import model_of
     from fembench.records.profile import load_profile, save_profile
-    from fembench.studies.thesis_001.modeller_files import write_model
-    from fembench.studies.thesis_001.modeller_machine import model_of
 
     _check(options)
     output = options.output or options.add_to
@@ -248,7 +248,7 @@ def _next(profile, output: str) -> str:
 def _hostfile(options: argparse.Namespace, folder: Path) -> str:
     """The host file asked for; one is made of --hosts."""
     from fembench.characterize.start import hosts_file
-    from fembench.studies.thesis_001.modeller_files import read_hosts
+    from fembench.model.modeller_files import read_hosts
 
     if not options.hosts:
         return options.hostfile

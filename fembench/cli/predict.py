@@ -243,16 +243,23 @@ def _study(options: argparse.Namespace):
 
 
 def _as_now(options: argparse.Namespace, study):
-    """The study's rates with ranks as slow as a law makes them of what their hosts say now."""
+    """The study's rates, each rank slowed by what a law makes of its host's load now."""
     from fembench.base.config import read_text
+    from fembench.characterize.load_now import loads_of
     from fembench.cli.shared import progress
+    from fembench.launch.hostfile import hosts_of
+    from fembench.model.heterogeneity import brought_up_to_date, hosts_to_ask
     from fembench.model.rates import slowed
-    from fembench.studies.thesis_001.hosts_now import slower_now
-    from fembench.studies.thesis_004.machines import hosts_in
 
-    file = options.hostfile
-    names = [host.split(":")[0] for host in hosts_in(read_text(file), file)] if file else []
-    return slowed(study.rates, slower_now(options.now, study.profile, names, Path("."), progress))
+    law, profile, file = options.now, study.profile, options.hostfile
+    names = [host.name for host in hosts_of(read_text(file), file)] if file else []
+    factors: dict[int, float] = {}
+    for now in loads_of(hosts_to_ask(profile, names), Path("."), progress):
+        found = brought_up_to_date(profile, law, now)
+        progress(f"{now.host}: {max(found.values()):.2f} times slower now than in the profile, by {law}")
+        factors |= found
+    progress("message costs are those of the profile: load is taken not to change them (Mendes 2004, 4.4.6)")
+    return slowed(study.rates, factors)
 
 
 def _storage(options: argparse.Namespace) -> str:

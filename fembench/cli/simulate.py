@@ -142,10 +142,10 @@ def _of_file(options: argparse.Namespace, graph, speeds: tuple[float, ...]):
     from fembench.base.config import read_text
     from fembench.model.forecast import with_collectives
     from fembench.model.machine import checked_speeds
+    from fembench.model.modeller_files import read_model
+    from fembench.model.modeller_machine import machine_of_model
     from fembench.model.slots import chosen, machine_of, slots_of, waiting_slows
     from fembench.records.profile import load_profile
-    from fembench.studies.thesis_001.modeller_files import read_model
-    from fembench.studies.thesis_001.modeller_machine import machine_of_model
 
     if not read_text(options.machine).lstrip().startswith("{"):
         machine = machine_of_model(read_model(options.machine), graph.ranks)

@@ -4,15 +4,17 @@ Larger is slower or more loaded; only ratios mean anything. A task takes work x 
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.records.network import RankLoad
+from fembench.records.network import HostLoad
 from fembench.records.profile import Level, Profile, host_names, speed_matrix
 
 Array = npt.NDArray[np.float64]
+Law = Literal["queue", "load", "clock"]
 MOST_SHOWN = 8  # shares in a line of text
 
 
@@ -81,25 +83,28 @@ def relative(slowness: Array) -> Array:
     return slowness / np.nanmin(slowness)
 
 
-def brought_up_to_date(
-    profile: Profile, law: str, host: str, now: RankLoad, served: tuple[float, float]
-) -> dict[int, float]:
-    """{rank: times as slow as in the profile} of the ranks on `host`, by 'queue' (4.1), 'load' (4.2), 'clock'
-    (4.3); `served`: seconds that code took there now, and those with a processor. Raises InputError.
-    """
+def hosts_to_ask(profile: Profile, names: Sequence[str] = ()) -> tuple[str, ...]:
+    """These hosts of the profile; all of its hosts where none are named. Raises InputError."""
+    known = tuple(dict.fromkeys(host_names(profile)))
+    for name in names:
+        if name not in known:
+            raise InputError(f"the profile has no host {name}; expected one of {', '.join(known)}")
+    return tuple(names) or known
+
+
+def brought_up_to_date(profile: Profile, law: Law, now: HostLoad) -> dict[int, float]:
+    """{rank: times slower than in the profile}, for the ranks on one host. Raises InputError."""
+    (host,) = hosts_to_ask(profile, [now.host])
+    ranks = [r for r, name in enumerate(host_names(profile)) if name == host]
     environment = profile.environment
-    names = [h.name for h in environment.hosts]
-    if host not in names:
-        raise InputError(f"the profile has no host {host}; expected one of {', '.join(names)}")
-    ranks = [r for r, k in enumerate(environment.rank_host) if names[k] == host]
-    cores = max(environment.hosts[names.index(host)].cores, 1)
+    cores = max(environment.hosts[environment.rank_host[ranks[0]]].cores, 1)
     then = {one.rank: one for one in profile.network.loads} if profile.network else {}
     if law == "clock":
-        return dict.fromkeys(ranks, by_clock(1.0, *served))
+        return dict.fromkeys(ranks, by_clock(1.0, now.seconds, now.cpu))
     if law == "load":
-        return dict.fromkeys(ranks, by_load(1.0, now.load / cores))
+        return dict.fromkeys(ranks, by_load(1.0, now.load.load / cores))
     queues = {r: max(then[r].queue / cores, 1.0) if r in then else 1.0 for r in ranks}
-    return {r: by_queue(1.0, queues[r], max(now.queue / cores, 1.0)) for r in ranks}
+    return {r: by_queue(1.0, queues[r], max(now.load.queue / cores, 1.0)) for r in ranks}
 
 
 def by_queue(calibrated: float, queue_then: float, queue_now: float) -> float:

@@ -119,7 +119,7 @@ class Contention(Frozen, frozen=True):
 
 
 class KernelTime(Frozen, frozen=True):
-    """One of thesis-001's three kernels on one rank: increment, matmul, gauss. Medians."""
+    """One of three kernels (increment, matmul, gauss; Mendes 2004, 4.2.2) on one rank. Medians."""
 
     rank: int
     kernel: str
@@ -133,6 +133,15 @@ class RankLoad(Frozen, frozen=True):
     rank: int
     queue: float  # processes that run or could
     load: float  # their mean over a minute
+
+
+class HostLoad(Frozen, frozen=True):
+    """How loaded a host is now, by the kernels run on it."""
+
+    host: str  # its own name
+    load: RankLoad
+    seconds: float  # time of the kernels
+    cpu: float  # seconds of it in which they had a processor
 
 
 class NetworkSettings(Frozen, frozen=True):

@@ -13,9 +13,9 @@ from fembench.characterize.probes import STORAGES
 from fembench.characterize.start import hosts_file, measure_hosts, ranks_in
 from fembench.cli import characterize as cli_characterize
 from fembench.cli.main import main
+from fembench.model.modeller_files import read_model
 from fembench.records.profile import LEVELS, load_profile, save_profile
 from fembench.report.profiles import as_text
-from fembench.studies.thesis_001.modeller_files import read_model
 from fembench.weights.from_profile import by_profile
 
 

@@ -13,12 +13,15 @@ from fembench.cli.main import main
 from fembench.model.events import simulate_events
 from fembench.model.graph import Compute, ExecutionGraph, Receive, Send, Wait, save_graph
 from fembench.model.heterogeneity import brought_up_to_date, slowness_rows
+from fembench.model.modeller_files import read_model, write_model
+from fembench.model.modeller_machine import machine_of_model, model_of
 from fembench.model.planner import make_plan
 from fembench.model.rates import rates_of, slowed
 from fembench.model.slots import machine_of, share_of, slots_of, waiting_slows
 from fembench.records.network import (
     Contention,
     Exchange,
+    HostLoad,
     KernelTime,
     Network,
     NetworkSettings,
@@ -33,8 +36,6 @@ from fembench.records.network import (
 from fembench.records.profile import load_profile, save_profile
 from fembench.records.sites import by_pair
 from fembench.report.network import as_text
-from fembench.studies.thesis_001.modeller_files import read_model, write_model
-from fembench.studies.thesis_001.modeller_machine import machine_of_model, model_of
 
 SIZES = (8, 64, 1024, 8192, 65536, 524288)
 O, L, A_BYTE, GAP = 2e-6, 5e-5, 8e-9, 7e-9
@@ -261,15 +262,15 @@ def test_a_host_is_as_slow_as_each_law_says_it_is_now(law, factors):
     then = (RankLoad(rank=0, queue=16.0, load=4.0), RankLoad(rank=1, queue=1.0, load=4.0))
     network = planted_network(2, loads=then)
     profile = planted_machine([1.0] * 3, ("a", "a", "b"), network=network)
-    now = RankLoad(rank=0, queue=24.0, load=16.0)  # on 8 cores
-    found = brought_up_to_date(profile, law, "a", now, (2.0, 0.5))
+    now = HostLoad("a", RankLoad(rank=0, queue=24.0, load=16.0), 2.0, 0.5)  # on 8 cores
+    found = brought_up_to_date(profile, law, now)
     assert found == pytest.approx(factors)
     rates, slow = rates_of(profile), slowed(rates_of(profile), found)
     for rank in range(3):
         was, now_is = (r.seconds(rank, "product sym", 1e6, 1) for r in (rates, slow))
         assert now_is == pytest.approx(was * found.get(rank, 1.0))
     with pytest.raises(InputError, match="no host c; expected one of a, b"):
-        brought_up_to_date(profile, law, "c", now, (1.0, 1.0))
+        brought_up_to_date(profile, law, msgspec.structs.replace(now, host="c"))
 
 
 def test_a_profile_becomes_the_thesis_file_and_that_a_machine(tmp_path, capsys):

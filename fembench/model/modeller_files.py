@@ -1,11 +1,10 @@
-"""Files of thesis-001's modeller (Figs 4.1 and 4.2): the hosts to model, and what was found.
+"""Files of the HLogP modeller of Mendes (2004, Figs 4.1 and 4.2): hosts to model, and the model of them.
 
-hosts   name [folder of the executables]                                 one a line
+hosts   name [folder of the executables]                                 one per line
 model   n, then n lines `H name Os Or OS [folder]`, then an n x n matrix of latencies
 """
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +14,8 @@ from fembench.base.files import write_atomic
 
 
 class HostLine(NamedTuple):
+    """One host to model."""
+
     name: str
     folder: str = ""
 
@@ -31,21 +32,19 @@ class ModelHost(NamedTuple):
 
 
 class ModellerFile(NamedTuple):
+    """All hosts at one message size."""
+
     hosts: tuple[ModelHost, ...]
     latency: tuple[tuple[float, ...], ...]  # [origin][destination], microseconds
 
 
 def read_hosts(path: Path | str) -> tuple[HostLine, ...]:
-    """The host list in a file."""
+    """The host list in a file. Raises InputError."""
     return tuple(HostLine(*line.split(maxsplit=1)) for line in _lines(path))
 
 
-def write_hosts(hosts: Sequence[HostLine], path: Path | str) -> None:
-    write_atomic(path, "".join(" ".join(filter(None, host)) + "\n" for host in hosts))
-
-
 def read_model(path: Path | str) -> ModellerFile:
-    """The model in a file; commas are separators of thousands, as the thesis prints them."""
+    """The model in a file. Commas separate thousands, as the source prints them. Raises InputError."""
     lines = _lines(path)
     try:
         n = int(lines[0])
@@ -63,6 +62,7 @@ def read_model(path: Path | str) -> ModellerFile:
 
 
 def write_model(model: ModellerFile, path: Path | str) -> None:
+    """Write the model, whole or not at all."""
     rows = [" ".join(map(_text, filter(_present, host))) for host in model.hosts]
     matrix = ["\t".join(_text(value) for value in row) for row in model.latency]
     write_atomic(path, "\n".join([str(len(model.hosts)), *rows, *matrix]) + "\n")
@@ -71,7 +71,7 @@ def write_model(model: ModellerFile, path: Path | str) -> None:
 def _lines(path: Path | str) -> list[str]:
     found = [line.strip() for line in read_text(path).splitlines() if line.strip()]
     if not found:
-        raise InputError(f"{path}: nothing in it; expected hosts")
+        raise InputError(f"{path} is empty; expected hosts")
     return found
 
 

@@ -1,6 +1,6 @@
-"""A machine profile as the file of thesis-001's modeller has it (Fig. 4.2), and such a file as a machine.
+"""A machine profile as a file of the HLogP modeller (Mendes 2004, Fig. 4.2), and such a file as a machine.
 
-The file is for messages of one size: a host has one Os and one Or, an ordered pair of hosts one L.
+A file holds messages of one size: one Os and one Or per host, one L per ordered pair of hosts.
 """
 
 import statistics
@@ -10,21 +10,24 @@ import numpy as np
 from fembench.base.errors import InputError
 from fembench.model.heterogeneity import from_kernels, from_product, kernel_seconds
 from fembench.model.machine import Machine, checked_speeds
+from fembench.model.modeller_files import ModelHost, ModellerFile
 from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.network import CurvePiece, PairClass, class_of
 from fembench.records.profile import Profile
-from fembench.studies.thesis_001.modeller_files import ModelHost, ModellerFile
 
 MICRO = 1e-6
 SCALE = 100.0  # H of the fastest host: the file has whole numbers, and only ratios mean anything
 
 
 def model_of(profile: Profile, m: int) -> ModellerFile:
-    """The profile at messages of m bytes. H is the three kernels', else the product's, median over ranks;
-    Os and Or are medians over a host's partners. Raises InputError where there is no network."""
+    """The profile for messages of m bytes.
+
+    H: median over a host's ranks, from the three kernels if they were measured, else from the product.
+    Os, Or: medians over a host's partners. Raises InputError where the profile has no network.
+    """
     network, names = profile.network, [h.name for h in profile.environment.hosts]
     if network is None:
-        raise InputError("the profile says nothing of the network; expected one of characterize --network")
+        raise InputError("the profile has no network; expected one of fembench characterize --network")
     n = len(names)
     seconds = kernel_seconds(profile)
     by_rank = from_product(profile) if seconds is None else from_kernels(seconds)
@@ -48,14 +51,14 @@ def model_of(profile: Profile, m: int) -> ModellerFile:
 
 
 def _middle(values: list[float], own: int) -> float:
-    """The median over partners; a host alone is its own."""
+    """The median over partners; a single host is its own partner."""
     others = [v for k, v in enumerate(values) if k != own]
     return statistics.median(others or values)
 
 
 def machine_of_model(model: ModellerFile, ranks: int) -> Machine:
-    """A rank on each of the first hosts, or several in turn where there are more ranks; speeds are 1 / H, the
-    fastest 1. Every message costs what the file says, however large it is. Raises InputError."""
+    """Ranks placed on the hosts in turn. Speeds are 1 / H, the fastest host 1; a message costs what the file
+    says, whatever its size. Raises InputError."""
     n = len(model.hosts)
     if ranks < 1 or n < 1:
         raise InputError(f"{ranks} ranks on {n} hosts; expected at least one of each")

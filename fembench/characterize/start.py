@@ -60,7 +60,7 @@ def measure_hosts(
         launcher=" ".join(line),
         synthetic=synthetic,
     )
-    found = run_job("characterize_rank", job, "profile.json", line, environment(kind), scratch, tell)
+    found = run_job("speeds_rank", job, "profile.json", line, environment(kind), scratch, tell)
     return convert(msgspec.json.decode(found), Profile, where="profile")
 
 
@@ -95,7 +95,7 @@ def measure_links(
         settings=settings,
     )
     variables = environment(kind, asleep=dilate > 1 and "--oversubscribe" in line)
-    found = run_job("network_rank", job, "network.json", line, variables, scratch, tell)
+    found = run_job("messages_rank", job, "network.json", line, variables, scratch, tell)
     return convert(msgspec.json.decode(found), NetworkFound, where="network")
 
 
@@ -122,7 +122,7 @@ def run_job(
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
         folder = Path(name)
         (folder / "job.json").write_bytes(msgspec.json.encode(job))
-        full = [*line, sys.executable, "-m", f"fembench.bench.{module}", name]
+        full = [*line, sys.executable, "-m", f"fembench.characterize.{module}", name]
         ended = run_ranks(full, variables, patience, _watch(folder / "progress.txt", tell))
         if (folder / result).exists():
             return (folder / result).read_bytes()

@@ -109,41 +109,30 @@ def run(options: argparse.Namespace) -> int:
     if options.against:
         return _score(options)
     from fembench.base.errors import InputError
-    from fembench.mesh.presets import resolve
-    from fembench.model.forecast import smallest
-    from fembench.model.forecast_text import forecast_text
-    from fembench.model.predictor import prediction_of
     from fembench.records.prediction import save_prediction
 
     study, learned = _study(options)
     cases = _cases(options, len(study.profile.environment.rank_host))
     if options.output and len(cases) > 1:
-        raise InputError(f"-o {options.output} with {len(cases)} numbers of ranks; expected one a file")
-    mesh = resolve(options.mesh)
-    if options.method == "analytic":
-        return _closed_form(options, study, cases, mesh, learned)
-    iterations = options.iterations or study.iterations.get(mesh.hash, 0)
-    if options.deadline and not iterations:
-        raise InputError("--deadline needs --iterations: of one solution, or a run of the mesh to learn from")
-    found = [study.predict(case, mesh) for case in cases]
-    _note(study, [f.work for f in found])
-    predictions = [prediction_of(study, f) for f in found]
+        raise InputError(f"-o {options.output} with {len(cases)} numbers of ranks; expected one per file")
+    answers = _answers(options, study, cases, learned)
+    _note(study, answers.works)
     if options.output:
-        save_prediction(predictions[0], options.output)
+        save_prediction(answers.predictions[0], options.output)
     if options.plot:
+        from fembench.model.answers import intervals
         from fembench.report.plots.predictions import write_times
 
-        write_times(
-            [(f.work.ranks, f.low, f.iteration, f.high) for f in found], Path(options.plot), options.mesh
-        )
+        write_times(intervals(answers), Path(options.plot), options.mesh)
     if options.json:
-        _print_json(predictions)
+        _print_json(answers.tree)
         return 0
-    print(forecast_text(found, iterations, study.profile.environment.synthetic, len(study.learned)))
+    print(answers.text)
     if options.deadline:
-        totals = [f.total(iterations)[1] for f in found]
-        best = smallest([f.work.ranks for f in found], totals, options.deadline)
-        print(f"\ndeadline {options.deadline:g} s: {best} ranks are enough")
+        from fembench.model.answers import fewest_ranks
+
+        ranks = fewest_ranks(answers, options.deadline)
+        print(f"\ndeadline {options.deadline:g} s: {ranks} ranks are enough")
     if options.output:
         print(
             f"prediction: {options.output}; after the run: fembench predict {options.mesh} "
@@ -152,46 +141,19 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _closed_form(options: argparse.Namespace, study, cases: list, mesh, learned: list) -> int:
-    """--method analytic."""
-    import dataclasses
-    import json
+def _answers(options: argparse.Namespace, study, cases: list, learned: list):
+    """The runs predicted by the method asked for."""
+    from fembench.base.errors import InputError
+    from fembench.mesh.presets import resolve
+    from fembench.model.answers import bounded_answers, simulated_answers
 
-    from fembench.model.closed_form_learn import learn_closed_form
-    from fembench.model.closed_form_prices import bounded
-    from fembench.model.closed_form_text import Answer, answer_text, answer_tree
-    from fembench.model.forecast import smallest
-    from fembench.model.iteration_count import expected_iterations
-    from fembench.model.predictor import bound_of
-    from fembench.records.prediction import save_prediction
-
-    as_it_is = dataclasses.replace(study, edits=(), factor=1.0)
-    correction, answers = learn_closed_form(as_it_is, learned), []
-    for case in cases:
-        work = study.workload(case, mesh)
-        n, source = expected_iterations(options.iterations, work, learned)
-        found = bounded(study, work, n, options.compose, correction)
-        answers.append(Answer(work, found, source))
-    _note(study, [a.work for a in answers])
-    if options.output:
-        save_prediction(bound_of(study, answers[0].work, answers[0].form, learned), options.output)
-    if options.plot:
-        from fembench.report.plots.predictions import write_times
-
-        each = [(a.work.ranks, a.form.iteration) for a in answers]
-        write_times([(p, i.low, i.middle, i.high) for p, i in each], Path(options.plot), options.mesh)
-    if options.json:
-        print(json.dumps([answer_tree(a, options.compose) for a in answers], indent=1))
-        return 0
-    synthetic = study.profile.environment.synthetic
-    print(
-        *([f"SYNTHETIC: {synthetic}"] if synthetic else []), answer_text(answers, options.compose), sep="\n"
-    )
-    if options.deadline:
-        times = [a.form.seconds.middle for a in answers]
-        best = smallest([a.work.ranks for a in answers], times, options.deadline)
-        print(f"\ndeadline {options.deadline:g} s: {best} ranks are enough")
-    return 0
+    mesh = resolve(options.mesh)
+    if options.method == "analytic":
+        return bounded_answers(study, cases, mesh, options.iterations, options.compose, learned)
+    iterations = options.iterations or study.iterations.get(mesh.hash, 0)
+    if options.deadline and not iterations:
+        raise InputError("--deadline needs --iterations, or --learn with a run of this mesh that converged")
+    return simulated_answers(study, cases, mesh, iterations)
 
 
 def _note(study, works: list) -> None:
@@ -209,37 +171,29 @@ def _note(study, works: list) -> None:
 def _study(options: argparse.Namespace):
     """(the profile with edits and what runs teach, those runs); learned on the machine as it is."""
     import dataclasses
-    import re
 
-    from fembench.base.errors import InputError
     from fembench.cli.shared import progress
     from fembench.methods.recipe import PROXY
     from fembench.model.configuration import not_invalid
     from fembench.model.predictor import open_study, taught
-    from fembench.model.slots import parse_link
-    from fembench.records.store import load, load_all
+    from fembench.model.slots import parse_factor, parse_link
+    from fembench.records.store import load_each
 
-    storage = _storage(options)
-    factor = re.fullmatch(r"x?([0-9]{1,12}(?:\.[0-9]*)?|\.[0-9]+)", options.network)
-    if not factor or not float(factor.group(1)) > 0:
-        raise InputError(f"network '{options.network}'; expected a factor such as x10")
+    factor, storage = parse_factor(options.network), _storage(options)
     study = open_study(
         options.machine,
         link=parse_link(options.link) if options.link else None,
         storage=PROXY.get(storage, storage),
         contention=options.contention,
     )
-    paths = [Path(text) for text in options.learn]
-    records = [r for p in paths for r in (load_all(p) if p.is_dir() else [load(p)])]
-    learned, note = not_invalid(list({(r.id, r.created): r for r in records}.values()))  # each counts once
+    learned, note = not_invalid(load_each(options.learn))
     if note:
         progress(f"note: --learn: {note}")
     if options.learn:
         study = taught(study, learned)
     if options.now:
         study = dataclasses.replace(study, rates=_as_now(options, study))
-    edits, times = tuple(options.machines), float(factor.group(1))
-    return dataclasses.replace(study, edits=edits, factor=times), learned
+    return dataclasses.replace(study, edits=tuple(options.machines), factor=factor), learned
 
 
 def _as_now(options: argparse.Namespace, study):
@@ -287,28 +241,23 @@ def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
     return [convert(values | {"ranks": n, "shares": shares}, Case, where="options") for n in counts]
 
 
-def _print_json(predictions: list) -> None:
-    import msgspec
+def _print_json(tree: list) -> None:
+    import json
 
-    print(msgspec.json.format(msgspec.json.encode(predictions), indent=1).decode())
+    print(json.dumps(tree, indent=1))
 
 
 def _score(options: argparse.Namespace) -> int:
     """Add a run to the prediction that was written before it."""
     from fembench.base.errors import InputError
+    from fembench.model.forecast_text import outcome_text
     from fembench.model.predictor import observed
     from fembench.records.prediction import add_outcome, load_prediction
     from fembench.records.store import load
 
     if not options.output:
-        raise InputError("--against needs -o: the prediction to be held against the run")
+        raise InputError("--against needs -o FILE, the prediction to be scored")
     record = load(options.against)
     kept = add_outcome(options.output, observed(load_prediction(options.output), record))
-    last = next(o for o in kept.observed if o.record == record.id)
-    print(
-        f"predicted {kept.predicted.iteration:.4g} s, measured {last.iteration:.4g} s an iteration: "
-        f"{last.error:+.1%}"
-    )
-    for name, error in sorted(last.phases.items(), key=lambda item: -abs(item[1])):
-        print(f"  {name:20s} {error:+.1%} of the iteration")
+    print(outcome_text(kept, record.id))
     return 0

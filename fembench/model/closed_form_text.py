@@ -15,7 +15,7 @@ COMPOSED = {
 }
 
 
-class Answer(NamedTuple):
+class BoundedRun(NamedTuple):
     """The closed form of one run."""
 
     work: Workload
@@ -23,7 +23,7 @@ class Answer(NamedTuple):
     source: str  # of the number of iterations
 
 
-def answer_text(answers: Sequence[Answer], compose: Compose) -> str:
+def bounds_text(runs: Sequence[BoundedRun], compose: Compose, synthetic: str = "") -> str:
     """A row per run; of a single run also its expression and its terms."""
     heads = [
         "ranks",
@@ -46,13 +46,14 @@ def answer_text(answers: Sequence[Answer], compose: Compose) -> str:
             *_three(a.form.seconds),
             a.form.bottleneck,
         ]
-        for a in answers
+        for a in runs
     ]
-    sources = ", ".join(dict.fromkeys(a.source for a in answers))
-    lines = [table(heads, rows, align="r" * (len(heads) - 1) + "l"), ""]
+    sources = ", ".join(dict.fromkeys(a.source for a in runs))
+    lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
+    lines += [table(heads, rows, align="r" * (len(heads) - 1) + "l"), ""]
     lines.append(f"{COMPOSED[compose]}; iterations: {sources}")
-    if len(answers) == 1:
-        lines += ["", *_terms(answers[0].form)]
+    if len(runs) == 1:
+        lines += ["", *_terms(runs[0].form)]
     return "\n".join(lines)
 
 
@@ -65,17 +66,17 @@ def _three(interval: TimeRange) -> list[str]:
     return [seconds(interval.middle), seconds(interval.low), seconds(interval.high)]
 
 
-def answer_tree(answer: Answer, compose: Compose) -> dict[str, object]:
+def bounds_tree(run: BoundedRun, compose: Compose) -> dict[str, object]:
     """One run as --json prints it, in seconds."""
-    form = answer.form
+    form = run.form
     return {
-        "ranks": answer.work.ranks,
-        "mesh": answer.work.mesh_hash,
+        "ranks": run.work.ranks,
+        "mesh": run.work.mesh_hash,
         "compose": compose,
         "iteration": [form.iteration.low, form.iteration.high],
         "assembly": [form.assembly.low, form.assembly.high],
         "iterations": form.iterations,
-        "iterations_from": answer.source,
+        "iterations_from": run.source,
         "seconds": [form.seconds.low, form.seconds.high],
         "bottleneck": form.bottleneck,
         "terms": {name: [t.low, t.high] for name, t in form.terms.items()},

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.model.forecast import Forecast
+from fembench.records.prediction import Prediction
 
 
 def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, learned: int) -> str:
@@ -17,6 +18,15 @@ def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, le
     if len(found) == 1:
         lines += ["", _phases(found[0]), "", *found[0].limits]
     return "\n".join(lines)
+
+
+def outcome_text(prediction: Prediction, record: str) -> str:
+    """How far the prediction was off the run with this id, as a whole and by phase."""
+    seen = next(o for o in prediction.observed if o.record == record)
+    said, took = seconds(prediction.predicted.iteration), seconds(seen.iteration)
+    lines = [f"predicted {said} per iteration, measured {took}: error {seen.error:+.1%}"]
+    phases = sorted(seen.phases.items(), key=lambda item: -abs(item[1]))
+    return "\n".join([*lines, *(f"  {name:20s} {error:+.1%} of the iteration" for name, error in phases)])
 
 
 def _runs(found: Sequence[Forecast], iterations: int) -> str:

@@ -78,6 +78,19 @@ def process_error(measured: Sequence[float], predicted: Sequence[float]) -> floa
     return float(100 * np.mean(np.abs(p / m - 1)))
 
 
+def result_tree(plan: SimulationPlan, result: SimulationOutcome) -> dict[str, object]:
+    """A simulation as --json prints it, in seconds and bytes."""
+    return {
+        "makespan": result.makespan,
+        "phases": list(plan.phases),
+        **{name: getattr(result, name).tolist() for name in ("finish", "busy", "wait", "overhead")},
+        "messages": result.messages.tolist(),
+        "bytes": result.n_bytes.tolist(),
+        "critical_path": by_phase(critical_path(plan, result)),
+        "turns_simulated": result.simulated,
+    }
+
+
 def loop_table(graph: ExecutionGraph) -> str:
     """Each loop, ranks that go round it equally often in one row."""
     found: dict[tuple[int, int, int], list[int]] = {}

@@ -162,6 +162,14 @@ def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, 
     return lookup
 
 
+def parse_factor(text: str) -> float:
+    """'x10' or '10': how many times faster. Raises InputError."""
+    found = re.fullmatch(r"x?([0-9]{1,12}(?:\.[0-9]*)?|\.[0-9]+)", text)
+    if not found or not float(found.group(1)) > 0:
+        raise InputError(f"network '{shown(text)}'; expected a factor such as x10")
+    return float(found.group(1))
+
+
 def parse_link(text: str) -> AssumedLink:
     """'50e-6,125e6' or, with overheads, '50e-6,125e6,2e-6'. Raises InputError."""
     try:

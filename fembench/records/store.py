@@ -1,6 +1,6 @@
 """Records on disk: results/<campaign>/{campaign.toml, runs/*.json, report/}."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -63,6 +63,12 @@ def load_all(folder: Path | str) -> list[Record]:
     if not records:
         raise InputError(f"{folder}: no records found; expected runs/*.json")
     return records
+
+
+def load_each(paths: Sequence[Path | str]) -> list[Record]:
+    """The records in these files and campaign folders, each once. Raises InputError."""
+    found = [r for p in map(Path, paths) for r in (load_all(p) if p.is_dir() else [load(p)])]
+    return list({(r.id, r.created): r for r in found}.values())
 
 
 def failures(folder: Path | str) -> Iterator[Failure]:

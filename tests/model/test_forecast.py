@@ -627,7 +627,7 @@ def test_a_prediction_that_was_changed_is_refused(tmp_path, machine_file):
         (["--ranks", "9"], "places for 4"),
         (["--ranks", "2,x"], "expected numbers"),
         (["--ranks", "2,4", "--shares", "1:1"], "or one number"),
-        (["--ranks", "2,4", "-o", "a.json"], "expected one a file"),
+        (["--ranks", "2,4", "-o", "a.json"], "expected one per file"),
         (["--network", "fast"], "x10"),
         (["--network", "x1.2.3"], "x10"),
         (["--network", "x0"], "x10"),
@@ -687,7 +687,7 @@ def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "critical path" in text
     assert "replay: smpirun" in text
-    assert "|error| of a process" in text
+    assert "|error| per process" in text
     assert main(["simulate", graph, "--link", "50e-6,125e6", "--contention", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["makespan"] == pytest.approx(max(found["finish"]))

@@ -1,0 +1,60 @@
+"""The machine on which `fembench simulate` runs a graph: as given, or as a file describes it."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from fembench.base.config import read_text
+from fembench.base.errors import InputError
+from fembench.model.forecast import with_collectives
+from fembench.model.graph import ExecutionGraph
+from fembench.model.machine import Machine, checked_speeds, even_machine
+from fembench.model.modeller_files import read_model
+from fembench.model.modeller_machine import machine_of_model
+from fembench.model.slots import AssumedLink, chosen, machine_of, slots_of, waiting_slows
+from fembench.records.profile import load_profile
+
+
+def even_machine_for(
+    graph: ExecutionGraph,
+    link: AssumedLink | None = None,
+    speeds: Sequence[float] = (),
+    switch: int | None = None,
+    contention: bool = False,
+) -> Machine:
+    """Every rank on its own host, one network for all pairs: `link`, or else what the graph's run showed.
+
+    Raises InputError where neither is known.
+    """
+    if link is None and graph.message is None:
+        raise InputError("unknown message costs; expected --machine FILE or --link SECONDS,BYTES/S")
+    latency, per_byte = (link.latency, 1 / link.bandwidth) if link else graph.message or (0.0, 0.0)
+    machine = even_machine(
+        graph.ranks,
+        latency=latency,
+        per_byte=per_byte,
+        overhead=link.overhead if link else 0.0,
+        speeds=speeds,
+        switch=switch,
+        contention=contention,
+    )
+    return dataclasses.replace(machine, names=graph.hosts) if len(graph.hosts) == graph.ranks else machine
+
+
+def machine_in_file(
+    path: Path | str, graph: ExecutionGraph, speeds: Sequence[float] = (), contention: bool | None = None
+) -> Machine:
+    """The machine of a profile, or of a file of the HLogP modeller (Mendes 2004). Raises InputError.
+
+    Where the graph was not made on that machine, ranks that wait slow others on their core.
+    """
+    if not read_text(path).lstrip().startswith("{"):
+        machine = machine_of_model(read_model(path), graph.ranks)
+        return dataclasses.replace(machine, speeds=checked_speeds(speeds, graph.ranks)) if speeds else machine
+    profile = load_profile(path)
+    slots = chosen(slots_of(profile, "sym"), graph.ranks)
+    machine = with_collectives(machine_of(profile, slots, None, contention), profile)
+    there = graph.hosts == tuple(machine.names[h] for h in machine.host)
+    slower = [1.0] * graph.ranks if there else waiting_slows(profile, slots)
+    found = zip(checked_speeds(speeds, graph.ranks), slower)
+    return dataclasses.replace(machine, speeds=tuple(speed / slow for speed, slow in found))

@@ -53,6 +53,7 @@ DOORS = {  # third-party package -> the one module, or room, that may import it
     "pymetis": "partition/metis",
     "meshio": "mesh/io",
     "matplotlib": "report/plots",
+    "shtab": "cli/manual",
 }
 ALONE = {"peers/with_dolfinx"}  # a program for other Pythons: imports nothing of fembench
 

@@ -1,17 +1,20 @@
-"""Rebalancing on a virtual clock, and the ledger of a balanced run.
+"""Compare rebalancing policies, or show what one did.
 
-With --virtual a scenario is run with every policy, exactly and repeatably, on as many ranks as it says;
-without, the looks of a record are shown. A run is balanced by
-`fembench run MESH --ranks P --balance amortised`. Examples:
-  fembench balance --virtual slow-host                          one of the scenarios that come with fembench
+With --virtual, every policy runs a scenario on a virtual clock: the result is exact, repeatable, and
+independent of this machine's cores. Without it, prints the decisions in the record of a rebalanced run,
+made with `fembench run MESH --ranks 4 --balance amortised`.
+
+Examples:
+  fembench balance --virtual slow-host                         # a scenario that comes with it
   fembench balance --virtual my.toml --policies none,amortised --look-every 5
   fembench balance results/single/runs/l-sym-none-p4-0123abcd-r1.json
+
 A scenario file:
   name = "a host slows by 3 and recovers"
   speeds = [1, 1, 1, 1]        # or ranks = 300
   blocks = 16
   iterations = 600
-  noise = 0.01                 # part by which times of blocks are off
+  noise = 0.01                 # relative error of the observed time of a block
   [[events]]                   # rank and speed, or blocks and weight; over = N: linearly over N iterations
   at = 150
   rank = 1

@@ -1,18 +1,23 @@
-"""Facts of every host, the speed of every rank, and with --network what their messages cost.
+"""Measure the speed of every rank, and the network.
 
-Speeds are of fembench's own kernels: assembly, product in each storage, vector updates, triad and read; with
-data in the second cache, in the third and in memory; with 1, 2, 4, … and all ranks of a host at once. Takes
-two minutes, hosts in parallel; --quick half a minute. The network takes seconds for each pair of hosts:
-overheads and latency over message sizes (HLogP), gaps, all-reduces, several pairs at once, whether messages
-travel while ranks compute, what waiting ranks cost, and H of the ranks by three kernels. Examples:
+Measures the kernels of fembench: assembly, the product in each storage, vector updates, triad and read,
+with data in the second-level cache, in the third and in memory, and with 1, 2, 4, … and all ranks of a host
+running. This takes about two minutes, with the hosts measured in parallel, or half a minute with --quick.
+The result is a machine profile, which `weights`, `place`, `predict` and `simulate` read.
+
+With --network, it also measures the messages between each pair of hosts, a few seconds per pair: overhead
+and latency by message size (HLogP), gaps, all-reduces, several pairs at once, how far messages progress
+while ranks compute, what waiting ranks cost the others, and the slowness H of each rank by three kernels.
+
+Examples:
   fembench characterize --network -o machine.json
   fembench characterize --network --sizes 8,1K,64K,1M,16M --repetitions 50 --send send -o machine.json
   fembench characterize --hosts fast:4,slow:4 --network -o machine.json
   fembench characterize --add-to machine.json --pairs classes --sites 'a=n1,n2;b=n3,n4'
-  fembench weights machine.json --rule rate -o weights.json
-  fembench characterize --emulate 1,1,0.5,0.25 --dilate 4 --quick     SYNTHETIC speeds, to try it
-In a lab (fembench lab), which tells the ranks that it is one:
-  fembench lab run fembench characterize --network -o machine.json
+  fembench characterize --emulate 1,1,0.5,0.25 --dilate 4 --quick      # SYNTHETIC speeds, to try it out
+  fembench lab run fembench characterize --network -o machine.json     # in a lab; the ranks are told
+
+Next: fembench weights machine.json --rule rate -o weights.json
 """
 
 import argparse

@@ -1,6 +1,11 @@
-"""Judge records again: each rule's measured value beside its threshold, and the verdict.
+"""Apply the validity rules to records again.
 
-Exit status 0 when every record is VALID or PROVISIONAL, 1 when one is INVALID.
+Prints the measured value of each rule beside its threshold, and the verdict. The exit status is 0 if every
+record is VALID or PROVISIONAL, and 1 if one is INVALID.
+
+Examples:
+  fembench check results/scaling
+  fembench check results/single/runs/m1-sym-none-p2-r1.json --json
 """
 
 import argparse

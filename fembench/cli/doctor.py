@@ -1,7 +1,12 @@
-"""What this machine has for the benchmark, what is missing, and how to get it.
+"""Check what this machine has, and what is missing.
 
-Asks for MPI (and starts two ranks), compilers, kernels, cores, affinity, quotas, clocks, BLAS threads,
-libraries and peers. Exit status 1 only where something is missing without which nothing runs.
+Checks MPI (and starts two ranks), compilers, kernels, cores, affinity, CPU quotas, clocks, BLAS threads,
+libraries and the packages that `fembench peers` compares with. Each finding says how to get what is
+missing. The exit status is 1 only if something is missing that every run needs.
+
+Examples:
+  fembench doctor
+  fembench doctor --json
 """
 
 import argparse

@@ -1,24 +1,28 @@
-"""Separate, unequal hosts on one Linux machine: namespaces, CPU time, link rates (needs root).
+"""Emulate a cluster of unequal hosts on this machine (root).
 
-What runs in a lab is labelled SYNTHETIC in every record. CPU time is dealt out in turns of a millisecond:
-use meshes of which an iteration lasts several (m, l). Examples:
-  fembench lab up CLUSTER.toml                  build it
-  fembench lab run fembench run m3 --ranks 2    run something on it
-  fembench lab speed node00 0.1                 make a host slower, also while something runs
-  fembench lab status                           what there is
-  fembench lab down                             end and remove it; harmless where there is none
-CLUSTER.toml:
+A lab gives each host a network namespace, a fraction of the CPU time and a link rate. Every record from a
+lab is labelled SYNTHETIC. CPU time is dealt out in slices of a millisecond: use meshes whose iterations
+last several milliseconds (m, l).
+
+Examples:
+  fembench lab up cluster.toml                    # build it
+  fembench lab run fembench run m3 --ranks 2      # run a command in it
+  fembench lab speed node00 0.1                   # slow a host down, even during a run
+  fembench lab status
+  fembench lab down                               # end what runs in it, and remove it
+
+A lab's file:
   name = "pair"
+  priority = true        # optional: the lab goes before all other processes of this machine
+  quota = true           # optional: slow hosts get a CPU quota, as containers do, in slices of 20 ms
   [[hosts]]
   name = "node8"
   cpus = [0]
   [[hosts]]
   name = "node00"
   cpus = [1]
-  speed = 0.25         # of its CPUs' time
-  rate = "100mbit"     # of its link, each way
-At the top: priority = true, and the lab goes before all other processes of this machine; quota = true, and
-slow hosts have a CPU quota, as containers do, instead of a tenant that takes the rest (coarser: 20 ms).
+  speed = 0.25           # fraction of its CPUs' time
+  rate = "100mbit"       # of its link, each way
 """
 
 import argparse

@@ -1,82 +1,35 @@
-"""The entry point `fembench VERB …`: verbs in the order of the work, one small module each.
+"""The entry point `fembench VERB …`: finds the verb, parses its options and runs it.
 
-A verb's module has a docstring (its first line is the help), `arguments(parser)` and
-`run(options) -> exit status`. It imports what it needs inside `run`, so `--help` is quick.
 Exit status: 0 good, 1 measured but invalid or failed, 2 your input, anything else is ours.
 """
 
-import argparse
 import contextlib
 import errno
-import importlib
 import os
-import pkgutil
-import re
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
 
-import fembench.cli
 from fembench.base.errors import FembenchError, InputError
+from fembench.cli.parser import columns
+from fembench.cli.renamed import advice, renewed
+from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser, verbs
 
 FULL_OR_FORBIDDEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
-EXTRAS = {"jinja2": "report", "markupsafe": "report", "matplotlib": "report"}  # package -> its extra
-ORDER = ("doctor", "timers", "mesh", "run", "sweep", "check", "report")  # others follow by name
-EPILOG = """first steps:
-  fembench doctor                       what this machine has, and what is missing
-  fembench run m1 --ranks 2             one case: 630 equations on two MPI ranks
-  fembench sweep CAMPAIGN.toml          many cases, interleaved, resumable
-  fembench report results/NAME          tables, plots and one HTML page
-exit status: 0 good, 1 measured but invalid, 2 something in your input"""
-
-
-def verbs() -> tuple[str, ...]:
-    """Names of all verbs: every module beside this one."""
-    found = {m.name for m in pkgutil.iter_modules(fembench.cli.__path__)} - {"main", "shared"}
-    return tuple(v for v in ORDER if v in found) + tuple(sorted(found - set(ORDER)))
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line like all others."""
-
-    def error(self, message: str) -> NoReturn:
-        value = re.fullmatch(r"argument (\S+): (.*: expected a .*)", message)
-        raise InputError(" ".join(value.groups()) if value else f"{message}; see {self.prog} --help")
-
-
-def build_parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="fembench",
-        description="Benchmark a cluster, equal or not, with a parallel finite-element code.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for verb in verbs():
-        module = importlib.import_module(f"fembench.cli.{verb}")
-        text = (module.__doc__ or "").strip()
-        child = commands.add_parser(
-            verb,
-            help=text.splitlines()[0] if text else "",
-            description=text,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.arguments(child)
-        child.set_defaults(run=module.run)
-    return parser
+EXTRAS = {  # package -> its extra
+    "jinja2": "report",
+    "markupsafe": "report",
+    "matplotlib": "report",
+    "shtab": "completion",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run the verb, and turn what went wrong into one line and an exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    end = words.index("--") if "--" in words else len(words)
     try:
-        options = build_parser().parse_args(words[:end])
-        options.after = words[end + 1 :]  # what follows `--` is for somebody else, such as PETSc
-        with signals_raised():
-            return int(options.run(options))
+        return _run(words)
     except InputError as error:
         print(f"fembench: {error}", file=sys.stderr)
         return 2
@@ -109,6 +62,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EndedError as error:
         print(f"fembench: ended by {error}", file=sys.stderr)
         return 128 + error.number
+
+
+def _run(words: list[str]) -> int:
+    """The exit status of a command. Raises what goes wrong."""
+    words, renamings = renewed(words) if "study" in verbs() else (words, [])
+    for entry in renamings:
+        print(f"fembench: {advice(entry)}", file=sys.stderr)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
+    if not words or words[0].startswith("-"):
+        return _without_verb(words)
+    check_verb(words[0])
+    end = words.index("--") if "--" in words else len(words)
+    options = verb_parser(words[0]).parse_args(words[1:end])
+    options.after = words[end + 1 :]  # what follows `--` is for somebody else, such as PETSc
+    with signals_raised():
+        return int(options.run(options))
+
+
+def _without_verb(words: list[str]) -> int:
+    """--help, --version and --completion. Raises InputError where nothing, or no option, is given."""
+    if not words:
+        raise InputError("expected a verb, such as 'fembench doctor'; see fembench --help")
+    if words[0] in ("-h", "--help"):
+        print(listing(columns()))
+        return 0
+    options = top_parser().parse_args(words)
+    if options.version:
+        from fembench.host.build import version_text
+
+        print(version_text())
+    if options.completion:
+        from fembench.cli.manual import completion
+
+        print(completion(options.completion), end="")
+    return 0
 
 
 class EndedError(BaseException):

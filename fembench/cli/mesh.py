@@ -1,7 +1,9 @@
 """Make, describe and convert meshes.
 
-A mesh is a preset (m1 m2 m3 s m l xl), box:13x9x13[:hex8], box:100000[:hex8] (the box closest to so many
-equations) or a file of any format that meshio reads. Examples:
+A mesh is a preset (m1 m2 m3 s m l xl), box:13x9x13[:hex8], box:100000[:hex8] (the box whose number of
+equations is closest), or a file in any format that meshio reads.
+
+Examples:
   fembench mesh info m3
   fembench mesh box 40x20x40 --element hex8 -o brick.vtu
   fembench mesh box 100000 --lengths 2 1 1 -o bar.msh

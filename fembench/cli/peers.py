@@ -1,11 +1,13 @@
-"""The same system solved by others: numpy, scipy, PETSc, scikit-fem + pyamg, DOLFINx.
+"""Solve the same system with other packages, and compare.
 
-One system is exported; a peer is timed only if its solution agrees with the exported one (|du|/|u| <= 1e-6).
-Peers take turns in one session. What is not installed is listed with how to get it. Leaves DIR/peers.json,
-which `fembench report DIR` shows. Examples:
+Compares with numpy, scipy, PETSc, scikit-fem + pyamg and DOLFINx. One system is assembled and exported; a
+package is timed only if its solution agrees (|du|/|u| <= 1e-6). The packages take turns. Those that are not
+installed are listed with how to get them. The result, DIR/peers.json, is shown by `fembench report DIR`.
+
+Examples:
   fembench peers m
   fembench peers l --ranks 2 --only own petsc --precond none jacobi --iterations 50
-  fembench peers part.msh --problem bracket.toml --export exported/
+  fembench peers part.msh --problem bracket.toml --export exported
 """
 
 import argparse

@@ -1,13 +1,15 @@
-"""Which part goes on which host: the placement of least predicted iteration time, as a launcher's file.
+"""Choose which host computes which part of the mesh.
 
-The record of any run on this many ranks says what each part computes and to whom it sends; the hosts are
-given with slots, cores and relative speed, or are those of a machine profile, whose speeds and network say
-what parts and messages take there. Greedy starts and pairwise exchange by HLogP; the simulated iteration
-decides between them, and exchanges further. Examples:
+Finds the placement with the shortest predicted iteration and writes it as a launcher's file. The record of
+any run on this many ranks says what each part computes and which parts it exchanges messages with. Give the
+hosts with their slots, cores and relative speed, or use a machine profile with its measured speeds and
+network. Greedy starts are improved by pairwise exchange; a simulated iteration decides between them.
+
+Examples:
   fembench place results/single/runs/m3-p4-r1.json --machine machine.json
   fembench place results/single/runs/m3-p4-r1.json --hosts fast:4:2:1,slow:4:1:0.5
-  fembench place RECORD --hosts a:2:2,b:2:2 --link 50e-6,118e6 --format rankfile -o ranks.txt
-  fembench place RECORD --hosts a:2:2,b:2:2 --format slurm -o tasks.txt
+  fembench place record.json --hosts a:2:2,b:2:2 --link 50e-6,118e6 --format rankfile -o ranks.txt
+  fembench place record.json --hosts a:2:2,b:2:2 --format slurm -o tasks.txt
 """
 
 import argparse

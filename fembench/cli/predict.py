@@ -1,16 +1,19 @@
-"""How long a run will take, from a machine profile and a mesh, before it is run.
+"""Predict the time of a run before it starts.
 
-Prints the time of a CG iteration with an interval that is to hold nine runs of ten, its parts by phase and
-what bounds it. The mesh is really partitioned; computing is priced by the profile's speeds at each rank's
-size and company, messages by its network (fembench characterize --network), or by --link. Runs made on the
-machine (--learn) correct it. Examples:
+Prints the time of a CG iteration with an interval meant to contain nine runs out of ten, its parts by
+phase, and what limits it. The mesh is partitioned as in the run. Computation is priced by the speeds in a
+machine profile, at the size of each rank and with the other ranks of its host running; messages by the
+profile's network, or by --link. Runs already made on the machine (--learn) correct the prediction. With
+--method analytic, the answer is a closed form: T = max(…) as an expression, an interval, and the load on
+each resource.
+
+Examples:
   fembench predict m3 --machine machine.json --ranks 1,2,4,8
   fembench predict m3 --machine machine.json --ranks 4 --shares balanced -o before.json
-  fembench predict m --machine machine.json --ranks 2,4,8 --machines add:node8*2 --network x10
+  fembench predict m --machine machine.json --ranks 2,4,8 --machines 'add:node8*2' --network x10
   fembench predict m --machine machine.json --link 2e-5,1e9 --ranks 1,2,4,8,16 --iterations 900 --deadline 2.5
   fembench predict m3 --machine machine.json --solver petsc --learn results/petsc --ranks 4
   fembench predict m3 --machine machine.json --ranks 4 --method analytic
-The last one answers in closed form: T = max(…) as an expression, an interval, what each resource must serve.
 """
 
 import argparse

@@ -1,7 +1,11 @@
-"""Tables, plots and one HTML page from a folder of results.
+"""Make tables, plots and an HTML page from results.
 
-Writes DIR/report/{index.html, report.md, tables/, plots/, exports/}: CSV of every table and of every
-time measured, SVG plots, VTU for ParaView, traces for ui.perfetto.dev.
+Writes DIR/report/{index.html, report.md, tables/, plots/, exports/}: every table and every measured time as
+CSV, plots as SVG, fields for ParaView (VTU) and timelines for ui.perfetto.dev.
+
+Examples:
+  fembench report results/scaling
+  fembench report results/scaling --base 2 --out /tmp/report
 """
 
 import argparse

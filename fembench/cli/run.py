@@ -1,6 +1,9 @@
-"""Run one case under MPI, verify it, print its phases and its verdict.
+"""Run one case and verify it.
 
-Leaves one record (JSON) in the results folder. Examples:
+Starts the case under MPI, prints the time of each phase and the verdict, and writes one record (JSON) into
+the results folder. Options after `--` go to PETSc.
+
+Examples:
   fembench run m1 --ranks 2
   fembench run l --ranks 4 --shares 7:1:1:1 --iterations 100
   fembench run m --ranks 2 --solver petsc --precond gamg -- -ksp_monitor

@@ -1,8 +1,10 @@
-"""Simulate an execution graph: who is busy, who waits for whom, and what it would take elsewhere.
+"""Simulate a run from its execution graph.
 
-Prints busy, wait, overhead and finish of each rank, its messages, the phases with their part of the critical
-path, and what to change first. The network is the machine profile's, one that is given, or, of a graph from
-a record, what that run showed. Examples:
+Prints how long each rank is busy, waits and spends on messages, when it finishes, how much each phase
+contributes to the critical path, and what to improve first. The network comes from a machine profile or
+from --link; a graph made from a record can also use the message costs seen in that run.
+
+Examples:
   fembench simulate graph.json
   fembench simulate graph.json --machine machine.json
   fembench simulate graph.json --link 50e-6,125e6 --speeds 1,1,0.5,1 --chrome timeline.json

@@ -1,16 +1,23 @@
-"""Run a campaign: many cases, interleaved, each its own MPI job; then print the tables and build the report.
+"""Run a campaign of many cases and report it.
 
-Stop it whenever you like: the same command goes on where it stopped. Runs whose mesh or problem file has
-changed since are repeated. A results folder holds one set of hosts: another host file is refused.
-Without a file it runs the default campaign. A campaign file:
+Runs the cases in turns, each as an MPI job of its own, prints the tables and builds the report. You can
+stop it at any time: the same command continues where it stopped. Runs whose mesh or problem file has
+changed are repeated. All records of a results folder must come from the same hosts: another host file is
+refused. Without a file, it runs the default campaign.
+
+Examples:
+  fembench sweep
+  fembench sweep campaign.toml --dry-run
+  fembench sweep campaign.toml --hostfile hosts --results results/cluster
+
+A campaign file:
   name = "scaling"
   repetitions = 3
-  timeout = 300
-  [[cases]]
+  timeout = 300          # seconds per run
+  [[cases]]              # the keys are the options of `fembench run`; lists are multiplied out
   mesh = ["m1", "m3"]
   ranks = [1, 2, "cores"]
   storage = ["csr", "dense"]
-Every list is multiplied out. Keys of [[cases]] are the options of `fembench run`.
 """
 
 import argparse

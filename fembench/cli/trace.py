@@ -1,7 +1,10 @@
-"""The execution graph of a run: what every rank computed, sent and waited for; or of a compiled MPI program.
+"""Extract the execution graph of a run or of a program.
 
-From a record with traced iterations, or, with --binary, from the disassembly of an executable (its blocks,
-loops and messages; cycles from measured costs). Examples:
+The graph holds what every rank computed, which messages it sent and what it waited for. It comes from a
+record with traced iterations or, with --binary, from the disassembly of an MPI program: its blocks, loops
+and messages, with measured costs of instructions.
+
+Examples:
   fembench trace results/single/runs/m3-p4.json -o graph.json
   fembench trace graph.json --level 3 --show --ranks 0
   fembench trace graph.json --dot graph.dot && dot -Tsvg graph.dot -o graph.svg

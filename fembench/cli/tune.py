@@ -1,13 +1,16 @@
-"""Close the loop: time equal shares, derive weights, partition with them, prove the gain.
+"""Find the best shares for one case, and prove the gain.
 
-Runs the case with equal shares, makes weights of what each rank measured, runs it weighted (a few rounds),
-then both in turns, and says: use these weights, no detectable gain, not proven (fewer than six turns), or
-leave a host out. Where the slowest host can save less than 30 % of the time, the others are timed without it
-as well. Examples:
+Runs the case with equal shares, derives weights from the speed of each rank, and runs it with these
+weights, for a few rounds. Then it runs equal and weighted shares in turns and concludes: use these weights,
+no detectable gain, not proven (fewer than six pairs), or leave a host out. If the slowest host can save
+less than 30 % of the time, the other hosts are also timed without it.
+
+Examples:
   fembench tune m --ranks 2
   fembench tune l --ranks 8 --hostfile hosts -o weights.json
-  fembench tune m --ranks 2 --emulate 1,0.5          (SYNTHETIC: to see it work)
-Then: fembench run l --ranks 8 --weights weights.json
+  fembench tune m --ranks 2 --emulate 1,0.5                # SYNTHETIC: one rank at half speed, to try it out
+
+Next: fembench run l --ranks 8 --hostfile hosts --weights weights.json
 """
 
 import argparse

@@ -1,10 +1,13 @@
-"""Keep score: predict a grid of runs before they are made, then hold the predictions against them.
+"""Score predictions against runs made afterwards.
 
-GRID.toml names a machine profile, a campaign of training runs, one of held-out runs (at least two of five
-configurations; other numbers of ranks, meshes and shares) and a folder for predictions. Called before the
-held-out campaign is run it writes the predictions, simulated and in closed form; called after, it judges
-them, beside cruder models. Programs of fembench app keep what was said of them in their records: name their
-folder in GRID.toml (apps = "…"), or instead of it:
+GRID.toml names a machine profile, a campaign of training runs, a campaign of held-out runs (at least two of
+five configurations, with other numbers of ranks, meshes and shares) and a folder for predictions. Call it
+with --cases before the held-out campaign: it writes the predictions, simulated and in closed form. Call it
+again after the campaign: it prints their errors, beside those of simpler models. Records of small programs
+hold their own predictions: name their folder in GRID.toml (apps = "…"), or give the folder instead of
+GRID.toml.
+
+Examples:
   fembench sweep train.toml && fembench validate grid.toml --cases held.toml
   fembench sweep held.toml && fembench validate grid.toml
   fembench validate results/apps

@@ -1,14 +1,16 @@
-"""Target shares for unequal ranks from measured runs: who is how fast, and gets how much.
+"""Turn measurements into each rank's share of the mesh.
 
-Rules: time (share / time of any runs), rate (speeds by phase, of runs or of fembench characterize), comm
-(equal finish with communication: needs --link or --machine), thesis (equal tasks per host from runs on
-each host alone). Examples:
+A rule says how: `time` uses the total time of runs; `rate` the speed in each phase, from runs or from a
+machine profile; `comm` equalises finish times including communication, and needs --link or --machine;
+`thesis` gives each host a whole number of equal tasks, from runs on each host alone.
+
+Examples:
   fembench weights results/single/runs/m3-p4.json -o weights.json
   fembench weights results/scaling --mesh m --ranks 2 -o weights.json
   fembench weights results/alone --rule thesis --ranks 8
   fembench weights machine.json --rule rate -o weights.json
-  fembench weights RECORD --rule comm --link 50e-6,125e6 --link slow=1e-3,1e6 --export metis
-  fembench weights RECORD --rule comm --machine machine.json      (of fembench characterize --network)
+  fembench weights results/scaling --rule comm --link 50e-6,125e6 --link slow=1e-3,1e6 --export metis
+  fembench weights results/scaling --rule comm --machine machine.json
 """
 
 import argparse

@@ -36,6 +36,20 @@ def this_build(package: Path = PACKAGE) -> Build:
         return Build("unknown", True, "")
 
 
+def version_text(package: Path = PACKAGE) -> str:
+    """What `fembench --version` prints: the version as installed, and the commit where it is known."""
+    from importlib import metadata
+
+    try:
+        version = metadata.version("fembench")
+    except metadata.PackageNotFoundError:
+        version = "(not installed)"
+    build = this_build(package)
+    modified = ", modified" if build.dirty else ""
+    commit = f" (commit {build.commit[:12]}{modified})" if build.commit != "unknown" else ""
+    return f"fembench {version}{commit}"
+
+
 def source_state(root: Path) -> tuple[str, bool]:
     """(commit of the source tree, or 'unknown'; True unless its sources are known to be as committed).
 

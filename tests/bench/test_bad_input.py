@@ -9,7 +9,8 @@ import pytest
 from mpi_job import cli
 
 from fembench.base.errors import InputError
-from fembench.cli.main import build_parser, main
+from fembench.cli.main import main
+from fembench.cli.verbs import build_parser
 from fembench.mesh.box import box
 from fembench.mesh.io import write
 

@@ -1,0 +1,173 @@
+"""The parser of every verb: its help page, and its errors as one line with the nearest match.
+
+A help page has the description first, then the usage, the verb's own options, the options that verbs share in
+named groups, and examples at the end. `sections` is what a page lists; the man pages list the same.
+"""
+
+import argparse
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, NoReturn
+
+from fembench.base.errors import InputError, shown
+
+NARROW, WIDE, INDENT = 60, 100, 26  # columns of a page, and of its left half
+EXAMPLES = "\nExamples:\n"
+
+
+class OptionList(NamedTuple):
+    """A titled list of a help page."""
+
+    title: str
+    note: str
+    rows: list[tuple[str, str]]  # how it is typed, what it means
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that writes this page and raises InputError."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.color = False  # Python 3.14 would color the usage
+        self._optionals.title = "options"
+        for action in self._actions:
+            action.help = "show this page"  # of --help, the only one so far
+        self._positionals.title = "arguments"
+
+    def format_help(self) -> str:
+        return page(self, columns())
+
+    def parse_args(self, args=None, namespace=None):
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            word = unknown[0].partition("=")[0]
+            kind = "option" if word.startswith("-") and word != "-" else "argument"
+            known = option_strings(self) if kind == "option" else []
+            raise InputError(f"unknown {kind} '{shown(word)}'{nearest(word, known)}; {self._hint()}")
+        return options
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(choice) for choice in action.choices]
+        name = action.option_strings[-1] if action.option_strings else action.metavar or action.dest
+        *others, last = (choice or "''" for choice in choices)
+        expected = f"{', '.join(others)} or {last}" if others else last
+        raise InputError(f"{name} {shown(value)}: expected {expected}{nearest(str(value), choices)}")
+
+    def error(self, message: str) -> NoReturn:
+        message = re.sub("^the following arguments are required: ", "missing ", message)
+        value = re.fullmatch(r"argument (\S+?/)*(\S+): (.*)", message)
+        if not value:
+            raise InputError(f"{message}; {self._hint()}")
+        name, text = value.groups()[1:]
+        told = ": expected a " in text  # the value, then what was expected
+        raise InputError(f"{name} {text}" if told else f"{name}: {text}; {self._hint()}")
+
+    def _hint(self) -> str:
+        return f"see {self.prog} --help"
+
+
+def columns() -> int:
+    """The width of a help page on this terminal."""
+    return min(max(shutil.get_terminal_size().columns - 2, NARROW), WIDE)
+
+
+def option_strings(parser: argparse.ArgumentParser) -> list[str]:
+    """Every option of a parser and of its actions."""
+    found: list[str] = []
+    for action in parser._actions:
+        found += action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            found += [text for child in action.choices.values() for text in option_strings(child)]
+    return found
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A question that names the known word most like this one; empty where none is."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, [k for k in known if k], 1)
+    return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def split(text: str) -> tuple[str, str]:
+    """(description, examples and what follows them) of a verb's docstring."""
+    description, title, rest = f"\n{text.strip()}\n".partition(EXAMPLES)
+    return description.strip(), (title + rest).strip()
+
+
+def fill(text: str, width: int) -> str:
+    """Paragraphs folded to a width; those with indented lines as they are."""
+    blocks = re.split(r"\n\s*\n", text.strip("\n"))
+    return "\n\n".join(b if re.search(r"^\s", b, re.M) else textwrap.fill(b, width) for b in blocks)
+
+
+def page(parser: argparse.ArgumentParser, width: int) -> str:
+    """The help page of a verb."""
+    parts = [fill(parser.description or "", width), usage(parser)]
+    parts += [section_text(section, width) for section in sections(parser)]
+    return "\n\n".join(part for part in (*parts, parser.epilog) if part) + "\n"
+
+
+def section_text(section: OptionList, width: int) -> str:
+    """A titled list, folded to a width."""
+    note = [textwrap.indent(fill(section.note, width - 2), "  ")] if section.note else []
+    rows = [row_text(typed, meaning, width) for typed, meaning in section.rows]
+    return "\n".join([f"{section.title}:", *note, *rows])
+
+
+def usage(parser: argparse.ArgumentParser) -> str:
+    """One line: what must be given; all else is [options]."""
+    actions = [a for a in parser._actions if a.help != argparse.SUPPRESS]
+    needed = [a for a in actions if a.required and a.option_strings]
+    placed = [a for a in actions if not a.option_strings]
+    words = [parser.prog, *(typed(a, short=True) for a in (*needed, *placed))]
+    return f"usage: {' '.join(words)} [options]"
+
+
+def sections(parser: argparse.ArgumentParser) -> Iterator[OptionList]:
+    """What a page lists, in its order: arguments, own options, shared options by group."""
+    for group in parser._action_groups:
+        rows = [row for action in group._group_actions for row in rows_of(action)]
+        if rows:
+            yield OptionList(group.title or "options", group.description or "", rows)
+
+
+def rows_of(action: argparse.Action) -> list[tuple[str, str]]:
+    """One row per option or argument, and one per action of a verb that has several."""
+    if action.help == argparse.SUPPRESS:
+        return []
+    if isinstance(action, argparse._SubParsersAction):
+        return [(chosen.dest, chosen.help or "") for chosen in action._choices_actions]
+    return [(typed(action), meaning(action))]
+
+
+def typed(action: argparse.Action, *, short: bool = False) -> str:
+    """How an option or an argument is typed, with the type of its value; `short`: by one of its names."""
+    names = action.option_strings
+    default = (action.dest if not names else action.dest.upper()) if action.metavar is None else ""
+    values = "" if action.nargs == 0 else argparse.HelpFormatter("")._format_args(action, default)
+    return " ".join(filter(None, [", ".join(names[-1:] if short else names), values]))
+
+
+def meaning(action: argparse.Action) -> str:
+    """The help of an option, with its default where it has one that says something."""
+    text = (action.help or "") % {"default": action.default, "prog": ""}
+    quiet = action.default in (None, "", 0, [], (), argparse.SUPPRESS) or action.nargs == 0
+    default = action.default if isinstance(action.default, str) else _number(action.default)
+    return text if quiet or "default" in text or not action.option_strings else f"{text} (default: {default})"
+
+
+def _number(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def row_text(typed: str, meaning: str, width: int) -> str:
+    """An entry of a page: what is typed, then its meaning beside it, or below where it is long."""
+    lines = textwrap.wrap(meaning, width - INDENT, break_on_hyphens=False) or [""]
+    beside = len(typed) + 4 <= INDENT
+    head = f"  {typed:{INDENT - 2}}{lines[0]}" if beside else f"  {typed}"
+    return "\n".join([head.rstrip(), *(" " * INDENT + line for line in (lines[1:] if beside else lines))])

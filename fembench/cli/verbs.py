@@ -1,0 +1,110 @@
+"""The verbs in groups, in the order of the work, and the parser of each.
+
+A verb's module has a docstring (its first line is the help; what follows "Examples:" ends the help page),
+`arguments(parser)` and `run(options) -> exit status`. It imports what it needs inside these, so that
+`fembench --help` imports no numpy and builds no parser but its own.
+"""
+
+import importlib
+import pkgutil
+from typing import Any
+
+import fembench.cli
+from fembench.base.errors import InputError, shown
+from fembench.cli.parser import Parser, fill, nearest, section_text, sections, split
+
+GROUPS = {
+    "first steps": ("doctor", "run", "sweep", "report", "check"),
+    "unequal hosts": ("characterize", "weights", "tune", "place"),
+    "prediction": ("predict", "simulate", "trace", "validate"),
+    "more": ("mesh", "peers", "balance", "timers", "lab", "study"),
+}
+NOTES = {
+    "first steps": "check this machine, measure it, read the results",
+    "unequal hosts": "measure how fast each rank is, give it as much work as fits",
+    "prediction": "estimate the time of a run before it starts, and check it",
+    "more": "meshes, other solvers, rebalancing, clocks, emulated hosts",
+}
+DESCRIPTION = "Benchmark equal or unequal hosts with a parallel finite-element code."
+EPILOG = """examples:
+  fembench doctor                   # what this machine has, and what is missing
+  fembench run m1 --ranks 2         # one case: 630 equations on two MPI ranks
+  fembench sweep campaign.toml      # many cases, interleaved, resumable
+  fembench report results/scaling   # tables, plots and one HTML page
+
+fembench VERB --help explains a verb and its options.
+exit status: 0 good, 1 measured but invalid or failed, 2 an error in your input"""
+SHELLS = ("bash", "zsh", "fish", "tcsh")
+
+
+def verbs() -> tuple[str, ...]:
+    """The names of all verbs, in the order of the groups."""
+    found = {module.name for module in pkgutil.iter_modules(fembench.cli.__path__)}
+    old = () if "study" in found else ("reproduce", "app", "pasl", "schedule")
+    return tuple(verb for group in (*GROUPS.values(), old) for verb in group if verb in found)
+
+
+def one_line(verb: str) -> str:
+    """What a verb does, in the imperative."""
+    return split(_module(verb).__doc__ or "")[0].partition("\n")[0].rstrip(".")
+
+
+def top_parser() -> Parser:
+    """The parser of what stands before a verb."""
+    parser = Parser(prog="fembench", description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument(
+        "--version", action="store_true", help="print the version, and the commit where known"
+    )
+    parser.add_argument(
+        "--completion",
+        choices=SHELLS,
+        metavar="SHELL",
+        help="print the tab completion for bash, zsh, fish or tcsh",
+    )
+    return parser
+
+
+def listing(width: int) -> str:
+    """The page of `fembench --help`: the verbs in their groups."""
+    known = verbs()
+    parts = [fill(DESCRIPTION, width), "usage: fembench VERB [options]"]
+    for group, names in GROUPS.items():
+        rows = [f"  {verb:13} {one_line(verb)}" for verb in names if verb in known]
+        parts.append("\n".join([f"{group} ({NOTES[group]}):", *rows]))
+    return "\n\n".join([*parts, *(section_text(s, width) for s in sections(top_parser())), EPILOG])
+
+
+def verb_parser(verb: str) -> Parser:
+    """The parser of one verb."""
+    return _filled(Parser(prog=f"fembench {verb}", **_texts(verb)), verb)
+
+
+def build_parser() -> Parser:
+    """One parser of all verbs, for completion, man pages and the reference; a command builds one verb's."""
+    parser = top_parser()
+    commands = parser.add_subparsers(dest="verb", metavar="VERB")
+    for verb in verbs():
+        _filled(commands.add_parser(verb, help=one_line(verb), **_texts(verb)), verb)
+    return parser
+
+
+def check_verb(word: str) -> None:
+    """Raises InputError, with the nearest verb, where the word is none."""
+    if word not in verbs():
+        raise InputError(f"unknown verb '{shown(word)}'{nearest(word, verbs())}; see fembench --help")
+
+
+def _module(verb: str) -> Any:
+    return importlib.import_module(f"fembench.cli.{verb}")
+
+
+def _texts(verb: str) -> dict[str, Any]:
+    description, examples = split(_module(verb).__doc__ or "")
+    return {"description": description, "epilog": examples}
+
+
+def _filled(parser: Parser, verb: str) -> Parser:
+    module = _module(verb)
+    module.arguments(parser)
+    parser.set_defaults(run=module.run, verb=verb)
+    return parser

@@ -1,0 +1,90 @@
+"""Help pages: verbs in groups, own options first, one style; nothing heavy is imported for them."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from fembench.cli.main import main
+from fembench.cli.parser import page
+from fembench.cli.verbs import GROUPS, listing, one_line, verb_parser, verbs
+from fembench.host.provenance import version_of
+
+VERBS = [verb for verb in verbs() if any(verb in group for group in GROUPS.values())]
+HEAVY = ("numpy", "scipy", "msgspec", "mpi4py", "matplotlib", "subprocess", "asyncio")
+
+
+@pytest.mark.parametrize("width", [78, 98])
+def test_the_list_of_verbs_fits_a_terminal(width):
+    lines = listing(width).splitlines()
+    assert len(lines) <= 45
+    assert max(map(len, lines)) <= width + 2
+
+
+def test_every_verb_stands_in_one_group_with_its_line(capsys):
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    for verb in VERBS:
+        assert len(re.findall(rf"^  {verb} +{re.escape(one_line(verb))}$", text, re.M)) == 1
+    assert all(f"{group} (" in text for group in GROUPS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_says_what_it_does_in_the_imperative(verb):
+    first = one_line(verb).split()[0]
+    assert first[0].isupper()
+    assert not first.endswith("s"), f"'{first}': expected an imperative"
+    assert len(one_line(verb)) <= 64
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("width", [78, 100])
+def test_a_page_begins_with_what_the_verb_does_and_lists_every_option_once(verb, width):
+    parser = verb_parser(verb)
+    text = page(parser, width)
+    assert text.startswith(one_line(verb))
+    assert text.index("usage: ") < text.index("options:\n")
+    own = [option for action in parser._actions for option in action.option_strings]
+    for option in own:
+        assert len(re.findall(rf"(?m)^  (\S+, )*{re.escape(option)}(?![\w-])", text)) == 1
+
+
+def imported(*words):
+    """Names of the modules that a command has imported when it ends."""
+    code = (
+        "import sys; from fembench.cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_the_list_of_verbs_imports_nothing_heavy():
+    assert not imported("--help") & set(HEAVY)
+
+
+def test_a_page_imports_neither_numpy_nor_another_verb():
+    found = imported("run", "--help")
+    assert "numpy" not in found
+    assert {name for name in found if name.startswith("fembench.cli.")} <= {
+        f"fembench.cli.{name}" for name in ("main", "parser", "renamed", "run", "shared", "verbs")
+    }
+
+
+def test_the_version_is_that_of_the_package_with_its_commit(capsys):
+    assert main(["--version"]) == 0
+    text = capsys.readouterr().out
+    assert re.fullmatch(r"fembench \S+( \(commit [0-9a-f]{12}(, modified)?\))?\n", text)
+    assert text.split()[1] == version_of("fembench")
+
+
+def test_help_before_a_verb_is_help_after_it(capsys):
+    for words in (["help", "timers"], ["timers", "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+    first, second = capsys.readouterr().out.split("Measure what")[1:]
+    assert first == second

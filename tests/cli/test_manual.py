@@ -1,0 +1,64 @@
+"""Man pages and tab completion come from the parsers and name every verb and every option."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from fembench.cli.main import main
+from fembench.cli.manual import completion, pages, write_pages
+from fembench.cli.parser import option_strings
+from fembench.cli.verbs import GROUPS, SHELLS, verb_parser, verbs
+
+VERBS = [verb for group in GROUPS.values() for verb in group]
+
+
+def test_a_man_page_names_every_option_of_its_verb():
+    made = pages()
+    assert set(made) == {"fembench.1", *(f"fembench-{verb}.1" for verb in verbs())}
+    for verb in verbs():
+        assert verb not in VERBS or rf"\fBfembench\-{verb}\fR(1)" in made["fembench.1"]
+        for option in option_strings(verb_parser(verb)):
+            assert option.replace("-", r"\-") in made[f"fembench-{verb}.1"]
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="needs groff")
+def test_roff_reads_the_pages_without_a_warning(tmp_path):
+    line = ["groff", "-man", "-Tutf8", "-Kutf8", "-Wbreak", "-z", *map(str, write_pages(tmp_path))]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_completion_of_a_shell_names_every_verb_and_option(shell, capsys):
+    pytest.importorskip("shtab")
+    assert main(["--completion", shell]) == 0
+    text = capsys.readouterr().out
+    for verb in verbs():
+        assert verb in text
+        for option in option_strings(verb_parser(verb)):
+            assert option.lstrip("-") in text, f"{verb} {option}"
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+def test_bash_completes_a_verb_and_an_option(tmp_path):
+    pytest.importorskip("shtab")
+    (tmp_path / "fembench.sh").write_text(completion("bash"))
+    code = """source fembench.sh
+    complete_line() {
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+        _shtab_fembench
+        echo "${COMPREPLY[@]}"
+    }
+    complete_line fembench swe
+    complete_line fembench run --toler
+    complete_line fembench run --solver p
+    """
+    done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split("\n")[:3] == ["sweep", "--tolerance --tolerance-kind", "petsc"], done.stderr
+
+
+def test_without_shtab_the_answer_says_how_to_get_it(monkeypatch, capsys):
+    monkeypatch.setitem(__import__("sys").modules, "shtab", None)
+    assert main(["--completion", "bash"]) == 2
+    assert "pip install 'fembench[completion]'" in capsys.readouterr().err

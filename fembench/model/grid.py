@@ -12,6 +12,7 @@ Paths are relative to the file. A held-out run counts only if its prediction is 
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,14 +21,23 @@ from fembench.base.config import read_toml
 from fembench.base.errors import InputError
 from fembench.mesh.presets import resolve
 from fembench.methods.recipe import PROXY, product_name
+from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
 from fembench.model.configuration import by_case, content, difference, key
 from fembench.model.correct import measured
 from fembench.model.predictor import Predictor, open_study, prediction_of, taught
-from fembench.model.score import Grid, ScoredConfiguration
+from fembench.model.score import (
+    Grid,
+    PredictionScore,
+    ScoredConfiguration,
+    baseline_cells,
+    check_held_out,
+    score,
+)
 from fembench.model.slots import AssumedLink
 from fembench.model.workload import of_record, problem_of
 from fembench.records.case import Case
 from fembench.records.prediction import (
+    ANALYTIC,
     SIMULATION,
     Predicted,
     Prediction,
@@ -76,8 +86,35 @@ def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
     return taught(study, training) if grid.learn else study
 
 
-def predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable[[Case], Prediction]) -> int:
-    """Write what a method says of each configuration of which it has said nothing; how many were written."""
+class Judgement(NamedTuple):
+    """Predictions held against the runs that they were about."""
+
+    cells: list[ScoredConfiguration]  # of both methods
+    scores: dict[str, PredictionScore]  # of each method, and of each baseline
+    runs: int  # held out
+    unpredicted: int  # of these, not predicted before they began
+
+
+def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
+    """Raises InputError where the held-out cases are too few, or overlap with training."""
+    taught, held = ({key(c): c for c in some} for some in ([r.case for r in training], cases))
+    check_held_out(list(taught.values()), list(held.values()), [r.case.mesh for r in training])
+
+
+def predict_held_out(
+    study: Predictor, folder: Path, training: Sequence[Record], cases: Sequence[Case], *, learn: bool
+) -> int:
+    """Write what both methods say of the held-out cases; how many predictions were new. Raises InputError."""
+    teachers = training if learn else []
+    correction = learn_closed_form(study, teachers)
+    written = _predict_all(cases, folder, SIMULATION, lambda case: prediction_of(study, study.predict(case)))
+    return written + _predict_all(
+        cases, folder, ANALYTIC, lambda case: in_closed_form(study, correction, teachers, case)
+    )
+
+
+def _predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable[[Case], Prediction]) -> int:
+    """Write what a method says of each configuration that it has not predicted yet; how many were written."""
     known = [p.predicted for p in predictions(folder) if p.predicted.method == method]
     written = 0
     for case in cases:
@@ -97,14 +134,36 @@ def _about(said: Predicted, case: Case) -> bool:
     return not said.problem or content(said.problem) == content(problem_of(case))
 
 
-def simulated(study: Predictor, case: Case) -> Prediction:
-    """What the simulation says of a run."""
-    return prediction_of(study, study.predict(case))
-
-
 def predictions(folder: Path) -> list[Prediction]:
     """Those in a folder; none where it does not exist."""
     return [load_prediction(path) for path in sorted(folder.glob("[!.]*.json"))]
+
+
+def all_predictions(folder: Path) -> list[Prediction]:
+    """Those in a folder. Raises InputError where there are none."""
+    found = predictions(folder)
+    if not found:
+        raise InputError(f"{folder}: no predictions; expected --cases CAMPAIGN.toml before the runs")
+    return found
+
+
+def judge_held_out(
+    study: Predictor, said: Sequence[Prediction], training: Sequence[Record], held_out: Sequence[Record]
+) -> Judgement:
+    """Score predictions by the held-out runs, beside baselines fitted to the training runs.
+
+    Raises InputError where no run can be judged, or held out and training overlap.
+    """
+    cells, kept = judge(said, held_out)
+    if not cells:
+        raise InputError("no held-out run began after its prediction; expected runs made after it")
+    taught = [grid_of(study, runs) for runs in by_case(training).values()]
+    check_held_out(taught, cells, [r.case.mesh for r in training])
+    held = [grid_of(study, runs) for runs in kept]
+    closed, _ = judge(said, held_out, ANALYTIC)
+    scores = {"fembench": score(cells)} | ({"fembench, analytic": score(closed)} if closed else {})
+    scores |= {name: score(found) for name, found in baseline_cells(taught, held, cells).items()}
+    return Judgement(cells + closed, scores, len(held_out), len(held_out) - sum(map(len, kept)))
 
 
 def judge(

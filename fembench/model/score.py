@@ -179,6 +179,15 @@ def baseline_cells(
     }
 
 
+def too_noisy(cells: Sequence[ScoredConfiguration], scores: dict[str, PredictionScore]) -> str:
+    """Why fembench's own predictions cannot be judged by these cells; "" where they can."""
+    ours = [s for name, s in scores.items() if name not in BASELINES]
+    if not any(s.invalid for s in ours):
+        return ""
+    left_out = sum(s.left_out for s in ours)
+    return f"INVALID: {left_out} of {len(cells)} cells vary too much from run to run to judge predictions"
+
+
 def score_table(scores: dict[str, PredictionScore]) -> str:
     """One row a model."""
     rows = [

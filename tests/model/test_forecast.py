@@ -757,7 +757,7 @@ def test_validation_writes_predictions_first_and_scores_them_after_the_runs(tmp_
     assert "0 predictions written" in capsys.readouterr().out
     runs_on(s, ["m2", "m3"], [4], "2026-01-01T00:00:00+00:00", tmp_path / "held")
     assert main(["validate", str(grid_file)]) == 2  # older than what was said of them
-    assert "younger" in capsys.readouterr().err
+    assert "no held-out run began after its prediction" in capsys.readouterr().err
     runs_on(s, ["m2", "m3"], [4], "2999-01-01T00:00:00+00:00", tmp_path / "held")
     assert main(["validate", str(grid_file)]) == 0
     text = capsys.readouterr().out

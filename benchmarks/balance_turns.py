@@ -20,7 +20,8 @@ from fembench.ranks.comm import Comm, abort_on_exception, world
 from fembench.records.case import Case
 from fembench.records.ledger import Ledger
 from fembench.records.phases import CG
-from fembench.synthetic.emulate import parse_speeds, stretched
+from fembench.synthetic.slowness import Slowness, slowness_of
+from fembench.synthetic.speeds import parse_changes, parse_speeds
 from fembench.timing.tracer import TracerLike, make_tracer
 
 
@@ -43,20 +44,23 @@ def run(comm: Comm, job: Turns) -> dict[str, Solved] | None:
     """All turns; on rank 0. Collective."""
     parts: dict[str, Prepared] = {}  # by shares: all else is alike
     timed: dict[str, Timed] = {}
-    tracers: dict[tuple, TracerLike] = {}  # each knows the least time of its work from solve to solve
+    tracers: dict[str, TracerLike] = {}
+    slow: dict[tuple, Slowness] = {}  # each knows the least time of its work from solve to solve
     for name, case in job.cases.items():
         if case.shares not in parts:
             parts[case.shares] = prepare(comm, case, make_tracer())
         start = start_balanced if case.balance else start_plain
         timed[name] = start(comm, case, parts[case.shares], make_tracer())
-        speed = parse_speeds(case.emulate, comm.size)[comm.rank]
+        speeds = parse_speeds(case.emulate, comm.size)
+        changes = parse_changes(case.emulate_change, speeds)
         crowded, place = comm.size > usable_cores(), comm.rank / comm.size
-        tracer = stretched(make_tracer(), speed, case.dilate, crowded=crowded, turn=place)
-        tracers.setdefault(_work(case), tracer)
+        slowness = slowness_of(comm.rank, speeds, case.dilate, changes, crowded=crowded, turn=place)
+        tracers[name] = make_tracer()
+        slow.setdefault(_work(case), slowness)
     found = {name: Solved([], []) for name in job.cases}
     for turn in range(job.warmups + job.turns):
         for name in list(found)[:: -1 if turn % 2 else 1]:
-            seconds, ledger = _solve(comm, timed[name], tracers[_work(job.cases[name])])
+            seconds, ledger = _solve(comm, timed[name], tracers[name], slow[_work(job.cases[name])])
             if turn >= job.warmups:
                 found[name].seconds.append(seconds)
                 found[name].ledgers += [ledger] if ledger else []
@@ -65,11 +69,11 @@ def run(comm: Comm, job: Turns) -> dict[str, Solved] | None:
 
 def _work(case: Case) -> tuple:
     """What emulated ranks compute alike in: policies and shares are compared at the same time of a unit."""
-    return case.blocks_per_rank if case.balance else 0, case.emulate, case.dilate
+    return case.blocks_per_rank if case.balance else 0, case.emulate, case.dilate, case.emulate_change
 
 
-def _solve(comm: Comm, timed: Timed, tracer: TracerLike) -> tuple[float, Ledger | None]:
-    measured = timed(tracer)
+def _solve(comm: Comm, timed: Timed, tracer: TracerLike, slowness: Slowness) -> tuple[float, Ledger | None]:
+    measured = timed(tracer, slowness)
     ticks = int(measured.sets[-1].ticks[CG])
     ledger = measured.balance.ledgers[-1] if measured.balance else None
     return max(comm.allgather(ticks)) / tracer.ticks_per_second, ledger

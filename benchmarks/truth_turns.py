@@ -22,8 +22,8 @@ from fembench.ranks.comm import Comm, abort_on_exception, world
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.stats.compare import compare_paired, median_ratio
-from fembench.synthetic.emulate import StretchingTracer, spin_until
-from fembench.timing.tracer import make_tracer
+from fembench.synthetic.slowness import EmulatedSlowness
+from fembench.timing.tracer import TracerLike, make_tracer
 
 RUNS, LEVEL = 14, 0.99  # that the turns are cut into; of verdicts
 
@@ -48,15 +48,15 @@ class Took(msgspec.Struct):
 
 def run(comm: Comm, job: Pairs) -> Took | None:
     """All turns; on rank 0. Collective."""
-    tracer = StretchingTracer(make_tracer(), 1.0, spin_until, of_now=True)
+    tracer, slowness = make_tracer(), EmulatedSlowness(1.0, of_now=True)
     timed = start_plain(comm, job.case, prepare(comm, job.case, tracer), tracer)
     took = Took([], [])
     contestants = [(took.first, job.slower), (took.second, 1.0)]
     begin, turn = time.monotonic(), 0
     while turn < job.warmups or not comm.bcast(enough(job, took, time.monotonic() - begin)):
         for kept, factor in contestants[:: -1 if turn % 2 else 1]:
-            tracer.slow_down(factor)
-            seconds = _set_seconds(comm, timed, tracer)
+            slowness.factor = factor
+            seconds = _set_seconds(comm, timed, tracer, slowness)
             kept += [seconds] if turn >= job.warmups else []
         turn += 1
     return took if comm.rank == 0 else None
@@ -83,8 +83,8 @@ def in_runs(took: Took) -> tuple[list[float], list[float]]:
     return first, second
 
 
-def _set_seconds(comm: Comm, timed: Timed, tracer: StretchingTracer) -> float:
-    ticks = timed(tracer).sets[-1].ticks
+def _set_seconds(comm: Comm, timed: Timed, tracer: TracerLike, slowness: EmulatedSlowness) -> float:
+    ticks = timed(tracer, slowness).sets[-1].ticks
     return max(comm.allgather(int(ticks[ASSEMBLY] + ticks[CG]))) / tracer.ticks_per_second
 
 

@@ -388,7 +388,6 @@ def _texts() -> list[Reader]:
 
 def _options(path: Path) -> None:
     """Every parser of an option's text; each may refuse it."""
-    from fembench.balance.change import parse_changes
     from fembench.balance.drain import parse_drain
     from fembench.base.errors import FembenchError
     from fembench.characterize.start import hosts_file
@@ -397,8 +396,8 @@ def _options(path: Path) -> None:
     from fembench.model.slots import parse_link
     from fembench.partition.shares import parse_shares
     from fembench.records.sites import sites_of
-    from fembench.synthetic.emulate import parse_speeds
     from fembench.synthetic.lab_cluster import bits_per_second
+    from fembench.synthetic.speeds import parse_changes, parse_speeds
     from fembench.weights import links
 
     text, refusal = path.read_bytes().decode(errors="replace"), None

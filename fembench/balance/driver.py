@@ -21,7 +21,7 @@ from fembench.balance.solver import BlockSolver
 from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger, Look
 from fembench.records.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
-from fembench.synthetic.emulate import agree, name_work
+from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike
 
 COMPUTING = [SPMV_INTERFACE, SPMV_INTERIOR, DOT, AXPY, PRECOND]
@@ -67,8 +67,7 @@ class Balancer:
     tracer: TracerLike
     remaining: Callable[[int, float], int]  # (iterations done, <r, r>) -> iterations to come
     drain: dict[int, int] = field(default_factory=dict)  # rank -> iteration from which on it is empty
-    slow: Callable[[int], None] = lambda iteration: None  # emulated speeds that change
-    emulated: bool = False  # speeds are
+    slowness: Slowness = FULL_SPEED
 
     def __post_init__(self) -> None:
         self.control = Control(self.settings)
@@ -86,11 +85,9 @@ class Balancer:
         """The first iteration is about to start."""
         self._name_work()
         self._open(0)
-        self.slow(0)
 
     def after(self, iteration: int, rr: float) -> bool:
         """As solver.Between says. Collective where it is time for a look."""
-        self.slow(iteration)
         if iteration % self.settings.gamma:
             return False
         if self._own and self._own[-1].measured < 0:
@@ -123,21 +120,19 @@ class Balancer:
         nodes, inner = sum(b.n_active for b in blocks), sum(b.n_interior for b in blocks)
         product = {SPMV_INTERIOR: max(inner, 1), SPMV_INTERFACE: max(nodes - inner, 1)}
         if blocks:
-            name_work(self.tracer, "blocks", dict.fromkeys(COMPUTING, nodes) | product)
+            self.slowness.new_work("blocks", dict.fromkeys(COMPUTING, nodes) | product)
         else:
-            name_work(self.tracer, "no blocks")
+            self.slowness.new_work("no blocks")
 
     def _agree(self) -> None:
         """Emulated ranks of a host differ by their speeds and their blocks alone. Collective."""
-        if not self.emulated:
-            return
         blocks = self.solver.blocks.values()
         units = {
             "assembly": sum(len(b.arrays["cells"]) for b in blocks),
             "product": sum(b.flops for b in blocks),
             "vectors": sum(b.n_active for b in blocks),
         }
-        agree(self.comm, self.tracer, units)
+        self.slowness.agree(self.comm, units)
 
     def _computing(self) -> int:
         return int(self.tracer.ticks()[COMPUTING].sum())

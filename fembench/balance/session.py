@@ -3,13 +3,11 @@
 import itertools
 import time
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.block import Block, make_block
-from fembench.balance.change import Change, changing, follow, parse_changes
 from fembench.balance.control import Settings
 from fembench.balance.decompose import BlockPlan, decompose
 from fembench.balance.drain import parse_drain
@@ -32,7 +30,7 @@ from fembench.solve.cg import work_of
 from fembench.solve.iterate import CGResult, Solver, StoppingCriterion, iterate
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.precond import Diagonal, Identity
-from fembench.synthetic.emulate import parse_speeds
+from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
 F64 = NDArray[np.float64]
@@ -43,8 +41,9 @@ def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLik
     with span(tracer, INTERFACE):
         session = Session(comm, case, prepared)
 
-    def timed(tracer: TracerLike) -> Measurement:
-        measured = measure(comm, case, prepared, changing(tracer, session.changes), session.solver)
+    def timed(tracer: TracerLike, slowness: Slowness) -> Measurement:
+        session.slowness = slowness
+        measured = measure(comm, case, prepared, tracer, slowness, session.solver)
         return replace(measured, balance=session.facts())
 
     return timed
@@ -58,13 +57,12 @@ class Session:
     case: Case
     prepared: Prepared
     ledgers: list[Ledger] = field(default_factory=list)
+    slowness: Slowness = FULL_SPEED
 
     def __post_init__(self) -> None:
         comm, case, prepared = self.comm, self.case, self.prepared
         self.settings = settings_of(case)
         self.drain = together(comm, lambda: parse_drain(case.drain, comm.size))
-        speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
-        self.changes: tuple[Change, ...] = together(comm, lambda: parse_changes(case.emulate_change, speeds))
         sub, c = prepared.sub, case.blocks_per_rank
         together(comm, lambda: check_cells(sub.n_cells, c))
         self.plans = decompose(sub, prepared.interface, prepared.rhs, c, case.seed)
@@ -184,8 +182,7 @@ class BalancedSolver:
             tracer=self._tracer,
             remaining=remaining,
             drain=session.drain,
-            slow=partial(follow, self._tracer, session.changes, session.comm.rank, case.dilate),
-            emulated=case.emulated,
+            slowness=session.slowness,
         )
         solver.between = balancer
         loads = {plan.id: plan.rhs for plan in session.plans}

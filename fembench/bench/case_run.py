@@ -28,7 +28,8 @@ from fembench.records.ids import now_utc
 from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
 from fembench.records.validity import judge
-from fembench.synthetic.emulate import parse_speeds, stretched, turn_of
+from fembench.synthetic.slowness import slowness_of, turn_of
+from fembench.synthetic.speeds import parse_changes, parse_speeds
 from fembench.timing.certificate import Certificate, Certifier, worst_costs
 from fembench.timing.tracer import Message, TracerLike, make_tracer, span
 
@@ -77,14 +78,15 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     timed = start(comm, case, prepared, tracer)
     with span(tracer, SYNC):  # ranks wait for each other here
         speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
+        changes = together(comm, lambda: parse_changes(case.emulate_change, speeds))
         hosts = host_names(comm)
     with span(tracer, VERIFY):
         bandwidths = roofs_before(comm, prepared, case.storage)
     setup = tracer.ticks()
     crowded = hosts.count(hosts[comm.rank]) > host.cores or bool(job.synthetic)
     turn = turn_of(comm.rank, hosts)
-    slowed = stretched(tracer, speeds[comm.rank], case.dilate, crowded=crowded, turn=turn)
-    measured = timed(slowed)
+    slowness = slowness_of(comm.rank, speeds, case.dilate, changes, crowded=crowded, turn=turn)
+    measured = timed(tracer, slowness)
     tracer.reset(events=False)
     with span(tracer, SYNC):
         after = sights(comm, tracer, leaders)

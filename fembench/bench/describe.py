@@ -14,7 +14,7 @@ from fembench.kernels.backend import kernels
 from fembench.launch.job import Job
 from fembench.ranks.comm import Comm, library
 from fembench.records.record import NOT_RECORDED, Environment, HostFacts
-from fembench.synthetic.emulate import label
+from fembench.synthetic.speeds import label
 
 
 def environment_of(

@@ -22,11 +22,11 @@ from fembench.solve.iterate import CGResult, Solver, StoppingCriterion
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.solve.variants import VARIANTS
-from fembench.synthetic.emulate import agree, learning
+from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
 ROOM = 64  # spans per iteration that the trace has room for, and eight per neighbour, where no warm-up tells
-LEARN, LEARNT = 5.0, 40  # seconds, and sets, that emulated ranks learn for at most
+LEARN, LEARNT = 5.0, 40  # seconds and sets of a rehearsal, at most
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Measurement:
 
 
 Make = Callable[[Case, Prepared, TracerLike], Solver]
-Timed = Callable[[TracerLike], Measurement]
+Timed = Callable[[TracerLike, Slowness], Measurement]
 
 
 def control_of(case: Case, n_equations: int) -> StoppingCriterion:
@@ -69,18 +69,27 @@ def control_of(case: Case, n_equations: int) -> StoppingCriterion:
 
 def start_plain(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
     """Nothing more to set up; a call that measures."""
-    return lambda stretched: measure(comm, case, prepared, stretched)
+    return lambda tracer, slowness: measure(comm, case, prepared, tracer, slowness)
 
 
 def measure(
-    comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make | None = None
+    comm: Comm,
+    case: Case,
+    prepared: Prepared,
+    tracer: TracerLike,
+    slowness: Slowness = FULL_SPEED,
+    make: Make | None = None,
 ) -> Measurement:
-    """Run the warm-ups and the timed sets; `make` makes the solver of a set. Collective."""
-    make, control = make or _solver, control_of(case, prepared.mesh.n_equations)
+    """Run the warm-ups and the timed sets. Collective.
+
+    `make` makes the solver of a set; if it is given, it also lets emulated ranks agree, and nothing is
+    rehearsed.
+    """
+    tracer, control = slowness.tracer(tracer), control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
     solver: Solver | None = None
-    learns = case.emulated and not case.balance  # a balancer's ranks learn and agree by themselves
-    learned = _learn(comm, case, prepared, tracer, make, control) if learns else []
+    learned = [] if make else _rehearse(comm, case, prepared, tracer, slowness, control)
+    make = make or _solver
     tracer.recording, ended = False, tracer.now()
     spent, set_up = 0, tracer.stored  # ticks of CG in timed sets; events of the set-up
     iterations = min(case.trace_iterations, control.limit)
@@ -117,20 +126,26 @@ def _set(
     return solver, solver.solve(prepared.rhs, control, record=case.trace_iterations)
 
 
-def _learn(
-    comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, make: Make, control: StoppingCriterion
+def _rehearse(
+    comm: Comm,
+    case: Case,
+    prepared: Prepared,
+    tracer: TracerLike,
+    slowness: Slowness,
+    control: StoppingCriterion,
 ) -> list[SetTicks]:
-    """Sets from which emulated ranks learn how long their work takes, as one warm-up. Collective."""
+    """Sets from which emulated ranks learn how long their work takes, as one warm-up; none at full speed.
+    Collective."""
     tracer.reset(events=False)
     tracer.recording = False  # an iteration's events are those of the set that is traced
-    begin, done = tracer.now(), 1
-    with learning(tracer):
-        solver, result = _set(comm, case, prepared, tracer, make, control)
-        while done < LEARNT and comm.bcast((tracer.now() - begin) / tracer.ticks_per_second < LEARN):
-            del solver
-            solver, result = _set(comm, case, prepared, tracer, make, control)
-            done += 1
-    agree(comm, tracer, _units(prepared, solver), among=median)
+    begin = tracer.now()
+    solver: Solver | None = None
+    for _ in slowness.rehearsals(comm, LEARN, LEARNT):
+        solver = None  # the last set's matrix and vectors go before the next are made
+        solver, result = _set(comm, case, prepared, tracer, _solver, control)
+    if solver is None:
+        return []
+    slowness.agree(comm, _units(prepared, solver), among=median)
     return [_harvest(tracer, tracer.now() - begin, result, warmup=True)]
 
 

@@ -15,9 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fembench.records.network import KernelTime, RankLoad
-from fembench.records.phases import AXPY
-from fembench.synthetic.emulate import name_work
-from fembench.timing.tracer import TracerLike
+from fembench.synthetic.slowness import Slowness
 
 COUNT, MATMUL, GAUSS = 60_000, 160, 90
 SEED = 1
@@ -55,24 +53,24 @@ def kernels_of_thesis() -> dict[str, Callable[[], object]]:
     return {"increment": increment, "matmul": lambda: matmul(a, b), "gauss": lambda: gauss(system)}
 
 
-def kernel_times(rank: int, tracer: TracerLike, repeats: int) -> list[KernelTime]:
-    """Medians over the repeats, through a tracer that may stretch them."""
+def kernel_times(rank: int, slowness: Slowness, repeats: int) -> list[KernelTime]:
+    """Median times over the repeats, on a rank that may be slowed down."""
     found = []
     for name, call in kernels_of_thesis().items():
         call()
-        name_work(tracer, name)
-        both = np.median([_timed(tracer, call) for _ in range(repeats)], axis=0)
+        slowness.new_work(name)
+        both = np.median([_timed(slowness, call) for _ in range(repeats)], axis=0)
         found.append(KernelTime(rank=rank, kernel=name, seconds=float(both[0]), cpu=float(both[1])))
     return found
 
 
-def _timed(tracer: TracerLike, call: Callable[[], object]) -> tuple[float, float]:
+def _timed(slowness: Slowness, call: Callable[[], object]) -> tuple[float, float]:
     """Seconds (elapsed, of processor time)."""
     start, used = time.perf_counter_ns(), time.thread_time_ns()
-    tracer.begin(AXPY)
+    slowness.begin()
     call()
     used = time.thread_time_ns() - used
-    tracer.end(AXPY)
+    slowness.end()
     return 1e-9 * (time.perf_counter_ns() - start), 1e-9 * used
 
 

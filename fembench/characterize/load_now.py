@@ -13,7 +13,7 @@ from fembench.characterize.load_kernels import kernel_times, load_of
 from fembench.characterize.start import run_job
 from fembench.launch.launcher import environment, launcher_line
 from fembench.records.network import HostLoad
-from fembench.timing.tracer import NullTracer
+from fembench.synthetic.slowness import FULL_SPEED
 
 REPEATS = 9  # runs of the kernels
 PATIENCE = 60.0  # seconds; then a host counts as not reached
@@ -42,7 +42,7 @@ def loads_of(hosts: Sequence[str], scratch: Path, say: Callable[[str], None]) ->
 def measured_here() -> HostLoad:
     """The load of this host."""
     now = load_of(0)
-    took = kernel_times(0, NullTracer(), REPEATS)
+    took = kernel_times(0, FULL_SPEED, REPEATS)
     return HostLoad(platform.node(), now, sum(k.seconds for k in took), sum(k.cpu for k in took))
 
 

@@ -38,8 +38,8 @@ from fembench.records.network import (
     Trains,
 )
 from fembench.records.sites import Classes, grouped_as, sites_of
-from fembench.synthetic.emulate import parse_speeds, stretched
-from fembench.timing.tracer import NullTracer
+from fembench.synthetic.slowness import slowness_of
+from fembench.synthetic.speeds import parse_speeds
 
 SIZES = tuple(8 << k for k in range(20))  # 8 B to 4 MiB
 QUICK_SIZES = SIZES[:18]  # to 1 MiB
@@ -110,7 +110,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
     measuring.messages([(name, pair) for name, pair in zip(classes.names, pairs) if pair])
     measuring.crowds()
     measuring.progress([pair for pair in reversed(pairs) if pair])
-    measuring.kernels(speeds[comm.rank])
+    measuring.kernels(speeds)
     gc.enable()
     everyone = comm.gather(measuring.found)
     if everyone is None:
@@ -222,12 +222,13 @@ class Measuring:
             self.found.polling = polling_factor(self._comm, *inside)
         self._needed(())
 
-    def kernels(self, speed: float) -> None:
+    def kernels(self, speeds: Sequence[float]) -> None:
         """The thesis' kernels, all ranks at once."""
         self._tell("kernels of thesis-001")
         ranks = self._placed.count(self._placed[self._comm.rank])
-        tracer = stretched(NullTracer(), speed, self._job.dilate, crowded=ranks > 1 and self._job.dilate > 1)
+        crowded = ranks > 1 and self._job.dilate > 1
+        slowness = slowness_of(self._comm.rank, speeds, self._job.dilate, crowded=crowded)
         self.found.load = load_of(self._comm.rank)
         self._comm.Barrier()
-        self.found.kernels = kernel_times(self._comm.rank, tracer, 5 if self._job.quick else 15)
+        self.found.kernels = kernel_times(self._comm.rank, slowness, 5 if self._job.quick else 15)
         self._needed(())

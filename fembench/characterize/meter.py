@@ -25,7 +25,8 @@ from typing import Literal
 
 from fembench.characterize.probes import Probe
 from fembench.ranks.comm import Comm
-from fembench.synthetic.emulate import glance_at_clock, keep_least, learning, name_work, stretched
+from fembench.synthetic.slowness import Slowness, keep_least
+from fembench.synthetic.waits import glance_at_clock
 from fembench.timing.tracer import TracerLike
 
 BATCH = 1e-3  # seconds of calls between two stamps
@@ -53,20 +54,11 @@ def _name(probe: Probe) -> tuple[str, ...]:
 
 
 class Meter:
-    """Measures probes on one rank of emulated `speed`."""
+    """Measures probes on one rank, `batch` seconds of calls at a time."""
 
-    def __init__(
-        self,
-        tracer: TracerLike,
-        speed: float,
-        dilate: float,
-        way: Way,
-        batch: float,
-        *,
-        crowded: bool = False,
-    ) -> None:
-        self._tracer = stretched(tracer, speed, dilate, crowded=crowded)
-        self.factor, self.way, self._batch = dilate / speed, way, batch
+    def __init__(self, tracer: TracerLike, slowness: Slowness, way: Way, batch: float) -> None:
+        self._tracer, self._slowness = slowness.tracer(tracer), slowness
+        self.factor, self.way, self._batch = slowness.factor, way, batch
         self._elapsed = self._due = 0.0
         self._least: dict[tuple[str, ...], float] = {}  # seconds of a call of a probe, where stretched
         self._glance = glance_at_clock() * 1e-9
@@ -115,7 +107,7 @@ class Meter:
 
     def _stretched_seconds(self, probe: Probe, calls: int) -> float:
         elapsed = 0.0
-        with learning(self._tracer):
+        with self._slowness.learning():
             for _ in range(LEARNT * calls):
                 self._learn(probe)
                 os.sched_yield()  # to a rank that shares this core, and its caches
@@ -130,7 +122,7 @@ class Meter:
     def _learn(self, probe: Probe) -> float:
         """Elapsed seconds of one call, a phase of its own; what it takes is remembered if it is the least."""
         name = _name(probe)
-        name_work(self._tracer, name)
+        self._slowness.new_work(name)
         elapsed, used = self._timed(probe, 1)
         self._least[name] = min(max(used - self._glance, 1e-9), self._least.get(name, math.inf))
         return elapsed

@@ -35,7 +35,8 @@ from fembench.records.case import Case
 from fembench.records.ids import now_utc
 from fembench.records.profile import LEVELS, PROFILE_SCHEMA, Level, Profile, Speed, speed_of
 from fembench.records.record import ClockCertificate, HostFacts
-from fembench.synthetic.emulate import label, parse_speeds
+from fembench.synthetic.slowness import slowness_of
+from fembench.synthetic.speeds import label, parse_speeds
 from fembench.timing.certificate import Certificate, Certifier, worst_costs
 from fembench.timing.tracer import NullTracer, make_tracer
 
@@ -93,14 +94,9 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second, certifier.clock.read)
     way = way_of(job.emulated, host.size, facts.cores, cpu_quota(), lab=bool(job.synthetic))
     slowest = job.dilate / min(speed for speed, name in zip(injected, names) if name == names[comm.rank])
-    meter = Meter(
-        tracer,
-        injected[comm.rank],
-        job.dilate,
-        way,
-        batch_of(way, slowest),
-        crowded=host.size > facts.cores or bool(job.synthetic),
-    )
+    crowded = host.size > facts.cores or bool(job.synthetic)
+    slowness = slowness_of(comm.rank, injected, job.dilate, crowded=crowded)
+    meter = Meter(tracer, slowness, way, batch_of(way, slowest))
     rounds, others = Rounds(host, job, meter, probes), others_meter(comm)
     rounds.run(tell if comm.rank == 0 else lambda text: None)
     doze(comm, 0.0)

@@ -18,7 +18,7 @@ from fembench.launch.hostfile import hosts_of
 from fembench.launch.launcher import SCRATCH, environment, launcher_line, run_ranks
 from fembench.records.network import NetworkFound, NetworkSettings
 from fembench.records.profile import Profile
-from fembench.synthetic.emulate import parse_speeds
+from fembench.synthetic.speeds import parse_speeds
 
 SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring on each host; starting and binding kernels come on top
 VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # in a lab CPU time is dealt out in periods of 5 ms

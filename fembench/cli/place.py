@@ -148,7 +148,7 @@ def pair_of(text: str) -> tuple[float, float]:
 
 def _speeds(record) -> list[float]:
     """[rank] how fast it computed, against a core of its own at speed 1."""
-    from fembench.synthetic.emulate import parse_speeds
+    from fembench.synthetic.speeds import parse_speeds
 
     environment, placed = record.environment, record.environment.rank_host
     speeds = parse_speeds(record.case.emulate, record.case.ranks)

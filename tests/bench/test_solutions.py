@@ -67,10 +67,10 @@ def test_every_storage_gives_the_same_solution(comm, storage):
 
 
 def test_emulated_slowness_does_not_change_a_bit(comm):
-    from fembench.synthetic.emulate import stretched
+    from fembench.synthetic.slowness import slowness_of
     from fembench.timing.tracer import NullTracer
 
-    slow = stretched(NullTracer(), 0.5 if comm.rank else 1.0, 1.5)
+    slow = slowness_of(comm.rank, (1.0, *[0.5] * (comm.size - 1)), 1.5).tracer(NullTracer())
     (_, honest), (_, emulated) = (solved(comm, tracer, mesh="m1", iterations=40) for tracer in (None, slow))
     assert honest.residuals == emulated.residuals
     assert honest.x.tobytes() == emulated.x.tobytes()

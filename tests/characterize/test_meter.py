@@ -9,6 +9,7 @@ from fembench.characterize import meter
 from fembench.characterize.meter import Meter, batch_of, way_of
 from fembench.characterize.probes import Probe
 from fembench.records.phases import AXPY
+from fembench.synthetic.slowness import slowness_of
 from fembench.timing.tracer import make_tracer
 
 USED, SLEPT = 0.002, 0.006
@@ -25,8 +26,13 @@ def probe_of(call, units=1000):
     return Probe("updates", "", "L2", "dofs", units, 10, 1, AXPY, call)
 
 
+def slow(speed, dilate=1.0):
+    """The slowness of a rank of this speed, in a job with slower ones."""
+    return slowness_of(0, (speed, 0.1), dilate)
+
+
 def measured(way, call, *, speed=1.0, dilate=1.0, seconds=0.05):
-    one = Meter(make_tracer(), speed, dilate, way, batch=USED)
+    one = Meter(make_tracer(), slow(speed, dilate), way, batch=USED)
     return one.visit(probe_of(call), USED, seconds), one
 
 
@@ -69,7 +75,7 @@ def test_what_comes_before_a_call_is_not_timed(way, before):
         calls.append("call")
         busy(USED)
 
-    one = Meter(make_tracer(), 1.0, 1.0, way, batch=2 * USED)
+    one = Meter(make_tracer(), slow(1.0), way, batch=2 * USED)
     probe = dataclasses.replace(probe_of(updates), before=product)
     assert one.visit(probe, USED, 0.05) == pytest.approx(1000 / USED, rel=0.2)
     assert calls.count("before") == before * calls.count("call")
@@ -84,7 +90,7 @@ def test_an_injected_speed_is_what_is_found():
 
 def test_the_tracer_shows_the_injected_speed():
     tracer = make_tracer()
-    one = Meter(tracer, 0.25, 1.0, "stretched", batch=USED)
+    one = Meter(tracer, slow(0.25), "stretched", batch=USED)
     one.visit(probe_of(lambda: busy(USED)), USED, 0.0)
     assert tracer.counts()[AXPY] == meter.LEARNT + 1
     assert tracer.seconds()[AXPY] >= (meter.LEARNT + 4) * USED
@@ -103,7 +109,7 @@ def test_a_rank_of_factor_one_among_slower_ones_is_not_disturbed_either():
 
 def test_a_stretched_visit_is_one_batch_of_phases_after_some_that_teach():
     calls, tracer = [], make_tracer()
-    one = Meter(tracer, 0.5, 1.0, "stretched", batch=10 * USED)
+    one = Meter(tracer, slow(0.5), "stretched", batch=10 * USED)
     one.visit(probe_of(lambda: calls.append(1)), USED, 1.0)
     assert len(calls) == tracer.counts()[AXPY] == 10 * (meter.LEARNT + 1)
 
@@ -123,7 +129,7 @@ def test_quotas_and_crowds_are_measured_by_what_passes():
 
 
 def test_the_cost_of_a_call_is_its_processor_time():
-    one = Meter(make_tracer(), 0.5, 1.0, "stretched", batch=USED)
+    one = Meter(make_tracer(), slow(0.5), "stretched", batch=USED)
     cost = one.cost(probe_of(interrupted))
     assert cost == pytest.approx(USED, rel=0.2)
     assert one.calls(cost / 4) == 4

@@ -8,6 +8,7 @@ from fembench.balance.observation import Tuning
 from fembench.studies.bsp.fractal import Fractal, domains_of, match, oriented, picture, ranges_of
 from fembench.studies.bsp.shear_sort import ShearSort, snake, transposition_sort
 from fembench.studies.bsp.supersteps import run_program
+from fembench.synthetic.slowness import slowness_of
 
 mpi = pytest.mark.mpi
 
@@ -48,8 +49,9 @@ def test_a_slow_rank_loses_blocks(comm):
     if comm.size == 1:
         return
     settings = Settings(policy="amortised", alpha=1, gamma=2)
-    factor = 60.0 if comm.rank == 0 else 2.0  # far enough apart for any noise
-    ran = run_program(comm, ShearSort(48, 4 * comm.size, 16), settings, factor)
+    speeds = (1 / 30, *[1.0] * (comm.size - 1))  # far enough apart for any noise
+    slowness = slowness_of(comm.rank, speeds, 2.0, crowded=True)
+    ran = run_program(comm, ShearSort(48, 4 * comm.size, 16), settings, slowness)
     if comm.rank == 0:
         assert ran.ledger.owner.count(0) < 4
         assert np.array_equal(np.sort(ran.result.ravel()), snake(ran.result))

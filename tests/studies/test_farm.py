@@ -9,13 +9,14 @@ import pytest
 from fembench.partition.tasks import deal_tasks
 from fembench.studies.programs import calibrate, compute, farm, graphs
 from fembench.studies.programs.calibrate import messages, samples
-from fembench.studies.programs.compute import Worker
+from fembench.studies.programs.compute import Worker, worker_of
 from fembench.studies.programs.job import AppJob, Span, makespan, run_job
 from fembench.studies.programs.kernels import KERNELS, correct, just
 from fembench.studies.programs.real_messages import KINDS, case_of_messages
 from fembench.studies.programs.record import AppCase
 from fembench.studies.scheduling.program_graphs import hosts_in_turn
 from fembench.studies.scheduling.task_graph import diamond, fork, fork_join, join, ring
+from fembench.synthetic import slowness, waits
 
 pytestmark = pytest.mark.mpi
 SIZES = {"pi": 20_000, "primes": 2_000, "matrices": 12, "partial": 12, "integral": 20_000, "product": 15}
@@ -86,7 +87,7 @@ def test_ranks_that_wait_for_each_other_do_not_lock(comm):
     case = AppCase(
         program="ring", ranks=comm.size, n_bytes=4_000_000, order=(0, 1, 2, 3, 4), host=host, edges=edges
     )
-    assert comm.allreduce(graphs.run(Worker(comm, 1.0), case)[0]) == graphs.expected(5, edges)
+    assert comm.allreduce(graphs.run(Worker(comm), case)[0]) == graphs.expected(5, edges)
 
 
 def test_a_rank_that_leaves_the_barrier_late_makes_a_run_no_shorter(comm):
@@ -129,8 +130,13 @@ def test_calibration_samples_every_operation_of_every_rank(comm):
         assert not record.seconds
 
 
+def slowed(comm, factor):
+    """A rank that computes so many times more slowly than it could, in a job that is emulated."""
+    return worker_of(comm, (1.0,) * comm.size, factor)
+
+
 def test_a_slow_rank_computes_longer(comm):
-    fast, slow = Worker(comm, 1.0), Worker(comm, 40.0)
+    fast, slow = Worker(comm), slowed(comm, 40.0)
     for worker in (fast, slow):
         worker.compute(graphs.UNIT, 3, graphs.burn, 3)
     assert slow.busy > 2 * fast.busy
@@ -161,7 +167,9 @@ class Clock:
 def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(compute, "time", clock)
-    monkeypatch.setattr(Worker, "rest_until", lambda self, t: setattr(clock, "wall", max(clock.wall, t)))
+    for module in (slowness, waits):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(compute, "rest_until", lambda comm, t: setattr(clock, "wall", max(clock.wall, t)))
     return clock
 
 
@@ -174,19 +182,19 @@ def lasts(worker, times, *use):
 
 def test_an_emulated_rank_goes_by_the_least_time_of_an_operation_on_any_rank(comm, clock):
     """Rank r's core takes 2 (r + 1) ms for each of two, or more."""
-    worker = Worker(comm, 10.0)
+    worker = slowed(comm, 10.0)
     assert lasts(worker, 2, 0.006 * (comm.rank + 1)) == pytest.approx(0.06 * (comm.rank + 1))
     assert lasts(worker, 2, 0.004 * (comm.rank + 1)) == pytest.approx(0.04 * (comm.rank + 1))
-    worker.agree()
+    worker.slowness.share(comm)
     assert lasts(worker, 2, 0.012) == pytest.approx(0.04)  # a slow moment
     assert lasts(worker, 1, 0.003) == pytest.approx(0.02)  # half the work
     assert lasts(worker, 2, 0.002) == pytest.approx(0.04)  # a faster core than was known: they keep to it
     assert lasts(worker, 0, 0.001) == pytest.approx(0.001)  # nothing to go by
-    assert lasts(Worker(comm, 1.0), 2, 0.012) == pytest.approx(0.012)  # as it is
+    assert lasts(Worker(comm), 2, 0.012) == pytest.approx(0.012)  # as it is
 
 
 def test_a_rank_that_is_late_makes_up_for_it(comm, clock):
-    worker = Worker(comm, 4.0)
+    worker = slowed(comm, 4.0)
     assert lasts(worker, 1, 0.01) == pytest.approx(0.04)
     assert lasts(worker, 1, 0.01, 0.06) == pytest.approx(0.06)
     assert lasts(worker, 1, 0.01) == pytest.approx(0.02)
@@ -195,7 +203,8 @@ def test_a_rank_that_is_late_makes_up_for_it(comm, clock):
 
 def test_emulated_ranks_learn_their_operations_before_they_run(comm, monkeypatch):
     monkeypatch.setattr(calibrate, "LEARN", 0.2)
-    slow, plain = Worker(comm, 1.0 + comm.rank), Worker(comm, 1.0)
+    speeds = [1.0 / (1 + rank) for rank in range(comm.size)]
+    slow, plain = worker_of(comm, speeds, 1.0), Worker(comm)
     for worker, learns in ((slow, comm.size > 1), (plain, False)):
         begin = time.perf_counter()
         calibrate.learn(worker, "primes", 10, 3000)
@@ -203,16 +212,16 @@ def test_emulated_ranks_learn_their_operations_before_they_run(comm, monkeypatch
 
 
 def test_messages_of_nobody_alone(comm):
-    found = messages(Worker(comm, 1.0))
+    found = messages(Worker(comm))
     assert all(bool(times) == (comm.rank > 0) for times in found.values())
-    assert samples(Worker(comm, 1.0), "ring", 3, 1, 2)["unit"]
+    assert samples(Worker(comm), "ring", 3, 1, 2)["unit"]
 
 
 def test_a_long_result_keeps_a_worker_until_the_coordinator_looks(comm, monkeypatch):
     small, large, trips = 8, 1_000_000, 3
     monkeypatch.setattr(calibrate, "EXCHANGED", (small, large))
     monkeypatch.setattr(calibrate, "TRIPS", trips)
-    worker = Worker(comm, 1.0)
+    worker = Worker(comm)
     worker.glance = 8e-3
     taking, answering = calibrate.exchanges(worker)
     assert [len(row) for row in (*taking.values(), *answering.values())] == [trips * (comm.rank > 0)] * 4
@@ -264,6 +273,6 @@ def test_every_message_by_the_calls_that_are_timed_is_counted_once(comm, kind, c
         case = case_of_messages(kind, comm.size, calls, n_bytes=n_bytes, units=1)
         room = graphs.Room(case, comm.rank)
         for _ in range(2):
-            last, done = graphs.run_calls(Worker(comm, 1.0), case, room)
+            last, done = graphs.run_calls(Worker(comm), case, room)
             assert comm.allreduce(last) == graphs.expected(case.tasks, case.edges)
             assert done > 0

@@ -18,7 +18,8 @@ from fembench.studies.bsp.bsp_job import CellTimes, PolicyRun, ProgramJob, Progr
 from fembench.studies.bsp.fractal import Fractal
 from fembench.studies.bsp.shear_sort import ShearSort
 from fembench.studies.bsp.supersteps import BspProgram, Ran, run_program
-from fembench.synthetic.emulate import FINE, timer_slack
+from fembench.synthetic.slowness import slowness_of
+from fembench.synthetic.waits import FINE, timer_slack
 
 
 def program_of(job: ProgramJob) -> BspProgram:
@@ -32,11 +33,12 @@ def program_of(job: ProgramJob) -> BspProgram:
 def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
     """Every cell, interleaved over the repetitions; on rank 0. Collective."""
     timer_slack(FINE)
-    per_byte, factor = probe(comm), max(1.0, job.dilate / job.speeds[comm.rank])
+    per_byte = probe(comm)
     ran: dict[PolicyRun, list[Ran]] = {cell: [] for cell in job.cells}
     for _ in range(job.repetitions):
         for cell in job.cells:
-            ran[cell].append(run_program(comm, program_of(job), settings_of(cell), factor, per_byte))
+            slowness = slowness_of(comm.rank, job.speeds, job.dilate, crowded=True)
+            ran[cell].append(run_program(comm, program_of(job), settings_of(cell), slowness, per_byte))
     if comm.rank:
         return None
     answer = cast(NDArray, next(iter(ran.values()))[0].result)  # rank 0 has them

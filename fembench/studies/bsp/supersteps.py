@@ -2,7 +2,7 @@
 
 A program (`Program`) is a set of blocks that compute and then talk; a superstep is both, with a barrier.
 Blocks are dictionaries of arrays, and what is in the dictionary moves with them. Computing is stretched to
-emulated speeds as in machine.emulate (SYNTHETIC).
+emulated speeds (SYNTHETIC, synthetic/slowness.py).
 """
 
 import time
@@ -19,7 +19,7 @@ from fembench.balance.observation import Links, Stats
 from fembench.balance.pace import Pace
 from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger, Look
-from fembench.synthetic.emulate import sleep_until
+from fembench.synthetic.slowness import FULL_SPEED, ONCE, Slowness
 
 Arrays = dict[str, NDArray]
 
@@ -53,10 +53,14 @@ class Ran:
 
 
 def run_program(
-    comm: Comm, program: BspProgram, settings: Settings, factor: float = 1.0, second_per_byte: float = 1e-9
+    comm: Comm,
+    program: BspProgram,
+    settings: Settings,
+    slowness: Slowness = FULL_SPEED,
+    second_per_byte: float = 1e-9,
 ) -> Ran:
-    """Run a program to its end, balanced; `factor`: how many times slower this rank computes. Collective."""
-    run = _Run(comm, program, settings, factor, second_per_byte)
+    """Run a program to its end, balanced. Collective."""
+    run = _Run(comm, program, settings, slowness, second_per_byte)
     comm.Barrier()
     begin = time.perf_counter()
     for step in range(program.supersteps):
@@ -68,9 +72,10 @@ def run_program(
 
 class _Run:
     def __init__(
-        self, comm: Comm, program: BspProgram, settings: Settings, factor: float, second_per_byte: float
+        self, comm: Comm, program: BspProgram, settings: Settings, slowness: Slowness, second_per_byte: float
     ) -> None:
-        self.comm, self.program, self.settings, self.factor = comm, program, settings, factor
+        self.comm, self.program, self.settings, self.slowness = comm, program, settings, slowness
+        slowness.new_work(ONCE)
         n = program.n_blocks
         self.owner = np.arange(n, dtype=np.int64) * comm.size // n
         self.blocks = {i: program.make(i) for i in range(n) if self.owner[i] == comm.rank}
@@ -86,12 +91,12 @@ class _Run:
     def superstep(self, step: int) -> None:
         """Compute, talk; at the end of a window perhaps a look."""
         for i, arrays in self.blocks.items():
-            wall, used = time.perf_counter_ns(), time.thread_time_ns()
+            self.slowness.begin()
+            used = time.thread_time_ns()
             self.program.compute(step, i, arrays)
-            lasts = round((time.thread_time_ns() - used) * self.factor)
-            if self.factor > 1:
-                sleep_until(wall + lasts)
-            self._spent[i] += lasts * 1e-9
+            used = time.thread_time_ns() - used
+            self.slowness.end()
+            self._spent[i] += used * self.slowness.factor * 1e-9
         self.program.talk(self.comm, step, self.blocks, self.owner)
         self.comm.Barrier()
         if (step + 1) % self.settings.gamma == 0:

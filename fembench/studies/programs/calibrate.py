@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fembench.ranks.comm import alone
 from fembench.studies.programs import farm, graphs
 from fembench.studies.programs.compute import Worker
 from fembench.studies.programs.kernels import KERNELS, Do
@@ -62,14 +63,12 @@ def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> 
 
 
 def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
-    """Let emulated ranks find out the least time of every operation of the program: in runs and before
-    samples in the same way, since the least of more is less. Nothing where none is emulated. Collective."""
-    if not worker.any_emulated:
-        return
-    task, begin = _task(program, tasks, size), time.perf_counter()
-    while time.perf_counter() - begin < LEARN:
-        task(worker.time)
-    worker.agree()
+    """Let emulated ranks find the least time of every operation of the program: alike in runs and before
+    samples, since the least of more samples is less. Does nothing at full speed. Collective."""
+    task = _task(program, tasks, size)
+    for _ in worker.slowness.rehearsals(alone(), LEARN):
+        task(worker.compute)
+    worker.slowness.share(worker.comm)
 
 
 def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:

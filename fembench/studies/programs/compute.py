@@ -1,20 +1,21 @@
 """Computing at an emulated speed, and messages that are waited for asleep.
 
-A rank of speed s computes for (the least processor time that as much work takes) x dilation / s, as in a
-benchmark's run (synthetic/emulate.py); ranks that share a core therefore do not disturb each other, and a
-rank that waits gives its core away. Tasks that do as many operations last equally long.
+A rank of speed s computes for (the least processor time that as much work takes) x dilation / s, as in a run
+of the benchmark (synthetic/slowness.py). Ranks that share a core therefore do not disturb each other, and a
+rank that waits gives its core away. Tasks with the same number of operations last equally long.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fembench.host.where import host_key
 from fembench.ranks.comm import Comm
-from fembench.synthetic.emulate import MOST_LATE, keep_least, sleep_until
+from fembench.synthetic.slowness import FULL_SPEED, TASK, Slowness, slowness_of
+from fembench.synthetic.waits import sleep_until
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -30,59 +31,45 @@ def glance_of(factor: float) -> float:
     return min(GLANCE * factor, MOST)
 
 
-class Worker:
-    """A rank's clock and its speed. Made by all ranks together."""
+def rest_until(comm: Comm, moment: int) -> None:
+    """Sleep until `moment` (perf_counter_ns); messages in flight go on meanwhile."""
+    while moment - time.perf_counter_ns() > 2 * NAP * 1e9:
+        comm.Iprobe()
+        time.sleep(NAP)
+    sleep_until(moment)
 
-    def __init__(self, comm: Comm, factor: float) -> None:
-        self.comm, self.factor = comm, factor
-        self.any_emulated = bool(comm.allreduce(float(factor != 1.0)))
-        self.glance = glance_of(factor)
+
+def worker_of(comm: Comm, speeds: Sequence[float], dilate: float) -> "Worker":
+    """The worker of this rank in a program whose ranks have these speeds."""
+    return Worker(comm, slowness_of(comm.rank, speeds, dilate, wait_until=partial(rest_until, comm)))
+
+
+class Worker:
+    """A rank of a program: computes at its speed, and waits for messages asleep."""
+
+    def __init__(self, comm: Comm, slowness: Slowness = FULL_SPEED) -> None:
+        self.comm, self.slowness = comm, slowness
+        self.glance = glance_of(slowness.factor)
         self.busy = 0.0  # seconds of computing
         self.done = 0  # tasks
-        self._least: dict[str, float] = {}  # ns of processor time of one operation
-        self._agreed: frozenset[str] = frozenset()  # operations that go by what the ranks of the host found
-        self._late = 0
 
     def compute(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
         """The function's result, after as long as so many operations take at this rank's speed."""
         begin = time.perf_counter_ns()
-        result = self.time(operation, times, function, *arguments)
-        if self.factor != 1.0 and times > 0:
-            due = begin + round(self._least[operation] * times * self.factor) - self._late
-            self.rest_until(due)
-            self._late = min(time.perf_counter_ns() - due, MOST_LATE)
+        if times > 0:
+            self.slowness.new_work(operation, {TASK: times})
+            self.slowness.begin()
+            result = function(*arguments)
+            self.slowness.end()
+        else:  # no amount of work to go by
+            result = function(*arguments)
         self.busy += (time.perf_counter_ns() - begin) * 1e-9
         return result
-
-    def time(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
-        """The function's result at once; what one operation took is remembered if it is the least."""
-        used = time.thread_time_ns()
-        result = function(*arguments)
-        if times > 0 and operation not in self._agreed:
-            each = (time.thread_time_ns() - used) / times
-            self._least[operation] = min(each, self._least.get(operation, each))
-        return result
-
-    def agree(self) -> None:
-        """From now on the ranks of a host go by the least time of an operation on any of them. Collective."""
-        if not self.any_emulated:
-            return
-        here = host_key()
-        everyone = self.comm.allgather((here, self._least))
-        keep_least(self._least, [other for name, other in everyone if name == here])
-        self._agreed = frozenset(self._least)
-
-    def rest_until(self, moment: int) -> None:
-        """Sleep until `moment` (perf_counter_ns); messages in flight go on meanwhile."""
-        while moment - time.perf_counter_ns() > 2 * NAP * 1e9:
-            self.comm.Iprobe()
-            time.sleep(NAP)
-        sleep_until(moment)
 
     def hold(self, seconds: float) -> None:
         """The rank can do nothing else for so long; its core is free for others."""
         if seconds > 0:
-            self.rest_until(time.perf_counter_ns() + round(seconds * 1e9))
+            rest_until(self.comm, time.perf_counter_ns() + round(seconds * 1e9))
 
     def after(self, seconds: float) -> float:
         """The moment so much later, ns; the same on all ranks of one machine."""

@@ -14,10 +14,10 @@ from fembench.ranks.comm import Comm
 from fembench.records.ids import now_utc
 from fembench.studies.programs import farm, graphs
 from fembench.studies.programs.calibrate import NOTHING, calibrate, learn
-from fembench.studies.programs.compute import Worker
+from fembench.studies.programs.compute import Worker, worker_of
 from fembench.studies.programs.kernels import KERNELS, correct
 from fembench.studies.programs.record import APP_SCHEMA, AppCase, AppPrediction, AppRecord, Samples
-from fembench.synthetic.emulate import label, parse_speeds
+from fembench.synthetic.speeds import label, parse_speeds
 
 
 class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,8 +37,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     """The record on rank 0, None elsewhere. Collective."""
     case = job.case
     facts, taken = host_facts(), taken_meter()
-    speed = parse_speeds(case.emulate, comm.size)[comm.rank]
-    worker = Worker(comm, case.dilate / speed)
+    worker = worker_of(comm, parse_speeds(case.emulate, comm.size), case.dilate)
     found, times, busy, done = NOTHING, [], [], []
     value, error = 0.0, 0.0
     if job.calibrate:

@@ -13,7 +13,7 @@ from fembench.launch.diagnosis import why_nothing
 from fembench.launch.launcher import SCRATCH, environment, launcher_line, run_ranks
 from fembench.studies.programs.job import AppJob
 from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord
-from fembench.synthetic.emulate import parse_speeds
+from fembench.synthetic.speeds import parse_speeds
 
 PATIENCE = 600.0  # seconds after which a job is ended
 

@@ -12,7 +12,7 @@ from fembench.launch.serve import expect, serve
 from fembench.ranks.comm import Comm, abort_on_exception, world
 from fembench.records.store import encode
 from fembench.studies.programs.job import AppJob, run_job
-from fembench.synthetic.emulate import FINE, timer_slack
+from fembench.synthetic.waits import FINE, timer_slack
 
 
 def main(folder: Path, comm: Comm) -> int:

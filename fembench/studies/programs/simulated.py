@@ -29,7 +29,7 @@ from fembench.studies.programs.compute import glance_of
 from fembench.studies.programs.kernels import KERNELS, Kernel
 from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord
 from fembench.studies.scheduling.program_graphs import messages_of
-from fembench.synthetic.emulate import parse_speeds
+from fembench.synthetic.speeds import parse_speeds
 
 DRAWS, SEED, TAIL = 40, 7, 0.05
 COMPUTE, MESSAGE = range(2)

@@ -1,0 +1,287 @@
+"""Emulated slowness: a rank of speed s takes 1/s of the time for all it computes (SYNTHETIC, VALIDITY E8).
+
+Every job has one `Slowness` per rank, made by `slowness_of`. If nothing is emulated, it is `FULL_SPEED`: its
+methods do nothing, and it leaves the tracer alone, so no iteration pays for it. Otherwise the rank waits
+after each compute phase until the phase has lasted (its processor time) x dilation / s. The work is real;
+only its duration is stretched. Messages are not stretched. Dilation slows all ranks alike, so that several
+ranks can share a core and still run side by side: with a dilation of F each computes for 1/F of the time.
+
+The processor time of a phase is the least that the same work has taken on this rank so far. A single
+measurement also contains cold caches, other ranks that compute at that moment and other users of the core. An
+emulated machine has none of these, and stretched they would dominate (on a shared core the same work takes
+1.5 times as long for seconds on end). Work counts as the same if the two phases before it are the same, until
+`new_work` says otherwise. A run first rehearses: it repeats its set unstretched while data stay in the third
+cache. Then the ranks of a host agree on the median of their times per unit of work (cell, flop, node): they
+are to differ by their speeds and their parts, not by the core they happen to run on. Where blocks move, there
+is no rehearsal: at each look, and after each set, ranks agree on the least time that any of them has seen.
+
+Ranks of a host take turns: where there is time to spare, a rank computes at once, in the middle or near the
+end of its phase. All ranks begin a phase together, and would slow each other down if they computed side by
+side.
+
+Ranks that outnumber the cores sleep meanwhile, to make room for each other; ranks with a core each spin,
+which keeps the core warm. A phase cannot last less than its work takes. What exceeds its time, or a sleep
+that ends late because all cores are busy, is made up for in the next phases, which wait less. At dilation 1
+the fastest ranks never wait, and so show the noise of the machine.
+"""
+
+import contextlib
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from fembench.host.where import host_key
+from fembench.ranks.comm import Comm
+from fembench.records.phases import ASSEMBLY, PHASES, SPMV_INTERFACE, SPMV_INTERIOR
+from fembench.synthetic.heard_tracer import HeardTracer
+from fembench.synthetic.speeds import Change
+from fembench.synthetic.waits import glance_at_clock, sleep_until, spin_until
+from fembench.timing.tracer import TracerLike
+
+T = TypeVar("T", bound=Hashable)
+TASK = -1  # a piece of work that is no phase of a run
+# phases whose time is compared between ranks together, by what they have in common
+ALIKE = {ASSEMBLY: "assembly", SPMV_INTERIOR: "product", SPMV_INTERFACE: "product"}
+REST = "vectors"
+Amounts = Mapping[int, float]  # phase -> how much of its work, positive
+NO_AMOUNTS: Amounts = {}  # one of each
+ONCE = ("once",)  # a name for work that is never the same again: it lasts a multiple of what it took
+Same = tuple[Any, ...]  # identifies the same work: its name, the two phases before, the phase
+COMPUTE = frozenset({TASK, *(p.number for p in PHASES if p.group in ("compute", "assembly"))})
+RESERVE = 2.0  # times the least that a phase may take when it has its turn
+MOST_LATE = 50_000_000  # ns that are made up for: a longer delay does not come from sharing cores
+
+
+class Slowness(Protocol):
+    """How much more slowly this rank computes than it could, and what is done about it."""
+
+    factor: float  # times as long as at full speed
+
+    def tracer(self, tracer: TracerLike, /) -> TracerLike:
+        """The tracer to measure with: its compute phases last as long as they must."""
+
+    def begin(self, phase: int = TASK, /) -> None:
+        """A phase begins, or a piece of work that is none."""
+
+    def end(self, phase: int = TASK, /) -> None:
+        """Its work is done: wait until it has lasted as long as it must."""
+
+    def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None:
+        """From now on phases do other work than before, known by this name, or other amounts of the same work
+        (1 if not given): half of it takes half the time."""
+
+    def learning(self) -> contextlib.AbstractContextManager[None]:
+        """Meanwhile nothing is stretched, and the least times of the work are found; later they hold."""
+
+    def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
+        """Turns in which to do the work unstretched, for up to so many seconds on rank 0's clock and `most`
+        turns; none at full speed. Collective."""
+
+    def agree(
+        self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min
+    ) -> None:
+        """Let the ranks of a host go by one time per unit of work, the least or the median of those that they
+        have found. Collective.
+
+        `units` are this rank's, of "assembly", "product" and "vectors"; a kind of which it has none is not
+        compared. All ranks have made as many iterations.
+        """
+
+    def share(self, comm: Comm) -> None:
+        """From now on the ranks of a host go by the least time that any of them has found for work of that
+        name. Collective."""
+
+
+class FullSpeed:
+    """Nothing is emulated."""
+
+    factor = 1.0
+
+    def tracer(self, tracer: TracerLike, /) -> TracerLike:
+        return tracer
+
+    def begin(self, phase: int = TASK, /) -> None: ...
+    def end(self, phase: int = TASK, /) -> None: ...
+    def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None: ...
+    def learning(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
+        return iter(())
+
+    def agree(
+        self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min
+    ) -> None: ...
+    def share(self, comm: Comm) -> None: ...
+
+
+FULL_SPEED = FullSpeed()
+
+
+class EmulatedSlowness:
+    """Compute phases last `factor` times the least processor time of their work so far.
+
+    `turn` in [0, 1) says when in a phase the rank computes: at its begin, or later by that part of the time
+    to spare. `changes` maps iterations to the factor from there on. `of_now`: phases last `factor` times what
+    they take this time, noise included; a slowdown by a few per cent of the least time would vanish whenever
+    the core is slower than at its best.
+    """
+
+    def __init__(
+        self,
+        factor: float,
+        wait_until: Callable[[int], None] = spin_until,
+        turn: float = 0.0,
+        *,
+        changes: Mapping[int, float] | None = None,
+        of_now: bool = False,
+    ) -> None:
+        if not factor >= 1:
+            raise ValueError(f"factor {factor}: expected at least 1")
+        if not 0 <= turn < 1:
+            raise ValueError(f"turn {turn}: expected one in [0, 1)")
+        self.factor, self._wait_until, self._turn = factor, wait_until, turn
+        self._changes, self._of_now = changes or {}, of_now
+        self._wall = self._used = self._late = 0
+        self._glance = glance_at_clock()
+        self._learning = self._taught = False
+        self._work: Hashable = None
+        self._amounts = NO_AMOUNTS
+        self._before = (-1, -1)  # phases ended last
+        self._least: dict[Same, float] = {}  # ns of processor time, of an amount of 1
+        self._count: Counter[Same] = Counter()
+
+    def tracer(self, tracer: TracerLike, /) -> TracerLike:
+        """Ranks at full speed among slower ones keep their tracer."""
+        if self.factor == 1 and not self._changes and not self._of_now:
+            return tracer
+        return HeardTracer(tracer, self.begin, self.end, self.follow)
+
+    def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None:
+        self._work, self._amounts, self._before = work, amounts, (-1, -1)
+
+    def follow(self, iteration: int) -> None:
+        """So many iterations are done: go on at the speed that the rank has from here on."""
+        self.factor = self._changes.get(iteration, self.factor)
+
+    @contextlib.contextmanager
+    def learning(self) -> Iterator[None]:
+        self._learn(True)
+        yield
+        self._learn(False)
+
+    def _learn(self, on: bool) -> None:
+        self._learning, self._taught, self._late = on, not on, 0
+
+    def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
+        begin, done = time.perf_counter(), 0
+        with self.learning():
+            while not done or (done < most and comm.bcast(time.perf_counter() - begin < seconds)):
+                yield done
+                done += 1
+
+    def agree(
+        self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min
+    ) -> None:
+        here, mine = host_key(), self.spent(units)
+        found = [other for name, other in comm.allgather((here, mine)) if name == here]
+        times = {kind: [other[kind] for other in found if other.get(kind)] for kind in mine if mine[kind]}
+        scale = {kind: among(of_all) / mine[kind] for kind, of_all in times.items()}
+        for same in self._least:
+            self._least[same] *= scale.get(ALIKE.get(same[-1], REST), 1.0)
+
+    def share(self, comm: Comm) -> None:
+        here = host_key()
+        everyone = comm.allgather((here, self._least))
+        keep_least(self._least, [other for name, other in everyone if name == here])
+        self._taught = True
+
+    def spent(self, units: Mapping[str, float]) -> dict[str, float]:
+        """Kind of work -> least time per unit of what was done since the last call; the same kinds on all
+        ranks. Kinds of which there are no units are left out."""
+        found: dict[str, float] = {}
+        for same, times in self._count.items():
+            kind, amount = ALIKE.get(same[-1], REST), self._amounts.get(same[-1], 1.0)
+            if units.get(kind):
+                found[kind] = found.get(kind, 0.0) + self._least[same] * amount * times / units[kind]
+        self._count.clear()
+        return found
+
+    def begin(self, phase: int = TASK, /) -> None:
+        if phase in COMPUTE:
+            self._wall = time.perf_counter_ns()
+            if self._turn and not self._learning:
+                self._await_turn(phase)
+            self._used = time.thread_time_ns()
+
+    def _await_turn(self, phase: int) -> None:
+        """Let others compute first if the duration of the phase is known and leaves time for it."""
+        least = self._least.get((self._work, *self._before, phase), 0.0) * self._amounts.get(phase, 1.0)
+        spare = least * (self.factor - RESERVE) - self._late
+        if spare > 0:
+            self._wait_until(self._wall + round(self._turn * spare))
+
+    def end(self, phase: int = TASK, /) -> None:
+        if phase in COMPUTE:
+            used = max(time.thread_time_ns() - self._used - self._glance, 0)  # first: the rest is no work
+            if self._of_now:
+                self._wait_until(time.perf_counter_ns() + round(used * (self.factor - 1)))
+            elif self._work is ONCE:
+                self._stretch(used)
+            else:
+                self._compare(phase, used)
+        self._before = (self._before[1], phase)
+
+    def _compare(self, phase: int, used: int) -> None:
+        """Keep the least time of this work, and let the phase last its multiple."""
+        amount, same = self._amounts.get(phase, 1.0), (self._work, *self._before, phase)
+        if not self._taught or same not in self._least:
+            self._least[same] = min(used / amount, self._least.get(same, math.inf))
+        self._count[same] += 1
+        if not self._learning:
+            self._stretch(self._least[same] * amount)
+
+    def _stretch(self, least: float) -> None:
+        due = self._wall + round(least * self.factor) - self._late
+        self._wait_until(due)
+        self._late = min(time.perf_counter_ns() - due, MOST_LATE)
+
+
+def slowness_of(
+    rank: int,
+    speeds: Sequence[float],
+    dilate: float = 1.0,
+    changes: Sequence[Change] = (),
+    *,
+    crowded: bool = False,
+    turn: float = 0.0,
+    wait_until: Callable[[int], None] | None = None,
+) -> Slowness:
+    """The slowness of one rank in a job of these speeds; `FULL_SPEED` on every rank if nothing is emulated.
+
+    `crowded`: other ranks need this core. `turn`: see EmulatedSlowness. `wait_until` replaces sleeping or
+    spinning.
+    """
+    if dilate == 1 and not changes and all(speed == 1 for speed in speeds):
+        return FULL_SPEED
+    return EmulatedSlowness(
+        dilate / speeds[rank],
+        wait_until or (sleep_until if crowded else spin_until),
+        turn,
+        changes={change.at: dilate / change.speeds[rank] for change in changes},
+    )
+
+
+def turn_of(rank: int, hosts: Sequence[str]) -> float:
+    """The `turn` of a rank: its position among the ranks of its host; hosts[rank] are names."""
+    here = hosts[rank]
+    return hosts[:rank].count(here) / hosts.count(here)
+
+
+def keep_least(mine: dict[T, float], others: Iterable[Mapping[T, float]]) -> None:
+    """Take over the times of others that are shorter, or of work that was not timed here."""
+    for other in others:
+        for name, least in other.items():
+            mine[name] = min(least, mine.get(name, math.inf))

@@ -1,0 +1,54 @@
+"""Emulated speeds as users write them: "1,1,0.5,0.25"; "100:1,0.33,1,1" if they change (SYNTHETIC)."""
+
+import math
+import re
+from typing import NamedTuple
+
+from fembench.base.errors import InputError, shown
+
+
+class Change(NamedTuple):
+    """From iteration `at` of every solve on, the ranks have these speeds."""
+
+    at: int
+    speeds: tuple[float, ...]
+
+
+def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
+    """(ranks,) speeds in (0, 1] from "1,1,0.5,0.25"; all 1 if the text is empty. Raises InputError."""
+    if not text:
+        return (1.0,) * ranks
+    try:
+        speeds = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise InputError(f"emulate '{shown(text)}': expected speeds such as 1,1,0.5,0.25") from None
+    if len(speeds) != ranks:
+        raise InputError(f"emulate '{shown(text)}': {len(speeds)} speeds for {ranks} ranks")
+    if not all(math.isfinite(s) and 0 < s <= 1 for s in speeds):
+        raise InputError(f"emulate '{shown(text)}': expected speeds above 0 and up to 1")
+    return speeds
+
+
+def parse_changes(text: str, start: tuple[float, ...]) -> tuple[Change, ...]:
+    """The changes in order of iteration, the first one being `start` at 0; () if the text is empty.
+
+    Raises InputError.
+    """
+    changes: list[Change] = []
+    for word in filter(None, text.split(";")):
+        at, colon, speeds = word.partition(":")
+        if not re.fullmatch(r"\s*[0-9]{1,9}\s*", at) or not colon:
+            raise InputError(f"emulate_change '{shown(text)}': expected ITERATION:SPEEDS, as in 100:1,0.33")
+        if any(change.at == int(at) for change in changes):
+            raise InputError(f"emulate_change '{shown(text)}': iteration {int(at)} is given twice")
+        changes.append(Change(int(at), parse_speeds(speeds.strip(), len(start))))
+    if not changes:
+        return ()
+    return (Change(0, start), *sorted(changes))
+
+
+def label(emulate: str, dilate: float) -> str:
+    """How a record describes emulated slowness; "" if there is none."""
+    words = [f"emulated speeds {emulate}"] if emulate else []
+    words += [f"dilated {dilate:g} times"] if dilate != 1 else []
+    return ", ".join(words)

@@ -1,0 +1,41 @@
+"""Emulated speeds as users write them."""
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.synthetic.speeds import Change, label, parse_changes, parse_speeds
+
+
+def test_speeds_are_read():
+    assert parse_speeds("1,0.5", 2) == (1.0, 0.5)
+    assert parse_speeds("", 3) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("text", ["1", "1,2", "0,1", "-1,1", "a,b", "nan,1", "1,1,1"])
+def test_bad_speeds_are_refused(text):
+    with pytest.raises(InputError, match="emulate"):
+        parse_speeds(text, 2)
+
+
+def test_the_label_says_what_was_emulated():
+    assert label("", 1.0) == ""
+    assert label("1,0.5", 4.0) == "emulated speeds 1,0.5, dilated 4 times"
+
+
+def test_changes_are_sorted_and_begin_with_the_speeds_of_the_start():
+    start = (1.0, 1.0)
+    changes = parse_changes("20:1,0.25;10:1,0.5", start)
+    assert changes == (Change(0, start), Change(10, (1.0, 0.5)), Change(20, (1.0, 0.25)))
+    assert parse_changes("", start) == ()
+
+
+@pytest.mark.parametrize("text", ["x:1,1", ":1,1", "10", "²:1,1", "10:1,1;10:1,0.5", "9" * 5000 + ":1,1"])
+def test_wrong_changes_are_refused(text):
+    with pytest.raises(InputError, match="emulate_change"):
+        parse_changes(text, (1.0, 1.0))
+
+
+@pytest.mark.parametrize("text", ["1,0.5", "x:1,1", "5:1", "5:1,2"])
+def test_bad_changes_are_refused(text):
+    with pytest.raises(InputError, match="emulate"):
+        parse_changes(text, (1.0, 1.0))

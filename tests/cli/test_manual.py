@@ -2,6 +2,8 @@
 
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from fembench.cli.manual import completion, pages, write_pages
 from fembench.cli.parser import option_strings
 from fembench.cli.verbs import GROUPS, SHELLS, verb_parser, verbs
 
+ROOT = Path(__file__).parents[2]
 VERBS = [verb for group in GROUPS.values() for verb in group]
 
 
@@ -59,6 +62,13 @@ def test_bash_completes_a_verb_and_an_option(tmp_path):
 
 
 def test_without_shtab_the_answer_says_how_to_get_it(monkeypatch, capsys):
-    monkeypatch.setitem(__import__("sys").modules, "shtab", None)
+    monkeypatch.setitem(sys.modules, "shtab", None)
     assert main(["--completion", "bash"]) == 2
     assert "pip install 'fembench[completion]'" in capsys.readouterr().err
+
+
+def test_the_program_that_cmake_runs_writes_every_page(tmp_path):
+    line = [sys.executable, "-m", "fembench.cli.manual", str(tmp_path / "man1")]
+    assert " ".join(line[1:3]) in (ROOT / "CMakeLists.txt").read_text()
+    subprocess.run(line, check=True, cwd=ROOT)
+    assert {path.name for path in (tmp_path / "man1").iterdir()} == set(pages())

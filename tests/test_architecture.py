@@ -166,6 +166,13 @@ def test_nobody_but_the_command_line_imports_studies():
     assert [room for room, allowed in MAY_IMPORT.items() if "studies" in allowed.split()] == ["cli"]
 
 
+def test_functions_below_the_command_line_take_values():
+    for path in ROOT.rglob("*.py"):
+        room = path.relative_to(ROOT).parts[0]
+        if room not in ("cli", "studies"):
+            assert "argparse" not in imports(path), f"{where(path)} imports argparse"
+
+
 def test_no_class_name_occurs_twice():
     names = Counter(
         node.name

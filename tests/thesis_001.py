@@ -1,12 +1,12 @@
 """Tables of thesis-001 as tests read them; times in microseconds unless a test says otherwise."""
 
 import csv
+from math import comb
 from pathlib import Path
 
 import numpy as np
 
-from fembench.records.hlogp import piece_around
-from fembench.records.network import PairClass
+from fembench.records.network import CurvePiece, PairClass
 
 DATA = Path(__file__).parent / "data"
 
@@ -28,6 +28,17 @@ def matrix(number):
     _, *body = rows(number)
     return [row[0] for row in body], np.array(
         [[float("nan") if cell == "-" else float(cell) for cell in row[1:]] for row in body]
+    )
+
+
+def piece_around(first: float, origin: float, *coefficients: float) -> CurvePiece:
+    """c0 + c1 (m - origin) + …, as the source prints it, as a piece from `first` bytes on."""
+    shift, n = first - origin, len(coefficients)
+    return CurvePiece(
+        first=first,
+        coefficients=tuple(
+            sum(coefficients[k] * comb(k, j) * shift ** (k - j) for k in range(j, n)) for j in range(n)
+        ),
     )
 
 

@@ -1,8 +1,9 @@
 """Graphs and platforms of gate A9 (thesis-001), and small ones at random."""
 
 import random
+from collections.abc import Sequence
 
-from fembench.model.platform import MessageTime, Platform, two_classes
+from fembench.model.platform import MessageTime, Platform
 from fembench.studies.scheduling.task_graph import diamond, fork_join, layered
 
 REMOTE = MessageTime(0.351304, -0.350929, 0.357019)  # LAM, 4 MiB between hosts
@@ -13,6 +14,19 @@ PLATFORMS = {
     "8 equal": (1.0,) * 8,
     "10 unequal": (1.0, 1.0, SLOW, 42 / 26, 1.0, 1.0, SLOW, SLOW, SLOW, SLOW),
 }
+
+
+def two_classes(
+    slowness: Sequence[float], remote: MessageTime, local: MessageTime, size: float = 0.0
+) -> Platform:
+    """Messages that take the same between all hosts, and less inside one; given for `size` bytes, and
+    proportional to bytes from there; for all bytes alike where it is 0."""
+
+    def message(n_bytes: float, source: int, target: int) -> MessageTime:
+        scale = n_bytes / size if size else 1.0
+        return MessageTime(*(scale * part for part in (local if source == target else remote)))
+
+    return Platform(tuple(slowness), message)
 
 
 def platform(name):

@@ -7,11 +7,9 @@ from fembench.base.errors import InputError
 from fembench.records.hlogp import MessageCost, message_cost, scaled
 from fembench.records.network import (
     CurvePiece,
-    Network,
     PairClass,
     beside_at,
     both_ways_at,
-    class_of,
     value_at,
 )
 
@@ -119,25 +117,6 @@ def steady_class(
         receive=kept,
         gap=(CurvePiece(first=0, coefficients=(0.0, per_byte)),),
         switch=switch,
-    )
-
-
-def measured_machine(
-    network: Network,
-    hosts: Sequence[int],
-    names: Sequence[str],
-    *,
-    speeds: Sequence[float] = (),
-    contention: bool = False,
-) -> Machine:
-    """Ranks on hosts[rank], indices of the profile's hosts, with the network that was measured."""
-    return Machine(
-        host=tuple(hosts),
-        names=tuple(names),
-        link=lambda a, b: class_of(network, a, b),
-        speeds=checked_speeds(speeds, len(hosts)),
-        overlap=network.overlap is not False,
-        contention=contention,
     )
 
 

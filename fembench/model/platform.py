@@ -1,6 +1,6 @@
 """Hosts and messages by HLogP: send overhead, latency, receive overhead (thesis-001, 3.10)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,16 +47,3 @@ class Platform:
         n = self.n_hosts
         each = [self.message(size, i, j).total for i in range(n) for j in range(n) if i != j]
         return sum(each) / len(each) if each else self.message(size, 0, 0).total
-
-
-def two_classes(
-    slowness: Sequence[float], remote: MessageTime, local: MessageTime, size: float = 0.0
-) -> Platform:
-    """Messages that take the same between all hosts, and less inside one; given for `size` bytes, and
-    proportional to bytes from there; for all bytes alike where it is 0."""
-
-    def message(n_bytes: float, source: int, target: int) -> MessageTime:
-        scale = n_bytes / size if size else 1.0
-        return MessageTime(*(scale * part for part in (local if source == target else remote)))
-
-    return Platform(tuple(slowness), message)

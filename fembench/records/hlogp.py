@@ -6,7 +6,6 @@ Os and Or keep the processors of sender and receiver; L does not. Any unit of ti
 """
 
 from collections.abc import Sequence
-from math import comb
 from typing import NamedTuple
 
 from fembench.records.network import CurvePiece, PairClass, value_at
@@ -58,35 +57,6 @@ def ping_pong_latency(
 def kielmann(rtt_0: float, gap_0: float, rtt_m: float) -> Kielmann:
     """L and g(m) from round trips of 0 and m bytes and the gap of empty messages (4.3.2)."""
     return Kielmann(latency=(rtt_0 - 2 * gap_0) / 2, gap=rtt_m - rtt_0 + gap_0)
-
-
-def ring_makespan(computing: Sequence[float], messages: Sequence[MessageCost]) -> float:
-    """Rank k computes, then sends to rank k + 1; the last one back to the first (3.10)."""
-    return sum(computing) + sum(cost.total for cost in messages)
-
-
-def fork_delay(overheads: Sequence[float], local: float) -> float:
-    """By what a task on the sender's own host starts later, where it is sent to last (6.1): Os add up.
-
-    Of a join the same with Or.
-    """
-    return sum(overheads) + local
-
-
-def error_percent(measured: float, estimated: float) -> float:
-    """|estimated - measured| in percent of what was measured."""
-    return 100 * abs(estimated - measured) / measured
-
-
-def piece_around(first: float, origin: float, *coefficients: float) -> CurvePiece:
-    """c0 + c1 (m - origin) + …, as theses print it, as a piece from `first` bytes on."""
-    shift, n = first - origin, len(coefficients)
-    return CurvePiece(
-        first=first,
-        coefficients=tuple(
-            sum(coefficients[k] * comb(k, j) * shift ** (k - j) for k in range(j, n)) for j in range(n)
-        ),
-    )
 
 
 def scaled(pieces: Sequence[CurvePiece], factor: float) -> tuple[CurvePiece, ...]:

@@ -53,11 +53,6 @@ def _grouped(hosts: Sequence[str], name) -> Classes:
     return Classes(tuple(found), pair_class, tuple(found.values()))
 
 
-def representatives(sites: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs of different hosts that modeller II(b) measures."""
-    return [pair for pair in by_site(sites).pairs if pair[0] != pair[1]]
-
-
 def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
     """[host] its site: as 'uff=sn02,sn04;puc=n19' says, else its domain, else 'here'.
 

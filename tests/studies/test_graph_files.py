@@ -4,11 +4,10 @@ import itertools
 import json
 
 import pytest
-from zoo import LOCAL, REMOTE
+from zoo import LOCAL, REMOTE, two_classes
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
-from fembench.model.platform import two_classes
 from fembench.studies.scheduling.execute import makespan
 from fembench.studies.scheduling.graph_files import read_graph
 from fembench.studies.scheduling.schedulers import METHODS, usable

@@ -21,11 +21,12 @@ import numpy as np
 from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import seconds, size
-from fembench.records.hlogp import MessageCost, error_percent, fork_delay, message_cost, ring_makespan
+from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile
 from fembench.records.quiet import OTHERS
 from fembench.stats.summary import median_interval
+from fembench.studies.programs.hlogp_sums import error_percent, fork_delay, ring_makespan
 from fembench.studies.programs.launch import launch
 from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord, save_app
 from fembench.studies.scheduling.program_graphs import USUAL

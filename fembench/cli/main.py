@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from fembench.base.errors import FembenchError, InputError
 from fembench.cli.parser import columns
 from fembench.cli.renamed import advice, renewed
-from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser, verbs
+from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
 
 FULL_OR_FORBIDDEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
 EXTRAS = {  # package -> its extra
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     """The exit status of a command. Raises what goes wrong."""
-    words, renamings = renewed(words) if "study" in verbs() else (words, [])
+    words, renamings = renewed(words)
     for entry in renamings:
         print(f"fembench: {advice(entry)}", file=sys.stderr)
     if words[:1] == ["help"]:
@@ -75,10 +75,19 @@ def _run(words: list[str]) -> int:
         return _without_verb(words)
     check_verb(words[0])
     end = words.index("--") if "--" in words else len(words)
-    options = verb_parser(words[0]).parse_args(words[1:end])
+    options = verb_parser(words[0]).parse_args(_spelled_out(words[:end])[1:])
     options.after = words[end + 1 :]  # what follows `--` is for somebody else, such as PETSc
     with signals_raised():
         return int(options.run(options))
+
+
+def _spelled_out(words: list[str]) -> list[str]:
+    """The words, with the study of an experiment that is typed by its name alone. Raises InputError."""
+    if words[0] != "study":
+        return words
+    from fembench.cli.study import spelled_out
+
+    return spelled_out(words)
 
 
 def _without_verb(words: list[str]) -> int:

@@ -40,8 +40,7 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 def verbs() -> tuple[str, ...]:
     """The names of all verbs, in the order of the groups."""
     found = {module.name for module in pkgutil.iter_modules(fembench.cli.__path__)}
-    old = () if "study" in found else ("reproduce", "app", "pasl", "schedule")
-    return tuple(verb for group in (*GROUPS.values(), old) for verb in group if verb in found)
+    return tuple(verb for group in GROUPS.values() for verb in group if verb in found)
 
 
 def one_line(verb: str) -> str:

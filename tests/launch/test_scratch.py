@@ -56,11 +56,11 @@ def test_leftovers_go_when_nobody_is_there_and_stay_beside_a_live_job(tmp_path):
         ("sweep", "campaign.toml", "--results", "out"),
         ("tune", "m1", "--ranks", "2", "--results", "out"),
         ("run", "m1", "--results", "out"),
-        ("app", "pi", "--results", "out"),
+        ("study", "app", "pi", "--results", "out"),
         ("peers", "m1", "--results", "out/runs"),
         ("characterize", "-o", "out/runs/machine.json"),
-        ("reproduce", "thesis-003", "--results", "out/runs"),
-        ("reproduce", "thesis-004", "--results", "out/runs"),
+        ("study", "thesis-003", "--results", "out/runs"),
+        ("study", "thesis-004", "--results", "out/runs"),
     ],
 )
 def test_a_folder_in_use_is_refused_in_one_line_that_says_who_is_there(tmp_path, monkeypatch, capsys, verb):

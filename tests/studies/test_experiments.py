@@ -1,4 +1,4 @@
-"""Single experiments of a study, by name."""
+"""Studies and their experiments by name, listed and explained."""
 
 import pytest
 from planted_study import PlantedStudy
@@ -7,26 +7,32 @@ from test_study import TIMERS
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.report.plots.canvas import Plot
-from fembench.studies import charts, experiments, page
+from fembench.report.table import to_csv
+from fembench.studies import charts
+from fembench.studies.attempts import Attempts
 from fembench.studies.bsp.bsp_job import ProgramTimes
-from fembench.studies.experiments import EXPERIMENTS, chosen, report_name
+from fembench.studies.catalogue import STUDIES, owner_of, study_named
+from fembench.studies.study import StudyRequest, report_name, wanted
 from fembench.studies.thesis_000 import farm_study
 from fembench.studies.thesis_002 import bsp_study
 from fembench.studies.thesis_002.bsp_plan import QUICK as BSP_QUICK
 from fembench.studies.thesis_004 import weighted
 from fembench.studies.thesis_004.machines import emulated
+from fembench.studies.thesis_004.pairs_sections import compose
 from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.plan import QUICK, StudyPlan
+
+PAIRS = study_named("thesis-004")
 
 
 def sections(folder, only):
     """title -> CSV of every table, from the cases of these experiments alone."""
-    study = PlantedStudy(folder, StudyPlan(emulated(2), QUICK), "fembench reproduce")
+    study = PlantedStudy(folder, StudyPlan(emulated(2), QUICK), "fembench study")
     study.measure(study.plan.wants(only))
-    for round_ in weighted.ROUNDS if experiments.wanted("E13", only) else ():
+    for round_ in weighted.ROUNDS if wanted("E13", only) else ():
         study.measure(weighted.wants(study.plan, StudyRecords(study.records), round_))
-    found = page.compose(study, StudyRecords(study.records), TIMERS, only)
-    return {s.title.split()[0]: [page.table.to_csv(t) for t in s.tables] for s in found}
+    found = compose(study, StudyRecords(study.records), TIMERS, only)
+    return {s.title.split()[0]: [to_csv(t) for t in s.tables] for s in found}
 
 
 @pytest.mark.slow
@@ -36,7 +42,7 @@ def test_an_experiment_alone_has_the_numbers_that_it_has_in_the_whole_study(tmp_
             charts, kind, lambda name, title, caption, *_, **__: Plot(name, title, caption, "")
         )
     whole = sections(tmp_path, ())
-    for name in EXPERIMENTS["thesis-004"]:
+    for name in PAIRS.names:
         if name not in ("E0", "E5"):  # E0 lists the hosts of all runs, E5 needs events
             alone = sections(tmp_path, (name,))
             assert alone[name] == whole[name], name
@@ -44,21 +50,68 @@ def test_an_experiment_alone_has_the_numbers_that_it_has_in_the_whole_study(tmp_
 
 
 def test_names_come_in_the_order_of_the_study_and_unknown_ones_are_refused():
-    assert chosen("thesis-004", "") == ()
-    assert chosen("thesis-004", "E10, E7,") == ("E7", "E10")
-    assert report_name(chosen("thesis-004", "E7")) == "report-E7"
+    assert PAIRS.chosen("") == ()
+    assert PAIRS.chosen("E10, E7,") == ("E7", "E10")
+    assert report_name(PAIRS.chosen("E7")) == "report-E7"
     for text in ("E99", ",", "e7"):
-        with pytest.raises(InputError, match="thesis-004 has E0, E1"):
-            chosen("thesis-004", text)
+        with pytest.raises(InputError, match=r"thesis-004: unknown experiment .*expected some of E0, E1"):
+            PAIRS.chosen(text)
 
 
-@pytest.mark.parametrize("study", EXPERIMENTS)
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 def test_experiments_are_listed_and_a_wrong_name_is_one_line(study, capsys):
-    assert main(["reproduce", study, "--list"]) == 0
+    assert main(["study", study.name, "--list"]) == 0
     listed = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in listed] == list(EXPERIMENTS[study])
-    assert main(["reproduce", study, "--only", "nothing"]) == 2
+    assert [line.split()[0] for line in listed] == list(study.names)
+    assert main(["study", study.name, "--only", "nothing"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_without_a_word_every_study_and_tool_has_its_sentence(capsys):
+    assert main(["study"]) == 0
+    told = capsys.readouterr().out
+    for study in STUDIES:
+        assert f"  {study.name}  {study.sentence}\n" in told
+    assert all(f"\n  {tool} " in told for tool in ("app NAME", "pasl FILE", "schedule GRAPH"))
+
+
+@pytest.mark.parametrize("words", [("thesis-004", "--explain"), ("explain", "thesis-004")])
+def test_an_explanation_says_on_one_screen_what_was_done_what_is_done_how_long_it_takes(words, capsys):
+    assert main(["study", *words]) == 0
+    told = capsys.readouterr().out
+    assert [
+        told.index(text) for text in ("What the source did:", "What is measured again", "How long it takes")
+    ]
+    assert "Ferreira" in told
+    assert told.count("\n") <= 24
+
+
+def test_an_experiment_is_explained_by_its_name_alone(capsys):
+    for words in (("explain", "E7"), ("explain", "thesis-004", "E7"), ("E7", "--explain")):
+        assert main(["study", *words]) == 0
+        told = capsys.readouterr().out
+        assert "E7: communication inside CG" in told
+        assert "fembench study thesis-004 E7" in told
+
+
+def test_every_experiment_has_one_study_and_a_slip_of_the_keys_is_told_the_nearest_name(capsys):
+    for study in STUDIES:
+        assert all(owner_of(name) is study for name in study.names)
+    assert main(["study", "rings"]) == 2
+    told = capsys.readouterr().err
+    assert told == "fembench: unknown study or experiment 'rings'; did you mean 'ring'?\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("reproduce", "study"), ("app", "study app"), ("pasl", "study pasl")]
+)
+def test_the_verbs_of_the_last_release_say_what_to_type_and_go_on(old, new, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([old, "--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr()
+    assert f"fembench {new}" in told.err
+    assert f"usage: fembench {new}" in told.out
 
 
 def test_a_scenario_that_the_quick_study_leaves_out_can_be_asked_for(tmp_path, monkeypatch):
@@ -70,11 +123,27 @@ def test_a_scenario_that_the_quick_study_leaves_out_can_be_asked_for(tmp_path, m
 
     monkeypatch.setattr(bsp_study, "launch_program", instead)
     monkeypatch.setattr(bsp_study, "summary", lambda scenario, kept: "")
-    found = bsp_study.measure(tmp_path, BSP_QUICK, 2, lambda text: None, only=("13-i",))
-    assert [(s.table, s.name) for s in found] == [("13", "i")]
+    request = StudyRequest(tmp_path, quick=True, cores=2, only=("13-i",))
+    todo = bsp_study.chosen(BSP_QUICK, request.only)
+    found = bsp_study.times_of(request, todo, BSP_QUICK, Attempts(lambda text: None))
+    assert [s.key for s in found] == ["13-i"]
     assert len(started) == 1
 
 
 def test_one_application_of_the_virtual_park_is_computed_alone():
     assert set(farm_study.virtual(("mat",))) == {"mat", "mat by phase"}
     assert not farm_study.virtual(("mpi-pi",))
+
+
+def test_a_failed_measurement_is_told_and_the_others_are_made():
+    def fail():
+        raise InputError("no such host")
+
+    told = []
+    attempts = Attempts(told.append)
+    assert attempts.each([("a", lambda: 1), ("b", fail), ("c", lambda: 3), ("d", lambda: None)], str) == [
+        1,
+        3,
+    ]
+    assert told == ["[1/4] 1", "[2/4] FAILED: b: no such host", "[3/4] 3"]
+    assert attempts.failed == ["b: no such host"]

@@ -4,21 +4,22 @@ import csv
 
 import pytest
 
+from fembench.studies.page import publish
 from fembench.studies.pamela.park import experiment
 from fembench.studies.programs.cases import case_of
-from fembench.studies.thesis_000 import farm_study
-from fembench.studies.thesis_000.farm_live import QUICK, options_of
+from fembench.studies.thesis_000 import farm_printed, farm_study
+from fembench.studies.thesis_000.farm_live import QUICK, settings_of
 
 
 @pytest.fixture(scope="module")
 def results():
     pi = experiment("pi")
-    return dict.fromkeys([*farm_study.KINDS, *farm_study.BEYOND], pi)
+    return dict.fromkeys([*farm_printed.KINDS, *farm_printed.BEYOND], pi)
 
 
 @pytest.fixture(scope="module")
 def page(results, tmp_path_factory):
-    return farm_study.build(tmp_path_factory.mktemp("study"), results, [])
+    return publish(tmp_path_factory.mktemp("study"), "study", farm_study.outcome(results, []))
 
 
 def rows(page, name):
@@ -48,14 +49,13 @@ def test_the_page_has_its_plots_and_labels(page):
     text = page.with_name("report.md").read_text()
     assert "SYNTHETIC" in text
     assert {p.stem for p in (page.parent / "plots").iterdir()} == {
-        f"{what}_{name}" for what in ("times", "hits") for name in farm_study.KINDS
+        f"{what}_{name}" for what in ("times", "hits") for name in farm_printed.KINDS
     }
     assert "Findings" in page.read_text()
 
 
 def test_live_machines_fit_on_the_cores():
-    options = options_of("pi", 4, 2, QUICK)
-    case = case_of(options, None)
+    case = case_of(settings_of("pi", 4, 2, QUICK), None)
     speeds = [float(s) for s in case.emulate.split(",")]
     assert len(speeds) == 5
     assert sum(speeds[1:]) / case.dilate < 2

@@ -79,7 +79,7 @@ def edges(*more):
     ],
 )
 def test_a_bad_graph_is_one_line(graph, message, tmp_path, capsys):
-    assert main(["schedule", write(tmp_path, graph), "--hosts", "a:1"]) == 2
+    assert main(["study", "schedule", write(tmp_path, graph), "--hosts", "a:1"]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -105,7 +105,7 @@ def test_a_bad_graph_is_one_line(graph, message, tmp_path, capsys):
     ],
 )
 def test_bad_dot_is_one_line(text, message, tmp_path, capsys):
-    assert main(["schedule", write(tmp_path, text, "mine.gv"), "--hosts", "a:1"]) == 2
+    assert main(["study", "schedule", write(tmp_path, text, "mine.gv"), "--hosts", "a:1"]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -114,7 +114,7 @@ def test_bad_dot_is_one_line(text, message, tmp_path, capsys):
 @pytest.mark.parametrize("options", [["--overhead", "nan"], ["--rate", "0"], ["--method", "best"]])
 def test_wrong_options_are_refused(options, tmp_path):
     path = write(tmp_path, {"tasks": TASKS})
-    assert main(["schedule", path, "--hosts", "a:1", *options]) == 2
+    assert main(["study", "schedule", path, "--hosts", "a:1", *options]) == 2
     with pytest.raises(InputError, match=r"ending in \.json, \.dot or \.gv"):
         read_graph(write(tmp_path, "", "mine.txt"))
 
@@ -138,7 +138,7 @@ def test_two_tasks_on_two_hosts_by_hand(tmp_path, capsys):
     # a takes 2 s on the host of speed 1, 4 s on that of 0.5; 1e6 bytes at 1e6 bytes/s take a second
     text = "digraph { a [seconds=2]; b [seconds=2]; c [seconds=1]; a -> c [bytes=1e6]; b -> c [bytes=1e6] }"
     path, out = write(tmp_path, text, "mine.dot"), tmp_path / "s.csv"
-    line = ["schedule", path, "--hosts", "x:1,y:1:1:0.5", "--link", "0,1e6", "--overhead", "0"]
+    line = ["study", "schedule", path, "--hosts", "x:1,y:1:1:0.5", "--link", "0,1e6", "--overhead", "0"]
     assert main([*line, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["hosts"] == ["x", "y"]

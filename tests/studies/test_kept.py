@@ -3,7 +3,7 @@
 import msgspec
 from planted_environment import planted_calibration
 
-from fembench.studies.programs.cases import kept_record
+from fembench.studies.programs.kept import kept_record
 from fembench.studies.programs.record import AppCase, save_app
 
 CASE = AppCase(program="pi", ranks=2, tasks=4, size=100, dealt=(4,))

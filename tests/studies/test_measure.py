@@ -31,7 +31,7 @@ def wants(plan):
 
 @pytest.fixture(scope="module")
 def study(plan, folder, wants):
-    made, before = StudyFolder(folder, plan, "fembench reproduce"), dict(os.environ)
+    made, before = StudyFolder(folder, plan, "fembench study"), dict(os.environ)
     made.measure(wants, lambda done: None)
     assert dict(os.environ) == before
     return made
@@ -66,7 +66,7 @@ def test_times_are_scaled_to_the_iterations_that_the_tolerance_needs(study, want
 
 
 def test_a_second_start_runs_nothing_again(study, plan, folder, wants):
-    again = StudyFolder(folder, plan, "fembench reproduce")
+    again = StudyFolder(folder, plan, "fembench study")
     assert again.missing(wants) == 0
     started = []
     again.measure(wants, lambda done: started.append(done.outcome))
@@ -76,13 +76,13 @@ def test_a_second_start_runs_nothing_again(study, plan, folder, wants):
 
 def test_a_folder_of_another_plan_is_refused(study, folder):
     with pytest.raises(InputError, match="another campaign"):
-        StudyFolder(folder, StudyPlan(emulated(2), FULL), "fembench reproduce").folder("hosts")
+        StudyFolder(folder, StudyPlan(emulated(2), FULL), "fembench study").folder("hosts")
 
 
 def test_on_given_hosts_tasks_run_on_the_cores_that_the_experiment_is_about(tmp_path):
     plan = StudyPlan(given(["localhost:2"], ["127.0.0.1"]), QUICK)
     wants = [plan.here("m1", 2, where) for where in ("two-cores", "one-core")]
-    made = StudyFolder(tmp_path, plan, "fembench reproduce")
+    made = StudyFolder(tmp_path, plan, "fembench study")
     made.measure(wants, lambda done: None)
     assert not made.failed
     two, one = (made.records[w][0].environment for w in wants)

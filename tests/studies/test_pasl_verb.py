@@ -1,4 +1,4 @@
-"""fembench pasl, from the file to the interval."""
+"""fembench study pasl, from the file to the interval."""
 
 import json
 
@@ -11,7 +11,7 @@ PI = [str(DATA / "seed000_pi.pas"), "--source", str(DATA / "seed000_pi.py"), "--
 
 
 def test_the_steps_are_shown(capsys):
-    assert main(["pasl", str(DATA / "seed000_fig_4_5.pas"), "--trace"]) == 0
+    assert main(["study", "pasl", str(DATA / "seed000_fig_4_5.pas"), "--trace"]) == 0
     out = capsys.readouterr().out
     assert out.rstrip().endswith("L = 𝔹1;(𝔹2‖(𝔹3;(𝔹4‖𝔹5)));𝔹6")
     assert "L = 𝔹1;((𝔹2;𝔹6)‖(𝔹3;(𝔹4‖𝔹5);𝔹6))" in out
@@ -21,17 +21,19 @@ def test_from_source_to_the_interval(tmp_path, capsys):
     sends = "".join(f"\ninter_send[{p}][0](64)=[0.008;0.017]" for p in (1, 9, 10, 20, 21, 32))
     (tmp_path / "park.txt").write_text(machine_text() + sends)
     more = ["--machines", str(tmp_path / "park.txt"), "-P", "2", "--loops", "listing"]
-    assert main(["pasl", *PI, *more, "--same", "compare=loop_iteration", "--json"]) == 0
+    assert main(["study", "pasl", *PI, *more, "--same", "compare=loop_iteration", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     # fifty tasks on each of machines 1 and 9
     assert found["terms"]["T_comp_2"] == pytest.approx([50 * 5.195, 50 * 5.209], rel=1e-3)
     assert found["bottleneck"] == "T_comp_2"
-    assert main(["pasl", *PI, *more, "--same", "compare=loop_iteration", "--like", "1", "-P", "4"]) == 0
+    assert (
+        main(["study", "pasl", *PI, *more, "--same", "compare=loop_iteration", "--like", "1", "-P", "4"]) == 0
+    )
     assert "T on 4 machines" in capsys.readouterr().out
 
 
 def test_a_call_that_nobody_registered_is_named(capsys):
-    assert main(["pasl", *PI[:3]]) == 2
+    assert main(["study", "pasl", *PI[:3]]) == 2
     assert "call of 'random': not registered" in capsys.readouterr().err
 
 
@@ -45,7 +47,7 @@ def test_a_call_that_nobody_registered_is_named(capsys):
 )
 def test_what_is_no_pasl_is_told_in_one_line_with_its_place(tmp_path, capsys, text, message):
     (tmp_path / "x.pas").write_text(text)
-    assert main(["pasl", str(tmp_path / "x.pas")]) == 2
+    assert main(["study", "pasl", str(tmp_path / "x.pas")]) == 2
     told = capsys.readouterr().err
     assert message in told
     assert 'expected T2 = B2(100) << T1; or B2 = "Name.class";' in told
@@ -55,20 +57,20 @@ def test_what_is_no_pasl_is_told_in_one_line_with_its_place(tmp_path, capsys, te
 
 def test_long_lines_of_a_machine_model_are_quoted_short(tmp_path, capsys):
     (tmp_path / "park.txt").write_text("x" * 10_000)
-    assert main(["pasl", *PI, "--machines", str(tmp_path / "park.txt")]) == 2
+    assert main(["study", "pasl", *PI, "--machines", str(tmp_path / "park.txt")]) == 2
     assert len(capsys.readouterr().err.replace(str(tmp_path), "")) < 250
 
 
 def test_machines_without_source_are_refused(capsys):
-    assert main(["pasl", PI[0], "--machines", "x"]) == 2
-    assert "what tasks cost is not known" in capsys.readouterr().err
+    assert main(["study", "pasl", PI[0], "--machines", "x"]) == 2
+    assert "the costs of tasks are unknown" in capsys.readouterr().err
 
 
 def test_a_graph_that_is_not_series_parallel_is_said_to_be_none(tmp_path, capsys):
     codes = "".join(f'B{k} = "C{k}.class"; ' for k in range(1, 7))
     links = "T1=B1(1)<<NULL; T2=B2(1)<<T1; T3=B3(1)<<T1; T4=B4(1)<<T2,T3; T5=B5(1)<<T3; T6=B6(1)<<T4,T5;"
     (tmp_path / "crossed.pas").write_text(f'path = "x"; {codes} %% {links}')
-    assert main(["pasl", str(tmp_path / "crossed.pas")]) == 0
+    assert main(["study", "pasl", str(tmp_path / "crossed.pas")]) == 0
     text = capsys.readouterr().out
-    assert "not series-parallel, B4 more than once" in text
+    assert "not series-parallel: B4 more than once" in text
     assert "L = 𝔹1;(𝔹2‖𝔹3);(𝔹4‖𝔹5);𝔹6" in text

@@ -1,7 +1,5 @@
 """Cases of programs, their predictions from a calibration, and the verbs."""
 
-import argparse
-
 import msgspec
 import pytest
 from planted_environment import planted_calibration
@@ -12,6 +10,7 @@ from fembench.model.interval import TimeRange
 from fembench.studies.pamela.program_models import Farm, factors_of, machine_of, predict_farm
 from fembench.studies.programs.cases import case_of, predicted
 from fembench.studies.programs.record import AppCase, load_app, save_app
+from fembench.studies.programs.settings import ProgramSettings
 
 
 def calibration(samples, ranks=3, messages=None):
@@ -28,7 +27,7 @@ def options(program, **more):
         "ranks": 3,
         "tasks": 0,
         "size": 0,
-        "bytes": 65536,
+        "n_bytes": 65536,
         "static": 1.0,
         "repetitions": 2,
         "samples": 5,
@@ -40,7 +39,7 @@ def options(program, **more):
         "policy": "q",
         "cores": 0,
     }
-    return argparse.Namespace(**usual | more)
+    return ProgramSettings(**usual | more)
 
 
 @pytest.mark.parametrize("method", ["heft", "latency-heft", "cpop", "fastest", "portfolio"])
@@ -155,9 +154,9 @@ def test_intervals_hold_most_samples():
 def test_the_verb_calibrates_predicts_and_runs(tmp_path, capsys):
     common = ["--ranks", "3", "--tasks", "6", "--size", "600000", "--results", str(tmp_path)]
     model = str(tmp_path / "machine.json")
-    assert main(["app", "pi", *common, "--calibrate", "--samples", "4", "-o", model]) == 0
+    assert main(["study", "app", "pi", *common, "--calibrate", "--samples", "4", "-o", model]) == 0
     assert "pi_point" in capsys.readouterr().out
-    assert main(["app", "pi", *common, "--model", model]) == 0
+    assert main(["study", "app", "pi", *common, "--model", model]) == 0
     out = capsys.readouterr().out
     assert "(right)" in out
     assert "mean error" in out

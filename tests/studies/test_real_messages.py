@@ -9,7 +9,9 @@ from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.records.network import CurvePiece, Network, PairClass
 from fembench.records.profile import save_profile
+from fembench.studies.attempts import Attempts
 from fembench.studies.programs import real_messages
+from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.programs.real_messages import case_of_messages, judged, promise
 from fembench.studies.thesis_001 import grid_real, grid_study
 
@@ -163,7 +165,17 @@ def planted_launch(monkeypatch):
 
 def test_the_verb_calibrates_predicts_runs_and_scores(planted_launch, tmp_path, capsys):
     save_profile(profile(), tmp_path / "machine.json")
-    line = ["app", "join", "--ranks", "3", "--machine", str(tmp_path / "machine.json"), "--send", "send"]
+    line = [
+        "study",
+        "app",
+        "join",
+        "--ranks",
+        "3",
+        "--machine",
+        str(tmp_path / "machine.json"),
+        "--send",
+        "send",
+    ]
     assert main([*line, "--results", str(tmp_path)]) == 0
     assert planted_launch == [True, False]
     told = capsys.readouterr()
@@ -174,13 +186,13 @@ def test_the_verb_calibrates_predicts_runs_and_scores(planted_launch, tmp_path, 
 
 
 def test_the_study_prints_real_messages_first_and_does_not_repeat_kept_runs(planted_launch, tmp_path):
-    told = []
-    found = grid_real.measure(tmp_path, profile(), told.append, repetitions=20)
+    attempts, runs = Attempts(lambda line: None), ProgramRuns(tmp_path / "runs")
+    found = grid_real.measure(runs, profile(), attempts, 20)
     assert [f.real.kind for f in found] == ["ring", "ring", "ring", "fork", "join"]
     assert planted_launch == [True, False] * 5
-    again = grid_real.measure(tmp_path, profile(), told.append, repetitions=20, only_kept=True)
+    again = grid_real.measure(ProgramRuns(tmp_path / "runs", True), profile(), attempts, 20)
     assert [f.record for f in again] == [f.record for f in found]
-    (fork,) = grid_real.measure(tmp_path, profile(), told.append, repetitions=20, only=("fork",))
+    (fork,) = grid_real.measure(runs, profile(), attempts, 20, ("fork",))
     assert fork.real.thesis_error == pytest.approx(0.008, abs=0.001)
     sections = grid_study.compose([], found, None)
     assert sections[0].title == "Rings, fork and join"

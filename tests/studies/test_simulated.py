@@ -1,6 +1,5 @@
 """Small programs as execution graphs: arithmetic, the closed form, the tables of validate."""
 
-import argparse
 import json
 
 import msgspec
@@ -12,6 +11,7 @@ from fembench.cli.main import main
 from fembench.studies.programs.cases import both, case_of, predicted
 from fembench.studies.programs.record import AppCase, save_app
 from fembench.studies.programs.scored import app_cells, app_scores
+from fembench.studies.programs.settings import ProgramSettings
 from fembench.studies.programs.simulated import simulated
 
 MESSAGE = {"8": ((), (1e-3,), (1e-3,)), "1000008": ((), (11e-3,), (11e-3,))}  # a millisecond, 10 ns a byte
@@ -24,9 +24,9 @@ def calibration(samples, messages=MESSAGE):
 
 
 def options(program, **more):
-    usual = {"program": program, "ranks": 3, "tasks": 0, "size": 0, "bytes": 65536, "static": 1.0}
+    usual = {"program": program, "ranks": 3, "tasks": 0, "size": 0, "n_bytes": 65536, "static": 1.0}
     usual |= {"repetitions": 2, "samples": 5, "emulate": "", "dilate": 1.0, "seed": 0, "schedule": "turn"}
-    return argparse.Namespace(**usual | {"compose": "phase", "policy": "q", "cores": 0} | more)
+    return ProgramSettings(**usual | {"compose": "phase", "policy": "q", "cores": 0} | more)
 
 
 def test_a_farm_ends_with_its_last_worker():

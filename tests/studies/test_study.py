@@ -5,10 +5,11 @@ import pytest
 from planted_study import PlantedStudy
 
 from fembench.report.table import to_json
-from fembench.studies import page
+from fembench.studies.page import publish
 from fembench.studies.thesis_004 import weighted
 from fembench.studies.thesis_004.machines import emulated
 from fembench.studies.thesis_004.pair_tables import alone, run_totals
+from fembench.studies.thesis_004.pairs_study import outcome
 from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.phase_tables import separate_hosts
 from fembench.studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, RUNS, StudyPlan
@@ -26,7 +27,7 @@ TIMERS = {
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    made = PlantedStudy(tmp_path_factory.mktemp("study"), StudyPlan(emulated(2), QUICK), "fembench reproduce")
+    made = PlantedStudy(tmp_path_factory.mktemp("study"), StudyPlan(emulated(2), QUICK), "fembench study")
     made.measure(made.plan.wants())
     for round_ in weighted.ROUNDS:
         made.measure(weighted.wants(made.plan, StudyRecords(made.records), round_))
@@ -89,7 +90,7 @@ def test_dense_parts_gain_on_one_core_what_their_work_predicts_and_csr_nothing(s
 
 @pytest.mark.slow
 def test_the_page_has_every_experiment_every_table_and_every_plot(study):
-    html = page.build(study, TIMERS).read_text()
+    html = publish(study.path, "study", outcome(study, TIMERS)).read_text()
     for number in (*range(5), *range(6, 15)):  # E5 needs events
         assert f">E{number} " in html
     tables = {p.stem for p in (study.path / "report" / "tables").iterdir()}
@@ -118,8 +119,8 @@ def test_the_page_has_every_experiment_every_table_and_every_plot(study):
 
 @pytest.mark.slow
 def test_a_page_of_nothing_says_so_without_failing(tmp_path):
-    empty = PlantedStudy(tmp_path, StudyPlan(emulated(2), QUICK), "fembench reproduce")
-    assert page.build(empty, {}).is_file()
+    empty = PlantedStudy(tmp_path, StudyPlan(emulated(2), QUICK), "fembench study")
+    assert publish(tmp_path, "study", outcome(empty, {})).is_file()
 
 
 def test_no_two_cases_of_one_campaign_are_one_run(study):

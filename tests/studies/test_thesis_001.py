@@ -8,12 +8,16 @@ import pytest
 from planted_environment import planted_calibration
 
 from fembench.records.network import Network, PairSamples
+from fembench.studies.attempts import Attempts
+from fembench.studies.page import publish
+from fembench.studies.programs import kept
 from fembench.studies.programs.cases import case_of, predicted
 from fembench.studies.programs.compute import glance_of
+from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.programs.record import save_app
 from fembench.studies.scheduling.execute import makespan
 from fembench.studies.thesis_001 import grid_live, grid_messages, grid_plan, grid_study
-from fembench.studies.thesis_001.grid_live import Bench
+from fembench.studies.thesis_001.grid_live import GridBench
 
 UNIT, TRANSFER = 3e-2, 1e-4
 
@@ -56,12 +60,20 @@ def planted(case, *, id, scratch, predicted=None, simulated=None, calibrate=0):
     )  # fmt: skip
 
 
+def bench_of(folder):
+    return GridBench(ProgramRuns(folder / "runs"), grid_live.QUICK, 2)
+
+
+def attempts():
+    return Attempts(lambda line: None)
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid_live, "launch", planted)
-        found = grid_live.measure(folder, grid_live.QUICK, 2, lambda line: None)
+        patch.setattr(kept, "launch", planted)
+        found = grid_live.measure(bench_of(folder), attempts())
     return folder, found
 
 
@@ -121,12 +133,12 @@ def test_a_schedule_is_executed_as_the_record_predicts(study, tmp_path):
     _, found = study
     run = next(r for r in found if (r.kind, r.name) == ("diamond", "HEFT, HLogP"))
     case, record = run.record.case, calibration(run.record.case)
-    options = Bench(tmp_path, grid_live.QUICK, 2, True).options("fork", (1.0,))
+    settings = bench_of(tmp_path).settings("fork", (1.0,))
     graph = grid_plan.GRAPHS["diamond"]()
     task = tuple(case.size * row[0] for row in record.samples["unit"])
     platform = grid_plan.platform(task, run.scale, TRANSFER)
     again = makespan(graph, platform, case.order, case.host)
-    assert predicted(case, record, options).low == pytest.approx(again, rel=1e-9)
+    assert predicted(case, record, settings).low == pytest.approx(again, rel=1e-9)
 
 
 def test_what_is_there_is_not_measured_again(study, monkeypatch):
@@ -135,14 +147,14 @@ def test_what_is_there_is_not_measured_again(study, monkeypatch):
     def never(*_, **__):
         raise AssertionError("a run was made again")
 
-    monkeypatch.setattr(grid_live, "launch", never)
-    again = grid_live.measure(folder, grid_live.QUICK, 2, lambda line: None, only_kept=True)
+    monkeypatch.setattr(kept, "launch", never)
+    again = grid_live.measure(bench_of(folder), attempts())
     assert [r.record for r in again] == [r.record for r in found]
 
 
 def test_the_page_has_both_numbers(study):
     folder, found = study
-    page = grid_study.build(folder, found, grid_study.compose(found, [], network()))
+    page = publish(folder, "study", grid_study.outcome(found, [], network()))
     rings = rows(page, "held_rings")
     assert float(rings["2 MiB, one site, LAM"]["thesis_error_percent"]) == pytest.approx(2.35, abs=0.01)
     assert float(rings["2 MiB, one site, LAM"]["error_percent"]) == pytest.approx(2, abs=0.5)
@@ -180,8 +192,8 @@ def test_messages_stand_beside_both_libraries_of_the_thesis():
 
 
 def test_calibrations_are_of_the_tasks_that_run(tmp_path):
-    bench = Bench(tmp_path, grid_live.QUICK, 2, True)
-    case = case_of(bench.options("fork", grid_plan.SPEEDS, grid_plan.TASK), None)
+    bench = GridBench(ProgramRuns(tmp_path, only_kept=True), grid_live.QUICK, 2)
+    case = case_of(bench.settings("fork", grid_plan.SPEEDS, grid_plan.TASK), None)
     assert case.size == round(1.2 * grid_plan.TASK)
     record = calibration(case)
     save_app(record, tmp_path / f"calibrated-hosts-{case.size}.json")

@@ -6,7 +6,7 @@ from fembench.base.files import write_atomic
 from fembench.cli.main import main
 from fembench.records.ledger import Ledger, Look
 from fembench.studies.bsp.bsp_job import CellTimes, ProgramTimes
-from fembench.studies.thesis_002 import bsp_study
+from fembench.studies.thesis_002 import bsp_study, bsp_tables
 from fembench.studies.thesis_002.bsp_plan import FULL, QUICK, cells, job_of, scenarios, thesis, thesis_seconds
 
 NAMES = {(s.table, s.name): s for s in scenarios()}
@@ -76,11 +76,11 @@ def planted(scenario, effort):
 
 def test_both_numbers_stand_side_by_side():
     found = {s: planted(s, QUICK) for s in bsp_study.chosen(QUICK)}
-    row = bsp_study.best_table(found).rows[0]
+    row = bsp_tables.best_table(found).rows[0]
     assert row[:3] == ("12", "iii", 1)
     assert row[5] == pytest.approx(0.3)  # B here …
     assert row[6] == pytest.approx(0.320, abs=5e-4)  # … and in the thesis
-    overhead = bsp_study.overhead_table(found).rows[0]
+    overhead = bsp_tables.overhead_table(found).rows[0]
     assert overhead[2:4] == (0.0, 0.0)
     assert overhead[5] == pytest.approx(192 / 181 - 1)
 
@@ -93,8 +93,8 @@ def test_the_page_is_made_of_what_was_measured(tmp_path, monkeypatch, capsys):
     for s in bsp_study.chosen(QUICK):
         path = tmp_path / f"table-{s.table}-{s.name}.json"
         write_atomic(path, msgspec.json.encode(planted(s, QUICK)))
-    monkeypatch.setattr("fembench.studies.thesis_004.measure.cores_here", lambda: 2)
-    assert main(["reproduce", "thesis-002", "--quick", "--page", "--results", str(tmp_path)]) == 0
+    monkeypatch.setattr("fembench.host.host.usable_cores", lambda: 2)
+    assert main(["study", "thesis-002", "--quick", "--page", "--results", str(tmp_path)]) == 0
     assert "thesis" in capsys.readouterr().out
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert "MigBSPLB-B" in page
@@ -102,5 +102,5 @@ def test_the_page_is_made_of_what_was_measured(tmp_path, monkeypatch, capsys):
 
 
 def test_nothing_measured_is_said(tmp_path, capsys):
-    assert main(["reproduce", "thesis-002", "--quick", "--page", "--results", str(tmp_path)]) == 2
+    assert main(["study", "thesis-002", "--quick", "--page", "--results", str(tmp_path)]) == 2
     assert "nothing measured" in capsys.readouterr().err

@@ -9,8 +9,9 @@ import pytest
 from planted_environment import planted_calibration
 
 from fembench.model.measures import makespan_error, process_error
+from fembench.studies.page import publish
 from fembench.studies.programs.cases import case_of
-from fembench.studies.thesis_003 import slaves_live, slaves_study
+from fembench.studies.thesis_003 import slaves_live, slaves_study, slaves_tables
 
 TESTS = Path(__file__).parent.parent
 COST = {"integral": ("trapezoid", 1e-7), "product": ("row_400", 5e-3)}
@@ -23,14 +24,14 @@ MEASURES = (
 
 def calibration(program):
     name, cost = COST[program]
-    case = case_of(slaves_live.options_of(program, 8, 2, slaves_live.QUICK), None)
+    case = case_of(slaves_live.settings_of(program, 8, 2, slaves_live.QUICK), None)
     messages = {"8": ((), *[(1e-4,)] * 7), "524288": ((), *[(1e-3,)] * 7)}
     return planted_calibration(case, {name: ((cost,),) * 8}, messages)
 
 
 def ran(program, processes, slower=1.0):
     record = calibration(program)
-    case = case_of(slaves_live.options_of(program, processes, 2, slaves_live.QUICK), record)
+    case = case_of(slaves_live.settings_of(program, processes, 2, slaves_live.QUICK), record)
     each = slower * slaves_live.SIZE[program] / (processes - 1) * COST[program][1]
     busy = ((0.0,) * 5, *[(each,) * 5] * (processes - 1))
     done = ((0,) * 5, *[(1,) * 5] * (processes - 1))
@@ -47,7 +48,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def page(found, tmp_path_factory):
-    return slaves_study.build(tmp_path_factory.mktemp("study"), found)
+    return publish(tmp_path_factory.mktemp("study"), "study", slaves_study.outcome(found))
 
 
 def rows(page, name):
@@ -59,8 +60,8 @@ def test_the_thesis_tables_give_the_errors_that_follow_from_them(found):
     with open(TESTS / "data" / "seed003_derived_errors.csv", newline="") as stream:
         theirs = list(csv.DictReader(stream))
     for live, row in zip(found, theirs, strict=True):
-        simulated, real = slaves_study.thesis_times(live)
-        mine = slaves_study.errors(real, simulated)
+        simulated, real = slaves_tables.thesis_times(live)
+        mine = slaves_tables.errors(real, simulated)
         for got, name in zip(mine, MEASURES):
             assert got == pytest.approx(float(row[name]), abs=0.4), name
         assert makespan_error(real, simulated) == mine[1]
@@ -103,4 +104,4 @@ def test_the_page_has_tables_with_both_numbers(page):
 
 def test_a_slow_run_is_seen_as_an_error():
     late = ran("product", 4, slower=1.25)
-    assert slaves_study.errors(late.real, late.graph)[1] == pytest.approx(-20, abs=1)
+    assert slaves_tables.errors(late.real, late.graph)[1] == pytest.approx(-20, abs=1)

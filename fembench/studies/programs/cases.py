@@ -1,9 +1,7 @@
-"""Cases of the small programs and their predictions: analytic and schedule beside apps."""
+"""Cases of the small programs, and what a calibration predicts for them."""
 
-import argparse
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,94 +13,52 @@ from fembench.studies.pamela.costs import Conditionals
 from fembench.studies.pamela.machine_model import MachineModel
 from fembench.studies.pamela.program_models import Farm, keeping, machine_of, predict_farm
 from fembench.studies.programs.kernels import KERNELS
-from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord, load_app
+from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord
+from fembench.studies.programs.settings import ProgramSettings
 from fembench.studies.programs.simulated import notice, simulated
 from fembench.studies.scheduling.program_graphs import hosts_in_turn, interval, messages_of, shape
 from fembench.studies.scheduling.schedulers import METHODS
 from fembench.studies.scheduling.task_graph import TaskGraph
 
 UNITS = 20  # of work of a graph's task: about 10 ms each
-ROOM = 2.5  # times the cores that ranks need where they are emulated: a slow moment makes none late
 
 
-def options_of(
-    program: str,
-    speeds: Sequence[float],
-    cores: int,
-    *,
-    size: int,
-    repetitions: int,
-    samples: int,
-    tasks: int = 0,
-    n_bytes: int = 0,
-    idle: int = 0,
-    dilate: float = 1.0,
-) -> argparse.Namespace:
-    """What `fembench app` would be asked for: ranks of these speeds, dilated so that they fit on the cores.
-
-    The first `idle` ranks compute nothing; `dilate` is the least.
-    """
-    return argparse.Namespace(
-        program=program,
-        ranks=len(speeds),
-        tasks=tasks,
-        size=size,
-        bytes=n_bytes,
-        static=1.0,
-        repetitions=repetitions,
-        samples=samples,
-        emulate=",".join(f"{s:g}" for s in speeds),
-        dilate=max(dilate, round(ROOM * sum(speeds[idle:]) / cores, 1)),
-        seed=0,
-        schedule="turn",
-        compose="phase",
-        policy="q",
-        cores=0,
-    )
-
-
-def kept_record(path: Path, case: AppCase, *, whatever: bool = False) -> AppRecord | None:
-    """The record in a file, or None; one of another case only where `whatever` is there will do."""
-    record = load_app(path) if path.exists() else None
-    return record if record is None or whatever or record.case == case else None
-
-
-def case_of(options: argparse.Namespace, calibration: AppRecord | None) -> AppCase:
-    """The case that options describe; tasks are dealt by the calibration's W. Raises InputError."""
-    ranks = options.ranks
-    if ranks < 1 or options.repetitions < 1 or min(options.tasks, options.size, options.samples - 1) < 0:
+def case_of(settings: ProgramSettings, calibration: AppRecord | None) -> AppCase:
+    """The case that the settings describe; tasks are dealt by the calibrated speeds W. Raises InputError."""
+    ranks = settings.ranks
+    if ranks < 1 or settings.repetitions < 1 or min(settings.tasks, settings.size, settings.samples - 1) < 0:
         raise InputError("ranks, repetitions and samples: expected 1 or more; tasks and size 0 or more")
-    common = {
-        "program": options.program,
+    common: dict[str, Any] = {
+        "program": settings.program,
         "ranks": ranks,
-        "repetitions": options.repetitions,
-        "emulate": options.emulate,
-        "dilate": options.dilate,
-        "seed": options.seed,
+        "repetitions": settings.repetitions,
+        "emulate": settings.emulate,
+        "dilate": settings.dilate,
+        "seed": settings.seed,
     }
-    if options.program in KERNELS:
-        kernel, workers = KERNELS[options.program], max(ranks - 1, 1)
-        tasks, size = options.tasks or kernel.tasks or workers, options.size or kernel.size
+    if settings.program in KERNELS:
+        kernel, workers = KERNELS[settings.program], max(ranks - 1, 1)
+        tasks, size = settings.tasks or kernel.tasks or workers, settings.size or kernel.size
         if ranks == 1:
             return AppCase(**common, tasks=tasks, size=size, dealt=(tasks,))
         w = _factors(calibration, workers)
-        return AppCase(**common, tasks=tasks, size=size, dealt=deal_tasks(w, tasks, options.static))
-    graph = shape(options.program, options.tasks, options.bytes)
+        return AppCase(**common, tasks=tasks, size=size, dealt=deal_tasks(w, tasks, settings.static))
+    graph = shape(settings.program, settings.tasks, settings.n_bytes)
     order, host = tuple(range(graph.n_tasks)), hosts_in_turn(graph, ranks)
     case = AppCase(
         **common,
         tasks=graph.n_tasks,
-        size=options.size or UNITS,
-        n_bytes=options.bytes,
+        size=settings.size or UNITS,
+        n_bytes=settings.n_bytes,
         order=order,
         host=host,
         edges=tuple((a, b) for a, b, _ in graph.edges),
         idle=tuple(t for t, work in enumerate(graph.work) if not work),
     )
-    if options.schedule != "turn":
+    if settings.schedule != "turn":
         if calibration is None:
-            raise InputError(f"--schedule {options.schedule}: expected --model RECORD, of a calibration")
-        made = METHODS[options.schedule](graph, _platform(case, calibration))
+            raise InputError(f"--schedule {settings.schedule}: expected --model RECORD, of a calibration")
+        made = METHODS[settings.schedule](graph, _platform(case, calibration))
         return msgspec.structs.replace(case, order=made.order, host=made.host)
     return case
 
@@ -114,8 +70,8 @@ def _factors(calibration: AppRecord | None, workers: int) -> list[float]:
     return [known.get(p, min(known.values())) for p in range(1, workers + 1)]
 
 
-def predicted(case: AppCase, calibration: AppRecord, options: argparse.Namespace) -> AppPrediction:
-    """What the calibration promises. Raises InputError."""
+def predicted(case: AppCase, calibration: AppRecord, settings: ProgramSettings) -> AppPrediction:
+    """The run time that the calibration predicts, in closed form. Raises InputError."""
     if case.program not in KERNELS:
         return _graph(case, calibration)
     kernel = KERNELS[case.program]
@@ -130,11 +86,11 @@ def predicted(case: AppCase, calibration: AppRecord, options: argparse.Namespace
         bytes_out=bytes_out,
         kept=_beyond(calibration, machine, len(case.dealt), bytes_in, bytes_out),
         chance=chance,
-        cores=options.cores,
+        cores=settings.cores,
         dealt=_all_dealt(case, machine),
         notice=notice(case),
     )
-    _, kept = predict_farm(farm, machine, compose=options.compose, with_q=options.policy == "q")
+    _, kept = predict_farm(farm, machine, compose=settings.compose, with_q=settings.policy == "q")
     return msgspec.structs.replace(kept, model=calibration.id)
 
 
@@ -160,18 +116,18 @@ def _all_dealt(case: AppCase, machine: MachineModel) -> tuple[int, ...]:
 
 
 def both(
-    case: AppCase, calibration: AppRecord, options: argparse.Namespace
+    case: AppCase, calibration: AppRecord, settings: ProgramSettings
 ) -> tuple[AppPrediction, AppPrediction | None]:
-    """In closed form, and simulated: of task graphs, and of farms that deal all tasks beforehand."""
-    closed = predicted(case, calibration, options)
+    """In closed form, and by simulation: of task graphs, and of farms that deal all tasks before the run."""
+    closed = predicted(case, calibration, settings)
     if case.ranks == 1 or (case.program in KERNELS and sum(case.dealt) < case.tasks):
         return closed, None
-    with_q = options.policy == "q"
-    return closed, simulated(case, calibration, with_q=with_q, cores=options.cores)
+    with_q = settings.policy == "q"
+    return closed, simulated(case, calibration, with_q=with_q, cores=settings.cores)
 
 
 def _enlarged(machine: MachineModel, workers: int) -> MachineModel:
-    """More workers than were calibrated are like the last of those."""
+    """Workers beyond those calibrated are taken to be like the last one."""
     known = sorted(p for p in machine.operations if p)
     if not known:
         raise InputError("calibrated on one rank: expected a coordinator and at least one worker")

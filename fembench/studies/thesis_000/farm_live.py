@@ -4,40 +4,27 @@ Machines are those of its Tab. 5.1, three speeds; a rank computes at its speed a
 they fit on the cores that are here (SYNTHETIC). What is there already is not measured again.
 """
 
-import argparse
-from collections.abc import Callable, Sequence
+import dataclasses
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from fembench.base.errors import FembenchError
 from fembench.launch.scratch import writable
 from fembench.model.interval import TimeRange
-from fembench.studies.experiments import wanted
+from fembench.studies.attempts import Attempts, ProgramEffort
 from fembench.studies.pamela.interval_score import IntervalScore, score
-from fembench.studies.programs import cases
-from fembench.studies.programs.cases import both, case_of, kept_record, predicted
-from fembench.studies.programs.launch import launch
-from fembench.studies.programs.record import AppPrediction, AppRecord, save_app
+from fembench.studies.programs.cases import case_of, predicted
+from fembench.studies.programs.kept import ProgramRuns
+from fembench.studies.programs.record import AppPrediction, AppRecord
+from fembench.studies.programs.settings import ProgramSettings, emulated_settings
+from fembench.studies.study import wanted
 
 SPEEDS = (1.0, 0.86, 0.635)
 PROGRAMS = {"pi": "pi", "primes": "prim", "matrices": "mat", "partial": "rand"}  # ours -> the thesis'
 SIZES = {"pi": 1.2e8, "primes": 1.2e8, "matrices": 384, "partial": 384}  # of about four seconds of computing
 TASKS = {"pi": 100, "primes": 100, "matrices": 100, "partial": 100}
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class FarmEffort:
-    """How much is measured."""
-
-    workers: tuple[int, ...]
-    repetitions: int
-    samples: int
-    part: float  # of the usual work
-
-
-QUICK = FarmEffort((2, 4), 4, 12, 0.5)
-FULL = FarmEffort((2, 4, 8, 15), 4, 20, 1.0)
+QUICK = ProgramEffort(repetitions=4, samples=12, counts=(2, 4), scale=0.5)  # scale: of the usual work
+FULL = ProgramEffort(repetitions=4, samples=20, counts=(2, 4, 8, 15))
 
 
 @dataclass(frozen=True)
@@ -64,17 +51,16 @@ def worst_score(live: FarmRun) -> IntervalScore:
     return _score(live.record, live.worst)
 
 
-def options_of(program: str, workers: int, cores: int, effort: FarmEffort) -> argparse.Namespace:
-    """What `fembench app` would be asked for."""
+def settings_of(program: str, workers: int, cores: int, effort: ProgramEffort) -> ProgramSettings:
+    """A farm on emulated workers. Less work means smaller tasks, or fewer where a task has a fixed size."""
     speeds = sorted((SPEEDS[k % 3] for k in range(workers)), reverse=True)
-    size = SIZES[program] * (effort.part if SIZES[program] > 1000 else 1)
-    tasks = round(TASKS[program] * (effort.part if SIZES[program] <= 1000 else 1))
-    return cases.options_of(
+    smaller = SIZES[program] > 1000
+    return emulated_settings(
         program,
         (1.0, *speeds),
         cores,
-        size=int(size),
-        tasks=tasks,
+        size=int(SIZES[program] * (effort.scale if smaller else 1)),
+        tasks=round(TASKS[program] * (1 if smaller else effort.scale)),
         repetitions=effort.repetitions,
         samples=effort.samples,
         idle=1,
@@ -82,51 +68,31 @@ def options_of(program: str, workers: int, cores: int, effort: FarmEffort) -> ar
 
 
 def measure(
-    folder: Path,
-    effort: FarmEffort,
-    cores: int,
-    say: Say,
-    *,
-    only_kept: bool = False,
-    only: Sequence[str] = (),
+    runs: ProgramRuns, effort: ProgramEffort, cores: int, attempts: Attempts, only: Sequence[str] = ()
 ) -> list[FarmRun]:
-    """Every program wanted on every number of workers; those that failed are told and left out."""
-    runs = folder / "runs"
-    writable(runs)
-    found = []
-    for program in (p for p in PROGRAMS if wanted(f"mpi-{p}", only)):
-        for workers in effort.workers:
-            try:
-                live = _one(runs, program, workers, cores, effort, only_kept)
-            except FembenchError as error:
-                say(f"{program} on {workers} workers: FAILED: {error}")
-                continue
-            if live:
-                s = live.informed
-                say(f"{program} on {workers} workers: mean error {100 * s.mean_error:.2f} %, {s.hits} inside")
-                found.append(live)
-    return found
+    """Every program wanted, on every number of workers."""
+    writable(runs.folder)
+    todo = [
+        (f"{program} on {workers} workers", functools.partial(_one, runs, program, workers, cores, effort))
+        for program in PROGRAMS
+        if wanted(f"mpi-{program}", only)
+        for workers in effort.counts
+    ]
+    return attempts.each(todo, _line)
 
 
-def _one(
-    runs: Path, program: str, workers: int, cores: int, effort: FarmEffort, only_kept: bool
-) -> FarmRun | None:
-    options = options_of(program, workers, cores, effort)
-    paths = [runs / f"{program}-w{workers}-{what}.json" for what in ("calibrated", "run")]
-    case = case_of(options, None)
-    calibration = kept_record(paths[0], case, whatever=only_kept)
+def _line(run: FarmRun) -> str:
+    s = run.informed
+    return f"{run.program} on {run.workers} workers: mean error {100 * s.mean_error:.2f} %, {s.hits} inside"
+
+
+def _one(runs: ProgramRuns, program: str, workers: int, cores: int, effort: ProgramEffort) -> FarmRun | None:
+    settings, name = settings_of(program, workers, cores, effort), f"{program}-w{workers}"
+    calibration = runs.calibration(f"{name}-calibrated", settings)
     if calibration is None:
-        if only_kept:
-            return None
-        calibration = launch(case, id=paths[0].stem, scratch=runs, calibrate=options.samples)
-        save_app(calibration, paths[0])
-    case = case_of(options, calibration)
-    record = kept_record(paths[1], case, whatever=only_kept)
+        return None
+    record = runs.run(f"{name}-run", case_of(settings, calibration), calibration, settings)
     if record is None:
-        if only_kept:
-            return None
-        closed, graph = both(case, calibration, options)
-        record = launch(case, id=paths[1].stem, scratch=runs, predicted=closed, simulated=graph)
-        save_app(record, paths[1])
-    options.policy = "worst"
-    return FarmRun(program, workers, record, predicted(record.case, calibration, options))
+        return None
+    worst = dataclasses.replace(settings, policy="worst")
+    return FarmRun(program, workers, record, predicted(record.case, calibration, worst))

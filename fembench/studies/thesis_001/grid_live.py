@@ -6,24 +6,23 @@ they check that ranks do as they are told, not the model; grid_real has them wit
 already is not measured again.
 """
 
-import argparse
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from fembench.base.errors import FembenchError
 from fembench.launch.scratch import writable
-from fembench.studies.experiments import wanted
+from fembench.studies.attempts import Attempts, ProgramEffort
 from fembench.studies.pamela.program_models import machine_of
-from fembench.studies.programs.cases import both, case_of, kept_record, options_of
-from fembench.studies.programs.launch import launch
-from fembench.studies.programs.record import AppCase, AppRecord, save_app
+from fembench.studies.programs.kept import ProgramRuns
+from fembench.studies.programs.record import AppCase, AppRecord
+from fembench.studies.programs.settings import ProgramSettings, emulated_settings
 from fembench.studies.programs.simulated import notice
 from fembench.studies.scheduling.execute import Schedule
 from fembench.studies.scheduling.task_graph import TaskGraph
+from fembench.studies.study import wanted
 from fembench.studies.thesis_001.grid_plan import (
     CHILDREN,
     GRAPHS,
@@ -40,21 +39,8 @@ from fembench.studies.thesis_001.grid_plan import (
 
 LEAST = 60.0  # times that ranks are dilated: few compute at once, or they would slow each other on one core
 BYTES = 65536  # that a message really has; what it costs is emulated
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class GridEffort:
-    """How much is measured."""
-
-    units: float  # of work in a task that took the thesis a second
-    repetitions: int
-    samples: int
-    real: int  # repetitions with real messages
-
-
-QUICK = GridEffort(1.2, 3, 6, 20)
-FULL = GridEffort(5.0, 5, 12, 60)
+QUICK = ProgramEffort(3, 6, scale=1.2, real_repetitions=20)  # scale: units of work per second of the source
+FULL = ProgramEffort(5, 12, scale=5.0, real_repetitions=60)
 
 
 @dataclass(frozen=True)
@@ -82,36 +68,25 @@ class GridRun:
 
 
 @dataclass(frozen=True)
-class Bench:
+class GridBench:
     """Where runs go, and how they are made."""
 
-    runs: Path
-    effort: GridEffort
+    runs: ProgramRuns
+    effort: ProgramEffort
     cores: int
-    only_kept: bool
-
-    def kept(self, name: str, case: AppCase, make: Callable[[], AppRecord]) -> AppRecord | None:
-        """The record of that name and case; made where there is none, unless only kept ones are wanted."""
-        path = self.runs / f"{name}.json"
-        record = kept_record(path, case, whatever=self.only_kept)
-        if record is None and not self.only_kept:
-            record = make()
-            save_app(record, path)
-        return record
 
     def calibration(self, name: str, speeds: Sequence[float], seconds: float) -> AppRecord | None:
-        """Samples of a task that took the thesis so many seconds, on hosts of these speeds."""
-        case = case_of(self.options("fork", speeds, seconds), None)
-        id, count = f"calibrated-{name}-{case.size}", self.effort.samples
-        return self.kept(id, case, lambda: launch(case, id=id, scratch=self.runs, calibrate=count))
+        """Samples of a task that took so many seconds in the source, on hosts of these speeds."""
+        settings = self.settings("fork", speeds, seconds)
+        return self.runs.calibration(f"calibrated-{name}-{settings.size}", settings)
 
-    def options(self, program: str, speeds: Sequence[float], seconds: float = 1.0) -> argparse.Namespace:
-        """What `fembench app` would be asked for."""
-        return options_of(
+    def settings(self, program: str, speeds: Sequence[float], seconds: float = 1.0) -> ProgramSettings:
+        """A program on emulated hosts of these speeds."""
+        return emulated_settings(
             program,
             speeds,
             self.cores,
-            size=max(1, round(seconds * self.effort.units)),
+            size=max(1, round(seconds * self.effort.scale)),
             n_bytes=BYTES,
             repetitions=self.effort.repetitions,
             samples=self.effort.samples,
@@ -120,53 +95,28 @@ class Bench:
 
     def run(self, name: str, case: AppCase, calibration: AppRecord) -> AppRecord | None:
         """Predicted, then run."""
-
-        def make() -> AppRecord:
-            closed, graph = both(case, calibration, self.options(case.program, (1.0,)))
-            return launch(case, id=name, scratch=self.runs, predicted=closed, simulated=graph)
-
-        return self.kept(name, case, make)
+        return self.runs.run(name, case, calibration, self.settings(case.program, (1.0,)))
 
 
-def measure(
-    folder: Path,
-    effort: GridEffort,
-    cores: int,
-    say: Say,
-    *,
-    only_kept: bool = False,
-    only: Sequence[str] = (),
-) -> list[GridRun]:
-    """Held rings, fork and join, and schedules, those asked for; failed ones are told and left out."""
-    runs = folder / "runs"
-    writable(runs)
-    bench = Bench(runs, effort, cores, only_kept)
-    todo: list[Callable[[], GridRun | None]] = []
+def measure(bench: GridBench, attempts: Attempts, only: Sequence[str] = ()) -> list[GridRun]:
+    """Rings, fork and join with emulated messages, and schedules, those asked for."""
+    writable(bench.runs.folder)
+    todo: list[tuple[str, Callable[[], GridRun | None]]] = []
     if wanted("held", only):
-        todo += [lambda ring=ring: _ring(bench, ring) for ring in rings()]  # type: ignore[misc]
-        todo += [lambda kind=kind: _delayed(bench, kind) for kind in ("fork", "join")]  # type: ignore[misc]
+        todo += [(f"ring, {ring.name}", functools.partial(_ring, bench, ring)) for ring in rings()]
+        todo += [(kind, functools.partial(_delayed, bench, kind)) for kind in ("fork", "join")]
     todo += [
-        lambda graph=graph, method=method: _scheduled(bench, graph, method)  # type: ignore[misc]
+        (f"{graph}, {method}", functools.partial(_scheduled, bench, graph, method))
         for graph in GRAPHS
         if wanted(graph, only)
         for method in METHODS
     ]
-    found = []
-    for k, make in enumerate(todo, 1):
-        try:
-            one = make()
-        except FembenchError as error:
-            say(f"[{k}/{len(todo)}] FAILED: {error}")
-            continue
-        if one:
-            off = 100 * (one.expected / one.measured - 1)
-            took = float(np.median(one.record.seconds))
-            say(
-                f"[{k}/{len(todo)}] {one.kind}, {one.name}: {took:.3f} s, "
-                f"predicted {one.promised:.3f} s ({off:+.1f} %)"
-            )
-            found.append(one)
-    return found
+    return attempts.each(todo, _line)
+
+
+def _line(run: GridRun) -> str:
+    off, took = 100 * (run.expected / run.measured - 1), float(np.median(run.record.seconds))
+    return f"{run.kind}, {run.name}: {took:.3f} s, predicted {run.promised:.3f} s ({off:+.1f} %)"
 
 
 def unit_of(calibration: AppRecord, rank: int = 0) -> float:
@@ -184,7 +134,7 @@ def scale_of(calibration: AppRecord, seconds: float) -> float:
     return calibration.case.size * unit_of(calibration) / seconds
 
 
-def _case(bench: Bench, graph: TaskGraph, calibration: AppRecord) -> AppCase:
+def _case(bench: GridBench, graph: TaskGraph, calibration: AppRecord) -> AppCase:
     """The graph with the tasks that were calibrated; places, orders and costs are to follow."""
     return msgspec.structs.replace(
         calibration.case,
@@ -198,7 +148,7 @@ def _case(bench: Bench, graph: TaskGraph, calibration: AppRecord) -> AppCase:
     )
 
 
-def _ring(bench: Bench, ring: Ring) -> GridRun | None:
+def _ring(bench: GridBench, ring: Ring) -> GridRun | None:
     speeds = ring.speeds
     name = "-".join(f"{s:g}" for s in speeds)
     calibration = bench.calibration(f"ring-{name}", speeds, ring.tasks[0])
@@ -215,7 +165,7 @@ def _ring(bench: Bench, ring: Ring) -> GridRun | None:
     return GridRun("ring", ring.name, record, scale, _said(record)) if record else None
 
 
-def _delayed(bench: Bench, kind: str) -> GridRun | None:
+def _delayed(bench: GridBench, kind: str) -> GridRun | None:
     """Fork or join of ten tasks, eight of them on other hosts, where nothing is computed."""
     calibration = bench.calibration("hosts", SPEEDS, TASK)
     if calibration is None:
@@ -237,7 +187,7 @@ def _delayed(bench: Bench, kind: str) -> GridRun | None:
     return GridRun(kind, f"{CHILDREN} on other hosts", record, scale, _said(record)) if record else None
 
 
-def _scheduled(bench: Bench, graph: str, method: str) -> GridRun | None:
+def _scheduled(bench: GridBench, graph: str, method: str) -> GridRun | None:
     calibration = bench.calibration("hosts", SPEEDS, TASK)
     if calibration is None:
         return None

@@ -1,16 +1,15 @@
 """Thesis-001's rings, fork and join with real messages here, predicted from the measured network."""
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from fembench.base.errors import FembenchError
 from fembench.launch.scratch import writable
 from fembench.records.profile import Profile, host_names
 from fembench.report.table import Table, words
-from fembench.studies.experiments import wanted
+from fembench.studies.attempts import Attempts, Tell
 from fembench.studies.layout import value
-from fembench.studies.programs.cases import kept_record
+from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.programs.real_messages import (
     LIMIT,
     Calls,
@@ -19,11 +18,11 @@ from fembench.studies.programs.real_messages import (
     judged,
     predicted_run,
 )
-from fembench.studies.programs.record import AppRecord, save_app
+from fembench.studies.programs.record import AppRecord
+from fembench.studies.study import wanted
 from fembench.studies.thesis_001.grid_plan import MICRO, error_of, printed, rings
 
 MOST = {"ring": 3, "fork": 9, "join": 9}  # hosts of the thesis
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ RUNS = (
 
 
 @dataclass(frozen=True)
-class Found:
+class RealRun:
     """A run with its score."""
 
     real: Real
@@ -69,46 +68,36 @@ class Found:
 
 
 def measure(
-    folder: Path,
-    profile: Profile,
-    say: Say,
-    repetitions: int,
-    *,
-    only_kept: bool = False,
-    only: Sequence[str] = (),
-) -> list[Found]:
-    """The applications asked for, each calibrated, predicted, run; failed ones are told and left out."""
-    runs = folder / "runs"
-    writable(runs)
-    found = []
-    for real in (r for r in RUNS if wanted(r.kind, only)):
-        try:
-            record = _record(real, profile, runs, repetitions, say, only_kept=only_kept)
-        except FembenchError as error:
-            say(f"{real.name}: FAILED: {error}")
-            continue
-        if record is None:
-            continue
-        scores = tuple(judged(record, host_names(profile)))
-        say(f"{real.name}: {scores[0].signed:+.1f} % off, {scores[0].verdict}")
-        found.append(Found(real, record, scores))
-    return found
+    runs: ProgramRuns, profile: Profile, attempts: Attempts, repetitions: int, only: Sequence[str] = ()
+) -> list[RealRun]:
+    """The applications asked for, each calibrated, predicted, run."""
+    writable(runs.folder)
+    todo = [
+        (real.name, functools.partial(_one, real, profile, runs, repetitions, attempts.tell))
+        for real in RUNS
+        if wanted(real.kind, only)
+    ]
+    return attempts.each(todo, _line)
 
 
-def _record(
-    real: Real, profile: Profile, runs: Path, repetitions: int, say: Say, *, only_kept: bool
-) -> AppRecord | None:
-    """The record of a run; made where there is none of this case, unless only kept ones are wanted."""
-    ranks, path = min(len(profile.environment.rank_host), MOST[real.kind]), runs / f"{real.name}.json"
+def _line(run: RealRun) -> str:
+    return f"{run.real.name}: {run.scores[0].signed:+.1f} % off, {run.scores[0].verdict}"
+
+
+def _one(real: Real, profile: Profile, runs: ProgramRuns, repetitions: int, tell: Tell) -> RealRun | None:
+    ranks = min(len(profile.environment.rank_host), MOST[real.kind])
     case = case_of_messages(real.kind, ranks, real.calls, n_bytes=real.n_bytes, repetitions=repetitions)
-    record = kept_record(path, case, whatever=only_kept)
-    if record is None and not only_kept:
-        record = predicted_run(case, profile, id=real.name, scratch=runs, source="machine.json", say=say)
-        save_app(record, path)
-    return record
+
+    def make() -> AppRecord:
+        return predicted_run(
+            case, profile, id=real.name, scratch=runs.folder, source="machine.json", say=tell
+        )
+
+    record = runs.kept(real.name, case, make)
+    return RealRun(real, record, tuple(judged(record, host_names(profile)))) if record else None
 
 
-def real_table(found: Sequence[Found]) -> Table:
+def real_table(found: Sequence[RealRun]) -> Table:
     """Predicted before and measured, the error of the median with its interval."""
     rows = [
         (

@@ -1,165 +1,78 @@
-"""thesis-001 anew: rings, fork and join, schedules, what messages cost; its numbers beside ours."""
+"""Mendes (2004) again: HLogP with rings, fork and join, and schedules of task graphs."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-import numpy as np
-
+from fembench.base.errors import RunFailedError
 from fembench.records.network import Network
-from fembench.report import table
 from fembench.report.page import Section
-from fembench.report.plots.canvas import Plot
-from fembench.report.table import Table
-from fembench.studies import charts
-from fembench.studies.charts import Panel
-from fembench.studies.experiments import wanted
-from fembench.studies.layout import beside
-from fembench.studies.page import publish
-from fembench.studies.thesis_001.grid_live import GridRun
+from fembench.studies.attempts import Attempts
+from fembench.studies.programs.kept import ProgramRuns
+from fembench.studies.study import Experiment, Study, StudyOutcome, StudyRequest, wanted
+from fembench.studies.thesis_001 import grid_live, grid_messages, grid_real
+from fembench.studies.thesis_001.grid_live import GridBench, GridRun
 from fembench.studies.thesis_001.grid_messages import (
     message_plot,
     message_table,
     slowness_table,
     waiting_table,
 )
-from fembench.studies.thesis_001.grid_plan import (
-    CHILDREN,
-    GRAPHS,
-    LOCAL,
-    MICRO,
-    REMOTE,
-    error_of,
-    printed,
-    rings,
-)
-from fembench.studies.thesis_001.grid_plan import thesis_schedule as theirs_of
-from fembench.studies.thesis_001.grid_real import Found, real_table
-
-TITLE = "Reproduction of thesis 001"
-HELD = "held at the thesis' own constants: a check of the executor, not of the model"
-SYNTHETIC = (
-    "SYNTHETIC: hosts of the thesis' speeds and messages of its Os, L and Or are emulated, a scale shorter; "
-    "our seconds are divided by that scale, which is what a task takes here over what it took there."
+from fembench.studies.thesis_001.grid_plan import GRAPHS
+from fembench.studies.thesis_001.grid_real import RealRun, real_table
+from fembench.studies.thesis_001.grid_tables import (
+    delay_table,
+    ring_plot,
+    ring_table,
+    schedule_plot,
+    schedule_table,
 )
 
-
-def ring_table(found: Sequence[GridRun]) -> Table:
-    """Tables 4.25, 4.38 and 5.11."""
-    rows = []
-    for ring in rings():
-        for run in (r for r in found if r.kind == "ring" and r.name == ring.name):
-            pair = [run.measured, run.expected]
-            said = [ring.measured, ring.estimated]
-            rows.append(((run.name,), [*pair, error_of(*pair)], [*said, error_of(*said)]))
-    return beside(
-        "held_rings",
-        f"Rings {HELD} (Tables 4.25, 4.38, 5.11)",
-        f"{SYNTHETIC} Ranks wait for as long as the constants say, from which the time is estimated too. "
-        "Errors are per cent of what was measured; the thesis divides by the larger of both.",
-        ("platform",),
-        ("measured_s", "estimated_s", "error_percent"),
-        rows,
-    )
-
-
-def delay_table(found: Sequence[GridRun]) -> Table:
-    """Fork and join (6.1)."""
-    rows = []
-    for run in (r for r in found if r.kind in ("fork", "join")):
-        said = next(r for r in printed("fork_join") if r["case"] == run.kind)
-        each = REMOTE[0 if run.kind == "fork" else 2]
-        total = CHILDREN * each + LOCAL[0] + LOCAL[2]
-        took = run.delay
-        theirs = [
-            float(said[f"{n}_us"]) * MICRO for n in ("mean_overhead", "measured_delay", "predicted_delay")
-        ]
-        rows.append(
-            ((run.kind,), [each, took, total, error_of(took, total)], [*theirs, error_of(*theirs[1:])])
-        )
-    return beside(
-        "held_delays",
-        f"Fork and join {HELD} (6.1)",
-        f"{SYNTHETIC} Ranks wait for as long as the constants say, of which the sum is made too. "
-        "By what the task on the sender's, the receiver's own host is later: eight overheads "
-        "and the local message.",
-        ("platform",),
-        ("overhead_s", "measured_delay_s", "sum_s", "error_percent"),
-        rows,
-    )
-
-
-def schedule_table(found: Sequence[GridRun]) -> Table:
-    """Predicted and executed makespans (6.2, 7)."""
-    rows = []
-    for run in (r for r in found if r.kind in GRAPHS):
-        pair = [run.expected, run.measured]
-        said = list(theirs_of(run.kind, run.name))
-        rows.append(
-            (
-                (f"{run.kind}: {run.name}",),
-                [*pair, error_of(pair[1], pair[0])],
-                [*said, error_of(said[1], said[0])],
-            )
-        )
-    return beside(
-        "schedules",
-        "Schedules: predicted by their own model, and executed (6.2, 7)",
-        f"{SYNTHETIC} Messages are held at the thesis' constants. "
-        "The diamond has 25 tasks, the fork-join 14, on ten hosts; sizes of messages and hosts "
-        "of the thesis' runs are lost, so errors and ratios are to be compared. HEFT under the latency model "
-        "does not know that overheads keep processors. 'portfolio' is the best of all methods, improved.",
-        ("platform",),
-        ("predicted_s", "executed_s", "error_percent"),
-        rows,
-    )
-
-
-def schedule_plot(found: Sequence[GridRun]) -> Plot:
-    """Predicted and executed, here and there."""
-    panels = []
-    for graph in GRAPHS:
-        mine = [r for r in found if r.kind == graph]
-        if not mine:
-            continue
-        names = [r.name for r in mine]
-        ours = {
-            "predicted": [r.expected for r in mine],
-            "executed": [r.measured for r in mine],
-        }
-        said = np.array([theirs_of(graph, n) for n in names])
-        panels.append(Panel(f"{graph}, here", names, ours, "s", "method"))
-        theirs = {"predicted": said[:, 0].tolist(), "executed": said[:, 1].tolist()}
-        panels.append(Panel(f"{graph}, thesis", names, theirs, "s", "method"))
-    return charts.grouped(
-        "schedules",
-        "Schedules (6.2, 7)",
-        "Seconds of the thesis: ours divided by the scale.",
-        panels,
-        columns=2,
-        height=3.0,
-    )
-
-
-def ring_plot(found: Sequence[GridRun]) -> Plot:
-    """Errors of the rings."""
-    made = ring_table(found)
-    at = {c.key: k for k, c in enumerate(made.columns)}
-    names = [str(row[0]) for row in made.rows]
-    series = {
-        "here": [float(str(row[at["error_percent"]])) for row in made.rows],
-        "thesis": [float(str(row[at["thesis_error_percent"]])) for row in made.rows],
-    }
-    return charts.grouped(
-        "held_rings",
-        f"Errors of the rings, {HELD}",
-        "Per cent.",
-        [Panel("", names, series, "%", "ring")],
-        height=3.4,
-    )
+REAL = ("ring", "fork", "join")
+EXPERIMENTS = (
+    Experiment(
+        "ring",
+        "rings with real messages, predicted from this machine's measured network",
+        "the signed error of the median, with its interval",
+    ),
+    Experiment(
+        "fork",
+        "fork with real messages, predicted likewise: how much sends delay their sender (6.1)",
+        "the row 'messages': the sum of the send overheads",
+    ),
+    Experiment(
+        "join",
+        "join with real messages, predicted likewise: how much receives delay their receiver (6.1)",
+        "the row 'messages': the sum of the receive overheads",
+    ),
+    Experiment(
+        "held",
+        "rings, fork, join held at the thesis' own Os, L, Or: checks the executor, not the model",
+        "errors near zero: ranks do as they are told",
+    ),
+    Experiment(
+        "diamond",
+        "schedules of a diamond of 25 tasks on ten hosts (6.2)",
+        "HEFT by latency promises too little: overheads keep processors busy",
+    ),
+    Experiment(
+        "fork-join",
+        "schedules of a fork-join of 14 tasks on ten hosts (7)",
+        "predicted against executed makespan",
+    ),
+    Experiment(
+        "messages",
+        "the cost of messages between two ranks here (Tables 4.15, 5.1, 5.2)",
+        "L, Os and Or by size, and the cost of waiting",
+    ),
+    Experiment(
+        "slowness",
+        "H of loaded hosts from the thesis' own loads and clocks (Tables 4.27 to 4.29)",
+        "the mean error of each law, recomputed",
+    ),
+)
 
 
 def compose(
-    found: Sequence[GridRun], real: Sequence[Found], network: Network | None, only: Sequence[str] = ()
+    found: Sequence[GridRun], real: Sequence[RealRun], network: Network | None, only: Sequence[str] = ()
 ) -> list[Section]:
     """The sections of these experiments (all), real messages first."""
     sections = [Section("Rings, fork and join", [], [real_table(real)])] if real else []
@@ -176,15 +89,61 @@ def compose(
     return sections
 
 
-def build(
-    folder: Path, found: Sequence[GridRun], sections: Sequence[Section], only: Sequence[str] = ()
-) -> Path:
-    """Write the report into the study's folder; returns index.html."""
-    ways = list(dict.fromkeys(r.record.environment.synthetic for r in found))
-    return publish(folder, TITLE, sections, ways, only)
+def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
+    """Real messages here, and its applications on emulated hosts. Raises InputError."""
+    effort = grid_live.QUICK if request.quick else grid_live.FULL
+    runs = ProgramRuns(request.folder / "runs", request.only_kept)
+    network, real = _real_messages(request, runs, effort.real_repetitions, attempts)
+    found = grid_live.measure(GridBench(runs, effort, request.cores), attempts, request.only)
+    if not (found or real or network or "slowness" in request.only):
+        return None
+    return outcome(found, real, network, request.only)
 
 
-def terminal(sections: Sequence[Section]) -> str:
-    """The findings."""
-    made = [t for s in sections if s.title != "Messages" for t in s.tables if t.rows]
-    return "\n\n".join(f"{t.title}\n\n{table.text(t)}\n\n{t.note}" for t in made)
+def _real_messages(
+    request: StudyRequest, runs: ProgramRuns, repetitions: int, attempts: Attempts
+) -> tuple[Network | None, list[RealRun]]:
+    """The network here, and the runs predicted from it; nothing where no experiment asked for needs them."""
+    if request.only and not {*REAL, "messages"} & set(request.only):
+        return None, []
+    attempts.tell("messages between the ranks here: about a minute")
+    try:
+        profile = grid_messages.measure_network(request.folder, request.cores, only_kept=request.only_kept)
+    except RunFailedError as error:
+        attempts.fail(str(error))
+        return None, []
+    if profile is None:
+        return None, []
+    return profile.network, grid_real.measure(runs, profile, attempts, repetitions, request.only)
+
+
+def outcome(
+    found: Sequence[GridRun], real: Sequence[RealRun], network: Network | None, only: Sequence[str] = ()
+) -> StudyOutcome:
+    """All of it, ready for the page."""
+    sections = compose(found, real, network, only)
+    return StudyOutcome(
+        sections=sections,
+        findings=[t for s in sections if s.title != "Messages" for t in s.tables],
+        valid=all(one.record.error <= 1 for one in found) and not any(f.scores[0].reason for f in real),
+        synthetic=list(dict.fromkeys(r.record.environment.synthetic for r in found)),
+    )
+
+
+STUDY = Study(
+    name="thesis-001",
+    title="Mendes (2004) measured again",
+    source="H. de A. Mendes, HLogP (Niteroi, 2004)",
+    did=(
+        "HLogP describes a grid by the slowness H of its hosts and by L, Os and Or of every message size. It "
+        "predicted rings, fork and join, and the makespans of schedules by HEFT, which were then executed."
+    ),
+    again=(
+        "Rings, fork and join run with real messages and are predicted from the network measured here. "
+        "Schedules run on emulated hosts whose messages cost the source's own Os, L and Or (SYNTHETIC)."
+    ),
+    takes="about 5 minutes on two cores with --quick",
+    look="Rings, fork and join: the error of the median. Schedules: promised and executed makespans.",
+    experiments=EXPERIMENTS,
+    measure=measure,
+)

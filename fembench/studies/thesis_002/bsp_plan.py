@@ -40,6 +40,11 @@ class BspScenario(NamedTuple):
     n_blocks: int
     supersteps: int  # rounds of the ring for the fractal
 
+    @property
+    def key(self) -> str:
+        """'12-iii'."""
+        return f"{self.table}-{self.name}"
+
 
 SHEAR = {"i": (49, 7), "ii": (98, 7), "iii": (196, 7), "iv": (98, 14), "v": (196, 14), "vi": (147, 21),
          "vii": (294, 21), "viii": (196, 28)}  # fmt: skip

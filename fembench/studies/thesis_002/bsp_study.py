@@ -1,90 +1,79 @@
-"""Measure thesis-002's experiments and put both numbers side by side; resumable, a file a scenario."""
+"""Gomes (2014) again: MigBSP++, rebalancing of bulk-synchronous programs."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from statistics import median
+import functools
+from collections.abc import Sequence
 
 import msgspec
 
 from fembench.base.config import read_json
 from fembench.base.files import write_atomic
-from fembench.report import table as tables
+from fembench.launch.scratch import writable
 from fembench.report.page import Section
-from fembench.report.plots.balance import curves
-from fembench.report.plots.canvas import Plot
-from fembench.report.table import Table, integer, percent, time, words
-from fembench.studies.bsp.bsp_job import CellTimes, ProgramTimes, launch_program
-from fembench.studies.page import publish
+from fembench.studies.attempts import Attempts
+from fembench.studies.bsp.bsp_job import ProgramJob, ProgramTimes, launch_program
+from fembench.studies.study import Experiment, Study, StudyOutcome, StudyRequest
 from fembench.studies.thesis_002.bsp_plan import (
-    GRID,
+    FULL,
+    QUICK,
     SPEEDS,
-    STRATEGIES,
     BspEffort,
     BspScenario,
     job_of,
     scenarios,
-    thesis_seconds,
+)
+from fembench.studies.thesis_002.bsp_tables import (
+    Found,
+    best_table,
+    overhead_table,
+    plots,
+    summary,
+    times_table,
 )
 
-TITLE = "Reproduction of thesis 002"
-Found = dict[BspScenario, ProgramTimes]
-NAMES = {policy: name for name, policy in STRATEGIES.items()}
+EXPERIMENTS = tuple(
+    Experiment(
+        s.key,
+        f"{s.program} in {s.n_blocks} blocks (Table {s.table}, column {s.name})",
+        "the gain of MigBSP, MigBSP++ and our default over no balancing",
+    )
+    for s in scenarios()
+)
 
 
 def chosen(effort: BspEffort, only: Sequence[str] = ()) -> list[BspScenario]:
     """The scenarios asked for by name; without any, those of the effort."""
     names = only or [f"{table}-{name}" for table, name in effort.scenarios]
-    return [s for s in scenarios() if f"{s.table}-{s.name}" in names]
+    return [s for s in scenarios() if s.key in names]
 
 
-def measure(
-    folder: Path,
-    effort: BspEffort,
-    cores: int,
-    tell: Callable[[str], None],
-    *,
-    only_kept: bool = False,
-    only: Sequence[str] = (),
+def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
+    """Its programs on seven emulated machines. Raises InputError."""
+    effort = QUICK if request.quick else FULL
+    found = times_of(request, chosen(effort, request.only), effort, attempts)
+    return outcome(found) if found else None
+
+
+def times_of(
+    request: StudyRequest, todo: Sequence[BspScenario], effort: BspEffort, attempts: Attempts
 ) -> Found:
-    """Run what is not there yet. A file of another plan is measured again."""
-    found: Found = {}
-    todo = chosen(effort, only)
-    folder.mkdir(parents=True, exist_ok=True)
-    for k, scenario in enumerate(todo, 1):
-        job = job_of(scenario, effort, cores)
-        path = folder / f"table-{scenario.table}-{scenario.name}.json"
-        kept = read_json(path, ProgramTimes) if path.is_file() else None
-        if kept is None or kept.job != job:
-            if only_kept:
-                continue
-            kept = launch_program(job, folder)
-            write_atomic(path, msgspec.json.format(msgspec.json.encode(kept), indent=1))
-        found[scenario] = kept
-        tell(f"[{k}/{len(todo)}] {summary(scenario, kept)}")
-    return found
+    """The times of every strategy in these scenarios, one file each; one of another plan is measured "
+    "again."""
+    writable(request.folder)
+    made = [(s.key, functools.partial(_one, request, s, job_of(s, effort, request.cores))) for s in todo]
+    return dict(attempts.each(made, lambda one: summary(*one)))
 
 
-def summary(scenario: BspScenario, times: ProgramTimes) -> str:
-    """One line of progress."""
-    still, best = _null(times), min(times.cells, key=_seconds)
-    return (
-        f"table {scenario.table} {scenario.name}: {scenario.program}, {scenario.n_blocks} blocks: "
-        f"without moves {_seconds(still):.2f} s, best {best.cell.policy} {_seconds(best):.2f} s"
-    )
-
-
-def _seconds(cell: CellTimes) -> float:
-    return median(cell.seconds)
-
-
-def _null(times: ProgramTimes) -> CellTimes:
-    return next(c for c in times.cells if c.cell.policy == "none")
-
-
-def build(folder: Path, found: Found, only: Sequence[str] = ()) -> Path:
-    """Write the report: index.html, report.md, CSV and SVG; returns index.html."""
-    ways = [f"seven emulated machines of speeds {', '.join(f'{s:g}' for s in SPEEDS)} (a guess), dilated"]
-    return publish(folder, TITLE, compose(found), ways, only)
+def _one(
+    request: StudyRequest, scenario: BspScenario, job: ProgramJob
+) -> tuple[BspScenario, ProgramTimes] | None:
+    path = request.folder / f"table-{scenario.key}.json"
+    kept = read_json(path, ProgramTimes) if path.is_file() else None
+    if kept is None or kept.job != job:
+        if request.only_kept:
+            return None
+        kept = launch_program(job, request.folder)
+        write_atomic(path, msgspec.json.format(msgspec.json.encode(kept), indent=1))
+    return scenario, kept
 
 
 def compose(found: Found) -> list[Section]:
@@ -98,139 +87,32 @@ def compose(found: Found) -> list[Section]:
     return [s for s in sections if s.plots or any(t.rows for t in s.tables)]
 
 
-def _rows(found: Found) -> list[tuple[BspScenario, CellTimes, float, float | None, float | None]]:
-    """(scenario, cell, our gain, thesis seconds, thesis gain) of every cell."""
-    rows = []
-    for scenario, times in found.items():
-        null, printed = _seconds(_null(times)), thesis_seconds(scenario, "NullLB", 0, 0.0)
-        for cell in times.cells:
-            name = NAMES.get(cell.cell.policy, "")
-            theirs = thesis_seconds(scenario, name, cell.cell.alpha, cell.cell.band) if name else None
-            gain = None if theirs is None or printed is None else 1 - theirs / printed
-            rows.append((scenario, cell, 1 - _seconds(cell) / null, theirs, gain))
-    return rows
-
-
-def times_table(found: Found) -> Table:
-    """Tables 12 to 15, a row a cell."""
-    rows = [
-        (
-            s.table,
-            s.name,
-            s.n_blocks // len(SPEEDS),
-            NAMES.get(c.cell.policy, "–"),
-            c.cell.policy,
-            c.cell.alpha,
-            f"{c.cell.band:g}",
-            _seconds(c),
-            theirs,
-            gain,
-            thesis_gain,
-            sum(len(look.moves) for look in c.ledger.looks),
-            "yes" if c.agrees else "NO",
-        )
-        for s, c, gain, theirs, thesis_gain in _rows(found)
-    ]
-    return Table(
-        "thesis002_times",
-        "Times (Tables 12 to 15)",
-        "Gain is the time saved against no balancing, in the thesis and here. Our seconds are of a smaller "
-        "picture and another local sort on today's processors; gains are to be compared, seconds are not.",
-        (
-            words("table"),
-            words("scenario"),
-            integer("V / P", "blocks_per_rank"),
-            words("strategy"),
-            words("policy"),
-            integer("alpha"),
-            words("D", "band"),
-            time("ours", "ours"),
-            time("thesis", "thesis"),
-            percent("gain", "gain"),
-            percent("gain, thesis", "thesis_gain"),
-            integer("moves"),
-            words("answer as without moves", "agrees"),
-        ),
-        tuple(rows),
+def outcome(found: Found) -> StudyOutcome:
+    """The times, ready for the page."""
+    speeds = ", ".join(f"{s:g}" for s in SPEEDS)
+    return StudyOutcome(
+        sections=compose(found),
+        findings=[best_table(found), overhead_table(found)],
+        valid=all(cell.agrees for times in found.values() for cell in times.cells),
+        synthetic=[f"seven emulated machines of speeds {speeds} (a guess), dilated"],
     )
 
 
-def overhead_table(found: Found) -> Table:
-    """SC against NullLB (6.1), the least and the most over alpha and band."""
-    rows = []
-    for scenario, times in found.items():
-        null = _seconds(_null(times))
-        ours = [_seconds(c) / null - 1 for c in times.cells if c.cell.policy == "observe"]
-        printed = thesis_seconds(scenario, "NullLB", 0, 0.0)
-        cells = [c.cell for c in times.cells if c.cell.policy == "observe"]
-        theirs = [thesis_seconds(scenario, "SC", c.alpha, c.band) for c in cells]
-        more = [t / printed - 1 for t in theirs if t is not None and printed]
-        rows.append((scenario.table, scenario.name, min(ours), max(ours), min(more), max(more)))
-    return Table(
-        "thesis002_overhead",
-        "Overhead of looking without moving (6.1)",
-        "Over the alphas and bands that were run.",
-        (
-            words("table"),
-            words("scenario"),
-            percent("least", "least"),
-            percent("most", "most"),
-            percent("least, thesis", "thesis_least"),
-            percent("most, thesis", "thesis_most"),
-        ),
-        tuple(rows),
-    )
-
-
-def best_table(found: Found) -> Table:
-    """The best gain of each strategy with a grid, and of the amortised policy."""
-    rows = []
-    for scenario in found:
-        mine = _rows({scenario: found[scenario]})
-        line: list[object] = [scenario.table, scenario.name, scenario.n_blocks // len(SPEEDS)]
-        for name in (*GRID[1:], "RefineCommLB"):
-            group = [r for r in mine if NAMES.get(r[1].cell.policy) == name]
-            printed = [r[4] for r in group if r[4] is not None]
-            line += [max(r[2] for r in group), max(printed) if printed else None]
-        line.append(next(r[2] for r in mine if r[1].cell.policy == "amortised"))
-        rows.append(tuple(line))
-    return Table(
-        "thesis002_gains",
-        "Gain over no balancing, best of the grid",
-        "A is MigBSP (one move, detection by process), B is MigBSP++ as printed. 'amortised' is our default, "
-        "run once with alpha 2 and D 0.3; the thesis has nothing like it.",
-        (
-            words("table"),
-            words("scenario"),
-            integer("V / P", "blocks_per_rank"),
-            percent("A", "a"),
-            percent("A, thesis", "thesis_a"),
-            percent("B", "b"),
-            percent("B, thesis", "thesis_b"),
-            percent("Refine", "refine"),
-            percent("Refine, thesis", "thesis_refine"),
-            percent("amortised", "amortised"),
-        ),
-        tuple(rows),
-    )
-
-
-def plots(found: Found) -> list[Plot]:
-    """Figures 48 to 69: ranks' times look by look, of A, B and amortised at alpha 2, D 0.3."""
-    made: list[Plot] = []
-    for scenario, times in found.items():
-        for cell in times.cells:
-            if cell.cell.policy in ("migbsp", "migbsp++", "amortised") and _usual(cell) and cell.ledger.looks:
-                title = f"table {scenario.table} {scenario.name}, {cell.cell.policy}"
-                made.append(curves(len(made) + 1, title, cell.cell.band, cell.ledger))
-    return made
-
-
-def _usual(cell: CellTimes) -> bool:
-    return (cell.cell.alpha, cell.cell.band) == (2, 0.3)
-
-
-def terminal(found: Found) -> str:
-    """The findings as text."""
-    shown: Sequence[Table] = (best_table(found), overhead_table(found))
-    return "\n\n".join(f"{t.title}\n\n{tables.text(t)}" for t in shown)
+STUDY = Study(
+    name="thesis-002",
+    title="Gomes (2014) measured again",
+    source="R. de Q. Gomes, MigBSP++, balancing of programs in phases (Sao Leopoldo, 2014)",
+    did=(
+        "A shear sort and a fractal image ran in 20 scenarios on seven unequal machines, without balancing "
+        "and with seven strategies that move blocks between machines, over three alphas and three tolerances "
+        "D."
+    ),
+    again=(
+        "Both programs run on seven emulated machines (SYNTHETIC: their speeds are a guess from the "
+        "processors that the source lists), with its strategies and with fembench's own policies."
+    ),
+    takes="six scenarios in about 6 minutes on two cores with --quick; all twenty without it",
+    look="Findings: the best gain of each strategy. Compare gains, not seconds: the picture is smaller here.",
+    experiments=EXPERIMENTS,
+    measure=measure,
+)

@@ -8,46 +8,34 @@ drawn    as thesis-003: a loop without messages goes round as often as an expone
          its mean the turns that are a process's due, its limit all turns (3.2.3; mean = limit: exactly so)
 """
 
-import argparse
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.errors import FembenchError
 from fembench.launch.scratch import writable
 from fembench.model.engine import SimulationOutcome
 from fembench.model.events import simulate_events
+from fembench.studies.attempts import Attempts, ProgramEffort
 from fembench.studies.binaries.binary import Loops
-from fembench.studies.experiments import wanted
-from fembench.studies.programs import cases
-from fembench.studies.programs.cases import both, case_of, kept_record
-from fembench.studies.programs.launch import launch
-from fembench.studies.programs.record import AppRecord, save_app
+from fembench.studies.programs.cases import case_of
+from fembench.studies.programs.kept import ProgramRuns
+from fembench.studies.programs.record import AppRecord
+from fembench.studies.programs.settings import ProgramSettings, emulated_settings
 from fembench.studies.programs.simulated import machine_from, notice, plan_of
+from fembench.studies.study import wanted
 
 INTEGRAL, PRODUCT = "integral", "product"
 CALIBRATED = 8  # processes
 SIZE = {INTEGRAL: 16_000_000, PRODUCT: 400}  # trapezoids; rows, as the thesis
 SIMULATIONS, SEED = 5, 3  # as the thesis
 Floats = npt.NDArray[np.float64]
-Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class SlavesEffort:
-    """How much is measured."""
-
-    processes: tuple[int, ...]  # of the product
-    repetitions: int
-    samples: int
-    dilate: float  # at least
-
-
-QUICK = SlavesEffort((2, 4, 8), 5, 4, 100.0)
-FULL = SlavesEffort((2, 4, 8, 16), 9, 10, 200.0)
+QUICK = ProgramEffort(repetitions=5, samples=4, counts=(2, 4, 8), dilate=100.0)  # counts: of the product
+FULL = ProgramEffort(repetitions=9, samples=10, counts=(2, 4, 8, 16), dilate=200.0)
 
 
 @dataclass(frozen=True)
@@ -67,9 +55,9 @@ class SlavesRun:
         return f"{self.record.case.program}, {self.record.case.ranks} processes"
 
 
-def options_of(program: str, processes: int, cores: int, effort: SlavesEffort) -> argparse.Namespace:
-    """What `fembench app` would be asked for."""
-    return cases.options_of(
+def settings_of(program: str, processes: int, cores: int, effort: ProgramEffort) -> ProgramSettings:
+    """A master and equal slaves, one task each."""
+    return emulated_settings(
         program,
         (1.0,) * processes,
         cores,
@@ -83,54 +71,33 @@ def options_of(program: str, processes: int, cores: int, effort: SlavesEffort) -
 
 
 def measure(
-    folder: Path,
-    effort: SlavesEffort,
-    cores: int,
-    say: Say,
-    *,
-    only_kept: bool = False,
-    only: Sequence[str] = (),
+    runs: ProgramRuns, effort: ProgramEffort, cores: int, attempts: Attempts, only: Sequence[str] = ()
 ) -> list[SlavesRun]:
-    """The programs wanted; failed runs are reported and left out, kept ones are not repeated."""
-    runs = folder / "runs"
-    writable(runs)
-    runs_of = [(INTEGRAL, CALIBRATED), *((PRODUCT, p) for p in effort.processes)]
-    todo = [(program, p) for program, p in runs_of if wanted(program, only)]
-    found = []
-    for k, (program, processes) in enumerate(todo, 1):
-        try:
-            live = _one(runs, program, processes, cores, effort, only_kept)
-        except FembenchError as error:
-            say(f"[{k}/{len(todo)}] {program} on {processes} processes: FAILED: {error}")
-            continue
-        if live:
-            off = 100 * (live.graph.max() / live.real.max() - 1)
-            say(f"[{k}/{len(todo)}] {live.name}: {live.real.max():.3f} s, graph {off:+.1f} %")
-            found.append(live)
-    return found
+    """The programs wanted."""
+    writable(runs.folder)
+    runs_of = [(INTEGRAL, CALIBRATED), *((PRODUCT, p) for p in effort.counts)]
+    todo = [
+        (f"{program} on {p} processes", functools.partial(_one, runs, program, p, cores, effort))
+        for program, p in runs_of
+        if wanted(program, only)
+    ]
+    return attempts.each(todo, _line)
+
+
+def _line(live: SlavesRun) -> str:
+    off = 100 * (live.graph.max() / live.real.max() - 1)
+    return f"{live.name}: {live.real.max():.3f} s, graph {off:+.1f} %"
 
 
 def _one(
-    runs: Path, program: str, processes: int, cores: int, effort: SlavesEffort, only_kept: bool
+    runs: ProgramRuns, program: str, processes: int, cores: int, effort: ProgramEffort
 ) -> SlavesRun | None:
-    calibrated, ran = (runs / f"{program}-{what}.json" for what in ("calibrated", f"p{processes}"))
-    case = case_of(options_of(program, CALIBRATED, cores, effort), None)
-    calibration = kept_record(calibrated, case, whatever=only_kept)
+    calibration = runs.calibration(f"{program}-calibrated", settings_of(program, CALIBRATED, cores, effort))
     if calibration is None:
-        if only_kept:
-            return None
-        calibration = launch(case, id=calibrated.stem, scratch=runs, calibrate=effort.samples)
-        save_app(calibration, calibrated)
-    options = options_of(program, processes, cores, effort)
-    case = case_of(options, calibration)
-    record = kept_record(ran, case, whatever=only_kept)
-    if record is None:
-        if only_kept:
-            return None
-        closed, graph = both(case, calibration, options)
-        record = launch(case, id=ran.stem, scratch=runs, predicted=closed, simulated=graph)
-        save_app(record, ran)
-    return live_of(record, calibration)
+        return None
+    settings = settings_of(program, processes, cores, effort)
+    record = runs.run(f"{program}-p{processes}", case_of(settings, calibration), calibration, settings)
+    return live_of(record, calibration) if record else None
 
 
 def live_of(record: AppRecord, calibration: AppRecord) -> SlavesRun:

@@ -1,212 +1,34 @@
-"""thesis-003 anew: Tables 4.1 to 4.5 and what they say of its errors, its numbers beside ours."""
+"""Calzeta and de Souza (2008) again: simulation of the execution graph of two small programs."""
 
-import csv
-import functools
 from collections.abc import Sequence
-from pathlib import Path
 
-import numpy as np
-
-from fembench.model.graph import Receive, Send, flat
-from fembench.model.measures import makespan_error, mean_error, process_error
-from fembench.report import table
 from fembench.report.page import Section
-from fembench.report.plots.canvas import Plot
-from fembench.report.table import Table, words
-from fembench.studies import charts
-from fembench.studies.binaries.binary import Loops, graph_of_program, program_of
-from fembench.studies.binaries.instructions import ROWS
-from fembench.studies.charts import Panel
-from fembench.studies.layout import beside, count, value
-from fembench.studies.page import publish
-from fembench.studies.thesis_003.slaves_live import INTEGRAL, PRODUCT, SIMULATIONS, Floats, SlavesRun
+from fembench.studies.attempts import Attempts
+from fembench.studies.programs.kept import ProgramRuns
+from fembench.studies.study import Experiment, Study, StudyOutcome, StudyRequest
+from fembench.studies.thesis_003 import slaves_live
+from fembench.studies.thesis_003.slaves_live import SlavesRun
+from fembench.studies.thesis_003.slaves_tables import (
+    error_table,
+    loops_plot,
+    messages_table,
+    process_table,
+    speedup_table,
+    times_plot,
+)
 
-DATA = Path(__file__).parent / "data"
-TITLE = "Reproduction of thesis 003"
-TABLES = {(INTEGRAL, 8): "4.1", (PRODUCT, 2): "4.3", (PRODUCT, 4): "4.4", (PRODUCT, 8): "4.5"}
-CASES = {INTEGRAL: "integral", PRODUCT: "matrix"}  # its names
-WAYS = ("graph", "drawn loops")
-ERRORS = ("mean_error_percent", "makespan_error_percent", "process_error_percent")
-
-
-@functools.cache
-def printed(name: str) -> tuple[dict[str, str], ...]:
-    """A table of the thesis, as it lies in data/."""
-    with open(DATA / f"thesis003_{name}.csv", newline="", encoding="utf-8") as stream:
-        return tuple(csv.DictReader(stream))
-
-
-def thesis_times(live: SlavesRun) -> tuple[list[float], list[float]]:
-    """([process] simulated, real) seconds as printed; empty where the thesis has no such run."""
-    number = TABLES.get((live.record.case.program, live.record.case.ranks))
-    if number is None:
-        return [], []
-    rows = [r for r in printed(f"table_{number.replace('.', '_')}") if r["process"].isdigit()]
-    return [float(r["simulated_s"]) for r in rows], [float(r["real_s"]) for r in rows]
-
-
-def errors(real: Sequence[float] | Floats, simulated: Sequence[float] | Floats) -> list[float]:
-    """Percent: of the mean over processes (the thesis' own measure), of the end, of a process."""
-    pair = list(real), list(simulated)
-    return [mean_error(*pair), makespan_error(*pair), process_error(*pair)]
-
-
-def error_table(found: Sequence[SlavesRun]) -> Table:
-    """What both ways are off by, beside the thesis."""
-    rows = []
-    for live in found:
-        simulated, real = thesis_times(live)
-        theirs = errors(real, simulated) if real else [np.nan] * 3
-        drawn = [errors(live.real, one) for one in live.drawn]
-        rows.append(((f"{live.name}: {WAYS[0]}",), errors(live.real, live.graph), [np.nan] * 3))
-        rows.append(((f"{live.name}: {WAYS[1]}",), errors(live.real, live.drawn.mean(axis=0)), theirs))
-        rows.append(((f"{live.name}: a single draw",), list(np.abs(drawn).mean(axis=0)), [np.nan] * 3))
-    return beside(
-        "errors",
-        "Errors of the simulations (4.1, 4.2)",
-        "SYNTHETIC: ours on equal emulated processes. Per cent of what was measured. The thesis gives the "
-        "error of the mean over processes, in which errors of single ones cancel: about 5 and 4 in its text, "
-        "from its tables what stands here. 'graph' is the execution graph with the turns that loops have; "
-        f"'drawn loops' the thesis' way, {SIMULATIONS} simulations averaged as there; 'a single draw' the "
-        "mean |error| of one of them. Ours are calibrated with eight processes, the thesis' costs are a "
-        "table of cycles.",
-        ("platform",),
-        ERRORS,
-        rows,
-    )
-
-
-def process_table(live: SlavesRun) -> Table:
-    """Table 4.1, 4.3, 4.4 or 4.5."""
-    number = TABLES.get((live.record.case.program, live.record.case.ranks))
-    simulated, real = thesis_times(live)
-    blank = [np.nan] * len(live.real)
-    series = [live.real, live.graph, live.drawn.mean(axis=0), real or blank, simulated or blank]
-    rows = [(str(p), *(float(s[p]) for s in series)) for p in range(len(live.real))]
-    rows.append(("mean", *(float(np.mean(s)) for s in series)))
-    columns = (
-        words("process"),
-        value("real_s"),
-        value("graph_s"),
-        value("drawn_s"),
-        value("thesis_real_s", "thesis real s"),
-        value("thesis_simulated_s", "thesis simulated s"),
-    )
-    title = f"{live.name[0].upper()}{live.name[1:]}" + (f" (Table {number})" if number else "")
-    return Table(
-        f"times_{live.record.case.program}_{live.record.case.ranks}",
-        title,
-        "SYNTHETIC: dilated seconds here. Process 0 is the master, until the last answer; slaves, what they "
-        "compute.",
-        columns,
-        tuple(rows),
-    )
-
-
-def messages_table(found: Sequence[SlavesRun]) -> Table:
-    """Table 4.2: sends, which all are received."""
-    theirs = {int(r["processes"]): (int(r["sends"]), int(r["receives"])) for r in printed("table_4_2")}
-    rows = []
-    for live in (x for x in found if x.record.case.program == PRODUCT):
-        p = live.record.case.ranks
-        answered = 2.0 * float(np.median(np.array(live.record.done)[1:].sum(axis=0)))
-        sends, receives = theirs.get(p, (np.nan, np.nan))
-        rows.append((p, answered, float(sum(live.messages)), *executable_messages(p), sends, receives))
-    columns = (
-        count("processes"),
-        count("run"),
-        count("graph"),
-        count("executable_sends", "sends, executable"),
-        count("executable_receives", "receives, executable"),
-        count("thesis_sends", "thesis sends"),
-        count("thesis_receives", "thesis receives"),
-    )
-    return Table(
-        "messages",
-        "Messages (Table 4.2)",
-        "Run: tasks and answers of the matrix product that really ran (the word that ends a slave is not "
-        "counted). Executable: the blocks of the program in the thesis' appendix B, from its disassembly, "
-        "walked by that many processes.",
-        columns,
-        tuple(rows),
-    )
-
-
-@functools.cache
-def executable_messages(processes: int) -> tuple[int, int]:
-    """(sends, receives) of appendix B's program, which is read and not run."""
-    text = (DATA / "thesis003_integral.objdump").read_text(encoding="utf-8")
-    program = program_of(text, dict.fromkeys(ROWS, 1e-9), "main")
-    graph = graph_of_program(program, processes, Loops(10.0, 20), 8, 1, "appendix B")
-    events = [e for p in graph.programs for e in flat(p)]
-    return sum(isinstance(e, Send) for e in events), sum(isinstance(e, Receive) for e in events)
-
-
-def speedup_table(found: Sequence[SlavesRun]) -> Table:
-    """Of the matrix product, against two processes."""
-    by_size = {x.record.case.ranks: x for x in found if x.record.case.program == PRODUCT}
-    theirs = {int(r["processes"]): r for r in printed("speedups")}
-    base = by_size.get(2)
-    rows = []
-    for p, live in sorted(by_size.items()):
-        if base is None or p == 2:
-            continue
-        mine = [
-            f(getattr(base, s)) / f(getattr(live, s)) for f in (np.max, np.mean) for s in ("real", "graph")
-        ]
-        their = theirs.get(p, {})
-        names = ("real_makespan", "simulated_makespan", "real_mean", "simulated_mean")
-        rows.append(((p,), [float(m) for m in mine], [float(their.get(n, np.nan)) for n in names]))
-    return beside(
-        "speedups",
-        "Speed-up over two processes, matrix product",
-        "Of the last end, and of the mean over processes. Three slaves against one can be three times as "
-        "fast, seven seven times.",
-        ("processes",),
-        ("real_makespan", "simulated_makespan", "real_mean", "simulated_mean"),
-        rows,
-    )
-
-
-def times_plot(found: Sequence[SlavesRun]) -> Plot:
-    """Figures 4.5, 4.6: what each process takes."""
-    panels = []
-    for live in found:
-        names = [str(p) for p in range(len(live.real))]
-        mine = {"real": live.real, "graph": live.graph, "drawn loops": live.drawn.mean(axis=0)}
-        panels.append(Panel(live.name, names, {k: v.tolist() for k, v in mine.items()}, "s", "process"))
-        simulated, real = thesis_times(live)
-        if real:
-            blank = [np.nan] * len(real)
-            series = {"real": real, "graph": blank, "drawn loops": simulated}
-            panels.append(Panel(f"{live.name}, thesis", names, series, "s", "process"))
-    return charts.grouped(
-        "times",
-        "Time of each process (Tables 4.1, 4.3 to 4.5, Figs 4.5, 4.6)",
-        "Left here, right the thesis, whose simulation draws its loops. Process 0 is the master.",
-        panels,
-        columns=2,
-        height=2.7,
-    )
-
-
-def loops_plot(found: Sequence[SlavesRun]) -> Plot:
-    """Figures 4.2, 4.4: turns of the slaves' loop."""
-    panels = []
-    for live in found:
-        p = live.record.case.ranks
-        due = [0.0, *([1.0 / (p - 1)] * (p - 1))]
-        series = {"drawn": (100 * live.turns).tolist(), "done": (100 * np.array(due)).tolist()}
-        panels.append(Panel(live.name, [str(r) for r in range(p)], series, "% of all turns", "process"))
-    return charts.grouped(
-        "loops",
-        "Turns of the slaves' loop (Figs 4.2, 4.4)",
-        "Drawn: one of the simulations in the thesis' way. Done: what the program does. A loop that holds "
-        "messages is never drawn.",
-        panels,
-        columns=4,
-        height=2.6,
-    )
+EXPERIMENTS = (
+    Experiment(
+        "integral",
+        "an integral on eight processes, simulated and run (Table 4.1)",
+        "the error of the mean hides those of single processes",
+    ),
+    Experiment(
+        "product",
+        "a matrix product on 2, 4 and 8 processes, simulated and run (Tables 4.2 to 4.5)",
+        "messages per process, and the speedup over two processes",
+    ),
+)
 
 
 def compose(found: Sequence[SlavesRun]) -> list[Section]:
@@ -220,13 +42,41 @@ def compose(found: Sequence[SlavesRun]) -> list[Section]:
     ]
 
 
-def build(folder: Path, found: Sequence[SlavesRun], only: Sequence[str] = ()) -> Path:
-    """Write the report into the study's folder; returns index.html."""
-    ways = list(dict.fromkeys(x.record.environment.synthetic for x in found))
-    return publish(folder, TITLE, compose(found), ways, only)
+def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
+    """Its programs on emulated machines. Raises InputError."""
+    effort = slaves_live.QUICK if request.quick else slaves_live.FULL
+    runs = ProgramRuns(request.folder / "runs", request.only_kept)
+    found = slaves_live.measure(runs, effort, request.cores, attempts, request.only)
+    return outcome(found) if found else None
 
 
-def terminal(found: Sequence[SlavesRun]) -> str:
-    """The findings."""
-    made = [error_table(found), messages_table(found)]
-    return "\n\n".join(f"{t.title}\n\n{table.text(t)}\n\n{t.note}" for t in made)
+def outcome(found: Sequence[SlavesRun]) -> StudyOutcome:
+    """The runs, ready for the page."""
+    return StudyOutcome(
+        sections=compose(found),
+        findings=[error_table(found), messages_table(found)],
+        valid=all(one.record.error <= 1 for one in found),
+        synthetic=list(dict.fromkeys(one.record.environment.synthetic for one in found)),
+    )
+
+
+STUDY = Study(
+    name="thesis-003",
+    title="Calzeta and de Souza (2008) measured again",
+    source=(
+        "E. P. Calzeta and T. A. D. de Souza, simulation of the execution graph (Sao Jose do Rio Preto, 2008)"
+    ),
+    did=(
+        "The binary of a program was disassembled into blocks, each with its cycles; loops without messages "
+        "went round as often as an exponential distribution says. Five simulations were averaged and held "
+        "against runs on up to eight processes."
+    ),
+    again=(
+        "An integral and a matrix product run on equal emulated machines (SYNTHETIC). Each run is predicted "
+        "twice from one calibration: with the true numbers of turns, and with drawn ones as in the source."
+    ),
+    takes="about 2 minutes on two cores with --quick",
+    look="Findings: three measures of the same error. What drawing loops costs is the gap between both ways.",
+    experiments=EXPERIMENTS,
+    measure=measure,
+)

@@ -6,7 +6,7 @@ import numpy as np
 
 from fembench.report.page import Section
 from fembench.report.table import Table, words
-from fembench.studies.experiments import wanted
+from fembench.studies.study import wanted
 from fembench.studies.thesis_004 import thesis
 from fembench.studies.thesis_004.overview import EXPECTED
 from fembench.studies.thesis_004.pair_tables import HOSTS, alone, run_totals

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fembench.base.errors import InputError
+from fembench.studies.thesis_004.machines import SLOW_SPEED
 from fembench.synthetic import lab, lab_groups
 
 LAB = """name = "thesis-004"
@@ -23,22 +24,22 @@ slots = 8
 """
 
 
-def run(arguments: Sequence[str], slow: float) -> int:
-    """`fembench reproduce` with these arguments on a host of speed 0.9 and one `slow` times as fast.
+def run(arguments: Sequence[str], slow: float = 0.0) -> int:
+    """`fembench study` with these arguments on a host of speed 0.9 and one `slow` times as fast.
 
-    Returns its exit status. Raises InputError.
+    `slow` = 0: as slow as the slow cluster was. Returns the exit status. Raises InputError.
     """
     lab.require_root()
     cpus = lab_groups.usable_cpus(lab_groups.hierarchies())
     if len(cpus) < 2:
         raise InputError(f"--lab: {len(cpus)} usable CPU; expected two")
-    text = LAB.format(first=cpus[0], second=cpus[1], slow=0.9 * slow)
+    text = LAB.format(first=cpus[0], second=cpus[1], slow=0.9 * (slow or SLOW_SPEED))
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "lab.toml")
         path.write_text(text)
         state = lab.up(path)
     me = [sys.executable, "-m", "fembench"]
-    inner = [*me, "reproduce", *arguments, "--fast", "node8:2", "--slow", "node00:1"]
+    inner = [*me, "study", *arguments, "--fast", "node8:2", "--slow", "node00:1"]
     try:
         return subprocess.run([*me, "lab", "run", "--name", state.cluster.name, *inner]).returncode
     finally:

@@ -12,7 +12,6 @@ from fembench.base.files import write_atomic
 from fembench.bench.campaign import Done, Folder, execute
 from fembench.bench.campaign_file import Campaign, CampaignRun, run_id
 from fembench.host.confine import own_cores
-from fembench.host.host import usable_cores
 from fembench.launch.launcher import find_mpiexec, flavour
 from fembench.launch.scratch import occupied
 from fembench.records.case import Case
@@ -131,8 +130,3 @@ def _toml(case: Case) -> str:
 
 def _literal(value: object) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def cores_here() -> int:
-    """Cores that ranks started here may use."""
-    return usable_cores()

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from fembench.records.case import Case
-from fembench.studies.experiments import wanted
+from fembench.studies.study import wanted
 from fembench.studies.thesis_004.machines import Machines, Placement
 from fembench.studies.thesis_004.thesis import MESHES, runs
 

@@ -1,0 +1,163 @@
+"""Repeat the measurements of the source studies, and run their small programs.
+
+Without a word it lists the studies, one sentence each. With the name of a study it runs all of it, or some of
+its experiments. Stop it whenever you like: the same command resumes where it stopped.
+
+Examples:
+  fembench study                                       # every study in one sentence, and how to go on
+  fembench study thesis-004 --list                     # its experiments
+  fembench study explain thesis-004 E7                 # what the source did, and what is measured again
+  fembench study thesis-004 --quick                    # all of it, in about twelve minutes on two cores
+  fembench study thesis-004 E7,E9 --quick              # two of its experiments
+  fembench study E7 --quick                            # one experiment, by its name alone
+  fembench study thesis-004 --fast a:2,b:2 --slow c    # on real hosts: two cores of a and b, one of c
+  fembench study thesis-004 --lab                      # in a lab of one fast and one slow host (root)
+  fembench study app pi --ranks 3                      # a small program; likewise pasl FILE, schedule GRAPH
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from fembench.cli import study_pasl, study_program, study_schedule
+from fembench.cli.parser import split
+from fembench.studies.sentences import SENTENCES
+
+ON_HOSTS = "thesis-004"  # the only one whose experiments may run on given hosts
+TOOLS = {"app": study_program, "pasl": study_pasl, "schedule": study_schedule}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    words = parser.add_subparsers(
+        dest="word",
+        metavar="WORD",
+        title="words",
+        description="A study, one of its experiments (--list names them), explain, or a tool.",
+    )
+    for name, sentence in SENTENCES.items():
+        child = words.add_parser(name, help=sentence, description=f"Measure again: {sentence}.")
+        _study_options(child, hosts=name == ON_HOSTS)
+    for name, module in TOOLS.items():
+        description, examples = split(module.__doc__ or "")
+        line = description.partition("\n")[0].rstrip(".")
+        module.arguments(words.add_parser(name, help=line, description=description, epilog=examples))
+    explain = words.add_parser("explain", help="what a source did, what is measured again, and how")
+    explain.add_argument("study", metavar="STUDY")
+    explain.add_argument("experiments", nargs="?", default="", metavar="NAME,…")
+
+
+def _study_options(parser: argparse.ArgumentParser, *, hosts: bool) -> None:
+    from fembench.cli.shared import real
+
+    parser.add_argument("experiments", nargs="?", default="", metavar="NAME,…", help="these alone")
+    parser.add_argument(
+        "--only", default="", metavar="NAME,…", help="these experiments alone, in a page of their own"
+    )
+    parser.add_argument("--list", action="store_true", help="list the experiments of the study, and end")
+    parser.add_argument("--explain", action="store_true", help="explain the study, and end")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer sets and iterations; all tables and plots"
+    )
+    parser.add_argument("--page", action="store_true", help="measure nothing; make the page of what there is")
+    parser.add_argument(
+        "--results", metavar="DIR", help="where everything goes (default: results/STUDY[-quick])"
+    )
+    if not hosts:
+        return
+    group = parser.add_argument_group("hosts", "without any, hosts are emulated (SYNTHETIC)")
+    group.add_argument(
+        "--fast", default="", metavar="HOST[:CORES],…", help="fast hosts, all alike; two cores each"
+    )
+    group.add_argument(
+        "--slow", default="", metavar="HOST[:CORES],…", help="slow hosts, all alike; one core each"
+    )
+    group.add_argument(
+        "--hostfile", default="", metavar="FILE", help="an MPI host file; --slow names the slow hosts in it"
+    )
+    group.add_argument("--lab", action="store_true", help="build a lab of two hosts and run in it (root)")
+    group.add_argument(
+        "--slow-speed",
+        type=real(0, 1),
+        default=0.0,
+        metavar="S",
+        help="emulated, lab: speed of a slow processor relative to a fast one (default: 0.13, 1 : 7.7)",
+    )
+
+
+def spelled_out(words: Sequence[str]) -> list[str]:
+    """The words of the command line, an experiment's name preceded by its study. Raises InputError."""
+    known = (*SENTENCES, *TOOLS, "explain")
+    if len(words) < 2 or words[0] != "study" or words[1] in known or words[1].startswith("-"):
+        return list(words)
+    from fembench.studies.catalogue import owner_of
+
+    return ["study", owner_of(words[1].split(",")[0]).name, *words[1:]]
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.word in TOOLS:
+        return TOOLS[options.word].run(options)
+    from fembench.studies import catalogue
+
+    if not options.word:
+        print(catalogue.overview())
+        return 0
+    name = options.study if options.word == "explain" else options.word
+    if name not in SENTENCES and not options.experiments:  # explain E7
+        options.experiments, name = name, catalogue.owner_of(name).name
+    study = catalogue.study_named(name)
+    only = study.chosen(",".join(filter(None, [options.experiments, getattr(options, "only", "")])))
+    if options.word == "explain" or options.explain:
+        print(catalogue.explanation(study, only))
+    elif options.list:
+        print(catalogue.listing(study))
+    elif name == ON_HOSTS and options.lab:
+        return _in_lab(options, only)
+    else:
+        return _measure(options, study, only)
+    return 0
+
+
+def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
+    """Run the study and say where its page is. Raises InputError."""
+    from fembench.cli.shared import progress, typed_command
+    from fembench.host.host import usable_cores
+    from fembench.studies.runner import run_study
+    from fembench.studies.study import StudyRequest
+
+    folder = Path(options.results or f"results/{study.name}{'-quick' if options.quick else ''}")
+    request = StudyRequest(
+        folder,
+        options.quick,
+        usable_cores(),
+        only=only,
+        only_kept=options.page,
+        command=typed_command(),
+        hosts=_hosts(options, study.name),
+    )
+    page = run_study(study, request, progress)
+    print(f"{page.findings}\n\nrecords: {folder}\nreport:  {page.path}")
+    return 0 if page.good else 1
+
+
+def _hosts(options: argparse.Namespace, name: str):
+    """The hosts that were given; none for a study that runs on emulated ones."""
+    from fembench.studies.study import HostsAsked
+
+    if name != ON_HOSTS:
+        return HostsAsked()
+    fast, slow = (tuple(filter(None, text.split(","))) for text in (options.fast, options.slow))
+    return HostsAsked(fast, slow, options.hostfile, options.slow_speed)
+
+
+def _in_lab(options: argparse.Namespace, only: tuple[str, ...]) -> int:
+    """The same command inside a lab, which is removed afterwards. Raises InputError."""
+    from fembench.base.errors import InputError
+    from fembench.studies.thesis_004.in_lab import run as run_in_lab
+
+    if options.fast or options.slow or options.hostfile:
+        raise InputError("--lab with hosts: expected one of them")
+    results = options.results or f"results/{options.word}-lab{'-quick' if options.quick else ''}"
+    flags = [f"--{name}" for name in ("quick", "page") if getattr(options, name)]
+    more = ["--only", ",".join(only)] if only else []
+    return run_in_lab([options.word, "--results", results, *flags, *more], options.slow_speed)

@@ -1,0 +1,123 @@
+"""Predict the run time of a farm application from its description in PASL.
+
+The output is the task graph, its series-parallel form, the PAMELA model and T = max(...). A PASL file names
+batches of tasks, the number of tasks in each and who feeds whom. With the kernels' source (restricted Python,
+one function per code; it is read, never run) costs are counted; with a machine model the run time follows as
+an interval.
+
+Examples:
+  fembench study pasl pi.pas --trace                       # graph, and its reduction step by step
+  fembench study pasl pi.pas --source pi.py --free random  # PAMELA, and T = max(...)
+  fembench study pasl pi.pas --source pi.py --machines park.txt -P 32 --free random
+  fembench study pasl pi.pas --source pi.py --machines park.txt -P 32 --like 1 --if q --q 0.785 --free random
+"""
+
+import argparse
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import whole
+
+    parser.add_argument("file", metavar="FILE", help="PASL: batches, cardinalities, links")
+    parser.add_argument("--trace", action="store_true", help="every step of the reduction")
+    parser.add_argument(
+        "--source", default="", metavar="FILE.py", help="kernels; BYTES = {code: {in, out, code}}"
+    )
+    parser.add_argument(
+        "--call",
+        action="append",
+        default=[],
+        metavar="NAME=OP[:ARG]",
+        help="a vectorised call and its operation",
+    )
+    parser.add_argument(
+        "--free", action="append", default=[], metavar="NAME", help="a call or operation of no cost"
+    )
+    parser.add_argument(
+        "--same",
+        action="append",
+        default=[],
+        metavar="OP=OTHER",
+        help="an operation that costs what another does",
+    )
+    parser.add_argument(
+        "--loops", choices=("figure", "listing"), default="figure", help="template of a loop's turn"
+    )
+    parser.add_argument(
+        "--network", choices=("bus", "links"), default="bus", help="one for all, or one a machine"
+    )
+    parser.add_argument("--machines", default="", metavar="FILE", help="machine model")
+    parser.add_argument(
+        "-P", type=whole(0), default=0, metavar="N", help="the N fastest workers (default: all)"
+    )
+    parser.add_argument(
+        "--like", type=whole(0), default=0, metavar="M", help="what if all workers were like machine M"
+    )
+    parser.add_argument(
+        "--if", dest="policy", choices=("worst", "mean", "best", "q"), default="worst", help="conditionals"
+    )
+    parser.add_argument("--q", action="append", default=[], metavar="[NAME=]Q", help="how often one is true")
+    parser.add_argument(
+        "--compose", choices=("global", "phase"), default="global", help="bounds by phase or not"
+    )
+    parser.add_argument("--json", action="store_true", help="print the prediction as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    import json
+
+    from fembench.base.errors import InputError
+    from fembench.studies.pamela import farm_answer, pasl
+    from fembench.studies.pamela.costs import Conditionals
+
+    if options.machines and not options.source:
+        raise InputError("--machines without --source: the costs of tasks are unknown")
+    graph = pasl.load(options.file)
+    decided = Conditionals(options.policy, _probabilities(options.q))
+    model = _model(options, graph) if options.source else None
+    if not options.json:
+        print(farm_answer.graph_text(graph, trace=options.trace))
+        if model:
+            print(f"\n{farm_answer.model_text(model, decided)}")
+    if model and options.machines:
+        park = farm_answer.FarmPark(
+            options.machines,
+            count=options.P,
+            like=options.like,
+            aliases=dict(_pair(entry, "--same") for entry in options.same),
+            free=frozenset(options.free),
+        )
+        answer = farm_answer.predicted(graph, model, park, decided, options.compose)
+        print(json.dumps(farm_answer.as_tree(answer)) if options.json else "\n" + farm_answer.as_text(answer))
+    return 0
+
+
+def _model(options: argparse.Namespace, graph):
+    from fembench.studies.pamela.farm_answer import model_of
+
+    calls = dict(_pair(entry, "--call") for entry in options.call)
+    return model_of(
+        graph, options.source, calls=calls, free=options.free, loops=options.loops, network=options.network
+    )
+
+
+def _pair(entry: str, option: str) -> tuple[str, str]:
+    from fembench.base.errors import InputError
+
+    name, sign, value = entry.partition("=")
+    if not sign or not name or not value:
+        raise InputError(f"{option} '{entry}': expected NAME=VALUE")
+    return name, value
+
+
+def _probabilities(entries: list[str]) -> dict[str, float]:
+    from fembench.base.errors import InputError
+
+    found = {}
+    for entry in entries:
+        name, _, value = entry.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise InputError(f"--q '{entry}': expected a number, or NAME=NUMBER") from None
+    return found

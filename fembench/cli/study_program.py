@@ -1,0 +1,152 @@
+"""Run a small parallel program, predicted before it runs.
+
+Farms (a coordinator deals tasks to workers): pi primes matrices partial integral product. Task graphs: ring
+fork join diamond fork-join. Calibrate first, then run; the prediction is written before the run starts. With
+--machine, the real messages of a ring, fork or join are predicted from a measured network (Os, L, Or) and a
+calibration made just before; the error is that of the median, INVALID if the runs vary too much.
+
+Examples:
+  fembench study app ring --machine machine.json --bytes 4194304        # from characterize --network
+  fembench study app pi --ranks 3                                       # run, check, record
+  fembench study app pi --ranks 5 --calibrate -o machine.json           # samples of its operations
+  fembench study app pi --ranks 5 --model machine.json                  # predicted, run, scored
+  fembench study app partial --ranks 5 --model machine.json --if worst  # bounds without probabilities
+  fembench study app diamond --ranks 4 --schedule heft --model machine.json   # scheduled, not dealt in turn
+  fembench study app pi --ranks 5 --emulate 1,1,.86,.86,.635 --dilate 16  # SYNTHETIC: unequal machines
+"""
+
+import argparse
+from pathlib import Path
+
+FARMS = ("pi", "primes", "matrices", "partial", "integral", "product")
+GRAPHS = ("ring", "fork", "join", "diamond", "fork-join")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real, whole
+
+    parser.add_argument("program", choices=FARMS + GRAPHS, metavar="NAME", help=", ".join(FARMS + GRAPHS))
+    parser.add_argument(
+        "--ranks", type=whole(1), default=2, metavar="N", help="MPI ranks, coordinator included"
+    )
+    parser.add_argument(
+        "--tasks", type=whole(0), default=0, metavar="N", help="number of tasks (default: the program's own)"
+    )
+    parser.add_argument(
+        "--size",
+        type=whole(0),
+        default=0,
+        metavar="N",
+        help="points, numbers, rows; units of work of a graph's task",
+    )
+    parser.add_argument("--bytes", type=whole(0), default=65536, metavar="N", help="of a message in a graph")
+    parser.add_argument(
+        "--static", type=real(0, 1), default=1.0, metavar="F", help="part of the tasks dealt before"
+    )
+    parser.add_argument(
+        "--repetitions",
+        type=whole(1),
+        default=0,
+        metavar="N",
+        help="runs in one job (default: 4; --machine: 20)",
+    )
+    parser.add_argument("--emulate", default="", metavar="S,S,...", help="SYNTHETIC: speed of each rank")
+    parser.add_argument(
+        "--dilate", type=real(1), default=1.0, metavar="F", help="SYNTHETIC: all ranks compute F times slower"
+    )
+    parser.add_argument(
+        "--hostfile",
+        "--rankfile",
+        default="",
+        metavar="FILE",
+        help="hosts for mpiexec or srun, or Open MPI's rankfile",
+    )
+    parser.add_argument("--calibrate", action="store_true", help="sample the operations instead of running")
+    parser.add_argument("--samples", type=whole(1), default=20, metavar="N", help="of each operation")
+    parser.add_argument("--model", default="", metavar="RECORD", help="predict from this calibration")
+    parser.add_argument(
+        "--machine",
+        default="",
+        metavar="PROFILE",
+        help="ring, fork, join: messages predicted from its network",
+    )
+    parser.add_argument(
+        "--send",
+        choices=("isend", "send"),
+        default="isend",
+        help="--machine: messages by MPI_Isend or MPI_Send (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--if", dest="policy", choices=("q", "worst"), default="q", help="how conditionals are decided"
+    )
+    parser.add_argument(
+        "--compose", choices=("phase", "global"), default="phase", help="bounds by phase or not"
+    )
+    parser.add_argument("--cores", type=whole(0), default=0, metavar="N", help="cores that the workers share")
+    parser.add_argument(
+        "--schedule",
+        choices=("turn", "heft", "latency-heft", "cpop", "fastest", "portfolio"),
+        default="turn",
+        help="tasks of a graph to ranks (default: %(default)s; others need --model)",
+    )
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N")
+    parser.add_argument("--results", default="results/apps", metavar="DIR", help="default: %(default)s")
+    parser.add_argument("-o", "--output", default="", metavar="FILE", help="the record goes here")
+    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from fembench.cli.shared import progress, typed_command
+    from fembench.studies.programs.program_session import ProgramPlace, run_program, run_with_network
+    from fembench.studies.programs.program_text import as_text
+
+    place = ProgramPlace(
+        folder=Path(options.results) / "runs",
+        output=options.output,
+        hostfile=options.hostfile,
+        command=typed_command(),
+    )
+    settings = _settings(options)
+    if options.machine:
+        record, text, good, path = run_with_network(
+            settings, options.machine, options.send, place, model=options.model, tell=progress
+        )
+    else:
+        record, path = run_program(
+            settings, place, model=options.model, calibrate=options.calibrate, tell=progress
+        )
+        text, good = as_text(record), record.error <= 1
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(record), indent=1).decode())
+    else:
+        print(f"{text}\nrecord: {path}")
+    return 0 if good else 1
+
+
+def _settings(options: argparse.Namespace):
+    """The options as values. Raises InputError where --machine does not go with them."""
+    from fembench.base.errors import InputError
+    from fembench.studies.programs.settings import ProgramSettings
+
+    held = options.calibrate or options.emulate or options.dilate != 1 or options.schedule != "turn"
+    if options.machine and held:
+        raise InputError("--machine: expected no --calibrate, --emulate, --dilate or --schedule beside it")
+    return ProgramSettings(
+        program=options.program,
+        ranks=options.ranks,
+        tasks=options.tasks,
+        size=options.size,
+        n_bytes=options.bytes,
+        static=options.static,
+        repetitions=options.repetitions or (0 if options.machine else 4),
+        samples=options.samples,
+        emulate=options.emulate,
+        dilate=options.dilate,
+        seed=options.seed,
+        schedule=options.schedule,
+        compose=options.compose,
+        policy=options.policy,
+        cores=options.cores,
+    )

@@ -1,0 +1,132 @@
+"""From a PASL file, the source of its kernels and a machine model to the run time of a farm application."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from fembench.base.config import read_text
+from fembench.base.tables import table
+from fembench.base.units import seconds
+from fembench.partition.tasks import deal_tasks
+from fembench.studies.pamela import pamela
+from fembench.studies.pamela.bounds import Compose, Setting, TimeBounds, predict
+from fembench.studies.pamela.build import Network, build
+from fembench.studies.pamela.costs import Conditionals
+from fembench.studies.pamela.expressions import Registered
+from fembench.studies.pamela.machine_model import fastest, homogeneous, load
+from fembench.studies.pamela.pamela import PamelaModel
+from fembench.studies.pamela.pasl import BatchGraph
+from fembench.studies.pamela.series_parallel import layered, repeated, steps, text
+from fembench.studies.pamela.source import Loops, analyse
+from fembench.studies.pamela.terms import expression
+
+SIZES = {"in": "dataSizeIn", "out": "dataSizeOut", "code": "codeSize"}  # names in BYTES -> in PAMELA
+
+
+@dataclasses.dataclass(frozen=True)
+class FarmPark:
+    """The machines that a farm runs on."""
+
+    path: str  # of the machine model
+    count: int = 0  # the fastest workers; 0: all
+    like: int = 0  # a machine that all workers are taken to be like; 0: each as it is
+    aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)  # operation -> one of the same cost
+    free: frozenset[str] = frozenset()  # operations of no cost
+
+
+class FarmAnswer(NamedTuple):
+    """A predicted run time."""
+
+    bounds: TimeBounds
+    workers: int
+    policy: str  # of conditionals
+
+
+def graph_text(graph: BatchGraph, *, trace: bool = False) -> str:
+    """The batches, and the series-parallel form L; `trace`: every step of its reduction."""
+    lines, reduced = steps(graph)
+    rows = [
+        [f"B{b.number}", b.code, b.cardinality, ", ".join(f"B{k}" for k in b.inputs)] for b in graph.batches
+    ]
+    shown = [table(["batch", "code", "tasks", "fed by"], rows)]
+    shown.append("\n".join(lines) if trace else f"L = {text(reduced)}")
+    if twice := repeated(reduced):
+        shown[-1] += (
+            f"\nnot series-parallel: B{', B'.join(map(str, twice))} more than once. T_0 is of this form; "
+            f"resources and phases are of the levels\nL = {text(layered(graph))}"
+        )
+    return "\n\n".join(shown)
+
+
+def model_text(model: PamelaModel, conditionals: Conditionals) -> str:
+    """The PAMELA model, and T = max(...)."""
+    return f"{pamela.as_text(model)}\n{expression(model, conditionals)}"
+
+
+def model_of(
+    graph: BatchGraph,
+    source: str,
+    *,
+    calls: Mapping[str, str],
+    free: Iterable[str],
+    loops: Loops,
+    network: Network,
+) -> PamelaModel:
+    """The PAMELA model of a graph whose kernels are in the file `source`. Raises InputError.
+
+    `calls`: a vectorised call -> its operation, OP or OP:ARGUMENT; `free`: calls and operations of no cost.
+    """
+    registry = {name: Registered("") for name in free}
+    for name, operation in calls.items():
+        operation, _, argument = operation.partition(":")
+        registry[name] = Registered(operation, int(argument) if re.fullmatch("[0-9]{1,3}", argument) else -1)
+    read = analyse(read_text(source), where=source, registry=registry, loops=loops)
+    bodies = {b.code: read.body(b.code) for b in graph.batches}
+    number = {b.code: b.number - 1 for b in graph.batches}
+    sizes = {
+        (SIZES[what], number[code]): float(size)
+        for code, entry in read.sizes().items()
+        if code in number
+        for what, size in entry.items()
+    }
+    return build(graph, {**read.bodies, **bodies}, sizes, network)
+
+
+def predicted(
+    graph: BatchGraph, model: PamelaModel, park: FarmPark, conditionals: Conditionals, compose: Compose
+) -> FarmAnswer:
+    """The run time on a park, tasks dealt by the speed of its workers. Raises InputError."""
+    machine = load(park.path)
+    count = park.count or len(machine.workers)
+    machine = homogeneous(machine, park.like, count) if park.like else fastest(machine, count)
+    machine = dataclasses.replace(machine, aliases=dict(park.aliases), free=park.free)
+    w = [machine.factors.get(p, 1.0) for p in range(1, count + 1)]
+    dealt = {
+        b.number - 1: dict(enumerate(deal_tasks(w, b.cardinality), 1))
+        for b in graph.batches
+        if b.cardinality > 1
+    }
+    bounds = predict(Setting(model, machine, count, dealt, conditionals), compose)
+    return FarmAnswer(bounds, count, conditionals.policy)
+
+
+def as_tree(answer: FarmAnswer) -> dict[str, Any]:
+    """The answer as JSON has it."""
+    found = answer.bounds
+    return {
+        "seconds": [found.seconds.low, found.seconds.high],
+        "compose": found.compose,
+        "bottleneck": found.bottleneck,
+        "terms": {name: [t.low, t.high] for name, t in found.terms.items()},
+    }
+
+
+def as_text(answer: FarmAnswer) -> str:
+    """Every term, and the interval of the run time."""
+    found = answer.bounds
+    rows = [[name, seconds(t.low), seconds(t.high)] for name, t in found.terms.items()]
+    span = f"{found.seconds.low:.6g} to {found.seconds.high:.6g} s"
+    head = f"T on {answer.workers} machines ({found.compose}, {answer.policy})"
+    terms = table(["term", "from", "to"], rows, align="lrr")
+    return f"{terms}\n\n{head}: {span}; {found.bottleneck} decides"

@@ -1,0 +1,100 @@
+"""One run of a small program from its settings: predicted if a model is given, run, recorded."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fembench.launch.scratch import occupied, reserved
+from fembench.records.profile import host_names, load_profile
+from fembench.studies.programs import real_messages
+from fembench.studies.programs.cases import both, case_of
+from fembench.studies.programs.launch import launch
+from fembench.studies.programs.record import AppRecord, load_app, save_app
+from fembench.studies.programs.settings import ProgramSettings
+
+
+@dataclass(frozen=True)
+class ProgramPlace:
+    """Where a program runs, and where its record goes."""
+
+    folder: Path  # of the records
+    output: str = ""  # the record's file; "": in the folder, by its id
+    hostfile: str = ""
+    command: str = ""  # as typed, for the record
+
+    def path(self, id: str) -> Path:
+        """The file of a record."""
+        return Path(self.output) if self.output else self.folder / f"{id}.json"
+
+
+def run_program(
+    settings: ProgramSettings,
+    place: ProgramPlace,
+    *,
+    tell: Callable[[str], None],
+    model: str = "",
+    calibrate: bool = False,
+) -> tuple[AppRecord, Path]:
+    """(record, its file) of a run, or of a calibration. `model`: the calibration that predicts it.
+
+    Raises InputError, or RunFailedError where the job ended without a record.
+    """
+    calibration = load_app(model) if model else None
+    case = case_of(settings, calibration)
+    before, graph = both(case, calibration, settings) if calibration and not calibrate else (None, None)
+    for p in filter(None, (before, graph)):
+        tell(f"predicted: {p.low:.4g} to {p.high:.4g} s ({p.method})")
+    with occupied(place.folder, shared=True), reserved(place.folder, f"{case.program}-p{case.ranks}") as id:
+        record = launch(
+            case,
+            id=id,
+            scratch=place.folder,
+            command=place.command,
+            hostfile=place.hostfile,
+            predicted=before,
+            simulated=graph,
+            calibrate=settings.samples if calibrate else 0,
+        )
+        save_app(record, place.path(id))
+    return record, place.path(id)
+
+
+def run_with_network(
+    settings: ProgramSettings,
+    machine: str,
+    calls: real_messages.Calls,
+    place: ProgramPlace,
+    *,
+    tell: Callable[[str], None],
+    model: str = "",
+) -> tuple[AppRecord, str, bool, Path]:
+    """(record, text, whether it judges the prediction, its file) of a ring, fork or join with real messages.
+
+    `machine`: the file of the profile whose network predicts them. Raises InputError and RunFailedError.
+    """
+    profile = load_profile(machine)
+    case = real_messages.case_of_messages(
+        settings.program,
+        settings.ranks,
+        calls,
+        n_bytes=settings.n_bytes,
+        tasks=settings.tasks,
+        units=settings.size,
+        repetitions=settings.repetitions,
+    )
+    with occupied(place.folder, shared=True), reserved(place.folder, f"{case.program}-p{case.ranks}") as id:
+        record = real_messages.predicted_run(
+            case,
+            profile,
+            id=id,
+            scratch=place.folder,
+            source=machine,
+            calibration=load_app(model) if model else None,
+            samples=settings.samples,
+            command=place.command,
+            hostfile=place.hostfile,
+            say=tell,
+        )
+        save_app(record, place.path(id))
+    found = real_messages.judged(record, host_names(profile))
+    return record, real_messages.as_text(record, found), not found[0].reason, place.path(id)

@@ -1,0 +1,41 @@
+"""Run a study: measure what is wanted and missing, then make its page."""
+
+import contextlib
+from pathlib import Path
+from typing import NamedTuple
+
+from fembench.base.errors import InputError
+from fembench.launch.scratch import occupied
+from fembench.report import table
+from fembench.studies.attempts import Attempts, Tell
+from fembench.studies.page import publish
+from fembench.studies.study import Study, StudyRequest
+
+
+class StudyPage(NamedTuple):
+    """A page that was made."""
+
+    path: Path  # index.html
+    findings: str
+    good: bool  # nothing failed, and every run counts
+
+
+def run_study(study: Study, request: StudyRequest, tell: Tell) -> StudyPage:
+    """Measure and publish; a second call goes on where the first one stopped. Raises InputError."""
+    attempts = Attempts(tell)
+    with contextlib.ExitStack() as held:
+        for name in () if request.only_kept else study.folders:
+            held.enter_context(occupied(request.folder / name))
+        outcome = study.measure(request, attempts)
+        if outcome is None:
+            raise InputError(_nothing(request, attempts))
+        path = publish(request.folder, study.title, outcome, request.only)
+    findings = "\n\n".join(f"{t.title}\n\n{table.text(t)}\n\n{t.note}" for t in outcome.findings if t.rows)
+    return StudyPage(path, findings, outcome.valid and not attempts.failed)
+
+
+def _nothing(request: StudyRequest, attempts: Attempts) -> str:
+    """Why there is nothing to make a page of."""
+    if attempts.failed:
+        return f"{request.folder}: nothing could be measured; first failure: {attempts.failed[0]}"
+    return f"{request.folder}: nothing measured yet; leave --page out"

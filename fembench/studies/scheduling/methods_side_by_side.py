@@ -1,0 +1,87 @@
+"""A task graph scheduled by several methods: makespans, every task, and the time line of the shortest."""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from fembench.base.errors import InputError
+from fembench.base.tables import table
+from fembench.base.units import seconds
+from fembench.model.platform import Platform
+from fembench.studies.scheduling.execute import Schedule
+from fembench.studies.scheduling.graph_files import NamedGraph
+from fembench.studies.scheduling.schedulers import METHODS, usable
+from fembench.studies.scheduling.timeline import picture, timeline
+
+Row = dict[str, Any]  # a schedule as JSON has it
+
+
+def chosen_methods(text: str) -> list[str]:
+    """The methods in 'heft,cpop', each once; none for ''. Raises InputError."""
+    asked = [word.strip() for word in text.split(",") if word.strip()]
+    for name in asked:
+        if name not in METHODS:
+            known = ", ".join(METHODS)
+            raise InputError(f"--method {text}: unknown method '{name}'; expected some of {known}")
+    return list(dict.fromkeys(asked))
+
+
+def schedules(made: NamedGraph, platform: Platform, names: Sequence[str] = ()) -> list[Row]:
+    """The schedule of each of these methods; without names, of all that can handle the graph."""
+    chosen = names or usable(made.graph, platform)
+    return [_row(name, METHODS[name](made.graph, platform), made, platform) for name in chosen]
+
+
+def _row(name: str, schedule: Schedule, made: NamedGraph, platform: Platform) -> Row:
+    """What the method promises, the makespan by HLogP, and every task."""
+    slots = timeline(made.graph, platform, schedule)
+    return {
+        "method": name,
+        "found_by": schedule.method,
+        "makespan": max(slot.end for slot in slots),
+        "promised": schedule.expected,
+        "hosts_used": schedule.hosts_used,
+        "tasks": [
+            {"task": made.names[s.task], "host": platform.names[s.host], "begin": s.work, "end": s.end}
+            for s in slots
+        ],
+    }
+
+
+def as_tree(rows: Sequence[Row], made: NamedGraph, platform: Platform) -> dict[str, Any]:
+    """The schedules as JSON has them."""
+    return {"graph": made.graph.name, "hosts": list(platform.names), "schedules": list(rows)}
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Every task of every schedule."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["method", "task", "host", "begin_s", "end_s"])
+    for row in rows:
+        writer.writerows(
+            [row["method"], t["task"], t["host"], repr(t["begin"]), repr(t["end"])] for t in row["tasks"]
+        )
+    return stream.getvalue()
+
+
+def as_text(rows: Sequence[Row], made: NamedGraph, platform: Platform) -> str:
+    """Makespans, the shortest first, and the time line of that schedule."""
+    ranked = sorted(rows, key=lambda row: row["makespan"])
+    best = ranked[0]
+    cells = [
+        [
+            row["method"],
+            seconds(row["makespan"]),
+            f"x {row['makespan'] / best['makespan']:.2f}" if best["makespan"] else None,
+            seconds(row["promised"]),
+            row["hosts_used"],
+        ]
+        for row in ranked
+    ]
+    heads = ["method", "makespan by HLogP", "over the best", "promised by the method", "processors"]
+    head = f"{made.graph.name}: {made.graph.n_tasks} tasks, {len(made.graph.edges)} edges"
+    line = picture(best["tasks"], platform.names)
+    title = f"{best['method']} ({best['found_by']}), 0 to {seconds(best['makespan'])}"
+    return f"{head}\n\n{table(heads, cells, align='lrrrr')}\n\n{title}\n{line}"

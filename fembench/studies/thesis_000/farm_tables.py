@@ -1,0 +1,154 @@
+"""Tables of Herai (2005), with the numbers of the virtual park and of MPI runs beside the printed ones."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.report.table import Table, words
+from fembench.studies.layout import beside, count, value
+from fembench.studies.pamela.farm_models import VERSIONS
+from fembench.studies.pamela.interval_score import IntervalScore
+from fembench.studies.pamela.park import COUNTS, LABEL, SPEEDS, ParkOutcome, pooled
+from fembench.studies.thesis_000.farm_live import PROGRAMS, FarmRun, worst_score
+from fembench.studies.thesis_000.farm_printed import BEYOND, KINDS, printed
+
+Results = dict[str, list[ParkOutcome]]
+
+
+def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Table:
+    """R2: mean error of each version."""
+    rows = []
+    for name in (n for n in (*KINDS, *BEYOND) if n in results):
+        for version in VERSIONS:
+            mine = pooled([o for o in results[name] if o.version == version])
+            own = [theirs[f"{name}_{version}", p] for p in COUNTS] if name in KINDS else []
+            printed_mean = 100 * float(np.mean([s.mean_error for s in own])) if own else np.nan
+            inside = float(sum(s.hits for s in own)) if own else np.nan
+            mine_values = [
+                100 * mine.mean_error,
+                float(mine.hits),
+                100 * mine.middle_error,
+                100 * mine.half_width,
+            ]
+            wide = [s.half_width for s in own]
+            middle = [s.middle_error for s in own]
+            rows.append(
+                (
+                    (f"{name}_{version}",),
+                    mine_values,
+                    [
+                        printed_mean,
+                        inside,
+                        100 * float(np.mean(middle)) if own else np.nan,
+                        100 * float(np.mean(wide)) if own else np.nan,
+                    ],
+                )
+            )
+    return beside(
+        "means",
+        "Mean error and hits of 20 (Tables 5.8, 5.10, 5.12, 5.14, 5.16; Figs 5.2 to 5.10)",
+        "SYNTHETIC: ours on the virtual park. Mean error by Eqs 5.2, 5.3, per cent: 0 inside the "
+        "interval. The thesis prints 4.218 for primQ_D; its rows give 6.018. Of mat it says 30 hits; its "
+        "rows give 29. 'By phase' and 'rand with Q' are not in the thesis: bounds summed over phases, and "
+        "the sampling fraction as Q. The middle error, |measured - middle| / measured, cannot be lowered "
+        "by wide intervals.",
+        ("platform",),
+        ("mean_error_percent", "hits", "middle_error_percent", "half_width_percent"),
+        rows,
+    )
+
+
+def live_table(live: Sequence[FarmRun]) -> Table:
+    """The programs under MPI."""
+    rows = []
+    for one in live:
+        informed, worst, record = one.informed, worst_score(one), one.record
+        p = record.predicted or one.worst
+        rows.append(
+            (
+                one.program,
+                PROGRAMS[one.program],
+                one.workers,
+                float(np.median(record.seconds)),
+                p.low,
+                p.high,
+                100 * informed.mean_error,
+                100 * worst.mean_error,
+                informed.hits,
+                100 * informed.half_width,
+            )
+        )
+    columns = (
+        words("program"),
+        words("thesis"),
+        count("workers"),
+        value("measured_s"),
+        value("predicted_from_s"),
+        value("predicted_to_s"),
+        value("mean_error_percent"),
+        value("mean_error_worst_case_percent"),
+        count("hits"),
+        value("half_width_percent"),
+    )
+    label = live[0].record.environment.synthetic
+    return Table(
+        "live",
+        "Farm programs under MPI, predicted before they ran",
+        f"SYNTHETIC ({label.split(',')[0]}, …: three speeds, all dilated). Seconds; medians of the runs of "
+        "a job. The machine model is a calibration just before; conditionals by Q, beside them at their "
+        "worst.",
+        columns,
+        tuple(rows),
+    )
+
+
+def machines() -> Table:
+    """R5: Tab. 5.1 beside the virtual park."""
+    theirs = [r for r in printed("machines") if r["performance_factor_w"]]
+    rows = tuple(
+        (int(r["machine"]), f"{r['subnet']}:{r['name']}", r["cpu"], float(r["performance_factor_w"]), mine)
+        for r, mine in zip(theirs, SPEEDS)
+    )
+    columns = (
+        count("machine"),
+        words("name"),
+        words("cpu"),
+        value("thesis_w", "W, thesis"),
+        value("w", "W, here"),
+    )
+    return Table("machines", "Machines (Table 5.1)", f"Here: {LABEL}.", columns, rows)
+
+
+def every_run(name: str, outcomes: Sequence[ParkOutcome]) -> Table:
+    """R1: intervals, times and errors."""
+    rows = []
+    for o in outcomes:
+        s = o.score
+        their = next(
+            r
+            for r in printed("results")
+            if r["version"] == f"{name}_{o.version}" and int(r["machines"]) == o.machines
+        )
+        rows.append(
+            (
+                o.version,
+                o.machines,
+                o.predicted.low,
+                o.predicted.high,
+                *o.measured,
+                100 * s.mean_error,
+                float(their["estimate_min_s"]),
+                float(their["estimate_max_s"]),
+                *(float(their[f"measured_{k}_s"]) for k in range(1, 5)),
+                float(their["mean_error_printed_percent"]),
+            )
+        )
+    mine = ["t_min_s", "t_max_s", "run_1_s", "run_2_s", "run_3_s", "run_4_s", "mean_error_percent"]
+    columns = (
+        words("version"),
+        count("machines"),
+        *(value(m) for m in mine),
+        *(value(f"thesis_{m}", f"thesis {m.replace('_', ' ')}") for m in mine),
+    )
+    title = f"{KINDS[name][2]}: interval and four runs (Tables {KINDS[name][3]})"
+    return Table(f"runs_{name}", title, f"SYNTHETIC here: {LABEL}. Seconds.", columns, tuple(rows))

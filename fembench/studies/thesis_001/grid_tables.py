@@ -1,0 +1,144 @@
+"""Rings, fork and join, and schedules of Mendes (2004), ours beside the printed ones."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.report.plots.canvas import Plot
+from fembench.report.table import Table
+from fembench.studies import charts
+from fembench.studies.charts import Panel
+from fembench.studies.layout import beside
+from fembench.studies.thesis_001.grid_live import GridRun
+from fembench.studies.thesis_001.grid_plan import (
+    CHILDREN,
+    GRAPHS,
+    LOCAL,
+    MICRO,
+    REMOTE,
+    error_of,
+    printed,
+    rings,
+)
+from fembench.studies.thesis_001.grid_plan import thesis_schedule as theirs_of
+
+HELD = "held at the thesis' own constants: a check of the executor, not of the model"
+SYNTHETIC = (
+    "SYNTHETIC: hosts of the thesis' speeds and messages of its Os, L and Or are emulated, a scale shorter; "
+    "our seconds are divided by that scale, which is what a task takes here over what it took there."
+)
+
+
+def ring_table(found: Sequence[GridRun]) -> Table:
+    """Tables 4.25, 4.38 and 5.11."""
+    rows = []
+    for ring in rings():
+        for run in (r for r in found if r.kind == "ring" and r.name == ring.name):
+            pair = [run.measured, run.expected]
+            said = [ring.measured, ring.estimated]
+            rows.append(((run.name,), [*pair, error_of(*pair)], [*said, error_of(*said)]))
+    return beside(
+        "held_rings",
+        f"Rings {HELD} (Tables 4.25, 4.38, 5.11)",
+        f"{SYNTHETIC} Ranks wait for as long as the constants say, from which the time is estimated too. "
+        "Errors are per cent of what was measured; the thesis divides by the larger of both.",
+        ("platform",),
+        ("measured_s", "estimated_s", "error_percent"),
+        rows,
+    )
+
+
+def delay_table(found: Sequence[GridRun]) -> Table:
+    """Fork and join (6.1)."""
+    rows = []
+    for run in (r for r in found if r.kind in ("fork", "join")):
+        said = next(r for r in printed("fork_join") if r["case"] == run.kind)
+        each = REMOTE[0 if run.kind == "fork" else 2]
+        total = CHILDREN * each + LOCAL[0] + LOCAL[2]
+        took = run.delay
+        theirs = [
+            float(said[f"{n}_us"]) * MICRO for n in ("mean_overhead", "measured_delay", "predicted_delay")
+        ]
+        rows.append(
+            ((run.kind,), [each, took, total, error_of(took, total)], [*theirs, error_of(*theirs[1:])])
+        )
+    return beside(
+        "held_delays",
+        f"Fork and join {HELD} (6.1)",
+        f"{SYNTHETIC} Ranks wait for as long as the constants say, of which the sum is made too. "
+        "By what the task on the sender's, the receiver's own host is later: eight overheads "
+        "and the local message.",
+        ("platform",),
+        ("overhead_s", "measured_delay_s", "sum_s", "error_percent"),
+        rows,
+    )
+
+
+def schedule_table(found: Sequence[GridRun]) -> Table:
+    """Predicted and executed makespans (6.2, 7)."""
+    rows = []
+    for run in (r for r in found if r.kind in GRAPHS):
+        pair = [run.expected, run.measured]
+        said = list(theirs_of(run.kind, run.name))
+        rows.append(
+            (
+                (f"{run.kind}: {run.name}",),
+                [*pair, error_of(pair[1], pair[0])],
+                [*said, error_of(said[1], said[0])],
+            )
+        )
+    return beside(
+        "schedules",
+        "Schedules: predicted by their own model, and executed (6.2, 7)",
+        f"{SYNTHETIC} Messages are held at the thesis' constants. "
+        "The diamond has 25 tasks, the fork-join 14, on ten hosts; sizes of messages and hosts "
+        "of the thesis' runs are lost, so errors and ratios are to be compared. HEFT under the latency model "
+        "does not know that overheads keep processors. 'portfolio' is the best of all methods, improved.",
+        ("platform",),
+        ("predicted_s", "executed_s", "error_percent"),
+        rows,
+    )
+
+
+def schedule_plot(found: Sequence[GridRun]) -> Plot:
+    """Predicted and executed, here and there."""
+    panels = []
+    for graph in GRAPHS:
+        mine = [r for r in found if r.kind == graph]
+        if not mine:
+            continue
+        names = [r.name for r in mine]
+        ours = {
+            "predicted": [r.expected for r in mine],
+            "executed": [r.measured for r in mine],
+        }
+        said = np.array([theirs_of(graph, n) for n in names])
+        panels.append(Panel(f"{graph}, here", names, ours, "s", "method"))
+        theirs = {"predicted": said[:, 0].tolist(), "executed": said[:, 1].tolist()}
+        panels.append(Panel(f"{graph}, thesis", names, theirs, "s", "method"))
+    return charts.grouped(
+        "schedules",
+        "Schedules (6.2, 7)",
+        "Seconds of the thesis: ours divided by the scale.",
+        panels,
+        columns=2,
+        height=3.0,
+    )
+
+
+def ring_plot(found: Sequence[GridRun]) -> Plot:
+    """Errors of the rings."""
+    made = ring_table(found)
+    at = {c.key: k for k, c in enumerate(made.columns)}
+    names = [str(row[0]) for row in made.rows]
+    series = {
+        "here": [float(str(row[at["error_percent"]])) for row in made.rows],
+        "thesis": [float(str(row[at["thesis_error_percent"]])) for row in made.rows],
+    }
+    return charts.grouped(
+        "held_rings",
+        f"Errors of the rings, {HELD}",
+        "Per cent.",
+        [Panel("", names, series, "%", "ring")],
+        height=3.4,
+    )

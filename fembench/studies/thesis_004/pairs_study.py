@@ -1,0 +1,181 @@
+"""Ferreira (2006) again: his program's phases on fast and slow hosts, experiments E0 to E14."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fembench.base.config import read_json, read_text
+from fembench.base.errors import InputError, RunFailedError
+from fembench.base.files import write_atomic
+from fembench.base.units import seconds
+from fembench.bench.campaign import Done, Timekeeper
+from fembench.records.store import failures
+from fembench.report.fields import fields_path
+from fembench.report.run_line import summary_line
+from fembench.studies.attempts import Attempts, Tell
+from fembench.studies.study import Experiment, HostsAsked, Study, StudyOutcome, StudyRequest
+from fembench.studies.thesis_004 import weighted as e13
+from fembench.studies.thesis_004.machines import SLOW_SPEED, Machines, emulated, given, hosts_in
+from fembench.studies.thesis_004.measure import StudyFolder
+from fembench.studies.thesis_004.pairs_sections import EVERY_RUN, compose
+from fembench.studies.thesis_004.phase_means import StudyRecords
+from fembench.studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, StudyPlan
+
+EXPERIMENTS = (
+    Experiment("E0", "the hosts (Tables 5.1, 5.4)", "tables of the hosts, ours and the source's"),
+    Experiment("E1", "what reading a timer costs (Tables 5.2, 5.3)", "ticks per call, best and worst"),
+    Experiment("E2", "sizes and pictures of the meshes (Table 5.5)", "equations, and the deformed body"),
+    Experiment(
+        "E3",
+        "phases with one task per host (Tables 5.6 to 5.11)",
+        "speedup and efficiency of CG and assembly",
+    ),
+    Experiment(
+        "E4",
+        "phases with all tasks on one host, on two cores and on one (Tables 5.12 to 5.17)",
+        "what the second core gains, and what sharing one core costs",
+    ),
+    Experiment(
+        "E5", "time lines of two tasks on two cores and on one (Figs 5.20, 5.21)", "when each task waits"
+    ),
+    Experiment("E6", "iterations against equations (Fig. 5.22)", "the curve, continued to finer meshes"),
+    Experiment(
+        "E7", "communication inside CG (Tables 5.18 to 5.23)", "the share of communication as tasks are added"
+    ),
+    Experiment(
+        "E8", "send and receive inside one host (Table 5.24)", "receive includes waiting for the partner"
+    ),
+    Experiment(
+        "E9",
+        "totals of one host of each kind, and how much slower the slow one is (Tables 5.25, 5.26)",
+        "the ratio that sets the shares of E13",
+    ),
+    Experiment(
+        "E10",
+        "runs 1 to 11: a fast and a slow host together (Table 5.27)",
+        "whether any run beats node8 alone",
+    ),
+    Experiment(
+        "E11",
+        "pairs of hosts: fast, mixed, slow (Tables 5.28 to 5.30)",
+        "a mixed pair is as slow as a slow one",
+    ),
+    Experiment("E12", "the parts of Mesh 3 (Tables 5.31 to 5.33)", "equations per part, and interfaces"),
+    Experiment(
+        "E13",
+        "weighted parts on a fast and a slow host (the source's future work)",
+        "gain over the best of runs 1 to 11, and the ideal",
+    ),
+    Experiment(
+        "E14",
+        "dense against sparse storage: why the speedups are super-linear",
+        "dense gains on one core, where nothing runs in parallel",
+    ),
+)
+
+
+def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome:
+    """Its experiments on emulated or given hosts. Raises InputError."""
+    plan = StudyPlan(machines_of(request.hosts, request.cores), QUICK if request.quick else FULL)
+    study = StudyFolder(request.folder, plan, request.command)
+    timers = load_timers(_timers(request.folder / "timers.json")) if request.wants("E1") else {}
+    _run_missing(study, request, attempts.tell)
+    if plan.machines.emulated:
+        attempts.tell(f"SYNTHETIC: {plan.machines.label}")
+    for line in study.failed:
+        attempts.fail(line)
+    return outcome(study, timers, request.only)
+
+
+def outcome(study: StudyFolder, timers: dict[str, Any], only: Sequence[str] = ()) -> StudyOutcome:
+    """What the folder's records show of these experiments (all)."""
+    sections = compose(study, StudyRecords(study.records), timers, only)
+    records = [r for group in study.records.values() for r in group]
+    label = study.plan.machines.label
+    paths = {r.id: fields_path(study.path / "sparse", r.id) for r in records}
+    asked = [s for s in sections if s.title != EVERY_RUN] if only else sections[:1]
+    return StudyOutcome(
+        sections=sections,
+        findings=[t for section in asked for t in section.tables],
+        valid=all(r.verdict.status != "INVALID" for r in records),
+        synthetic=[label] if label else sorted({r.environment.synthetic for r in records} - {""}),
+        records=records,
+        failures=[f for where in CAMPAIGNS for f in failures(study.path / where)],
+        fields={name: path for name, path in paths.items() if path.is_file()},
+    )
+
+
+def machines_of(asked: HostsAsked, cores: int) -> Machines:
+    """The hosts given, or emulated ones on so many cores. Raises InputError."""
+    fast = list(asked.fast)
+    if asked.hostfile:
+        names = {host.split(":")[0] for host in asked.slow}
+        listed = hosts_in(read_text(asked.hostfile), asked.hostfile)
+        fast = fast or [host for host in listed if host.split(":")[0] not in names]
+    if not (fast or asked.slow):
+        return emulated(cores, asked.slow_speed or SLOW_SPEED)
+    if asked.slow_speed:
+        raise InputError("--slow-speed with hosts: it is for emulated hosts and labs")
+    return given(fast, asked.slow)
+
+
+def _run_missing(study: StudyFolder, request: StudyRequest, tell: Tell) -> None:
+    """Every case known beforehand, then both rounds of E13; one line per run."""
+    wants, rounds = study.plan.wants(request.only), e13.ROUNDS if request.wants("E13") else ()
+    later = len(e13.KINDS) * len(rounds) * 3 * study.plan.effort.repetitions
+    clock = Timekeeper(study.missing(wants) + later)
+
+    def ended(done: Done) -> None:
+        if done.outcome is None:
+            return
+        clock.one_more()
+        text = summary_line(done.record) if done.record else f"{done.run.id}: FAILED: {done.outcome.message}"
+        place = f" [{done.run.case.label}]" if done.run.case.label else ""
+        tell(f"[{clock.done}/{clock.to_do}, {seconds(max(clock.left or 0.0, 0.0))} left]{place} {text}")
+
+    study.measure(wants, ended, only_kept=request.only_kept)
+    for round_ in rounds:
+        more = e13.wants(study.plan, StudyRecords(study.records), round_)
+        study.measure(more, ended, only_kept=request.only_kept)
+
+
+def _timers(path: Path) -> Path:
+    """The file that `fembench timers` wrote, once, in a process of its own: MPI stays out of this one."""
+    if not path.exists():
+        line = [sys.executable, "-m", "fembench", "timers", "--json"]
+        done = subprocess.run(line, capture_output=True, text=True)
+        if done.returncode:
+            raise RunFailedError(f"fembench timers: {done.stderr.strip().splitlines()[-1:]}")
+        write_atomic(path, done.stdout)
+    return path
+
+
+def load_timers(path: Path) -> dict[str, Any]:
+    """The output of `fembench timers --json`. Raises InputError."""
+    return read_json(path, dict[str, Any])
+
+
+STUDY = Study(
+    name="thesis-004",
+    title="Ferreira (2006) measured again",
+    source="R. R. Ferreira, performance of a parallel FEM program on unequal PCs (Brasilia, 2006)",
+    did=(
+        "A parallel program for 3-D elasticity ran on two clusters of PCs, one seven times as fast as the "
+        "other. It solved three meshes with conjugate gradients and a dense matrix per task, and timed every "
+        "phase."
+    ),
+    again=(
+        "The same phases of fembench's own solver, on meshes with the same numbers of equations. Without "
+        "hosts they are emulated (SYNTHETIC; no root needed). With --fast and --slow every run is on those "
+        "hosts, and its tasks are confined to the first CORES cores of their host (E2, E4, E5, E6, E8, E12: "
+        "the first fast host); E1 measures the launching machine. --lab builds a fast and a slow host for it "
+        "(root)."
+    ),
+    takes="about 12 minutes on two cores with --quick; without it, to the tolerance: many hours",
+    look="Findings: each statement of the source, its number and ours. E10 and E13: does the slow host help?",
+    experiments=EXPERIMENTS,
+    measure=measure,
+    folders=(".",),  # each campaign takes its own
+)

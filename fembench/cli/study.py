@@ -1,4 +1,4 @@
-"""Repeat the measurements of the source studies, and run their small programs.
+"""Repeat the source studies, and run their small programs.
 
 Without a word it lists the studies, one sentence each. With the name of a study it runs all of it, or some of
 its experiments. Stop it whenever you like: the same command resumes where it stopped.
@@ -16,18 +16,20 @@ Examples:
 """
 
 import argparse
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from fembench.cli import study_pasl, study_program, study_schedule
-from fembench.cli.parser import split
 from fembench.studies.sentences import SENTENCES
 
 ON_HOSTS = "thesis-004"  # the only one whose experiments may run on given hosts
-TOOLS = {"app": study_program, "pasl": study_pasl, "schedule": study_schedule}
+TOOLS = {"app": "study_program", "pasl": "study_pasl", "schedule": "study_schedule"}  # their modules
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.parser import split
+
     words = parser.add_subparsers(
         dest="word",
         metavar="WORD",
@@ -37,13 +39,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for name, sentence in SENTENCES.items():
         child = words.add_parser(name, help=sentence, description=f"Measure again: {sentence}.")
         _study_options(child, hosts=name == ON_HOSTS)
-    for name, module in TOOLS.items():
+    for name in TOOLS:
+        module = _tool(name)
         description, examples = split(module.__doc__ or "")
         line = description.partition("\n")[0].rstrip(".")
         module.arguments(words.add_parser(name, help=line, description=description, epilog=examples))
     explain = words.add_parser("explain", help="what a source did, what is measured again, and how")
     explain.add_argument("study", metavar="STUDY")
     explain.add_argument("experiments", nargs="?", default="", metavar="NAME,…")
+
+
+def _tool(name: str) -> Any:
+    return importlib.import_module(f"fembench.cli.{TOOLS[name]}")
 
 
 def _study_options(parser: argparse.ArgumentParser, *, hosts: bool) -> None:
@@ -96,7 +103,7 @@ def spelled_out(words: Sequence[str]) -> list[str]:
 
 def run(options: argparse.Namespace) -> int:
     if options.word in TOOLS:
-        return TOOLS[options.word].run(options)
+        return int(_tool(options.word).run(options))
     from fembench.studies import catalogue
 
     if not options.word:

@@ -18,11 +18,10 @@ Examples:
 
 import argparse
 
-from fembench.cli.place import hosts_of, pair_of
-from fembench.cli.shared import real
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real
+
     parser.add_argument("graph", metavar="GRAPH", help="a file ending in .json, .dot or .gv")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
@@ -62,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from fembench.base.files import write_atomic
+    from fembench.cli.place import hosts_of, pair_of
     from fembench.records.profile import load_profile
     from fembench.studies.scheduling import methods_side_by_side as side
     from fembench.studies.scheduling.graph_files import read_graph

@@ -4,7 +4,7 @@ import textwrap
 from difflib import get_close_matches
 
 from fembench.base.errors import InputError, shown
-from fembench.studies.study import Experiment, Study
+from fembench.studies.study import Study, StudyExperiment
 from fembench.studies.thesis_000.farm_study import STUDY as FARMS
 from fembench.studies.thesis_001.grid_study import STUDY as GRID
 from fembench.studies.thesis_002.bsp_study import STUDY as BSP
@@ -88,7 +88,7 @@ def explanation(study: Study, only: tuple[str, ...] = ()) -> str:
     return "\n".join([*head, "", f"Run it: fembench study {command} --quick"])
 
 
-def _about(experiment: Experiment) -> list[str]:
+def _about(experiment: StudyExperiment) -> list[str]:
     look = [f"  In the page: {experiment.look}."] if experiment.look else []
     return [f"{experiment.name}: {experiment.sentence}.", *look]
 

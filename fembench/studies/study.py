@@ -13,7 +13,7 @@ from fembench.studies.sentences import SENTENCES
 
 
 @dataclass(frozen=True)
-class Experiment:
+class StudyExperiment:
     """One experiment of a study."""
 
     name: str
@@ -72,7 +72,7 @@ class Study:
     again: str  # what is measured again, and how
     takes: str  # how long
     look: str  # what to look at in the page
-    experiments: tuple[Experiment, ...]
+    experiments: tuple[StudyExperiment, ...]
     measure: Callable[[StudyRequest, Attempts], StudyOutcome | None]  # None: nothing was measured yet
     folders: tuple[str, ...] = (
         ".",

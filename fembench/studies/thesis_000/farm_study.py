@@ -6,7 +6,7 @@ from fembench.report.page import Section
 from fembench.studies.attempts import Attempts
 from fembench.studies.pamela.park import LABEL, experiment
 from fembench.studies.programs.kept import ProgramRuns
-from fembench.studies.study import Experiment, Study, StudyOutcome, StudyRequest, wanted
+from fembench.studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest, wanted
 from fembench.studies.thesis_000 import farm_live
 from fembench.studies.thesis_000.farm_live import FarmRun
 from fembench.studies.thesis_000.farm_plots import hits, times
@@ -16,17 +16,21 @@ from fembench.studies.thesis_000.farm_tables import Results, every_run, live_tab
 PARK = "its interval and its hits of 20, in Findings"
 FARM = "the interval, and the same one with conditionals at their worst"
 EXPERIMENTS = (
-    Experiment("pi", "Monte-Carlo π on the virtual park (Tables 5.7, 5.8)", PARK),
-    Experiment("prim", "primes on the virtual park, conditionals at their worst (Tables 5.9, 5.10)", PARK),
-    Experiment("primQ", "primes on the virtual park, conditionals by Q (Tables 5.11, 5.12)", PARK),
-    Experiment("mat", "products of whole matrices on the virtual park (Tables 5.13, 5.14)", PARK),
-    Experiment("rand", "selected elements of matrix products on the virtual park (Tables 5.15, 5.16)", PARK),
-    Experiment("mpi-pi", "Monte-Carlo π as a farm under MPI, predicted before it runs", FARM),
-    Experiment("mpi-primes", "primes as a farm under MPI, predicted before it runs", FARM),
-    Experiment(
+    StudyExperiment("pi", "Monte-Carlo π on the virtual park (Tables 5.7, 5.8)", PARK),
+    StudyExperiment(
+        "prim", "primes on the virtual park, conditionals at their worst (Tables 5.9, 5.10)", PARK
+    ),
+    StudyExperiment("primQ", "primes on the virtual park, conditionals by Q (Tables 5.11, 5.12)", PARK),
+    StudyExperiment("mat", "products of whole matrices on the virtual park (Tables 5.13, 5.14)", PARK),
+    StudyExperiment(
+        "rand", "selected elements of matrix products on the virtual park (Tables 5.15, 5.16)", PARK
+    ),
+    StudyExperiment("mpi-pi", "Monte-Carlo π as a farm under MPI, predicted before it runs", FARM),
+    StudyExperiment("mpi-primes", "primes as a farm under MPI, predicted before it runs", FARM),
+    StudyExperiment(
         "mpi-matrices", "products of whole matrices as a farm under MPI, predicted before it runs", FARM
     ),
-    Experiment("mpi-partial", "selected elements as a farm under MPI, predicted before it runs", FARM),
+    StudyExperiment("mpi-partial", "selected elements as a farm under MPI, predicted before it runs", FARM),
 )
 
 

@@ -7,7 +7,7 @@ from fembench.records.network import Network
 from fembench.report.page import Section
 from fembench.studies.attempts import Attempts
 from fembench.studies.programs.kept import ProgramRuns
-from fembench.studies.study import Experiment, Study, StudyOutcome, StudyRequest, wanted
+from fembench.studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest, wanted
 from fembench.studies.thesis_001 import grid_live, grid_messages, grid_real
 from fembench.studies.thesis_001.grid_live import GridBench, GridRun
 from fembench.studies.thesis_001.grid_messages import (
@@ -28,42 +28,42 @@ from fembench.studies.thesis_001.grid_tables import (
 
 REAL = ("ring", "fork", "join")
 EXPERIMENTS = (
-    Experiment(
+    StudyExperiment(
         "ring",
         "rings with real messages, predicted from this machine's measured network",
         "the signed error of the median, with its interval",
     ),
-    Experiment(
+    StudyExperiment(
         "fork",
         "fork with real messages, predicted likewise: how much sends delay their sender (6.1)",
         "the row 'messages': the sum of the send overheads",
     ),
-    Experiment(
+    StudyExperiment(
         "join",
         "join with real messages, predicted likewise: how much receives delay their receiver (6.1)",
         "the row 'messages': the sum of the receive overheads",
     ),
-    Experiment(
+    StudyExperiment(
         "held",
         "rings, fork, join held at the thesis' own Os, L, Or: checks the executor, not the model",
         "errors near zero: ranks do as they are told",
     ),
-    Experiment(
+    StudyExperiment(
         "diamond",
         "schedules of a diamond of 25 tasks on ten hosts (6.2)",
         "HEFT by latency promises too little: overheads keep processors busy",
     ),
-    Experiment(
+    StudyExperiment(
         "fork-join",
         "schedules of a fork-join of 14 tasks on ten hosts (7)",
         "predicted against executed makespan",
     ),
-    Experiment(
+    StudyExperiment(
         "messages",
         "the cost of messages between two ranks here (Tables 4.15, 5.1, 5.2)",
         "L, Os and Or by size, and the cost of waiting",
     ),
-    Experiment(
+    StudyExperiment(
         "slowness",
         "H of loaded hosts from the thesis' own loads and clocks (Tables 4.27 to 4.29)",
         "the mean error of each law, recomputed",

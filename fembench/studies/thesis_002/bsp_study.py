@@ -11,7 +11,7 @@ from fembench.launch.scratch import writable
 from fembench.report.page import Section
 from fembench.studies.attempts import Attempts
 from fembench.studies.bsp.bsp_job import ProgramJob, ProgramTimes, launch_program
-from fembench.studies.study import Experiment, Study, StudyOutcome, StudyRequest
+from fembench.studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest
 from fembench.studies.thesis_002.bsp_plan import (
     FULL,
     QUICK,
@@ -31,7 +31,7 @@ from fembench.studies.thesis_002.bsp_tables import (
 )
 
 EXPERIMENTS = tuple(
-    Experiment(
+    StudyExperiment(
         s.key,
         f"{s.program} in {s.n_blocks} blocks (Table {s.table}, column {s.name})",
         "the gain of MigBSP, MigBSP++ and our default over no balancing",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fembench.report.page import Section
 from fembench.studies.attempts import Attempts
 from fembench.studies.programs.kept import ProgramRuns
-from fembench.studies.study import Experiment, Study, StudyOutcome, StudyRequest
+from fembench.studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest
 from fembench.studies.thesis_003 import slaves_live
 from fembench.studies.thesis_003.slaves_live import SlavesRun
 from fembench.studies.thesis_003.slaves_tables import (
@@ -18,12 +18,12 @@ from fembench.studies.thesis_003.slaves_tables import (
 )
 
 EXPERIMENTS = (
-    Experiment(
+    StudyExperiment(
         "integral",
         "an integral on eight processes, simulated and run (Table 4.1)",
         "the error of the mean hides those of single processes",
     ),
-    Experiment(
+    StudyExperiment(
         "product",
         "a matrix product on 2, 4 and 8 processes, simulated and run (Tables 4.2 to 4.5)",
         "messages per process, and the speedup over two processes",

@@ -15,7 +15,7 @@ from fembench.records.store import failures
 from fembench.report.fields import fields_path
 from fembench.report.run_line import summary_line
 from fembench.studies.attempts import Attempts, Tell
-from fembench.studies.study import Experiment, HostsAsked, Study, StudyOutcome, StudyRequest
+from fembench.studies.study import HostsAsked, Study, StudyExperiment, StudyOutcome, StudyRequest
 from fembench.studies.thesis_004 import weighted as e13
 from fembench.studies.thesis_004.machines import SLOW_SPEED, Machines, emulated, given, hosts_in
 from fembench.studies.thesis_004.measure import StudyFolder
@@ -24,51 +24,51 @@ from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, StudyPlan
 
 EXPERIMENTS = (
-    Experiment("E0", "the hosts (Tables 5.1, 5.4)", "tables of the hosts, ours and the source's"),
-    Experiment("E1", "what reading a timer costs (Tables 5.2, 5.3)", "ticks per call, best and worst"),
-    Experiment("E2", "sizes and pictures of the meshes (Table 5.5)", "equations, and the deformed body"),
-    Experiment(
+    StudyExperiment("E0", "the hosts (Tables 5.1, 5.4)", "tables of the hosts, ours and the source's"),
+    StudyExperiment("E1", "what reading a timer costs (Tables 5.2, 5.3)", "ticks per call, best and worst"),
+    StudyExperiment("E2", "sizes and pictures of the meshes (Table 5.5)", "equations, and the deformed body"),
+    StudyExperiment(
         "E3",
         "phases with one task per host (Tables 5.6 to 5.11)",
         "speedup and efficiency of CG and assembly",
     ),
-    Experiment(
+    StudyExperiment(
         "E4",
         "phases with all tasks on one host, on two cores and on one (Tables 5.12 to 5.17)",
         "what the second core gains, and what sharing one core costs",
     ),
-    Experiment(
+    StudyExperiment(
         "E5", "time lines of two tasks on two cores and on one (Figs 5.20, 5.21)", "when each task waits"
     ),
-    Experiment("E6", "iterations against equations (Fig. 5.22)", "the curve, continued to finer meshes"),
-    Experiment(
+    StudyExperiment("E6", "iterations against equations (Fig. 5.22)", "the curve, continued to finer meshes"),
+    StudyExperiment(
         "E7", "communication inside CG (Tables 5.18 to 5.23)", "the share of communication as tasks are added"
     ),
-    Experiment(
+    StudyExperiment(
         "E8", "send and receive inside one host (Table 5.24)", "receive includes waiting for the partner"
     ),
-    Experiment(
+    StudyExperiment(
         "E9",
         "totals of one host of each kind, and how much slower the slow one is (Tables 5.25, 5.26)",
         "the ratio that sets the shares of E13",
     ),
-    Experiment(
+    StudyExperiment(
         "E10",
         "runs 1 to 11: a fast and a slow host together (Table 5.27)",
         "whether any run beats node8 alone",
     ),
-    Experiment(
+    StudyExperiment(
         "E11",
         "pairs of hosts: fast, mixed, slow (Tables 5.28 to 5.30)",
         "a mixed pair is as slow as a slow one",
     ),
-    Experiment("E12", "the parts of Mesh 3 (Tables 5.31 to 5.33)", "equations per part, and interfaces"),
-    Experiment(
+    StudyExperiment("E12", "the parts of Mesh 3 (Tables 5.31 to 5.33)", "equations per part, and interfaces"),
+    StudyExperiment(
         "E13",
         "weighted parts on a fast and a slow host (the source's future work)",
         "gain over the best of runs 1 to 11, and the ideal",
     ),
-    Experiment(
+    StudyExperiment(
         "E14",
         "dense against sparse storage: why the speedups are super-linear",
         "dense gains on one core, where nothing runs in parallel",

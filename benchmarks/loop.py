@@ -148,21 +148,23 @@ class Setup:
 
     def calls(self) -> dict[str, Callable[[], Any]]:
         """Every configuration as a call that solves; all are bound to one matrix."""
+        from fembench.methods.lookup import variant_names
+        from fembench.solve.from_names import variant_class
         from fembench.solve.operators import build_operator
         from fembench.solve.precond import make_preconditioner
-        from fembench.solve.variants import VARIANTS
         from fembench.timing.tracer import NullTracer
 
         p, material = self.prepared, self.prepared.spec.material
         A = build_operator(self.case.storage, p.sub, material.lam, material.mu)
         M = make_preconditioner(self.case.precond, A, p.interface, p.sub, self.tracer)
-        silent = VARIANTS["standard"](A, p.interface, M, NullTracer())
+        silent = variant_class("standard")(A, p.interface, M, NullTracer())
         solvers = {"Python, silent": silent}
-        solvers |= {f"Python, {v}": make(A, p.interface, M, self.tracer) for v, make in VARIANTS.items()}
+        for name in variant_names("own"):
+            solvers[f"Python, {name}"] = variant_class(name)(A, p.interface, M, self.tracer)
         calls = {name: functools.partial(s.solve, p.rhs, self.control) for name, s in solvers.items()}
         if not M.identity or shutil.which(COMPILER) is None:  # the loop in C knows no other M
             return calls
-        in_c = LoopInC(VARIANTS["standard"](A, p.interface, M, NullTracer()), p)
+        in_c = LoopInC(variant_class("standard")(A, p.interface, M, NullTracer()), p)
         return {"C": functools.partial(in_c.solve, p.rhs, self.control.fixed)} | calls
 
 

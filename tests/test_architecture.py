@@ -16,14 +16,14 @@ import fembench
 from fembench.base.config import read_toml
 
 ROOT = Path(fembench.__file__).parent
-GROUND = "base stats records methods kernels timing mesh partition fem"
+GROUND = "base stats methods records kernels timing mesh partition fem"
 LAB = f"{GROUND} ranks host synthetic solve launch bench characterize peers balance"
 MAY_IMPORT = {
     # ground: pure functions and plain data
     "base": "",
     "stats": "base",
-    "records": "base stats",
-    "methods": "base records",
+    "methods": "base",
+    "records": "base stats methods",
     "kernels": "base",
     "timing": "base records kernels",
     "mesh": "base",

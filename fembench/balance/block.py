@@ -75,7 +75,7 @@ def make_block(plan: BlockPlan, operator: Operator) -> Block:
     n = 3 * sub.n_active
     arrays = {f"A{k}": array for k, array in enumerate(operator.arrays)}
     arrays["cells"], arrays["global_nodes"] = sub.cells, sub.global_nodes
-    if operator.storage != "ebe":
+    if not any(array is sub.x for array in operator.arrays):
         arrays["coordinates"] = sub.x
     arrays["weights"] = np.repeat(1.0 / sharing.sharers[sub.n_interior : sub.n_active], 3)
     arrays["ends"] = np.cumsum([0, *(nodes.size for nodes in sharing.nodes)]).astype(np.int64)

@@ -20,16 +20,16 @@ from fembench.balance.solver import BlockSolver
 from fembench.base.errors import InputError
 from fembench.bench.measure import Measurement, Timed, measure
 from fembench.bench.prepare import Prepared
+from fembench.methods.lookup import load, precond_of
+from fembench.methods.recipe import recipe
 from fembench.methods.work import Work
 from fembench.ranks.agree import together
 from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts, Ledger
 from fembench.records.phases import INTERFACE, SYNC
-from fembench.solve.cg import work_of
 from fembench.solve.iterate import CGResult, Solver, StoppingCriterion, iterate
 from fembench.solve.operators import Operator, build_operator
-from fembench.solve.precond import Diagonal, Identity
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
@@ -144,12 +144,12 @@ class BalancedSolver:
             overlap=case.overlap,
             clocked=POLICIES[case.balance].looks,
         )
-        if case.precond != "none":
-            fold_in(self._solver, operators, by_node=case.precond == "block-jacobi")
+        method = precond_of(case.precond)
+        if not method.identity:
+            fold_in(self._solver, operators, load(method.block_inverse))
         self._facts = session.learn(blocks)
         self._mean_bytes = sum(b.matrix_bytes for b in blocks.values())
         self._flops = sum(b.flops for b in blocks.values())
-        self._inverse = sum(b.inverse.size for b in blocks.values() if b.inverse is not None)
 
     @property
     def operator(self) -> Operator:
@@ -161,8 +161,7 @@ class BalancedSolver:
     def work(self) -> Work:
         """Of one iteration, products apart, at home."""
         n = sum(3 * plan.sub.n_active for plan in self._session.plans)
-        M = Diagonal(np.empty(n)) if self._inverse else Identity()
-        return work_of(self.operator, M, n)
+        return recipe(self._session.case).counted(n)
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """As Solver.solve; f is not looked at, the blocks' loads are known. Collective."""
@@ -202,7 +201,7 @@ class BalancedSolver:
 
 
 class _Noting:
-    """The solver as a Method of solve.iterate, which notes |r_0| and starts the balancer's first window."""
+    """The solver as a Recurrence: it notes |r_0| and starts the first window of the balancer."""
 
     def __init__(
         self, solver: BlockSolver, loads: dict[int, F64], seen: list[float], balancer: Balancer

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fembench.balance.block import Block
 from fembench.balance.exchange import BlockExchange
 from fembench.kernels.backend import kernels
+from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm
 from fembench.ranks.interface import AllReduce
 from fembench.records.phases import AXPY, DOT, SPMV_INTERFACE, SPMV_INTERIOR
@@ -86,7 +87,7 @@ class BlockSolver:
         self.rebind()
 
     def iterations(self, loads: dict[int, F64]) -> Iterator[float]:
-        """Yields <r, r> as a Method of solve.iterate does; `loads` by block, unsummed. Collective."""
+        """Yields <r, r> as a Recurrence of solve.iterate does; `loads` by block, unsummed. Collective."""
         rr, gamma = self._start(loads)
         yield rr
         done, beta = 0, 0.0
@@ -142,7 +143,7 @@ class BlockSolver:
         outer, inner = (SPMV_INTERFACE, self._all.interface), (SPMV_INTERIOR, self._all.interior)
         send, receive = self.exchange.send, self.exchange.receive
         steps = [outer, send, inner, *receive] if self._overlap else [outer, inner, send, *receive]
-        if not all(block.storage in FUSED for block in self.blocks.values()):
+        if not all(storage_of(block.storage).fused for block in self.blocks.values()):
             steps.append((DOT, self._all.dot))
         product, reduce, parts = chain(self._tracer, *steps), self._tau.run, self._tau.values
 
@@ -157,6 +158,3 @@ class BlockSolver:
 def _stay(iteration: int, rr: float) -> bool:
     """Nothing happens between iterations."""
     return False
-
-
-FUSED = ("sym", "bsr", "ebe")

@@ -5,13 +5,13 @@ from typing import NamedTuple
 from fembench.bench.measure import Measurement
 from fembench.bench.prepare import Prepared
 from fembench.host.bandwidth import LARGEST, roof, triads
+from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm
 from fembench.records.phases import ALLREDUCE, SPMV_INTERIOR, UNPACK
 from fembench.records.record import SolveFacts
 from fembench.timing.tracer import TracerLike
 
 BLOCK_BYTES = 40  # of the symmetric matrix, for each block of the whole stiffness
-MOST_BYTES = {"bsr": 80, "csr": 112}  # of other matrices, at most; of the symmetric one, ebe and PETSc's 48
 
 
 class Roofs(NamedTuple):
@@ -24,7 +24,7 @@ class Roofs(NamedTuple):
 
 def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
     """What memory gives before the sets, for a matrix at least as large as the rank will have. Collective."""
-    n_bytes = MOST_BYTES.get(storage, 48) * prepared.partition.blocks[comm.rank]
+    n_bytes = storage_of(storage).block_bytes * prepared.partition.blocks[comm.rank]
     comm.Barrier()
     return Roofs(n_bytes, roof(n_bytes), rank_triads(comm, prepared))
 

@@ -18,10 +18,9 @@ from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts
 from fembench.records.phases import ASSEMBLY, BETWEEN, CG, SYNC
+from fembench.solve.from_names import build_solver
 from fembench.solve.iterate import CGResult, Solver, StoppingCriterion
-from fembench.solve.operators import Operator, build_operator
-from fembench.solve.precond import make_preconditioner
-from fembench.solve.variants import VARIANTS
+from fembench.solve.operators import Operator
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
@@ -157,23 +156,15 @@ def _units(prepared: Prepared, solver: Solver) -> dict[str, float]:
 
 def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
     """The matrix, the preconditioner, vectors and bound kernels."""
-    material, interface = prepared.spec.material, prepared.interface
-    if case.solver == "petsc":
-        from fembench.solve.petsc import PetscSolver
-
-        return PetscSolver(
-            case.storage,
-            prepared.sub,
-            interface,
-            material.lam,
-            material.mu,
-            precond=case.precond,
-            options=case.petsc_options.split(),
-            tracer=tracer,
-        )
-    operator = build_operator(case.storage, prepared.sub, material.lam, material.mu)
-    M = make_preconditioner(case.precond, operator, interface, prepared.sub, tracer)
-    return VARIANTS[case.variant](operator, interface, M, tracer, overlap=case.overlap)
+    return build_solver(
+        case,
+        prepared.sub,
+        prepared.interface,
+        prepared.spec.material,
+        tracer,
+        overlap=case.overlap,
+        options=case.petsc_options.split(),
+    )
 
 
 def _harvest(tracer: TracerLike, total: int, result: CGResult, *, warmup: bool) -> SetTicks:

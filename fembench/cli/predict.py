@@ -176,7 +176,7 @@ def _study(options: argparse.Namespace):
     import dataclasses
 
     from fembench.cli.shared import progress
-    from fembench.methods.recipe import PROXY
+    from fembench.methods.lookup import storage_of
     from fembench.model.configuration import not_invalid
     from fembench.model.predictor import open_study, taught
     from fembench.model.slots import parse_factor, parse_link
@@ -186,7 +186,7 @@ def _study(options: argparse.Namespace):
     study = open_study(
         options.machine,
         link=parse_link(options.link) if options.link else None,
-        storage=PROXY.get(storage, storage),
+        storage=storage_of(storage).priced_as,
         contention=options.contention,
     )
     learned, note = not_invalid(load_each(options.learn))

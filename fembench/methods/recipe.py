@@ -1,81 +1,118 @@
-"""What one iteration consists of, by solver, variant and preconditioner, beside the product itself.
+"""What one iteration of a combination of storage, preconditioner and variant consists of.
 
-Counted as methods/work.py counts: vectors of n doubles that passes read or write, whatever lies in a cache.
-
-    solver own         cg.axpy                                      cg.dot (2 each, as passes of their own)
-    standard           9; D^-1 folded in: read twice                <d, q>, <r, z>
-    single-reduction   9; 11 and D^-1 once; 10 beside a product     <w, u>, <r, u>
-    pipelined          13; 14 and D^-1 once; 18 beside a product    –
-
-Chebyshev: three steps of a product, a neighbour sum and 8 vectors, 9 before them. Two-level: 5 vectors, the
-coarse matrix, an all-gather of six numbers a rank. Pipelined: every 50 iterations four products and two
-applications of the preconditioner more. PETSc: its log's updates (9 vectors), dots and PCApply (3).
+The solver counts its work from it, and the model prices it: both read the same declarations.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from fembench.base.errors import InputError
-from fembench.records.case import Case
-
-FUSED = ("sym", "bsr", "ebe")  # storages whose product returns <d, A d> as well
-INVERSE = {"jacobi": 1, "block-jacobi": 2}  # vectors' worth of D^-1, where it is folded into the updates
-STEPS = 3  # of a Chebyshev application: products
-REPLACE = 50  # iterations between two residual replacements of the pipelined variant
-PROXY = {
-    "aij": "csr",
-    "baij": "bsr",
-    "sbaij": "sym",
-    "is": "csr",
-}  # PETSc's storages, and ours nearest to them
+from fembench.methods.lookup import Combination, MethodChoice, precond_of, storage_of, variant_of
+from fembench.methods.preconditioners import PreconditionerMethod
+from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction, Step
+from fembench.methods.variants import VariantMethod
+from fembench.methods.work import DOUBLE, NO_WORK, Work
 
 
-class Recipe(NamedTuple):
-    """Of one iteration."""
+@dataclass(frozen=True)
+class Recipe:
+    """One iteration, step by step. Works are per entry of a vector."""
 
-    updates: float  # vectors in cg.axpy
-    dots: float  # vectors in cg.dot
-    products: float = 1.0  # in cg.spmv
-    precond: float = 0.0  # vectors in cg.precond
-    precond_products: int = 0  # there, each with a neighbour sum
+    variant: VariantMethod
+    precond: PreconditionerMethod
+    steps: tuple[Step, ...]  # Multiplication.dot resolved: it is a pass of its own, or costs flops alone
+
+    def cost(self, step: Pass) -> Work:
+        """Of one pass."""
+        return step.work(self.precond.inverse)
+
+    @property
+    def application(self) -> tuple[Step, ...]:
+        """The steps of one application of M; none where M^-1 is folded in."""
+        return self.precond.application or () if Application() in self.steps else ()
+
+    @property
+    def updates(self) -> Work:
+        """Passes that write vectors."""
+        return self._sum(s for s in self.steps if isinstance(s, Pass) and s.writes)
+
+    @property
+    def dots(self) -> Work:
+        """Inner products."""
+        return self._sum(s for s in self.steps if isinstance(s, Pass) and not s.writes)
+
+    @property
+    def applied(self) -> Work:
+        """One application of M, its products apart."""
+        return self._sum(s for s in self.application if isinstance(s, Pass))
+
+    @property
+    def applications(self) -> float:
+        """Of M, residual replacements included."""
+        if Application() not in self.steps:
+            return 0.0
+        return 1.0 + self._replaced(self.variant.replace_applications)
+
+    @property
+    def products(self) -> float:
+        """Outside of M, residual replacements included."""
+        return 1.0 + self._replaced(self.variant.replace_products)
+
+    @property
+    def precond_products(self) -> int:
+        """In one application of M."""
+        return sum(isinstance(s, Multiplication) for s in self.application)
 
     @property
     def exchanges(self) -> float:
-        """Neighbour sums."""
+        """Neighbour sums: one with every product."""
         return self.products + self.precond_products
 
+    @property
+    def reductions(self) -> tuple[int, ...]:
+        """Numbers in each all-reduce."""
+        return tuple(s.numbers for s in self.steps if isinstance(s, Reduction) and s.part != "end")
 
-def recipe(case: Case) -> Recipe:
-    """The recipe of a case. Raises InputError where nothing is known of its parts."""
-    if case.exchange == "blocking":
-        raise InputError("exchange blocking cannot be predicted; expected nonblocking")
-    if case.solver == "petsc":
-        return _petsc(case)
-    outer = case.precond not in ("none", *INVERSE)
-    inverse, fused = INVERSE.get(case.precond, 0), case.storage in FUSED
-    dots = 2.0 * (not fused) + 2.0 * outer
-    products, applied = 1.0, 1.0
-    if case.variant == "standard":
-        updates = 9.0 + 2 * inverse
-    elif case.variant == "single-reduction":
-        updates = 10.0 if outer else 11.0 + inverse if inverse else 9.0
+    @property
+    def gathered(self) -> int:
+        """Numbers per rank in the all-gathers of one application of M."""
+        return sum(s.numbers for s in self.application if isinstance(s, Gathering))
+
+    def counted(self, n: int, product: Work = NO_WORK, coarse: float = 0.0) -> Work:
+        """One iteration on a rank with n entries per vector and a coarse matrix of so many entries.
+
+        The product of the iteration itself and residual replacement are left out; `product` is the work of a
+        product inside M.
+        """
+        vectors = (self.updates + self.dots + self.applied) * n
+        return vectors + product * self.precond_products + Work(2, DOUBLE) * coarse
+
+    def _sum(self, passes: Iterable[Pass]) -> Work:
+        return sum(map(self.cost, passes), Work())
+
+    def _replaced(self, times: int) -> float:
+        return times / self.variant.replace if self.variant.replace else 0.0
+
+
+def recipe(choice: MethodChoice) -> Recipe:
+    """The recipe of a choice. Raises InputError for what is unknown, or where a cost is not known."""
+    storage, precond = storage_of(choice.storage), precond_of(choice.precond)
+    variant = variant_of(choice.variant, choice.solver)
+    if precond.application is None:
+        raise InputError(f"precond {precond.name}: the cost of an application is not known")
+    if precond.identity:
+        steps = variant.plain
     else:
-        updates, dots = 18.0 if outer else 14.0 + inverse if inverse else 13.0, 0.0
-        products, applied = 1 + 4 / REPLACE, 1 + 2 / REPLACE
-    vectors = {"chebyshev": 9.0 + 8 * STEPS, "two-level": 5.0}.get(case.precond, 0.0)
-    return Recipe(updates, dots, products, applied * vectors, STEPS if case.precond == "chebyshev" else 0)
+        steps = variant.folded if precond.folds and variant.folded else variant.applied
+    resolved = (r for s in steps for r in _with_dot(s, storage.fused))
+    return Recipe(variant, precond, tuple(resolved))
 
 
-def _petsc(case: Case) -> Recipe:
-    """KSP's CG with PETSc's own log. Raises InputError for gamg, inside which it multiplies."""
-    if case.precond not in ("none", "jacobi") or case.petsc_options:
-        raise InputError(
-            f"solver petsc, precond {case.precond}, options '{case.petsc_options}': what PETSc does then is "
-            "not known; expected precond none or jacobi and no options"
-        )
-    alone = case.precond == "none"
-    return Recipe(updates=9.0, dots=4.0 if alone else 5.0, precond=0.0 if alone else 3.0)
+def _with_dot(step: Step, fused: bool) -> tuple[Step, ...]:
+    """The step; of a product with <d, q> the inner product after it."""
+    if not isinstance(step, Multiplication) or not step.dot:
+        return (step,)
+    return Multiplication(), Pass("" if fused else "d q", flops=2)
 
 
-def product_name(case: Case) -> str:
-    """The profile's name of the case's product; for PETSc's storages the nearest of ours."""
-    return f"product {PROXY.get(case.storage, case.storage)}"
+PLAIN = recipe(Combination())  # whose updates a machine profile measures

@@ -1,41 +1,29 @@
-"""Flops and bytes of one iteration beside the product, counted pass by pass.
-
-A pass reads or writes whole vectors of n doubles; each is counted once for every pass that touches it, as
-if nothing stayed in a cache. What a cache fetches before it overwrites is not counted, nor are the
-weights and messages of the interface.
-"""
+"""Flops and bytes of memory traffic, of one iteration or of a part of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+DOUBLE = 8  # bytes
+
 
 @dataclass(frozen=True)
 class Work:
-    """Of one iteration, or of a part of it."""
+    """Counts of one part of an iteration: of all of it, or per entry of a vector."""
 
-    flops: int = 0
-    bytes: int = 0
+    flops: float = 0
+    bytes: float = 0
 
     def __add__(self, other: Work) -> Work:
         return Work(self.flops + other.flops, self.bytes + other.bytes)
 
-    def __mul__(self, times: int) -> Work:
+    def __mul__(self, times: float) -> Work:
         return Work(self.flops * times, self.bytes * times)
 
-
-def passes(n: int, vectors: int, flops: int) -> Work:
-    """Of `vectors` vectors of n doubles read or written, and `flops` for each entry."""
-    return Work(flops * n, 8 * n * vectors)
-
-
-def dot(n: int) -> Work:
-    """An inner product in a pass of its own."""
-    return passes(n, 2, 2)
+    @property
+    def vectors(self) -> float:
+        """Vectors read and written, where the counts are per entry."""
+        return self.bytes / DOUBLE
 
 
-def folded_in(n: int, inverse_size: int | None) -> Work:
-    """Once through D^-1, whose vectors the pass touches anyhow; inverse_size n, 2 n (blocks) or None."""
-    if inverse_size is None:
-        return Work()
-    return Work(n if inverse_size == n else 5 * n, 8 * inverse_size)
+NO_WORK = Work()

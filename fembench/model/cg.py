@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fembench.base.errors import InputError
-from fembench.methods.recipe import product_name, recipe
+from fembench.methods.lookup import product_name
+from fembench.methods.recipe import PLAIN, Recipe, recipe
 from fembench.model.graph import Compute, Event, ExecutionGraph, Loop
 from fembench.model.iteration import events_of
 from fembench.model.rates import Rates
 from fembench.model.slots import Slot, company
 from fembench.model.workload import Workload
+from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, NAMES
-
-MEASURED = 9  # vectors that the profile's updates read and write
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,6 @@ class Price:
     loop: float = 0.0  # of an iteration, that no phase accounts for
     pack: tuple[float, float] = (0.0, 0.0)  # of an exchange, beside MPI's own: packing, summing
     dot: float = 0.0  # of an iteration, inner products in passes of their own
-    dots: float = 0.0  # vectors that these read
     precond: float = 0.0  # of an iteration, the preconditioner's passes over vectors
     precond_product: float = 0.0  # one of its products
     precond_products: int = 0
@@ -96,14 +95,14 @@ def prices(
 ) -> list[Price]:
     """[rank] from the profile's speeds at each rank's own size and company. Raises InputError."""
     check_supported(work, correction)
-    c, parts = correction or Correction(), recipe(work.case)
+    c, one = correction or Correction(), recipe(work.case)
     together, sizes, name = company(slots), work.product_units(), product_name(work.case)
     stretch = stretched_by(work, rates)
     found = []
     for r, s in enumerate(slots):
         dofs, k = work.parts.dofs[r], together[r]
         product = stretch * rates.seconds(s.rank, name, sizes[r], k)
-        vector = stretch * rates.seconds(s.rank, "updates", dofs, k) / MEASURED
+        vector = stretch * rates.seconds(s.rank, "updates", dofs, k) / PLAIN.updates.vectors
         n_bytes = sum(work.parts.message_bytes[r])
         found.append(
             Price(
@@ -111,15 +110,17 @@ def prices(
                 * stretch
                 * rates.seconds(s.rank, "assembly", work.parts.cells[r], k),
                 product=c.product.at(sizes[r], k) * product,
-                updates=c.updates.at(dofs, k) * parts.updates * vector,
+                updates=c.updates.at(dofs, k) * one.updates.vectors * vector,
                 loop=c.loop,
                 pack=(c.pack[0] * n_bytes, c.pack[1] * n_bytes),
-                dot=c.updates.at(dofs, k) * parts.dots * vector,
-                dots=parts.dots,
-                precond=c.precond.at(dofs, k) * (parts.precond + _coarse_vectors(work, r)) * vector,
-                precond_product=c.precond.at(dofs, k) * product if parts.precond_products else 0.0,
-                precond_products=parts.precond_products,
-                products=parts.products,
+                dot=c.updates.at(dofs, k) * one.dots.vectors * vector,
+                precond=c.precond.at(dofs, k)
+                * one.applications
+                * (one.applied.vectors + _coarse_vectors(one, work, r))
+                * vector,
+                precond_product=c.precond.at(dofs, k) * product if one.precond_products else 0.0,
+                precond_products=one.precond_products,
+                products=one.products,
             )
         )
     return found
@@ -138,12 +139,24 @@ def stretched_by(work: Workload, rates: Rates) -> float:
 
 
 def check_supported(work: Workload, correction: Correction | None = None) -> None:
-    """Raises InputError for runs of PETSc that no run of PETSc taught: the profile has fembench's speeds."""
+    """Raises InputError for a run that has no price."""
+    check_priced(work.case)
+    if work.case.petsc_options:
+        raise InputError(
+            f"petsc_options '{work.case.petsc_options}': the cost of what they choose is not known; "
+            "expected no options"
+        )
     if work.case.solver == "petsc" and (correction is None or correction.solver != "petsc"):
         raise InputError(
             "solver petsc: the profile has no speeds of PETSc's; expected --learn RECORDS of runs with "
             "--solver petsc on this machine"
         )
+
+
+def check_priced(case: Case) -> None:
+    """Raises InputError for an exchange that no execution graph models."""
+    if case.exchange == "blocking":
+        raise InputError("exchange blocking cannot be predicted; expected exchange nonblocking")
 
 
 def cg_graph(
@@ -166,10 +179,8 @@ def cg_graph(
     )
 
 
-def _coarse_vectors(work: Workload, rank: int) -> float:
-    """The two-level preconditioner's coarse rows in vectors' worth: six columns a rank, six rows for
-    each kind of node: the inside, and one a neighbour (corners have more)."""
-    if work.case.precond != "two-level":
-        return 0.0
+def _coarse_vectors(one: Recipe, work: Workload, rank: int) -> float:
+    """A coarse matrix in vectors' worth. Kinds of nodes: the interior, and one per neighbour (corners have
+    more)."""
     kinds = 1 + len(work.parts.neighbours[rank])
-    return 36.0 * kinds * work.ranks / max(work.parts.dofs[rank], 1)
+    return one.precond.coarse_entries(kinds, work.ranks) / max(work.parts.dofs[rank], 1)

@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fembench.base.errors import InputError
-from fembench.methods.recipe import product_name
+from fembench.methods.lookup import one_of, product_name, variant_of
+from fembench.methods.preconditioners import PRECONDITIONERS
+from fembench.methods.recipe import recipe
+from fembench.methods.variants import VARIANTS
 from fembench.model.cg import Price, inside_product, prices
 from fembench.model.closed_form import Activity, CgSet, ClosedForm, Compose, closed_form
 from fembench.model.forecast import as_in_runs
@@ -95,7 +98,7 @@ def phases_of(
         assembly=(Activity("assembly", "core", assembly),),
         iteration=(*exchange, (updates,)),
         allreduce=learned(as_interval(_allreduce(machine))),
-        allreduces=1 if work.case.variant == "single-reduction" else 2,
+        allreduces=len(recipe(work.case).reductions),
         host=machine.host,
         # prices already hold what ranks of a host cost each other: each has a core here
         cores=[max(machine.host.count(h), 1) for h in range(len(machine.names))],
@@ -103,12 +106,14 @@ def phases_of(
 
 
 def _check(case: Case) -> None:
-    plain = case.precond in ("none", "jacobi", "block-jacobi") and case.variant != "pipelined"
-    if not plain or case.solver != "own":
+    waits = variant_of(case.variant, case.solver).waits
+    if case.solver != "own" or recipe(case).application or not waits:
+        preconds = [p.name for p in PRECONDITIONERS if p.identity or p.folds]
+        variants = [v.name for v in VARIANTS if v.solver == "own" and v.waits]
         raise InputError(
             f"no closed form for solver {case.solver}, precond {case.precond}, variant {case.variant}; "
-            "expected solver own, precond none, jacobi or block-jacobi, and variant standard or "
-            "single-reduction; --method simulation covers the others"
+            f"expected solver own, precond {one_of(preconds)}, and variant {one_of(variants)}; "
+            "--method simulation covers the others"
         )
 
 

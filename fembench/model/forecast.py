@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.methods.recipe import product_name
+from fembench.methods.lookup import product_name
 from fembench.model.cg import Correction, Price, cg_graph, prices
 from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.events import simulate_events

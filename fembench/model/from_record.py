@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.methods.lookup import variant_of
+from fembench.methods.steps import Reduction
 from fembench.model.correct import middle_set
 from fembench.model.engine import simulate
 from fembench.model.graph import (
@@ -36,8 +38,6 @@ from fembench.records.record import Event as Span
 from fembench.records.record import Record
 from fembench.records.traced import alignment
 
-OVERLAPPED = ("pipelined",)
-
 
 class RecordedMessages(NamedTuple):
     """What messages cost in a run; overheads are part of the phases that were timed."""
@@ -52,7 +52,7 @@ def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
     Raises InputError where the record holds no traced iterations.
     """
     spans = _spans(record)
-    if record.case.variant in OVERLAPPED:
+    if not variant_of(record.case.variant, record.case.solver).waits:
         raise InputError(
             f"record {record.id}: variant {record.case.variant}; expected one that waits for its sums"
         )
@@ -167,7 +167,8 @@ def _events(record: Record, rank: int, phase: int, seconds: float) -> Program:
 
 def _scalars(record: Record) -> int:
     """Numbers in an all-reduce; what one costs hardly depends on it."""
-    return 3 if record.case.variant == "single-reduction" else 1
+    variant = variant_of(record.case.variant, record.case.solver)
+    return next(s.numbers for s in variant.plain if isinstance(s, Reduction))
 
 
 def message_of(record: Record) -> RecordedMessages:

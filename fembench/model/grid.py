@@ -20,7 +20,7 @@ import numpy as np
 from fembench.base.config import read_toml
 from fembench.base.errors import InputError
 from fembench.mesh.presets import resolve
-from fembench.methods.recipe import PROXY, product_name
+from fembench.methods.lookup import product_name, storage_of
 from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
 from fembench.model.configuration import by_case, content, difference, key
 from fembench.model.correct import measured
@@ -81,7 +81,7 @@ def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
         if grid.latency is not None and grid.bandwidth
         else None
     )
-    storages = {PROXY.get(r.case.storage, r.case.storage) for r in training}
+    storages = {storage_of(r.case.storage).priced_as for r in training}
     study = open_study(grid.machine, link=link, storage=min(storages, default="sym"))
     return taught(study, training) if grid.learn else study
 

@@ -1,13 +1,7 @@
-"""The events of one rank in one iteration: solve/cg.py and its variants as messages and seconds.
+"""The events of one rank in one iteration: the declared steps of its method as messages and seconds.
 
-    standard           direction, product, all-reduce, step, [precond, dot], all-reduce
-    single-reduction   all updates, [precond, dot], product, all-reduce
-    pipelined          all-reduce begun, [precond], product, all-reduce ended, all updates
-    PETSc              direction, product, dot, all-reduce, step, [precond], dot, all-reduce (two of them)
-
-A product is its part at the interface, messages to all neighbours, its part inside, the wait, the sum. A
-Chebyshev step has one too. Of the standard updates the direction takes a third (three vectors), the step the
-rest (six).
+A product is its interface rows, messages to all neighbours, its interior rows, the wait, and the sum. A
+product inside a preconditioner sends messages too.
 """
 
 from __future__ import annotations
@@ -15,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fembench.methods.recipe import recipe
+from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction
+from fembench.methods.work import DOUBLE
 from fembench.model.collectives import halves
 from fembench.model.graph import Collective, Compute, Event, Program, Receive, Send, Wait
 from fembench.records.phases import (
@@ -34,20 +31,10 @@ if TYPE_CHECKING:
     from fembench.model.cg import Price
     from fembench.model.workload import Workload
 
-DIRECTION = 1 / 3  # of the standard updates' time
-DOUBLE = 8  # bytes
-MOMENTS = 6  # numbers of a rank that the two-level preconditioner gathers
-
 
 def events_of(work: Workload, rank: int, price: Price) -> Program:
     """One iteration of one rank; computing that takes no time is left out."""
-    one = _Rank(work, rank, price)
-    case = work.case
-    if case.solver == "petsc":
-        found = one.petsc()
-    else:
-        kinds = {"single-reduction": one.single_reduction, "pipelined": one.pipelined}
-        found = kinds.get(case.variant, one.standard)()
+    found = _Rank(work, rank, price).iteration()
     return tuple(e for e in found if not (isinstance(e, Compute) and e.seconds == 0))
 
 
@@ -56,65 +43,49 @@ class _Rank:
 
     def __init__(self, work: Workload, rank: int, price: Price) -> None:
         self._work, self._rank, self._price = work, rank, price
+        self._recipe = recipe(work.case)
         self._outer = work.interface_part(rank)
         self._exchange = work.exchange(rank)
-        self._sums = 1 if work.case.precond == "none" else 2  # numbers in the second all-reduce
+        self._dofs = float(work.parts.dofs[rank])
 
-    def standard(self) -> Iterator[Event]:
-        yield self._updates(DIRECTION)
-        yield from self._product()
-        last = 2.0 if self._outer_precond and self._price.dots else 0.0  # vectors of <r, z>
-        yield self._dot(self._price.dots - last)
-        yield _sum(1)
-        yield self._updates(1 - DIRECTION)
-        yield from self._preconditioner()
-        yield self._dot(last)
-        yield _sum(self._sums)
-        yield self._loop()
+    def iteration(self) -> Iterator[Event]:
+        """The declared steps, each a part of what was priced in all."""
+        one = self._recipe
+        for step in one.steps:
+            if isinstance(step, Pass) and step.writes:
+                part = one.cost(step).vectors / one.updates.vectors
+                yield Compute(AXPY, part * self._price.updates, "dofs", part * self._dofs)
+            elif isinstance(step, Pass):
+                part = one.cost(step).vectors / max(one.dots.vectors, 1)
+                yield Compute(DOT, part * self._price.dot, "dofs", self._dofs)
+            elif isinstance(step, Multiplication):
+                yield from self._product()
+            elif isinstance(step, Application):
+                yield from self._application()
+            elif isinstance(step, Reduction):
+                yield from self._reduction(step)
+        yield Compute(CG, self._price.loop)
 
-    def single_reduction(self) -> Iterator[Event]:
-        yield self._updates(1.0)
-        yield from self._preconditioner()
-        yield from self._product()
-        yield self._dot(self._price.dots)
-        yield _sum(1 + self._sums)
-        yield self._loop()
+    def _application(self) -> Iterator[Event]:
+        """Of the preconditioner: its passes over vectors, its products with their messages, its gathering."""
+        price, part = self._price, self._outer
+        for step in self._recipe.application:
+            if isinstance(step, Pass):
+                share = self._recipe.cost(step).vectors / self._recipe.applied.vectors
+                yield Compute(PRECOND, share * price.precond, "dofs", self._dofs)
+            elif isinstance(step, Multiplication):
+                yield Compute(PRECOND, part * price.precond_product)
+                yield from self._messages([Compute(PRECOND, (1 - part) * price.precond_product)])
+            elif isinstance(step, Gathering):
+                yield Collective("allgather", DOUBLE * step.numbers, ALLREDUCE)
 
-    def pipelined(self) -> Iterator[Event]:
-        begun, ended = halves(_sum(1 + self._sums), self._rank, self._work.ranks)
-        yield from begun
-        yield from self._preconditioner()
-        yield from self._product()
-        yield from ended
-        yield self._updates(1.0)
-        yield self._loop()
-
-    def petsc(self) -> Iterator[Event]:
-        yield self._updates(DIRECTION)
-        yield from self._product()
-        yield self._dot(2.0)
-        yield _sum(1)
-        yield self._updates(1 - DIRECTION)
-        yield from self._preconditioner()
-        yield self._dot(self._price.dots - 2.0)
-        yield from (_sum(1) for _ in range(self._sums))
-        yield self._loop()
-
-    @property
-    def _outer_precond(self) -> bool:
-        """Whether the preconditioner is applied beside the updates, so that <r, z> is a pass of its own."""
-        return self._work.case.precond in ("chebyshev", "two-level")
-
-    def _updates(self, part: float) -> Compute:
-        dofs = self._work.parts.dofs[self._rank]
-        return Compute(AXPY, part * self._price.updates, "dofs", part * dofs)
-
-    def _dot(self, vectors: float) -> Compute:
-        seconds = self._price.dot * vectors / self._price.dots if self._price.dots else 0.0
-        return Compute(DOT, seconds, "dofs", float(self._work.parts.dofs[self._rank]))
-
-    def _loop(self) -> Compute:
-        return Compute(CG, self._price.loop)
+    def _reduction(self, step: Reduction) -> Iterator[Event]:
+        whole = Collective("allreduce", DOUBLE * step.numbers, ALLREDUCE)
+        if step.part == "whole":
+            yield whole
+        else:
+            begun, ended = halves(whole, self._rank, self._work.ranks)
+            yield from begun if step.part == "begin" else ended
 
     def _product(self) -> Iterator[Event]:
         case, price, part = self._work.case, self._price, self._outer
@@ -144,23 +115,3 @@ class _Rank:
         yield from meanwhile
         yield Wait(WAIT, 0)  # not for a sum that is under way
         yield Compute(UNPACK, unpack)
-
-    def _preconditioner(self) -> Iterator[Event]:
-        """Its passes over vectors; the products and messages of Chebyshev, the gathering of two levels."""
-        case, price, part = self._work.case, self._price, self._outer
-        dofs = float(self._work.parts.dofs[self._rank])
-        if case.precond == "chebyshev":
-            each = price.precond / (price.precond_products + 1)
-            yield Compute(PRECOND, each, "dofs", dofs)
-            for _ in range(price.precond_products):
-                yield Compute(PRECOND, part * price.precond_product)
-                yield from self._messages([Compute(PRECOND, (1 - part) * price.precond_product)])
-                yield Compute(PRECOND, each, "dofs", dofs)
-            return
-        yield Compute(PRECOND, price.precond, "dofs", dofs)
-        if case.precond == "two-level":
-            yield Collective("allgather", MOMENTS * DOUBLE, ALLREDUCE)
-
-
-def _sum(numbers: int) -> Collective:
-    return Collective("allreduce", DOUBLE * numbers, ALLREDUCE)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import structs
 
-from fembench.methods.recipe import PROXY, Recipe, recipe
-from fembench.model.cg import Price, cg_graph
+from fembench.methods.lookup import precond_of, storage_of
+from fembench.methods.recipe import Recipe, recipe
+from fembench.model.cg import Price, cg_graph, check_priced
 from fembench.model.correct import measured
 from fembench.model.engine import simulate
 from fembench.model.events import simulate_events
@@ -32,15 +33,18 @@ def as_own(work: Workload) -> Workload:
     case = work.case
     if case.solver == "own":
         return work
-    precond = case.precond if case.precond == "jacobi" else "none"
-    own = structs.replace(case, solver="own", storage=PROXY.get(case.storage, case.storage), precond=precond)
+    precond = case.precond if "own" in precond_of(case.precond).solvers else "none"
+    storage = storage_of(case.storage).priced_as
+    own = structs.replace(case, solver="own", storage=storage, precond=precond, petsc_options="")
     return dataclasses.replace(work, case=own)
 
 
 def prices_of(record: Record, speeds: Sequence[float]) -> list[Price]:
     """[rank] what its parts of an iteration take at speed 1, where it computed at speeds[rank]. Raises
     InputError."""
-    counted = recipe(as_own(of_record(record)).case)
+    case = as_own(of_record(record)).case
+    check_priced(case)
+    counted = recipe(case)
     spent = measured(record).phases * np.asarray(speeds)[:, None]
     return [_price(seconds.tolist(), counted) for seconds in spent]
 
@@ -53,7 +57,6 @@ def _price(seconds: Sequence[float], counted: Recipe) -> Price:
         product=seconds[SPMV_INTERFACE] + seconds[SPMV_INTERIOR],
         updates=seconds[AXPY],
         dot=seconds[DOT],
-        dots=counted.dots,
         precond=0.0 if products else precond,
         precond_product=precond / products if products else 0.0,
         precond_products=products,

@@ -13,7 +13,7 @@ from fembench.base.errors import InputError
 from fembench.base.units import count
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
-from fembench.methods.recipe import product_name
+from fembench.methods.lookup import product_name
 from fembench.model.cg import Correction, prices
 from fembench.model.closed_form import ClosedForm
 from fembench.model.configuration import difference

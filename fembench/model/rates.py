@@ -14,6 +14,7 @@ import numpy.typing as npt
 from msgspec import structs
 
 from fembench.base.errors import InputError
+from fembench.methods.lookup import storage_of
 from fembench.records.profile import Profile, Speed
 
 Array = npt.NDArray[np.float64]
@@ -94,7 +95,7 @@ def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
 def _in_cells(speed: Speed) -> Speed:
     """The speed of a product that goes from cell to cell, in cells, since blocks to a cell differ between
     parts; others as they are."""
-    if speed.storage != "ebe":
+    if not speed.storage or storage_of(speed.storage).unit != "cells":
         return speed
     ratio = speed.cells / speed.units
     return structs.replace(

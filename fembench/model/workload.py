@@ -12,6 +12,7 @@ from fembench.fem.problem import load_problem, resolved
 from fembench.fem.whole import check_whole, whole_mesh
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
+from fembench.methods.lookup import storage_of
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
 from fembench.partition.shares import parse_shares
@@ -35,13 +36,13 @@ class Workload:
     @property
     def product_unit(self) -> str:
         """What product_units() counts, as tables call it."""
-        return "cells" if self.case.storage == "ebe" else "blocks"
+        return "cells" if storage_of(self.case.storage).unit == "cells" else "blocks"
 
     def product_units(self) -> tuple[int, ...]:
         """[rank] what a product's time grows with: 3x3 blocks; cells where it goes from cell to cell."""
         if self.product_unit == "cells":
             return self.parts.cells
-        if self.case.storage == "dense":  # which has all pairs of nodes
+        if storage_of(self.case.storage).unit == "pairs":
             return tuple((dofs // 3) ** 2 for dofs in self.parts.dofs)
         return self.parts.blocks
 

@@ -52,19 +52,17 @@ class Petsc:
     """PETSc's KSP on a matrix that PETSc sums up from our own element matrices."""
 
     def __init__(self, prepared: Prepared, storage: str, precond: str) -> None:
-        material = prepared.spec.material
         self.library = f"PETSc {petsc.version()}"
         self._rhs, self._tracer = prepared.rhs, make_tracer()
         set_up: Any = petsc.library().Log.Event("PCSetUp")
         before, begin = set_up.getPerfInfo()["time"], time.perf_counter()
         self._solver = petsc.PetscSolver(
-            storage,
             prepared.sub,
             prepared.interface,
-            material.lam,
-            material.mu,
+            prepared.spec.material,
+            self._tracer,
+            storage=storage,
             precond=precond,
-            tracer=self._tracer,
         )
         self.setup: float = set_up.getPerfInfo()["time"] - before
         self.assembly: float | None = time.perf_counter() - begin - self.setup

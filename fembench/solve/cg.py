@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.kernels.backend import kernels
-from fembench.methods.work import Work, dot, folded_in, passes
+from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.interface import AllReduce, Interface
 from fembench.records.phases import AXPY, DOT, PRECOND
 from fembench.solve.iterate import (
@@ -54,9 +54,10 @@ class ConjugateGradients:
         tracer: TracerLike,
         *,
         overlap: bool = True,
+        work: Work = NO_WORK,
     ) -> None:
         n = interface.n_dofs
-        self.operator, self.work = A, work_of(A, M, n)
+        self.operator, self.work = A, work
         self.x, self.r, self.d, self.q = (kernels.empty(n) for _ in range(4))
         self.z = self.r if M.identity or M.inverse is not None else kernels.empty(n)
         self._M, self._tracer = M, tracer
@@ -151,12 +152,3 @@ class ConjugateGradients:
         if self._M.identity:
             return plain
         return applied if self._M.inverse is None else folded
-
-
-def work_of(A: Operator, M: Preconditioner, n: int) -> Work:
-    """Of one iteration, products apart: step (x r d q read, x r written), direction (d z read, d written)."""
-    work = passes(n, 6, 6) + passes(n, 3, 2)
-    work += Work(flops=2 * n) if A.fused else dot(n)
-    if M.inverse is not None:
-        return work + folded_in(n, M.inverse.size) * 2 + Work(flops=2 * n)
-    return work if M.identity else work + M.work + dot(n)

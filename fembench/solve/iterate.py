@@ -1,8 +1,8 @@
 """What all ways to iterate share: when to stop, what a solve leaves, the driver, the product.
 
-A way to iterate (`Method`) is a generator that yields <r, r>; `iterate` pulls it until the residual is small
-enough. It reads like its paper, and every name is bound before the loop: methods that look up their
-attributes would cost half a microsecond an iteration.
+A way to iterate (`Recurrence`) is a generator that yields <r, r>; `iterate` draws from it until the residual
+is small enough. It reads like its paper, and every name is bound before the loop: looking up attributes would
+cost half a microsecond per iteration.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ class Preconditioner(Protocol):
 
     identity: bool  # M = I: nothing is applied, z is r
     inverse: F64 | None  # diagonal (n,) or 3x3 blocks (n / 3, 6): folded into the vector updates
-    work: Work  # of one apply()
+    coarse_entries: int  # of a matrix that an application multiplies with on this rank, besides A
 
     def apply(self, r: F64, z: F64) -> None:
         """Overwrite z with M^-1 r, consistent on shared dofs. Collective if M communicates."""
@@ -86,7 +86,7 @@ class Solver(Protocol):
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective."""
 
 
-class Method(Protocol):
+class Recurrence(Protocol):
     """One way to do conjugate-gradient iterations."""
 
     x: F64
@@ -96,7 +96,9 @@ class Method(Protocol):
         """Yield <r, r> for x = 0, then after each iteration; end where nothing is left to do. Collective."""
 
 
-def iterate(method: Method, tracer: TracerLike, f: F64, control: StoppingCriterion, record: int) -> CGResult:
+def iterate(
+    method: Recurrence, tracer: TracerLike, f: F64, control: StoppingCriterion, record: int
+) -> CGResult:
     """Iterate until the residual is small enough or the limit is reached. Collective.
 
     Fixed work ends early where the residual is zero, or where rounding leaves no further step. A tracer that

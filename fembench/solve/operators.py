@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
 from fembench.kernels.backend import kernels
+from fembench.methods.lookup import load, storage_of
 from fembench.solve.products import Arrays, Bind, bind_arrays
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ class Operator:
     mu: float  # pascal
     n_interior: int  # nodes
     n_active: int  # nodes
-    fused: bool  # the product returns d . q as well
     matrix_bytes: int  # of the arrays that one product reads, vectors apart
     flops: int  # useful ones of a product: 2 a stored entry, a mirrored one counted too
     bind: Bind
@@ -66,10 +66,7 @@ class Operator:
 
 def build_operator(storage: str, sub: Subdomain, lam: float, mu: float) -> Operator:
     """Assemble A of a rank's own cells; lam, mu in pascal. Raises InputError for an unknown storage."""
-    builders = {"dense": _dense, "csr": _csr, "bsr": _bsr, "sym": _sym, "ebe": _ebe}
-    if storage not in builders:
-        raise InputError(f"storage '{storage}': expected one of {', '.join(builders)}")
-    return builders[storage](sub, lam, mu)
+    return load(storage_of(storage, "own").build)(sub, lam, mu)
 
 
 def _assembled(sub: Subdomain, lam: float, mu: float, upper: bool) -> tuple[NDArray, NDArray, NDArray, F64]:
@@ -86,7 +83,7 @@ def _bytes(*arrays: NDArray) -> int:
     return sum(a.nbytes for a in arrays)
 
 
-def _sym(sub: Subdomain, lam: float, mu: float) -> Operator:
+def symmetric(sub: Subdomain, lam: float, mu: float) -> Operator:
     indptr, rows, columns, values = _assembled(sub, lam, mu, upper=True)
 
     def block_diagonal() -> F64:
@@ -101,7 +98,6 @@ def _sym(sub: Subdomain, lam: float, mu: float) -> Operator:
         mu=mu,
         n_interior=sub.n_interior,
         n_active=sub.n_active,
-        fused=True,
         matrix_bytes=_bytes(*arrays),
         flops=18 * (2 * len(columns) - sub.n_active),
         bind=bind_arrays("sym", arrays, sub.n_interior),
@@ -110,7 +106,7 @@ def _sym(sub: Subdomain, lam: float, mu: float) -> Operator:
     )
 
 
-def _bsr(sub: Subdomain, lam: float, mu: float) -> Operator:
+def blocked(sub: Subdomain, lam: float, mu: float) -> Operator:
     indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
     arrays = (indptr, columns, values)
     return Operator(
@@ -119,7 +115,6 @@ def _bsr(sub: Subdomain, lam: float, mu: float) -> Operator:
         mu=mu,
         n_interior=sub.n_interior,
         n_active=sub.n_active,
-        fused=True,
         matrix_bytes=_bytes(*arrays),
         flops=18 * len(columns),
         bind=bind_arrays("bsr", arrays, sub.n_interior),
@@ -134,7 +129,7 @@ def _own_blocks(indptr: NDArray, columns: NDArray) -> NDArray:
     return np.flatnonzero(rows == columns)
 
 
-def _csr(sub: Subdomain, lam: float, mu: float) -> Operator:
+def scalar_rows(sub: Subdomain, lam: float, mu: float) -> Operator:
     indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
     diagonal = values[_own_blocks(indptr, columns)]
     scalar_indptr, scalar_columns, entries = _scalar(indptr, columns, values)
@@ -145,7 +140,6 @@ def _csr(sub: Subdomain, lam: float, mu: float) -> Operator:
         mu=mu,
         n_interior=sub.n_interior,
         n_active=sub.n_active,
-        fused=False,
         matrix_bytes=_bytes(*arrays),
         flops=2 * entries.size,
         bind=bind_arrays("csr", arrays, sub.n_interior),
@@ -174,7 +168,7 @@ def _scalar(indptr: NDArray, columns: NDArray, values: F64) -> tuple[NDArray, ND
 _DENSE_LIMIT = 16 * 2**30  # bytes
 
 
-def _dense(sub: Subdomain, lam: float, mu: float) -> Operator:
+def dense(sub: Subdomain, lam: float, mu: float) -> Operator:
     n = 3 * sub.n_active
     if 8 * n * n > _DENSE_LIMIT:
         raise InputError(
@@ -191,7 +185,6 @@ def _dense(sub: Subdomain, lam: float, mu: float) -> Operator:
         mu=mu,
         n_interior=sub.n_interior,
         n_active=sub.n_active,
-        fused=False,
         matrix_bytes=A.nbytes,
         flops=2 * n * n,
         bind=bind_arrays("dense", (A,), sub.n_interior),
@@ -200,7 +193,7 @@ def _dense(sub: Subdomain, lam: float, mu: float) -> Operator:
     )
 
 
-def _ebe(sub: Subdomain, lam: float, mu: float) -> Operator:
+def by_elements(sub: Subdomain, lam: float, mu: float) -> Operator:
     at_interface = ((sub.cells >= sub.n_interior) & (sub.cells < sub.n_active)).any(axis=1)
     incomplete = (sub.cells >= sub.n_active).any(axis=1)
     order = np.lexsort((incomplete, ~at_interface))  # stable: cells stay near their nodes
@@ -214,7 +207,6 @@ def _ebe(sub: Subdomain, lam: float, mu: float) -> Operator:
         mu=mu,
         n_interior=sub.n_interior,
         n_active=sub.n_active,
-        fused=True,
         matrix_bytes=cells.nbytes + 32 * len(sub.x),  # coordinates are padded
         flops=_EBE_FLOPS[cells.shape[1]] * len(cells),
         bind=bind_arrays("ebe", arrays, sub.n_interior),

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import BreakdownError, InputError
+from fembench.methods.lookup import precond_names, precond_of, storage_of
 from fembench.methods.work import Work
 from fembench.records.phases import AXPY, CG, DOT, PRECOND, SEND, SPMV_INTERIOR, WAIT
 from fembench.solve.iterate import CGResult, StoppingCriterion, exhausted
@@ -28,13 +29,12 @@ from fembench.solve.operators import Operator, build_operator
 from fembench.solve.petsc_matrix import Numbering, assemble, assembled_rows
 
 if TYPE_CHECKING:
+    from fembench.fem.material import Material
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain
     from fembench.timing.tracer import TracerLike
 
 F64 = NDArray[np.float64]
-STORAGES = ("aij", "baij", "sbaij", "is")
-PRECONDITIONERS = ("none", "jacobi", "gamg")
 _EVENTS = {
     "MatMult": SPMV_INTERIOR,
     "VecScatterBegin": SEND,
@@ -82,27 +82,27 @@ class PetscSolver:
 
     def __init__(
         self,
-        storage: str,
         sub: Subdomain,
         interface: Interface,
-        lam: float,
-        mu: float,
+        material: Material,
+        tracer: TracerLike,
         *,
+        storage: str,
         precond: str = "none",
         options: Sequence[str] = (),
-        tracer: TracerLike,
     ) -> None:
-        _check(storage, precond)
+        self._storage = storage_of(storage, "petsc")
+        precond_of(precond, "petsc")
         PETSc = library()
         self._interface, self._tracer = interface, tracer
         self._numbering = Numbering(PETSc, sub, interface)
-        self.A = assemble(storage, sub, self._numbering, lam, mu)
+        self.A = assemble(storage, sub, self._numbering, material.lam, material.mu)
         self._x, self._b = self.A.createVecs()
         self.ksp = _make_ksp(self.A, precond, options)
-        self.operator = self._operator(storage, sub, lam, mu)
+        self.operator = self._operator(storage, sub, material.lam, material.mu)
         self.work = Work()  # PETSc's passes over vectors are its own affair: not counted
         self._events = {name: PETSc.Log.Event(name) for name in _EVENTS}
-        self._split = self.ksp.getPC().getType() in ("none", "jacobi")
+        self._split = self.ksp.getPC().getType() in _priced()
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective.
@@ -162,16 +162,14 @@ class PetscSolver:
         """The matrix as an `Operator`: what verification multiplies with, not what KSP does."""
         n = self._numbering.n_owned
         nonzeros = self.A.getInfo(library().Mat.InfoType.LOCAL)["nz_used"]
-        entry = {"aij": 12.0, "baij": 8 + 4 / 9, "sbaij": 8 + 4 / 9, "is": 8 + 4 / 9}[storage]  # bytes
-        useful = 2 * nonzeros - 9 * n if storage == "sbaij" else nonzeros
+        useful = 2 * nonzeros - 9 * n if self._storage.half else nonzeros
         return Operator(
-            storage=f"petsc-{storage}",
+            storage=storage,
             lam=lam,
             mu=mu,
             n_interior=sub.n_interior,
             n_active=sub.n_active,
-            fused=False,
-            matrix_bytes=round(entry * nonzeros),
+            matrix_bytes=round(self._storage.entry_bytes * nonzeros),
             flops=round(2 * useful),
             bind=lambda d, q: _Product(self, d, q),
             block_diagonal=lambda: build_operator("ebe", sub, lam, mu).block_diagonal(),
@@ -203,11 +201,9 @@ class _Product:
         self._q[:] = self._solver._interface.weighted(self._solver.multiply(self._d))
 
 
-def _check(storage: str, precond: str) -> None:
-    if storage not in STORAGES:
-        raise InputError(f"PETSc storage '{storage}': expected one of {', '.join(STORAGES)}")
-    if precond not in PRECONDITIONERS:
-        raise InputError(f"PETSc preconditioner '{precond}': expected one of {', '.join(PRECONDITIONERS)}")
+def _priced() -> list[str]:
+    """PETSc's preconditioners that do not multiply inside PCApply."""
+    return [name for name in precond_names("petsc") if precond_of(name).application is not None]
 
 
 def _make_ksp(A: Any, precond: str, options: Sequence[str]) -> Any:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fembench.base.errors import InputError
 from fembench.fem.rigid import gram, orthonormal, rigid_modes
 from fembench.kernels.backend import kernels
+from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import SUM
 
 if TYPE_CHECKING:
@@ -89,14 +90,14 @@ def assemble(storage: str, sub: Subdomain, numbering: Numbering, lam: float, mu:
         A.setISLocalMat(local)
     else:
         rows = np.repeat(np.arange(sub.n_active), np.diff(indptr))
-        bounds = numbering.row_bounds(rows, columns, upper=storage == "sbaij")
+        bounds = numbering.row_bounds(rows, columns, upper=storage_of(storage).half)
         scale = 3 if storage == "aij" else 1
         A.create(comm=comm)
         A.setSizes((size, size), bsize=3)
         A.setType(storage)
         A.setPreallocationNNZ(tuple(np.repeat(scale * n, scale) for n in bounds))
         A.setLGMap(to_global, to_global)
-        if storage == "sbaij":
+        if storage_of(storage).half:
             A.setOption(PETSc.Mat.Option.IGNORE_LOWER_TRIANGULAR, True)
         A.setValuesBlockedLocalCSR(indptr, columns, values, addv=PETSc.InsertMode.ADD_VALUES)
     A.assemble()

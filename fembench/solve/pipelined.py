@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.kernels.backend import kernels
-from fembench.methods.work import Work, folded_in, passes
+from fembench.methods.lookup import variant_of
+from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.interface import Interface, PendingAllReduce
 from fembench.records.phases import AXPY, PRECOND
 from fembench.solve.iterate import CGResult, Preconditioner, StoppingCriterion, bind_product, iterate
@@ -36,7 +37,7 @@ from fembench.solve.recurrences import Lengths, staggered
 from fembench.timing.tracer import TracerLike
 
 F64 = NDArray[np.float64]
-REPLACE = 50  # iterations between two residual replacements
+REPLACE = variant_of("pipelined").replace  # iterations between two residual replacements
 
 
 class PipelinedCG:
@@ -55,10 +56,11 @@ class PipelinedCG:
         tracer: TracerLike,
         *,
         overlap: bool = True,
+        work: Work = NO_WORK,
         replace: int = REPLACE,
     ) -> None:
         n = interface.n_dofs
-        self.operator, self.work = A, _pipelined_work(M, n)
+        self.operator, self.work = A, work
         self._outer_M = not M.identity and M.inverse is None  # not folded into the step
         vectors = staggered(n, 11 if self._outer_M else 8 if M.identity else 9)
         self.x, self.r, self.w, self.p, self.s, self.z, self.n, self._f, *more = vectors
@@ -159,13 +161,3 @@ class PipelinedCG:
         self._tracer.begin(AXPY)
         self._vectors.refresh()
         self._tracer.end(AXPY)
-
-
-def _pipelined_work(M: Preconditioner, n: int) -> Work:
-    """The pass reads n z s p w x r and writes all but n; it also writes m, or reads m q u and writes q u."""
-    if M.identity:
-        return passes(n, 13, 16)
-    if M.inverse is None:
-        return passes(n, 18, 22) + M.work
-    once = folded_in(n, M.inverse.size)
-    return passes(n, 14, 18) + Work(3 * once.flops, once.bytes)

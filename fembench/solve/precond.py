@@ -7,8 +7,8 @@
                   products and neighbour sums only, no all-reduce
     two-level     the diagonal and the rigid-body modes of every part (twolevel.py): one all-gather
 
-`inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes. `work` is that
-of one apply().
+`inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes. The cost of
+each is declared in methods/preconditioners.py, which also names the function that builds it.
 apply() runs inside the phase cg.precond; where it communicates it leaves that phase for the
 interface's own phases.
 """
@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.errors import BreakdownError, InputError
+from fembench.base.errors import BreakdownError
 from fembench.kernels.backend import kernels
-from fembench.methods.work import Work, folded_in, passes
+from fembench.methods.lookup import load, precond_of
+from fembench.methods.preconditioners import CHEBYSHEV_DEGREE
 from fembench.records.phases import PRECOND
+from fembench.solve.iterate import Preconditioner
 from fembench.solve.spectrum import largest_eigenvalue
 from fembench.solve.twolevel import TwoLevel
 from fembench.timing.tracer import NullTracer, Stamps
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from fembench.solve.operators import Operator
 
 F64 = NDArray[np.float64]
-DEGREE = 4  # products of a Chebyshev application, plus one
 RATIO = 40.0  # largest over smallest eigenvalue that the polynomial is made for
 
 
@@ -43,7 +44,7 @@ class Identity:
 
     identity = True
     inverse: F64 | None = None
-    work = Work()
+    coarse_entries = 0
 
     def apply(self, r: F64, z: F64) -> None:
         """z = r"""
@@ -54,11 +55,10 @@ class Diagonal:
     """Jacobi: `inverse` (n,) reciprocals, or (n/3, 6) inverse blocks as xx yy zz xy yz zx."""
 
     identity = False
+    coarse_entries = 0
 
     def __init__(self, inverse: F64) -> None:
         self.inverse: F64 | None = inverse
-        n = inverse.size if inverse.ndim == 1 else inverse.size // 2
-        self.work = passes(n, 2, 0) + folded_in(n, inverse.size)
         self._bound: tuple[F64, F64] | None = None
 
     def apply(self, r: F64, z: F64) -> None:
@@ -74,8 +74,11 @@ class ChebyshevPreconditioner:
 
     identity = False
     inverse: F64 | None = None  # nothing to fold in
+    coarse_entries = 0
 
-    def __init__(self, A: Operator, interface: Interface, tracer: Stamps, degree: int = DEGREE) -> None:
+    def __init__(
+        self, A: Operator, interface: Interface, tracer: Stamps, degree: int = CHEBYSHEV_DEGREE
+    ) -> None:
         n = interface.n_dofs
         self._diagonal = inverse_diagonal(A, interface)
         self._r, self._d, self._q = (kernels.empty(n) for _ in range(3))
@@ -84,8 +87,6 @@ class ChebyshevPreconditioner:
         self._tracer = tracer
         self.largest = 1.1 * largest_eigenvalue(A, interface, self._diagonal)
         self._coefficients = chebyshev_coefficients(self.largest / RATIO, self.largest, degree)
-        step = Work(A.flops, A.bytes_per_product) + passes(n, 8, 7)
-        self.work = passes(n, 9, 2) + step * (degree - 1)
         self._bound: F64 | None = None
 
     def apply(self, r: F64, z: F64) -> None:
@@ -148,16 +149,31 @@ def inverse_blocks(A: Operator, interface: Interface) -> F64:
 
 def make_preconditioner(
     name: str, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps | None = None
-) -> Identity | Diagonal | ChebyshevPreconditioner | TwoLevel:
-    """The preconditioner of that name. Collective. Raises InputError for an unknown one."""
-    if name == "none":
-        return Identity()
-    if name == "jacobi":
-        return Diagonal(inverse_diagonal(A, interface))
-    if name == "block-jacobi":
-        return Diagonal(inverse_blocks(A, interface))
-    if name == "chebyshev":
-        return ChebyshevPreconditioner(A, interface, tracer or NullTracer())
-    if name == "two-level":
-        return TwoLevel(A, interface, sub, inverse_diagonal(A, interface), tracer or NullTracer())
-    raise InputError(f"preconditioner '{name}': expected none, jacobi, block-jacobi, chebyshev or two-level")
+) -> Preconditioner:
+    """The preconditioner of that name. Collective. Raises InputError for one that `solve` does not have."""
+    return load(precond_of(name, "own").build)(A, interface, sub, tracer or NullTracer())
+
+
+def identity(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Identity:
+    """None."""
+    return Identity()
+
+
+def jacobi(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Diagonal:
+    """The inverse diagonal. Collective over neighbours."""
+    return Diagonal(inverse_diagonal(A, interface))
+
+
+def block_jacobi(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Diagonal:
+    """The inverse 3x3 diagonal blocks. Collective over neighbours."""
+    return Diagonal(inverse_blocks(A, interface))
+
+
+def chebyshev(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> ChebyshevPreconditioner:
+    """The polynomial, for the largest eigenvalue of D^-1 A. Collective."""
+    return ChebyshevPreconditioner(A, interface, tracer)
+
+
+def two_level(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> TwoLevel:
+    """The inverse diagonal and the coarse space of the parts. Collective."""
+    return TwoLevel(A, interface, sub, inverse_diagonal(A, interface), tracer)

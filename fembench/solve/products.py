@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.kernels.backend import kernels
+from fembench.methods.lookup import load, storage_of
 
 F64 = NDArray[np.float64]
 Arrays = tuple[NDArray, ...]
@@ -35,14 +36,13 @@ Bind = Callable[[F64, F64], Product]  # (d, q), each (3 n_active,), made with ke
 
 def bind_arrays(storage: str, arrays: Arrays, n_interior: int) -> Bind:
     """Binds products of a matrix in that storage to their vectors; n_interior in nodes."""
-    if storage == "ebe":
-        x, cells, fixed, (n_first, lam, mu) = arrays
-        n = int(n_first)
-        return lambda d, q: kernels.EbeProduct(x, cells, n, float(lam), float(mu), fixed, n_interior, d, q)
-    make = {
-        "sym": kernels.SymProduct,
-        "bsr": kernels.BsrProduct,
-        "csr": kernels.CsrProduct,
-        "dense": kernels.DenseProduct,
-    }[storage]
+    make = load(storage_of(storage).product)
     return lambda d, q: make(*arrays, n_interior, d, q)
+
+
+def ebe_product(
+    x: F64, cells: NDArray, fixed: NDArray, numbers: F64, n_interior: int, d: F64, q: F64
+) -> Product:
+    """The element-by-element kernel from its arrays; numbers: interface cells, lam, mu."""
+    n_first, lam, mu = numbers
+    return kernels.EbeProduct(x, cells, int(n_first), float(lam), float(mu), fixed, n_interior, d, q)

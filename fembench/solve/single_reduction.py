@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.kernels.backend import kernels
-from fembench.methods.work import Work, dot, folded_in, passes
+from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.interface import AllReduce, Interface
 from fembench.records.phases import AXPY, DOT, PRECOND
 from fembench.solve.iterate import CGResult, Preconditioner, StoppingCriterion, bind_product, iterate
@@ -41,9 +41,10 @@ class SingleReductionCG:
         tracer: TracerLike,
         *,
         overlap: bool = True,
+        work: Work = NO_WORK,
     ) -> None:
         n = interface.n_dofs
-        self.operator, self.work = A, _single_reduction_work(A, M, n)
+        self.operator, self.work = A, work
         self.x, self.r, self.w, self.p, self.s, *more = staggered(n, 5 if M.identity else 6)
         self.u = self.r if M.identity else more[0]
         self._M, self._tracer = M, tracer
@@ -100,13 +101,3 @@ class SingleReductionCG:
         self._tracer.end(AXPY)
         self._sum_loads.start()
         self._sum_loads.finish()
-
-
-def _single_reduction_work(A: Operator, M: Preconditioner, n: int) -> Work:
-    """The pass reads w p s x r and, unless u is r, u; writes p s x r and, folded in, u."""
-    work = Work(flops=2 * n) if A.fused else dot(n)
-    if M.identity:
-        return work + passes(n, 9, 10)
-    if M.inverse is None:
-        return work + passes(n, 10, 10) + M.work + dot(n)
-    return work + passes(n, 11, 12) + folded_in(n, M.inverse.size)

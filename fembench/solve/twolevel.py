@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.kernels.backend import kernels
-from fembench.methods.work import Work, passes
 from fembench.ranks.comm import DOUBLE
 from fembench.records.phases import ALLREDUCE, PRECOND
 from fembench.solve.coarse import Sharers, about_origin, coarse_inverse, find_sharers, local_energy
@@ -58,8 +57,7 @@ class TwoLevel:
             ),
         )
         self._bound: tuple[F64, F64] | None = None
-        n = interface.n_dofs
-        self.work = passes(n, 5, 9) + Work(2 * self._coarse.size, self._coarse.nbytes)
+        self.coarse_entries = self._coarse.size
 
     def apply(self, r: F64, z: F64) -> None:
         """Overwrite z. Collective."""

@@ -6,9 +6,9 @@ from fembench.bench.measure import control_of
 from fembench.bench.prepare import prepare
 from fembench.bench.verify import Solved, verify
 from fembench.records.case import Case
+from fembench.solve.from_names import variant_class
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
-from fembench.solve.variants import VARIANTS
 from fembench.timing.tracer import NullTracer, make_tracer
 
 __all__ = ["counted", "solved", "solved_and_verified"]
@@ -21,7 +21,7 @@ def solved(comm, tracer=None, **fields):
     p = prepare(comm, case, tracer)
     A = build_operator(case.storage, p.sub, p.spec.material.lam, p.spec.material.mu)
     M = make_preconditioner(case.precond, A, p.interface, p.sub)
-    cg = VARIANTS[case.variant](A, p.interface, M, tracer, overlap=case.overlap)
+    cg = variant_class(case.variant)(A, p.interface, M, tracer, overlap=case.overlap)
     result = cg.solve(p.rhs, control_of(case, p.mesh.n_equations))
     return Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, result.x), result
 

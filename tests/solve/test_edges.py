@@ -10,12 +10,13 @@ from fembench.fem.presets import CANTILEVER, PATCH, STEEL
 from fembench.fem.problem import Constraint, ProblemSpec
 from fembench.fem.selection import Selection
 from fembench.mesh.box import box
+from fembench.methods.lookup import variant_names
 from fembench.partition.partition import Partition
 from fembench.records.case import Case
+from fembench.solve.from_names import variant_class
 from fembench.solve.iterate import StoppingCriterion, exhausted
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
-from fembench.solve.variants import VARIANTS
 from fembench.timing.tracer import NullTracer
 
 pytestmark = pytest.mark.mpi
@@ -45,7 +46,7 @@ def prepared(comm, spec, element, cells):
 def solved(p, storage, precond, variant, control):
     A = build_operator(storage, p.sub, p.spec.material.lam, p.spec.material.mu)
     M = make_preconditioner(precond, A, p.interface, p.sub)
-    result = VARIANTS[variant](A, p.interface, M, NullTracer()).solve(p.rhs, control)
+    result = variant_class(variant)(A, p.interface, M, NullTracer()).solve(p.rhs, control)
     return result, Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, result.x)
 
 
@@ -56,7 +57,7 @@ def test_every_storage_preconditioner_and_variant_solves_a_problem_at_the_edge(c
         assert p.sub.n_active == 0
     control = StoppingCriterion(tolerance=1e-10, relative=True)
     pairs = product(STORAGES, PRECONDITIONERS)
-    for (storage, precond), variant in zip(pairs, cycle(VARIANTS)):  # every pair of choices
+    for (storage, precond), variant in zip(pairs, cycle(variant_names("own"))):  # every pair of choices
         result, answer = solved(p, storage, precond, variant, control)
         facts = verify(answer)
         assert result.converged, (storage, precond, variant)
@@ -66,7 +67,7 @@ def test_every_storage_preconditioner_and_variant_solves_a_problem_at_the_edge(c
         assert (facts.energy > 0) == (edge != "no load")
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", variant_names("own"))
 @pytest.mark.parametrize("precond", PRECONDITIONERS)
 def test_fixed_work_past_the_solution_ends_early_and_is_no_error(comm, precond, variant):
     for edge in ("no load", "six tetrahedra"):

@@ -1,0 +1,93 @@
+"""Finding a declared method by its name, and what it names by import path.
+
+Nothing of `solve` is imported before a method is built: that is up to `load`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
+from typing import Any, Protocol
+
+from fembench.base.errors import InputError
+from fembench.methods.preconditioners import PRECONDITIONERS, PreconditionerMethod
+from fembench.methods.storages import STORAGES, Solver, StorageMethod
+from fembench.methods.variants import VARIANTS, VariantMethod
+
+
+class MethodChoice(Protocol):
+    """How a case is solved."""
+
+    @property
+    def solver(self) -> Solver: ...
+    @property
+    def storage(self) -> str: ...
+    @property
+    def precond(self) -> str: ...
+    @property
+    def variant(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A choice that is not part of a case."""
+
+    solver: Solver = "own"
+    storage: str = "sym"
+    precond: str = "none"
+    variant: str = "standard"
+
+
+def storage_of(name: str, solver: Solver | None = None) -> StorageMethod:
+    """The storage of that name, among those of a solver if one is given. Raises InputError."""
+    return _named("storage", name, [s for s in STORAGES if solver in (None, s.solver)])
+
+
+def precond_of(name: str, solver: Solver | None = None) -> PreconditionerMethod:
+    """The preconditioner of that name, among those of a solver if one is given. Raises InputError."""
+    known = [p for p in PRECONDITIONERS if solver is None or solver in p.solvers]
+    return _named("preconditioner", name, known)
+
+
+def variant_of(name: str, solver: Solver = "own") -> VariantMethod:
+    """The variant of that name. Raises InputError."""
+    return _named("variant", name, [v for v in VARIANTS if v.solver == solver])
+
+
+def _named(kind: str, name: str, known: Sequence[Any]) -> Any:
+    for method in known:
+        if method.name == name:
+            return method
+    raise InputError(f"{kind} '{name}': expected one of {', '.join(m.name for m in known)}")
+
+
+def storage_names(solver: Solver) -> tuple[str, ...]:
+    """Of a solver."""
+    return tuple(s.name for s in STORAGES if s.solver == solver)
+
+
+def precond_names(solver: Solver) -> tuple[str, ...]:
+    """Of a solver."""
+    return tuple(p.name for p in PRECONDITIONERS if solver in p.solvers)
+
+
+def variant_names(solver: Solver) -> tuple[str, ...]:
+    """Of a solver."""
+    return tuple(v.name for v in VARIANTS if v.solver == solver)
+
+
+def one_of(names: Sequence[str]) -> str:
+    """ "a, b or c"."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def product_name(choice: MethodChoice) -> str:
+    """The name, in a machine profile, of the product that prices the choice's own."""
+    return f"product {storage_of(choice.storage).priced_as}"
+
+
+def load(reference: str) -> Any:
+    """What "module:name" stands for; the name may have dots."""
+    module, name = reference.split(":")
+    return attrgetter(name)(import_module(module))

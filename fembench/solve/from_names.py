@@ -1,0 +1,51 @@
+"""One rank's solver from the names of its methods, with the work that they declare.
+
+The loops themselves are in cg.py, single_reduction.py, pipelined.py, and behind petsc.py in PETSc.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fembench.methods.lookup import load, variant_of
+from fembench.methods.recipe import recipe
+from fembench.methods.work import Work
+from fembench.solve.operators import build_operator
+from fembench.solve.precond import make_preconditioner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fembench.fem.material import Material
+    from fembench.methods.lookup import MethodChoice
+    from fembench.ranks.interface import Interface
+    from fembench.ranks.subdomain import Subdomain
+    from fembench.solve.iterate import Solver
+    from fembench.timing.tracer import TracerLike
+
+
+def variant_class(name: str) -> Callable[..., Solver]:
+    """The class of one of fembench's own variants. Raises InputError for an unknown name."""
+    return load(variant_of(name).build)
+
+
+def build_solver(
+    choice: MethodChoice,
+    sub: Subdomain,
+    interface: Interface,
+    material: Material,
+    tracer: TracerLike,
+    *,
+    overlap: bool = True,
+    options: Sequence[str] = (),
+) -> Solver:
+    """Matrix, preconditioner, vectors and bound kernels. Collective. `options` are PETSc's own."""
+    make = load(variant_of(choice.variant, choice.solver).build)
+    if choice.solver == "petsc":
+        names = {"storage": choice.storage, "precond": choice.precond, "options": options}
+        return make(sub, interface, material, tracer, **names)
+    A = build_operator(choice.storage, sub, material.lam, material.mu)
+    M = make_preconditioner(choice.precond, A, interface, sub, tracer)
+    product = Work(A.flops, A.bytes_per_product)
+    work = recipe(choice).counted(interface.n_dofs, product, M.coarse_entries)
+    return make(A, interface, M, tracer, overlap=overlap, work=work)

@@ -11,9 +11,10 @@ from fembench.balance.block import Block, make_block
 from fembench.balance.control import Settings
 from fembench.balance.decompose import BlockPlan, decompose
 from fembench.balance.drain import parse_drain
-from fembench.balance.driver import Balancer, Facts, expected
+from fembench.balance.driver import Balancer, BlockFacts
 from fembench.balance.jacobi import fold_in
 from fembench.balance.link import probe
+from fembench.balance.matrix_blocks import MatrixBlocks, expected
 from fembench.balance.observation import Links, Tuning
 from fembench.balance.policies import POLICIES
 from fembench.balance.solver import BlockSolver
@@ -68,7 +69,7 @@ class Session:
         self.plans = decompose(sub, prepared.interface, prepared.rhs, c, case.seed)
         self.home = np.repeat(np.arange(comm.size), c)
         self.second_per_byte = probe(comm)
-        self.known: Facts | None = None
+        self.known: BlockFacts | None = None
         self.whole: Operator | None = None
         self.solves = 0
         self.cells = np.concatenate(comm.allgather([p.sub.n_cells for p in self.plans]))
@@ -77,7 +78,7 @@ class Session:
         """A fresh solver, every block at home. Collective."""
         return BalancedSolver(self, tracer)
 
-    def learn(self, blocks: dict[int, Block]) -> Facts:
+    def learn(self, blocks: dict[int, Block]) -> BlockFacts:
         """Sizes, places and messages of all blocks, gathered once. Collective."""
         if self.known is None:
             rows = [
@@ -86,7 +87,7 @@ class Session:
             ]
             rows = sorted(itertools.chain(*self.comm.allgather(rows)), key=lambda row: row[0])
             to = [row[0] for row in rows for _ in row[4]]
-            self.known = Facts(
+            self.known = BlockFacts(
                 work=np.array([row[1] for row in rows], float),
                 size=np.array([row[2] for row in rows], float),
                 places=np.array([row[3] for row in rows]),
@@ -173,16 +174,8 @@ class BalancedSolver:
             first = seen[0]
             return expected(done, float(np.sqrt(rr)), first, control.target(first), control.limit)
 
-        balancer = Balancer(
-            comm=session.comm,
-            solver=solver,
-            facts=self._facts,
-            settings=session.settings,
-            tracer=self._tracer,
-            remaining=remaining,
-            drain=session.drain,
-            slowness=session.slowness,
-        )
+        blocks = MatrixBlocks(session.comm, solver, self._facts, self._tracer, session.slowness)
+        balancer = Balancer(session.comm, blocks, self._facts, session.settings, remaining, session.drain)
         solver.between = balancer
         loads = {plan.id: plan.rhs for plan in session.plans}
         method = _Noting(solver, loads, seen, balancer)
@@ -194,7 +187,7 @@ class BalancedSolver:
             warmup = session.solves < case.warmups
             session.keep(balancer.ledger(result.iterations, seconds, warmup=warmup))
             if result.iterations:
-                self._mean_bytes = round(balancer.carried / result.iterations)
+                self._mean_bytes = round(blocks.carried(result.iterations) / result.iterations)
             solver.exchange.close()
             session.own_matrix()
         return replace(result, x=x)

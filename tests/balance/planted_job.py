@@ -6,7 +6,8 @@ import dataclasses
 import numpy as np
 
 from fembench.balance import session as session_module
-from fembench.balance.driver import Balancer
+from fembench.balance.driver import Balancer, Measured
+from fembench.balance.matrix_blocks import MatrixBlocks
 from fembench.balance.session import Session
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import prepare
@@ -15,27 +16,35 @@ from fembench.timing.tracer import make_tracer
 
 
 def planted(speeds):
-    """A Balancer that finds every rank computing at its speed, whatever the clock says."""
+    """(Balancer, MatrixBlocks) that find every rank computing at its speed, whatever the clock says."""
 
-    class Planted(Balancer):
+    class PlantedBlocks(MatrixBlocks):
+        @property
+        def per_move(self):
+            return 0.0
+
+        @per_move.setter
+        def per_move(self, seconds):
+            pass
+
+        def compute(self):
+            work = self._facts.work[list(self._solver.blocks)]
+            return float(work.sum()) * 1e-9 / speeds[self._comm.rank]
+
+        def measured(self, iterations):
+            ids, seconds, sizes = super().measured(iterations)
+            work = self._facts.work[ids]
+            return Measured(ids, (self.compute() * work / work.sum()).tolist() if ids else seconds, sizes)
+
+    class PlantedBalancer(Balancer):
         def __post_init__(self):
             self.facts = dataclasses.replace(self.facts, second_per_byte=1e-13)
             super().__post_init__()
 
-        def _close(self, iteration):
-            self.per_move = 0.0
-            ids = list(self.solver.blocks)
-            self.solver.seconds[ids] = self.facts.work[ids]
-            return self._compute(), self._elapsed(iteration)
-
         def _elapsed(self, iteration):
-            return max(self.comm.allgather(self._compute()))
+            return max(self.comm.allgather(self.blocks.compute()))
 
-        def _compute(self):
-            work = self.facts.work[list(self.solver.blocks)]
-            return float(work.sum()) * 1e-9 / speeds[self.comm.rank]
-
-    return Planted
+    return PlantedBalancer, PlantedBlocks
 
 
 class Job:
@@ -51,7 +60,8 @@ class Job:
 
     def solve(self, monkeypatch):
         """(CGResult, ledger on rank 0)."""
-        monkeypatch.setattr(session_module, "Balancer", planted(self.speeds))
+        for honest, made_up in zip(("Balancer", "MatrixBlocks"), planted(self.speeds)):
+            monkeypatch.setattr(session_module, honest, made_up)
         solver = self.session.solver(self.case, self.prepared, self.tracer)
         control = control_of(self.case, self.prepared.mesh.n_equations)
         result = solver.solve(self.prepared.rhs, control)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from planted_job import Job, same_bits, slow_first
 
-from fembench.balance import driver
+from fembench.balance import matrix_blocks
 from fembench.balance.decompose import decompose
 from fembench.balance.drain import parse_drain
-from fembench.balance.driver import expected
+from fembench.balance.matrix_blocks import expected
 from fembench.balance.policies import POLICIES
 from fembench.base.errors import InputError
 from fembench.bench.measure import control_of
@@ -130,7 +130,7 @@ def test_hex_cells_and_fixed_work(comm, monkeypatch):
 def test_after_every_migration_the_blocks_are_a_partition_and_bytes_are_the_sum_of_sizes(comm, monkeypatch):
     job = Job(comm, slow_first(comm), blocks_per_rank=4, balance="amortised")
     sent, owners = [], []
-    honest = driver.migrate
+    honest = matrix_blocks.migrate
 
     def counted(comm, solver, moves):
         sent.append(honest(comm, solver, moves))
@@ -140,7 +140,7 @@ def test_after_every_migration_the_blocks_are_a_partition_and_bytes_are_the_sum_
         owners.append(solver.owner.copy())
         return sent[-1]
 
-    monkeypatch.setattr(driver, "migrate", counted)
+    monkeypatch.setattr(matrix_blocks, "migrate", counted)
     _, ledger = job.solve(monkeypatch)
     total = comm.allreduce(sum(sent))
     assert comm.size == 1 or owners
@@ -157,7 +157,7 @@ def test_nothing_of_a_block_is_lost_on_its_way(comm, monkeypatch):
     before = {i: {k: a.tobytes() for k, a in b.arrays.items()} for i, b in solver.blocks.items()}
     everywhere = {i: arrays for part in comm.allgather(before) for i, arrays in part.items()}
     moves = [(i, i // 2, (i // 2 + 1) % comm.size) for i in range(2 * comm.size) if comm.size > 1]
-    driver.migrate(comm, solver, moves)
+    matrix_blocks.migrate(comm, solver, moves)
     for i, block in solver.blocks.items():
         assert {k: a.tobytes() for k, a in block.arrays.items()} == everywhere[i]
 
@@ -190,7 +190,6 @@ def test_the_solution_passes_every_check_of_correctness(comm, monkeypatch):
     job = Job(comm, slow_first(comm), blocks_per_rank=4, balance="amortised")
     p = job.prepared
     solver = job.session.solver(job.case, p, job.tracer)
-    monkeypatch.setattr("fembench.balance.session.Balancer", driver.Balancer)
     result = solver.solve(p.rhs, control_of(job.case, p.mesh.n_equations))
     found = verify(Solved(p.sub, p.interface, solver.operator, p.spec, p.extent, p.load, p.rhs, result.x))
     assert found.copies_identical

@@ -54,6 +54,8 @@ def test_a_slow_rank_loses_blocks(comm):
     ran = run_program(comm, ShearSort(48, 4 * comm.size, 16), settings, slowness)
     if comm.rank == 0:
         assert ran.ledger.owner.count(0) < 4
+        assert ran.ledger.looks[-1].iteration < 16  # when nothing remains, nobody looks,
+        assert ran.ledger.looks[-1].measured > 0  # but what the last look brought is measured
         assert np.array_equal(np.sort(ran.result.ravel()), snake(ran.result))
 
 

@@ -1,0 +1,115 @@
+"""The blocks of a solver on one rank, as the balancer sees them: timed by the tracer, moved with their
+matrices."""
+
+import math
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.balance.block import receive, send
+from fembench.balance.driver import BlockFacts, Measured, Route
+from fembench.balance.solver import BlockSolver
+from fembench.ranks.comm import Comm
+from fembench.records.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
+from fembench.synthetic.slowness import Slowness
+from fembench.timing.tracer import TracerLike
+
+COMPUTING = [SPMV_INTERFACE, SPMV_INTERIOR, DOT, AXPY, PRECOND]
+
+
+class MatrixBlocks:
+    """The blocks of `solver` that are on this rank now."""
+
+    def __init__(
+        self, comm: Comm, solver: BlockSolver, facts: BlockFacts, tracer: TracerLike, slowness: Slowness
+    ) -> None:
+        self._comm, self._solver, self._facts = comm, solver, facts
+        self._tracer, self._slowness = tracer, slowness
+        self.per_move = solver.bind_seconds  # until there was a move to measure
+        self._ticks = self._since = 0
+        self._carried = 0.0  # bytes of matrices x iterations
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """(V,) the rank of every block."""
+        return self._solver.owner
+
+    def begin(self) -> None:
+        """Emulated speeds go by how much work the blocks of this rank make."""
+        blocks = self._solver.blocks.values()
+        nodes, inner = sum(b.n_active for b in blocks), sum(b.n_interior for b in blocks)
+        product = {SPMV_INTERIOR: max(inner, 1), SPMV_INTERFACE: max(nodes - inner, 1)}
+        if blocks:
+            self._slowness.new_work("blocks", dict.fromkeys(COMPUTING, nodes) | product)
+        else:
+            self._slowness.new_work("no blocks")
+
+    def open(self) -> None:
+        """A window begins."""
+        self._ticks = self._computing()
+        self._solver.seconds[:] = 0.0
+
+    def _computing(self) -> int:
+        return int(self._tracer.ticks()[COMPUTING].sum())
+
+    def measured(self, iterations: int) -> Measured:
+        """This rank's computing, shared out among its blocks as their products took processor time, or by
+        work if that was too short to be measured."""
+        ids = list(self._solver.blocks)
+        compute = (self._computing() - self._ticks) / self._tracer.ticks_per_second / iterations
+        parts = self._solver.seconds[ids]
+        weight = parts if parts.sum() > 0 else self._facts.work[ids]
+        seconds = compute * weight / weight.sum() if ids else parts
+        return Measured(ids, seconds.tolist(), [block.size for block in self._solver.blocks.values()])
+
+    def agree(self) -> None:
+        """Emulated ranks of a host differ by their speeds and their blocks alone. Collective."""
+        blocks = self._solver.blocks.values()
+        units = {
+            "assembly": sum(len(b.arrays["cells"]) for b in blocks),
+            "product": sum(b.flops for b in blocks),
+            "vectors": sum(b.n_active for b in blocks),
+        }
+        self._slowness.agree(self._comm, units)
+
+    def move(self, routes: list[Route], iteration: int) -> None:
+        """Move blocks, and learn what a move costs beyond its bytes. Collective."""
+        begin = time.perf_counter()
+        self.carried(iteration)
+        migrate(self._comm, self._solver, routes)
+        self.begin()
+        on_the_wire = sum(self._facts.size[block] for block, _, _ in routes) * self._facts.second_per_byte
+        self.per_move = max(0.0, time.perf_counter() - begin - on_the_wire) / len(routes)
+
+    def carried(self, iteration: int) -> float:
+        """Bytes of matrices x iterations on this rank up to this iteration."""
+        held = sum(block.matrix_bytes for block in self._solver.blocks.values())
+        self._carried += held * (iteration - self._since)
+        self._since = iteration
+        return self._carried
+
+
+def migrate(comm: Comm, solver: BlockSolver, routes: list[Route]) -> int:
+    """Send and receive blocks, then bind anew what is here; bytes that this rank sent. Collective.
+
+    All ranks go through the routes in the same order, so no two ranks wait for each other.
+    """
+    sent = 0
+    for block, source, target in routes:
+        if comm.rank == source:
+            sent += send(comm, solver.blocks.pop(block), target)
+        elif comm.rank == target:
+            solver.blocks[block] = receive(comm, source)
+        solver.owner[block] = target
+    solver.rebind()
+    return sent
+
+
+def expected(iteration: int, residual: float, first: float, target: float, limit: int) -> int:
+    """Iterations still to come, up to the limit, if the residual goes on falling at its mean rate."""
+    left = limit - iteration
+    if target <= 0 or residual >= first or residual <= 0:
+        return max(left, 0)
+    rate = math.log(first / residual) / iteration
+    return max(0, min(left, math.ceil(math.log(max(residual / target, 1.0)) / rate)))

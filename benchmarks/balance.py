@@ -34,9 +34,10 @@ from fembench.host.host import usable_cores
 from fembench.launch.diagnosis import why_nothing
 from fembench.launch.launcher import environment, launcher_line, run_ranks
 from fembench.records.case import Case
+from fembench.records.phases import CG
 from fembench.records.record import Record
 from fembench.records.store import load_all
-from fembench.records.validity import cg_seconds
+from fembench.records.times import Times
 from fembench.report.balance_tables import counted, prediction_errors
 from fembench.stats.compare import noise_of_series
 from fembench.synthetic import lab as machine_lab
@@ -273,15 +274,20 @@ def lab(bench: Bench) -> list[dict]:
     for turn in range(bench.options.turns or 3):
         for name, options in ways.items():
             runs[name].append(in_lab([mesh, "--ranks", "2", *common, *options]))
-            took = cg_seconds(runs[name][-1])[-1]
+            took = last_cg(runs[name][-1])
             print(f"  turn {turn + 1}, {name}: {took:.2f} s", file=sys.stderr, flush=True)
     return [in_lab_row(name, records) for name, records in runs.items()]
 
 
+def last_cg(record: Record) -> float:
+    """CG seconds of the last set, on the slowest rank."""
+    return float(Times(record).slowest(CG)[-1])
+
+
 def in_lab_row(name: str, records: list[Record]) -> dict:
     """What came of one way; moves and blocks of the run of median time."""
-    records = sorted(records, key=lambda record: cg_seconds(record)[-1])
-    took, middle = [cg_seconds(record)[-1] for record in records], records[len(records) // 2]
+    records = sorted(records, key=last_cg)
+    took, middle = [last_cg(record) for record in records], records[len(records) // 2]
     one = counted(middle.balance)[-1][1] if middle.balance else None
     return {
         "way": name,

@@ -14,6 +14,8 @@ from fembench.base import units
 from fembench.base.tables import table
 from fembench.launch.launcher import launch
 from fembench.records.case import Case
+from fembench.records.phases import NAMES
+from fembench.records.times import Times
 
 
 def main() -> None:
@@ -60,11 +62,7 @@ def measure(mesh: str, ranks: int) -> dict:
         "together": sum(record.peak_memory),
         "largest": max(record.peak_memory),
         "a_node": max(peak / n for peak, n in zip(record.peak_memory, nodes)),
-        "setup": {
-            name: max(times[k] for times in record.setup)
-            for k, name in enumerate(record.phases)
-            if max(times[k] for times in record.setup) > 0
-        },
+        "setup": {name: t for name, t in zip(NAMES, Times(record).once.max(axis=0).tolist()) if t > 0},
     }
 
 

@@ -8,12 +8,14 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import fembench
 from fembench.base.config import read_toml
+from fembench.records.phases import NAMES
 
 ROOT = Path(fembench.__file__).parent
 GROUND = "base stats methods records kernels timing mesh partition fem"
@@ -58,9 +60,15 @@ DOORS = {  # third-party package -> the one module, or room, that may import it
 ALONE = {"peers/with_dolfinx"}  # a program for other Pythons: imports nothing of fembench
 
 
+@cache
+def tree(path):
+    """A module, parsed once for all tests."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path):
     """Full names of all that a module imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -177,7 +185,7 @@ def test_no_class_name_occurs_twice():
     names = Counter(
         node.name
         for path in ROOT.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, times in names.items() if times > 1] == []
@@ -188,9 +196,60 @@ def test_no_module_name_occurs_more_than_twice():
     assert [name for name, times in names.items() if times > 2 and name != "__init__"] == []
 
 
+SPELLED = {name for name in NAMES if not name.isalpha()} | {"cg."}  # the others are words of other things too
+FACTS = {"peers"}  # rooms that look up facts of other codes under names that phases have as well
+CASES = {"case", "effort"}  # they have a number of sets
+RECORDS = {"record", "records", "first", "base", "raw"}
+TIMING = {"records/times", "bench"}  # that reads times, that writes them
+
+
+def looked_up(node):
+    """What an expression looks up by a literal: x["a"], x.get("a"), x.index("a"), "a" in x."""
+    if isinstance(node, ast.Subscript):
+        found = [node.slice]
+    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In):
+        found = [node.left]
+    else:
+        called = isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("get", "index")
+        found = node.args[:1] if called else []
+    return [one.value for one in found if isinstance(one, ast.Constant)]
+
+
+def test_phases_are_spelled_in_their_list_and_nowhere_else():
+    for path in (p for p in ROOT.rglob("*.py") if where(p) != "records/phases"):
+        nodes = list(ast.walk(tree(path)))
+        spelled = {node.value for node in nodes if isinstance(node, ast.Constant)} & SPELLED
+        assert not spelled, f"{where(path)} spells {spelled}; use the numbers and NAMES of records/phases.py"
+        if where(path).split("/")[0] not in FACTS:
+            found = {value for node in nodes for value in looked_up(node)} & set(NAMES)
+            assert not found, f"{where(path)} looks up {found}; use records/phases.py"
+
+
+def raw_times(node):
+    """What an expression takes of a record's own arrays of times: record.sets, record.setup, record.total."""
+    if isinstance(node, ast.ImportFrom):
+        return {alias.name for alias in node.names} & {"SetTimes"}
+    if not isinstance(node, ast.Attribute):
+        return set()
+    value = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+    owner = getattr(value, "attr", getattr(value, "id", ""))
+    raw = (
+        owner not in {*CASES, ""}
+        if node.attr == "sets"
+        else owner in RECORDS and node.attr in ("setup", "total")
+    )
+    return {f"{owner}.{node.attr}"} if raw else set()
+
+
+def test_times_leave_a_record_through_one_door():
+    for path in (p for p in ROOT.rglob("*.py") if not {where(p), where(p).split("/")[0]} & TIMING):
+        found = {name for node in ast.walk(tree(path)) for name in raw_times(node)}
+        assert not found, f"{where(path)} uses {found}; use Times(record)"
+
+
 def test_package_files_hold_a_docstring_and_nothing_else():
     for path in set(ROOT.rglob("__init__.py")) - {ROOT / "__init__.py"}:
-        body = ast.parse(path.read_text(encoding="utf-8")).body
+        body = tree(path).body
         assert [type(node) for node in body] == [ast.Expr], f"{where(path)} holds code, or no docstring"
 
 

@@ -1,7 +1,6 @@
 """A simulation against the same job on one rank, and against a real run."""
 
 from fembench.base.errors import InputError
-from fembench.model.correct import middle_set
 from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.graph import ExecutionGraph
 from fembench.model.machine import Machine, even_machine
@@ -16,6 +15,7 @@ from fembench.model.measures import (
 from fembench.model.planner import make_plan
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.record import Record
+from fembench.records.times import Times
 
 
 def against_one_rank(base: ExecutionGraph, machine: Machine, result: SimulationOutcome) -> ParallelMeasures:
@@ -38,7 +38,7 @@ def run_errors(
         raise InputError(
             f"record {record.id}: {record.case.ranks} ranks; expected {graph.ranks}, as the graph"
         )
-    phases = middle_set(record)
+    phases = Times(record).middle
     took = phases[:, ASSEMBLY].max() + graph.iterations * phases[:, CG]
     pair = took.tolist(), result.finish.tolist()
     return makespan_error(*pair), mean_error(*pair), process_error(*pair)

@@ -32,13 +32,12 @@ from fembench.records.phases import (
     CG,
     CG_PARTS,
     PRECOND,
+    PRODUCT_PARTS,
     SEND,
-    SPMV_INTERFACE,
-    SPMV_INTERIOR,
     UNPACK,
 )
 from fembench.records.record import Record
-from fembench.records.validity import timed_sets
+from fembench.records.times import Times
 
 Array = npt.NDArray[np.float64]
 ENOUGH, APART = 6, 2.0  # ranks, and how many times the least units the most must be, to tell a slope
@@ -50,7 +49,7 @@ class RunMedians(NamedTuple):
 
     iteration: float  # seconds: the slowest rank's CG over its iterations
     phases: Array  # (n_ranks, n_phases) seconds of an iteration; assembly of a set
-    sets: Array  # (n_sets,) seconds of an iteration, the slowest rank's
+    each: Array  # (n,) seconds of an iteration of each timed set, the slowest rank's
 
 
 class Lesson(NamedTuple):
@@ -68,26 +67,11 @@ class Lesson(NamedTuple):
 
 def measured(record: Record) -> RunMedians:
     """The times of a record that are predicted. Raises InputError where it has no iterations."""
-    sets = [s for s in timed_sets(record) if s.iterations]
-    if not sets:
+    each = Times(record).each_iteration
+    if not len(each):
         raise InputError(f"record {record.id} has no timed iterations; expected a run of CG")
-    seconds = np.array([s.seconds for s in sets])  # (n_sets, n_ranks, n_phases)
-    counts = np.array([s.iterations for s in sets], float)
-    each = seconds / counts[:, None, None]
-    each[:, :, ASSEMBLY] = seconds[:, :, ASSEMBLY]
     slowest = each[:, :, CG].max(axis=1)
     return RunMedians(float(np.median(slowest)), np.median(each, axis=0), slowest)
-
-
-def middle_set(record: Record) -> Array:
-    """(n_ranks, n_phases) as in Measured.phases, but of one set, whose times add up: the median one, by the
-    end of its last rank. Raises InputError where there is none."""
-    sets = sorted((s for s in timed_sets(record) if s.iterations), key=lambda s: max(s.total))
-    if not sets:
-        raise InputError(f"record {record.id} has no timed iterations; expected a run of CG")
-    middle = sets[len(sets) // 2]
-    found = np.array(middle.seconds)
-    return np.where(np.arange(found.shape[1]) == ASSEMBLY, found, found / middle.iterations)
 
 
 def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
@@ -144,13 +128,13 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
     slots, machine, _ = place(work.ranks)
     priced = prices(work, slots, rates, Correction(solver=record.case.solver))
     exchanges = recipe(record.case).exchanges
-    product = found.phases[:, SPMV_INTERIOR] + found.phases[:, SPMV_INTERFACE]
+    product = found.phases[:, PRODUCT_PARTS].sum(axis=1)
     product -= [
         _kept(work, machine, rank, inside_product(work, priced[rank], rank)) for rank in range(work.ranks)
     ]
     n_bytes = exchanges * np.array([sum(row) for row in work.parts.message_bytes], float)
     sending = exchanges * np.array([_overheads(work, machine, rank) for rank in range(work.ranks)])
-    rest = found.phases[:, CG] - found.phases[:, list(CG_PARTS)].sum(axis=1)
+    rest = found.phases[:, CG] - found.phases[:, CG_PARTS].sum(axis=1)
     assembly = found.phases[:, ASSEMBLY]
     dofs, k = work.parts.dofs, company(slots)
     return Lesson(

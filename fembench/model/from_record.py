@@ -17,7 +17,6 @@ import numpy as np
 from fembench.base.errors import InputError
 from fembench.methods.lookup import variant_of
 from fembench.methods.steps import Reduction
-from fembench.model.correct import middle_set
 from fembench.model.engine import simulate
 from fembench.model.graph import (
     Collective,
@@ -36,6 +35,7 @@ from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG, SEND, SYNC, UNPACK,
 from fembench.records.quiet import others_note
 from fembench.records.record import Event as Span
 from fembench.records.record import Record
+from fembench.records.times import Times
 from fembench.records.traced import alignment
 
 
@@ -73,7 +73,7 @@ def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
         iterations=record.solve.iterations if whole else len(spans[0]),
         message=message,
         note=_note(record),
-        lost=lost / float(middle_set(record)[:, CG].max()),
+        lost=lost / float(Times(record).middle[:, CG].max()),
     )
 
 
@@ -91,7 +91,7 @@ def interruptions(record: Record) -> float:
     latency, per_byte = message_of(record)
     on = even_machine(record.case.ranks, latency=latency, per_byte=per_byte, overhead=0.0)
     alone = simulate(make_plan(ExecutionGraph(phases=record.phases, programs=tuple(bodies)), on))
-    took = float(middle_set(record)[:, CG].max())
+    took = float(Times(record).middle[:, CG].max())
     return max(0.0, took - alone.makespan / max(record.solve.iterations, 1))
 
 
@@ -123,7 +123,7 @@ def _as_traced(record: Record, rank: int, spans: dict[int, list[Span]]) -> Itera
 
 def _whole(record: Record, rank: int, spans: dict[int, list[Span]], lost: float) -> Iterator[Event]:
     """Assembly, then a loop over the mean of the traced iterations."""
-    found = middle_set(record)[rank]
+    found = Times(record).middle[rank]
     if found[ASSEMBLY]:
         yield Compute(ASSEMBLY, float(found[ASSEMBLY]))
         yield Collective("barrier", 0, SYNC)  # behind which CG begins, in a run too
@@ -185,7 +185,7 @@ def message_of(record: Record) -> RecordedMessages:
     latency = max(0.0, min(alone)) / stages(record.case.ranks) if alone else 0.0  # clocks agree only so well
     travel = list(_travels(record, spans))
     slopes = [max(0.0, (seconds - latency) / m) for m, seconds in travel if m]
-    spent = middle_set(record)
+    spent = Times(record).middle
     room = float((spent[:, WAIT] + spent[:, ALLREDUCE]).min())  # of an iteration, for messages
     largest = max((m for row in record.partition.message_bytes for m in row), default=0)
     return RecordedMessages(max(latency, 0.0), min([*slopes, room / largest] if largest else [0.0]))

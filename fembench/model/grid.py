@@ -178,7 +178,7 @@ def judge(
         if p is None or not runs:
             continue
         times = [measured(r).iteration for r in runs]
-        sets = np.concatenate([measured(r).sets for r in runs])
+        sets = np.concatenate([measured(r).each for r in runs])
         variation = float(np.std(sets, ddof=1) / np.mean(sets)) if len(sets) > 1 else 0.0
         cells.append(
             ScoredConfiguration(

@@ -25,6 +25,7 @@ from fembench.model.slots import AssumedLink, Slot, chosen, machine_of, slots_of
 from fembench.model.workload import Workload, problem_of, workload
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
+from fembench.records.phases import CG, NAMES
 from fembench.records.prediction import (
     ANALYTIC,
     SIMULATION,
@@ -204,7 +205,7 @@ def observed(prediction: Prediction, record: Record) -> Observed:
         began=began(record),
         phases={
             name: (said.phases.get(name, 0.0) - float(mean[k])) / took
-            for k, name in enumerate(record.phases)
-            if name in said.phases and name != "cg"
+            for k, name in enumerate(NAMES)
+            if name in said.phases and k != CG
         },
     )

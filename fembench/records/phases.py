@@ -1,48 +1,34 @@
-"""The one list of phase names. A phase is a leaf: no moment of a run belongs to two of them.
+"""The list of phases, the only place that spells their names.
 
-`CG` itself is a span around its modules; what its modules leave over is the cost of the loop.
-Module numbers M1–M12 are those of the source thesis (seed 004, Fig. 4.4). M5, M8, M10, M11 are
-scalars and belong to the loop.
+A phase is a named, timed region of a run; its number is the index into every array "by phase". No moment of
+a run belongs to two phases. `CG` is the exception: it spans its parts, and what these leave over is the cost
+of the loop.
 
-New phases go to the end: the numbers of the others are those of older records.
+New phases go to the end: older records number the others as here.
 """
 
-from typing import NamedTuple
-
-
-class Phase(NamedTuple):
-    """A named, timed region of a run."""
-
-    number: int  # index into every array "by phase"
-    name: str  # as records, tables and traces print it
-    group: str  # set-up, cg compute, cg communication, …: what plots stack by colour
-    modules: str  # modules of the thesis that it times, or ""
-
-
-_TABLE = (
-    ("start-up", "set-up", ""),
-    ("read", "set-up", ""),
-    ("partition", "set-up", ""),
-    ("distribute", "set-up", ""),
-    ("interface", "set-up", ""),
-    ("assembly", "assembly", ""),
-    ("cg", "cg", ""),
-    ("cg.spmv_interior", "compute", "M1"),
-    ("cg.spmv_interface", "compute", "M2"),
-    ("cg.send", "communication", "M3"),
-    ("cg.wait", "communication", "M3"),
-    ("cg.unpack", "communication", "M3"),
-    ("cg.dot", "compute", "M4 M9"),
-    ("cg.allreduce", "communication", "M4 M9"),
-    ("cg.axpy", "compute", "M6 M7 M12"),
-    ("cg.precond", "compute", ""),
-    ("verify", "verify", ""),
-    ("output", "output", ""),
-    ("sync", "sync", ""),
-    ("between sets", "sync", ""),
+NAMES = (
+    "start-up",
+    "read",
+    "partition",
+    "distribute",
+    "interface",
+    "assembly",
+    "cg",
+    "cg.spmv_interior",
+    "cg.spmv_interface",
+    "cg.send",
+    "cg.wait",
+    "cg.unpack",
+    "cg.dot",
+    "cg.allreduce",
+    "cg.axpy",
+    "cg.precond",
+    "verify",
+    "output",
+    "sync",
+    "between sets",
 )
-PHASES = tuple(Phase(i, *row) for i, row in enumerate(_TABLE))
-NAMES = tuple(p.name for p in PHASES)
 (
     START_UP,
     READ,
@@ -64,7 +50,16 @@ NAMES = tuple(p.name for p in PHASES)
     OUTPUT,
     SYNC,
     BETWEEN,
-) = range(len(PHASES))
-CG_PARTS = tuple(p.number for p in PHASES if p.name.startswith("cg."))
-COMMUNICATION = (SEND, WAIT, UNPACK, ALLREDUCE)  # "communication inside CG" of the thesis
-TOP_LEVEL = tuple(p.number for p in PHASES if not p.name.startswith("cg."))
+) = range(len(NAMES))
+
+# Groups of phases to add up
+CG_PARTS = tuple(k for k, name in enumerate(NAMES) if name.startswith("cg."))
+TOP_LEVEL = tuple(k for k in range(len(NAMES)) if k not in CG_PARTS)  # together they cover the program
+PRODUCT_PARTS = (SPMV_INTERIOR, SPMV_INTERFACE)
+VECTOR_PARTS = (DOT, AXPY, PRECOND)
+COMPUTING = (ASSEMBLY, *PRODUCT_PARTS, *VECTOR_PARTS)
+OWN_MESSAGES = (SEND, UNPACK)  # a rank's own cost of its messages
+WAITING = (WAIT, ALLREDUCE)  # for other ranks, within CG
+EXCHANGE_PARTS = (SEND, WAIT, UNPACK)  # point-to-point messages
+COMMUNICATION = (*EXCHANGE_PARTS, ALLREDUCE)  # within CG
+BARRIERS = (SYNC, BETWEEN)

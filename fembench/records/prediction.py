@@ -16,6 +16,7 @@ from fembench.base.files import write_atomic
 from fembench.base.lock import locked
 from fembench.records.case import Case
 from fembench.records.record import Frozen, Record
+from fembench.records.times import Times
 
 PREDICTION_SCHEMA = 1
 SIMULATION, ANALYTIC, MEASURED_NETWORK = "simulation", "analytic", "measured network"
@@ -91,7 +92,7 @@ def load_prediction(path: Path | str) -> Prediction:
 def began(record: Record) -> str:
     """When a run began: its record was made at its end."""
     end = datetime.datetime.fromisoformat(record.created)
-    start = end - datetime.timedelta(seconds=max(record.total, default=0.0))
+    start = end - datetime.timedelta(seconds=float(Times(record).program.max(initial=0.0)))
     return start.isoformat(timespec="milliseconds")
 
 

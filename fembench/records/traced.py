@@ -2,11 +2,15 @@
 and how well the clocks of its hosts agree."""
 
 from collections.abc import Iterator
-from statistics import mean, median
+from statistics import mean
 from typing import NamedTuple
 
+import numpy as np
+
 from fembench.base import units
+from fembench.records.phases import CG, CG_PARTS
 from fembench.records.record import Record, Rule
+from fembench.records.times import Times
 
 UNCOVERED, LOOP = 0.02, 10e-6  # of CG; seconds per iteration that a loop in Python takes between its kernels
 STRETCHING = 10  # times that, where ranks are emulated
@@ -51,19 +55,13 @@ def _complete(dropped: tuple[int, ...]) -> Rule:
 
 def usual_iterations(record: Record) -> list[Iteration]:
     """[rank]; empty where nothing was timed."""
-    cg = record.phases.index("cg")
-    parts = [i for i, name in enumerate(record.phases) if name.startswith("cg.")]
-    sets = [s for s in record.sets if not s.warmup and s.iterations]
-    return [
-        Iteration(
-            whole=median(s.seconds[rank][cg] / s.iterations for s in sets),
-            left=median(
-                (s.seconds[rank][cg] - sum(s.seconds[rank][i] for i in parts)) / s.iterations for s in sets
-            ),
-            spans=median(sum(s.counts[rank][i] for i in parts) / s.iterations for s in sets),
-        )
-        for rank in range(len(record.total) if sets else 0)
-    ]
+    times = Times(record)
+    each, spans = times.each_iteration, times.spans
+    if not len(each):
+        return []
+    left = each[:, :, CG] - each[:, :, CG_PARTS].sum(axis=2)
+    medians = (np.median(values, axis=0).tolist() for values in (each[:, :, CG], left, spans))
+    return [Iteration(*row) for row in zip(*medians)]
 
 
 def _parts(record: Record, worst: Iteration) -> Rule:

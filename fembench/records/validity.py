@@ -5,16 +5,18 @@ All are pure functions of the record, so `fembench check` gives the verdict of t
 """
 
 from collections.abc import Callable, Iterator
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 
 import numpy as np
 
 from fembench.base import units
 from fembench.records.case import Case
+from fembench.records.phases import BARRIERS, CG, COMMUNICATION, NAMES, PRODUCT_PARTS, SPMV_INTERFACE
 from fembench.records.quiet import quiet
-from fembench.records.record import Environment, Record, Rule, SetTimes, Verdict, leads_to, reason
+from fembench.records.record import Environment, Record, Rule, Verdict, leads_to, reason
+from fembench.records.times import Times
 from fembench.records.traced import alignment, trace_rules
-from fembench.stats.summary import drift, median
+from fembench.stats.summary import drift
 
 EPS = float(np.finfo(float).eps)
 UNEQUAL_SHARES = 0.05
@@ -35,17 +37,6 @@ def judge(record: Record) -> Verdict:
 def _at_most(id: str, name: str, value: float, limit: float, note: str = "") -> Rule:
     ok = bool(isfinite(value) and value <= limit)
     return Rule(id=id, ok=ok, value=f"{name} = {value:.3g}", threshold=f"<= {limit:.3g}", note=note)
-
-
-def timed_sets(record: Record) -> list[SetTimes]:
-    """The sets that count: all but the warm-ups."""
-    return [s for s in record.sets if not s.warmup]
-
-
-def cg_seconds(record: Record) -> list[float]:
-    """CG time of each timed set: the slowest rank's, seconds."""
-    cg = record.phases.index("cg")
-    return [max(row[cg] for row in s.seconds) for s in timed_sets(record)]
 
 
 def _correctness(record: Record) -> Iterator[Rule]:
@@ -127,7 +118,7 @@ def fingerprint_difference(a: tuple[float, ...], b: tuple[float, ...], norm: flo
 
 def _work(record: Record) -> Iterator[Rule]:
     yield _stated(record)
-    worst = max((unattributed_share(record, rank) for rank in range(len(record.total))), default=0.0)
+    worst = float(Times(record).unattributed_share.max(initial=0.0))
     yield _at_most("B2", "unattributed share of the total", worst, 0.05)
     yield from _bandwidth(record)
     part = record.partition
@@ -143,12 +134,12 @@ def _work(record: Record) -> Iterator[Rule]:
 
 def _stated(record: Record) -> Rule:
     """B1: what was to be done; fixed work that ended early, with a residual of zero, was not."""
-    asked, fewest = record.case.iterations, min((s.iterations for s in record.sets), default=0)
+    asked, done = record.case.iterations, Times(record).all_iterations
     if not asked:
         work, ok, note = f"|r| <= {record.solve.target:.3g}", True, ""
     else:
-        ok = all(s.iterations == asked for s in record.sets)
-        work = f"{asked} iterations" if ok else f"{fewest} of {asked} iterations"
+        ok = bool((done == asked).all())
+        work = f"{asked} iterations" if ok else f"{done.min()} of {asked} iterations"
         note = "" if ok else "by then the residual was zero or rounding: ask for fewer iterations"
     threshold = "fixed tolerance or iterations, stated" if ok else "every set does the iterations asked for"
     return Rule(id="B1", ok=ok, value=f"work: {work}", threshold=threshold, note=note)
@@ -156,48 +147,26 @@ def _stated(record: Record) -> Rule:
 
 def _bandwidth(record: Record) -> Iterator[Rule]:
     """B3: the product cannot read its matrix faster than the same cores read memory."""
-    achieved = [b for b in product_bandwidth(record) if b > 0]
-    roofs = record.solve.bandwidth
-    if not roofs or not achieved:
+    achieved, roofs = product_bandwidth(record), record.solve.bandwidth
+    if not roofs or not any(achieved):
         yield Rule(id="B3", ok=None, value="no roof measured", threshold="bandwidth <= 105 % of the roof")
         return
-    worst = max(a / r for a, r in zip(product_bandwidth(record), roofs))
+    worst = max(a / r for a, r in zip(achieved, roofs))
     yield _at_most("B3", "matrix bytes / s of the product over the roof", worst, 1.05)
 
 
 def product_bandwidth(record: Record) -> list[float]:
     """[rank] matrix bytes over the median time of one product, bytes/s; 0 where nothing was timed."""
-    inside, at = record.phases.index("cg.spmv_interior"), record.phases.index("cg.spmv_interface")
-    result = []
-    for rank, n_bytes in enumerate(record.solve.matrix_bytes):
-        times = [
-            (s.seconds[rank][inside] + s.seconds[rank][at]) / s.iterations
-            for s in timed_sets(record)
-            if s.iterations
-        ]
-        typical = median(times) if times else 0.0
-        result.append(n_bytes / typical if typical > 0 else 0.0)
-    return result
-
-
-def attributed(record: Record, rank: int) -> float:
-    """Seconds of all top-level phases of a rank, set-up and sets."""
-    top = [i for i, name in enumerate(record.phases) if not name.startswith("cg.")]
-    spent = sum(record.setup[rank][i] for i in top)
-    return spent + sum(s.seconds[rank][i] for s in record.sets for i in top)
-
-
-def unattributed_share(record: Record, rank: int) -> float:
-    """Part of a rank's total that no phase accounts for."""
-    return (record.total[rank] - attributed(record, rank)) / record.total[rank]
+    products = Times(record).each_iteration[:, :, PRODUCT_PARTS].sum(axis=2)
+    typical = np.median(products, axis=0) if len(products) else np.zeros(len(record.solve.matrix_bytes))
+    return [n / t if t > 0 else 0.0 for n, t in zip(record.solve.matrix_bytes, typical.tolist())]
 
 
 def _timing(record: Record) -> Iterator[Rule]:
     ranks = record.case.ranks
-    complete = all(len(s.seconds) == ranks for s in record.sets) and len(record.setup) == ranks
     yield Rule(
         id="C1",
-        ok=complete,
+        ok=Times(record).n_ranks == ranks,
         value=f"{units.plural(ranks, 'rank')} reported every phase",
         threshold="every rank, every phase",
     )
@@ -228,17 +197,16 @@ def _shortest_phase(record: Record) -> Rule:
 
     Barriers are left out, and where one rank has everything the phases that have nothing to do there.
     """
-    sets = timed_sets(record)
-    silent = {"sync", "between sets"}
+    silent = set(BARRIERS)
     ledgers = record.balance.ledgers if record.balance else ()
     if record.case.ranks == 1 or any(len(set(ledger.owner)) == 1 for ledger in ledgers):
-        silent |= {"cg.send", "cg.wait", "cg.unpack", "cg.spmv_interface", "cg.allreduce"}
-    least, name = float("inf"), ""
+        silent |= {*COMMUNICATION, SPMV_INTERFACE}
+    times = Times(record).timed.sum(axis=0).max(axis=0)  # by phase
+    least, shortest = min(
+        ((t, k) for k, t in enumerate(times.tolist()) if t > 0 and k not in silent), default=(inf, -1)
+    )
+    name = NAMES[shortest] if shortest >= 0 else ""
     grain = (record.clock.read_ns + record.clock.quantum_ns) * 1e-9
-    for phase, label in enumerate(record.phases):
-        seconds = max((sum(s.seconds[r][phase] for s in sets) for r in range(len(record.total))), default=0.0)
-        if 0 < seconds < least and label not in silent:
-            least, name = seconds, label
     ratio = least / grain if grain > 0 else float("inf")
     return Rule(
         id="C3",
@@ -249,8 +217,8 @@ def _shortest_phase(record: Record) -> Rule:
 
 
 def _statistics(record: Record) -> Iterator[Rule]:
-    times = cg_seconds(record)
-    warmups = sum(s.warmup for s in record.sets)
+    times = Times(record).slowest(CG).tolist()
+    warmups = int(Times(record).warmups.sum())
     enough = warmups >= 2 and len(times) >= 10 and sum(times) >= 10
     yield Rule(
         id="D1",

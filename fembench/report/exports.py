@@ -9,7 +9,9 @@ import msgspec
 
 from fembench.base.files import atomic_path, write_atomic
 from fembench.records.case import Case
+from fembench.records.phases import NAMES
 from fembench.records.record import Event, Record
+from fembench.records.times import Times
 from fembench.records.traced import alignment
 from fembench.report.fields import Fields
 from fembench.report.measures import host_of
@@ -102,15 +104,19 @@ def write_everything(records: Iterable[Record], path: Path) -> None:
 
 def _rows(record: Record) -> Iterator[tuple[object, ...]]:
     """kind, set, rank, host, phase, seconds, count; phases that never occurred are left out."""
-    for rank, total in enumerate(record.total):
+    times = Times(record)
+    sets = list(
+        zip(times.warmups, times.all_sets.tolist(), times.all_counts.tolist(), times.all_walls.tolist())
+    )
+    for rank, (total, once) in enumerate(zip(times.program.tolist(), times.once.tolist())):
         host = host_of(record, rank)
-        for phase, seconds in zip(record.phases, record.setup[rank]):
+        for phase, seconds in zip(NAMES, once):
             if seconds:
                 yield "setup", "", rank, host, phase, seconds, ""
         yield "run", "", rank, host, "total", total, ""
-        for k, one in enumerate(record.sets):
-            kind = "warmup" if one.warmup else "timed"
-            for phase, seconds, count in zip(record.phases, one.seconds[rank], one.counts[rank]):
+        for k, (warmup, by_rank, counts, walls) in enumerate(sets):
+            kind = "warmup" if warmup else "timed"
+            for phase, seconds, count in zip(NAMES, by_rank[rank], counts[rank]):
                 if count:
                     yield kind, k, rank, host, phase, seconds, count
-            yield kind, k, rank, host, "total", one.total[rank], ""
+            yield kind, k, rank, host, "total", walls[rank], ""

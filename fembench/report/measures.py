@@ -13,24 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.records import phases as ph
-from fembench.records.compare import Pool
 from fembench.records.record import Record
-from fembench.records.validity import attributed, timed_sets
+from fembench.records.times import Times
 from fembench.stats.runs import by_run
 from fembench.stats.summary import Interval
 
 Floats = npt.NDArray[np.float64]
 
-# Names of times that are not phases of the trace
-LOOP = "cg.loop"  # what CG's modules leave over
-SOLVE = "assembly + cg"
+# Names of times: those of phases that are looked up here and there, and those of sums
+PARTITION, ASSEMBLY, CG, WAIT = (ph.NAMES[k] for k in (ph.PARTITION, ph.ASSEMBLY, ph.CG, ph.WAIT))
+LOOP = f"{CG}.loop"  # what the parts of CG leave over
+SOLVE = f"{ASSEMBLY} + {CG}"
 PRODUCT = "product"  # matrix times vector
 VECTORS = "vectors"  # what else CG computes
 SET = "set"
 RUN = "run"
 REST = "unattributed"
-UPDATE = ("cg.send", "cg.wait", "cg.unpack")  # point-to-point; the thesis' send and receive
-COMMUNICATION = tuple(ph.NAMES[i] for i in ph.COMMUNICATION)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,45 +52,34 @@ class Time:
         return len(self.medians)
 
 
-def samples(pool: Pool) -> dict[str, Floats]:
+def samples(one: Times) -> dict[str, Floats]:
     """name -> (n_samples, n_ranks) seconds: every phase that took any time, and the sums named above."""
-    names = pool.first.phases
-    timed = [s for r in pool.records for s in timed_sets(r)]
-    found: dict[str, Floats] = {}
-    if timed:
-        sets = np.array([s.seconds for s in timed])
-        found = {name: sets[:, :, i] for i, name in enumerate(names) if sets[:, :, i].any()}
-        found |= _sums(found, np.zeros(sets.shape[:2])) | {SET: np.array([s.total for s in timed])}
-    setup = np.array([r.setup for r in pool.records])
-    found |= {n: setup[:, :, i] for i, n in enumerate(names) if setup[:, :, i].any() and n not in found}
-    total = np.array([r.total for r in pool.records])
-    known = np.array([[attributed(r, rank) for rank in range(len(r.total))] for r in pool.records])
-    return found | {RUN: total, REST: total - known}
-
-
-def _sums(phases: dict[str, Floats], nothing: Floats) -> dict[str, Floats]:
-    """What CG's modules leave over, and what a set computes."""
-    cg = phases.get("cg", nothing)
-    modules = sum((v for k, v in phases.items() if k.startswith("cg.")), nothing)
-    product = (phases.get(f"cg.spmv_{where}", nothing) for where in ("interior", "interface"))
-    vectors = (phases.get(f"cg.{name}", nothing) for name in ("dot", "axpy", "precond"))
-    return {
-        LOOP: cg - modules,
-        SOLVE: phases.get("assembly", nothing) + cg,
-        PRODUCT: sum(product, nothing),
-        VECTORS: sum(vectors, nothing),
+    found = {RUN: one.program[None], REST: one.unattributed[None]}
+    found |= {ph.NAMES[k]: one.once[None, :, k] for k in np.flatnonzero(one.once.any(axis=0)).tolist()}
+    if not len(one.timed):
+        return found
+    found |= {ph.NAMES[k]: one.seconds(k) for k in np.flatnonzero(one.timed.any(axis=(0, 1))).tolist()}
+    return found | {
+        LOOP: one.loop,
+        SOLVE: one.seconds(ph.ASSEMBLY, ph.CG),
+        PRODUCT: one.seconds(*ph.PRODUCT_PARTS),
+        VECTORS: one.seconds(*ph.VECTOR_PARTS),
+        SET: one.walls,
     }
 
 
-def by_record(pool: Pool) -> tuple[dict[str, Floats], ...]:
-    """The samples of each run."""
-    return tuple(samples(Pool(pool.case, (record,))) for record in pool.records)
-
-
-def times(runs: Sequence[dict[str, Floats]], record: Record) -> dict[str, Time]:
+def times(runs: Sequence[Times], record: Record) -> dict[str, Time]:
     """A Time of each name in the samples of runs like `record`."""
-    names = dict.fromkeys(name for run in runs for name in run)
-    return {name: summarise([run[name] for run in runs if name in run], record) for name in names}
+    return {name: summarise(found, record) for name, found in by_name(runs).items()}
+
+
+def by_name(runs: Sequence[Times]) -> dict[str, list[Floats]]:
+    """name -> its samples in each run that has any."""
+    found: dict[str, list[Floats]] = {}
+    for run in runs:
+        for name, values in samples(run).items():
+            found.setdefault(name, []).append(values)
+    return found
 
 
 def summarise(runs: Sequence[Floats], record: Record) -> Time:
@@ -124,10 +111,14 @@ def over_runs(runs: Sequence[Floats]) -> Floats:
     return np.asarray(np.median([np.median(values, axis=0) for values in runs], axis=0))
 
 
-def mean_times(*runs: dict[str, Floats]) -> dict[str, float]:
+def mean_times(runs: Sequence[Times]) -> dict[str, float]:
     """name -> seconds: mean over ranks, median over samples and runs. These add up, maxima do not."""
-    names = dict.fromkeys(name for run in runs for name in run)
-    return {n: float(over_runs([run[n].mean(axis=1) for run in runs if n in run])) for n in names}
+    return {n: float(over_runs([v.mean(axis=1) for v in found])) for n, found in by_name(runs).items()}
+
+
+def rank_times(runs: Sequence[Times], *phases: int) -> Floats:
+    """(n_ranks,) seconds of some phases together in one set. Runs without timed sets do not count."""
+    return over_runs([one.seconds(*phases) for one in runs if len(one.timed)])
 
 
 def host_of(record: Record, rank: int) -> str:
@@ -153,7 +144,6 @@ class Communication:
         return np.divide(self.spent, self.cg, out=np.zeros_like(self.spent), where=self.cg > 0)
 
 
-def communication(runs: Sequence[dict[str, Floats]]) -> Communication:
-    """Of runs that have CG."""
-    spent = [sum((r[c] for c in COMMUNICATION if c in r), np.zeros_like(r["cg"])) for r in runs]
-    return Communication(over_runs([r["cg"] for r in runs]), over_runs(spent))
+def communication(runs: Sequence[Times]) -> Communication:
+    """Of runs of which one at least has timed sets."""
+    return Communication(rank_times(runs, ph.CG), rank_times(runs, *ph.COMMUNICATION))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from fembench.base import units
 from fembench.records.compare import cpu_models
 from fembench.records.contest import PeerRun, PeersRecord, best_serial
+from fembench.report.measures import CG
 from fembench.report.results import Result
 from fembench.report.table import Column, Table, integer, percent, ratio, time, words
 from fembench.stats.summary import median, summarize
@@ -29,9 +30,9 @@ def over_peer(record: PeersRecord, result: Result) -> OverPeer | None:
     mine, theirs = result.record, record.case
     same_system = (mine.mesh.hash, mine.case.problem) == (record.mesh.hash, theirs.problem)
     same_cpu = set(cpu_models(mine)) <= {h.cpu_model for h in record.environment.hosts}
-    if not (same_system and same_cpu and "cg" in result.times):
+    if not (same_system and same_cpu and CG in result.times):
         return None
-    cg, iterations = result.times["cg"].median, max(mine.solve.iterations, 1)
+    cg, iterations = result.times[CG].median, max(mine.solve.iterations, 1)
     others = [r for r in record.runs if r.status == "timed" and not r.own and r.ranks == 1]
     goal = (mine.case.tolerance, mine.case.tolerance_kind, mine.case.iterations)
     if goal == (theirs.tolerance, theirs.tolerance_kind, 0):

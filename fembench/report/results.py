@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from fembench.records.case import Case
 from fembench.records.compare import PLACEMENT, Pool, host_names, pools, same_kind
 from fembench.records.record import Record
-from fembench.report.measures import Floats, Time, by_record, samples, times
+from fembench.records.times import Times
+from fembench.report.measures import Time, times
 
 _USUAL = Case()
 _SHOW: dict[str, Callable[[object], str]] = {
@@ -46,8 +47,7 @@ class Result:
     mesh: str
     variant: str  # "csr", "sym · jacobi", "csr · kind B", "csr · SYNTHETIC"
     placement: str  # how the ranks share the mesh, where it is not the usual: "7:1", "rcb", ""
-    samples: dict[str, Floats]  # name -> (n_samples, n_ranks) seconds, of all runs
-    runs: tuple[dict[str, Floats], ...]  # the same of each run
+    runs: tuple[Times, ...]  # of each record of the pool
     times: dict[str, Time]
 
     @property
@@ -78,14 +78,13 @@ def results(records: Sequence[Record]) -> list[Result]:
     made = []
     for pool in found:
         siblings = [p for p in found if p.case.mesh == pool.case.mesh]
-        runs = by_record(pool)
+        runs = tuple(map(Times, pool.records))
         made.append(
             Result(
                 pool=pool,
                 mesh=meshes[pool.case.mesh, pool.first.mesh.hash],
                 variant=_variant(pool, siblings, kinds),
                 placement=_placement(pool, siblings),
-                samples=samples(pool),
                 runs=runs,
                 times=times(runs, pool.first),
             )

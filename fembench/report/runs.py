@@ -6,6 +6,7 @@ from math import inf, isnan
 
 from fembench.records.case import Case
 from fembench.records.record import STATES, Failure, Record, Rule, leads_to
+from fembench.report.measures import CG
 from fembench.report.results import Result
 from fembench.report.table import Table, case_columns, case_of, integer, time, words
 
@@ -20,9 +21,9 @@ def overview(results: Iterable[Result]) -> Table:
             r.pool.status,
             r.record.mesh.n_equations,
             r.record.solve.iterations,
-            r.times["cg"].median if "cg" in r.times else None,
+            cg.median if (cg := r.times.get(CG)) else None,
             len(r.pool.records),
-            r.times["cg"].n if "cg" in r.times else 0,
+            cg.n if cg else 0,
             "; ".join(_remarks(r)),
         )
         for r in results
@@ -50,7 +51,7 @@ def overview(results: Iterable[Result]) -> Table:
 def _remarks(result: Result) -> list[str]:
     environment = result.record.environment
     notes = [f"not pooled: {result.pool.apart} differs"] if result.pool.apart else []
-    notes += ["runs differ" for t in (result.times.get("cg"),) if t and t.apart]
+    notes += ["runs differ" for t in (result.times.get(CG),) if t and t.apart]
     notes += ["OVERSUBSCRIBED: functional only"] if environment.oversubscribed else []
     notes += [f"SYNTHETIC: {environment.synthetic}"] if environment.synthetic else []
     return notes + ([f"{environment.kernels} kernels"] if environment.kernels != "compiled" else [])

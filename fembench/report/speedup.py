@@ -15,7 +15,7 @@ from fembench.base.errors import InputError
 from fembench.records.compare import base_of, ranks_in_words
 from fembench.records.record import Record
 from fembench.report.equality import equality, unequal_ranks
-from fembench.report.measures import Time
+from fembench.report.measures import CG, Time
 from fembench.report.results import Result
 from fembench.stats.student import ratio_unpaired
 
@@ -36,7 +36,7 @@ class Speedup:
     equal: str = ""  # why nobody knows whether ranks are equal, for an efficiency that takes them for it
 
 
-def speedup(result: Result, everyone: Sequence[Result], quantity: str = "cg", base: int = 0) -> Speedup:
+def speedup(result: Result, everyone: Sequence[Result], quantity: str = CG, base: int = 0) -> Speedup:
     """`result` against the fastest of its bases among `everyone`, by the time named `quantity`.
 
     `base`: ranks of the base; 0: one or, without such a run, the fewest.
@@ -50,7 +50,7 @@ def speedup(result: Result, everyone: Sequence[Result], quantity: str = "cg", ba
     return _against(result, min(bases, key=lambda r: r.times[quantity].median), everyone, quantity)
 
 
-def all_speedups(found: Sequence[Result], quantity: str = "cg", base: int = 0) -> list[Speedup]:
+def all_speedups(found: Sequence[Result], quantity: str = CG, base: int = 0) -> list[Speedup]:
     """Every result on more ranks than its base. Raises InputError where nothing ran on `base` ranks."""
     counts = sorted({r.ranks for r in found})
     if base and base not in counts:
@@ -93,7 +93,7 @@ def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> li
         notes.append(f"iterations differ: {alone} on {ranks_in_words(base.ranks)}, {mine} here")
     if efficiency > SUPERLINEAR:
         notes.append(superlinear(result.record, base.record))
-    if any(t.apart for r in (result, base) if (t := r.times.get("cg"))):
+    if any(t.apart for r in (result, base) if (t := r.times.get(CG))):
         notes.append("runs differ")
     if "PROVISIONAL" in (result.pool.status, base.pool.status):
         notes.append("PROVISIONAL")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fembench.base import units
 from fembench.records.compare import ranks_in_words
 from fembench.records.contest import PeersRecord
-from fembench.report import measures
+from fembench.report.measures import ASSEMBLY, CG, PRODUCT, RUN, SOLVE, VECTORS
 from fembench.report.peer_tables import over_peer
 from fembench.report.results import Result
 from fembench.report.speedup import Speedup
@@ -18,7 +18,7 @@ BASE = (
     "of each, the range is a 95 % interval over runs; for single runs it combines the ends of both runs' own "
     "intervals and says nothing about other runs."
 )
-BY_PHASE = ("assembly", measures.PRODUCT, measures.VECTORS, "cg", measures.SOLVE, measures.RUN)
+BY_PHASE = (ASSEMBLY, PRODUCT, VECTORS, CG, SOLVE, RUN)
 
 
 _OVER_PEER = Column(

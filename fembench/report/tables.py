@@ -7,7 +7,6 @@ from fembench.records.record import Failure, Record
 from fembench.report import (
     equality,
     laws,
-    measures,
     origin,
     runs,
     speedup_tables,
@@ -16,6 +15,7 @@ from fembench.report import (
     work,
 )
 from fembench.report.balance_tables import balance_tables
+from fembench.report.measures import CG, SOLVE
 from fembench.report.peer_tables import peers_tables
 from fembench.report.results import results
 from fembench.report.speedup import all_speedups
@@ -63,7 +63,7 @@ def every_table(
     found = results(records)
     unequal = unequal_results(found)
     speedups = {name: all_speedups(found, name, base) for name in speedup_tables.BY_PHASE}
-    alone = all_speedups(found, measures.SOLVE) if base else speedups[measures.SOLVE]
+    alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
     made = [
         runs.overview(found),
         runs.reasons(found),
@@ -71,9 +71,9 @@ def every_table(
         origin.kinds(records),
         times.apart(found),
         times.summary(found),
-        speedup_tables.speedups(speedups["cg"], "cg", peers),
+        speedup_tables.speedups(speedups[CG], CG, peers),
         speedup_tables.no_speedup(found, base),
-        speedup_tables.speedups(speedups[measures.SOLVE], measures.SOLVE),
+        speedup_tables.speedups(speedups[SOLVE], SOLVE),
         speedup_tables.speedups_by_phase(speedups),
         unequal_tables.efficiency(unequal),
         unequal_tables.against_alone(unequal),

@@ -6,8 +6,9 @@ import numpy as np
 
 from fembench.records import phases as ph
 from fembench.records.record import Record
-from fembench.records.validity import product_bandwidth, timed_sets
+from fembench.records.validity import product_bandwidth
 from fembench.report import measures
+from fembench.report.measures import ASSEMBLY, CG, PARTITION
 from fembench.report.results import Result
 from fembench.report.table import (
     Column,
@@ -29,7 +30,7 @@ ORDER = (
     *(ph.NAMES[i] for i in ph.CG_PARTS),
     measures.LOOP,
     measures.SOLVE,
-    *(p.name for p in ph.PHASES if p.number > max(ph.CG_PARTS)),
+    *ph.NAMES[max(ph.CG_PARTS) + 1 :],
     measures.SET,
     measures.RUN,
     measures.REST,
@@ -75,14 +76,14 @@ def phases(results: Iterable[Result]) -> Table:
 
 def summary(results: Iterable[Result]) -> Table:
     """The times that matter most, one row a result."""
-    names = ("partition", "assembly", "cg")
+    names = (PARTITION, ASSEMBLY, CG)
     rows = [
         (
             *case_of(r),
             *(_median(r, n) for n in names),
-            (r.times["cg"].low, r.times["cg"].high) if "cg" in r.times else None,
+            (r.times[CG].low, r.times[CG].high) if CG in r.times else None,
             len(r.pool.records),
-            r.times["cg"].n if "cg" in r.times else 0,
+            r.times[CG].n if CG in r.times else 0,
             _median(r, measures.RUN),
         )
         for r in results
@@ -110,7 +111,7 @@ def apart(results: Iterable[Result]) -> Table:
     rows = [
         (*case_of(r), name, record.id, r.times[name].median, median, ends)
         for r in results
-        for name in ("assembly", "cg")
+        for name in (ASSEMBLY, CG)
         if name in r.times and r.times[name].apart
         for record, median, ends in zip(_with_sets(r), r.times[name].medians, r.times[name].within)
     ]
@@ -133,14 +134,14 @@ def apart(results: Iterable[Result]) -> Table:
 
 
 def _with_sets(result: Result) -> list[Record]:
-    return [record for record in result.pool.records if timed_sets(record)]
+    return [record for record, one in zip(result.pool.records, result.runs) if len(one.timed)]
 
 
 def thesis(results: Iterable[Result]) -> Table:
     """Phases as the source thesis prints them: the mean over all tasks, in milliseconds."""
     rows = []
     for r in results:
-        mean = {n: 1e3 * r.times[n].mean if n in r.times else 0.0 for n in ("partition", "assembly", "cg")}
+        mean = {n: 1e3 * r.times[n].mean if n in r.times else 0.0 for n in (PARTITION, ASSEMBLY, CG)}
         rows.append((*case_of(r), *mean.values(), sum(mean.values())))
     return Table(
         "thesis_phases",
@@ -150,7 +151,7 @@ def thesis(results: Iterable[Result]) -> Table:
         "with it: a job waits for its slowest task, not for the mean.",
         (
             *case_columns(),
-            *(ratio(f"{n} / ms", f"{n}_ms", 3) for n in ("partition", "assembly", "cg", "total")),
+            *(ratio(f"{n} / ms", f"{n}_ms", 3) for n in (PARTITION, ASSEMBLY, CG, "total")),
         ),
         tuple(rows),
     )
@@ -159,8 +160,8 @@ def thesis(results: Iterable[Result]) -> Table:
 def communication(results: Iterable[Result]) -> Table:
     """Communication inside CG, and its share."""
     rows = []
-    for r in (r for r in results if "cg" in r.samples):
-        found = measures.communication([run for run in r.runs if "cg" in run])
+    for r in (r for r in results if CG in r.times):
+        found = measures.communication(r.runs)
         ends = float(found.by_rank.min()), float(found.by_rank.max())
         rows.append((*case_of(r), float(found.cg.mean()), float(found.spent.mean()), found.share, ends))
     return Table(
@@ -184,8 +185,8 @@ def communication(results: Iterable[Result]) -> Table:
 def send_receive(results: Iterable[Result]) -> Table:
     """Point-to-point messages and all-reduces inside CG, apart."""
     rows = []
-    for r in (r for r in results if "cg" in r.times and r.ranks > 1):
-        send, wait, unpack, reduce = (_mean(r, f"cg.{n}") for n in ("send", "wait", "unpack", "allreduce"))
+    for r in (r for r in results if CG in r.times and r.ranks > 1):
+        send, wait, unpack, reduce = (_mean(r, ph.NAMES[k]) for k in ph.COMMUNICATION)
         receive = wait + unpack
         solve = r.record.solve
         each = solve.message_bytes / solve.messages if solve.messages else None
@@ -214,9 +215,9 @@ def send_receive(results: Iterable[Result]) -> Table:
 def rates(results: Iterable[Result]) -> Table:
     """What CG achieves: time an iteration, flops and bytes from the arrays touched, memory."""
     rows = []
-    for r in (r for r in results if "cg" in r.times and r.record.solve.iterations):
+    for r in (r for r in results if CG in r.times and r.record.solve.iterations):
         solve = r.record.solve
-        iteration = r.times["cg"].median / solve.iterations
+        iteration = r.times[CG].median / solve.iterations
         product = np.median([product_bandwidth(record) for record in r.pool.records], axis=0)
         roofs = [worst for record in r.pool.records if (worst := _of_roof(record)) is not None]
         roof = float(np.median(roofs)) if roofs else None

@@ -16,19 +16,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fembench.records import phases as ph
 from fembench.records.compare import PLACEMENT, same_kind
+from fembench.records.phases import COMPUTING, OWN_MESSAGES, WAITING
 from fembench.records.record import Record
 from fembench.report.equality import unequal_ranks
-from fembench.report.measures import SOLVE, Floats, host_of, over_runs
+from fembench.report.measures import SOLVE, Floats, host_of, rank_times
 from fembench.report.results import Result
 from fembench.report.speedup import SUPERLINEAR, superlinear
 from fembench.weights.efficiency import heterogeneous_efficiency
 from fembench.weights.scaling import Bounds, against_each, speedup_bounds
 
-COMPUTE = tuple(p.name for p in ph.PHASES if p.group in ("assembly", "compute"))
-MESSAGES = ("cg.send", "cg.unpack")
-WAITING = ("cg.wait", "cg.allreduce")
 EFFORT = ("sets", "warmups", "seconds", "trace_iterations")  # of measuring: no part of the work
 MAY_DIFFER = ("host set", "CPU model", "emulated slowness")  # between a run and a machine of it alone
 
@@ -163,22 +160,16 @@ def _speeds(result: Result, everyone: Sequence[Result]) -> tuple[Floats | None, 
     chosen = next(iter(equal + [r for r in same if r.pool.case.shares != result.pool.case.shares]), None)
     if chosen is None:
         return None, ""
-    busy = _seconds(chosen, COMPUTE)
+    busy = rank_times(chosen.runs, *COMPUTING)
     return np.asarray(chosen.record.partition.cells, float) / busy, chosen.record.id
 
 
 def _bounds(result: Result, alone: Result) -> Bounds:
     """(3.7) to (3.9); extra work is what the ranks compute in all beyond the flops of one rank."""
-    busy, waiting, messages = (_seconds(result, n) for n in (COMPUTE, WAITING, MESSAGES))
+    groups = COMPUTING, WAITING, OWN_MESSAGES
+    busy, waiting, messages = (rank_times(result.runs, *phases) for phases in groups)
     flops = sum(result.record.solve.flops)
     needed = min(1.0, sum(alone.record.solve.flops) / flops) if flops else 1.0
     return speedup_bounds(
         alone.times[SOLVE].median, needed * busy, waiting, messages, extra=(1 - needed) * busy
-    )
-
-
-def _seconds(result: Result, names: Sequence[str]) -> Floats:
-    """(P,) seconds of some phases together."""
-    return over_runs(
-        [sum((run[n] for n in names if n in run), np.zeros_like(run["cg"])) for run in result.runs]
     )

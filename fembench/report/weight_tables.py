@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from fembench.report.measures import CG
 from fembench.report.results import Result
 from fembench.report.table import Column, Table, case_columns, case_of, integer, ratio, time, words
 from fembench.weights.make import by_time
@@ -12,7 +13,7 @@ def weights_table(results: Iterable[Result]) -> Table:
     rows = [
         (*case_of(result), rank, one.host, one.share, (one.low, one.high), one.cost)
         for result in results
-        if result.ranks > 1 and result.pool.status != "INVALID" and "cg" in result.times
+        if result.ranks > 1 and result.pool.status != "INVALID" and CG in result.times
         for rank, one in enumerate(by_time(result.pool.records).ranks)
     ]
     return Table(

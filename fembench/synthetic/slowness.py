@@ -34,7 +34,7 @@ from typing import Any, Protocol, TypeVar
 
 from fembench.host.where import host_key
 from fembench.ranks.comm import Comm
-from fembench.records.phases import ASSEMBLY, PHASES, SPMV_INTERFACE, SPMV_INTERIOR
+from fembench.records.phases import ASSEMBLY, COMPUTING, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.synthetic.heard_tracer import HeardTracer
 from fembench.synthetic.speeds import Change
 from fembench.synthetic.waits import glance_at_clock, sleep_until, spin_until
@@ -49,7 +49,7 @@ Amounts = Mapping[int, float]  # phase -> how much of its work, positive
 NO_AMOUNTS: Amounts = {}  # one of each
 ONCE = ("once",)  # a name for work that is never the same again: it lasts a multiple of what it took
 Same = tuple[Any, ...]  # identifies the same work: its name, the two phases before, the phase
-COMPUTE = frozenset({TASK, *(p.number for p in PHASES if p.group in ("compute", "assembly"))})
+COMPUTE = frozenset({TASK, *COMPUTING})
 RESERVE = 2.0  # times the least that a phase may take when it has its turn
 MOST_LATE = 50_000_000  # ns that are made up for: a longer delay does not come from sharing cores
 

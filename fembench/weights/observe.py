@@ -13,13 +13,11 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.records.compare import ranks_in_words
-from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG, NAMES, PHASES, SEND, UNPACK, WAIT
+from fembench.records.phases import ASSEMBLY, CG, COMPUTING, OWN_MESSAGES, WAITING
 from fembench.records.record import Record
+from fembench.records.times import Times
 
 Array = npt.NDArray[np.float64]
-COMPUTE = tuple(p.number for p in PHASES if p.group in ("assembly", "compute"))
-OWN_MESSAGES = (SEND, UNPACK)
-WAITING = (WAIT, ALLREDUCE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,21 +44,27 @@ class Observation:
 
 def observe(record: Record) -> Observation:
     """The timed sets of a record. Raises InputError where there are none."""
-    seconds = set_seconds(record)
-    environment = record.environment
+    times = Times(record)
+    if not len(times.timed):
+        raise InputError(f"{record.id}: no timed sets; expected at least one that is not a warm-up")
     return Observation(
-        hosts=tuple(environment.hosts[i].name for i in environment.rank_host),
-        cells=np.broadcast_to(np.asarray(record.partition.cells, float), seconds.shape[:2]),
-        compute=seconds[:, :, COMPUTE].sum(axis=2),
-        messages=seconds[:, :, OWN_MESSAGES].sum(axis=2),
-        waiting=seconds[:, :, WAITING].sum(axis=2),
-        total=seconds[:, :, (ASSEMBLY, CG)].sum(axis=2).max(axis=1),
+        hosts=hosts_of(record),
+        cells=np.broadcast_to(np.asarray(record.partition.cells, float), times.walls.shape),
+        compute=times.seconds(*COMPUTING),
+        messages=times.seconds(*OWN_MESSAGES),
+        waiting=times.seconds(*WAITING),
+        total=times.slowest(ASSEMBLY, CG),
     )
+
+
+def hosts_of(record: Record) -> tuple[str, ...]:
+    """(P,) name of every rank's host."""
+    return tuple(record.environment.hosts[i].name for i in record.environment.rank_host)
 
 
 def owners_of(record: Record) -> tuple[str, ...]:
     """For each rank what could be left out: its host, or itself where all ranks are on one."""
-    hosts = observe(record).hosts
+    hosts = hosts_of(record)
     if len(set(hosts)) > 1:
         return hosts
     return tuple(f"rank {rank}" for rank in range(len(hosts)))
@@ -84,22 +88,12 @@ def run_seconds(records: Sequence[Record]) -> list[float]:
     return [float(np.median(observe(record).total)) for record in records]
 
 
-def set_seconds(record: Record) -> Array:
-    """(n_sets, P, n_phases) seconds of the sets that count, phases in the order of `timing.phases`."""
-    if record.phases != NAMES[: len(record.phases)]:  # those that came later are missing in older records
-        raise InputError(f"{record.id}: its phases are not those of this fembench; run the case again")
-    sets = [s.seconds for s in record.sets if not s.warmup]
-    if not sets:
-        raise InputError(f"{record.id}: no timed sets; expected at least one that is not a warm-up")
-    return np.asarray(sets, float)
-
-
 def phase_speeds(record: Record) -> tuple[Array, Array]:
     """((P, n_compute) cells a second in each compute phase, (n_compute,) its share of computing time).
 
     Phases that take no time on some rank are left out; the share is that of the mean rank.
     """
-    seconds = np.median(set_seconds(record)[:, :, COMPUTE], axis=0)
+    seconds = np.median(Times(record).timed[:, :, COMPUTING], axis=0)
     used = seconds[:, (seconds > 0).all(axis=0)]
     speeds = np.asarray(record.partition.cells, float)[:, None] / used
     mix = (1 / speeds).mean(axis=0)

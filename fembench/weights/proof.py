@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fembench.records.phases import COMPUTING, NAMES
 from fembench.records.record import Record
+from fembench.records.times import Times
 from fembench.records.weights import shares_of
 from fembench.weights.advice import Advice, advise
 from fembench.weights.efficiency import (
@@ -17,7 +19,7 @@ from fembench.weights.efficiency import (
     imbalance,
 )
 from fembench.weights.make import provisional
-from fembench.weights.observe import COMPUTE, observe, owners_of, pooled, run_seconds, set_seconds
+from fembench.weights.observe import observe, owners_of, pooled, run_seconds
 from fembench.weights.slow_rank import SlowRank, slow_rank
 from fembench.weights.tune import Trail
 
@@ -97,12 +99,12 @@ def _imbalance(records: Sequence[Record]) -> float:
 
 
 def _by_phase(equal: Sequence[Record], weighted: Sequence[Record]) -> tuple[tuple[str, float, float], ...]:
-    names = equal[0].phases
-    before, after = (imbalance(_phase_seconds(records)) for records in (equal, weighted))
-    used = _phase_seconds(equal).max(axis=0) > 0
-    return tuple((names[i], float(before[i]), float(after[i])) for i in COMPUTE if used[i])
+    times = [_phase_seconds(records) for records in (equal, weighted)]
+    before, after = map(imbalance, times)
+    used = [k for k in COMPUTING if times[0][:, k].any()]
+    return tuple((NAMES[k], float(before[k]), float(after[k])) for k in used)
 
 
 def _phase_seconds(records: Sequence[Record]) -> Array:
     """(P, n_phases) median seconds a set."""
-    return np.asarray(np.median(np.concatenate([set_seconds(r) for r in records]), axis=0))
+    return np.asarray(np.median(np.concatenate([Times(r).timed for r in records]), axis=0))

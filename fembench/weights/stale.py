@@ -4,17 +4,18 @@ from collections import defaultdict
 
 import numpy as np
 
+from fembench.records.phases import COMPUTING
 from fembench.records.record import Record
+from fembench.records.times import Times
 from fembench.records.weights import Weights, mismatch, stale_hosts
-from fembench.weights.observe import COMPUTE, observe
+from fembench.weights.observe import hosts_of
 
 CHANGED = 0.1  # relative; a host whose speed changed by more makes weights stale
 
 
 def warning(weights: Weights, record: Record) -> str:
     """What speaks against the weights after the first set of a run with them; '' where nothing does."""
-    hosts = observe(record).hosts
-    if reason := mismatch(weights, hosts):
+    if reason := mismatch(weights, hosts_of(record)):
         return f"the weights are of other ranks: {reason}"
     if (weights.storage, weights.precond) != (record.case.storage, record.case.precond):
         return f"the weights were measured with {weights.storage}, {weights.precond}; speeds differ by kernel"
@@ -27,8 +28,8 @@ def warning(weights: Weights, record: Record) -> str:
 
 def first_costs(record: Record) -> dict[str, float]:
     """Host -> mean seconds of computing per cell in the first set, warm-up or not."""
-    seconds = np.asarray(record.sets[0].seconds)[:, list(COMPUTE)].sum(axis=1)
+    seconds = Times(record).all_sets[0][:, COMPUTING].sum(axis=1).tolist()
     cost = defaultdict(list)
-    for host, spent, cells in zip(observe(record).hosts, seconds, record.partition.cells):
+    for host, spent, cells in zip(hosts_of(record), seconds, record.partition.cells):
         cost[host].append(spent / cells)
     return {host: float(np.mean(values)) for host, values in cost.items()}

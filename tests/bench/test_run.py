@@ -10,7 +10,8 @@ from mpi_job import cli
 from fembench.host.bandwidth import TRIADS
 from fembench.records.phases import SPMV_INTERIOR
 from fembench.records.store import load, record_paths
-from fembench.records.validity import judge, unattributed_share
+from fembench.records.times import Times
+from fembench.records.validity import judge
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ def test_every_run_leaves_a_record_that_is_not_invalid(records):
 
 def test_phases_and_the_unattributed_rest_make_up_the_total(records):
     for record in records.values():
-        assert all(0 <= unattributed_share(record, rank) <= 0.01 for rank in range(record.case.ranks))
+        assert all(0 <= share <= 0.01 for share in Times(record).unattributed_share)
         top = [i for i, name in enumerate(record.phases) if not name.startswith("cg.")]
         spent = np.array([np.asarray(one.seconds)[:, top].sum(axis=1) for one in record.sets])
         total = np.array([one.total for one in record.sets])
@@ -66,7 +67,7 @@ def test_an_emulated_run_learns_first_as_a_warm_up(tmp_path):
     assert [one.warmup for one in record.sets] == [True, True, False, False]
     assembled = np.array([np.asarray(s.seconds)[:, record.phases.index("assembly")] for s in record.sets])
     assert (assembled[0] > assembled[1]).all()  # many sets, none of them stretched
-    assert max(unattributed_share(record, rank) for rank in range(2)) <= 0.05
+    assert Times(record).unattributed_share.max() <= 0.05
     products = Counter((e.rank, e.iteration) for e in record.events if e.phase == SPMV_INTERIOR)
     assert products == {(rank, k): 1 for rank in range(2) for k in range(3)}  # of one set, that is stretched
 

@@ -7,7 +7,8 @@ import pytest
 
 from fembench.records.record import ClockOffset
 from fembench.records.store import load
-from fembench.records.validity import fingerprint_difference, judge, timed_sets, unattributed_share
+from fembench.records.times import Times
+from fembench.records.validity import fingerprint_difference, judge
 
 FROZEN = Path(__file__).parent.parent / "data" / "record-schema-1.json"
 replace = msgspec.structs.replace
@@ -17,7 +18,7 @@ replace = msgspec.structs.replace
 def record():
     """A record that is VALID: long enough and without drift."""
     raw = load(FROZEN)
-    steady = timed_sets(raw)[0]
+    steady = next(s for s in raw.sets if not s.warmup)
     longer = replace(steady, seconds=tuple(tuple(200 * s for s in row) for row in steady.seconds))
     longer = replace(longer, total=tuple(200 * t for t in longer.total))
     warm = tuple(s for s in raw.sets if s.warmup)
@@ -216,7 +217,7 @@ def test_the_uncertainty_between_clocks_of_hosts_is_said(record):
 def test_time_that_no_phase_accounts_for_is_invalid(record):
     longer = tuple(1.2 * t for t in record.total)
     assert broken(record, total=longer) == {"B2"}
-    assert unattributed_share(replace(record, total=longer), 0) > 0.05
+    assert Times(replace(record, total=longer)).unattributed_share[0] > 0.05
 
 
 def test_a_product_faster_than_memory_is_invalid(record):

@@ -9,8 +9,8 @@ from report_sample import HOST, MESHES, environment, make_record, set_seconds
 
 from fembench.base.errors import InputError
 from fembench.records import phases as ph
-from fembench.records.compare import Pool
 from fembench.records.record import SetTimes
+from fembench.records.times import Times
 from fembench.report import measures
 from fembench.report.results import results
 from fembench.report.speedup import all_speedups, speedup, superlinear
@@ -18,14 +18,14 @@ from fembench.report.speedup import all_speedups, speedup, superlinear
 replace = msgspec.structs.replace
 
 
-def with_sets(record, cg_by_rank, warmups=0):
-    """The record with one set for each row of CG seconds by rank, and nothing else timed."""
+def with_sets(record, cg_by_rank, communication=None, warmups=0):
+    """The record with one set for each row of CG seconds by rank, half of it communication unless given."""
     sets = []
     for k, row in enumerate(cg_by_rank):
         seconds = np.zeros((len(row), len(ph.NAMES)))
         seconds[:, ph.CG] = row
-        seconds[:, ph.WAIT] = np.array(row) / 4
-        seconds[:, ph.ALLREDUCE] = np.array(row) / 4
+        half = communication[k] if communication else np.array(row) / 2
+        seconds[:, ph.WAIT] = seconds[:, ph.ALLREDUCE] = np.array(half) / 2
         nested = tuple(map(tuple, seconds.tolist()))
         counts = tuple(tuple(int(v > 0) for v in r) for r in nested)
         sets.append(
@@ -144,14 +144,14 @@ def test_unattributed_time_is_total_minus_all_phases():
     assert result.times[measures.REST].median == pytest.approx(record.total[0] - known)
 
 
-def test_communication_share_is_that_of_the_thesis():
-    found = measures.communication([only(with_sets(make_record(ranks=2), [[1.0, 3.0]])).samples])
+def test_communication_share_is_that_of_the_means_over_ranks():
+    found = measures.communication([Times(with_sets(make_record(ranks=2), [[1.0, 3.0]]))])
     assert found.share == 0.5
     assert found.by_rank.tolist() == [0.5, 0.5]
 
 
 def test_means_over_ranks_add_up_to_the_mean_of_the_sum():
-    means = measures.mean_times(only(make_record("m3", 4)).samples)
+    means = measures.mean_times([Times(make_record("m3", 4))])
     parts = sum(v for k, v in means.items() if k.startswith("cg."))
     assert parts == pytest.approx(means["cg"], rel=1e-3)
 
@@ -288,14 +288,13 @@ def test_sample_records_say_what_their_makers_say():
     assert only(make_record("m2", 2, noise=0)).times["cg"].median == pytest.approx(cg)
 
 
-def test_a_pool_of_one_record_is_enough_for_samples():
-    record = make_record(ranks=2)
-    assert measures.samples(Pool(record.case, (record,)))["cg"].shape == (5, 2)
+def test_samples_are_by_set_and_rank():
+    assert measures.samples(Times(make_record(ranks=2)))["cg"].shape == (5, 2)
 
 
 def test_the_share_of_communication_is_the_ratio_of_the_times_beside_it_and_within_its_range():
     sets = [([4.0, 4.0], [1.0, 1.0]), ([10.0, 4.0], [9.0, 1.0]), ([20.0, 4.0], [2.0, 3.0])]
-    runs = [{"cg": np.array([cg]), "cg.wait": np.array([wait])} for cg, wait in sets]
+    runs = [Times(with_sets(make_record(ranks=2), [cg], [wait])) for cg, wait in sets]
     found = measures.communication(runs)
     assert (found.cg.tolist(), found.spent.tolist()) == ([10.0, 4.0], [2.0, 1.0])  # medians of the runs
     assert found.share == 3 / 14

@@ -77,7 +77,7 @@ def test_both_tracers_tell_the_same_trace():
     pairs = [counting(kind, capacity=40, ticks_per_second=3.0) for kind in ("compiled", "reference")]
     open_spans = []
     for step in range(400):
-        choice, phase = rng.random(), int(rng.integers(len(phases.PHASES)))
+        choice, phase = rng.random(), int(rng.integers(len(phases.NAMES)))
         for t in pairs:
             t.iteration = step
             t.recording = bool(choice < 0.7)
@@ -141,7 +141,7 @@ def test_misuse_is_an_error_that_names_the_phase(kind):
     t.begin(DOT)
     with pytest.raises(RuntimeError, match=r"end\(cg\) does not nest; open spans: \['cg', 'cg.dot'\]"):
         t.end(CG)
-    for wrong in (-1, len(phases.PHASES)):
+    for wrong in (-1, len(phases.NAMES)):
         for call in (lambda p: t.begin(p), lambda p: t.add(p, 0, 1)):
             with pytest.raises(RuntimeError, match="phases are 0 … "):
                 call(wrong)

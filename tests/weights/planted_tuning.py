@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from fembench.partition.shares import parse_shares
+from fembench.records.phases import ASSEMBLY, CG, SPMV_INTERIOR, WAIT
 from fembench.records.store import load
 
 FROZEN = load(Path(__file__).parent.parent / "data" / "record-schema-1.json")
@@ -20,19 +21,22 @@ def planted(speeds, noise=0.005, seed=0, sets=5, hosts=None, message=0.0):
     """
     every, named = np.asarray(speeds), np.asarray(hosts or ["vm"] * len(speeds))
     rng = np.random.default_rng(seed)
-    index = {name: FROZEN.phases.index(name) for name in ("assembly", "cg", "cg.spmv_interior", "cg.wait")}
 
     def one_set(cells, speeds):
         spent = cells / speeds / 1e6 * (1 + noise * rng.standard_normal(len(speeds)))
         seconds = np.zeros((len(speeds), len(FROZEN.phases)))
-        seconds[:, index["assembly"]] = 0.1 * spent
-        seconds[:, index["cg.spmv_interior"]] = 0.9 * spent
+        seconds[:, ASSEMBLY] = 0.1 * spent
+        seconds[:, SPMV_INTERIOR] = 0.9 * spent
         wait = spent.max() - spent + (message if len(speeds) > 1 else 0.0)
-        seconds[:, index["cg.wait"]] = wait
-        seconds[:, index["cg"]] = 0.9 * spent + wait
+        seconds[:, WAIT] = wait
+        seconds[:, CG] = 0.9 * spent + wait
         rows = tuple(map(tuple, seconds.tolist()))
         return replace(
-            FROZEN.sets[-1], warmup=False, seconds=rows, counts=((1,) * len(FROZEN.phases),) * len(speeds)
+            FROZEN.sets[-1],
+            warmup=False,
+            seconds=rows,
+            counts=((1,) * len(FROZEN.phases),) * len(speeds),
+            total=tuple((0.1 * spent + seconds[:, CG]).tolist()),
         )
 
     def run(case, word, *, without=""):
@@ -52,6 +56,8 @@ def planted(speeds, noise=0.005, seed=0, sets=5, hosts=None, message=0.0):
             case=case,
             environment=environment,
             partition=partition,
+            setup=FROZEN.setup[:1] * len(speeds),
+            total=FROZEN.total[:1] * len(speeds),
             mesh=replace(FROZEN.mesh, n_cells=CELLS),
             sets=tuple(one_set(cells, speeds) for _ in range(sets)),
         )

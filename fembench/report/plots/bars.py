@@ -5,26 +5,38 @@ from collections.abc import Sequence
 import numpy as np
 
 from fembench.base import units
+from fembench.records import phases as ph
 from fembench.report import measures
-from fembench.report.measures import mean_times, over_runs
+from fembench.report.measures import CG, by_name, mean_times, over_runs
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result, by_mesh, by_series, variants
 from fembench.report.work import partitions
 
-# What is stacked, in the order of a run: label, names in `Result.samples`, colour
+
+def names(*phases: int) -> tuple[str, ...]:
+    """Names of phases, as in `Result.times`."""
+    return tuple(ph.NAMES[k] for k in phases)
+
+
+# What is stacked, in the order of a run: label, names in `Result.times`, colour
 SET_UP = (
-    ("partition", ("partition",), canvas.GREY),
-    ("distribute", ("distribute", "interface"), canvas.PALE),
-    ("assembly", ("assembly",), canvas.GREEN),
+    ("partition", names(ph.PARTITION), canvas.GREY),
+    ("distribute", names(ph.DISTRIBUTE, ph.INTERFACE), canvas.PALE),
+    ("assembly", names(ph.ASSEMBLY), canvas.GREEN),
 )
 SOLVE = (
-    ("product", ("cg.spmv_interior", "cg.spmv_interface"), canvas.BLUE),
-    ("vectors", ("cg.dot", "cg.axpy", "cg.precond"), canvas.SKY),
+    ("product", names(*ph.PRODUCT_PARTS), canvas.BLUE),
+    ("vectors", names(*ph.VECTOR_PARTS), canvas.SKY),
     ("loop", (measures.LOOP,), canvas.BLACK),
-    ("send + unpack", ("cg.send", "cg.unpack"), canvas.ORANGE),
-    ("wait", ("cg.wait",), canvas.RED),
-    ("all-reduce", ("cg.allreduce",), canvas.PURPLE),
+    ("send + unpack", names(*ph.OWN_MESSAGES), canvas.ORANGE),
+    ("wait", names(ph.WAIT), canvas.RED),
+    ("all-reduce", names(ph.ALLREDUCE), canvas.PURPLE),
+)
+SENT = (
+    ("send", names(ph.SEND), canvas.ORANGE),
+    ("receive (wait + unpack)", names(ph.WAIT, ph.UNPACK), canvas.RED),
+    ("all-reduce", names(ph.ALLREDUCE), canvas.PURPLE),
 )
 PANELS = 6  # in one figure
 
@@ -33,13 +45,13 @@ def phases(results: Sequence[Result]) -> list[Plot]:
     """Phases against ranks, one figure a variant, one panel a mesh."""
     made = []
     for i, variant in enumerate(variants(results)):
-        meshes = by_mesh(r for r in results if r.variant == variant and "cg" in r.samples)
+        meshes = by_mesh(r for r in results if r.variant == variant and CG in r.times)
         if not meshes:
             continue
         shown = dict(list(meshes.items())[-PANELS:])
         with canvas.figure(len(shown), width=_width(len(shown))) as (drawn, panels):
             for axes, (mesh, group) in zip(panels, shown.items()):
-                _stack(axes, [mean_times(*r.runs) for r in group], [r.setting for r in group])
+                _stack(axes, [mean_times(r.runs) for r in group], [r.setting for r in group])
                 axes.set_title(
                     canvas.escaped(f"{mesh}: {units.count(group[0].record.mesh.n_equations)} equations")
                 )
@@ -69,7 +81,7 @@ def _left_out(everything: dict[str, list[Result]], shown: dict[str, list[Result]
     return f" Not drawn: {', '.join(missing)}." if missing else ""
 
 
-def _stack(axes: Axes, bars: Sequence[dict[str, float]], names: Sequence[str]) -> None:
+def _stack(axes: Axes, bars: Sequence[dict[str, float]], labels: Sequence[str]) -> None:
     """Bars of seconds by name, with their sum on top."""
     segments = (*SET_UP, *SOLVE)
     heights = np.array([[sum(max(bar.get(n, 0.0), 0.0) for n in s[1]) for s in segments] for bar in bars])
@@ -85,26 +97,26 @@ def _stack(axes: Axes, bars: Sequence[dict[str, float]], names: Sequence[str]) -
             )
     axes.set_ylim(0, 1.1 * tops[:, -1].max())
     axes.set_ylabel(unit)
-    canvas.categories(axes, names, "ranks")
+    canvas.categories(axes, labels, "ranks")
 
 
 def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     """Where each rank's CG time went, in the run with most ranks (of the largest mesh among those)."""
-    candidates = [r for r in results if r.ranks > 1 and "cg" in r.samples]
+    candidates = [r for r in results if r.ranks > 1 and CG in r.times]
     if not candidates:
         return None
     result = max(candidates, key=lambda r: (r.ranks, r.record.mesh.n_equations))
-    medians = {n: over_runs([run[n] for run in result.runs if n in run]) for n in result.samples}
+    medians = {name: over_runs(found) for name, found in by_name(result.runs).items()}
     with canvas.figure(1, height=3.8) as (drawn, (axes,)):
-        factor, unit = canvas.seconds_scale(float(medians["cg"].max()))
+        factor, unit = canvas.seconds_scale(float(medians[CG].max()))
         bottom = np.zeros(result.ranks)
-        for label, names, colour in SOLVE:
-            height = factor * sum(medians.get(n, np.zeros(result.ranks)) for n in names)
+        for label, parts, colour in SOLVE:
+            height = factor * sum(medians.get(n, np.zeros(result.ranks)) for n in parts)
             axes.bar(range(result.ranks), height, 0.8, bottom, color=colour, label=label)
             bottom += height
         canvas.categories(axes, [str(p) for p in range(result.ranks)], "rank")
         axes.set_ylabel(unit)
-        slowest = result.times["cg"]
+        slowest = result.times[CG]
         axes.set_title(canvas.escaped(f"{result.mesh} · {result.variant} · ranks {result.setting}"))
         canvas.legend_below(drawn, axes)
         return canvas.plot(
@@ -119,14 +131,14 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
 
 def send_receive(results: Sequence[Result]) -> list[Plot]:
     """Send, receive and all-reduce of one set; one panel a mesh and variant."""
-    series = by_series(r for r in results if r.ranks > 1 and "cg.wait" in r.samples)
+    series = by_series(r for r in results if r.ranks > 1 and measures.WAIT in r.times)
     if not series:
         return []
     panels_of = {f"{mesh} · {variant}": group for (mesh, variant), group in series.items()}
     shown = dict(list(panels_of.items())[-PANELS:])
     with canvas.figure(len(shown), height=3.4, width=_width(len(shown))) as (drawn, panels):
         for axes, (name, group) in zip(panels, shown.items()):
-            _groups(axes, [mean_times(*r.runs) for r in group], [r.setting for r in group])
+            _groups(axes, [mean_times(r.runs) for r in group], [r.setting for r in group])
             axes.set_title(canvas.escaped(name))
         canvas.legend_below(drawn, panels[0])
         return [
@@ -142,21 +154,16 @@ def send_receive(results: Sequence[Result]) -> list[Plot]:
         ]
 
 
-def _groups(axes: Axes, bars: Sequence[dict[str, float]], names: Sequence[str]) -> None:
+def _groups(axes: Axes, bars: Sequence[dict[str, float]], labels: Sequence[str]) -> None:
     """Three bars beside each other for every name."""
-    kinds = (
-        ("send", ("cg.send",), canvas.ORANGE),
-        ("receive (wait + unpack)", ("cg.wait", "cg.unpack"), canvas.RED),
-        ("all-reduce", ("cg.allreduce",), canvas.PURPLE),
-    )
-    heights = np.array([[sum(bar.get(n, 0.0) for n in parts) for _, parts, _ in kinds] for bar in bars])
+    heights = np.array([[sum(bar.get(n, 0.0) for n in parts) for _, parts, _ in SENT] for bar in bars])
     factor, unit = canvas.seconds_scale(float(heights.max()))
-    for k, (label, _, colour) in enumerate(kinds):
+    for k, (label, _, colour) in enumerate(SENT):
         axes.bar(
             np.arange(len(bars)) + 0.27 * (k - 1), factor * heights[:, k], 0.25, color=colour, label=label
         )
     axes.set_ylabel(unit)
-    canvas.categories(axes, names, "ranks")
+    canvas.categories(axes, labels, "ranks")
 
 
 def parts(results: Sequence[Result]) -> Plot | None:

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from fembench.records import phases as ph
-from fembench.records.record import Event, Record
+from fembench.records.record import Event
 from fembench.records.traced import alignment
 from fembench.report.plots import canvas
 from fembench.report.plots.bars import SET_UP, SOLVE
@@ -16,9 +16,14 @@ from fembench.report.results import Result
 ROWS = 64  # ranks drawn at most
 CHARTS = 3
 
-_COLOURS = {name: (label, colour) for label, names, colour in (*SET_UP, *SOLVE) for name in names}
-_COLOURS |= {"cg.send": ("send", canvas.ORANGE), "cg.unpack": ("unpack", canvas.YELLOW)}
-_COLOURS |= {"read": ("read", canvas.SAND), "sync": ("barrier", canvas.LILAC)}
+_COLOURS = {
+    ph.NAMES.index(name): (label, colour)
+    for label, names, colour in (*SET_UP, *SOLVE)
+    for name in names
+    if name in ph.NAMES
+}
+_COLOURS |= {ph.SEND: ("send", canvas.ORANGE), ph.UNPACK: ("unpack", canvas.YELLOW)}
+_COLOURS |= {ph.READ: ("read", canvas.SAND), ph.SYNC: ("barrier", canvas.LILAC)}
 
 
 def time_lines(results: Sequence[Result]) -> list[Plot]:
@@ -35,20 +40,20 @@ def time_lines(results: Sequence[Result]) -> list[Plot]:
 def _chart(result: Result) -> Plot:
     record = result.record
     shown = _rows(result.ranks)
-    events = [e for e in record.events if e.rank in shown and _name(record, e) in _COLOURS]
-    inside = [e for e in events if _name(record, e).startswith("cg.")]
-    before = _without_gap(record, [e for e in events if not _name(record, e).startswith("cg.")])
+    events = [e for e in record.events if e.rank in shown and e.phase in _COLOURS]
+    inside = [e for e in events if e.phase in ph.CG_PARTS]
+    before = _without_gap([e for e in events if e.phase not in ph.CG_PARTS])
     row_height = 0.34 if len(shown) <= 8 else 0.2 if len(shown) <= 24 else 0.11
     charts = [
         (group, title) for group, title in ((before, "before CG, warm-ups left out"), (inside, "")) if group
     ]
     with canvas.figure(len(charts), columns=1, height=1.5 + row_height * len(shown)) as (drawn, panels):
         for axes, (group, title) in zip(panels, charts):
-            _draw(axes, record, group, shown)
+            _draw(axes, group, shown)
             axes.set_title(title)
         _mark_iterations(panels[-1], inside)
-        present = {_name(record, e) for e in [*before, *inside]}
-        canvas.colour_legend(drawn, dict(_COLOURS[name] for name in ph.NAMES if name in present))
+        present = sorted({e.phase for e in [*before, *inside]})
+        canvas.colour_legend(drawn, dict(_COLOURS[phase] for phase in present))
         left_out = f" {len(shown)} of {result.ranks} ranks are drawn." if len(shown) < result.ranks else ""
         lost = sum(record.dropped)
         dropped = f" {lost} spans were dropped: the last iteration is not complete." if lost else ""
@@ -64,10 +69,10 @@ def _chart(result: Result) -> Plot:
         )
 
 
-def _without_gap(record: Record, events: Sequence[Event]) -> list[Event]:
+def _without_gap(events: Sequence[Event]) -> list[Event]:
     """Set-up and the first timed set's assembly, the warm-up sets between them cut out."""
-    of_set = [e for e in events if _name(record, e) in ("sync", "assembly")]
-    set_up = [e for e in events if _name(record, e) not in ("sync", "assembly")]
+    of_set = [e for e in events if e.phase in (ph.SYNC, ph.ASSEMBLY)]
+    set_up = [e for e in events if e.phase not in (ph.SYNC, ph.ASSEMBLY)]
     if not of_set or not set_up:
         return list(events)
     end, begin = max(e.end for e in set_up), min(e.begin for e in of_set)
@@ -76,26 +81,22 @@ def _without_gap(record: Record, events: Sequence[Event]) -> list[Event]:
     return [*set_up, *moved] if cut > 0 else list(events)
 
 
-def _name(record: Record, event: Event) -> str:
-    return record.phases[event.phase]
-
-
 def _rows(n_ranks: int) -> list[int]:
     """Ranks to draw: all, or evenly spread ones."""
     return sorted({int(p) for p in np.linspace(0, n_ranks - 1, min(n_ranks, ROWS)).round()})
 
 
-def _draw(axes: Axes, record: Record, events: Sequence[Event], shown: Sequence[int]) -> None:
+def _draw(axes: Axes, events: Sequence[Event], shown: Sequence[int]) -> None:
     """Spans as bars, one row a rank, the first on top."""
     start = min(e.begin for e in events)
     factor, unit = canvas.seconds_scale(max(e.end for e in events) - start)
     row = {rank: i for i, rank in enumerate(shown)}
-    for name in dict.fromkeys(_name(record, e) for e in events):
-        mine = [e for e in events if _name(record, e) == name]
+    for phase in dict.fromkeys(e.phase for e in events):
+        mine = [e for e in events if e.phase == phase]
         left = factor * (np.array([e.begin for e in mine]) - start)
         right = factor * (np.array([e.end for e in mine]) - start)
         middle = np.array([row[e.rank] for e in mine], dtype=float)
-        canvas.rectangles(axes, left, right, middle - 0.4, middle + 0.4, _COLOURS[name][1])
+        canvas.rectangles(axes, left, right, middle - 0.4, middle + 0.4, _COLOURS[phase][1])
     step = -(-len(shown) // 16)
     axes.set_yticks(range(0, len(shown), step), [str(p) for p in shown[::step]])
     axes.set_ylim(len(shown) - 0.4, -0.6)

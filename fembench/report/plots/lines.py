@@ -93,7 +93,7 @@ def _speedup_curve(left: Axes, right: Axes, group: Sequence[Speedup], style: dic
 
 def communication(results: Sequence[Result]) -> Plot | None:
     """Share of communication in CG against ranks."""
-    timed = [r for r in results if "cg" in r.samples and r.ranks > 1]
+    timed = [r for r in results if measures.CG in r.times and r.ranks > 1]
     if not timed:
         return None
     curves: dict[tuple[str, ...], list[Result]] = {}
@@ -102,7 +102,7 @@ def communication(results: Sequence[Result]) -> Plot | None:
     looks = _looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
     with canvas.figure(1, height=4.0) as (drawn, (axes,)):
         for look, group in zip(looks, list(curves.values())[:CURVES]):
-            found = [measures.communication([run for run in r.runs if "cg" in run]) for r in group]
+            found = [measures.communication(r.runs) for r in group]
             shares = np.array([c.share for c in found])
             ends = np.array([(c.by_rank.min(), c.by_rank.max()) for c in found])
             spread = np.clip([shares - ends[:, 0], ends[:, 1] - shares], 0, None)  # rounding

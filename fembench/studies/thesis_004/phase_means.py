@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fembench.records.compare import Pool
+from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION, NAMES, PARTITION, SEND, UNPACK, WAIT
 from fembench.records.record import Record
-from fembench.report.measures import COMMUNICATION, by_record, mean_times
+from fembench.records.times import Times
+from fembench.report.measures import mean_times
 from fembench.studies.thesis_004.plan import Want
 from fembench.studies.thesis_004.thesis import MESHES
 
@@ -53,7 +54,7 @@ class StudyRecords:
         records = self.pool(want)
         if not records:
             return None
-        found = mean_times(*by_record(Pool(records[0].case, tuple(records))))
+        found = mean_times([Times(r) for r in records])
         timed = records[0].solve.iterations
         scale = self.iterations.get(records[0].case.mesh, timed) / timed if records[0].case.iterations else 1
         return phases_of(found, scale, timed)
@@ -67,17 +68,17 @@ class StudyRecords:
 def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:
     """From mean times by phase; `timed` iterations were timed, and CG counts `scale` times."""
 
-    def of(*names: str) -> float:
-        return scale * sum(found.get(name, 0.0) for name in names)
+    def of(*phases: int) -> float:
+        return sum(found.get(NAMES[k], 0.0) for k in phases)
 
     return Phases(
-        partition=found.get("partition", 0.0),
-        assembly=found.get("assembly", 0.0),
-        cg=of("cg"),
-        communication=of(*COMMUNICATION),
-        send=of("cg.send"),
-        receive=of("cg.wait", "cg.unpack"),
-        iteration=found.get("cg", 0.0) / max(timed, 1),
+        partition=of(PARTITION),
+        assembly=of(ASSEMBLY),
+        cg=scale * of(CG),
+        communication=scale * of(*COMMUNICATION),
+        send=scale * of(SEND),
+        receive=scale * of(WAIT, UNPACK),
+        iteration=of(CG) / max(timed, 1),
     )
 
 

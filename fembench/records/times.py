@@ -1,0 +1,163 @@
+"""Times of a record: the one door to them. All are seconds; every array is read-only.
+
+    P         ranks                n_all     sets, warm-ups included
+    n_phases  phases in NAMES      n_sets    timed sets: those that count
+
+A set is one repetition of assembly and CG; all ranks do it at the same time. Phases are indices into
+`phases.NAMES`, which also holds the groups to add up (COMPUTING, WAITING, …).
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, TOP_LEVEL
+from fembench.records.record import Record
+
+Array = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+Rows = Sequence[Sequence[Any]]
+T = TypeVar("T", bound=npt.NDArray[Any])
+
+
+class Times:
+    """Times of one record.
+
+    Raises InputError for a record whose phases are not those of `phases.NAMES` (older records may lack
+    the last ones: their columns are zero) or whose arrays do not cover the same ranks and phases.
+    """
+
+    def __init__(self, record: Record) -> None:
+        known = len(record.phases)
+        if record.phases != NAMES[:known]:
+            raise InputError(f"{record.id}: its phases are not those of this fembench; run the case again")
+        self.n_ranks = len(record.total)
+        self._record = record
+
+    def _table(self, rows: Rows) -> Array:
+        """(n, P, n_phases) from nested tuples."""
+        known = len(self._record.phases)
+        values = self._array(rows, (len(rows), self.n_ranks, known))
+        return fixed(np.pad(values, ((0, 0), (0, 0), (0, len(NAMES) - known))))
+
+    def _array(self, rows: Rows, shape: tuple[int, ...]) -> Array:
+        try:
+            values = np.array(rows, float) if rows else np.empty(shape)
+        except ValueError:  # ragged
+            values = np.empty(0)
+        if values.shape != shape:
+            expected = f"{self.n_ranks} ranks and {len(self._record.phases)} phases in each set"
+            raise InputError(f"{self._record.id}: its times are incomplete; expected {expected}")
+        return values
+
+    @cached_property
+    def program(self) -> Array:
+        """(P,) the whole program, from its first line to the end of its output."""
+        return fixed(np.array(self._record.total, float))
+
+    @cached_property
+    def once(self) -> Array:
+        """(P, n_phases) phases outside the sets, each measured once."""
+        return self._table([self._record.setup])[0]
+
+    @cached_property
+    def warmups(self) -> npt.NDArray[np.bool_]:
+        """(n_all,) whether a set was a warm-up."""
+        return fixed(np.array([s.warmup for s in self._record.sets], bool))
+
+    @cached_property
+    def all_sets(self) -> Array:
+        """(n_all, P, n_phases) every set, warm-ups included."""
+        return self._table([s.seconds for s in self._record.sets])
+
+    @cached_property
+    def all_counts(self) -> Counts:
+        """(n_all, P, n_phases) number of spans."""
+        return fixed(self._table([s.counts for s in self._record.sets]).astype(np.int64))
+
+    @cached_property
+    def all_walls(self) -> Array:
+        """(n_all, P) wall time since the end of the set before."""
+        walls = [s.total for s in self._record.sets]
+        return fixed(self._array(walls, (len(walls), self.n_ranks)))
+
+    @cached_property
+    def all_iterations(self) -> Counts:
+        """(n_all,) iterations of CG."""
+        return fixed(np.array([s.iterations for s in self._record.sets], np.int64))
+
+    @cached_property
+    def timed(self) -> Array:
+        """(n_sets, P, n_phases) the timed sets."""
+        return fixed(self.all_sets[~self.warmups])
+
+    @cached_property
+    def walls(self) -> Array:
+        """(n_sets, P) wall time of the timed sets."""
+        return fixed(self.all_walls[~self.warmups])
+
+    def seconds(self, *phases: int) -> Array:
+        """(n_sets, P) these phases together, in the timed sets."""
+        return (
+            self.timed[:, :, phases[0]] if len(phases) == 1 else fixed(self.timed[:, :, phases].sum(axis=2))
+        )
+
+    def slowest(self, *phases: int) -> Array:
+        """(n_sets,) these phases together on the slowest rank."""
+        return fixed(self.seconds(*phases).max(axis=1))
+
+    @cached_property
+    def loop(self) -> Array:
+        """(n_sets, P) what the parts of CG leave of it."""
+        return fixed(self.seconds(CG) - self.seconds(*CG_PARTS))
+
+    @cached_property
+    def unattributed(self) -> Array:
+        """(P,) what no phase accounts for, of the whole program."""
+        top = list(TOP_LEVEL)
+        return fixed(self.program - self.once[:, top].sum(axis=1) - self.all_sets[:, :, top].sum(axis=(0, 2)))
+
+    @cached_property
+    def unattributed_share(self) -> Array:
+        """(P,) the same over the whole program; nan where that took no time."""
+        nothing = np.full(self.n_ranks, np.nan)
+        return fixed(np.divide(self.unattributed, self.program, out=nothing, where=self.program > 0))
+
+    @cached_property
+    def _iterated(self) -> npt.NDArray[np.bool_]:
+        """(n_all,) timed sets with iterations in them."""
+        return fixed(~self.warmups & (self.all_iterations > 0))
+
+    @cached_property
+    def each_iteration(self) -> Array:
+        """(n, P, n_phases) one iteration of each timed set that has any; of assembly the whole set's."""
+        return fixed(self._per_iteration(self.all_sets))
+
+    @cached_property
+    def spans(self) -> Array:
+        """(n, P) number of spans of CG's parts in one iteration, of the sets of `each_iteration`."""
+        return fixed(self._per_iteration(self.all_counts)[:, :, CG_PARTS].sum(axis=2))
+
+    def _per_iteration(self, amounts: npt.NDArray[Any]) -> Array:
+        divisors = np.repeat(self.all_iterations[self._iterated, None], len(NAMES), axis=1)
+        divisors[:, ASSEMBLY] = 1
+        return amounts[self._iterated] / divisors[:, None, :]
+
+    @cached_property
+    def middle(self) -> Array:
+        """(P, n_phases) as `each_iteration`, but of one set, so that times add up: the median set by the end
+        of its last rank. Raises InputError where no iteration was timed."""
+        ends = self.all_walls[self._iterated].max(axis=1)
+        if not len(ends):
+            raise InputError(f"record {self._record.id} has no timed iterations; expected a run of CG")
+        return self.each_iteration[np.argsort(ends, kind="stable")[len(ends) // 2]]
+
+
+def fixed(values: T) -> T:
+    """`values`, read-only from now on."""
+    values.setflags(write=False)
+    return values

@@ -148,7 +148,7 @@ class Setup:
 
     def calls(self) -> dict[str, Callable[[], Any]]:
         """Every configuration as a call that solves; all are bound to one matrix."""
-        from fembench.methods.lookup import variant_names
+        from fembench.methods.lookup import names, variants
         from fembench.solve.from_names import variant_class
         from fembench.solve.operators import build_operator
         from fembench.solve.precond import make_preconditioner
@@ -159,7 +159,7 @@ class Setup:
         M = make_preconditioner(self.case.precond, A, p.interface, p.sub, self.tracer)
         silent = variant_class("standard")(A, p.interface, M, NullTracer())
         solvers = {"Python, silent": silent}
-        for name in variant_names("own"):
+        for name in names(variants("own")):
             solvers[f"Python, {name}"] = variant_class(name)(A, p.interface, M, self.tracer)
         calls = {name: functools.partial(s.solve, p.rhs, self.control) for name, s in solvers.items()}
         if not M.identity or shutil.which(COMPILER) is None:  # the loop in C knows no other M

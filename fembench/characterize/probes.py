@@ -19,12 +19,13 @@ from dataclasses import dataclass
 
 from fembench.host.bandwidth import DOUBLE
 from fembench.kernels.backend import kernels
+from fembench.methods.lookup import names, storage_of, storages
 from fembench.ranks.subdomain import Subdomain
 from fembench.records.phases import ASSEMBLY, AXPY, SPMV_INTERIOR
 from fembench.records.profile import Level
 from fembench.solve.operators import build_operator
 
-STORAGES = ("sym", "bsr", "csr", "ebe")  # all of one mesh; dense has its own
+STORAGES = names(s for s in storages("own") if s.unit != "pairs")  # all of one mesh; dense has its own
 BLOCK_FLOPS = 18  # of a product
 NODE_BYTES = 620  # of the symmetric matrix in a box: 8 blocks of 76 bytes, and the row's own
 DENSE_BYTES = 72  # of a dense matrix, a pair of nodes
@@ -89,7 +90,7 @@ def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe
 def product_probe(storage: str, level: Level, sub: Subdomain, lam: float, mu: float) -> Probe:
     """q = A d. Blocks are those of the whole stiffness, mirrored ones too; of dense all that it stores."""
     operator = build_operator(storage, sub, lam, mu)
-    counted = operator if storage == "dense" else build_operator("sym", sub, lam, mu)
+    counted = operator if storage_of(storage).unit == "pairs" else build_operator("sym", sub, lam, mu)
     d, q = kernels.zeros(3 * sub.n_active), kernels.zeros(3 * sub.n_active)
     d[:] = 1.0
     product = operator.bind(d, q)

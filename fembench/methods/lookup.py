@@ -3,16 +3,18 @@
 Nothing of `solve` is imported before a method is built: that is up to `load`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from fembench.base.errors import InputError
 from fembench.methods.preconditioners import PRECONDITIONERS, PreconditionerMethod
 from fembench.methods.storages import STORAGES, Solver, StorageMethod
 from fembench.methods.variants import VARIANTS, VariantMethod
+
+Method: TypeAlias = StorageMethod | PreconditionerMethod | VariantMethod
 
 
 class MethodChoice(Protocol):
@@ -38,47 +40,56 @@ class Combination:
     variant: str = "standard"
 
 
+def storages(solver: Solver | None = None) -> tuple[StorageMethod, ...]:
+    """All, or those of a solver."""
+    return tuple(s for s in STORAGES if solver in (None, s.solver))
+
+
+def preconds(solver: Solver | None = None) -> tuple[PreconditionerMethod, ...]:
+    """All, or those of a solver."""
+    return tuple(p for p in PRECONDITIONERS if solver is None or solver in p.solvers)
+
+
+def variants(solver: Solver = "own") -> tuple[VariantMethod, ...]:
+    """Those of a solver."""
+    return tuple(v for v in VARIANTS if v.solver == solver)
+
+
 def storage_of(name: str, solver: Solver | None = None) -> StorageMethod:
     """The storage of that name, among those of a solver if one is given. Raises InputError."""
-    return _named("storage", name, [s for s in STORAGES if solver in (None, s.solver)])
+    return _named("storage", name, storages(solver))
 
 
 def precond_of(name: str, solver: Solver | None = None) -> PreconditionerMethod:
     """The preconditioner of that name, among those of a solver if one is given. Raises InputError."""
-    known = [p for p in PRECONDITIONERS if solver is None or solver in p.solvers]
-    return _named("preconditioner", name, known)
+    return _named("preconditioner", name, preconds(solver))
 
 
 def variant_of(name: str, solver: Solver = "own") -> VariantMethod:
     """The variant of that name. Raises InputError."""
-    return _named("variant", name, [v for v in VARIANTS if v.solver == solver])
+    return _named("variant", name, variants(solver))
 
 
-def _named(kind: str, name: str, known: Sequence[Any]) -> Any:
+def _named(kind: str, name: str, known: Sequence[Method]) -> Any:
     for method in known:
         if method.name == name:
             return method
-    raise InputError(f"{kind} '{name}': expected one of {', '.join(m.name for m in known)}")
+    raise InputError(f"{kind} '{name}': expected one of {', '.join(names(known))}")
 
 
-def storage_names(solver: Solver) -> tuple[str, ...]:
-    """Of a solver."""
-    return tuple(s.name for s in STORAGES if s.solver == solver)
+def names(methods: Iterable[Method]) -> tuple[str, ...]:
+    """Of declared methods, each once."""
+    return tuple(dict.fromkeys(m.name for m in methods))
 
 
-def precond_names(solver: Solver) -> tuple[str, ...]:
-    """Of a solver."""
-    return tuple(p.name for p in PRECONDITIONERS if solver in p.solvers)
+def described(methods: Iterable[Method]) -> str:
+    """Names and descriptions in one line, for help texts."""
+    return "; ".join(f"{m.name}: {m.help}" for m in methods)
 
 
-def variant_names(solver: Solver) -> tuple[str, ...]:
-    """Of a solver."""
-    return tuple(v.name for v in VARIANTS if v.solver == solver)
-
-
-def one_of(names: Sequence[str]) -> str:
+def one_of(words: Sequence[str]) -> str:
     """ "a, b or c"."""
-    *first, last = names
+    *first, last = words
     return f"{', '.join(first)} or {last}" if first else last
 
 

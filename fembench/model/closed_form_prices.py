@@ -14,10 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fembench.base.errors import InputError
-from fembench.methods.lookup import one_of, product_name, variant_of
-from fembench.methods.preconditioners import PRECONDITIONERS
+from fembench.methods.lookup import names, one_of, preconds, product_name, variant_of, variants
 from fembench.methods.recipe import recipe
-from fembench.methods.variants import VARIANTS
 from fembench.model.cg import Price, inside_product, prices
 from fembench.model.closed_form import Activity, CgSet, ClosedForm, Compose, closed_form
 from fembench.model.forecast import as_in_runs
@@ -108,11 +106,11 @@ def phases_of(
 def _check(case: Case) -> None:
     waits = variant_of(case.variant, case.solver).waits
     if case.solver != "own" or recipe(case).application or not waits:
-        preconds = [p.name for p in PRECONDITIONERS if p.identity or p.folds]
-        variants = [v.name for v in VARIANTS if v.solver == "own" and v.waits]
+        expected = [p for p in preconds("own") if p.identity or p.folds]
+        waiting = [v for v in variants("own") if v.waits]
         raise InputError(
             f"no closed form for solver {case.solver}, precond {case.precond}, variant {case.variant}; "
-            f"expected solver own, precond {one_of(preconds)}, and variant {one_of(variants)}; "
+            f"expected solver own, precond {one_of(names(expected))}, and variant {one_of(names(waiting))}; "
             "--method simulation covers the others"
         )
 

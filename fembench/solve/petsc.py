@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import BreakdownError, InputError
-from fembench.methods.lookup import precond_names, precond_of, storage_of
+from fembench.methods.lookup import precond_of, preconds, storage_of
 from fembench.methods.work import Work
 from fembench.records.phases import AXPY, CG, DOT, PRECOND, SEND, SPMV_INTERIOR, WAIT
 from fembench.solve.iterate import CGResult, StoppingCriterion, exhausted
@@ -203,7 +203,7 @@ class _Product:
 
 def _priced() -> list[str]:
     """PETSc's preconditioners that do not multiply inside PCApply."""
-    return [name for name in precond_names("petsc") if precond_of(name).application is not None]
+    return [p.name for p in preconds("petsc") if p.application is not None]
 
 
 def _make_ksp(A: Any, precond: str, options: Sequence[str]) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.kernels.backend import kernels
-from fembench.methods.lookup import Combination, load, precond_of, variant_names, variant_of
+from fembench.methods.lookup import Combination, load, names, precond_of, variant_of, variants
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE, PRECONDITIONERS
 from fembench.methods.recipe import PLAIN, recipe
 from fembench.methods.steps import Application, Multiplication, Pass, Reduction
@@ -148,7 +148,7 @@ def test_vectors_per_iteration_are_those_counted_by_hand(variant, storage):
 
 OWN = [
     Combination(storage=s.name, precond=p.name, variant=v)
-    for s, p, v in itertools.product(STORAGES, PRECONDITIONERS, variant_names("own"))
+    for s, p, v in itertools.product(STORAGES, PRECONDITIONERS, names(variants("own")))
     if s.solver == "own" and "own" in p.solvers
 ]
 
@@ -167,7 +167,7 @@ def test_what_the_solver_counts_and_what_the_model_prices_are_the_same_vectors()
 
 
 def test_flops_do_not_depend_on_where_an_inner_product_is_taken():
-    for precond, variant in itertools.product(("none", "jacobi", "chebyshev"), variant_names("own")):
+    for precond, variant in itertools.product(("none", "jacobi", "chebyshev"), names(variants("own"))):
         fused, plain = (
             recipe(Combination(storage=s, precond=precond, variant=variant)).counted(N).flops
             for s in ("sym", "csr")
@@ -187,7 +187,7 @@ def test_residual_replacement_adds_four_products_in_fifty_iterations():
 
 
 def test_each_variant_has_the_all_reduces_of_its_paper():
-    found = {v: recipe(Combination(variant=v, precond="jacobi")).reductions for v in variant_names("own")}
+    found = {v: recipe(Combination(variant=v, precond="jacobi")).reductions for v in names(variants("own"))}
     assert found == {"standard": (1, 2), "single-reduction": (3,), "pipelined": (3,)}
 
 

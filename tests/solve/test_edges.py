@@ -10,7 +10,7 @@ from fembench.fem.presets import CANTILEVER, PATCH, STEEL
 from fembench.fem.problem import Constraint, ProblemSpec
 from fembench.fem.selection import Selection
 from fembench.mesh.box import box
-from fembench.methods.lookup import variant_names
+from fembench.methods.lookup import names, variants
 from fembench.partition.partition import Partition
 from fembench.records.case import Case
 from fembench.solve.from_names import variant_class
@@ -57,7 +57,7 @@ def test_every_storage_preconditioner_and_variant_solves_a_problem_at_the_edge(c
         assert p.sub.n_active == 0
     control = StoppingCriterion(tolerance=1e-10, relative=True)
     pairs = product(STORAGES, PRECONDITIONERS)
-    for (storage, precond), variant in zip(pairs, cycle(variant_names("own"))):  # every pair of choices
+    for (storage, precond), variant in zip(pairs, cycle(names(variants("own")))):  # every pair of choices
         result, answer = solved(p, storage, precond, variant, control)
         facts = verify(answer)
         assert result.converged, (storage, precond, variant)
@@ -67,7 +67,7 @@ def test_every_storage_preconditioner_and_variant_solves_a_problem_at_the_edge(c
         assert (facts.energy > 0) == (edge != "no load")
 
 
-@pytest.mark.parametrize("variant", variant_names("own"))
+@pytest.mark.parametrize("variant", names(variants("own")))
 @pytest.mark.parametrize("precond", PRECONDITIONERS)
 def test_fixed_work_past_the_solution_ends_early_and_is_no_error(comm, precond, variant):
     for edge in ("no load", "six tetrahedra"):

@@ -7,7 +7,7 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.bench.prepare import prepare
-from fembench.methods.lookup import storage_names
+from fembench.methods.lookup import names, storages
 from fembench.records import phases
 from fembench.records.case import Case
 from fembench.solve.cg import ConjugateGradients, StoppingCriterion
@@ -52,7 +52,7 @@ def system(comm):
 
 
 @pytest.mark.parametrize("precond", ["none", "jacobi"])
-@pytest.mark.parametrize("storage", storage_names("petsc"))
+@pytest.mark.parametrize("storage", names(storages("petsc")))
 @pytest.mark.parametrize("mesh", ["m1", "box:8x5x8:hex8"])
 def test_thirty_iterates_are_those_of_the_own_solver(comm, mesh, storage, precond):
     system = System(comm, mesh=mesh)
@@ -63,7 +63,7 @@ def test_thirty_iterates_are_those_of_the_own_solver(comm, mesh, storage, precon
     assert system.norm(theirs.x - own.x) <= 1e-10 * system.norm(own.x)
 
 
-@pytest.mark.parametrize("storage", storage_names("petsc"))
+@pytest.mark.parametrize("storage", names(storages("petsc")))
 def test_the_matrix_is_that_of_the_own_operator(system, storage):
     operator = build_operator("bsr", system.parts[0], *system.lame)
     theirs, interface = system.petsc(storage).operator, system.parts[1]
@@ -125,7 +125,7 @@ def test_a_second_solve_starts_from_zero_again(system):
     assert first.residuals == second.residuals
 
 
-@pytest.mark.parametrize("storage", storage_names("petsc"))
+@pytest.mark.parametrize("storage", names(storages("petsc")))
 def test_multigrid_with_rigid_modes_needs_far_fewer_iterations(comm, storage):
     system = System(comm, mesh="m2")
     control = StoppingCriterion(1e-8, relative=True, max_iterations=2000)
@@ -151,7 +151,7 @@ def test_the_near_null_space_is_that_of_the_rigid_motions(system):
         assert np.abs(solver.multiply(mode)[far]).max(initial=0.0) <= 1e-12 * scale
 
 
-@pytest.mark.parametrize("storage", storage_names("petsc"))
+@pytest.mark.parametrize("storage", names(storages("petsc")))
 def test_useful_flops_and_bytes_are_those_of_the_blocks_that_a_rank_holds(system, storage):
     theirs, interface = system.petsc(storage).operator, system.parts[1]
     ours = {name: build_operator(name, system.parts[0], *system.lame) for name in ("csr", "bsr", "sym")}
@@ -177,7 +177,7 @@ def test_time_in_scatters_is_not_counted_as_product_too(system, monkeypatch):
     np.testing.assert_allclose(times, [2.0, 1.0, 2.0], rtol=1e-8)
 
 
-@pytest.mark.parametrize("storage", storage_names("petsc"))
+@pytest.mark.parametrize("storage", names(storages("petsc")))
 def test_every_iteration_is_in_the_trace(system, storage):
     solver = system.petsc(storage, precond="jacobi")
     system.tracer.reset()

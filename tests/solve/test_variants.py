@@ -9,7 +9,7 @@ from fembench.base.errors import BreakdownError
 from fembench.bench.iteration_work import Roofs, solve_facts
 from fembench.bench.measure import measure
 from fembench.bench.prepare import prepare
-from fembench.methods.lookup import variant_names
+from fembench.methods.lookup import names, variants
 from fembench.ranks import interface as interface_module
 from fembench.records import phases
 from fembench.records.case import Case
@@ -219,7 +219,7 @@ def test_work_goes_on_where_rounding_is_all_that_is_left(comm, variant):
 
 
 @mpi
-@pytest.mark.parametrize("variant", variant_names("own"))
+@pytest.mark.parametrize("variant", names(variants("own")))
 def test_a_case_chooses_its_variant_and_its_work_is_counted(comm, variant):
     case = Case(mesh="m1", variant=variant, ranks=comm.size, storage="sym", iterations=40, sets=1, warmups=0)
     tracer = make_tracer("perf_counter_ns")
@@ -278,5 +278,5 @@ def test_an_operator_that_is_not_positive_breaks_down(delta):
 def test_the_registry_knows_every_variant_of_a_case():
     from typing import get_args, get_type_hints
 
-    assert get_args(get_type_hints(Case)["variant"]) == variant_names("own")
+    assert get_args(get_type_hints(Case)["variant"]) == names(variants("own"))
     assert variant_class("pipelined") is PipelinedCG

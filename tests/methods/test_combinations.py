@@ -1,0 +1,62 @@
+"""Which methods go together, and what is said where they do not."""
+
+import pytest
+
+from fembench.methods.combinations import mismatch, mismatch_balance, mismatch_blocking
+from fembench.methods.lookup import Combination, described, names, one_of, preconds, storages, variants
+
+
+@pytest.mark.parametrize(
+    ("choice", "line"),
+    [
+        (Combination(), ""),
+        (Combination(storage="ebe", precond="two-level", variant="pipelined"), ""),
+        (Combination(solver="petsc", storage="aij", precond="gamg"), ""),
+        (
+            Combination(storage="baij"),
+            "storage 'baij': solver own has sym, bsr, csr, dense, ebe",
+        ),
+        (
+            Combination(solver="petsc"),
+            "storage 'sym': solver petsc has aij, baij, sbaij, is",
+        ),
+        (
+            Combination(precond="gamg"),
+            "precond 'gamg': solver own has none, jacobi, block-jacobi, chebyshev, two-level",
+        ),
+        (
+            Combination(solver="petsc", storage="baij", precond="chebyshev"),
+            "precond 'chebyshev': solver petsc has none, jacobi, gamg",
+        ),
+        (
+            Combination(solver="petsc", storage="baij", variant="pipelined"),
+            (
+                "variant 'pipelined': solver petsc has standard; choose others by petsc_options, as in "
+                "'-ksp_type pipecg'"
+            ),
+        ),
+    ],
+)
+def test_a_choice_that_does_not_fit_its_solver_is_told_what_would(choice, line):
+    assert mismatch(choice) == line
+
+
+def test_blocking_messages_serve_variants_that_wait_for_their_sums():
+    assert mismatch_blocking(Combination(variant="single-reduction")) == ""
+    for choice in (Combination(variant="pipelined"), Combination(solver="petsc", storage="baij")):
+        assert mismatch_blocking(choice).endswith("solver own and variant standard or single-reduction")
+
+
+def test_blocks_move_under_folded_preconditioners_and_the_standard_variant():
+    fits = [p.name for p in preconds() if not mismatch_balance(Combination(precond=p.name))]
+    assert fits == ["none", "jacobi", "block-jacobi"]
+    assert mismatch_balance(Combination(variant="pipelined")).endswith("solver own, variant standard")
+    assert mismatch_balance(Combination(precond="two-level")).endswith("none, jacobi or block-jacobi")
+
+
+def test_help_texts_list_every_method_with_its_description():
+    text = described(storages("petsc"))
+    assert text.startswith("aij: compressed sparse rows of PETSc; baij: ")
+    assert names(variants()) == ("standard", "single-reduction", "pipelined")
+    assert one_of(["a"]) == "a"
+    assert one_of(["a", "b", "c"]) == "a, b or c"

@@ -18,7 +18,7 @@ def results():
 
 
 @pytest.fixture(scope="module")
-def page(results, tmp_path_factory):
+def page(results, tmp_path_factory, unrendered):
     return publish(tmp_path_factory.mktemp("study"), "study", farm_study.outcome(results, []))
 
 

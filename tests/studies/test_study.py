@@ -89,7 +89,7 @@ def test_dense_parts_gain_on_one_core_what_their_work_predicts_and_csr_nothing(s
 
 
 @pytest.mark.slow
-def test_the_page_has_every_experiment_every_table_and_every_plot(study):
+def test_the_page_has_every_experiment_every_table_and_every_plot(study, unrendered):
     html = publish(study.path, "study", outcome(study, TIMERS)).read_text()
     for number in (*range(5), *range(6, 15)):  # E5 needs events
         assert f">E{number} " in html
@@ -118,7 +118,7 @@ def test_the_page_has_every_experiment_every_table_and_every_plot(study):
 
 
 @pytest.mark.slow
-def test_a_page_of_nothing_says_so_without_failing(tmp_path):
+def test_a_page_of_nothing_says_so_without_failing(tmp_path, not_laid_out):
     empty = PlantedStudy(tmp_path, StudyPlan(emulated(2), QUICK), "fembench study")
     assert publish(tmp_path, "study", outcome(empty, {})).is_file()
 

@@ -152,7 +152,7 @@ def test_what_is_there_is_not_measured_again(study, monkeypatch):
     assert [r.record for r in again] == [r.record for r in found]
 
 
-def test_the_page_has_both_numbers(study):
+def test_the_page_has_both_numbers(study, unrendered):
     folder, found = study
     page = publish(folder, "study", grid_study.outcome(found, [], network()))
     rings = rows(page, "held_rings")

@@ -86,7 +86,7 @@ def test_both_numbers_stand_side_by_side():
 
 
 @pytest.mark.slow
-def test_the_page_is_made_of_what_was_measured(tmp_path, monkeypatch, capsys):
+def test_the_page_is_made_of_what_was_measured(tmp_path, monkeypatch, capsys, unrendered):
     import msgspec
 
     monkeypatch.setattr(bsp_study, "launch_program", lambda job, folder: None)

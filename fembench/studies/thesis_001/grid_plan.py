@@ -33,7 +33,7 @@ Row = dict[str, str]
 @functools.cache
 def printed(name: str) -> tuple[Row, ...]:
     """A table of the thesis, as it lies in data/."""
-    with open(DATA / f"thesis001_{name}.csv", newline="", encoding="utf-8") as stream:
+    with open(DATA / f"{name}.csv", newline="", encoding="utf-8") as stream:
         return tuple(csv.DictReader(stream))
 
 

@@ -119,7 +119,7 @@ def cells(effort: BspEffort) -> tuple[PolicyRun, ...]:
 @functools.cache
 def thesis(table: str) -> dict[tuple[str, str, str], dict[str, float]]:
     """(strategy, alpha, band) -> scenario -> seconds, as printed."""
-    with open(DATA / f"thesis002_table_{table}.csv", newline="", encoding="utf-8") as stream:
+    with open(DATA / f"table_{table}.csv", newline="", encoding="utf-8") as stream:
         return {
             (row.pop("strategy"), row.pop("alpha"), row.pop("band")): {k: float(v) for k, v in row.items()}
             for row in csv.DictReader(stream)

@@ -28,7 +28,7 @@ ERRORS = ("mean_error_percent", "makespan_error_percent", "process_error_percent
 @functools.cache
 def printed(name: str) -> tuple[dict[str, str], ...]:
     """A table of the thesis, as it lies in data/."""
-    with open(DATA / f"thesis003_{name}.csv", newline="", encoding="utf-8") as stream:
+    with open(DATA / f"{name}.csv", newline="", encoding="utf-8") as stream:
         return tuple(csv.DictReader(stream))
 
 
@@ -131,7 +131,7 @@ def messages_table(found: Sequence[SlavesRun]) -> Table:
 @functools.cache
 def executable_messages(processes: int) -> tuple[int, int]:
     """(sends, receives) of appendix B's program, which is read and not run."""
-    text = (DATA / "thesis003_integral.objdump").read_text(encoding="utf-8")
+    text = (DATA / "integral.objdump").read_text(encoding="utf-8")
     program = program_of(text, dict.fromkeys(ROWS, 1e-9), "main")
     graph = graph_of_program(program, processes, Loops(10.0, 20), 8, 1, "appendix B")
     events = [e for p in graph.programs for e in flat(p)]

@@ -1,0 +1,271 @@
+"""Pages that are generated from the program: `<!-- generated: NAME -->` becomes what NAME's function returns.
+
+All functions return Markdown. They read the parsers, the structs and the lists of fembench itself, so that a page
+cannot describe an option, a field or a phase that does not exist.
+"""
+
+import argparse
+import io
+import json
+import re
+import tokenize
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from inspect import getsource
+from itertools import groupby
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import msgspec
+
+from fembench.cli.main import build_parser
+from fembench.records.phases import PHASES
+from fembench.records.profile import Profile
+from fembench.records.record import Record
+from fembench.records.weights import Weights
+
+MARK = re.compile(r"<!-- generated: ([\w-]+)(?: (\S+))? -->")
+
+
+# ---- Markdown
+
+
+def plain(text: str) -> str:
+    """Text as it stands, whatever Markdown would make of it."""
+    return re.sub(r"([\\`*_<>\[\]|{}$])", r"\\\1", " ".join(text.split()))
+
+
+def code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|") if text else ""
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
+
+
+def fenced(text: str, language: str = "text") -> str:
+    return f"```{language}\n{text.strip(chr(10))}\n```\n"
+
+
+# ---- the command line
+
+
+def children(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Parsers of a parser's verbs, in the order of its help."""
+    return {
+        name: child
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for name, child in action.choices.items()
+        if name in {listed.dest for listed in action._choices_actions}
+    }
+
+
+def spelled(action: argparse.Action) -> str:
+    """An option with its value, as a user types it."""
+    value = ""
+    if action.nargs != 0 and not isinstance(action, argparse.BooleanOptionalAction):
+        value = " " + (str(action.metavar) if action.metavar else choices(action) or action.dest.upper())
+    names = action.option_strings or [str(action.metavar or action.dest.upper())]
+    return ", ".join(code(name + (value if action.option_strings else "")) for name in names)
+
+
+def choices(action: argparse.Action) -> str:
+    return "{" + ",".join(map(str, action.choices)) + "}" if action.choices else ""
+
+
+def expanded(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
+    """The help of one option, its `%(default)s` filled in."""
+    return (action.help or "") % {**vars(action), "prog": parser.prog}
+
+
+def listed(action: argparse.Action) -> bool:
+    return action.help is not argparse.SUPPRESS and not isinstance(
+        action, argparse._HelpAction | argparse._SubParsersAction
+    )
+
+
+def described(text: str) -> Iterator[str]:
+    """A verb's description: paragraphs, and indented lines as they are."""
+    for indented, lines in groupby(text.strip("\n").splitlines(), lambda line: line.startswith("  ")):
+        block = "\n".join(lines)
+        yield fenced(dedent(block)) if indented else "\n\n".join(map(plain, block.split("\n\n"))) + "\n"
+
+
+def verb_page(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
+    yield f"{'#' * level} {parser.prog}\n"
+    first, _, more = (parser.description or "").partition("\n")
+    yield plain(first) + "\n"
+    yield fenced(" ".join(parser.format_usage().split()).removeprefix("usage: "))
+    yield from described(more)
+    for group in parser._action_groups:
+        rows = [
+            (spelled(action), plain(expanded(action, parser)))
+            for action in group._group_actions
+            if listed(action)
+        ]
+        if rows:
+            yield f"**{plain(group.title or '').capitalize()}**\n"
+            yield table(("", "meaning"), rows)
+    for child in children(parser).values():
+        yield from verb_page(child, level + 1)
+
+
+def command_line() -> str:
+    parser = build_parser()
+    return "\n".join(part for child in children(parser).values() for part in verb_page(child, 2))
+
+
+def help_text() -> str:
+    return fenced(build_parser().format_help())
+
+
+# ---- structs
+
+
+def field_comments(struct: type) -> dict[str, str]:
+    """What stands behind each field in the source, and in lines of comment that follow it."""
+    found: dict[str, str] = {}
+    field, depth = "", 0
+    source = getsource(struct)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        text = token.string
+        if token.type == tokenize.OP:
+            depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(text, 0)
+        elif token.type == tokenize.NAME and depth == 0 and re.match(rf"\s*{text}\s*:", token.line):
+            field = text if token.line.lstrip().startswith(text) else field
+        elif token.type == tokenize.COMMENT and field:
+            found[field] = f"{found.get(field, '')} {text.lstrip('# ')}".strip()
+    return found
+
+
+def type_name(kind: Any) -> str:
+    """A field's type in the words of JSON's readers: list[list[number]]."""
+    inspect = msgspec.inspect
+    match kind:
+        case inspect.StructType():
+            return kind.cls.__name__
+        case inspect.VarTupleType() | inspect.ListType():
+            return f"list[{type_name(kind.item_type)}]"
+        case inspect.TupleType():
+            return f"list of {len(kind.item_types)} {type_name(kind.item_types[0])}"
+        case inspect.DictType():
+            return f"object of {type_name(kind.value_type)}"
+        case inspect.UnionType():
+            return " or ".join(type_name(each) for each in kind.types)
+        case inspect.LiteralType():
+            return " or ".join(json.dumps(value) for value in kind.values)
+    return {
+        "FloatType": "number",
+        "IntType": "integer",
+        "StrType": "string",
+        "BoolType": "true or false",
+        "NoneType": "null",
+        "AnyType": "anything",
+        "CustomType": "anything",
+    }.get(type(kind).__name__, type(kind).__name__)
+
+
+def structs_in(kind: Any) -> Iterator[type]:
+    """Structs that a type holds, itself first."""
+    if isinstance(kind, msgspec.inspect.StructType):
+        yield kind.cls
+    for name in ("item_type", "value_type"):
+        if hasattr(kind, name):
+            yield from structs_in(getattr(kind, name))
+    for name in ("item_types", "types"):
+        for each in getattr(kind, name, ()):
+            yield from structs_in(each)
+
+
+def reached(root: type) -> list[type]:
+    """A struct and all that it holds, breadth first."""
+    found = [root]
+    for struct in found:
+        for field in msgspec.inspect.type_info(struct).fields:
+            found += [each for each in structs_in(field.type) if each not in found]
+    return found
+
+
+def default(field: msgspec.inspect.Field) -> str:
+    if field.required:
+        return "required"
+    value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    if isinstance(value, msgspec.Struct):
+        return "each field's own"
+    return code(json.dumps(msgspec.to_builtins(value)))
+
+
+def struct_page(struct: type, level: int = 3) -> str:
+    comments = field_comments(struct)
+    rows = [
+        (
+            code(field.encode_name),
+            plain(type_name(field.type)),
+            default(field),
+            plain(comments.get(field.name, "")),
+        )
+        for field in msgspec.inspect.type_info(struct).fields
+    ]
+    intro = plain((vars(struct).get("__doc__") or "").split("\n\n")[0])
+    heads = ("field", "type", "default", "meaning")
+    return f"{'#' * level} {struct.__name__}\n\n{intro}\n\n{table(heads, rows)}"
+
+
+def schema(root: type) -> Callable[[], str]:
+    return lambda: "\n".join(struct_page(struct) for struct in reached(root))
+
+
+# ---- lists
+
+
+def phases() -> str:
+    return table(("phase", "group"), ((code(p.name), plain(p.group)) for p in PHASES))
+
+
+# ---- the notebook
+
+
+def notebook() -> str:
+    """The executed notebook as a page: text, code, and what the code printed."""
+    cells = json.loads(Path(__file__).with_name("..").joinpath("notebook.ipynb").resolve().read_text())["cells"]
+    return "\n".join(part for cell in cells for part in notebook_cell(cell))
+
+
+def notebook_cell(cell: dict[str, Any]) -> Iterator[str]:
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        yield re.sub(r"^# .*\n+", "", source) + "\n"
+        return
+    yield fenced(source, "python")
+    for output in cell["outputs"]:
+        data = output.get("data", {})
+        if "text/html" in data:
+            yield "```{raw} html\n" + "".join(data["text/html"]) + "\n```\n"
+        else:
+            yield fenced("".join(data.get("text/plain", output.get("text", []))))
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "command-line": command_line,
+    "help": help_text,
+    "record": schema(Record),
+    "profile": schema(Profile),
+    "weights": schema(Weights),
+    "phases": phases,
+    "notebook": notebook,
+}
+
+
+def filled(text: str) -> str:
+    """A page with every mark replaced by what it stands for."""
+    return MARK.sub(lambda mark: PAGES[mark[1]](), text)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    def fill(app: Any, name: str, source: list[str]) -> None:
+        source[0] = filled(source[0])
+
+    app.connect("source-read", fill)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,140 @@
+"""Shell commands, files and outputs in README.md and docs/**/*.md.
+
+In the pages, comments before a fenced block say what the test does with it:
+
+    <!-- not run: REASON -->        a block that cannot be run here
+    <!-- tested as: COMMAND -->     a cheaper command to run instead; several lines replace the block together
+    <!-- file: NAME -->             the block is a file that later commands read
+    <!-- shown: 1-4, 9-12 -->       the lines of the output that the page shows
+
+`python tests/docs/doc_pages.py FOLDER PAGE ...` runs the commands of console blocks in FOLDER and writes their
+true output into the pages.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SHELL = ("console", "sh")
+COMMENT = re.compile(r"<!-- ([a-z ]+?): (.*) -->")
+
+
+@dataclass
+class Block:
+    """A fenced block: `first` and `last` are the lines between its fences, counted from 0."""
+
+    page: Path
+    language: str
+    first: int
+    last: int
+    lines: list[str]
+    marks: list[tuple[str, str]] = field(default_factory=list)
+
+    def marked(self, name: str) -> list[str]:
+        return [value for key, value in self.marks if key == name]
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.first}"
+
+    @property
+    def commands(self) -> list[str]:
+        """What is typed; a line that ends in a backslash goes on."""
+        lines = self.lines
+        if self.language == "console":
+            lines = [
+                line[2:]
+                for k, line in enumerate(self.lines)
+                if line.startswith("$ ") or (k and self.lines[k - 1].endswith("\\") and line.startswith("> "))
+            ]
+        joined = "\n".join(lines).replace("\\\n", " ")
+        return [line for line in joined.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+
+    @property
+    def run(self) -> list[str]:
+        """What a test runs."""
+        return [] if self.marked("not run") else self.marked("tested as") or self.commands
+
+
+def pages() -> list[Path]:
+    texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    return sorted(p for p in texts if "_build" not in p.parts and p.name != "CHANGELOG.md")
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page in a language, with the comments right before them."""
+    found, marks, block = [], [], None
+    for k, line in enumerate(page.read_text(encoding="utf-8").splitlines()):
+        if block is not None:
+            if line.rstrip() == "```":
+                block.last, block = k, None
+            else:
+                block.lines.append(line)
+        elif opened := re.fullmatch(r"```(\w+)", line):
+            block = Block(page, opened[1], k + 1, k + 1, [], marks)
+            found.append(block)
+            marks = []
+        elif comment := COMMENT.fullmatch(line.strip()):
+            marks.append((comment[1], comment[2]))
+        elif line.strip():
+            marks = []
+    return found
+
+
+def verb_words(command: str) -> list[str]:
+    """The words behind `fembench` (or `./run_bench.sh`) in a command; none where it calls another program."""
+    words = shlex.split(command, comments=True)
+    for name in ("fembench", "./run_bench.sh"):
+        if name in words:
+            behind = words[words.index(name) + 1 :]
+            stops = [k for k, w in enumerate(behind) if w in ("|", "&&", "||", ";", "--") or w.startswith(">")]
+            return behind[: min(stops, default=len(behind))]
+    return []
+
+
+def chosen(lines: list[str], ranges: list[str]) -> list[str]:
+    """The lines to show, with an ellipsis where some are left out."""
+    if not ranges:
+        return lines
+    shown, at = [], 0
+    for part in ranges[0].split(","):
+        begin, _, end = part.strip().partition("-")
+        first, last = int(begin) - 1, int(end or begin)
+        if first > at:
+            shown.append("…")
+        shown += lines[first:last]
+        at = last
+    return [*shown, "…"] if at < len(lines) else shown
+
+
+def refresh(page: Path, folder: Path) -> None:
+    """Run the console blocks of a page in `folder` and write what they print into the page."""
+    text = page.read_text(encoding="utf-8").splitlines()
+    found = blocks(page)
+    for block in found:
+        for name in block.marked("file"):
+            (folder / name).write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+        if block.language != "console" or block.marked("not run"):
+            continue
+        lines, ranges = [], block.marked("shown")
+        for k, command in enumerate(block.commands):
+            print(f"$ {command}", file=sys.stderr)
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            output = [line.rstrip() for line in done.stdout.splitlines()]
+            (folder / f"output-{page.stem}-{block.first}-{k}.txt").write_text(done.stdout)
+            lines += [f"$ {command}", *chosen(output, ranges[k : k + 1])]
+        block.lines = lines
+    for block in reversed(found):
+        text[block.first : block.last] = block.lines
+    page.write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[2:]:
+        refresh(Path(name).resolve(), Path(sys.argv[1]).resolve())

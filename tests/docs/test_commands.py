@@ -1,0 +1,99 @@
+"""Every shell command in README.md and docs/ runs, or the page gives the reason why it cannot."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import doc_pages
+import msgspec
+import pytest
+from planted_profile import planted_profile
+
+from fembench.base.config import tomllib
+from fembench.base.errors import InputError
+from fembench.cli.main import build_parser
+
+ROOT = doc_pages.ROOT
+ALL = {str(page.relative_to(ROOT)): doc_pages.blocks(page) for page in doc_pages.pages()}
+SHELL = [b for found in ALL.values() for b in found if b.language in doc_pages.SHELL]
+RUN = [name for name, found in ALL.items() if any(b.language in doc_pages.SHELL and b.run for b in found)]
+
+
+def test_the_pages_have_commands():
+    assert len(SHELL) > 20
+    assert "README.md" in RUN
+
+
+@pytest.mark.parametrize("block", SHELL, ids=lambda b: b.place)
+def test_a_block_that_is_not_run_gives_a_reason(block):
+    assert block.run or len(" ".join(block.marked("not run")).split()) > 1
+
+
+@pytest.mark.parametrize("block", SHELL, ids=lambda b: b.place)
+def test_every_fembench_command_of_a_page_is_one_that_exists(block):
+    for command in block.commands:
+        words = doc_pages.verb_words(command)
+        if words and not words[0].startswith("-") and "." not in words[0]:
+            try:
+                build_parser().parse_args(words)
+            except InputError as error:
+                pytest.fail(f"{command}: {error}")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_toml_block_of_a_page_is_toml(name):
+    for block in (b for b in ALL[name] if b.language == "toml"):
+        tomllib.loads("\n".join(block.lines))
+
+
+def environment(folder):
+    """Variables of a reader's shell, where ranks may share cores."""
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("FEMBENCH_")}
+    return plain | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "FEMBENCH_VENV": sys.prefix,
+        "SAMPLES": str(folder / "samples"),
+        "OMP_NUM_THREADS": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+    }
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    """A machine profile, for pages that would otherwise measure one."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "samples").mkdir()
+    profile = msgspec.json.encode(planted_profile([1.0, 0.5], hosts=[0, 1]))
+    (folder / "samples" / "machine.json").write_bytes(profile)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUN)
+def test_the_commands_of_a_page_run(name, samples):
+    folder = samples / name.replace("/", "-")
+    folder.mkdir()
+    (folder / "run_bench.sh").symlink_to(ROOT / "run_bench.sh")
+    (folder / "meshes").symlink_to(ROOT / "meshes")
+    shutil.copytree(ROOT / "results" / "reference", folder / "results" / "reference")
+    for block in ALL[name]:
+        for file in block.marked("file"):
+            (folder / file).write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+        for command in block.run if block.language in doc_pages.SHELL else ():
+            done = subprocess.run(
+                ["bash", "-o", "pipefail", "-c", command],
+                cwd=folder,
+                env=environment(samples),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=150,
+            )
+            assert done.returncode == 0, f"{block.place}: {command}\n{done.stdout}"

@@ -1,7 +1,7 @@
-"""Pages that are generated from the program: `<!-- generated: NAME -->` becomes what NAME's function returns.
+"""Pages generated from the program: `<!-- generated: NAME -->` becomes what NAME's function returns.
 
-All functions return Markdown. They read the parsers, the structs and the lists of fembench itself, so that a page
-cannot describe an option, a field or a phase that does not exist.
+All functions return Markdown. They read the parsers, the structs and the lists of fembench itself, so that a
+page cannot describe an option, a field or a phase that does not exist.
 """
 
 import argparse
@@ -18,7 +18,9 @@ from typing import Any
 
 import msgspec
 
-from fembench.cli.main import build_parser
+from fembench.cli.parser import WIDE, sections, usage
+from fembench.cli.verbs import GROUPS, NOTES, listing, verb_parser, verbs
+from fembench.records.case import Case
 from fembench.records.phases import PHASES
 from fembench.records.profile import Profile
 from fembench.records.record import Record
@@ -33,6 +35,13 @@ MARK = re.compile(r"<!-- generated: ([\w-]+)(?: (\S+))? -->")
 def plain(text: str) -> str:
     """Text as it stands, whatever Markdown would make of it."""
     return re.sub(r"([\\`*_<>\[\]|{}$])", r"\\\1", " ".join(text.split()))
+
+
+def prose(text: str) -> str:
+    """Text whose only markup is `code`."""
+    return "".join(
+        f"`{part}`" if k % 2 else plain(part) for k, part in enumerate(re.split("`([^`]*)`", text))
+    )
 
 
 def code(text: str) -> str:
@@ -51,74 +60,41 @@ def fenced(text: str, language: str = "text") -> str:
 # ---- the command line
 
 
-def children(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Parsers of a parser's verbs, in the order of its help."""
-    return {
-        name: child
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
-        for name, child in action.choices.items()
-        if name in {listed.dest for listed in action._choices_actions}
-    }
-
-
-def spelled(action: argparse.Action) -> str:
-    """An option with its value, as a user types it."""
-    value = ""
-    if action.nargs != 0 and not isinstance(action, argparse.BooleanOptionalAction):
-        value = " " + (str(action.metavar) if action.metavar else choices(action) or action.dest.upper())
-    names = action.option_strings or [str(action.metavar or action.dest.upper())]
-    return ", ".join(code(name + (value if action.option_strings else "")) for name in names)
-
-
-def choices(action: argparse.Action) -> str:
-    return "{" + ",".join(map(str, action.choices)) + "}" if action.choices else ""
-
-
-def expanded(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
-    """The help of one option, its `%(default)s` filled in."""
-    return (action.help or "") % {**vars(action), "prog": parser.prog}
-
-
-def listed(action: argparse.Action) -> bool:
-    return action.help is not argparse.SUPPRESS and not isinstance(
-        action, argparse._HelpAction | argparse._SubParsersAction
-    )
+def verb_page(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
+    """A verb's help page as Markdown, then those of its actions."""
+    yield f"{'#' * level} {parser.prog}\n"
+    yield from described(parser.description or "")
+    yield fenced(usage(parser).removeprefix("usage: "))
+    for section in sections(parser):
+        yield f"**{plain(section.title).capitalize()}**\n"
+        yield plain(section.note) + "\n"
+        yield table(("typed", "meaning"), ((code(typed), plain(text)) for typed, text in section.rows))
+    if parser.epilog:
+        yield from described(parser.epilog)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                yield from verb_page(child, level + 1)
 
 
 def described(text: str) -> Iterator[str]:
-    """A verb's description: paragraphs, and indented lines as they are."""
+    """Paragraphs, and indented lines as they are."""
     for indented, lines in groupby(text.strip("\n").splitlines(), lambda line: line.startswith("  ")):
         block = "\n".join(lines)
-        yield fenced(dedent(block)) if indented else "\n\n".join(map(plain, block.split("\n\n"))) + "\n"
-
-
-def verb_page(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
-    yield f"{'#' * level} {parser.prog}\n"
-    first, _, more = (parser.description or "").partition("\n")
-    yield plain(first) + "\n"
-    yield fenced(" ".join(parser.format_usage().split()).removeprefix("usage: "))
-    yield from described(more)
-    for group in parser._action_groups:
-        rows = [
-            (spelled(action), plain(expanded(action, parser)))
-            for action in group._group_actions
-            if listed(action)
-        ]
-        if rows:
-            yield f"**{plain(group.title or '').capitalize()}**\n"
-            yield table(("", "meaning"), rows)
-    for child in children(parser).values():
-        yield from verb_page(child, level + 1)
+        yield fenced(dedent(block)) if indented else "\n\n".join(map(prose, block.split("\n\n"))) + "\n"
 
 
 def command_line() -> str:
-    parser = build_parser()
-    return "\n".join(part for child in children(parser).values() for part in verb_page(child, 2))
+    """Every verb under the heading of its group."""
+    parts = []
+    for group, names in GROUPS.items():
+        parts.append(f"## {group.capitalize()}\n\n{plain(NOTES[group]).capitalize()}.\n")
+        parts += [part for verb in names if verb in verbs() for part in verb_page(verb_parser(verb), 3)]
+    return "\n".join(parts)
 
 
 def help_text() -> str:
-    return fenced(build_parser().format_help())
+    return fenced(listing(WIDE))
 
 
 # ---- structs
@@ -229,8 +205,8 @@ def phases() -> str:
 
 def notebook() -> str:
     """The executed notebook as a page: text, code, and what the code printed."""
-    cells = json.loads(Path(__file__).with_name("..").joinpath("notebook.ipynb").resolve().read_text())["cells"]
-    return "\n".join(part for cell in cells for part in notebook_cell(cell))
+    text = Path(__file__).parents[1].joinpath("notebook.ipynb").read_text(encoding="utf-8")
+    return "\n".join(part for cell in json.loads(text)["cells"] for part in notebook_cell(cell))
 
 
 def notebook_cell(cell: dict[str, Any]) -> Iterator[str]:
@@ -247,6 +223,10 @@ def notebook_cell(cell: dict[str, Any]) -> Iterator[str]:
             yield fenced("".join(data.get("text/plain", output.get("text", []))))
 
 
+def case_options() -> str:
+    return struct_page(Case, 2)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "command-line": command_line,
     "help": help_text,
@@ -254,6 +234,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "profile": schema(Profile),
     "weights": schema(Weights),
     "phases": phases,
+    "case": case_options,
     "notebook": notebook,
 }
 

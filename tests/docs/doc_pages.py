@@ -7,8 +7,8 @@ In the pages, comments before a fenced block say what the test does with it:
     <!-- file: NAME -->             the block is a file that later commands read
     <!-- shown: 1-4, 9-12 -->       the lines of the output that the page shows
 
-`python tests/docs/doc_pages.py FOLDER PAGE ...` runs the commands of console blocks in FOLDER and writes their
-true output into the pages.
+`python tests/docs/doc_pages.py FOLDER PAGE ...` runs the commands of console blocks in FOLDER and writes what
+they print into the pages.
 """
 
 import re
@@ -91,7 +91,9 @@ def verb_words(command: str) -> list[str]:
     for name in ("fembench", "./run_bench.sh"):
         if name in words:
             behind = words[words.index(name) + 1 :]
-            stops = [k for k, w in enumerate(behind) if w in ("|", "&&", "||", ";", "--") or w.startswith(">")]
+            stops = [
+                k for k, w in enumerate(behind) if w in ("|", "&&", "||", ";", "--") or w.startswith(">")
+            ]
             return behind[: min(stops, default=len(behind))]
     return []
 
@@ -124,7 +126,11 @@ def refresh(page: Path, folder: Path) -> None:
         for k, command in enumerate(block.commands):
             print(f"$ {command}", file=sys.stderr)
             done = subprocess.run(
-                ["bash", "-c", command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                ["bash", "-c", command],
+                cwd=folder,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
             )
             output = [line.rstrip() for line in done.stdout.splitlines()]
             (folder / f"output-{page.stem}-{block.first}-{k}.txt").write_text(done.stdout)

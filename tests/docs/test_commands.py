@@ -9,11 +9,11 @@ from pathlib import Path
 import doc_pages
 import msgspec
 import pytest
-from planted_profile import planted_profile
+from planted_machine import planted_machine
 
 from fembench.base.config import tomllib
 from fembench.base.errors import InputError
-from fembench.cli.main import build_parser
+from fembench.cli.verbs import build_parser
 
 ROOT = doc_pages.ROOT
 ALL = {str(page.relative_to(ROOT)): doc_pages.blocks(page) for page in doc_pages.pages()}
@@ -69,7 +69,7 @@ def samples(tmp_path_factory):
     """A machine profile, for pages that would otherwise measure one."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "samples").mkdir()
-    profile = msgspec.json.encode(planted_profile([1.0, 0.5], hosts=[0, 1]))
+    profile = msgspec.json.encode(planted_machine([1.0, 0.5], hosts=["fast", "slow"]))
     (folder / "samples" / "machine.json").write_bytes(profile)
     return folder
 

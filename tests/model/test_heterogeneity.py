@@ -27,9 +27,7 @@ def updated(number, rule, *columns):
 
 
 def test_the_run_queue_estimates_h_as_badly_as_in_table_4_27():
-    error = updated(
-        "4.27", lambda r: by_queue(*(float(r[k]) for k in ("h_calibrated", "queue_standard", "queue_now")))
-    )
+    error = updated("4.27", by_queue, "h_calibrated", "queue_standard", "queue_now")
     assert error == pytest.approx(14.4, abs=0.1)
 
 
@@ -39,9 +37,7 @@ def test_the_load_does_better_as_in_table_4_28():
 
 
 def test_wall_time_over_processor_time_is_best_as_in_table_4_29():
-    error = updated(
-        "4.29", lambda r: by_clock(*(float(r[k]) for k in ("h_calibrated", "wall_time_us", "cpu_time_us")))
-    )
+    error = updated("4.29", by_clock, "h_calibrated", "wall_time_us", "cpu_time_us")
     assert error == pytest.approx(4.8, abs=0.1)
 
 

@@ -1,6 +1,6 @@
 """Constraints and loads on the arrays of one rank (or of a whole mesh).
 
-A `Geometry` is any object with the arrays of a rank's cells and nodes, such as `dist`'s Subdomain.
+A `Geometry` is any object with the arrays of a rank's cells and nodes, such as a Subdomain of `ranks`.
 Loads are this rank's part: body forces and tractions of its own cells and facets, nodal forces of
 the nodes that it owns; the neighbour sum completes them on shared nodes.
 """
@@ -24,7 +24,7 @@ Facets = NDArray[np.int32]
 
 
 class Nodes(Protocol):
-    """What constraints need to know; prepared tags as `selection` says."""
+    """What constraints need to know; tags prepared as in `selection`."""
 
     @property
     def x(self) -> Array: ...  # (n_nodes, 3)

@@ -1,4 +1,4 @@
-"""Integrals over cells and facets, in plain numpy: what compiled kernels are held against.
+"""Integrals over cells and facets in plain numpy: the reference of the compiled kernels.
 
 Symbols: `x_cells` (n, npc, 3) the coordinates of each cell's nodes, `dN` (n, n_q, npc, 3) gradients
 of the shape functions with respect to x, `dV` (n, n_q) quadrature weight times det J, `B`

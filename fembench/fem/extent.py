@@ -1,4 +1,4 @@
-"""Extent: the box that holds the whole mesh. Every rank must use the same one."""
+"""Extent: the bounding box of the whole mesh. Every rank must use the same one."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-TOLERANCE = 1e-6  # of the diagonal: nodes this close to a plane or point count as on it
+TOLERANCE = 1e-6  # of the diagonal: nodes closer than this to a plane or point lie on it
 
 
 class Extent(NamedTuple):

@@ -16,7 +16,7 @@
     [body]
     gravity = [0.0, -9.80665, 0.0]            # m/s², times rho; or force = […] in N/m³
 
-Of two constraints on one dof the later one holds.
+If two constraints act on one dof, the later one holds.
 """
 
 from pathlib import Path
@@ -38,7 +38,7 @@ AnyField = LinearField | Literal["manufactured"]
 
 
 class Constraint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Displacements prescribed on the nodes selected: per component `u` (m), or a `field`."""
+    """Prescribed displacements of the selected nodes: per component `u` (m), or a `field`."""
 
     on: Selection
     u: tuple[Component, Component, Component] | None = None  # None without a field: clamped
@@ -53,7 +53,7 @@ class Constraint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Force(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A force in N on each node selected, once in all however many ranks share the node."""
+    """A force in N on each selected node, applied once however many ranks share the node."""
 
     on: Selection
     force: Vector
@@ -63,7 +63,7 @@ class Force(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Traction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A force per area in N/m² on the facets selected."""
+    """A force per area in N/m² on the selected facets."""
 
     on: Selection
     traction: Vector
@@ -87,7 +87,7 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProblemSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Everything about a run but the mesh. `exact` is the displacement field where it is known."""
+    """Everything about a run except the mesh. `exact` is the displacement field if it is known."""
 
     name: str = ""
     material: Material = Material()

@@ -1,4 +1,4 @@
-"""A direct solution on one rank with scipy: the answer that every parallel run is held against."""
+"""A direct solution on one rank with scipy: the reference for every parallel run."""
 
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ def assembled(x: Array, cells: NDArray[np.int32], element: str, lam: float, mu: 
 
 
 def solve(spec: ProblemSpec, mesh: Mesh) -> Array:
-    """Displacements (n_nodes, 3) in m by sparse LU. Raises InputError where the problem is singular."""
+    """Displacements (n_nodes, 3) in m by sparse LU. Raises InputError if the problem is singular."""
     from scipy.sparse.linalg import splu
 
     geometry = whole_mesh(spec, mesh)

@@ -1,7 +1,7 @@
 """Rigid-body motions: three translations, three rotations, to first order.
 
-Rotations are divided by a length, so that all six columns are of size one; on several ranks use one
-centre and length everywhere (`Extent.centre`, `Extent.diagonal`).
+Rotations are divided by a length, so that all six columns have size one. All ranks must use the same
+centre and length (`Extent.centre`, `Extent.diagonal`).
 """
 
 import numpy as np

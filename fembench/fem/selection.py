@@ -1,8 +1,8 @@
 """Selections: which nodes or facets of the mesh a constraint or load acts on.
 
 A node lies on a plane or point when it is within `Extent.tolerance`. Whether a node lies on a tagged
-facet or on the boundary is a fact of the whole mesh: a rank may hold the node and not the facet. So
-the whole mesh is prepared first (`selection_tags`): every facet tag then has a node tag of the same
+facet or on the boundary depends on the whole mesh: a rank may hold the node without the facet. So the
+whole mesh is prepared first (`selection_tags`): every facet tag then has a node tag of the same
 name, and the reserved tag "boundary" holds the facets that belong to one cell only.
 """
 
@@ -21,14 +21,14 @@ from fembench.fem.extent import Extent
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 BOUNDARY = "boundary"  # the reserved tag
-FAR = 1e100  # m; squares of such distances still are numbers
+FAR = 1e100  # m; squares of such distances do not overflow
 Bound = float | Literal["min", "max"]
 
 
 class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Exactly one of `plane` ("x=0", "y=max"), `tag`, `point` ([1, 0.5, "max"]) or `boundary = true`.
 
-    "min" and "max" stand for the sides of the mesh's bounding box.
+    "min" and "max" are the sides of the mesh's bounding box.
     """
 
     plane: str | None = None
@@ -75,7 +75,7 @@ def distances(selection: Selection, x: Array, extent: Extent) -> Array | None:
 
 
 def selected(selection: Selection, x: Array, node_tags: Mapping[str, Mask], extent: Extent) -> Mask:
-    """(n_nodes,) which of these nodes are meant. A tag that these nodes do not carry selects none."""
+    """(n_nodes,) mask of the selected nodes. A tag that none of these nodes has selects none."""
     far = distances(selection, x, extent)
     if far is not None:
         return far <= extent.tolerance
@@ -85,7 +85,7 @@ def selected(selection: Selection, x: Array, node_tags: Mapping[str, Mask], exte
 def selected_facets(
     selection: Selection, x: Array, facet_tags: Mapping[str, NDArray[np.int32]], extent: Extent
 ) -> NDArray[np.int32]:
-    """(k, 3|4) the facets meant: those of a tag, or the boundary's facets that lie in a plane."""
+    """(k, 3|4) the selected facets: those of a tag, or those of the boundary in a plane."""
     facets = facet_tags.get(selection.tag or BOUNDARY, np.zeros((0, 3), dtype=np.int32))
     if selection.plane is None:
         return facets
@@ -106,7 +106,7 @@ def _parsed(plane: str) -> tuple[int, Bound]:
             value = math.nan
         if math.isfinite(value):
             return axis, value
-    raise SpecError(f"plane '{plane}' is not understood; expected for example 'x=0', 'y=max' or 'z=0.25'")
+    raise SpecError(f"plane '{plane}' is not understood; expected a plane such as 'x=0', 'y=max' or 'z=0.25'")
 
 
 def _resolved(bound: Bound, axis: int, extent: Extent) -> float:

@@ -1,7 +1,7 @@
-"""What a problem's selections find: counted on each rank, merged, and checked once for all ranks.
+"""Nodes and facets found by a problem's selections: counted per rank, merged, and checked together.
 
-Every rank makes a `Survey` of its own nodes, all ranks gather them, and each calls `check` on the
-merged one: all raise the same InputError or none does, so no rank is left waiting.
+Every rank surveys its own nodes, all ranks gather the surveys, and each checks the merged one: all raise the
+same InputError or none does, so that no rank is left waiting.
 """
 
 import difflib
@@ -36,7 +36,7 @@ class Survey:
 
 
 def survey(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Survey:
-    """What the selections find among this rank's nodes and facets."""
+    """The survey of this rank's nodes and facets."""
     items = _items(spec)
     near = [_nearest(on, geometry.x, extent) for on, _ in items]
     fixed, _ = fixed_dofs(spec, geometry, extent)
@@ -68,7 +68,7 @@ def merge(surveys: Sequence[Survey]) -> Survey:
 
 
 def check(spec: ProblemSpec, found: Survey) -> None:
-    """Raise InputError where a selection is empty or ambiguous, where the body can move or none of it can."""
+    """Raise InputError if a selection is empty or ambiguous, or if the body can move freely or not at all."""
     for row, (on, on_facets) in enumerate(_items(spec)):
         where = f"problem '{spec.name}': {on}"
         if on.tag is not None:

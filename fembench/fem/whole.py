@@ -1,4 +1,4 @@
-"""A whole mesh with its tags prepared for selections: what distribution hands out, and serial use."""
+"""A whole mesh with its tags prepared for selections, for distribution over ranks and for serial use."""
 
 from dataclasses import dataclass
 
@@ -48,7 +48,7 @@ def whole_mesh(spec: ProblemSpec, mesh: Mesh) -> WholeMesh:
 
 
 def check_whole(spec: ProblemSpec, geometry: WholeMesh) -> None:
-    """Raise InputError where the problem does not fit the mesh, or leaves it free to move."""
+    """Raise InputError if the problem does not fit the mesh or leaves it free to move."""
     check(spec, survey(spec, geometry, geometry.extent))
 
 

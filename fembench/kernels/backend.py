@@ -1,6 +1,6 @@
-"""`kernels`: the compiled module, or its reference twin where nothing was compiled.
+"""`kernels`: the compiled module, or its reference twin if nothing was compiled.
 
-FEMBENCH_KERNELS=reference chooses the twin on purpose. `kernels.NAME` ("compiled" or "reference") and
+FEMBENCH_KERNELS=reference selects the twin. `kernels.NAME` ("compiled" or "reference") and
 `kernels.ISA` (the instruction set in use) go into every record.
 """
 
@@ -20,7 +20,10 @@ def _choose() -> Any:
         try:
             return importlib.import_module("fembench.kernels._compiled")
         except ImportError as error:
-            warnings.warn(f"the compiled kernels are missing ({error}); numpy serves, slowly", stacklevel=2)
+            warnings.warn(
+                f"the compiled kernels are missing ({error}); numpy is used instead, which is slow",
+                stacklevel=2,
+            )
     return importlib.import_module("fembench.kernels.reference")
 
 

@@ -1,4 +1,4 @@
-"""Numbering of a rank's nodes by place, so that products find d and q in a cache.
+"""Numbering of a rank's nodes by position, so that products find d and q in a cache.
 
 Nodes are cut into slabs across the longest axis, each slab into rows across the second, and numbered
 along the rows: on a box the natural order, on any mesh one like it. Slabs and rows are one mean node
@@ -48,7 +48,7 @@ def _along_rows(x: F64, axes: NDArray[np.intp], distance: float) -> NDArray[np.i
 
 
 def _equal_parts(t: F64, group: NDArray[np.intp], distance: float) -> NDArray[np.intp]:
-    """Cut each group along t into equal parts, `distance` thick in the mean; returns the part of each."""
+    """Cut each group along t into equal parts, `distance` thick on average; returns the part of each."""
     n_parts = round(float(np.ptp(t)) / distance) + 1
     order = np.lexsort((t, group))
     size = np.bincount(group)

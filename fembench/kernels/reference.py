@@ -1,6 +1,6 @@
 """The plain twin of every compiled kernel: same names, same signatures, numpy instead of C.
 
-The tests hold the compiled kernels against these; they also serve, slowly, where nothing was compiled.
+Tests compare the compiled kernels with these, which also serve, slowly, if nothing was compiled.
 A bound kernel is an object made from its arrays; its methods take scalars only. Products work in two
 ranges: `interface()` first (q of the interface final for this rank), then `interior()`. The classes of
 the matrix products live in reference_products.py, assembly in reference_assembly.py, the recurrences of the
@@ -127,7 +127,7 @@ class CGVectors:
         return self.rr.run()
 
     def step_jacobi(self, alpha: float) -> tuple[float, float]:
-        """As step; returns r . r and r . D^-1 r."""
+        """Like step, but returns r . r and r . D^-1 r."""
         rr = self.step(alpha)
         return rr, Dot(self.r, self._precondition(), self.weights).run()
 

@@ -76,7 +76,7 @@ def pattern(
     n_interior: int,
     n_active: int,
     upper: bool,
-    where: Incidence | None = None,  # of no use here
+    where: Incidence | None = None,  # unused
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Which blocks exist: indptr (n_active+1,), rows (n_active,) in storage order, columns (n_blocks,).
 
@@ -120,7 +120,7 @@ def reorder(cells: NDArray[np.int32], n_interior: int, n_active: int) -> NDArray
 
 
 def cell_order(cells: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Order (n_cells,) of the cells by their lowest node: with it assembly goes through memory in order."""
+    """Order (n_cells,) of the cells by their lowest node: assembly then walks through memory in order."""
     return np.argsort(cells.min(axis=1), kind="stable").astype(np.int32)
 
 
@@ -135,7 +135,7 @@ def assemble(
     indptr: NDArray[np.int64],
     rows: NDArray[np.int32],
     columns: NDArray[np.int32],
-    where: Incidence | None = None,  # of no use here
+    where: Incidence | None = None,  # unused
 ) -> NDArray[np.float64]:
     """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,): rows and columns zero, diagonal one."""
     n, npc = rows.size, cells.shape[1]

@@ -75,11 +75,11 @@ class SharedSum(_Values):
 
 
 class Blocks:
-    """The blocks of one rank: a line of the iteration for one block after another, in one call.
+    """The blocks of one rank: each call does one line of the iteration for all blocks.
 
-    Block k of the lists has the place places[k] in tau (V,), for its part of d . q, and in rho: (V,) for that
-    of r . r, or (2 V,) with that of r . M r behind. All other places are zeroed with it. spent (V,), where it
-    is given, gathers the seconds of processor time of each block's products.
+    Block k of the lists has the index places[k] in tau (V,), which holds its part of d . q, and in rho, which
+    holds that of r . r (V,), followed by that of r . M r if it is (2 V,). All other entries are zeroed. spent
+    (V,), if given, accumulates the seconds of processor time of each block's products.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class Blocks:
         self.places, self.products, self.vectors = places.tolist(), list(products), list(vectors)
         self.tau, self.rho, self.spent, self.n_all = tau, rho, spent, len(tau)
         if not len(self.places) == len(self.products) == len(self.vectors):
-            raise ValueError("places, products, vectors: expected one of each a block")
+            raise ValueError("places, products, vectors: expected one of each per block")
         if not all(0 <= place < self.n_all for place in self.places):
             raise ValueError("places: outside tau")
         if len(rho) not in (self.n_all, 2 * self.n_all):
-            raise ValueError("rho: expected one number a block, or two")
+            raise ValueError("rho: expected one number per block, or two")
 
     def interface(self) -> None:
         """q of all interfaces; clears tau."""
@@ -129,7 +129,7 @@ class Blocks:
             vectors.direction(beta)
 
     def step(self, alpha: float) -> None:
-        """x += alpha d; r -= alpha q; r . r, and r . M r where rho has room for it."""
+        """x += alpha d; r -= alpha q; r . r, and r . M r if rho has room for it."""
         self.rho[:] = array("d", bytes(8 * len(self.rho)))
         for place, vectors in zip(self.places, self.vectors):
             if len(self.rho) == self.n_all:

@@ -64,7 +64,7 @@ class SingleReduction:
 class Pipelined:
     """One iteration of Ghysels and Vanroose; u is r and m is w where M is the identity.
 
-    With a folded-in M, u and q do not exist as vectors: pass m in their place.
+    With a folded-in M, u and q are not stored: pass m in their place.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Pipelined:
         self.refresh()
 
     def refresh(self) -> None:
-        """m = M^-1 w if folded in, and the three sums, of vectors that were set anew."""
+        """m = M^-1 w if folded in, and the three sums, of vectors that were recomputed."""
         u = self._preconditioned()
         if self.inverse is not None:
             self.m[:] = scaled(self.inverse, self.w)

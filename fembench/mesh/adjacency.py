@@ -1,7 +1,7 @@
-"""Which cell lies behind each facet, and the dual graph that partitioners cut.
+"""The cell behind each facet, and the dual graph for partitioners.
 
-Facets are matched by sorting one 64-bit key each; no loop over cells. 1.3 M tetrahedra take about
-half a second.
+Facets are matched by sorting one 64-bit key each, without a loop over cells. 1.3 M tetrahedra take about half
+a second.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def dual_graph(cells: np.ndarray, element: str) -> DualGraph:
 def facet_neighbours(cells: np.ndarray, element: str) -> np.ndarray:
     """(n_cells, n_facets) int32: the cell behind each local facet, -1 on the boundary.
 
-    Raises InputError where three or more cells meet in one facet.
+    Raises InputError if three or more cells meet in one facet.
     """
     facets = element_named(element).facets
     first, second = _equal_pairs(cells, facets)  # slots: local facet * n_cells + cell
@@ -81,7 +81,7 @@ def _packed_triples(cells: np.ndarray, facets: np.ndarray, bits: int) -> np.ndar
 def _order_of_rows(rows: np.ndarray) -> np.ndarray:
     """A permutation that brings equal rows (n, 3 | 4), each ascending, side by side.
 
-    Sorts one mixed 64-bit key a row; where different rows happen to have one key, all columns.
+    Sorts by one hashed 64-bit key per row, or by all columns if different rows have the same key.
     """
     key = _mixed(rows)
     order = np.argsort(key, kind="stable")

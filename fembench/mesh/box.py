@@ -3,7 +3,7 @@
 Node number i + (nx + 1) (j + (ny + 1) k); grid cells in the order k, j, i; the tetrahedra of a grid
 cell, one for each order of the axes, run along paths from its corner (i, j, k) to (i+1, j+1, k+1).
 
-A `Box` describes; `box` makes the whole mesh; `fembench.mesh.box_part` makes one rank's part of it.
+A `Box` is a description; `box` generates the whole mesh, `fembench.mesh.box_part` one rank's part of it.
 """
 
 import itertools
@@ -17,10 +17,10 @@ from fembench.base.errors import InputError
 from fembench.mesh.elements import element_named
 from fembench.mesh.mesh import Mesh
 
-LENGTHS = (1.0, 0.5, 1.0)  # the thesis' solid, metres
+LENGTHS = (1.0, 0.5, 1.0)  # metres: the solid of R. R. Ferreira (2006)
 FACES = ("x0", "x1", "y0", "y1", "z0", "z1")  # facet tags of a box
-MOST_EQUATIONS = 10**15  # that a box is sought for
-WORKING_SPACE = 4  # times the size of a mesh that it takes to make it and to look at it
+MOST_EQUATIONS = 10**15  # largest number a box can be asked for
+WORKING_SPACE = 4  # times the size of a mesh: memory needed to generate and inspect it
 ROUNDEST = 1.25  # ratio of a grid cell's edges that the search for a size allows
 
 Counts = tuple[int, int, int]
@@ -28,7 +28,7 @@ Counts = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box not yet made. Counts are Python integers: no size overflows."""
+    """Description of a box. Counts are Python integers, which do not overflow."""
 
     cells: Counts  # grid cells along x, y, z
     element: str = "tet4"
@@ -44,7 +44,7 @@ class Box:
 
     @property
     def title(self) -> str:
-        """The name given, or the specification that makes this box again."""
+        """Its name, or the specification that generates it."""
         suffix = "" if self.element == "tet4" else f":{self.element}"
         return self.name or f"box:{'x'.join(map(str, self.cells))}{suffix}"
 
@@ -75,7 +75,7 @@ def box(
     lengths: tuple[float, float, float] = LENGTHS,
     name: str = "",
 ) -> Mesh:
-    """The whole mesh, its faces tagged x0 x1 y0 y1 z0 z1. Raises InputError where it is too large."""
+    """The whole mesh, its faces tagged x0 x1 y0 y1 z0 z1. Raises InputError if it is too large."""
     plan = Box(cells, element, lengths, name)
     _check_size(plan)
     nx, ny, nz = cells
@@ -99,8 +99,8 @@ def box_cells_for_equations(
 ) -> Counts:
     """Grid cells of the box whose equations (face x = 0 clamped) come closest to `n`.
 
-    Only boxes whose grid cells are nearly cubes take part: longest edge at most 1.25 of the shortest
-    or, where none is so round, the roundest. The same for both elements, which share their nodes.
+    Only boxes of nearly cubic grid cells are considered: their longest edge is up to 1.25 times the shortest;
+    if there is none, the most nearly cubic one is taken. Both elements give the same box.
     """
     if not 1 <= n <= MOST_EQUATIONS:
         raise InputError(f"a box of {n} equations; expected 1 to {MOST_EQUATIONS:.0e}")
@@ -187,7 +187,7 @@ def face_tags(plan: Box, cells: np.ndarray, grid: list[np.ndarray]) -> dict[str,
 
 
 def _check_size(plan: Box) -> None:
-    """Raises InputError where the whole mesh does not fit in 32-bit numbers or in this machine's memory."""
+    """Raises InputError if the whole mesh does not fit in 32-bit numbers or in this machine's memory."""
     if max(plan.n_nodes, plan.n_cells) > np.iinfo(np.int32).max:
         raise InputError(
             f"{plan.title}: {plan.n_nodes} nodes and {plan.n_cells} cells are too many for one mesh"
@@ -196,10 +196,10 @@ def _check_size(plan: Box) -> None:
 
 
 def check_memory(plan: Box, part: float = 1.0) -> None:
-    """Raises InputError where a part of the mesh does not fit in this machine's memory."""
+    """Raises InputError if a part of the mesh does not fit in this machine's memory."""
     whole = 24 * plan.n_nodes + 4 * plan.n_cells * element_named(plan.element).nodes
     needed = whole * math.ceil(1e9 * part) // 10**9  # in whole numbers, which do not overflow
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if WORKING_SPACE * needed > memory:
         wanted, there = (f"{n / 2**30:.1f} GiB" for n in (WORKING_SPACE * needed, memory))
-        raise InputError(f"{plan.title}: needs about {wanted} to make; this machine has {there}")
+        raise InputError(f"{plan.title}: generating it needs about {wanted}; this machine has {there}")

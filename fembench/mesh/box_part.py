@@ -1,10 +1,10 @@
-"""One rank's part of a box, made without the whole: nothing here grows with the mesh or the ranks.
+"""One rank's part of a box, generated without the whole: no array grows with the mesh or with the ranks.
 
-The grid cells are bisected recursively: the parts are halved, and the region is cut across its longest
-side where the shares of the two halves say, in whole grid cells. Where that falls inside a layer, the
-layer is cut along its longer side, and the row in which that falls, cell by cell: a region is a few
-blocks (boxes of grid cells), and every part gets its number of grid cells exactly. No list of cells is
-ever made; a rank walks down log2(ranks) cuts to its own region.
+The grid cells are bisected recursively: the parts are halved, and the region is cut across its longest side
+in proportion to the shares of the two halves, in whole grid cells. If the cut falls inside a layer, the layer
+is cut along its longer side, and the row in which that cut falls is cut between cells. So a region is a few
+blocks (boxes of grid cells), and every part gets its exact number of grid cells. No list of cells is ever
+built; a rank follows log2(ranks) cuts to its own region.
 
 A block is three ranges (low, high) of grid indices: an int64 array (3, 2). A region is (n_blocks, 3, 2).
 """
@@ -54,7 +54,7 @@ def local_box(plan: Box, targets: Sequence[float], part: int) -> LocalBox:
 
 
 def box_region(counts: Counts, targets: Sequence[float], part: int) -> np.ndarray:
-    """(n_blocks, 3, 2) int64: the grid cells of one part. Raises InputError where parts exceed grid cells."""
+    """(n_blocks, 3, 2) int64: the grid cells of one part. Raises InputError if parts exceed grid cells."""
     sizes = _sizes(counts, targets)
     region = np.array([[[0, n] for n in counts]], dtype=np.int64)
     first, last = 0, len(sizes)
@@ -145,7 +145,7 @@ def fill_region(plan: Box, region: np.ndarray) -> LocalBox:
 
 
 def sharing_parts(plan: Box, targets: Sequence[float], nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every pair (position in `nodes`, part that touches the node) once, ascending: (n,), (n,) int64.
+    """Every pair (position in `nodes`, part that contains the node) once, ascending: (n,), (n,) int64.
 
     nodes: (m,) global numbers. Found from the cuts alone, without asking another rank.
     """
@@ -176,7 +176,9 @@ def _sizes(counts: Counts, targets: Sequence[float]) -> np.ndarray:
     """(n_parts,) int64 grid cells of each part, at least 1, by cumulative rounding. Raises InputError."""
     total = counts[0] * counts[1] * counts[2]
     if len(targets) > total:
-        raise InputError(f"{len(targets)} parts of {total} grid cells; expected at most one part a grid cell")
+        raise InputError(
+            f"{len(targets)} parts of {total} grid cells; expected at most one part per grid cell"
+        )
     ends = np.rint(np.cumsum(targets) / np.sum(targets) * total).astype(np.int64)
     ends = np.maximum.accumulate(ends - np.arange(len(ends))) + np.arange(len(ends))  # at least one more each
     ends = np.clip(ends, np.arange(1, len(ends) + 1), total - len(ends) + np.arange(1, len(ends) + 1))

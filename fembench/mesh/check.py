@@ -1,4 +1,4 @@
-"""What a mesh must be before anything is computed on it. Each check raises InputError with one line."""
+"""Checks of a mesh before anything is computed on it. Each raises InputError with one line."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ FLAT = 1e-10  # a corner is flat below this fraction of (longest edge)^3; roundi
 
 
 def check_mesh(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> None:
-    """All checks, the cheap ones first. `where` begins the message, as in "mesh wing.msh"."""
+    """All checks, the cheap ones first. Messages begin with `where`, as in "mesh wing.msh"."""
     check_shapes(x, cells, element, where)
     check_nodes(x, cells, where)
     check_orientation(x, cells, element, where)

@@ -1,4 +1,4 @@
-"""Facets of cells: those on the boundary, and those that a list of nodes names."""
+"""Facets of cells: those on the boundary, and those given by lists of nodes."""
 
 from collections.abc import Mapping
 
@@ -37,7 +37,7 @@ def nodes_of_facets(cells: np.ndarray, element: str, cell: np.ndarray, facet: np
 def locate_facets(cells: np.ndarray, element: str, facets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The cell and the local facet that each row of `facets` (n, 3 | 4), nodes in any order, names.
 
-    A facet between two cells is given to the lower one. (n,) and (n,); -1 where no cell has it.
+    A facet between two cells belongs to the lower one. (n,) and (n,); -1 if no cell has it.
     """
     table = element_named(element).facets
     marked = np.zeros(int(cells.max(initial=0)) + 1, dtype=bool)

@@ -1,9 +1,9 @@
-"""From and to the mesh object of meshio: which cells, which tags. Does not import meshio.
+"""Conversion of cells and tags from and to meshio's mesh object. Does not import meshio.
 
 How tags travel:
     .msh          physical groups: surfaces -> facet tags, curves and points -> node tags
-    .vtu .vtk     one byte a cell, `facet_tag:NAME`, bit i set where local facet i has the tag; one
-                  byte a node, `node_tag:NAME`. No extra cells, and ParaView shows where a tag is.
+    .vtu .vtk     one byte per cell, `facet_tag:NAME`, bit i set if local facet i has the tag; one
+                  byte per node, `node_tag:NAME`. No extra cells, and ParaView can show the tags.
     others        read: point sets, sets and integer marks of facet cells. Not written.
 """
 
@@ -41,7 +41,7 @@ def mesh_from(foreign: Any, name: str) -> Mesh:
     points = np.asarray(foreign.points)
     if points.ndim != 2 or points.shape[1] != 3:
         raise InputError(
-            f"{where}: points of shape {points.shape}, a 2-D mesh? expected three coordinates a node"
+            f"{where}: points of shape {points.shape}, a 2-D mesh? expected three coordinates per node"
         )
     node_tags, facet_tags = _tags(foreign, element, cells, where)
     return Mesh.create(points, cells, element.name, name, node_tags, facet_tags)
@@ -72,7 +72,7 @@ def volume_cells(foreign: Any, where: str) -> tuple[Element, np.ndarray]:
 
 
 def _joined(parts: list[np.ndarray], what: str) -> np.ndarray:
-    """Rows of all parts. Raises InputError where they are not equally long."""
+    """Rows of all parts. Raises InputError if their lengths differ."""
     if len({np.shape(part)[1:] for part in parts}) > 1:
         raise InputError(f"{what} with different numbers of nodes; expected one")
     return np.concatenate(parts)

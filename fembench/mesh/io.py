@@ -1,6 +1,6 @@
-"""The one door to meshio: read and write mesh files of any format that it knows.
+"""The only importer of meshio: reads and writes mesh files of any format that it knows.
 
-meshio prints, warns and even exits where a file is bad; here all of that becomes one InputError.
+meshio prints, warns and even exits if a file is bad; here all of that becomes one InputError.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ REFUSED = (
     *(".obj", ".off", ".ply", ".stl", ".svg", ".wkt"),  # surfaces: cells would be left out
     *(".cgns", ".h5m", ".ugrid"),  # meshio cannot read again what it writes
 )
-NASTRAN = (".bdf", ".fem", ".nas")  # meshio writes some coordinates so that nobody can read them
-PATIENCE = 100  # reads behind the end of a file
+NASTRAN = (".bdf", ".fem", ".nas")  # meshio writes some coordinates in a form that cannot be read
+PATIENCE = 100  # reads past the end of a file
 # all that a parser of a foreign format has been seen to raise on a bad file
 FOREIGN_ERRORS = (
     ArithmeticError,
@@ -113,7 +113,7 @@ def write(
 
 
 def _read_again(temporary: Path, path: Path | str) -> None:
-    """Raises InputError where meshio wrote numbers that cannot be read."""
+    """Raises InputError if meshio wrote numbers that cannot be read."""
     try:
         read(temporary)
     except InputError as error:
@@ -141,7 +141,7 @@ def _to_foreign(
 
 
 class _EndingBytes(io.BufferedReader):
-    """A file that ends loudly: some parsers wait for a line behind its end for ever."""
+    """A file that raises at its end: some parsers wait for another line forever."""
 
     behind = 0
 
@@ -163,7 +163,7 @@ class _EndingText(io.TextIOWrapper):
 
 
 def _at_end(behind: int, line: str | bytes) -> int:
-    """How often nothing was read, one after the other. Raises EOFError where it is too often."""
+    """Counts consecutive empty reads. Raises EOFError if there are too many."""
     if behind > PATIENCE:
         raise EOFError("truncated")
     return 0 if line else behind + 1
@@ -171,7 +171,7 @@ def _at_end(behind: int, line: str | bytes) -> int:
 
 @contextlib.contextmanager
 def _ending_files() -> Iterator[None]:
-    """Meanwhile meshio opens files by `_open`, and prints by `_Plain`."""
+    """Within this context meshio opens files by `_open` and prints by `_Plain`."""
     import meshio
 
     rich = meshio._common.Console
@@ -184,7 +184,7 @@ def _ending_files() -> Iterator[None]:
 
 
 class _Plain:
-    """A console for meshio's messages. They may quote a file at length: colouring that takes minutes."""
+    """A plain console for meshio: messages may quote a file at length, and colouring takes minutes."""
 
     def __init__(self, **_: object) -> None:
         pass
@@ -214,7 +214,7 @@ def _quiet() -> Iterator[io.StringIO]:
 
 
 def _reason(error: BaseException, said: io.StringIO) -> str:
-    """One line: what meshio raised, else what it printed before it exited; may be empty."""
+    """One line: the exception that meshio raised, or its output before it exited; may be empty."""
     silent = isinstance(error, (SystemExit, UnicodeDecodeError))
     own = "" if silent else _first_line(str(error))
     return own or _first_line(said.getvalue()).removeprefix("Error: ")

@@ -1,4 +1,4 @@
-"""Mesh: coordinates, cells, tags, and a content hash that every file it touches repeats."""
+"""Mesh: coordinates, cells, tags, and a content hash that every file derived from it repeats."""
 
 import hashlib
 from collections.abc import Mapping
@@ -42,10 +42,10 @@ class Mesh:
         node_tags: Mapping[str, ArrayLike] | None = None,
         facet_tags: Mapping[str, ArrayLike] | None = None,
     ) -> "Mesh":
-        """A mesh from foreign arrays: checked, copied, tags in one canonical order, empty ones dropped.
+        """A mesh from unchecked arrays: checked and copied, tags in canonical order, empty tags dropped.
 
         Raises InputError: wrong shapes, node numbers out of range, coordinates not finite, orphan
-        nodes, inverted or degenerate cells, more than two cells at a facet, tags of absent things.
+        nodes, inverted or degenerate cells, more than two cells at a facet, tags of missing nodes or facets.
         """
         where = f"mesh {name}"
         # astype, for np.array keeps the byte order that a file states
@@ -81,7 +81,7 @@ class Mesh:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of element, coordinates, cells and tags, hexadecimal; the name does not enter."""
+        """SHA-256 of element, coordinates, cells and tags, hexadecimal; independent of the name."""
         if not self._hash:
             object.__setattr__(self, "_hash", _content_hash(self))  # computed once, on demand
         return self._hash

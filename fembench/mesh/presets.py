@@ -1,9 +1,9 @@
 """Meshes by name: presets, `box:…` specifications and files.
 
-m1 m2 m3                 stand-ins for the thesis' three meshes
+m1 m2 m3                 the sizes of the three meshes of R. R. Ferreira (2006)
 s m l xl                 about 30 k, 200 k, 700 k and 3 M equations
 box:13x9x13[:hex8]       grid cells along x, y, z
-box:100000[:hex8]        the box closest to so many equations
+box:100000[:hex8]        the box closest to this number of equations
 any other text           the path of a file
 """
 
@@ -25,7 +25,7 @@ PRESETS: dict[str, Counts] = {
     "l": (76, 38, 76),
     "xl": (126, 63, 126),
 }
-GRAMMAR = "expected box:NXxNYxNZ or box:EQUATIONS, then :tet4 or :hex8 if you like"
+GRAMMAR = "expected box:NXxNYxNZ or box:EQUATIONS, optionally followed by :tet4 or :hex8"
 
 
 def resolve(spec: str) -> Mesh:
@@ -40,7 +40,7 @@ def resolve(spec: str) -> Mesh:
 
 
 def box_named(spec: str) -> Box | None:
-    """The box that `spec` describes, not made; None where it names a file. Raises InputError."""
+    """The description of the box that `spec` names; None if it names a file. Raises InputError."""
     head, *rest = spec.split(":")
     if head in PRESETS and len(rest) <= 1:
         return Box(PRESETS[head], _element(rest, spec), name=spec)
@@ -67,7 +67,7 @@ def box_counts(size: str, lengths: tuple[float, float, float] = LENGTHS, element
 
 
 def _element(words: list[str], spec: str) -> str:
-    """The element that a specification ends with; tet4 where it says none."""
+    """The element at the end of a specification; tet4 by default."""
     if words and words[0] not in ELEMENTS:
         raise InputError(
             f"mesh '{shown(spec)}': unknown element '{shown(words[0])}'; expected {' or '.join(ELEMENTS)}"
@@ -76,7 +76,7 @@ def _element(words: list[str], spec: str) -> str:
 
 
 def _check_known(spec: str) -> None:
-    """Raises InputError, naming the nearest preset, where `spec` cannot be meant as a file."""
+    """Raises InputError, naming the nearest preset, if `spec` cannot be a file."""
     if not Path(spec).exists() and not Path(spec).suffix:
         near = difflib.get_close_matches(spec, PRESETS, n=1, cutoff=0.0)
         names = " ".join(PRESETS)

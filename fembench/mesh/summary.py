@@ -1,4 +1,4 @@
-"""What there is to say about a mesh, as plain numbers and as lines of text."""
+"""Facts about a mesh, as plain numbers and as lines of text."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ LEVEL = 1e-9  # of the mesh's extent: nodes this close to a plane lie in it
 def summary(mesh: Mesh) -> dict[str, Any]:
     """Counts, hash, volume, bounding box, quality and tags; lengths in metres.
 
-    Equations are those of the thesis' problem as an example: the face of lowest x clamped.
+    Equations are counted with the face of lowest x clamped, as an example.
     """
     low, high = mesh.x.min(axis=0), mesh.x.max(axis=0)
     clamped = int(np.count_nonzero(mesh.x[:, 0] <= low[0] + LEVEL * float((high - low).max())))
@@ -37,7 +37,7 @@ def summary(mesh: Mesh) -> dict[str, Any]:
 
 
 def lines(facts: dict[str, Any]) -> list[str]:
-    """The same for people, one fact a line."""
+    """The same as text, one fact per line."""
     tags = [f"{tag} ({count} facets)" for tag, count in facts["facet_tags"].items()]
     tags += [f"{tag} ({count} nodes)" for tag, count in facts["node_tags"].items()]
     corner = " to ".join("(" + ", ".join(f"{a:g}" for a in facts[key]) + ")" for key in ("lower", "upper"))

@@ -1,7 +1,7 @@
 """Partitions by name: `metis` (graph, the default) and `rcb` (coordinates). Both take target shares.
 
-What METIS achieved is checked, never trusted: a part left empty gets a cell, and where a target is
-missed by more than MISS the other of METIS' two methods is tried and the better one kept.
+The result of METIS is always checked: an empty part gets a cell, and if a target is missed by more than MISS,
+METIS' other method is tried and the better partition kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def partition(mesh: Mesh, targets: Sequence[float], method: str = "metis", seed:
         raise InputError(f"partition seed {seed}; expected 0 to {LARGEST_SEED - 1}")
     shares = normalise(targets)
     if len(shares) > mesh.n_cells:
-        raise InputError(f"{len(shares)} parts of {mesh.n_cells} cells; expected at most one part a cell")
+        raise InputError(f"{len(shares)} parts of {mesh.n_cells} cells; expected at most one part per cell")
     if len(shares) == 1:
         return Partition(np.zeros(mesh.n_cells, dtype=np.int32), shares, method, seed)
     return Partition(METHODS[method](mesh, shares, seed), shares, method, seed)
@@ -67,8 +67,8 @@ def excess(part: np.ndarray, shares: Sequence[float]) -> float:
 
 
 def fill_empty(part: np.ndarray, shares: Sequence[float], graph: DualGraph) -> np.ndarray:
-    """The same parts, but each empty one has got a cell: of the part most over its target, the cell with
-    the fewest neighbours of its own part. (n_cells,) int32, a copy where anything changed."""
+    """The same parts, with one cell given to each empty part: from the part most above its target, the cell
+    with the fewest neighbours in that part. (n_cells,) int32, a copy if anything changed."""
     sizes = np.bincount(part, minlength=len(shares))
     empty = np.flatnonzero(sizes == 0)
     if not len(empty):

@@ -1,8 +1,8 @@
-"""The one door to pymetis: multilevel graph partitioning with target shares.
+"""The only importer of pymetis: multilevel graph partitioning with target shares.
 
-Recursive bisection hits the shares to a fraction of a percent and is taken unless parts and cells are
-many; then k-way is several times faster. Small graphs are cut several times over and the best cut
-kept, since there a cut costs nothing.
+Recursive bisection meets the shares to a fraction of a percent and is used unless there are many parts and
+cells; then k-way is several times faster. Small graphs are cut several times and the best cut is kept, since
+cutting them is cheap.
 """
 
 import math
@@ -13,13 +13,15 @@ import numpy as np
 from fembench.mesh.adjacency import DualGraph
 
 RECURSIVE_PARTS = 8  # always recursive up to here
-RECURSIVE_WORK = 1_000_000  # cells x levels of bisection up to which it is recursive for any number
+RECURSIVE_WORK = (
+    1_000_000  # cells x levels of bisection: always recursive up to here, whatever the number of parts
+)
 KWAY_SLACK = 10  # per mille by which k-way may exceed a target
 FREE_WORK = 300_000  # cells x levels that may be spent on trying further cuts
 
 
 def prefers_recursive(n_cells: int, n_parts: int) -> bool:
-    """Whether recursive bisection is worth its time."""
+    """Whether recursive bisection is affordable."""
     return n_parts <= RECURSIVE_PARTS or n_cells * math.log2(n_parts) <= RECURSIVE_WORK
 
 

@@ -1,6 +1,6 @@
-"""Partition: which part each cell belongs to, and what that costs.
+"""Partition: the part of each cell, and the interfaces that result.
 
-A part is a set of cells; a node is shared where cells of several parts meet in it. An active node has
+A part is a set of cells; a node is shared if cells of several parts meet in it. An active node has
 at least one free dof; only active nodes take part in an interface.
 """
 
@@ -40,7 +40,7 @@ class Partition:
 
     @property
     def achieved(self) -> np.ndarray:
-        """(n_parts,): share of the cells that each part got."""
+        """(n_parts,): achieved share of the cells of each part."""
         return self.sizes / len(self.part_of_cell)
 
     @property
@@ -138,8 +138,8 @@ def _edges_of_parts(mesh: Mesh, partition: Partition, active: np.ndarray) -> np.
 
 
 def count_cut(mesh: Mesh, partition: Partition, shared: np.ndarray | None = None) -> int:
-    """Facets between cells of different parts. shared: (n_nodes,) bool, found where it is not given; only
-    cells with a facet of shared nodes are looked at."""
+    """Facets between cells of different parts. shared: (n_nodes,) bool, computed if not given; only
+    cells with a facet of shared nodes are examined."""
     if shared is None:
         shared = np.bincount(node_parts(mesh.cells, partition.part_of_cell, mesh.n_nodes)[0]) > 1
     corners = element_named(mesh.element).facets.shape[1]

@@ -1,10 +1,10 @@
 """Recursive coordinate bisection with target shares: no graph, no randomness, positions preserved.
 
-The parts are halved; the cells are cut across the longest side of their bounding box where the shares
-of the two halves say. A structured mesh has its cells in layers: a plane through a layer would tear it
-apart and share twice the nodes. So the layer in which the cut falls, bounded by the widest gaps
-between coordinates within reach, counts as level, and is shared out along the next longest side.
-Every part gets its number of cells exactly.
+The parts are halved, and the cells are cut across the longest side of their bounding box in proportion to
+the shares of the two halves. A structured mesh has its cells in layers: a plane through a layer would tear it
+apart and share twice the nodes. So all cells of the layer in which the cut falls, bounded by the widest gaps
+between coordinates within reach, count as equal, and the layer is divided along the next longest side. Every
+part gets its exact number of cells.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 RESOLUTION = 2**30  # steps across the mesh; rounding noise is smaller than one
-REACH = 1.9  # where a layer may end, in (volume of the bounding box / cells)^(1/3): a cube of six tets
+REACH = 1.9  # how far a layer may extend, in (volume of the bounding box / cells)^(1/3): a cube of six tets
 
 
 def bisect_coordinates(centroids: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
@@ -61,7 +61,7 @@ def _layer(along: np.ndarray, pivot: int, reach: int) -> tuple[int, int]:
 
 
 def _widest(gaps: np.ndarray) -> int:
-    """Index of the first gap that is as wide as the widest, but for rounding."""
+    """Index of the first gap that is as wide as the widest, up to rounding."""
     return int(np.argmax(gaps >= 0.99 * gaps.max()))
 
 

@@ -1,4 +1,4 @@
-"""Target shares: what part of the cells each rank is to get.
+"""Target shares: the fraction of the cells for each rank.
 
 "7:1"     "2,1,1"     "8*1" (eight equal ones)     "2*1,3" (1, 1, 3)     "" (equal)
 """
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from fembench.base.errors import InputError, shown
 
-LARGEST_COUNT = 1_000_000  # of ranks; a longer list is a slip of the keyboard
+LARGEST_COUNT = 1_000_000  # of ranks; a longer list is a typing error
 
 
 def parse_shares(text: str, ranks: int) -> tuple[float, ...]:
-    """One share a rank, in the order of ranks, summing to 1. Raises InputError."""
+    """One share per rank, in the order of ranks, summing to 1. Raises InputError."""
     if not 1 <= ranks <= LARGEST_COUNT:
-        raise InputError(f"shares for {ranks} ranks; expected at least one rank, {LARGEST_COUNT} at most")
+        raise InputError(f"shares for {ranks} ranks; expected 1 to {LARGEST_COUNT}")
     if not text.strip():
         return (1.0 / ranks,) * ranks
     weights: list[float] = []
@@ -32,7 +32,7 @@ def parse_shares(text: str, ranks: int) -> tuple[float, ...]:
 def normalise(weights: Sequence[float]) -> tuple[float, ...]:
     """Weights scaled to sum to 1. Raises InputError unless all are positive and finite."""
     if not weights:
-        raise InputError("no shares; expected one positive number a part")
+        raise InputError("no shares; expected one positive number per part")
     for weight in weights:
         if not (math.isfinite(weight) and weight > 0):
             raise InputError(f"share {weight:g}; expected positive finite numbers")

@@ -1,4 +1,4 @@
-"""Tasks of a farm, dealt to workers by their relative speed (thesis-000, Eqs 3.5 and 3.6)."""
+"""Tasks of a farm, dealt to workers by their relative speed. Source: R. H. Herai (2005), Eqs 3.5 and 3.6."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ def factors(seconds: Sequence[float]) -> tuple[float, ...]:
 
 
 def printed_tasks(factors: Sequence[float], tasks: int, static: float = 1.0) -> tuple[int, ...]:
-    """Tasks of each worker as Eq. 3.6 is printed: rounded up, so that they may sum to more than there are."""
+    """Tasks of each worker as Eq. 3.6 is printed: rounded up, so that their sum may exceed the total."""
     return tuple(math.ceil(static * tasks * w / sum(factors) - 1e-9) for w in factors)
 
 

@@ -1,20 +1,20 @@
-"""Conjugate gradients over ranks: the loop of the source thesis (seed 004, Fig. 4.4).
+"""Conjugate gradients over ranks. Source: R. R. Ferreira (2006), Fig. 4.4.
 
-The loop is Python; every line of it that touches n numbers is one call of a bound kernel. It knows
-neither MPI nor a matrix format: it needs a product, a neighbour sum, an all-reduce, vector
-updates and a preconditioner. solve/iterate.py drives it, and its variants.
+The loop is Python; each line that touches n numbers is one call of a bound kernel. The loop knows neither MPI
+nor a matrix format: it needs a product, a neighbour sum, an all-reduce, vector updates and a preconditioner.
+solve/iterate.py drives this loop and its variants.
 
 Symbols
     x  solution            r = f - A x   residual       d  direction
     q = A d                z = M^-1 r    preconditioned residual (r itself without one)
     gamma = <r, z>         tau = <d, q>  alpha, beta    step lengths
-Arrays are flat (3 * n_active,), interior nodes first, interface last; shared dofs carry the same
-bits on every sharer.
+Arrays are flat (3 * n_active,), interior nodes first, interface nodes last. A shared dof has the same bits on
+every rank that shares it.
 
-Modules and phases: M1 cg.spmv_interior, M2 cg.spmv_interface, M3 cg.send cg.wait cg.unpack,
+Ferreira's modules and their phases: M1 cg.spmv_interior, M2 cg.spmv_interface, M3 cg.send cg.wait cg.unpack,
 M4 cg.dot cg.allreduce, M6 M7 cg.axpy with the local part of M9, M9 cg.allreduce, M12 cg.axpy (it opens the
-next iteration). M5 M8 M10 M11 are scalars: they are what cg leaves over its parts, with the cost of the
-loop itself.
+next iteration). M5 M8 M10 M11 are scalars: with the cost of the loop itself, they are the time of cg that no
+part of it accounts for.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ F64 = NDArray[np.float64]
 
 
 class ConjugateGradients:
-    """One rank's solver: vectors allocated and kernels bound once, solved as often as wanted."""
+    """One rank's solver: vectors are allocated and kernels bound once, then reused by every solve."""
 
     outside: NDArray[np.int64]
 
@@ -74,7 +74,7 @@ class ConjugateGradients:
         return iterate(self, self._tracer, f, control, record)
 
     def iterations(self, f: F64) -> Iterator[float]:
-        """The loop of the thesis, line by line; everything in it is bound to a name first."""
+        """Yield <r, r> for x = 0, then after each iteration; calls in the loop are bound to names first."""
         begin, end = self._tracer.begin, self._tracer.end
         multiply, direction, dot_dq = self._multiply, self._vectors.direction, self._vectors.dot_dq
         dq, sum_dq, step = self._tau.values, self._tau.run, self._bind_step()
@@ -82,7 +82,7 @@ class ConjugateGradients:
         rr, gamma = step(0.0)
         beta = 0.0
         yield rr
-        while gamma != 0.0:  # zero: no load, or fixed work went on to what doubles call zero
+        while gamma != 0.0:  # zero: no load, or fixed work went on until the residual underflowed
             if not 0.0 < gamma < inf:
                 raise breakdown("<r, M r>", gamma, self._tracer.iteration + 1)
             begin(AXPY)
@@ -104,7 +104,7 @@ class ConjugateGradients:
             yield rr
 
     def _start(self, f: F64) -> None:
-        """Lines 1–4 of the thesis: x = 0, r = sum of f, d = 0."""
+        """x = 0, r = the sum of f, d = 0."""
         self._tracer.begin(AXPY)
         self.q[:] = f
         self._tracer.end(AXPY)

@@ -5,8 +5,8 @@ centre), weighted by 1 / multiplicity on shared nodes and zero on restrained dof
 all parts add up to those of the body. E = Z^T A Z is (6 P, 6 P). Source: Nicolaides, Deflation of
 conjugate gradients with applications to boundary value problems, SIAM J. Numer. Anal. 24 (1987) 355.
 
-A rank's share of E comes from its cells that touch the interface or a restrained node: in every other
-cell the modes are rigid and store no energy.
+Only cells that touch the interface or a restrained node contribute to E: in every other cell the modes are
+rigid and store no energy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CELLS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Sharers:
-    """Which parts hold which interface node: nodes with the same parts are of one kind."""
+    """Which parts share which interface node; nodes shared by the same parts form one kind."""
 
     kind: I32  # (n_interface,) number of the kind; kind 0 is "this part alone"
     parts: tuple[tuple[int, ...], ...]  # by kind: ranks, ascending
@@ -74,7 +74,7 @@ def about_origin(rows: F64, centre: F64, origin: F64) -> F64:
 def local_energy(
     sub: Subdomain, sharers: Sharers, centres: F64, lam: float, mu: float
 ) -> tuple[list[int], F64]:
-    """(parts, E (6 n, 6 n) for n parts): what the cells of this rank add to E; centres (n_ranks, 3)."""
+    """(parts, E (6 n, 6 n) for n parts): contribution of this rank's cells to E; centres (n_ranks, 3)."""
     parts = sorted({q for kind in sharers.parts for q in kind})
     kind = np.zeros(sub.n_nodes, np.int32)
     kind[sub.n_interior : sub.n_active] = sharers.kind
@@ -107,7 +107,7 @@ def _modes(sub: Subdomain, kind: I32, sharers: Sharers, parts: list[int], centre
 
 
 def coarse_inverse(interface: Interface, parts: list[int], E: F64) -> F64:
-    """(6 P, 6 P) inverse of the sum of all ranks' shares; found on rank 0, so the same bits everywhere.
+    """(6 P, 6 P) inverse of the sum over ranks; computed on rank 0, so that all ranks have the same bits.
     Collective.
     """
     comm = interface.comm
@@ -123,7 +123,7 @@ def coarse_inverse(interface: Interface, parts: list[int], E: F64) -> F64:
 
 
 def _inverse(E: F64) -> F64:
-    """Of a symmetric matrix, scaled to a unit diagonal; motions that store no energy are left out."""
+    """Pseudo-inverse of a symmetric matrix scaled to a unit diagonal; motions without energy are left out."""
     scale = np.sqrt(np.where(np.diag(E) > 0, np.diag(E), 1.0))
     values, vectors = np.linalg.eigh((E + E.T) / 2 / np.outer(scale, scale))
     kept = values > 1e-10 * values[-1]

@@ -1,6 +1,6 @@
-"""One rank's solver from the names of its methods, with the work that they declare.
+"""Build one rank's solver from the names of its methods, and count its work from their declarations.
 
-The loops themselves are in cg.py, single_reduction.py, pipelined.py, and behind petsc.py in PETSc.
+The loops are in cg.py, single_reduction.py and pipelined.py; PETSc's is reached through petsc.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ def build_solver(
     overlap: bool = True,
     options: Sequence[str] = (),
 ) -> Solver:
-    """Matrix, preconditioner, vectors and bound kernels. Collective. `options` are PETSc's own."""
+    """The solver with its matrix, preconditioner, vectors and bound kernels. Collective.
+
+    `options` are PETSc's own. Raises InputError for an unknown name.
+    """
     make = load(variant_of(choice.variant, choice.solver).build)
     if choice.solver == "petsc":
         names = {"storage": choice.storage, "precond": choice.precond, "options": options}

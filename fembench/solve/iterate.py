@@ -1,6 +1,6 @@
-"""What all ways to iterate share: when to stop, what a solve leaves, the driver, the product.
+"""What all variants share: stopping rule, result, driver, and the distributed product.
 
-A way to iterate (`Recurrence`) is a generator that yields <r, r>; `iterate` draws from it until the residual
+A variant (`Recurrence`) is a generator that yields <r, r>; `iterate` draws from it until the residual
 is small enough. It reads like its paper, and every name is bound before the loop: looking up attributes would
 cost half a microsecond per iteration.
 """
@@ -21,15 +21,15 @@ from fembench.solve.operators import Operator
 from fembench.timing.tracer import TracerLike, chain
 
 F64 = NDArray[np.float64]
-ROUNDING = 1e-12  # of |f|: once a residual was below, step lengths may be made of rounding alone
+ROUNDING = 1e-12  # of |f|: below this residual, step lengths may consist of rounding errors alone
 
 
 class Preconditioner(Protocol):
     """M^-1, symmetric positive definite."""
 
-    identity: bool  # M = I: nothing is applied, z is r
+    identity: bool  # M = I: z is r
     inverse: F64 | None  # diagonal (n,) or 3x3 blocks (n / 3, 6): folded into the vector updates
-    coarse_entries: int  # of a matrix that an application multiplies with on this rank, besides A
+    coarse_entries: int  # of the coarse matrix on this rank; 0 without one
 
     def apply(self, r: F64, z: F64) -> None:
         """Overwrite z with M^-1 r, consistent on shared dofs. Collective if M communicates."""
@@ -42,10 +42,10 @@ class StoppingCriterion:
     tolerance: float = 1e-6  # on |r|_2
     relative: bool = False  # tolerance times |f|
     max_iterations: int = 10_000
-    fixed: int = 0  # > 0: exactly so many iterations, whatever the residual
+    fixed: int = 0  # > 0: exactly this many iterations, whatever the residual
 
     def target(self, norm_f: float) -> float:
-        """|r| at which to stop; 0 where work is fixed."""
+        """|r| at which to stop; 0 for fixed work."""
         if self.fixed:
             return 0.0
         return self.tolerance * norm_f if self.relative else self.tolerance
@@ -61,7 +61,7 @@ def _nothing() -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class CGResult:
-    """What one solve did. Not converging is a result, not an exception."""
+    """Outcome of one solve. Non-convergence is a result, not an exception."""
 
     x: F64  # (3 * n_active,), a view of the solver's own vector
     iterations: int
@@ -72,7 +72,7 @@ class CGResult:
 
 
 class Solver(Protocol):
-    """One rank's handle on a matrix, a preconditioner and a way to solve with them."""
+    """One rank's matrix and preconditioner with a way to solve."""
 
     @property
     def operator(self) -> Operator:
@@ -80,20 +80,20 @@ class Solver(Protocol):
 
     @property
     def work(self) -> Work:
-        """Of one iteration, products apart."""
+        """Of one iteration, without its product with A."""
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective."""
 
 
 class Recurrence(Protocol):
-    """One way to do conjugate-gradient iterations."""
+    """One variant of the conjugate-gradient iteration."""
 
     x: F64
     outside: NDArray[np.int64]  # (n_phases,) spans that belong to no iteration
 
     def iterations(self, f: F64) -> Iterator[float]:
-        """Yield <r, r> for x = 0, then after each iteration; end where nothing is left to do. Collective."""
+        """Yield <r, r> for x = 0, then after each iteration; stop when the residual is zero. Collective."""
 
 
 def iterate(
@@ -101,9 +101,9 @@ def iterate(
 ) -> CGResult:
     """Iterate until the residual is small enough or the limit is reached. Collective.
 
-    Fixed work ends early where the residual is zero, or where rounding leaves no further step. A tracer that
-    is recording goes on for `record` iterations and is then switched off. Raises BreakdownError on every rank
-    alike (all scalars come from all-reduces) if A or M is not positive definite.
+    Fixed work ends early when the residual is zero or rounding leaves no further step. A recording tracer
+    records `record` iterations and is then switched off. Raises BreakdownError on every rank alike (all
+    scalars come from all-reduces) if A or M is not positive definite.
     """
     tracer.iteration = -1
     tracer.begin(CG)
@@ -128,7 +128,7 @@ def iterate(
     except BreakdownError:
         if not exhausted(residuals):
             raise
-    del iterations  # what it held is given back in the span of the solve
+    del iterations  # frees its memory within the span of the solve
     result = CGResult(
         x=method.x,
         iterations=len(residuals) - 1,
@@ -143,12 +143,12 @@ def iterate(
 
 
 def exhausted(residuals: Sequence[float]) -> bool:
-    """Whether a solve got so far that a breakdown says nothing about A or M."""
+    """Whether a solve converged so far that a breakdown says nothing about A or M."""
     return bool(residuals) and min(residuals) <= ROUNDING * residuals[0]
 
 
 def breakdown(name: str, value: float, iteration: int) -> BreakdownError:
-    """The error to raise where a number that must be positive is not."""
+    """The error to raise when a number that must be positive is not."""
     return BreakdownError(
         f"{name} = {value:.3e} at iteration {iteration}; expected > 0: is the mesh restrained?"
     )
@@ -157,10 +157,10 @@ def breakdown(name: str, value: float, iteration: int) -> BreakdownError:
 def bind_product(
     A: Operator, interface: Interface, d: F64, q: F64, tracer: TracerLike, overlap: bool
 ) -> Callable[[], float | None]:
-    """A call that makes q = A d summed over sharers; with `overlap`, messages travel meanwhile.
+    """A call that computes q = A d, summed over sharers; with `overlap`, messages travel meanwhile.
 
-    It returns d . (A_local d), the sum of its two parts, where the product knows it, else None; that needs no
-    weights, for its sum over ranks is <d, q>. Collective.
+    It returns d . (A_local d) if the product is fused, else None. The sum of these over ranks is <d, q>, so
+    shared dofs need no weights. Collective.
     """
     product, update = A.bind(d, q), interface.bind(q, tracer)
     at_interface, inside = (SPMV_INTERFACE, product.interface), (SPMV_INTERIOR, product.interior)  # M2, M1

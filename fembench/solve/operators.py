@@ -1,13 +1,14 @@
-"""The operator A of one rank, the stiffness of its own cells, in one of five storages.
+"""The operator A of one rank: the stiffness of its own cells, in one of the own storages.
 
-    dense  all (3 n)^2 entries, as in the source thesis          reference format
+    dense  all (3 n)^2 entries                                   reference format
     csr    scalar compressed rows, scipy's layout                reference format
     bsr    full 3x3 blocks                                       fused with d . q
     sym    3x3 blocks, every pair of nodes once                  fused with d . q
     ebe    element by element, no matrix                         fused with d . q
 
-Rows and columns of restrained dofs are zero, their diagonal one. Nothing here communicates: shared
-rows are partial, their sum over the sharers is the row of the assembled matrix.
+Rows and columns of restrained dofs are zero, with a diagonal of one. Nothing here communicates: shared rows
+are partial, and their sum over the sharers is the row of the assembled matrix. methods/storages.py declares
+what each storage costs and names its builder below.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Operator:
-    """One rank's A, with the bytes and flops that a product really costs."""
+    """One rank's A, with the bytes and flops of one product."""
 
     storage: str
     lam: float  # pascal
     mu: float  # pascal
     n_interior: int  # nodes
     n_active: int  # nodes
-    matrix_bytes: int  # of the arrays that one product reads, vectors apart
-    flops: int  # useful ones of a product: 2 a stored entry, a mirrored one counted too
+    matrix_bytes: int  # of the arrays that one product reads, without vectors
+    flops: int  # useful ones of a product: 2 per entry, mirrored entries included
     bind: Bind
     block_diagonal: Callable[[], F64]  # (n_active, 3, 3), unsummed on shared dofs; a new array
-    arrays: Arrays = ()  # that the product reads, as products.py orders them
+    arrays: Arrays = ()  # that the product reads, in the order of products.py
 
     @property
     def bytes_per_product(self) -> int:
@@ -88,7 +89,7 @@ def symmetric(sub: Subdomain, lam: float, mu: float) -> Operator:
 
     def block_diagonal() -> F64:
         diagonal = np.empty((sub.n_active, 3, 3))
-        diagonal[rows] = values[indptr[:-1]]  # a row's own block leads
+        diagonal[rows] = values[indptr[:-1]]  # the diagonal block comes first in its row
         return diagonal
 
     arrays = (indptr, rows, columns, values)
@@ -222,7 +223,7 @@ _EBE_FLOPS = {4: 9 + 27 + 7 + 9 + 45 + 23 + 54 + 12, 8: 8 * (144 + 33 + 120 + 14
 
 
 def _ebe_diagonal(sub: Subdomain, lam: float, mu: float) -> F64:
-    """Block diagonal by cells, in slices that stay small."""
+    """Block diagonal, summed over cells in small slices."""
     npc = sub.cells.shape[1]
     diagonal = np.zeros((len(sub.x), 3, 3))
     for begin in range(0, len(sub.cells), 65536):

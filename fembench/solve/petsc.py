@@ -1,14 +1,14 @@
-"""The one door to petsc4py: the same distributed system, solved by PETSc's KSP.
+"""The only importer of petsc4py: the same distributed system, solved by PETSc's KSP.
 
-The matrix is made in `solve.petsc_matrix`; here are the library, KSP and its times.
+`solve.petsc_matrix` builds the matrix; this module holds the library, KSP and its times.
 
 Residuals are |r|_2, unpreconditioned, as in `solve.cg`. Without a preconditioner PETSc is asked for its
 "natural" norm, sqrt(<r, r>), which is the same number with one pass and one reduction less.
 
 Phases, from PETSc's log: MatMult without its scatters -> cg.spmv_interior, VecScatterBegin -> cg.send,
 VecScatterEnd -> cg.wait, dots and norms with their reductions -> cg.dot, vector updates -> cg.axpy,
-PCApply -> cg.precond. Other preconditioners than none and jacobi multiply inside PCApply; of those runs only
-PCApply is told apart, the rest stays with cg.
+PCApply -> cg.precond. Preconditioners other than none and jacobi multiply inside PCApply: for those, only
+PCApply is separated and the rest is left in cg.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _EVENTS = {
 
 @functools.cache
 def library() -> Any:
-    """petsc4py's PETSc module, its log switched on. Raises InputError where it is missing or unfit."""
+    """petsc4py's PETSc module, with its log switched on. Raises InputError if it is missing or unsuitable."""
     try:
         import petsc4py
 
@@ -59,7 +59,7 @@ def library() -> Any:
         from petsc4py import PETSc
     except ImportError as error:
         raise InputError(
-            f"PETSc: petsc4py cannot be imported ({error}); 'fembench doctor' says how to get it"
+            f"PETSc: petsc4py cannot be imported ({error}); 'fembench doctor' says how to install it"
         ) from error
     if PETSc.ScalarType is not np.float64:
         raise InputError(f"PETSc: scalars of this build are {np.dtype(PETSc.ScalarType)}; expected float64")
@@ -73,11 +73,11 @@ def version() -> str:
 
 
 class PetscSolver:
-    """One rank's handle on a PETSc matrix and KSP; built once, solved as often as wanted.
+    """One rank's PETSc matrix and KSP, built once and reused by every solve.
 
     `precond` is none, jacobi or gamg (with the rigid-body modes as near-null space); `options` are
-    PETSc's own ("-ksp_type", "pipecg", …) and override all else. Collective. Raises InputError for what
-    PETSc does not know.
+    PETSc's own ("-ksp_type", "pipecg", …) and override everything else. Collective. Raises InputError for
+    names and options that PETSc does not know.
     """
 
     def __init__(
@@ -100,15 +100,15 @@ class PetscSolver:
         self._x, self._b = self.A.createVecs()
         self.ksp = _make_ksp(self.A, precond, options)
         self.operator = self._operator(storage, sub, material.lam, material.mu)
-        self.work = Work()  # PETSc's passes over vectors are its own affair: not counted
+        self.work = Work()  # not counted: PETSc chooses its own passes over vectors
         self._events = {name: PETSc.Log.Event(name) for name in _EVENTS}
         self._split = self.ksp.getPC().getType() in _priced()
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective.
 
-        `record` is there for the signature of `ConjugateGradients.solve`: single spans of PETSc's iterations
-        are not known. Raises BreakdownError on every rank alike if A or M is not positive definite.
+        `record` has no effect: spans of single iterations are not known inside PETSc. Raises
+        BreakdownError on every rank alike if A or M is not positive definite.
         """
         recording, self._tracer.recording = self._tracer.recording, False
         self._b.array[:] = self._numbering.owned(self._interface.update(f.copy()))
@@ -148,7 +148,7 @@ class PetscSolver:
         return {name: (info["time"], info["count"]) for name, info in infos.items()}
 
     def _trace(self, before: dict[str, tuple[float, int]]) -> None:
-        """Give the tracer what PETSc's log gained since `before`."""
+        """Pass the times that PETSc's log has gained since `before` to the tracer."""
         gained = {name: (t - before[name][0], n - before[name][1]) for name, (t, n) in self._times().items()}
         scatters = gained["VecScatterBegin"][0] + gained["VecScatterEnd"][0]
         gained["MatMult"] = (gained["MatMult"][0] - scatters, gained["MatMult"][1])
@@ -159,7 +159,7 @@ class PetscSolver:
                     self._tracer.add(_EVENTS[name], 0, ticks)
 
     def _operator(self, storage: str, sub: Subdomain, lam: float, mu: float) -> Operator:
-        """The matrix as an `Operator`: what verification multiplies with, not what KSP does."""
+        """The matrix as an `Operator`, for verification only; KSP uses PETSc's own product."""
         n = self._numbering.n_owned
         nonzeros = self.A.getInfo(library().Mat.InfoType.LOCAL)["nz_used"]
         useful = 2 * nonzeros - 9 * n if self._storage.half else nonzeros
@@ -183,14 +183,14 @@ class PetscSolver:
         return self._numbering.spread(y.array)
 
     def destroy(self) -> None:
-        """Free what PETSc holds; without this it stays until the program ends. Collective."""
+        """Free PETSc's objects, which otherwise stay until the program ends. Collective."""
         for thing in (self.ksp, self._x, self._b, self.A):
             thing.destroy()
         library().garbage_cleanup(self._interface.comm)
 
 
 class _Product:
-    """q = this rank's share of A d: PETSc sums over ranks, so shared rows are divided again."""
+    """q = this rank's share of A d: PETSc sums over ranks, so shared rows are weighted again."""
 
     def __init__(self, solver: PetscSolver, d: F64, q: F64) -> None:
         self._solver, self._d, self._q = solver, d, q
@@ -207,7 +207,7 @@ def _priced() -> list[str]:
 
 
 def _make_ksp(A: Any, precond: str, options: Sequence[str]) -> Any:
-    """A KSP of type cg that is set up; options override. Collective."""
+    """A KSP of type cg, set up; options override its type. Collective."""
     PETSc = library()
     ksp = PETSc.KSP().create(comm=A.getComm())
     ksp.setOperators(A, assembled_rows(A) if precond == "gamg" else A)
@@ -229,5 +229,5 @@ def _make_ksp(A: Any, precond: str, options: Sequence[str]) -> Any:
         for name in names:
             database.delValue(name[1:])
     if unused:
-        raise InputError(f"PETSc option '{unused[0]}' is not one that this solver reads")
+        raise InputError(f"PETSc option '{unused[0]}' is unknown to this solver")
     return ksp

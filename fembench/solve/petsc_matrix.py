@@ -1,9 +1,9 @@
 """The active dofs in PETSc's numbering, and the rank's stiffness as a PETSc matrix.
 
-PETSc itself is handed in by `solve.petsc`, its one door.
+`solve.petsc`, the only importer of petsc4py, passes PETSc as an argument.
 
 PETSc numbers dofs by owner (the lowest sharer), each rank's in its own order, and sums the ranks'
-stiffness while it assembles: `aij` scalar rows, `baij` 3x3 blocks, `sbaij` their upper triangle; `is`
+stiffness during assembly: `aij` scalar rows, `baij` 3x3 blocks, `sbaij` their upper triangle; `is`
 keeps the ranks' matrices unassembled as fembench does. A restrained dof keeps a diagonal entry (one from
 each sharer) and a zero load, so it never moves and the iterates are those of the reduced system.
 """
@@ -43,7 +43,7 @@ class Numbering:
             )
         numbers = np.zeros((sub.n_active, 3))
         numbers[self.is_owned, 0] = np.arange(self.first, self.first + self.n_owned)
-        interface.update(numbers.reshape(-1))  # all but the owner add zero
+        interface.update(numbers.reshape(-1))  # all ranks but the owner add zero
         self.nodes = numbers[:, 0].astype(PETSc.IntType)  # (n_active,) global numbers
 
     def owned(self, v: F64) -> F64:
@@ -57,7 +57,7 @@ class Numbering:
         return self.interface.update(v.reshape(-1))
 
     def row_bounds(self, rows: NDArray, columns: NDArray, upper: bool) -> tuple[NDArray, NDArray]:
-        """Blocks in each owned row (owned columns, other columns) at most; exact but for shared rows.
+        """Most blocks per owned row (owned columns, other columns); exact except in shared rows.
 
         `rows`, `columns` are local nodes of the rank's blocks. Collective.
         """
@@ -107,7 +107,7 @@ def assemble(storage: str, sub: Subdomain, numbering: Numbering, lam: float, mu:
 
 
 def assembled_rows(A: Any) -> Any:
-    """A as `aij`, the only storage that gamg is built from; the product stays with A. Collective."""
+    """A as `aij`, the only storage gamg can be built from; products still use A. Collective."""
     if A.getType() in ("seqaij", "mpiaij"):
         return A
     P = A.duplicate(copy=True).convert("aij")

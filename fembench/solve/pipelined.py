@@ -1,4 +1,4 @@
-"""Conjugate gradients with one non-blocking all-reduce, under way during product and preconditioner.
+"""Conjugate gradients with one non-blocking all-reduce, hidden behind product and preconditioner.
 
 Source: P. Ghysels, W. Vanroose, Hiding global synchronization latency in the preconditioned Conjugate
 Gradient algorithm, Parallel Computing 40 (2014) 224-238, algorithm 4.
@@ -7,14 +7,14 @@ Symbols (x r alpha beta gamma as in cg.py)
     u = M^-1 r             p  direction                 delta = <w, u>
     w = A u                s = A p                      <p, A p> = delta - beta gamma / alpha_old
     m = M^-1 w             q = M^-1 s
-    n = A m                z = A q                      of all these only m and n are computed, the rest recur
+    n = A m                z = A q                      only m and n are computed, the others recur
 
-Rounding. Recurrences in place of products let the r of the pipelined variant drift away from f - A x. On the
-thesis' problem, solved to |r| = 2e-9 |f|, |f - A x| is 4 |r| on 30 k equations and 14 |r| on 150 k; asked for
-1e-11 |f|, |r| stagnates above it. The remedy is residual replacement (S. Cools, E. F. Yetkin, E. Agullo, L.
-Giraud, W. Vanroose, SIAM J. Matrix Anal. Appl. 39 (2018) 426-450; at fixed intervals here): every REPLACE
-iterations r w s z are computed anew from x and p by four products, which is 8 % more of them. Then
-|f - A x| = |r|, and 1e-11 |f| takes one iteration more than the standard variant.
+Rounding. Recurrences instead of products let r drift away from f - A x. On a solid clamped at one face and
+solved to |r| = 2e-9 |f|, |f - A x| is 4 |r| with 30 k equations and 14 |r| with 150 k; |r| never reaches
+1e-11 |f|. The remedy is residual replacement (S. Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose, SIAM
+J. Matrix Anal. Appl. 39 (2018) 426-450), here at fixed intervals: every REPLACE iterations, four products
+recompute r w s z from x and p, which is 8 % more products. Then |f - A x| = |r|, and 1e-11 |f| takes one
+iteration more than the standard variant.
 
 Phases as in cg.py; starting the all-reduce is cg.send, waiting for it cg.allreduce.
 """
@@ -41,7 +41,7 @@ REPLACE = variant_of("pipelined").replace  # iterations between two residual rep
 
 
 class PipelinedCG:
-    """Ghysels and Vanroose: as SingleReduction, the all-reduce under way while n = A M^-1 w is computed.
+    """Ghysels and Vanroose: the all-reduce of an iteration travels while n = A M^-1 w is computed.
 
     `replace`: iterations between two residual replacements, 0 for none.
     """
@@ -68,7 +68,7 @@ class PipelinedCG:
             self.m, self.u, self.q = self.w, self.r, self.s
         elif self._outer_M:
             self.m, self.u, self.q = more
-        else:  # u and q are made in m when they are needed
+        else:  # u and q are computed in m when they are needed
             self.m = self.u = self.q = more[0]
         self._M, self._tracer, self._replace = M, tracer, replace
         self._sum_loads = interface.bind(self._f, tracer)
@@ -115,7 +115,7 @@ class PipelinedCG:
             end(AXPY)
             age += 1
             if age == self._replace:
-                self._make_anew()
+                self._replace_residual()
                 age = 0
 
     def _start(self, f: F64) -> None:
@@ -134,7 +134,7 @@ class PipelinedCG:
         self._w_is_Au()
         self._refresh()
 
-    def _make_anew(self) -> None:
+    def _replace_residual(self) -> None:
         """Residual replacement: r from x, w from r, s and z from p; their spans belong to no iteration."""
         before = self._tracer.counts()
         self._n_is_Ax()
@@ -157,7 +157,7 @@ class PipelinedCG:
             self._tracer.end(PRECOND)
 
     def _refresh(self) -> None:
-        """The sums (and a folded-in m) of vectors that were set anew."""
+        """The sums (and a folded-in m) of vectors that were recomputed."""
         self._tracer.begin(AXPY)
         self._vectors.refresh()
         self._tracer.end(AXPY)

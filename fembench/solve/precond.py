@@ -2,15 +2,14 @@
 
     none          M = I
     jacobi        the diagonal of the assembled A
-    block-jacobi  its 3x3 diagonal blocks, one a node
+    block-jacobi  its 3x3 diagonal blocks, one per node
     chebyshev     a Chebyshev polynomial in D^-1 A (Saad, Iterative Methods, 2nd ed., algorithm 12.1):
                   products and neighbour sums only, no all-reduce
     two-level     the diagonal and the rigid-body modes of every part (twolevel.py): one all-gather
 
 `inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes. The cost of
 each is declared in methods/preconditioners.py, which also names the function that builds it.
-apply() runs inside the phase cg.precond; where it communicates it leaves that phase for the
-interface's own phases.
+apply() runs inside the phase cg.precond, and leaves that phase for the interface's own where it communicates.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from fembench.solve.operators import Operator
 
 F64 = NDArray[np.float64]
-RATIO = 40.0  # largest over smallest eigenvalue that the polynomial is made for
+RATIO = 40.0  # largest over smallest eigenvalue of the polynomial's interval
 
 
 class Identity:
@@ -155,7 +154,7 @@ def make_preconditioner(
 
 
 def identity(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Identity:
-    """None."""
+    """No preconditioner."""
     return Identity()
 
 
@@ -170,7 +169,7 @@ def block_jacobi(A: Operator, interface: Interface, sub: Subdomain, tracer: Stam
 
 
 def chebyshev(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> ChebyshevPreconditioner:
-    """The polynomial, for the largest eigenvalue of D^-1 A. Collective."""
+    """The polynomial, scaled to the largest eigenvalue of D^-1 A. Collective."""
     return ChebyshevPreconditioner(A, interface, tracer)
 
 

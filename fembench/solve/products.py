@@ -1,4 +1,4 @@
-"""Products of a stored matrix, made again from its arrays: what a matrix needs to move to another rank.
+"""Products rebuilt from a matrix's arrays, so that the matrix can move to another rank.
 
 storage   arrays, in this order
 sym       indptr, rows, columns, values
@@ -25,17 +25,17 @@ class Product(Protocol):
     """q = A d, bound to its vectors. Call interface() first, then interior()."""
 
     def interface(self) -> float | None:
-        """Make q of the interface final for this rank; returns its part of d . q where fused."""
+        """Complete this rank's q on the interface; returns its part of d . q if fused."""
 
     def interior(self) -> float | None:
-        """Make q of the interior final; returns its part of d . q where fused."""
+        """Complete q in the interior; returns its part of d . q if fused."""
 
 
 Bind = Callable[[F64, F64], Product]  # (d, q), each (3 n_active,), made with kernels.empty
 
 
 def bind_arrays(storage: str, arrays: Arrays, n_interior: int) -> Bind:
-    """Binds products of a matrix in that storage to their vectors; n_interior in nodes."""
+    """A function that binds the product to its vectors; n_interior counts nodes."""
     make = load(storage_of(storage).product)
     return lambda d, q: make(*arrays, n_interior, d, q)
 

@@ -1,4 +1,4 @@
-"""What the variants with one all-reduce an iteration share: step lengths, and where vectors lie."""
+"""Shared by the variants with one all-reduce per iteration: step lengths and the placement of vectors."""
 
 from math import inf
 
@@ -14,8 +14,8 @@ F64 = NDArray[np.float64]
 def staggered(n: int, count: int) -> list[F64]:
     """`count` vectors (n,), each beginning nine cache lines further into its page than the last.
 
-    A pass walks up to eleven vectors in step. Where all begin at the same place of a huge page they fight for
-    the same cache sets: measured, 20 % (nine vectors) to 40 % (eleven) of the time of a pass.
+    A pass walks up to eleven vectors in step. If all begin at the same offset of a huge page, they compete
+    for the same cache sets; measured cost: 20 % (nine vectors) to 40 % (eleven) of a pass.
     """
     line, page = 8, 512  # doubles
     stride = -(-n // page) * page + 9 * line
@@ -27,10 +27,10 @@ class Lengths:
     """alpha and beta of each step from gamma = <r, u> and delta = <w, u>."""
 
     def __init__(self) -> None:
-        self.gamma, self.alpha = inf, 1.0  # as if coming from nowhere: beta of the first step is 0
+        self.gamma, self.alpha = inf, 1.0  # makes beta of the first step 0
 
     def next(self, gamma: float, delta: float, iteration: int) -> tuple[float, float]:
-        """(alpha, beta); a steepest-descent step where rounding has eaten <p, A p>."""
+        """(alpha, beta); a steepest-descent step if rounding has destroyed <p, A p>."""
         if not 0.0 < gamma < inf:
             raise breakdown("<r, M r>", gamma, iteration)
         if not 0.0 < delta < inf:

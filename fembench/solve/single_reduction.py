@@ -1,7 +1,7 @@
-"""Conjugate gradients with one all-reduce an iteration.
+"""Conjugate gradients with one all-reduce per iteration.
 
 Source: A. T. Chronopoulos, C. W. Gear, s-step iterative methods for symmetric linear systems, J. Comput.
-Appl. Math. 25 (1989) 153-168. Rounding does it no harm that the standard variant does not suffer.
+Appl. Math. 25 (1989) 153-168. It is as insensitive to rounding as the standard variant.
 
 Symbols (x r alpha beta gamma as in cg.py)
     u = M^-1 r             p  direction                 delta = <w, u>
@@ -29,7 +29,7 @@ F64 = NDArray[np.float64]
 
 
 class SingleReductionCG:
-    """Chronopoulos and Gear: as ConjugateGradients, <r, r>, <r, u> and <w, u> in one all-reduce."""
+    """Chronopoulos and Gear: <r, r>, <r, u> and <w, u> share one all-reduce."""
 
     outside: NDArray[np.int64]
 
@@ -67,7 +67,7 @@ class SingleReductionCG:
         step, dot_ru, dot_wu = vectors.step, vectors.dot_ru, vectors.dot_wu
         outer_M, apply, r, u = self._outer_M, self._M.apply, self.r, self.u
         self._start(f)
-        alpha = beta = 0.0  # the first pass only makes u
+        alpha = beta = 0.0  # the first pass only computes u
         while True:
             begin(AXPY)
             step(alpha, beta)

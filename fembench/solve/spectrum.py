@@ -1,4 +1,4 @@
-"""The largest eigenvalue of D^-1 A, by the Lanczos numbers of a few conjugate-gradient steps.
+"""The largest eigenvalue of D^-1 A, from the Lanczos matrix of a few conjugate-gradient steps.
 
 Source: Saad, Iterative Methods, 2nd ed., section 6.7.3: alpha and beta of CG are the entries of the
 Lanczos tridiagonal matrix, whose eigenvalues approach those of D^-1 A from inside, extremes first.

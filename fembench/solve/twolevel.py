@@ -2,9 +2,9 @@
 
     z = D^-1 r + Z E^-1 Z^T r              (additive; Z and E as in coarse.py)
 
-Z^T r of a part needs only the part's own nodes, so an application costs one all-gather of six numbers a
-rank and no neighbour message. Every sharer of a node computes its correction from the same numbers in the
-same order: copies stay bit-identical.
+Z^T r of a part needs only the part's own nodes, so an application costs one all-gather of six numbers per
+rank and no message to neighbours. Every sharer of a node computes its correction from the same numbers in the
+same order, so copies stay bit-identical.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ F64 = NDArray[np.float64]
 
 
 class TwoLevel:
-    """Jacobi and six rigid-body modes a part."""
+    """Jacobi and six rigid-body modes per part."""
 
     identity = False
     inverse: F64 | None = None  # nothing to fold in
@@ -94,7 +94,7 @@ def _centre(sub: Subdomain) -> F64:
 def _motions(inverse: F64, sharers: Sharers, centres: F64, origin: F64) -> F64:
     """(6 n_kinds, 6 P): from all moments to the motion of each kind of node, about the common origin.
 
-    Sums over sharers go in ascending order of rank, element by element: the same bits on every sharer.
+    Sums over sharers run in ascending order of rank, so that every sharer gets the same bits.
     """
     out = kernels.zeros((len(sharers.parts), 6, inverse.shape[1]))
     for motion, held in zip(out, sharers.parts):

@@ -94,7 +94,7 @@ def test_the_global_boundary_is_asked_for_only_where_a_selection_needs_it():
         ),
         (
             '[[constraints]]\non = {plane = "x>0"}',
-            r"plane 'x>0' is not understood; expected for example 'x=0'",
+            r"plane 'x>0' is not understood; expected a plane such as 'x=0'",
         ),
         ('[[constraints]]\non = {plane = "w=0"}', "plane 'w=0' is not understood"),
         ('[[constraints]]\non = {plane = "x=nan"}', "plane 'x=nan' is not understood"),

@@ -116,7 +116,7 @@ def test_counts_of_a_box_of_three_thousand_million_equations_do_not_overflow():
 def test_a_box_that_exceeds_the_memory_is_refused_before_it_is_made(monkeypatch):
     monkeypatch.setattr("os.sysconf", lambda name: {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 256}[name])
     assert box((6, 4, 6)).n_cells == 864
-    with pytest.raises(InputError, match=r"needs about .* GiB to make; this machine has 0.0 GiB"):
+    with pytest.raises(InputError, match=r"generating it needs about .* GiB; this machine has 0.0 GiB"):
         box((26, 13, 26))
 
 

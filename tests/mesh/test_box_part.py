@@ -178,11 +178,11 @@ def test_the_work_for_one_part_does_not_grow_with_the_box():
 
 
 def test_more_parts_than_grid_cells_are_refused():
-    with pytest.raises(InputError, match="9 parts of 8 grid cells; expected at most one part a grid cell"):
+    with pytest.raises(InputError, match="9 parts of 8 grid cells; expected at most one part per grid cell"):
         local_box(Box((2, 2, 2)), [1 / 9] * 9, 0)
 
 
 def test_a_part_that_this_machine_cannot_hold_is_refused_before_it_is_made():
-    with pytest.raises(InputError, match=r"needs about .* GiB to make; this machine has"):
+    with pytest.raises(InputError, match=r"generating it needs about .* GiB; this machine has"):
         box_piece(Box((10**40, 10**40, 10**40)), (0.5, 0.5), 1)
     check_memory(Box((2000, 1500, 2000)), 1e-6)

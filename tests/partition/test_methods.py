@@ -83,7 +83,7 @@ def test_one_part_is_the_whole():
         ((), "metis", 0, "no shares"),
         ((0.5, 0.5), "metis", -1, "partition seed -1; expected 0 to"),
         ((0.5, 0.5), "metis", 2**40, "partition seed 1099511627776; expected 0 to"),
-        ((1 / 999,) * 999, "metis", 0, "999 parts of 360 cells; expected at most one part a cell"),
+        ((1 / 999,) * 999, "metis", 0, "999 parts of 360 cells; expected at most one part per cell"),
         ((1 / 361,) * 361, "rcb", 0, "361 parts of 360 cells"),
     ],
 )

@@ -47,7 +47,7 @@ def test_no_shares_are_equal_shares(text):
         ("0*1,1", 1, r"'0\*1' repeats 0 times; expected at least once"),
         ("-2*1", 2, r"'-2\*1' repeats -2 times"),
         ("999999999999*1", 2, "name more than 1000000 ranks; expected 2"),
-        ("1", 0, "expected at least one rank"),
+        ("1", 0, "shares for 0 ranks; expected 1 to 1000000"),
     ],
 )
 def test_shares_that_do_not_fit_are_one_clear_line(text, ranks, message):

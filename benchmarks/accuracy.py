@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--loads", type=int, default=5, help="random loads for the iterates")
     parser.add_argument("--json", action="store_true", help="print results as JSON")
     options = parser.parse_args()
-    system = make_system(prepare(alone(), Case(mesh=options.mesh), NullTracer()))
+    system = make_system(prepare(alone(), Case.of(mesh=options.mesh), NullTracer()))
     result = {
         "mesh": options.mesh,
         "equations": system.prepared.mesh.n_equations,

@@ -57,7 +57,7 @@ class Bench:
         self.options = options
 
     def case(self, mesh: str, iterations: int, **fields) -> Case:
-        return Case(
+        return Case.of(
             mesh=self.options.mesh or mesh,
             iterations=self.options.iterations or iterations,
             sets=1,
@@ -76,7 +76,7 @@ class Bench:
     def run(self, cases: dict[str, Case], turns: int, warmups: int = 0) -> Found:
         """What came of the cases, solved in turns by one job."""
         job = Turns(cases, self.options.turns or turns, warmups)
-        ranks = next(iter(cases.values())).ranks
+        ranks = next(iter(cases.values())).placement.ranks
         line, kind = launcher_line(ranks)
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "job.json").write_bytes(msgspec.json.encode(job))

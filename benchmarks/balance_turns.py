@@ -47,14 +47,14 @@ def run(comm: Comm, job: Turns) -> dict[str, Solved] | None:
     tracers: dict[str, TracerLike] = {}
     slow: dict[tuple, Slowness] = {}  # each knows the least time of its work from solve to solve
     for name, case in job.cases.items():
-        if case.shares not in parts:
-            parts[case.shares] = prepare(comm, case, make_tracer())
-        start = start_balanced if case.balance else start_plain
-        timed[name] = start(comm, case, parts[case.shares], make_tracer())
-        speeds = parse_speeds(case.emulate, comm.size)
-        changes = parse_changes(case.emulate_change, speeds)
+        if case.placement.shares not in parts:
+            parts[case.placement.shares] = prepare(comm, case, make_tracer())
+        start = start_balanced if case.balancing.balance else start_plain
+        timed[name] = start(comm, case, parts[case.placement.shares], make_tracer())
+        speeds = parse_speeds(case.synthetic.emulate, comm.size)
+        changes = parse_changes(case.synthetic.emulate_change, speeds)
         crowded, place = comm.size > usable_cores(), comm.rank / comm.size
-        slowness = slowness_of(comm.rank, speeds, case.dilate, changes, crowded=crowded, turn=place)
+        slowness = slowness_of(comm.rank, speeds, case.synthetic.dilate, changes, crowded=crowded, turn=place)
         tracers[name] = make_tracer()
         slow.setdefault(_work(case), slowness)
     found = {name: Solved([], []) for name in job.cases}
@@ -69,7 +69,12 @@ def run(comm: Comm, job: Turns) -> dict[str, Solved] | None:
 
 def _work(case: Case) -> tuple:
     """What emulated ranks compute alike in: policies and shares are compared at the same time of a unit."""
-    return case.blocks_per_rank if case.balance else 0, case.emulate, case.dilate, case.emulate_change
+    return (
+        case.balancing.blocks_per_rank if case.balancing.balance else 0,
+        case.synthetic.emulate,
+        case.synthetic.dilate,
+        case.synthetic.emulate_change,
+    )
 
 
 def _solve(comm: Comm, timed: Timed, tracer: TracerLike, slowness: Slowness) -> tuple[float, Ledger | None]:

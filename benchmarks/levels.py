@@ -36,7 +36,7 @@ def main() -> None:
 
 def iterations(mesh: str, ranks: int, precond: str, tolerance: float) -> int:
     """Of one solve."""
-    case = Case(
+    case = Case.of(
         mesh=mesh,
         ranks=ranks,
         precond=precond,  # type: ignore[arg-type]

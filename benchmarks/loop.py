@@ -142,7 +142,7 @@ class Setup:
 
         certificate = Certifier("auto", wtime).start()
         self.tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second)
-        self.case = Case(mesh=options.mesh, ranks=comm.size, storage="bsr", precond=options.precond)
+        self.case = Case.of(mesh=options.mesh, ranks=comm.size, storage="bsr", precond=options.precond)
         self.prepared = prepare(comm, self.case, self.tracer)
         self.control = StoppingCriterion(fixed=options.iterations)
 
@@ -155,8 +155,8 @@ class Setup:
         from fembench.timing.tracer import NullTracer
 
         p, material = self.prepared, self.prepared.spec.material
-        A = build_operator(self.case.storage, p.sub, material.lam, material.mu)
-        M = make_preconditioner(self.case.precond, A, p.interface, p.sub, self.tracer)
+        A = build_operator(self.case.method.storage, p.sub, material.lam, material.mu)
+        M = make_preconditioner(self.case.method.precond, A, p.interface, p.sub, self.tracer)
         silent = variant_class("standard")(A, p.interface, M, NullTracer())
         solvers = {"Python, silent": silent}
         for name in names(variants("own")):

@@ -45,7 +45,7 @@ def main() -> None:
 
 def measure(mesh: str, ranks: int) -> dict:
     """One short run."""
-    case = Case(
+    case = Case.of(
         mesh=mesh, ranks=ranks, partitioner="blocks", iterations=5, sets=1, warmups=0, trace_iterations=0
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -73,7 +73,7 @@ class Found:
 
 def measure(case: Case, slower: float) -> Took:
     """The times of both, from a job of their own."""
-    line, kind = launcher_line(case.ranks)
+    line, kind = launcher_line(case.placement.ranks)
     job = Pairs(case, slower, WITHIN, LEAST, LONGEST)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
@@ -170,7 +170,7 @@ def main() -> int:
     )
     parser.add_argument("--json", metavar="FILE", help="write all of it here")
     options = parser.parse_args()
-    case = Case(
+    case = Case.of(
         mesh=options.mesh,
         ranks=options.ranks,
         iterations=options.iterations,

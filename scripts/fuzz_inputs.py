@@ -258,7 +258,7 @@ def _records(folder: Path) -> list[Reader]:
     from fembench.model.predictor import Predictor, prediction_of
     from fembench.model.rates import rates_of
     from fembench.records.case import Case
-    from fembench.records.contest import SCHEMA, PeersRecord, SystemFacts, load_peers
+    from fembench.records.contest import PEERS_SCHEMA, PeersRecord, SystemFacts, load_peers
     from fembench.records.prediction import load_prediction
     from fembench.records.profile import load_profile
     from fembench.records.store import load, load_failure
@@ -273,7 +273,7 @@ def _records(folder: Path) -> list[Reader]:
     small = msgspec.structs.replace(record, sets=record.sets[-2:])
     profile = planted_machine([1.0, 0.5], ("a", "b"))
     study = Predictor(profile, "0" * 64, rates_of(profile))
-    said = study.predict(Case(mesh="box:3x3x3", ranks=2))
+    said = study.predict(Case.of(mesh="box:3x3x3", ranks=2))
     app = AppRecord(
         schema=APP_SCHEMA,
         id="pi",
@@ -290,7 +290,7 @@ def _records(folder: Path) -> list[Reader]:
         messages={"64": ((1e-6,), (1e-6,))},
     )
     peers = PeersRecord(
-        schema=SCHEMA,
+        schema=PEERS_SCHEMA,
         created=record.created,
         case=record.case,
         environment=record.environment,

@@ -28,7 +28,7 @@ PROBLEMS = ("thesis", "cantilever")
 
 def by_cg(mesh: str, problem: str) -> np.ndarray:
     """u (n_nodes, 3) by CG to 1e-13."""
-    case = Case(mesh=mesh, problem=problem, storage="sym", tolerance=1e-13, tolerance_kind="relative")
+    case = Case.of(mesh=mesh, problem=problem, storage="sym", tolerance=1e-13, tolerance_kind="relative")
     p = prepare(alone(), case, NullTracer())
     A = build_operator("sym", p.sub, p.spec.material.lam, p.spec.material.mu)
     M = make_preconditioner("block-jacobi", A, p.interface, p.sub)

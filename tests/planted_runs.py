@@ -35,28 +35,28 @@ def planted_run(
         SetTimes(
             warmup=False,
             seconds=tuple(map(tuple, (seconds * rng.lognormal(0, noise)).tolist())),
-            counts=((1,) * len(NAMES),) * case.ranks,
+            counts=((1,) * len(NAMES),) * case.placement.ranks,
             iterations=ITERATIONS,
             residual=0.0,
             total=tuple(result.finish.tolist()),
         )
         for _ in range(5)
     )
-    environment = msgspec.structs.replace(record.environment, rank_host=(0,) * case.ranks)
+    environment = msgspec.structs.replace(record.environment, rank_host=(0,) * case.placement.ranks)
     return msgspec.structs.replace(
         record,
         id=id,
         created=created,
         case=case,
         environment=environment,
-        mesh=msgspec.structs.replace(record.mesh, hash=work.mesh_hash, name=case.mesh),
+        mesh=msgspec.structs.replace(record.mesh, hash=work.mesh_hash, name=case.question.mesh),
         partition=work.parts,
         phases=NAMES,
-        setup=((0.0,) * len(NAMES),) * case.ranks,
-        total=(1.0,) * case.ranks,
+        setup=((0.0,) * len(NAMES),) * case.placement.ranks,
+        total=(1.0,) * case.placement.ranks,
         sets=sets,
         solve=msgspec.structs.replace(record.solve, iterations=ITERATIONS),
-        events=tuple(_events(result, case.ranks)),
+        events=tuple(_events(result, case.placement.ranks)),
     ), result
 
 

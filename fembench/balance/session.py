@@ -63,10 +63,10 @@ class Session:
     def __post_init__(self) -> None:
         comm, case, prepared = self.comm, self.case, self.prepared
         self.settings = settings_of(case)
-        self.drain = together(comm, lambda: parse_drain(case.drain, comm.size))
-        sub, c = prepared.sub, case.blocks_per_rank
+        self.drain = together(comm, lambda: parse_drain(case.balancing.drain, comm.size))
+        sub, c = prepared.sub, case.balancing.blocks_per_rank
         together(comm, lambda: check_cells(sub.n_cells, c))
-        self.plans = decompose(sub, prepared.interface, prepared.rhs, c, case.seed)
+        self.plans = decompose(sub, prepared.interface, prepared.rhs, c, case.placement.seed)
         self.home = np.repeat(np.arange(comm.size), c)
         self.second_per_byte = probe(comm)
         self.known: BlockFacts | None = None
@@ -110,7 +110,9 @@ class Session:
         """The matrix of the rank's own part, assembled once."""
         if self.whole is None:
             material = self.prepared.spec.material
-            self.whole = build_operator(self.case.storage, self.prepared.sub, material.lam, material.mu)
+            self.whole = build_operator(
+                self.case.method.storage, self.prepared.sub, material.lam, material.mu
+            )
         return self.whole
 
     def facts(self) -> BalanceFacts | None:
@@ -118,7 +120,7 @@ class Session:
         if self.comm.rank or self.known is None:
             return None
         return BalanceFacts(
-            policy=self.case.balance,
+            policy=self.case.balancing.balance,
             owner=tuple(self.home.tolist()),
             block_cells=tuple(self.cells.tolist()),
             block_bytes=tuple(int(n) for n in self.known.size),
@@ -134,7 +136,7 @@ class BalancedSolver:
         self._session, self._tracer = session, tracer
         case, comm, material = session.case, session.comm, session.prepared.spec.material
         operators = {
-            p.id: build_operator(case.storage, p.sub, material.lam, material.mu) for p in session.plans
+            p.id: build_operator(case.method.storage, p.sub, material.lam, material.mu) for p in session.plans
         }
         blocks = {p.id: make_block(p, operators[p.id]) for p in session.plans}
         self._solver = BlockSolver(
@@ -142,10 +144,10 @@ class BalancedSolver:
             blocks,
             session.home.copy(),
             tracer,
-            overlap=case.overlap,
-            clocked=POLICIES[case.balance].looks,
+            overlap=case.method.overlap,
+            clocked=POLICIES[case.balancing.balance].looks,
         )
-        method = precond_of(case.precond)
+        method = precond_of(case.method.precond)
         if not method.identity:
             fold_in(self._solver, operators, load(method.block_inverse))
         self._facts = session.learn(blocks)
@@ -162,7 +164,7 @@ class BalancedSolver:
     def work(self) -> Work:
         """Of one iteration, products apart, at home."""
         n = sum(3 * plan.sub.n_active for plan in self._session.plans)
-        return recipe(self._session.case).counted(n)
+        return recipe(self._session.case.method).counted(n)
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """As Solver.solve; f is not looked at, the blocks' loads are known. Collective."""
@@ -184,7 +186,7 @@ class BalancedSolver:
         seconds = time.perf_counter() - begin
         with span(self._tracer, SYNC):
             x = bring_home(session.comm, solver, session.plans, session.prepared.sub.n_active)
-            warmup = session.solves < case.warmups
+            warmup = session.solves < case.effort.warmups
             session.keep(balancer.ledger(result.iterations, seconds, warmup=warmup))
             if result.iterations:
                 self._mean_bytes = round(blocks.carried(result.iterations) / result.iterations)
@@ -232,10 +234,10 @@ def bring_home(comm: Comm, solver: BlockSolver, plans: list[BlockPlan], n_active
 def settings_of(case: Case) -> Settings:
     """The balancer's settings in a case."""
     return Settings(
-        policy=case.balance,
-        alpha=case.first_look,
-        gamma=case.look_every,
-        tuning=Tuning(band=case.band),
+        policy=case.balancing.balance,
+        alpha=case.balancing.first_look,
+        gamma=case.balancing.look_every,
+        tuning=Tuning(band=case.balancing.band),
     )
 
 

@@ -5,6 +5,8 @@ record is repeated only if its mesh or problem has changed since; the old record
 unless the new run's input is refused. One that failed is tried again when the campaign is started again.
 """
 
+import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ import msgspec
 from fembench.base.config import json_tree, read_text, read_toml
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
-from fembench.bench.campaign_file import Campaign, CampaignRun, expand
+from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
 from fembench.bench.inputs import Inputs
 from fembench.launch.hostfile import hosts_asked
 from fembench.launch.launcher import JobOutcome, launch
@@ -23,7 +25,7 @@ from fembench.records.case import Case
 from fembench.records.compare import BALANCING
 from fembench.records.ids import now_utc
 from fembench.records.record import NOT_RECORDED, SCHEMA, Failure, Record, Reference
-from fembench.records.store import load, save
+from fembench.records.store import load, record_paths, save
 
 DEFAULT = Path(__file__).with_name("default.toml")
 # what may differ between a run and the one-rank run that it is held against
@@ -95,11 +97,27 @@ class Folder:
         return "" if found is None else self.inputs.changed(found)
 
     def _found(self, run: CampaignRun) -> Record | None:
-        path = self.runs / f"{run.id}.json"
+        path = self._path(run)
         if not path.exists():
             return None
         found = load(path)
         return found if found.case == run.case else None
+
+    def _path(self, run: CampaignRun) -> Path:
+        """Where the record of a run is, or is to be."""
+        path = self.runs / f"{run.id}.json"
+        return path if path.exists() else self._named_earlier.get((run.case, run.repetition), path)
+
+    @functools.cached_property
+    def _named_earlier(self) -> dict[tuple[Case, int], Path]:
+        """Records by case and repetition, where an earlier version named the file."""
+        found = {}
+        for path in record_paths(self.path):
+            with contextlib.suppress(InputError):  # damaged files are for others to report
+                record, repetition = load(path), path.stem.rpartition("-r")[2]
+                if repetition.isdigit() and path.stem != run_id(record.case, int(repetition)):
+                    found[record.case, int(repetition)] = path
+        return found
 
     def set_damaged_aside(self) -> list[str]:
         """Move files that are not JSON, as truncated ones are, to superseded/; their names."""
@@ -123,7 +141,7 @@ class Folder:
         """Save what came of a run. An earlier record of it gives way, unless the new input was refused."""
         failed, found = self.runs / f"{run.id}.failed.json", self._found(run)
         if found is not None and outcome.kind != "input":
-            self._supersede(self.runs / f"{run.id}.json", f"{run.id}.{found.created}.json")
+            self._supersede(self._path(run), f"{run.id}.{found.created}.json")
         if outcome.record is not None:
             save(outcome.record, self.runs)
             failed.unlink(missing_ok=True)
@@ -195,11 +213,13 @@ def execute(
                 cores=cores,
                 timeout=campaign.timeout,
                 reference=_reference(references, run.case, folder.inputs),
-                fields_path=(folder.runs / f"{run.id}.fields.npz").resolve() if run.case.fields else None,
+                fields_path=(folder.runs / f"{run.id}.fields.npz").resolve()
+                if run.case.output.fields
+                else None,
             )
             folder.keep(run, outcome)
             record = outcome.record
-        if record is not None and run.case.ranks == 1 and record.verdict.status != "INVALID":
+        if record is not None and run.case.placement.ranks == 1 and record.verdict.status != "INVALID":
             kept = references.setdefault(_question(run.case), record)
             if folder.inputs.changed(kept):  # while the campaign ran
                 references[_question(run.case)] = record
@@ -208,9 +228,7 @@ def execute(
 
 def _question(case: Case) -> bytes:
     """What a case asks, apart from how it is computed."""
-    plain = Case()
-    fixed = {name: getattr(plain, name) for name in FREE + FREE_TOO}
-    return msgspec.json.encode(msgspec.structs.replace(case, **fixed))
+    return msgspec.json.encode({k: v for k, v in case.flat().items() if k not in FREE + FREE_TOO})
 
 
 def _reference(references: dict[bytes, Record], case: Case, inputs: Inputs) -> Reference | None:
@@ -234,18 +252,19 @@ def held_against(case: Case, path: str) -> Reference:
     """The reference in a file for a case. Raises InputError where it answers another question."""
     record, inputs = load(path), Inputs()
     where = f"reference {path}"
-    if record.case.ranks != 1 or record.verdict.status == "INVALID":
-        found = f"{record.verdict.status}, {record.case.ranks} ranks"
+    if record.case.placement.ranks != 1 or record.verdict.status == "INVALID":
+        found = f"{record.verdict.status}, {record.case.placement.ranks} ranks"
         raise InputError(f"{where}: {found}; expected a record of one rank that is not INVALID")
     if not inputs.same_mesh(case, record):
-        raise InputError(f"{where}: mesh '{record.case.mesh}'; expected the mesh of the case, '{case.mesh}'")
+        other = f"mesh '{record.case.question.mesh}'"
+        raise InputError(f"{where}: {other}; expected the mesh of the case, '{case.question.mesh}'")
     if not inputs.same_problem(case, record):
-        other = f"problem '{record.case.problem}'"
-        raise InputError(f"{where}: {other}; expected the problem of the case, '{case.problem}'")
-    for name in Case.__struct_fields__:
-        mine, theirs = getattr(case, name), getattr(record.case, name)
-        if name not in (*FREE, *FREE_TOO, "mesh", "problem") and mine != theirs:
-            raise InputError(f"{where}: {name} = {theirs!r}; expected that of the case, {mine!r}")
+        other = f"problem '{record.case.question.problem}'"
+        raise InputError(f"{where}: {other}; expected the problem of the case, '{case.question.problem}'")
+    theirs = record.case.flat()
+    for name, mine in case.flat().items():
+        if name not in (*FREE, *FREE_TOO, "mesh", "problem") and mine != theirs[name]:
+            raise InputError(f"{where}: {name} = {theirs[name]!r}; expected that of the case, {mine!r}")
     return reference_of(record)
 
 

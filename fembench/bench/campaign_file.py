@@ -71,7 +71,7 @@ def expand(campaign: Campaign, where: str) -> list[CampaignRun]:
         shuffled = order.sample(cases, len(cases))
         runs += [
             CampaignRun(run_id(case, repetition), case, repetition)
-            for case in sorted(shuffled, key=lambda c: c.ranks > 1)
+            for case in sorted(shuffled, key=lambda c: c.placement.ranks > 1)
         ]
     return runs
 
@@ -91,9 +91,9 @@ def _product(table: dict[str, Any], where: str) -> list[Case]:
     for values in itertools.product(*lists.values()):
         case = new_case(dict(zip(lists, values)), f"{where} [[cases]]")
         try:
-            parse_shares(case.shares, case.ranks)
+            parse_shares(case.placement.shares, case.placement.ranks)
         except InputError:
-            if several_ranks and case.shares:  # one row of the product; others may match
+            if several_ranks and case.placement.shares:  # one row of the product; others may match
                 continue
             raise
         cases.append(case)
@@ -102,13 +102,9 @@ def _product(table: dict[str, Any], where: str) -> list[Case]:
     return cases
 
 
-# fields that cases have since ids were first given, by default: runs kept from before are still theirs
-LATER = {"exchange": "nonblocking"}
-
-
 def run_id(case: Case, repetition: int) -> str:
     """A file name that says what the run is and that no other case of any campaign shares."""
-    mesh = re.sub(r"[^A-Za-z0-9]+", "-", case.mesh.split("/")[-1]).strip("-")[:120]
-    said = {k: v for k, v in msgspec.to_builtins(case).items() if k not in LATER or v != LATER[k]}
-    digest = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:8]
-    return f"{mesh}-{case.storage}-{case.precond}-p{case.ranks}-{digest}-r{repetition}"
+    mesh = re.sub(r"[^A-Za-z0-9]+", "-", case.question.mesh.split("/")[-1]).strip("-")[:120]
+    digest = hashlib.sha256(msgspec.json.encode(case.flat(), order="sorted")).hexdigest()[:8]
+    method = f"{case.method.storage}-{case.method.precond}"
+    return f"{mesh}-{method}-p{case.placement.ranks}-{digest}-r{repetition}"

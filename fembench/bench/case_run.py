@@ -61,7 +61,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     case = job.case
     if job.cores:
         together(comm, lambda: confine(job.cores[comm.rank]))
-    certifier = Certifier(case.clock, wtime, lambda costs: worst_costs(comm.allgather(costs)))
+    certifier = Certifier(case.effort.clock, wtime, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
     tracer = make_tracer(
         certificate.name,
@@ -77,15 +77,15 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     prepared = prepare(comm, case, tracer)
     timed = start(comm, case, prepared, tracer)
     with span(tracer, SYNC):  # ranks wait for each other here
-        speeds = together(comm, lambda: parse_speeds(case.emulate, comm.size))
-        changes = together(comm, lambda: parse_changes(case.emulate_change, speeds))
+        speeds = together(comm, lambda: parse_speeds(case.synthetic.emulate, comm.size))
+        changes = together(comm, lambda: parse_changes(case.synthetic.emulate_change, speeds))
         hosts = host_names(comm)
     with span(tracer, VERIFY):
-        bandwidths = roofs_before(comm, prepared, case.storage)
+        bandwidths = roofs_before(comm, prepared, case.method.storage)
     setup = tracer.ticks()
     crowded = hosts.count(hosts[comm.rank]) > host.cores or bool(job.synthetic)
     turn = turn_of(comm.rank, hosts)
-    slowness = slowness_of(comm.rank, speeds, case.dilate, changes, crowded=crowded, turn=turn)
+    slowness = slowness_of(comm.rank, speeds, case.synthetic.dilate, changes, crowded=crowded, turn=turn)
     measured = timed(tracer, slowness)
     tracer.reset(events=False)
     with span(tracer, SYNC):

@@ -21,9 +21,9 @@ def environment_of(
     comm: Comm, job: Job, before: HostFacts, taken: Callable[[], Taken], others: OthersShare | None = None
 ) -> Environment | None:
     """The environment on rank 0, None elsewhere; `before` is the host before the run. Collective."""
-    slowed = label(job.case.emulate, job.case.dilate)
-    if job.case.emulate_change:
-        slowed = f"{slowed}, changing {job.case.emulate_change}".removeprefix(", ")
+    slowed = label(job.case.synthetic.emulate, job.case.synthetic.dilate)
+    if job.case.synthetic.emulate_change:
+        slowed = f"{slowed}, changing {job.case.synthetic.emulate_change}".removeprefix(", ")
     return describe(
         comm,
         before,
@@ -32,7 +32,7 @@ def environment_of(
         launcher=job.launcher,
         command=job.command,
         synthetic=", ".join(filter(None, [job.synthetic, slowed])),
-        dilate=job.case.dilate,
+        dilate=job.case.synthetic.dilate,
         hosts_asked=job.hosts_asked,
     )
 

@@ -46,14 +46,14 @@ class Inputs:
 
     def same_mesh(self, case: Case, record: Record) -> bool:
         """Whether the case's mesh is that of the record. Boxes are compared by what they are made from."""
-        mine, theirs = box_named(case.mesh), box_named(record.case.mesh)
+        mine, theirs = box_named(case.question.mesh), box_named(record.case.question.mesh)
         if mine is not None and theirs is not None:
             return (mine.cells, mine.element, mine.lengths) == (theirs.cells, theirs.element, theirs.lengths)
-        return self.mesh_hash(case.mesh) == record.mesh.hash
+        return self.mesh_hash(case.question.mesh) == record.mesh.hash
 
     def same_problem(self, case: Case, record: Record) -> bool:
         """Whether the case's problem is that of the record."""
-        return self.problem(case.problem) == problem_of(record.problem)
+        return self.problem(case.question.problem) == problem_of(record.problem)
 
     def changed(self, record: Record) -> str:
         """The input that is not what the record was made from: 'mesh part.msh', 'problem p.toml', or ''.
@@ -61,7 +61,10 @@ class Inputs:
         A file that is gone has not been edited; see `gone`. Raises InputError for one that cannot be read.
         """
         case = record.case
-        checks = (("problem", case.problem, self.same_problem), ("mesh", case.mesh, self.same_mesh))
+        checks = (
+            ("problem", case.question.problem, self.same_problem),
+            ("mesh", case.question.mesh, self.same_mesh),
+        )
         return next(
             (f"{kind} {name}" for kind, name, same in checks if _edited(kind, name, same, record)), ""
         )
@@ -69,7 +72,11 @@ class Inputs:
 
 def gone(case: Case) -> list[str]:
     """Files that the case names and that are not there any more."""
-    return [name for kind, name in (("problem", case.problem), ("mesh", case.mesh)) if _is_gone(kind, name)]
+    return [
+        name
+        for kind, name in (("problem", case.question.problem), ("mesh", case.question.mesh))
+        if _is_gone(kind, name)
+    ]
 
 
 def _edited(kind: str, name: str, same: Callable[[Case, Record], bool], record: Record) -> bool:

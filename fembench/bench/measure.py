@@ -59,10 +59,10 @@ Timed = Callable[[TracerLike, Slowness], Measurement]
 def control_of(case: Case, n_equations: int) -> StoppingCriterion:
     """The stopping rule that a case asks for."""
     return StoppingCriterion(
-        tolerance=case.tolerance,
-        relative=case.tolerance_kind == "relative",
-        max_iterations=case.max_iterations or 10 * n_equations,
-        fixed=case.iterations,
+        tolerance=case.stop.tolerance,
+        relative=case.stop.tolerance_kind == "relative",
+        max_iterations=case.stop.max_iterations or 10 * n_equations,
+        fixed=case.stop.iterations,
     )
 
 
@@ -91,26 +91,31 @@ def measure(
     make = make or _solver
     tracer.recording, ended = False, tracer.now()
     spent, set_up = 0, tracer.stored  # ticks of CG in timed sets; events of the set-up
-    iterations = min(case.trace_iterations, control.limit)
+    iterations = min(case.effort.trace_iterations, control.limit)
     each = ROOM + 8 * len(prepared.interface.neighbours)
-    tracer.make_room(set_up, 0 if case.warmups else iterations * each)
+    tracer.make_room(set_up, 0 if case.effort.warmups else iterations * each)
     while True:
-        if len(sets) == case.warmups:
+        if len(sets) == case.effort.warmups:
             others = others_meter(comm)
         tracer.reset(events=False)
         tracer.add(BETWEEN, begin := ended, tracer.now())
-        tracer.recording = case.trace_iterations > 0 and len(sets) in (case.warmups - 1, case.warmups)
+        tracer.recording = case.effort.trace_iterations > 0 and len(sets) in (
+            case.effort.warmups - 1,
+            case.effort.warmups,
+        )
         with span(tracer, SYNC):
             solver = None  # the last set's matrix and vectors go before the next are made
             comm.Barrier()
         solver, result = _set(comm, case, prepared, tracer, make, control)
         tracer.recording = False
         ended = tracer.now()  # first: what follows is no part of the set
-        if len(sets) == case.warmups - 1:  # a rehearsal: as many spans, and some more where blocks move
+        if (
+            len(sets) == case.effort.warmups - 1
+        ):  # a rehearsal: as many spans, and some more where blocks move
             tracer.make_room(set_up, 5 * (tracer.stored - set_up + tracer.dropped) // 4)
-        sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < case.warmups))
+        sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < case.effort.warmups))
         spent += 0 if sets[-1].warmup else int(sets[-1].ticks[CG])
-        if not _more(comm, case, len(sets) - case.warmups, spent / tracer.ticks_per_second):
+        if not _more(comm, case, len(sets) - case.effort.warmups, spent / tracer.ticks_per_second):
             return Measurement(solver.operator, solver.work, result, learned + sets, others())
 
 
@@ -122,7 +127,7 @@ def _set(
         solver = make(case, prepared, tracer)
     with span(tracer, SYNC):
         comm.Barrier()
-    return solver, solver.solve(prepared.rhs, control, record=case.trace_iterations)
+    return solver, solver.solve(prepared.rhs, control, record=case.effort.trace_iterations)
 
 
 def _rehearse(
@@ -157,13 +162,13 @@ def _units(prepared: Prepared, solver: Solver) -> dict[str, float]:
 def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
     """The matrix, the preconditioner, vectors and bound kernels."""
     return build_solver(
-        case,
+        case.method,
         prepared.sub,
         prepared.interface,
         prepared.spec.material,
         tracer,
-        overlap=case.overlap,
-        options=case.petsc_options.split(),
+        overlap=case.method.overlap,
+        options=case.method.petsc_options.split(),
     )
 
 
@@ -181,8 +186,8 @@ def _harvest(tracer: TracerLike, total: int, result: CGResult, *, warmup: bool) 
 def _more(comm: Comm, case: Case, timed: int, spent: float) -> bool:
     """Whether another set is due after `spent` seconds of CG in `timed` sets; rank 0's clock decides where a
     time is to be filled. Collective."""
-    if timed < max(case.sets, 1):
+    if timed < max(case.effort.sets, 1):
         return True
-    if case.seconds <= 0:
+    if case.effort.seconds <= 0:
         return False
-    return bool(comm.bcast(spent < case.seconds))
+    return bool(comm.bcast(spent < case.effort.seconds))

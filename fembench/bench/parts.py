@@ -18,7 +18,7 @@ def partition_facts(
     sizes = np.array([row[0] for row in rows]).T.tolist()
     cells, dofs, blocks, shared, shared_all = (tuple(column) for column in sizes)
     return PartitionFacts(
-        method=case.partitioner + (", replicated" if case.replicated else ""),
+        method=case.placement.partitioner + (", replicated" if case.placement.replicated else ""),
         targets=targets,
         cells=cells,
         dofs=dofs,
@@ -28,7 +28,7 @@ def partition_facts(
         neighbours=tuple(row[1] for row in rows),
         message_bytes=tuple(row[2] for row in rows),
         cut=cut,
-        seed=case.seed,
+        seed=case.placement.seed,
     )
 
 

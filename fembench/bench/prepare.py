@@ -67,12 +67,12 @@ class Origin:
 def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
     """Read, partition, distribute, find the interface. Collective; input errors are raised on all ranks."""
     with span(tracer, READ):
-        spec = together(comm, lambda: load_problem(case.problem))
-        targets = together(comm, lambda: parse_shares(case.shares, comm.size))
-    if case.partitioner == "blocks":
+        spec = together(comm, lambda: load_problem(case.question.problem))
+        targets = together(comm, lambda: parse_shares(case.placement.shares, comm.size))
+    if case.placement.partitioner == "blocks":
         return _prepare_box(comm, case, spec, targets, tracer)
     with span(tracer, READ):
-        mesh = _where_needed(comm, case, lambda: resolve(case.mesh))
+        mesh = _where_needed(comm, case, lambda: resolve(case.question.mesh))
     with span(tracer, PARTITION):
         parts = _where_needed(comm, case, lambda: _cut(mesh, targets, case))
     return prepare_parts(comm, case, spec, mesh, parts, tracer)
@@ -100,7 +100,7 @@ def _prepare_box(
 ) -> Prepared:
     """Make a box in parallel: reading and cutting are one."""
     with span(tracer, READ):
-        plan = together(comm, lambda: plan_of(case.mesh))
+        plan = together(comm, lambda: plan_of(case.question.mesh))
         piece = together(comm, lambda: box_piece(plan, targets, comm.rank))
     return _prepare_piece(comm, case, spec, piece, Origin(plan.title, box_hash(plan), targets, None), tracer)
 
@@ -113,7 +113,7 @@ def _prepare_piece(
         extent = _extent(comm, piece.x)
         restrained, prescribed = fixed_dofs(spec, piece, extent)
         sub, active = build_subdomain(piece, sharing, restrained, prescribed, rows_in_space)
-        blocking = case.exchange == "blocking"
+        blocking = case.method.exchange == "blocking"
         interface = Interface(comm, active, sub.n_interior, sub.n_active, blocking=blocking)
     with span(tracer, VERIFY):
         surveys = comm.allgather(survey(spec, sub, extent))
@@ -129,16 +129,16 @@ def _prepare_piece(
 
 def _where_needed(comm: Comm, case: Case, make: Callable[[], T]) -> T | None:
     """make() on rank 0, or on every rank where the case is replicated. Collective."""
-    return together(comm, make) if case.replicated else on_root(comm, make)
+    return together(comm, make) if case.placement.replicated else on_root(comm, make)
 
 
 def _cut(mesh: Mesh | None, targets: tuple[float, ...], case: Case) -> Partition:
     assert mesh is not None
-    return partition(mesh, targets, method=case.partitioner, seed=case.seed)
+    return partition(mesh, targets, method=case.placement.partitioner, seed=case.placement.seed)
 
 
 def _piece(comm: Comm, case: Case, mesh: Mesh | None, parts: Partition | None, with_boundary: bool) -> Piece:
-    if case.replicated and mesh is not None and parts is not None:
+    if case.placement.replicated and mesh is not None and parts is not None:
         return extract(mesh, parts, comm.rank, tagged_facets(mesh, with_boundary=with_boundary))
     return scatter(comm, mesh, parts, with_boundary=with_boundary)
 

@@ -26,7 +26,7 @@ def main(folder: Path, comm: Comm, begin: float, start: Start) -> int:
 
     def run(text: bytes) -> bytes | None:
         job = msgspec.json.decode(text, type=Job)
-        expect(comm, job.case.ranks)
+        expect(comm, job.case.placement.ranks)
         record = run_case(comm, job, begin, start)
         return None if record is None else encode(record)
 

@@ -26,7 +26,7 @@ def key_of(mesh_hash: str, spec: ProblemSpec) -> str:
 
 def shipped(case: Case, mesh_hash: str, spec: ProblemSpec) -> Reference | None:
     """The reference of a solved case; None for fixed work, whose answer is not the solution."""
-    return None if case.iterations else _table().get(key_of(mesh_hash, spec))
+    return None if case.stop.iterations else _table().get(key_of(mesh_hash, spec))
 
 
 @cache

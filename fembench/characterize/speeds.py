@@ -159,7 +159,7 @@ def _probes(facts: HostFacts, ranks: int, levels: tuple[Level, ...]) -> Iterator
 
 def _local(mesh: str):
     """(subdomain, lam, mu) of a box that this rank has for itself."""
-    made = prepare(alone(), Case(mesh=mesh, partitioner="blocks"), NullTracer())
+    made = prepare(alone(), Case.of(mesh=mesh, partitioner="blocks"), NullTracer())
     return made.sub, made.spec.material.lam, made.spec.material.mu
 
 

@@ -69,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         links = pair_of(options.link), pair_of(options.inside)
         ground = given(record, _speeds(record), hosts_of(options.hosts), *links)
-    if record.case.ranks >= MANY:
-        progress(f"place: simulates up to {JUDGED} placements of {record.case.ranks} ranks")
+    if record.case.placement.ranks >= MANY:
+        progress(f"place: simulates up to {JUDGED} placements of {record.case.placement.ranks} ranks")
     hosts, found = ground.hosts, ground.best()
     text = FORMATS[options.format](found.place, hosts)
     if options.output:
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print(_text(found, hosts, [price.computing for price in ground.prices(found.place)]))
     if options.output:
-        how = LAUNCH[options.format].format(path=options.output, ranks=record.case.ranks)
+        how = LAUNCH[options.format].format(path=options.output, ranks=record.case.placement.ranks)
         print(f"\n{options.output}: {how}")
     else:
         print(f"\n{text}", end="")
@@ -151,7 +151,7 @@ def _speeds(record) -> list[float]:
     from fembench.synthetic.speeds import parse_speeds
 
     environment, placed = record.environment, record.environment.rank_host
-    speeds = parse_speeds(record.case.emulate, record.case.ranks)
-    if record.case.emulate:  # each as if on a core of its own
+    speeds = parse_speeds(record.case.synthetic.emulate, record.case.placement.ranks)
+    if record.case.synthetic.emulate:  # each as if on a core of its own
         return list(speeds)
     return [s / max(1.0, placed.count(k) / environment.hosts[k].cores) for s, k in zip(speeds, placed)]

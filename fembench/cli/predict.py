@@ -224,10 +224,9 @@ def _storage(options: argparse.Namespace) -> str:
 
 
 def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
-    from fembench.base.config import convert
     from fembench.base.errors import InputError
     from fembench.model.predictor import BALANCED
-    from fembench.records.case import Case
+    from fembench.records.case import flat_case
 
     try:
         counts = [int(word) for word in options.ranks.split(",")] if options.ranks else [ranks_of_profile]
@@ -241,7 +240,7 @@ def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
         )
     fields = ("mesh", "problem", "solver", "precond", "variant", "partitioner")
     values = {name: getattr(options, name) for name in fields} | {"storage": _storage(options)}
-    return [convert(values | {"ranks": n, "shares": shares}, Case, where="options") for n in counts]
+    return [flat_case(values | {"ranks": n, "shares": shares}, "options") for n in counts]
 
 
 def _print_json(tree: list) -> None:

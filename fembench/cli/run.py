@@ -63,10 +63,10 @@ def run(options: argparse.Namespace) -> int:
 
     case = weighted(case_from(options), options.weights)
     folder = Path(options.results) / "runs"
-    each = ranks_per_core(case.ranks, options.hostfile)
+    each = ranks_per_core(case.placement.ranks, options.hostfile)
     if MANY_PER_CORE < each <= MOST_PER_CORE:
         turns = f"{each} ranks per core take turns (OVERSUBSCRIBED: functional only)"
-        progress(f"{case.ranks} ranks on this machine: {turns}; starting them may take minutes")
+        progress(f"{case.placement.ranks} ranks on this machine: {turns}; starting them may take minutes")
     stem = run_id(case, 1).rsplit("-r", 1)[0]
     with occupied(folder, shared=True), reserved(folder, stem) as id:
         outcome = launch(
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
             hostfile=options.hostfile,
             timeout=options.timeout,
             reference=held_against(case, options.reference) if options.reference else None,
-            fields_path=(folder / f"{id}.fields.npz").resolve() if case.fields else None,
+            fields_path=(folder / f"{id}.fields.npz").resolve() if case.output.fields else None,
         )
         if outcome.record is not None:
             path = save(outcome.record, folder)

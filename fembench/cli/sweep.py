@@ -80,7 +80,7 @@ def _weighted(runs, path):
     from fembench.records.weights import load_weights
 
     ranks = len(load_weights(path).ranks)
-    fits = [run.case.ranks == ranks and not run.case.shares for run in runs]
+    fits = [run.case.placement.ranks == ranks and not run.case.placement.shares for run in runs]
     if not any(fits):
         raise InputError(f"{path}: weights of {ranks} ranks fit no case of the campaign")
     cases = [weighted(run.case, path) if fit else run.case for run, fit in zip(runs, fits)]

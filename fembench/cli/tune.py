@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.weights.tune import close_the_loop
 
     case = _case(options)
-    folder = Path(options.results or f"results/tune-{Path(case.mesh).stem.replace(':', '-')[:120]}")
+    folder = Path(options.results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
     say = _speaker()
     with occupied(folder / "runs"):
         trail = close_the_loop(
@@ -84,23 +84,23 @@ def run(options: argparse.Namespace) -> int:
 
 def _case(options: argparse.Namespace):
     """The case, with fixed work and seconds to fill where they were not chosen. Raises InputError."""
-    import msgspec
 
     from fembench.base.errors import InputError
     from fembench.cli.shared import case_from
 
     case = case_from(options)
-    if case.shares:
+    if case.placement.shares:
         raise InputError("tune finds the shares itself; leave --shares out")
-    if case.ranks < 2:
-        raise InputError(f"tune --ranks {case.ranks}: expected at least 2, there is nothing to share on one")
+    if case.placement.ranks < 2:
+        raise InputError(
+            f"tune --ranks {case.placement.ranks}: expected at least 2, there is nothing to share on one"
+        )
     if options.rounds < 1 or options.pairs < 1:
         raise InputError("tune: expected at least one round and one pair")
-    return msgspec.structs.replace(
-        case,
-        iterations=case.iterations or ITERATIONS,
-        sets=1 if case.sets == type(case)().sets else case.sets,
-        seconds=case.seconds or SECONDS,
+    return case.with_(
+        iterations=case.stop.iterations or ITERATIONS,
+        sets=1 if case.effort.sets == type(case)().effort.sets else case.effort.sets,
+        seconds=case.effort.seconds or SECONDS,
     )
 
 

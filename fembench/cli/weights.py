@@ -158,10 +158,12 @@ def _chosen(records: list, mesh: str, ranks: int) -> list:
     from fembench.base.errors import InputError
 
     found = [
-        r for r in records if mesh in ("", r.mesh.name, r.case.mesh) and (not ranks or r.case.ranks == ranks)
+        r
+        for r in records
+        if mesh in ("", r.mesh.name, r.case.question.mesh) and (not ranks or r.case.placement.ranks == ranks)
     ]
     if records and not found:
-        there = ", ".join(sorted({f"{r.mesh.name} on {r.case.ranks}" for r in records}))
+        there = ", ".join(sorted({f"{r.mesh.name} on {r.case.placement.ranks}" for r in records}))
         asked = " ".join([*([f"--mesh {mesh}"] if mesh else []), *([f"--ranks {ranks}"] if ranks else [])])
         raise InputError(f"{asked}: no such records; there are (mesh on ranks) {there}")
     return found
@@ -197,20 +199,20 @@ def communication_of(records, wire):
     from fembench.weights.observe import observe, pooled
 
     first, seen = records[0], pooled(records)
-    if first.case.partitioner == "blocks":
+    if first.case.placement.partitioner == "blocks":
         raise InputError(
             f"{first.id} was cut by partitioner blocks, under MPI only; --rule comm expects metis or rcb"
         )
-    mesh = resolve(first.case.mesh)
+    mesh = resolve(first.case.question.mesh)
     if mesh.hash != first.mesh.hash:
-        raise InputError(f"mesh {first.case.mesh} is not that of {first.id}; expected the same file")
+        raise InputError(f"mesh {first.case.question.mesh} is not that of {first.id}; expected the same file")
     iterations = first.solve.iterations
     sent = iterations * np.array([sum(row) for row in first.partition.message_bytes], float)
     own = np.divide(np.median(seen.messages, axis=0), sent, out=np.zeros(len(sent)), where=sent > 0)
     hosts = observe(first).hosts
 
     def seconds(shares: tuple[float, ...]):
-        made = partition(mesh, shares, method=first.case.partitioner, seed=first.partition.seed)
+        made = partition(mesh, shares, method=first.case.placement.partitioner, seed=first.partition.seed)
         facts = metrics(mesh, made)
         return communication_seconds(facts.neighbours, facts.message_bytes, hosts, wire, iterations, own)
 

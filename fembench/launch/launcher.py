@@ -162,7 +162,7 @@ def launch(
 
     In a lab (`fembench lab run`) FEMBENCH_HOSTFILE names its hosts, FEMBENCH_SYNTHETIC labels the record.
     """
-    line, kind = launcher_line(case.ranks, hostfile, mpi_options)
+    line, kind = launcher_line(case.placement.ranks, hostfile, mpi_options)
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as folder:
         job = Job(
             case=case,
@@ -176,9 +176,9 @@ def launch(
             hosts_asked=hosts_asked(hostfile),
         )
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
-        full = [*line, sys.executable, "-m", RANK[bool(case.balance)], folder]
-        crowded = case.dilate > 1 and "--oversubscribe" in line  # in a lab its own settings hold
-        variables = environment(kind, case.solver, asleep=crowded)
+        full = [*line, sys.executable, "-m", RANK[bool(case.balancing.balance)], folder]
+        crowded = case.synthetic.dilate > 1 and "--oversubscribe" in line  # in a lab its own settings hold
+        variables = environment(kind, case.method.solver, asleep=crowded)
         ended = run_ranks(full, variables, timeout)
         return _outcome(Path(folder), ended, timeout)
 

@@ -34,9 +34,9 @@ def run_errors(
 
     Ranks begin CG when the last of them has assembled. Raises InputError for a run of another size.
     """
-    if record.case.ranks != graph.ranks or not graph.iterations:
+    if record.case.placement.ranks != graph.ranks or not graph.iterations:
         raise InputError(
-            f"record {record.id}: {record.case.ranks} ranks; expected {graph.ranks}, as the graph"
+            f"record {record.id}: {record.case.placement.ranks} ranks; expected {graph.ranks}, as the graph"
         )
     phases = Times(record).middle
     took = phases[:, ASSEMBLY].max() + graph.iterations * phases[:, CG]

@@ -95,8 +95,8 @@ def prices(
 ) -> list[Price]:
     """[rank] from the profile's speeds at each rank's own size and company. Raises InputError."""
     check_supported(work, correction)
-    c, one = correction or Correction(), recipe(work.case)
-    together, sizes, name = company(slots), work.product_units(), product_name(work.case)
+    c, one = correction or Correction(), recipe(work.case.method)
+    together, sizes, name = company(slots), work.product_units(), product_name(work.case.method)
     stretch = stretched_by(work, rates)
     found = []
     for r, s in enumerate(slots):
@@ -128,25 +128,25 @@ def prices(
 
 def inside_product(work: Workload, price: Price, rank: int) -> float:
     """Seconds of an iteration in which a rank computes while its messages travel."""
-    part = 1 - work.interface_part(rank) if work.case.overlap else 0.0
+    part = 1 - work.interface_part(rank) if work.case.method.overlap else 0.0
     return part * price.products * price.product
 
 
 def stretched_by(work: Workload, rates: Rates) -> float:
     """Times as long that computing takes in a case that is dilated otherwise than the profile was; 1 where
     the case does not say."""
-    return work.case.dilate / rates.dilate if work.case.dilate != 1 else 1.0
+    return work.case.synthetic.dilate / rates.dilate if work.case.synthetic.dilate != 1 else 1.0
 
 
 def check_supported(work: Workload, correction: Correction | None = None) -> None:
     """Raises InputError for a run that has no price."""
     check_priced(work.case)
-    if work.case.petsc_options:
+    if work.case.method.petsc_options:
         raise InputError(
-            f"petsc_options '{work.case.petsc_options}': the cost of what they choose is not known; "
+            f"petsc_options '{work.case.method.petsc_options}': the cost of what they choose is not known; "
             "expected no options"
         )
-    if work.case.solver == "petsc" and (correction is None or correction.solver != "petsc"):
+    if work.case.method.solver == "petsc" and (correction is None or correction.solver != "petsc"):
         raise InputError(
             "solver petsc: the profile has no speeds of PETSc's; expected --learn RECORDS of runs with "
             "--solver petsc on this machine"
@@ -155,7 +155,7 @@ def check_supported(work: Workload, correction: Correction | None = None) -> Non
 
 def check_priced(case: Case) -> None:
     """Raises InputError for an exchange that no execution graph models."""
-    if case.exchange == "blocking":
+    if case.method.exchange == "blocking":
         raise InputError("exchange blocking cannot be predicted; expected exchange nonblocking")
 
 
@@ -173,7 +173,8 @@ def cg_graph(
     return ExecutionGraph(
         phases=NAMES,
         programs=tuple(programs),
-        source=f"{case.mesh}, {work.ranks} ranks, shares {case.shares or 'equal'}, {case.storage}",
+        source=f"{case.question.mesh}, {work.ranks} ranks, shares {case.placement.shares or 'equal'}, "
+        f"{case.method.storage}",
         mesh_hash=work.mesh_hash,
         iterations=iterations,
     )

@@ -81,7 +81,7 @@ def phases_of(
         visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)
         return [shortest_window((t / ratios).tolist(), KEPT) for t, ratios in zip(seconds, visits)]
 
-    product = spread(product_name(work.case), work.product_units(), [p.product for p in priced])
+    product = spread(product_name(work.case.method), work.product_units(), [p.product for p in priced])
     vectors = spread("updates", parts.dofs, [p.updates + p.dot for p in priced])
     beside = [_overheads(work, machine, r, priced[r]) + priced[r].loop + sum(priced[r].pack) for r in ranks]
     computing = Activity("product", "core", [learned(t) for t in product])
@@ -90,13 +90,13 @@ def phases_of(
         Activity("latency", "", [learned(as_interval(_latency(work, machine, r))) for r in ranks]),
     )
     updates = Activity("updates", "core", [learned(total(pair)) for pair in zip(vectors, beside)])
-    exchange = [(computing, *messages)] if work.case.overlap else [(computing,), messages]
+    exchange = [(computing, *messages)] if work.case.method.overlap else [(computing,), messages]
     assembly = spread("assembly", parts.cells, [p.assembly for p in priced])
     return CgSet(
         assembly=(Activity("assembly", "core", assembly),),
         iteration=(*exchange, (updates,)),
         allreduce=learned(as_interval(_allreduce(machine))),
-        allreduces=len(recipe(work.case).reductions),
+        allreduces=len(recipe(work.case.method).reductions),
         host=machine.host,
         # prices already hold what ranks of a host cost each other: each has a core here
         cores=[max(machine.host.count(h), 1) for h in range(len(machine.names))],
@@ -104,12 +104,13 @@ def phases_of(
 
 
 def _check(case: Case) -> None:
-    waits = variant_of(case.variant, case.solver).waits
-    if case.solver != "own" or recipe(case).application or not waits:
+    waits = variant_of(case.method.variant, case.method.solver).waits
+    if case.method.solver != "own" or recipe(case.method).application or not waits:
         expected = [p for p in preconds("own") if p.identity or p.folds]
         waiting = [v for v in variants("own") if v.waits]
         raise InputError(
-            f"no closed form for solver {case.solver}, precond {case.precond}, variant {case.variant}; "
+            f"no closed form for solver {case.method.solver}, precond {case.method.precond}, "
+            f"variant {case.method.variant}; "
             f"expected solver own, precond {one_of(names(expected))}, and variant {one_of(names(waiting))}; "
             "--method simulation covers the others"
         )

@@ -24,9 +24,9 @@ EMULATED = ("emulate", "dilate")  # a prediction has them from its profile where
 
 def deciding(case: Case) -> dict[str, object]:
     """What decides how long an iteration takes: {field: value}; equal shares in any notation are equal."""
-    free = FREE if case.balance else (*FREE, *TUNING)
-    found = {name: getattr(case, name) for name in case.__struct_fields__ if name not in free}
-    shares = parse_shares(case.shares, case.ranks)
+    free = FREE if case.balancing.balance else (*FREE, *TUNING)
+    found = {name: value for name, value in case.flat().items() if name not in free}
+    shares = parse_shares(case.placement.shares, case.placement.ranks)
     return found | {"shares": ":".join(f"{share:.6g}" for share in shares)}
 
 
@@ -38,9 +38,10 @@ def key(case: Case) -> tuple[object, ...]:
 def difference(said: Predicted, record: Record) -> str:
     """The first thing in which a run differs from the one that was predicted, with both values; or ""."""
     if said.mesh != record.mesh.hash:
-        return f"mesh hash is {record.mesh.hash[:12]}, predicted was {said.mesh[:12]} ({said.case.mesh})"
+        mesh = said.case.question.mesh
+        return f"mesh hash is {record.mesh.hash[:12]}, predicted was {said.mesh[:12]} ({mesh})"
     if said.problem and content(said.problem) != content(record.problem):
-        return f"problem '{record.case.problem}' has other content than when it was predicted"
+        return f"problem '{record.case.question.problem}' has other content than when it was predicted"
     unlike = ["mesh", *(["problem"] if said.problem else [])]  # compared by content
     if said.synthetic and not said.case.emulated:
         unlike += EMULATED

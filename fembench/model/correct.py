@@ -102,7 +102,7 @@ def taught_by(records: Sequence[Record], rates: Rates, place: Place) -> list[Les
     """What each of these runs teaches. Raises InputError for runs that cannot be predicted."""
     if not records:
         raise InputError("no runs to learn from; expected at least one record")
-    solvers = {record.case.solver for record in records}
+    solvers = {record.case.method.solver for record in records}
     if len(solvers) > 1:
         raise InputError(f"runs of solvers {', '.join(sorted(solvers))}; expected those of one to learn from")
     return [_one(record, rates, place) for record in records]
@@ -126,8 +126,8 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
     """What one run teaches."""
     work, found = of_record(record), measured(record)
     slots, machine, _ = place(work.ranks)
-    priced = prices(work, slots, rates, Correction(solver=record.case.solver))
-    exchanges = recipe(record.case).exchanges
+    priced = prices(work, slots, rates, Correction(solver=record.case.method.solver))
+    exchanges = recipe(record.case.method).exchanges
     product = found.phases[:, PRODUCT_PARTS].sum(axis=1)
     product -= [
         _kept(work, machine, rank, inside_product(work, priced[rank], rank)) for rank in range(work.ranks)
@@ -138,7 +138,7 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
     assembly = found.phases[:, ASSEMBLY]
     dofs, k = work.parts.dofs, company(slots)
     return Lesson(
-        solver=record.case.solver,
+        solver=record.case.method.solver,
         assembly=_points(work.parts.cells, k, assembly, [p.assembly for p in priced]),
         product=_points(work.product_units(), k, product, [p.products * p.product for p in priced]),
         updates=_points(dofs, k, found.phases[:, AXPY], [p.updates for p in priced]),

@@ -144,7 +144,7 @@ def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequ
     sizes = work.product_units()
     ranks = []  # [rank] (n_visits,) seconds
     for r, (slot, p) in enumerate(zip(slots, priced)):
-        product = rates.spread(slot.rank, product_name(work.case), sizes[r])
+        product = rates.spread(slot.rank, product_name(work.case.method), sizes[r])
         updates = rates.spread(slot.rank, "updates", work.parts.dofs[r])
         n = min(len(product), len(updates))
         spent = (p.products * p.product + p.preconditioning) / product[:n] + (p.updates + p.dot) / updates[:n]

@@ -13,7 +13,8 @@ def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, le
     first = found[0].work
     corrected = f", corrected by {learned} runs" if learned else ""
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
-    lines += [f"{first.case.mesh}: {first.n_equations} equations, storage {first.case.storage}{corrected}"]
+    storage = first.case.method.storage
+    lines += [f"{first.case.question.mesh}: {first.n_equations} equations, storage {storage}{corrected}"]
     lines += ["", _runs(found, iterations)]
     if len(found) == 1:
         lines += ["", _phases(found[0]), "", *found[0].limits]

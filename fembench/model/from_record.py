@@ -52,11 +52,11 @@ def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
     Raises InputError where the record holds no traced iterations.
     """
     spans = _spans(record)
-    if not variant_of(record.case.variant, record.case.solver).waits:
+    if not variant_of(record.case.method.variant, record.case.method.solver).waits:
         raise InputError(
-            f"record {record.id}: variant {record.case.variant}; expected one that waits for its sums"
+            f"record {record.id}: variant {record.case.method.variant}; expected one that waits for its sums"
         )
-    if record.case.exchange == "blocking":
+    if record.case.method.exchange == "blocking":
         raise InputError(f"record {record.id}: exchange blocking has no graph; expected nonblocking")
     message = message_of(record)
     lost = interruptions(record) if whole else 0.0
@@ -89,7 +89,7 @@ def interruptions(record: Record) -> float:
     graph, simulated."""
     bodies = [tuple(_whole(record, rank, one, 0.0))[-1:] for rank, one in enumerate(_spans(record))]
     latency, per_byte = message_of(record)
-    on = even_machine(record.case.ranks, latency=latency, per_byte=per_byte, overhead=0.0)
+    on = even_machine(record.case.placement.ranks, latency=latency, per_byte=per_byte, overhead=0.0)
     alone = simulate(make_plan(ExecutionGraph(phases=record.phases, programs=tuple(bodies)), on))
     took = float(Times(record).middle[:, CG].max())
     return max(0.0, took - alone.makespan / max(record.solve.iterations, 1))
@@ -98,7 +98,7 @@ def interruptions(record: Record) -> float:
 def _spans(record: Record) -> list[dict[int, list[Span]]]:
     """[rank] {iteration: its spans in order}; iterations that all ranks kept whole: where spans were dropped,
     all but the last."""
-    found: list[dict[int, list[Span]]] = [defaultdict(list) for _ in range(record.case.ranks)]
+    found: list[dict[int, list[Span]]] = [defaultdict(list) for _ in range(record.case.placement.ranks)]
     for e in record.events:
         if e.iteration >= 0 and e.phase != CG:
             found[e.rank][e.iteration].append(e)
@@ -167,7 +167,7 @@ def _events(record: Record, rank: int, phase: int, seconds: float) -> Program:
 
 def _scalars(record: Record) -> int:
     """Numbers in an all-reduce; what one costs hardly depends on it."""
-    variant = variant_of(record.case.variant, record.case.solver)
+    variant = variant_of(record.case.method.variant, record.case.method.solver)
     return next(s.numbers for s in variant.plain if isinstance(s, Reduction))
 
 
@@ -179,10 +179,12 @@ def message_of(record: Record) -> RecordedMessages:
     fastest of each counts: interruptions only add.
     """
     spans = _spans(record)
-    if record.case.ranks == 1:
+    if record.case.placement.ranks == 1:
         return RecordedMessages(0.0, 0.0)
     alone = [max(ends) - max(begins) for begins, ends in _reductions(spans)]
-    latency = max(0.0, min(alone)) / stages(record.case.ranks) if alone else 0.0  # clocks agree only so well
+    latency = (
+        max(0.0, min(alone)) / stages(record.case.placement.ranks) if alone else 0.0
+    )  # clocks agree only so well
     travel = list(_travels(record, spans))
     slopes = [max(0.0, (seconds - latency) / m) for m, seconds in travel if m]
     spent = Times(record).middle

@@ -81,7 +81,7 @@ def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
         if grid.latency is not None and grid.bandwidth
         else None
     )
-    storages = {storage_of(r.case.storage).priced_as for r in training}
+    storages = {storage_of(r.case.method.storage).priced_as for r in training}
     study = open_study(grid.machine, link=link, storage=min(storages, default="sym"))
     return taught(study, training) if grid.learn else study
 
@@ -98,7 +98,7 @@ class Judgement(NamedTuple):
 def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
     """Raises InputError where the held-out cases are too few, or overlap with training."""
     taught, held = ({key(c): c for c in some} for some in ([r.case for r in training], cases))
-    check_held_out(list(taught.values()), list(held.values()), [r.case.mesh for r in training])
+    check_held_out(list(taught.values()), list(held.values()), [r.case.question.mesh for r in training])
 
 
 def predict_held_out(
@@ -129,7 +129,7 @@ def _predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable
 
 def _about(said: Predicted, case: Case) -> bool:
     """Whether a prediction is of this case, with its mesh and problem as they are now."""
-    if key(said.case) != key(case) or said.mesh != resolve(case.mesh).hash:
+    if key(said.case) != key(case) or said.mesh != resolve(case.question.mesh).hash:
         return False
     return not said.problem or content(said.problem) == content(problem_of(case))
 
@@ -158,7 +158,7 @@ def judge_held_out(
     if not cells:
         raise InputError("no held-out run began after its prediction; expected runs made after it")
     taught = [grid_of(study, runs) for runs in by_case(training).values()]
-    check_held_out(taught, cells, [r.case.mesh for r in training])
+    check_held_out(taught, cells, [r.case.question.mesh for r in training])
     held = [grid_of(study, runs) for runs in kept]
     closed, _ = judge(said, held_out, ANALYTIC)
     scores = {"fembench": score(cells)} | ({"fembench, analytic": score(closed)} if closed else {})
@@ -182,9 +182,9 @@ def judge(
         variation = float(np.std(sets, ddof=1) / np.mean(sets)) if len(sets) > 1 else 0.0
         cells.append(
             ScoredConfiguration(
-                p.case.mesh,
-                p.case.ranks,
-                p.case.shares,
+                p.case.question.mesh,
+                p.case.placement.ranks,
+                p.case.placement.shares,
                 p.iteration,
                 p.low,
                 p.high,
@@ -203,7 +203,7 @@ def grid_of(study: Predictor, runs: Sequence[Record]) -> Grid:
     work = of_record(runs[0])
     slots = study.slots(work.ranks)
     units = sum(work.product_units()) / work.ranks
-    name = product_name(work.case)
+    name = product_name(work.case.method)
     speeds = [study.rates.speed(s.rank, name, units, work.ranks) for s in slots]
     return Grid(
         ranks=work.ranks,

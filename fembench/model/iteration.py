@@ -43,7 +43,7 @@ class _Rank:
 
     def __init__(self, work: Workload, rank: int, price: Price) -> None:
         self._work, self._rank, self._price = work, rank, price
-        self._recipe = recipe(work.case)
+        self._recipe = recipe(work.case.method)
         self._outer = work.interface_part(rank)
         self._exchange = work.exchange(rank)
         self._dofs = float(work.parts.dofs[rank])
@@ -93,10 +93,10 @@ class _Rank:
         unit = self._work.product_unit
         outer = Compute(SPMV_INTERFACE, part * seconds, unit, part * units)
         inside = Compute(SPMV_INTERIOR, (1 - part) * seconds, unit, (1 - part) * units)
-        if case.solver == "petsc":  # own rows while the others' values travel
+        if case.method.solver == "petsc":  # own rows while the others' values travel
             whole = Compute(SPMV_INTERIOR, seconds, unit, units)
             yield from self._messages([whole])
-        elif case.overlap:
+        elif case.method.overlap:
             yield outer
             yield from self._messages([inside])
         else:

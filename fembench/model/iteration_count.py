@@ -22,8 +22,9 @@ def expected_iterations(given: int, work: Workload, records: Sequence[Record]) -
         r
         for r in records
         if r.solve.converged
-        and not r.case.iterations
-        and (r.case.problem, r.case.precond, r.case.tolerance) == (case.problem, case.precond, case.tolerance)
+        and not r.case.stop.iterations
+        and (r.case.question.problem, r.case.method.precond, r.case.stop.tolerance)
+        == (case.question.problem, case.method.precond, case.stop.tolerance)
     ]
     same = [r.solve.iterations for r in known if r.mesh.hash == work.mesh_hash]
     if same:
@@ -32,7 +33,7 @@ def expected_iterations(given: int, work: Workload, records: Sequence[Record]) -
     if len(coarser) > 1:
         fitted = fitted_iterations(sorted(coarser.items()), work.n_equations)
         return fitted, f"fitted to {len(coarser)} coarser meshes"
-    return case.max_iterations or MOST * work.n_equations, "the maximum allowed, an upper bound"
+    return case.stop.max_iterations or MOST * work.n_equations, "the maximum allowed, an upper bound"
 
 
 def fitted_iterations(known: Sequence[tuple[int, int]], equations: int) -> int:

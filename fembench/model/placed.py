@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import structs
 
 from fembench.methods.lookup import precond_of, storage_of
 from fembench.methods.recipe import Recipe, recipe
@@ -31,11 +30,11 @@ def as_own(work: Workload) -> Workload:
     """The work as fembench's own solver does it: PETSc's storages as ours nearest to them, a preconditioner
     that is not known as none."""
     case = work.case
-    if case.solver == "own":
+    if case.method.solver == "own":
         return work
-    precond = case.precond if "own" in precond_of(case.precond).solvers else "none"
-    storage = storage_of(case.storage).priced_as
-    own = structs.replace(case, solver="own", storage=storage, precond=precond, petsc_options="")
+    precond = case.method.precond if "own" in precond_of(case.method.precond).solvers else "none"
+    storage = storage_of(case.method.storage).priced_as
+    own = case.with_(solver="own", storage=storage, precond=precond, petsc_options="")
     return dataclasses.replace(work, case=own)
 
 
@@ -44,7 +43,7 @@ def prices_of(record: Record, speeds: Sequence[float]) -> list[Price]:
     InputError."""
     case = as_own(of_record(record)).case
     check_priced(case)
-    counted = recipe(case)
+    counted = recipe(case.method)
     spent = measured(record).phases * np.asarray(speeds)[:, None]
     return [_price(seconds.tolist(), counted) for seconds in spent]
 

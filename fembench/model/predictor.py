@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from fembench.base.errors import InputError
 from fembench.base.units import count
 from fembench.mesh.mesh import Mesh
@@ -76,19 +74,19 @@ class Predictor:
 
     def workload(self, case: Case, mesh: Mesh | None = None) -> Workload:
         """What each rank has to do; shares 'balanced' are found first. Raises InputError."""
-        mesh = resolve(case.mesh) if mesh is None else mesh
-        return workload(self.settled(case, mesh, self.slots(case.ranks)), mesh)
+        mesh = resolve(case.question.mesh) if mesh is None else mesh
+        return workload(self.settled(case, mesh, self.slots(case.placement.ranks)), mesh)
 
     def predict(self, case: Case, mesh: Mesh | None = None) -> Forecast:
         """One run, simulated. Raises InputError."""
-        slots, machine, hosts = self.place(case.ranks)
+        slots, machine, hosts = self.place(case.placement.ranks)
         return forecast(self.workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
 
     def beyond(self, work: Workload) -> list[str]:
         """What a rank has more of than the profile measured: its speed is taken not to change there."""
         slots, found = self.slots(work.ranks), []
         for name, unit, units in (
-            (product_name(work.case), work.product_unit, work.product_units()),
+            (product_name(work.case.method), work.product_unit, work.product_units()),
             ("updates", "equations", work.parts.dofs),
         ):
             known = [self.rates.largest(s.rank, name) for s in slots]
@@ -102,15 +100,15 @@ class Predictor:
 
     def settled(self, case: Case, mesh: Mesh, slots: Sequence[Slot]) -> Case:
         """The case with its shares in numbers where they were to be balanced; any other as it is."""
-        if case.shares != BALANCED:
+        if case.placement.shares != BALANCED:
             return case
         found: list[tuple[float, Case]] = []
-        case = msgspec.structs.replace(case, shares="")
-        for _ in range(ROUNDS if case.ranks > 1 else 1):
+        case = case.with_(shares="")
+        for _ in range(ROUNDS if case.placement.ranks > 1 else 1):
             work = workload(case, mesh)
             priced = prices(work, slots, self.rates, self.correction)
             found.append((max(p.computing for p in priced), case))
-            case = msgspec.structs.replace(case, shares=balanced(work, priced))
+            case = case.with_(shares=balanced(work, priced))
         return min(found, key=lambda item: item[0])[1]
 
 
@@ -126,7 +124,7 @@ def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
     if study.edits or study.factor != 1:
         raise InputError("runs teach about machines as they are; expected no edits while learning")
     found = learn(records, study.rates, study.place)
-    converged = [r for r in records if r.solve.converged and not r.case.iterations]
+    converged = [r for r in records if r.solve.converged and not r.case.stop.iterations]
     iterations = {r.mesh.hash: r.solve.iterations for r in converged}
     return dataclasses.replace(
         study, correction=found, learned=tuple(r.id for r in records), iterations=iterations

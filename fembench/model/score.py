@@ -108,6 +108,10 @@ def kendall(a: Sequence[float], b: Sequence[float]) -> float:
     return float((sx * sy).sum() / norm) if norm else math.nan
 
 
+def _ranks(asked: ScoredConfiguration | Grid | Case) -> int:
+    return asked.placement.ranks if isinstance(asked, Case) else asked.ranks
+
+
 def check_held_out(
     training: Sequence[ScoredConfiguration | Grid | Case],
     held_out: Sequence[ScoredConfiguration | Case],
@@ -117,8 +121,8 @@ def check_held_out(
     total = len(training) + len(held_out)
     if len(held_out) < HELD_OUT * total:
         raise InputError(f"{len(held_out)} of {total} cells held out; expected {HELD_OUT:.0%} at least")
-    ranks = {c.ranks for c in training} & {c.ranks for c in held_out}
-    shared = set(meshes) & {c.mesh for c in held_out}
+    ranks = {_ranks(c) for c in training} & {_ranks(c) for c in held_out}
+    shared = set(meshes) & {c.question.mesh if isinstance(c, Case) else c.mesh for c in held_out}
     if ranks or shared:
         what = f"ranks {sorted(ranks)}" if ranks else f"meshes {', '.join(sorted(shared))}"
         raise InputError(f"{what} are in training and held out; expected other ranks, meshes and shares")

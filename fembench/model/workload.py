@@ -36,13 +36,13 @@ class Workload:
     @property
     def product_unit(self) -> str:
         """What product_units() counts, as tables call it."""
-        return "cells" if storage_of(self.case.storage).unit == "cells" else "blocks"
+        return "cells" if storage_of(self.case.method.storage).unit == "cells" else "blocks"
 
     def product_units(self) -> tuple[int, ...]:
         """[rank] what a product's time grows with: 3x3 blocks; cells where it goes from cell to cell."""
         if self.product_unit == "cells":
             return self.parts.cells
-        if storage_of(self.case.storage).unit == "pairs":
+        if storage_of(self.case.method.storage).unit == "pairs":
             return tuple((dofs // 3) ** 2 for dofs in self.parts.dofs)
         return self.parts.blocks
 
@@ -57,12 +57,14 @@ class Workload:
 
 def workload(case: Case, mesh: Mesh | None = None) -> Workload:
     """Cut the case's mesh, as a run would. Raises InputError."""
-    if case.partitioner == "blocks":
+    if case.placement.partitioner == "blocks":
         raise InputError("partitioner blocks cuts under MPI only; expected metis or rcb")
-    mesh = resolve(case.mesh) if mesh is None else mesh
-    shares = parse_shares(case.shares, case.ranks)
-    fixed = restrained(case.problem, mesh)
-    parts = metrics(mesh, partition(mesh, shares, method=case.partitioner, seed=case.seed), fixed)
+    mesh = resolve(case.question.mesh) if mesh is None else mesh
+    shares = parse_shares(case.placement.shares, case.placement.ranks)
+    fixed = restrained(case.question.problem, mesh)
+    parts = metrics(
+        mesh, partition(mesh, shares, method=case.placement.partitioner, seed=case.placement.seed), fixed
+    )
     return Workload(case, mesh.hash, int(fixed.size - fixed.sum()), parts)
 
 
@@ -81,4 +83,4 @@ def restrained(problem: str, mesh: Mesh) -> npt.NDArray[np.bool_]:
 
 def problem_of(case: Case) -> dict[str, Any]:
     """The problem as a record keeps it: plain values of every field."""
-    return resolved(load_problem(case.problem))
+    return resolved(load_problem(case.question.problem))

@@ -60,7 +60,7 @@ class Stage:
         equations = self.serial.mesh.n_equations if self.serial else 1
         limit = self.comm.bcast(10 * equations)
         return StoppingCriterion(
-            tolerance=self.job.case.tolerance, relative=True, max_iterations=limit, fixed=fixed
+            tolerance=self.job.case.stop.tolerance, relative=True, max_iterations=limit, fixed=fixed
         )
 
 

@@ -23,7 +23,7 @@ from fembench.peers.catalog import ENTRIES, Entry, missing
 from fembench.peers.contest import Contest, PeersJob, Stage, build, check, free, on_one, repeat
 from fembench.peers.system import export, make_system
 from fembench.ranks.comm import Comm, abort_on_exception, alone, world
-from fembench.records.contest import SCHEMA, PeerRun, PeersRecord, SystemFacts
+from fembench.records.contest import PEERS_SCHEMA, PeerRun, PeersRecord, SystemFacts
 from fembench.records.ids import now_utc
 from fembench.records.store import encode
 from fembench.timing.tracer import NullTracer
@@ -47,7 +47,7 @@ def compare(comm: Comm, job: PeersJob, say: Say) -> PeersRecord | None:
         return None
     system = stage.system
     return PeersRecord(
-        schema=SCHEMA,
+        schema=PEERS_SCHEMA,
         created=now_utc(),
         case=job.case,
         environment=environment,
@@ -62,8 +62,8 @@ def compare(comm: Comm, job: PeersJob, say: Say) -> PeersRecord | None:
 
 def set_stage(comm: Comm, job: PeersJob, say: Say) -> Stage:
     """Prepare the case on one rank and, where there are more, on all; export. Collective."""
-    say(f"the system of {job.case.mesh}, {job.case.problem}, on one rank")
-    single = msgspec.structs.replace(job.case, ranks=1, shares="")
+    say(f"the system of {job.case.question.mesh}, {job.case.question.problem}, on one rank")
+    single = job.case.with_(ranks=1, shares="")
     serial = on_one(comm, lambda: prepare(alone(), single, NullTracer()))
     system = on_one(comm, lambda: make_system(serial) if serial else None)
     if job.export:
@@ -128,7 +128,7 @@ def main(folder: Path, comm: Comm) -> int:
 
     def run(text: bytes) -> bytes | None:
         job = msgspec.json.decode(text, type=PeersJob)
-        expect(comm, job.case.ranks)
+        expect(comm, job.case.placement.ranks)
         record = compare(comm, job, say)
         return None if record is None else encode(record)
 

@@ -29,7 +29,7 @@ def launch_peers(
 
     All processes get huge pages from their allocator, for our own kernels ask for theirs.
     """
-    line, kind = launcher_line(job.case.ranks, hostfile)
+    line, kind = launcher_line(job.case.placement.ranks, hostfile)
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
         folder = Path(name)
         libraries = os.environ.get("LD_LIBRARY_PATH", "")

@@ -7,7 +7,7 @@ a time; the answer is None ("yes, together") or the name of the first field that
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from fembench.records.case import Case
+from fembench.records.case import FIELDS, Case
 from fembench.records.record import Record
 
 # What one rank has no use for, or what changes no number: may differ between a run and its base.
@@ -83,11 +83,12 @@ def base_mismatch(base: Record, run: Record, ranks: int = 1) -> str | None:
     They must agree in everything but ranks, shares and what follows from them; a base on one host
     serves a run that also uses others of the same CPU model.
     """
-    if base.case.ranks != ranks:
+    if base.case.placement.ranks != ranks:
         return "ranks of the base"
-    for field in Case.__struct_fields__:
-        if field not in PLACEMENT and getattr(base.case, field) != getattr(run.case, field):
-            return field
+    theirs = base.case.flat()
+    for name, value in run.case.flat().items():
+        if name not in PLACEMENT and theirs[name] != value:
+            return name
     if not set(host_names(base)) <= set(host_names(run)):
         return "host set"
     return same_kind(base, run, but=("host set",))
@@ -118,13 +119,20 @@ def base_of(pool: Pool, candidates: Sequence[Pool], ranks: int = 0) -> tuple[lis
 
     ranks 0: on one rank or, without such a run, on the fewest.
     """
-    fewer = sorted({1} | {p.case.ranks for p in candidates if p.case.ranks < pool.case.ranks})
+    fewer = sorted(
+        {1}
+        | {p.case.placement.ranks for p in candidates if p.case.placement.ranks < pool.case.placement.ranks}
+    )
     tried = [_bases(pool, candidates, n) for n in ([ranks] if ranks else fewer)]
     return next((found for found in tried if found[0]), tried[0])
 
 
 def _bases(pool: Pool, candidates: Sequence[Pool], ranks: int) -> tuple[list[Pool], str]:
-    same = [p for p in candidates if p.case.ranks == ranks and p.case.mesh == pool.case.mesh]
+    same = [
+        p
+        for p in candidates
+        if p.case.placement.ranks == ranks and p.case.question.mesh == pool.case.question.mesh
+    ]
     usable = [p for p in same if p.status != "INVALID"]
     reasons = [base_mismatch(p.first, pool.first, ranks) for p in usable]
     found = [p for p, reason in zip(usable, reasons) if reason is None]
@@ -132,7 +140,7 @@ def _bases(pool: Pool, candidates: Sequence[Pool], ranks: int) -> tuple[list[Poo
         return found, ""
     if not same:
         return [], f"no run on {ranks_in_words(ranks)}"
-    nearest = next((r for r in reasons if r not in Case.__struct_fields__), reasons[0] if reasons else None)
+    nearest = next((r for r in reasons if r not in FIELDS), reasons[0] if reasons else None)
     return [], f"base differs in {nearest}" if nearest else "base is INVALID"
 
 

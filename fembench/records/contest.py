@@ -2,6 +2,7 @@
 
 Times are seconds, the slowest rank's. Schema history:
     1  first
+    2  the fields of a case in groups
 """
 
 from pathlib import Path
@@ -10,14 +11,14 @@ from typing import Literal
 import msgspec
 
 from fembench.base.config import convert, json_tree
-from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.records.case import Case
 from fembench.records.record import Environment, Frozen, MeshFacts
 from fembench.records.store import encode
+from fembench.records.upgrade import upgraded
 from fembench.stats.summary import median
 
-SCHEMA = 1
+PEERS_SCHEMA = 2
 Parity = Literal["solution", "iterate"]  # what of a peer is held against what is right
 FILE = "peers.json"  # in the folder of a campaign
 
@@ -94,9 +95,6 @@ def save_peers(record: PeersRecord, folder: Path) -> Path:
 
 
 def load_peers(path: Path | str) -> PeersRecord:
-    """The comparison in a file. Raises InputError for another schema or a file that is not one."""
-    tree = json_tree(path)
-    version = tree.get("schema") if isinstance(tree, dict) else None
-    if version != SCHEMA:
-        raise InputError(f"{path}: schema {version}, expected {SCHEMA}: run `fembench peers` again")
+    """The comparison in a file, of this or an earlier schema. Raises InputError where it is not one."""
+    tree = upgraded(json_tree(path), "comparison of peers", PEERS_SCHEMA, str(path))
     return convert(tree, PeersRecord, where=str(path))

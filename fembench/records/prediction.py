@@ -7,6 +7,7 @@ it all, tells if it did. Seconds.
 import datetime
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -17,8 +18,9 @@ from fembench.base.lock import locked
 from fembench.records.case import Case
 from fembench.records.record import Frozen, Record
 from fembench.records.times import Times
+from fembench.records.upgrade import upgraded
 
-PREDICTION_SCHEMA = 1
+PREDICTION_SCHEMA = 2
 SIMULATION, ANALYTIC, MEASURED_NETWORK = "simulation", "analytic", "measured network"
 
 
@@ -64,7 +66,9 @@ class Prediction(Frozen, frozen=True):
 
 def sealed(predicted: Predicted) -> Prediction:
     """A prediction without outcome."""
-    return Prediction(schema=PREDICTION_SCHEMA, seal=_seal(predicted), predicted=predicted)
+    return Prediction(
+        schema=PREDICTION_SCHEMA, seal=_seal(msgspec.to_builtins(predicted)), predicted=predicted
+    )
 
 
 def save_prediction(prediction: Prediction, path: Path | str) -> None:
@@ -77,16 +81,15 @@ def save_prediction(prediction: Prediction, path: Path | str) -> None:
 def load_prediction(path: Path | str) -> Prediction:
     """The prediction in a file. Raises InputError, also where what was predicted has been changed since."""
     tree = read_json(path, dict)
-    if tree.get("schema") != PREDICTION_SCHEMA or "predicted" not in tree:
-        raise InputError(
-            f"{path}: not a prediction of schema {PREDICTION_SCHEMA}; expected one of fembench predict"
-        )
-    prediction = convert(tree, Prediction, where=str(path))
-    if prediction.seal != _seal(prediction.predicted):
+    said = tree.get("predicted")
+    if not isinstance(said, dict):
+        raise InputError(f"{path}: not a prediction; expected one of fembench predict")
+    found = convert(upgraded(tree, "prediction", PREDICTION_SCHEMA, str(path)), Prediction, where=str(path))
+    if found.seal != _seal(said):
         raise InputError(
             f"{path}: what was predicted has been changed since; expected the file as it was written"
         )
-    return prediction
+    return msgspec.structs.replace(sealed(found.predicted), observed=found.observed)
 
 
 def began(record: Record) -> str:
@@ -124,13 +127,10 @@ def _add_outcome(path: Path | str, prediction: Prediction, observed: Observed) -
     return prediction
 
 
-def _seal(predicted: Predicted) -> str:
+def _seal(predicted: dict[str, Any]) -> str:
     """The hash of all that was said; without what older predictions lack, where it is the default."""
-    tree = msgspec.to_builtins(predicted)
-    if tree["method"] == SIMULATION:
-        del tree["method"]
-    if not tree["problem"]:
-        del tree["problem"]
+    usual = {"method": SIMULATION, "problem": {}}
+    tree = {k: v for k, v in predicted.items() if k not in usual or v != usual[k]}
     return hashlib.sha256(msgspec.json.encode(tree)).hexdigest()
 
 

@@ -3,6 +3,7 @@
 Arrays are nested tuples, outermost index first as in the comment. Times are seconds unless the
 name ends in `_ns`. Schema history:
     1  first
+    2  the fields of a case in groups
 """
 
 import msgspec
@@ -11,7 +12,7 @@ from fembench.records.case import Case
 from fembench.records.ids import check_id
 from fembench.records.ledger import BalanceFacts
 
-SCHEMA = 1
+SCHEMA = 2
 NOT_RECORDED = "not recorded"
 
 

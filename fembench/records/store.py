@@ -10,6 +10,7 @@ from fembench.base.config import convert, json_tree
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.records.record import SCHEMA, Failure, Record
+from fembench.records.upgrade import upgraded
 
 
 def encode(item: msgspec.Struct) -> bytes:
@@ -32,20 +33,13 @@ def save(item: Record | Failure, folder: Path) -> Path:
 
 
 def load(path: Path | str) -> Record:
-    """The record in a file. Raises InputError for another schema or a file that is not one."""
-    tree = json_tree(path)
-    version = tree.get("schema") if isinstance(tree, dict) else None
-    if not isinstance(version, int):
-        raise InputError(f"{path}: not a fembench record: no schema number")
-    if version != SCHEMA:
-        newer = "newer: update fembench" if version > SCHEMA else "older: run the case again"
-        raise InputError(f"{path}: schema {version}, this fembench reads {SCHEMA}; the file is {newer}")
-    return convert(tree, Record, where=str(path))
+    """The record in a file, of this or an earlier schema. Raises InputError where it is not one."""
+    return convert(upgraded(json_tree(path), "record", SCHEMA, str(path)), Record, where=str(path))
 
 
 def load_failure(path: Path | str) -> Failure:
     """The failure in a file."""
-    return convert(json_tree(path), Failure, where=str(path))
+    return convert(upgraded(json_tree(path), "record", SCHEMA, str(path)), Failure, where=str(path))
 
 
 def record_paths(folder: Path | str) -> list[Path]:

@@ -33,7 +33,7 @@ class Iteration(NamedTuple):
 def trace_rules(record: Record) -> Iterator[Rule]:
     """D4, D5: parts of CG, cost of stamps, where they are worst. E9: spans dropped."""
     iterations = usual_iterations(record)
-    if iterations and record.case.solver == "own":
+    if iterations and record.case.method.solver == "own":
         yield _parts(record, max(iterations, key=lambda i: i.share))
         yield _intrusion(record, max(iterations, key=lambda i: i.spans / i.whole if i.whole else 0.0))
     if record.dropped:  # records from before this rule do not say

@@ -44,7 +44,7 @@ def _correctness(record: Record) -> Iterator[Rule]:
     relative = v.true_residual / v.rhs_norm if v.rhs_norm else v.true_residual
     recurrence = solve.residuals[-1] / v.rhs_norm if v.rhs_norm else solve.residuals[-1]
     rounding = 1e3 * EPS * max(1.0, sqrt(record.mesh.n_equations))
-    if case.iterations:
+    if case.stop.iterations:
         yield _at_most(
             "A1", "|f - A u| / |f|", relative, 10 * recurrence + rounding, "fixed work: 10 x its recurrence"
         )
@@ -72,7 +72,9 @@ def _against_reference(record: Record) -> Iterator[Rule]:
     """A4 energy, A5 solution and iterations against the one-rank run of the same mesh and problem."""
     reference, v = record.reference, record.verification
     if reference is None:
-        missing = "run the same case on one rank in this campaign" if record.case.ranks > 1 else FIRST
+        missing = (
+            "run the same case on one rank in this campaign" if record.case.placement.ranks > 1 else FIRST
+        )
         yield Rule(
             id="A4",
             ok=None,
@@ -103,7 +105,7 @@ def _iterations(record: Record, alone: int, of: str) -> Rule:
 
 def _built_from_parts(case: Case) -> bool:
     """Whether the preconditioner depends on how the mesh is cut: another method for every number of ranks."""
-    return case.precond in ("two-level", "gamg") or "-pc_type" in case.petsc_options.split()
+    return case.method.precond in ("two-level", "gamg") or "-pc_type" in case.method.petsc_options.split()
 
 
 def fingerprint_difference(a: tuple[float, ...], b: tuple[float, ...], norm: float) -> float:
@@ -134,7 +136,7 @@ def _work(record: Record) -> Iterator[Rule]:
 
 def _stated(record: Record) -> Rule:
     """B1: what was to be done; fixed work that ended early, with a residual of zero, was not."""
-    asked, done = record.case.iterations, Times(record).all_iterations
+    asked, done = record.case.stop.iterations, Times(record).all_iterations
     if not asked:
         work, ok, note = f"|r| <= {record.solve.target:.3g}", True, ""
     else:
@@ -163,7 +165,7 @@ def product_bandwidth(record: Record) -> list[float]:
 
 
 def _timing(record: Record) -> Iterator[Rule]:
-    ranks = record.case.ranks
+    ranks = record.case.placement.ranks
     yield Rule(
         id="C1",
         ok=Times(record).n_ranks == ranks,
@@ -199,7 +201,7 @@ def _shortest_phase(record: Record) -> Rule:
     """
     silent = set(BARRIERS)
     ledgers = record.balance.ledgers if record.balance else ()
-    if record.case.ranks == 1 or any(len(set(ledger.owner)) == 1 for ledger in ledgers):
+    if record.case.placement.ranks == 1 or any(len(set(ledger.owner)) == 1 for ledger in ledgers):
         silent |= {*COMMUNICATION, SPMV_INTERFACE}
     times = Times(record).timed.sum(axis=0).max(axis=0)  # by phase
     least, shortest = min(

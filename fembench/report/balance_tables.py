@@ -181,7 +181,13 @@ def balance_gain(records: Sequence[Record]) -> Table:
         ends = (1 - ratio.interval.high, 1 - ratio.interval.low) if ratio.interval else None
         case = pool.case
         rows.append(
-            (pool.first.id, case.balance, case.blocks_per_rank, median(mine), median(theirs))
+            (
+                pool.first.id,
+                case.balancing.balance,
+                case.balancing.blocks_per_rank,
+                median(mine),
+                median(theirs),
+            )
             + ((len(theirs), len(mine)), 1 - ratio.value, ends)
         )
     return Table(
@@ -217,9 +223,9 @@ def _run_seconds(pool: Pool) -> list[float]:
 def _still(base: Pool, run: Pool) -> bool:
     """Whether `base` is `run` without moves, measured alike."""
     fields = ("balance", "look_every", "first_look", "band", "drain")
-    names = [f for f in type(run.case).__struct_fields__ if f not in fields]
-    alike = all(getattr(base.case, f) == getattr(run.case, f) for f in names)
-    return base.case.balance == "none" and alike and same_kind(base.first, run.first) is None
+    mine, theirs = base.case.flat(), run.case.flat()
+    alike = all(mine[f] == theirs[f] for f in mine if f not in fields)
+    return base.case.balancing.balance == "none" and alike and same_kind(base.first, run.first) is None
 
 
 def spread(look: Look) -> tuple[float, float, float, float]:

@@ -89,7 +89,7 @@ def rank_speeds(found: Sequence[Result]) -> Table:
         rows.append(
             (
                 ", ".join(hosts := host_names(record)),
-                record.case.ranks if len(hosts) == 1 else None,
+                record.case.placement.ranks if len(hosts) == 1 else None,
                 e.runs,
                 e.fastest,
                 e.slowest,
@@ -139,7 +139,7 @@ def _cores(record: Record) -> Hashable:
 def _names(record: Record) -> tuple[str, ...]:
     """What is compared: hosts, or ranks of one host."""
     hosts = host_names(record)
-    return hosts if len(hosts) > 1 else tuple(f"rank {rank}" for rank in range(record.case.ranks))
+    return hosts if len(hosts) > 1 else tuple(f"rank {rank}" for rank in range(record.case.placement.ranks))
 
 
 def _speeds(record: Record) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from fembench.base.files import atomic_path, write_atomic
-from fembench.records.case import Case
+from fembench.records.case import FIELDS
 from fembench.records.phases import NAMES
 from fembench.records.record import Event, Record
 from fembench.records.times import Times
@@ -96,9 +96,9 @@ def write_everything(records: Iterable[Record], path: Path) -> None:
     """Every time ever measured, one row each: case, set, rank, host, phase, seconds, count."""
     with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([*Case.__struct_fields__, *MEASURED])
+        writer.writerow([*FIELDS, *MEASURED])
         for record in records:
-            case = msgspec.structs.astuple(record.case)
+            case = record.case.flat().values()
             writer.writerows((*case, record.id, record.verdict.status, *row) for row in _rows(record))
 
 

@@ -176,7 +176,7 @@ def _software(record: Record) -> set[tuple[str, str]]:
         ("command", e.command),
         ("commit", e.commit + (" with changes" if e.dirty else "")),
         ("kernels", e.kernels),
-        ("seed", str(record.case.seed)),
+        ("seed", str(record.case.placement.seed)),
     }
     pairs |= {("SYNTHETIC", e.synthetic)} if e.synthetic else set()
     pairs |= {("sources", e.sources[:12])} if e.sources else set()

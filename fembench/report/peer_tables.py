@@ -28,18 +28,18 @@ def over_peer(record: PeersRecord, result: Result) -> OverPeer | None:
     By the solve where both went to the same tolerance, else by the iteration.
     """
     mine, theirs = result.record, record.case
-    same_system = (mine.mesh.hash, mine.case.problem) == (record.mesh.hash, theirs.problem)
+    same_system = (mine.mesh.hash, mine.case.question.problem) == (record.mesh.hash, theirs.question.problem)
     same_cpu = set(cpu_models(mine)) <= {h.cpu_model for h in record.environment.hosts}
     if not (same_system and same_cpu and CG in result.times):
         return None
     cg, iterations = result.times[CG].median, max(mine.solve.iterations, 1)
     others = [r for r in record.runs if r.status == "timed" and not r.own and r.ranks == 1]
-    goal = (mine.case.tolerance, mine.case.tolerance_kind, mine.case.iterations)
-    if goal == (theirs.tolerance, theirs.tolerance_kind, 0):
+    goal = (mine.case.stop.tolerance, mine.case.stop.tolerance_kind, mine.case.stop.iterations)
+    if goal == (theirs.stop.tolerance, theirs.stop.tolerance_kind, 0):
         timed = {f"{r.peer} {r.precond}": r.solve / cg for r in others if r.solves}
         of = "solve"
     else:
-        alike = [r for r in others if r.precond == mine.case.precond and r.per_iteration]
+        alike = [r for r in others if r.precond == mine.case.method.precond and r.per_iteration]
         timed = {f"{r.peer} {r.precond}": r.iteration / (cg / iterations) for r in alike}
         of = "iteration"
     best = min(timed, key=lambda name: timed[name], default=None)
@@ -82,7 +82,8 @@ def _race(record: PeersRecord) -> Table:
     timed = [r for r in record.runs if r.status == "timed"]
     return Table(
         name="peers",
-        title=f"Peers on {record.case.mesh}: {units.count(record.mesh.n_equations)} equations, one system",
+        title=f"Peers on {record.case.question.mesh}: {units.count(record.mesh.n_equations)} equations, "
+        "one system",
         note=f"Medians; spread is the distance of the quartiles. {_parity(record)} '× own-sym': "
         "time of an iteration over ours with the same preconditioner and ranks. "
         "'× own best': set-up and solve over our fastest on as many ranks. Assembly is from cells to matrix; "
@@ -97,8 +98,8 @@ def _parity(record: PeersRecord) -> str:
     if record.parity == "iterate":
         return "Only those have a time whose last iterate is that of numpy's CG on the exported system."
     return (
-        f"All stop at the same |r|/|f| ({record.case.tolerance:g}, unpreconditioned), and only those have a "
-        "time whose solution is the exported one."
+        f"All stop at the same |r|/|f| ({record.case.stop.tolerance:g}, unpreconditioned), and only those "
+        "have a time whose solution is the exported one."
     )
 
 
@@ -143,7 +144,7 @@ def _base(record: PeersRecord) -> Table:
         time("its set-up + solve", "base_to_solution"),
     )
     rows = []
-    for ranks in sorted({1, record.case.ranks}):
+    for ranks in sorted({1, record.case.placement.ranks}):
         best = own_best(record, ranks)
         if best is None or base is None:
             continue

@@ -8,13 +8,13 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
-from fembench.records.case import Case
+from fembench.records.case import FIELDS, Case
 from fembench.records.compare import PLACEMENT, Pool, host_names, pools, same_kind
 from fembench.records.record import Record
 from fembench.records.times import Times
 from fembench.report.measures import Time, times
 
-_USUAL = Case()
+_USUAL = Case().flat()
 _SHOW: dict[str, Callable[[object], str]] = {
     "problem": str,
     "storage": str,
@@ -52,7 +52,7 @@ class Result:
 
     @property
     def ranks(self) -> int:
-        return self.pool.case.ranks
+        return self.pool.case.placement.ranks
 
     @property
     def setting(self) -> str:
@@ -77,12 +77,12 @@ def results(records: Sequence[Record]) -> list[Result]:
     meshes = _mesh_labels(records)
     made = []
     for pool in found:
-        siblings = [p for p in found if p.case.mesh == pool.case.mesh]
+        siblings = [p for p in found if p.case.question.mesh == pool.case.question.mesh]
         runs = tuple(map(Times, pool.records))
         made.append(
             Result(
                 pool=pool,
-                mesh=meshes[pool.case.mesh, pool.first.mesh.hash],
+                mesh=meshes[pool.case.question.mesh, pool.first.mesh.hash],
                 variant=_variant(pool, siblings, kinds),
                 placement=_placement(pool, siblings),
                 runs=runs,
@@ -131,7 +131,7 @@ def _mesh_labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     """(mesh of the case, hash) -> its name; with the hash where one name stands for several."""
     hashes: dict[str, set[str]] = {}
     for record in records:
-        hashes.setdefault(record.case.mesh, set()).add(record.mesh.hash)
+        hashes.setdefault(record.case.question.mesh, set()).add(record.mesh.hash)
     return {
         (mesh, digest): _short(mesh) + (f" #{digest[:6]}" if len(found) > 1 else "")
         for mesh, found in hashes.items()
@@ -145,8 +145,8 @@ def _short(mesh: str) -> str:
 
 
 def _variant(pool: Pool, siblings: Sequence[Pool], kinds: Sequence[Record]) -> str:
-    words = [pool.case.storage, *_words(pool, siblings, METHOD)]
-    rest = [f for f in Case.__struct_fields__ if f not in (*MAIN, *PLACEMENT)]
+    words = [pool.case.method.storage, *_words(pool, siblings, METHOD)]
+    rest = [f for f in FIELDS if f not in (*MAIN, *PLACEMENT)]
     words += _words(pool, _twins(pool, siblings), rest)
     if len(kinds) > 1:
         words.append(f"kind {kind_letter(pool.first, kinds)}")
@@ -161,7 +161,11 @@ def _variant(pool: Pool, siblings: Sequence[Pool], kinds: Sequence[Record]) -> s
 
 def _placement(pool: Pool, siblings: Sequence[Pool]) -> str:
     rest = [f for f in PLACEMENT if f not in MAIN]
-    words = [pool.case.shares, *_words(pool, siblings, SPLIT), *_words(pool, _twins(pool, siblings), rest)]
+    words = [
+        pool.case.placement.shares,
+        *_words(pool, siblings, SPLIT),
+        *_words(pool, _twins(pool, siblings), rest),
+    ]
     if pool.apart == "host set":
         words.append("on " + ", ".join(host_names(pool.first)))
     return " · ".join(w for w in words if w)
@@ -169,11 +173,12 @@ def _placement(pool: Pool, siblings: Sequence[Pool]) -> str:
 
 def _twins(pool: Pool, siblings: Sequence[Pool]) -> list[Pool]:
     """Those that agree with `pool` in the main fields: only among them do the others make a difference."""
-    return [p for p in siblings if all(getattr(p.case, f) == getattr(pool.case, f) for f in MAIN)]
+    mine = pool.case.flat()
+    return [p for p in siblings if all(p.case.flat()[f] == mine[f] for f in MAIN)]
 
 
 def _words(pool: Pool, siblings: Sequence[Pool], fields: Iterable[str]) -> list[str]:
     """Values of those case fields that are not the same in all siblings; defaults go without saying."""
-    varying = (f for f in fields if len({getattr(p.case, f) for p in siblings}) > 1)
-    values = ((f, getattr(pool.case, f)) for f in varying)
-    return [_SHOW.get(f, lambda v, f=f: f"{f} {v}")(v) for f, v in values if v != getattr(_USUAL, f)]
+    varying = (f for f in fields if len({p.case.flat()[f] for p in siblings}) > 1)
+    values = ((f, pool.case.flat()[f]) for f in varying)
+    return [_SHOW.get(f, lambda v, f=f: f"{f} {v}")(v) for f, v in values if v != _USUAL[f]]

@@ -15,11 +15,11 @@ def summary_line(record: Record) -> str:
     times = Times(record)
     cg = times.slowest(CG)
     words = [f"{units.count(record.mesh.n_equations)} equations", f"{record.solve.iterations} iterations"]
-    if not record.solve.converged and not record.case.iterations:
+    if not record.solve.converged and not record.case.stop.iterations:
         words[-1] += " without convergence"
     if cg.any():
         words.append(f"cg {units.seconds(float(np.median(cg)))} ({units.plural(len(cg), 'set')})")
-        if record.case.ranks > 1:
+        if record.case.placement.ranks > 1:
             words.append(f"{communication([times]).share:.0%} communication")
     verdict = record.verdict
     broken = [f"{r.id}: {r.value}, expected {r.threshold}" for r in verdict.rules if leads_to(r) == "INVALID"]

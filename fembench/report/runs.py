@@ -137,11 +137,15 @@ def failures(found: Iterable[Failure]) -> Table:
 
 def case_name(case: Case) -> str:
     """A case in a few words, for lists."""
-    defaults = Case()
-    words = [case.mesh, case.storage, f"{case.ranks} ranks" if case.ranks != 1 else "1 rank"]
+    defaults, values = Case().flat(), case.flat()
+    words = [
+        case.question.mesh,
+        case.method.storage,
+        f"{case.placement.ranks} ranks" if case.placement.ranks != 1 else "1 rank",
+    ]
     for field in ("problem", "shares", "partitioner", "precond", "variant", "iterations", "label"):
-        value = getattr(case, field)
-        if value != getattr(defaults, field):
+        value = values[field]
+        if value != defaults[field]:
             words.append(value if isinstance(value, str) else f"{field} {value}")
     return " · ".join(words)
 

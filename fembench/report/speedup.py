@@ -104,10 +104,11 @@ def superlinear(run: Record, base: Record) -> str:
     """What may explain a speedup beyond the ranks: data that fit a cache now, or work saved."""
     mine, alone = max(run.solve.bytes), max(base.solve.bytes)
     note = f"super-linear: a rank touches {units.size(mine)} per iteration, {units.size(alone)} on "
-    note += f"{ranks_in_words(base.case.ranks)}; {_by_cache(mine, alone, run.environment.hosts[0].caches)}"
+    note += f"{ranks_in_words(base.case.placement.ranks)}; "
+    note += _by_cache(mine, alone, run.environment.hosts[0].caches)
     work = sum(run.solve.flops) / max(sum(base.solve.flops), 1.0)
     return note + (
-        f"; work is {work:.2f} of that of {ranks_in_words(base.case.ranks)}" if work < 0.95 else ""
+        f"; work is {work:.2f} of that of {ranks_in_words(base.case.placement.ranks)}" if work < 0.95 else ""
     )
 
 

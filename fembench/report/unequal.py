@@ -82,12 +82,16 @@ def unequal_results(found: Sequence[Result]) -> list[Unequal]:
 def machine_of(record: Record, rank: int) -> str:
     """'node8', or 'node8 at speed 0.5' where speeds are emulated."""
     host = host_of(record, rank)
-    return f"{host} at speed {float(record.case.emulate.split(',')[rank]):g}" if record.case.emulate else host
+    return (
+        f"{host} at speed {float(record.case.synthetic.emulate.split(',')[rank]):g}"
+        if record.case.synthetic.emulate
+        else host
+    )
 
 
 def machines_of(record: Record) -> tuple[str, ...]:
     """(P,) machine of every rank."""
-    return tuple(machine_of(record, rank) for rank in range(record.case.ranks))
+    return tuple(machine_of(record, rank) for rank in range(record.case.placement.ranks))
 
 
 def _held_against(result: Result, everyone: Sequence[Result]) -> Unequal:
@@ -137,10 +141,11 @@ def _alone(result: Result, machines: Sequence[str], everyone: Sequence[Result]) 
 
 def _same_work(result: Result, other: Result) -> bool:
     """Do both solve the same system in the same way, by the same software?"""
-    fields = (f for f in result.pool.case.__struct_fields__ if f not in (*PLACEMENT, "emulate", *EFFORT))
+    mine, theirs = result.pool.case.flat(), other.pool.case.flat()
+    fields = (f for f in mine if f not in (*PLACEMENT, "emulate", *EFFORT))
     return (
         other.pool.status != "INVALID"
-        and all(getattr(result.pool.case, f) == getattr(other.pool.case, f) for f in fields)
+        and all(mine[f] == theirs[f] for f in fields)
         and same_kind(result.record, other.record, but=MAY_DIFFER) is None
     )
 
@@ -156,8 +161,11 @@ def _speeds(result: Result, everyone: Sequence[Result]) -> tuple[Floats | None, 
         for r in everyone
         if r.ranks == result.ranks and machines_of(r.record) == machines and _same_work(result, r)
     ]
-    equal = [r for r in same if not r.pool.case.shares]
-    chosen = next(iter(equal + [r for r in same if r.pool.case.shares != result.pool.case.shares]), None)
+    equal = [r for r in same if not r.pool.case.placement.shares]
+    chosen = next(
+        iter(equal + [r for r in same if r.pool.case.placement.shares != result.pool.case.placement.shares]),
+        None,
+    )
     if chosen is None:
         return None, ""
     busy = rank_times(chosen.runs, *COMPUTING)

@@ -98,10 +98,16 @@ def iterations(results: Sequence[Result]) -> Table:
     rows = []
     for (mesh, variant), records in groups.items():
         found = [r.solve.iterations for r in records]
-        ranks = sorted({r.case.ranks for r in records})
+        ranks = sorted({r.case.placement.ranks for r in records})
         goal = _goal(records[0])
         rows.append(
-            (mesh, variant, records[0].mesh.element, records[0].mesh.n_equations, records[0].case.precond)
+            (
+                mesh,
+                variant,
+                records[0].mesh.element,
+                records[0].mesh.n_equations,
+                records[0].case.method.precond,
+            )
             + (goal, (min(found), max(found)), " ".join(map(str, ranks)))
         )
     return Table(
@@ -133,9 +139,9 @@ def _ranges(cpus: Sequence[int]) -> str:
 
 def _goal(record: Record) -> str:
     case = record.case
-    if case.iterations:
-        return f"{case.iterations} iterations"
-    return f"‖r‖ ≤ {case.tolerance:g}" + (" N" if case.tolerance_kind == "absolute" else " ‖f‖")
+    if case.stop.iterations:
+        return f"{case.stop.iterations} iterations"
+    return f"‖r‖ ≤ {case.stop.tolerance:g}" + (" N" if case.stop.tolerance_kind == "absolute" else " ‖f‖")
 
 
 def _range(ends: tuple[int, int]) -> str:

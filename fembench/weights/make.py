@@ -93,8 +93,9 @@ def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
     for record in records:
         if record.verdict.status == "INVALID":
             raise InputError(f"{record.id} is INVALID: {record.verdict.reason}")
+        mine, theirs = record.case.flat(), first.case.flat()
         for field in ("storage", "precond", "iterations"):
-            if getattr(record.case, field) != getattr(first.case, field):
+            if mine[field] != theirs[field]:
                 raise InputError(f"{record.id} differs from {first.id} in {field}; cannot be pooled")
         reason = same_kind(first, record, but=but)
         if reason == "mesh hash" and record.mesh.name != first.mesh.name:
@@ -115,8 +116,8 @@ def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weig
         ranks=tuple(map(_rank, hosts, found.shares, found.intervals, found.cost)),
         mesh=first.mesh.name,
         mesh_hash=first.mesh.hash,
-        storage=first.case.storage,
-        precond=first.case.precond,
+        storage=first.case.method.storage,
+        precond=first.case.method.precond,
         tasks=tasks,
         synthetic="; ".join(sorted({r.environment.synthetic for r in records} - {""})),
         notes=(*provisional(records), *notes),

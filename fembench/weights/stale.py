@@ -17,7 +17,7 @@ def warning(weights: Weights, record: Record) -> str:
     """What speaks against the weights after the first set of a run with them; '' where nothing does."""
     if reason := mismatch(weights, hosts_of(record)):
         return f"the weights are of other ranks: {reason}"
-    if (weights.storage, weights.precond) != (record.case.storage, record.case.precond):
+    if (weights.storage, weights.precond) != (record.case.method.storage, record.case.method.precond):
         return f"the weights were measured with {weights.storage}, {weights.precond}; speeds differ by kernel"
     stale = stale_hosts(weights, first_costs(record), CHANGED)
     if not stale:

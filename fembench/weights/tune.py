@@ -14,8 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import msgspec
-
 from fembench.base.errors import RunFailedError
 from fembench.records.case import Case
 from fembench.records.record import Record
@@ -80,7 +78,7 @@ def close_the_loop(
     The comparison's timings are not those that the weights were made of (VALIDITY E2).
     `can_do_without`: whether the runner can start ranks on all hosts but this one.
     """
-    equal = msgspec.structs.replace(case, shares="")
+    equal = case.with_(shares="")
     trail = Trail()
     record = run(equal, "equal")
     for number in range(1, rounds + 1):
@@ -89,9 +87,9 @@ def close_the_loop(
         say(f"round {number}: shares {as_short_text(weights)}")
         if rounds == 1 or (trail.tried and largest_change(targets(record), shares_of(weights)) < SETTLED):
             break
-        record = run(msgspec.structs.replace(equal, shares=as_text(weights)), f"round {number}")
+        record = run(equal.with_(shares=as_text(weights)), f"round {number}")
         trail.tried.append((weights, record))
-    weighted = msgspec.structs.replace(equal, shares=as_text(trail.weights))
+    weighted = equal.with_(shares=as_text(trail.weights))
     others = without_weakest(equal, trail)
     if others is not None and others.host and not can_do_without(others.host):
         others = None
@@ -120,19 +118,18 @@ def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
         return None
     owners = owners_of(trail.rounds[0][0])
     kept = [rank for rank, owner in enumerate(owners) if owner != weakest]
-    speeds = equal.emulate.split(",")
+    speeds = equal.synthetic.emulate.split(",")
     hosts = {rank.host for rank in trail.weights.ranks}
-    if len(hosts) == 1 and not equal.emulate:
+    if len(hosts) == 1 and not equal.synthetic.emulate:
         return None  # a rank of one host is not a machine that one could do without
     shares = as_text(trail.weights, kept)
     return RunWithoutHost(
         owner=weakest,
         host=weakest if len(hosts) > 1 else "",
-        case=msgspec.structs.replace(
-            equal,
+        case=equal.with_(
             ranks=len(kept),
             shares=shares if len(kept) > 1 else "",
-            emulate=",".join(speeds[rank] for rank in kept) if equal.emulate else "",
+            emulate=",".join(speeds[rank] for rank in kept) if equal.synthetic.emulate else "",
         ),
     )
 

@@ -52,7 +52,7 @@ class Job:
 
     def __init__(self, comm, speeds=None, **fields):
         fields = {"mesh": "box:6x5x7", "look_every": 5, "first_look": 1, "balance": "none"} | fields
-        self.case = Case(ranks=comm.size, **fields)
+        self.case = Case.of(ranks=comm.size, **fields)
         self.tracer = make_tracer("perf_counter_ns")
         self.prepared = prepare(comm, self.case, self.tracer)
         self.session = Session(comm, self.case, self.prepared)

@@ -27,8 +27,8 @@ def plain(job):
     """The solve without blocks."""
     case, prepared = job.case, job.prepared
     material = prepared.spec.material
-    A = build_operator(case.storage, prepared.sub, material.lam, material.mu)
-    M = make_preconditioner(case.precond, A, prepared.interface, prepared.sub)
+    A = build_operator(case.method.storage, prepared.sub, material.lam, material.mu)
+    M = make_preconditioner(case.method.precond, A, prepared.interface, prepared.sub)
     solver = ConjugateGradients(A, prepared.interface, M, job.tracer)
     return solver.solve(prepared.rhs, control_of(case, prepared.mesh.n_equations))
 

@@ -9,10 +9,9 @@ import pytest
 from scipy.stats import ttest_ind
 
 from fembench.balance.policies import POLICIES
-from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.cli.main import main
-from fembench.records.case import Balance, Case
+from fembench.records.case import Balance, flat_case
 from fembench.records.ledger import BalanceFacts, Candidate, Ledger, Look, Move, accounts, bill
 from fembench.records.store import load, save
 from fembench.report.balance_tables import balance_tables, prediction_errors, spread
@@ -71,14 +70,14 @@ def balanced_record(**fields):
         ledgers=(ledger(),),
     )
     old = load(OLD)
-    case = msgspec.structs.replace(old.case, ranks=2, balance="amortised", blocks_per_rank=2)
+    case = old.case.with_(ranks=2, balance="amortised", blocks_per_rank=2)
     return msgspec.structs.replace(old, case=case, balance=facts, **fields)
 
 
 def test_a_record_from_before_the_ledger_is_read():
     old = load(OLD)
     assert old.balance is None
-    assert old.case.balance == ""
+    assert old.case.balancing.balance == ""
 
 
 def test_a_ledger_is_written_and_read_back(tmp_path):
@@ -122,7 +121,7 @@ def taking(seconds, policy, id):
     record = balanced_record(id=id)
     ledgers = (msgspec.structs.replace(ledger(), seconds=seconds),)
     facts = msgspec.structs.replace(record.balance, policy=policy, ledgers=ledgers)
-    case = msgspec.structs.replace(record.case, balance=policy)
+    case = record.case.with_(balance=policy)
     return msgspec.structs.replace(record, case=case, balance=facts)
 
 
@@ -203,4 +202,4 @@ def test_a_case_knows_every_policy():
 )
 def test_a_case_that_cannot_be_balanced_is_refused(fields, word):
     with pytest.raises(InputError, match=word):
-        convert(fields, Case, where="case")
+        flat_case(fields, "case")

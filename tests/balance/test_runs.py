@@ -78,4 +78,4 @@ def test_a_rank_killed_while_blocks_move_ends_the_job_and_is_recorded(tmp_path):
     assert "signal 9" in done.stderr
     (failed,) = (tmp_path / "runs").iterdir()  # nothing else: no record, no folder of the job
     failure = load_failure(failed)
-    assert (failure.kind, failure.case.drain) == ("killed", "0@20")
+    assert (failure.kind, failure.case.balancing.drain) == ("killed", "0@20")

@@ -17,11 +17,11 @@ __all__ = ["counted", "solved", "solved_and_verified"]
 def solved(comm, tracer=None, **fields):
     """(Solved, CGResult) of Case(**fields)."""
     tracer = tracer or NullTracer()
-    case = Case(ranks=comm.size, **fields)
+    case = Case.of(ranks=comm.size, **fields)
     p = prepare(comm, case, tracer)
-    A = build_operator(case.storage, p.sub, p.spec.material.lam, p.spec.material.mu)
-    M = make_preconditioner(case.precond, A, p.interface, p.sub)
-    cg = variant_class(case.variant)(A, p.interface, M, tracer, overlap=case.overlap)
+    A = build_operator(case.method.storage, p.sub, p.spec.material.lam, p.spec.material.mu)
+    M = make_preconditioner(case.method.precond, A, p.interface, p.sub)
+    cg = variant_class(case.method.variant)(A, p.interface, M, tracer, overlap=case.method.overlap)
     result = cg.solve(p.rhs, control_of(case, p.mesh.n_equations))
     return Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, result.x), result
 

@@ -41,9 +41,9 @@ force = [0, -500, 0]
 def solve(comm, case, prepared):
     """(verification, iterations, u of the whole mesh on rank 0, bits of shared copies)."""
     material = prepared.spec.material
-    A = build_operator(case.storage, prepared.sub, material.lam, material.mu)
-    M = make_preconditioner(case.precond, A, prepared.interface, prepared.sub)
-    solver = ConjugateGradients(A, prepared.interface, M, TRACER, overlap=case.overlap)
+    A = build_operator(case.method.storage, prepared.sub, material.lam, material.mu)
+    M = make_preconditioner(case.method.precond, A, prepared.interface, prepared.sub)
+    solver = ConjugateGradients(A, prepared.interface, M, TRACER, overlap=case.method.overlap)
     result = solver.solve(prepared.rhs, control_of(case, prepared.mesh.n_equations))
     solved = Solved(
         prepared.sub,
@@ -78,10 +78,10 @@ def loaded_node_shared_by_all(mesh, n):
 def row(comm, case, mesh, verification, result, error, **more):
     if comm.rank == 0:
         facts = {
-            "mesh": case.mesh,
+            "mesh": case.question.mesh,
             "ranks": comm.size,
-            "method": case.partitioner,
-            "storage": case.storage,
+            "method": case.placement.partitioner,
+            "storage": case.method.storage,
             "iterations": result.iterations,
             "uy": verification.load_displacement[1],
             "reactions": verification.reactions,
@@ -111,9 +111,9 @@ def main(world_comm, n_ranks):
 def on_ranks(comm, mesh, whole):
     """Both partitioners, both storages; returns u of one rank."""
     for method in ("metis", "rcb") if comm.size > 1 else ("metis",):
-        prepared = prepare(comm, Case(mesh=mesh, ranks=comm.size, partitioner=method), TRACER)
+        prepared = prepare(comm, Case.of(mesh=mesh, ranks=comm.size, partitioner=method), TRACER)
         for storage in ("csr", "dense"):
-            case = Case(mesh=mesh, partitioner=method, storage=storage)
+            case = Case.of(mesh=mesh, partitioner=method, storage=storage)
             verification, result, u = solve(comm, case, prepared)
             whole = u if whole is None else whole
             error = relative(u, whole) if comm.rank == 0 else 0.0
@@ -130,24 +130,28 @@ def printed_counts(comm):
         for nu in (0.0, 0.2, 0.3, 0.4):
             file.write_text(PROBLEM.format(nu=nu))
             for mesh in ("m1", "m2", "m3"):
-                count(comm, Case(mesh=mesh, problem=str(file), storage="sym"), nu=nu)
+                count(comm, Case.of(mesh=mesh, problem=str(file), storage="sym"), nu=nu)
     for mesh in ("m1", "m2", "m3"):
-        count(comm, Case(mesh=mesh, tolerance_kind="relative"), relative=True)
+        count(comm, Case.of(mesh=mesh, tolerance_kind="relative"), relative=True)
     for k in (1, 2, 3):
-        count(comm, Case(mesh=str(UNSTRUCTURED / f"thesis{k}.msh")), unstructured=k)
+        count(comm, Case.of(mesh=str(UNSTRUCTURED / f"thesis{k}.msh")), unstructured=k)
 
 
 def count(comm, case, **what):
     prepared = prepare(comm, case, TRACER)
     _, result, _ = solve(comm, case, prepared)
-    facts = {"count of": case.mesh, "iterations": result.iterations, "equations": prepared.mesh.n_equations}
+    facts = {
+        "count of": case.question.mesh,
+        "iterations": result.iterations,
+        "equations": prepared.mesh.n_equations,
+    }
     print(json.dumps(facts | what), flush=True)
 
 
 def forced(comm, mesh, n, whole):
     """The loaded node on every rank: its load still counts once."""
     body = resolve(mesh)
-    case = Case(mesh=mesh, partitioner="metis")
+    case = Case.of(mesh=mesh, partitioner="metis")
     parts = loaded_node_shared_by_all(body, n)
     prepared = prepare_parts(comm, case, load_problem("thesis"), body, parts, TRACER)
     verification, result, u = solve(comm, case, prepared)

@@ -58,7 +58,7 @@ def test_a_rank_that_goes_is_named_and_the_campaign_goes_on(tmp_path, fault, kin
     assert len(record_paths(runs)) == 1
     (failed,) = runs.glob("*.failed.json")
     failure = load_failure(failed)
-    assert (failure.kind, failure.case.ranks) == (kind, 3)
+    assert (failure.kind, failure.case.placement.ranks) == (kind, 3)
 
 
 def test_a_rank_that_hangs_is_ended_at_the_time_limit(tmp_path):

@@ -17,7 +17,7 @@ from fembench.records.case import Case
 from fembench.records.store import load, save
 
 FROZEN = Path(__file__).parent.parent / "data" / "record-schema-1.json"
-CASE = Case(mesh="box:2x2x2", problem="thesis", ranks=2)
+CASE = Case.of(mesh="box:2x2x2", problem="thesis", ranks=2)
 replace = msgspec.structs.replace
 
 
@@ -30,12 +30,12 @@ def given(tmp_path, monkeypatch):
     Path("p.toml").write_text("")
 
     def plant(status="PROVISIONAL", **changes):
-        case, record = replace(CASE, **{"ranks": 1, **changes}), load(FROZEN)
+        case, record = CASE.with_(**{"ranks": 1, **changes}), load(FROZEN)
         record = replace(
             record,
             case=case,
-            mesh=replace(record.mesh, hash=resolve(case.mesh).hash),
-            problem=json.loads(msgspec.json.encode(resolved(load_problem(case.problem)))),
+            mesh=replace(record.mesh, hash=resolve(case.question.mesh).hash),
+            problem=json.loads(msgspec.json.encode(resolved(load_problem(case.question.problem)))),
             verdict=replace(record.verdict, status=status),
         )
         return str(save(record, tmp_path))

@@ -48,18 +48,18 @@ def started(monkeypatch):
     found = []
 
     def launch(case, *, id, reference, **_):
-        found.append((case.mesh, case.problem, reference.source if reference else ""))
-        if case.label in ("input", "crashed"):
-            return JobOutcome(None, case.label, "planted", 2, "")
+        found.append((case.question.mesh, case.question.problem, reference.source if reference else ""))
+        if case.output.label in ("input", "crashed"):
+            return JobOutcome(None, case.output.label, "planted", 2, "")
         record = load(FROZEN)
         record = replace(
             record,
             id=id,
             case=case,
-            problem=json.loads(msgspec.json.encode(resolved(load_problem(case.problem)))),
-            mesh=replace(record.mesh, hash=resolve(case.mesh).hash),
+            problem=json.loads(msgspec.json.encode(resolved(load_problem(case.question.problem)))),
+            mesh=replace(record.mesh, hash=resolve(case.question.mesh).hash),
             reference=reference,
-            verdict=replace(record.verdict, status=case.label or "PROVISIONAL"),
+            verdict=replace(record.verdict, status=case.output.label or "PROVISIONAL"),
         )
         return JobOutcome(record, "ok", "", 0, "")
 
@@ -262,7 +262,7 @@ def reference_of_two_ranks(folder, started, *, label, between=lambda: None):
     place = Folder(folder / "out")
     place.prepare(Path("c.toml"))
     for done in execute(campaign, runs, place, command=""):
-        if done.run.case.ranks == 1:
+        if done.run.case.placement.ranks == 1:
             between()
     return started[-1][2], runs[0].id
 

@@ -29,7 +29,7 @@ def campaign(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def records(campaign):
-    return {r.case.ranks: r for r in map(load, record_paths(campaign[0]))}
+    return {r.case.placement.ranks: r for r in map(load, record_paths(campaign[0]))}
 
 
 def test_every_run_leaves_a_record_that_is_not_invalid(records):
@@ -105,7 +105,7 @@ def test_more_ranks_than_cores_is_said(records):
 def test_the_first_iterations_of_every_rank_are_in_the_trace(records):
     for record in records.values():
         seen = {(e.rank, e.iteration) for e in record.events}
-        assert {(rank, k) for rank in range(record.case.ranks) for k in range(3)} <= seen
+        assert {(rank, k) for rank in range(record.case.placement.ranks) for k in range(3)} <= seen
         assert all(e.begin <= e.end for e in record.events)
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.mpi
 
 def measured(comm, clock="perf_counter_ns", **fields):
     """(what `measure` leaves, the tracer) of a small box."""
-    case = Case(mesh="box:4x4x4", ranks=comm.size, partitioner="rcb", **fields)
+    case = Case.of(mesh="box:4x4x4", ranks=comm.size, partitioner="rcb", **fields)
     tracer = make_tracer(clock, 8)
     prepared = prepare(comm, case, tracer)
     tracer.reset()
@@ -34,7 +34,7 @@ def test_sets_and_the_time_between_them_leave_no_gap(comm):
             begun.append((phase, begin, end))
             super().add(phase, begin, end)
 
-    case = Case(mesh="box:2x2x2", ranks=comm.size, partitioner="rcb", sets=5, warmups=2, iterations=2)
+    case = Case.of(mesh="box:2x2x2", ranks=comm.size, partitioner="rcb", sets=5, warmups=2, iterations=2)
     tracer = Noting("perf_counter_ns")
     left = measure(comm, case, prepare(comm, case, tracer), tracer)
     assert [phase for phase, _, _ in begun] == [BETWEEN] * 7

@@ -24,7 +24,7 @@ def local(mesh):
     """The subdomain of a box that one rank has for itself."""
     from fembench.ranks.comm import alone
 
-    return prepare(alone(), Case(mesh=mesh, partitioner="blocks"), NullTracer()).sub
+    return prepare(alone(), Case.of(mesh=mesh, partitioner="blocks"), NullTracer()).sub
 
 
 @pytest.fixture(scope="module")

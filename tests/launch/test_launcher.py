@@ -309,6 +309,6 @@ def test_ranks_started_as_jobs_of_one_rank_each_are_refused_before_anything_is_t
     monkeypatch.setenv("FEMBENCH_MPIEXEC", str(alone))
     for name in [name for name in os.environ if name.startswith(("OMPI_COMM", "PMIX_", "PRTE_"))]:
         monkeypatch.delenv(name)
-    outcome = launcher.launch(Case(mesh="m1", ranks=2), id="apart", command="", scratch=tmp_path)
+    outcome = launcher.launch(Case.of(mesh="m1", ranks=2), id="apart", command="", scratch=tmp_path)
     assert (outcome.kind, outcome.exit_status) == ("input", 2), outcome.output
     assert outcome.message.startswith("2 ranks were started as 2 jobs of one rank each")

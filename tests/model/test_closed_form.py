@@ -90,7 +90,7 @@ def test_iterations_follow_from_coarser_meshes():
 def test_the_phases_of_a_record_bound_its_own_sets():
     """What waits for others is no cost: of halo and all-reduce the rank counts that came last."""
     record = load(RECORD)
-    sets, ranks = [s for s in record.sets if not s.warmup], range(record.case.ranks)
+    sets, ranks = [s for s in record.sets if not s.warmup], range(record.case.placement.ranks)
 
     def spent(rank, one, *names):
         return sum(one.seconds[rank][record.phases.index(name)] for name in names)

@@ -52,7 +52,7 @@ def bounded_case(study, case, iterations):
 def test_one_rank_takes_what_its_product_and_updates_take():
     alone = study([1.0], ("a",), noise=0.0)
     for storage in ("sym", "csr"):  # csr has its inner products in passes of their own
-        case = Case(mesh="m1", storage=storage)
+        case = Case.of(mesh="m1", storage=storage)
         found, simulated = bounded_case(alone, case, 100), alone.predict(case)
         assert found.iteration.middle == pytest.approx(simulated.iteration, rel=1e-6)
         assert found.seconds.middle == pytest.approx(simulated.assembly + 100 * simulated.iteration, rel=1e-6)
@@ -60,7 +60,7 @@ def test_one_rank_takes_what_its_product_and_updates_take():
 
 def test_four_ranks_of_unequal_hosts_agree_with_the_simulation():
     four = study([1, 1, 0.5, 0.5], HOSTS)
-    case = Case(mesh="m3", ranks=4)
+    case = Case.of(mesh="m3", ranks=4)
     found, simulated = bounded_case(four, case, 50), four.predict(case)
     assert found.iteration.middle == pytest.approx(simulated.iteration, rel=0.1)
     assert found.iteration.low < simulated.iteration * 1.05
@@ -70,8 +70,8 @@ def test_four_ranks_of_unequal_hosts_agree_with_the_simulation():
 
 def test_messages_that_overlap_cost_less():
     four = study([1, 1, 1, 1], HOSTS)
-    together = bounded_case(four, Case(mesh="m3", ranks=4), 10)
-    after = bounded_case(four, Case(mesh="m3", ranks=4, overlap=False), 10)
+    together = bounded_case(four, Case.of(mesh="m3", ranks=4), 10)
+    after = bounded_case(four, Case.of(mesh="m3", ranks=4, overlap=False), 10)
     assert together.iteration.middle < after.iteration.middle
     assert "max[p](product[p], halo[p], latency[p])" in together.expression
     assert "max[p](product[p]) + max[p](halo[p], latency[p])" in after.expression

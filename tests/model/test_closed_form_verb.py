@@ -47,7 +47,7 @@ def run_that_took(study, case, factor, iterations=40):
     row = [0.0] * len(record.phases)
     row[record.phases.index("cg")] = seconds
     one = msgspec.structs.replace(
-        record.sets[-1], warmup=False, iterations=iterations, seconds=(tuple(row),) * case.ranks
+        record.sets[-1], warmup=False, iterations=iterations, seconds=(tuple(row),) * case.placement.ranks
     )
     mesh = msgspec.structs.replace(record.mesh, hash=work.mesh_hash, n_equations=work.n_equations)
     return msgspec.structs.replace(
@@ -61,7 +61,7 @@ def run_that_took(study, case, factor, iterations=40):
 
 
 def test_runs_scale_the_iteration_and_widen_its_interval(study):
-    cases = [Case(mesh=mesh, ranks=2) for mesh in ("m1", "m2", "m3")]
+    cases = [Case.of(mesh=mesh, ranks=2) for mesh in ("m1", "m2", "m3")]
     lessons = learn_closed_form(study, [run_that_took(study, c, f) for c, f in zip(cases, (1.25, 1.3, 1.35))])
     assert lessons.scale == pytest.approx(1.3)
     assert 0.04 < lessons.half_width < 0.4
@@ -74,32 +74,34 @@ def test_runs_scale_the_iteration_and_widen_its_interval(study):
 
 
 def test_one_run_scales_and_says_nothing_of_the_width(study):
-    lessons = learn_closed_form(study, [run_that_took(study, Case(mesh="m2", ranks=2), 0.9)])
+    lessons = learn_closed_form(study, [run_that_took(study, Case.of(mesh="m2", ranks=2), 0.9)])
     assert lessons == ClosedFormCorrection(pytest.approx(0.9), 0.0)
     assert learn_closed_form(study, []) == ClosedFormCorrection()
 
 
 def test_iterations_are_given_known_fitted_or_the_most_allowed(study):
-    work = study.workload(Case(mesh="m3", ranks=2))
-    coarse = [run_that_took(study, Case(mesh=mesh, ranks=2), 1.0, n) for mesh, n in (("m1", 60), ("m2", 90))]
-    same = run_that_took(study, Case(mesh="m3", ranks=2), 1.0, 137)
+    work = study.workload(Case.of(mesh="m3", ranks=2))
+    coarse = [
+        run_that_took(study, Case.of(mesh=mesh, ranks=2), 1.0, n) for mesh, n in (("m1", 60), ("m2", 90))
+    ]
+    same = run_that_took(study, Case.of(mesh="m3", ranks=2), 1.0, 137)
     assert expected_iterations(7, work, [same]) == (7, "as given")
     assert expected_iterations(0, work, [*coarse, same])[0] == 137
     fitted, source = expected_iterations(0, work, coarse)
     assert 90 < fitted < 300
     assert "2 coarser meshes" in source
     assert expected_iterations(0, work, coarse[:1])[0] == 10 * work.n_equations
-    limited = dataclasses.replace(work, case=Case(mesh="m3", ranks=2, max_iterations=500))
+    limited = dataclasses.replace(work, case=Case.of(mesh="m3", ranks=2, max_iterations=500))
     assert expected_iterations(0, limited, []) == (500, "the maximum allowed, an upper bound")
 
 
 def test_balanced_shares_are_found_first(study):
-    parts = study.workload(Case(mesh="m3", ranks=2, shares="balanced")).parts
+    parts = study.workload(Case.of(mesh="m3", ranks=2, shares="balanced")).parts
     assert parts.cells[0] == pytest.approx(2 * parts.cells[1], rel=0.2)
 
 
 def test_what_is_said_is_sealed_with_its_method(study, tmp_path):
-    said = in_closed_form(study, ClosedFormCorrection(), [], Case(mesh="m1", ranks=2))
+    said = in_closed_form(study, ClosedFormCorrection(), [], Case.of(mesh="m1", ranks=2))
     save_prediction(said, tmp_path / "said.json")
     assert load_prediction(tmp_path / "said.json").predicted.method == ANALYTIC
     assert said.predicted.low < said.predicted.iteration < said.predicted.high

@@ -68,7 +68,9 @@ def test_the_workload_is_the_partition_that_a_run_makes():
 
 
 def test_a_problem_held_at_its_boundary_has_fewer_equations():
-    assert workload(Case(mesh="m1", problem="patch")).n_equations < workload(Case(mesh="m1")).n_equations
+    assert (
+        workload(Case.of(mesh="m1", problem="patch")).n_equations < workload(Case.of(mesh="m1")).n_equations
+    )
 
 
 def test_a_name_of_nodes_and_of_facets_restrains_what_it_restrains_in_a_run(tmp_path):
@@ -98,7 +100,7 @@ def test_a_problem_that_does_not_fit_the_mesh_is_refused_as_a_run_would(tmp_path
 
 def test_blocks_cannot_be_cut_without_mpi():
     with pytest.raises(InputError, match="expected metis or rcb"):
-        workload(Case(mesh="m1", partitioner="blocks"))
+        workload(Case.of(mesh="m1", partitioner="blocks"))
 
 
 def test_speeds_are_read_at_the_rank_s_own_size_and_company():
@@ -131,7 +133,7 @@ def test_parts_larger_than_what_was_measured_are_told(tmp_path, capsys, machine_
     small = planted_machine([1.0] * 2)
     cut = [msgspec.structs.replace(s, units=s.units // 1000) for s in small.speeds if s.rank == 0]
     other = study(msgspec.structs.replace(small, speeds=(*cut, *(s for s in small.speeds if s.rank))))
-    works = [workload(Case(mesh="m1", ranks=n)) for n in (1, 2)]
+    works = [workload(Case.of(mesh="m1", ranks=n)) for n in (1, 2)]
     one, two = (other.beyond(work) for work in works)
     assert [line.split(":")[1].split(" of ")[0] for line in one] == [" product sym", " updates"]
     most = max(s.units for s in cut if s.name == "product sym")
@@ -147,7 +149,7 @@ def test_products_from_cell_to_cell_cost_by_the_cell():
     box = min(ebe, key=lambda s: s.cells)
     assert rates.seconds(0, "product ebe", box.cells, 1) == pytest.approx(box.units / box.speed)
     assert rates.spread(0, "product ebe", box.cells) == pytest.approx(np.array(box.samples) / box.speed)
-    work = workload(Case(mesh="m2", ranks=2, storage="ebe"))
+    work = workload(Case.of(mesh="m2", ranks=2, storage="ebe"))
     assert work.product_units() == work.parts.cells != work.parts.blocks
     slots, _, _ = study(profile).place(2)
     a, b = prices(work, slots, rates)
@@ -161,7 +163,7 @@ def test_what_the_profile_lacks_is_named():
 
 def test_an_iteration_takes_what_its_parts_take():
     s = study(planted_machine([1.0, 1.0], ("a", "b")))
-    found = s.predict(Case(mesh="m3", ranks=2))
+    found = s.predict(Case.of(mesh="m3", ranks=2))
     work, (slots, machine, _) = found.work, s.place(2)
     priced = prices(work, slots, s.rates)
     compute = max(p.product + p.updates for p in priced)
@@ -177,15 +179,15 @@ def test_a_prediction_takes_less_than_a_second(machine_file):
     import time
 
     mesh = resolve("m3")
-    open_study(machine_file).predict(Case(mesh="m3", ranks=4), mesh)
+    open_study(machine_file).predict(Case.of(mesh="m3", ranks=4), mesh)
     start = time.perf_counter()
-    open_study(machine_file).predict(Case(mesh="m3", ranks=4), mesh)
+    open_study(machine_file).predict(Case.of(mesh="m3", ranks=4), mesh)
     assert time.perf_counter() - start < 5  # the promise is 1 s on an idle core
 
 
 def test_balanced_shares_let_all_ranks_finish_at_once():
     s = study(planted_machine([1, 1, 0.5, 0.25], ("a", "b", "c", "d")))
-    equal, even = (s.predict(Case(mesh="m3", ranks=4, shares=shares)) for shares in ("", "balanced"))
+    equal, even = (s.predict(Case.of(mesh="m3", ranks=4, shares=shares)) for shares in ("", "balanced"))
     spread = [f.outcome.busy.sum(axis=1).max() / f.outcome.busy.sum(axis=1).mean() for f in (equal, even)]
     assert spread[0] > 1.5
     assert spread[1] < 1.25  # cells are shared out, time goes by blocks
@@ -194,7 +196,7 @@ def test_balanced_shares_let_all_ranks_finish_at_once():
 
 def test_what_if_edits_change_machines_and_network():
     profile = planted_machine([1, 1, 0.5, 0.5], HOSTS)
-    case = Case(mesh="m3", ranks=4)
+    case = Case.of(mesh="m3", ranks=4)
     plain = study(profile).predict(case).iteration
     assert study(profile, edits=("fastest",)).predict(case).iteration < plain
     assert study(profile, edits=("slowest",)).predict(case).iteration > plain
@@ -214,10 +216,10 @@ def test_a_profile_without_a_network_needs_a_link():
     profile = planted_machine([1.0, 1.0], ("a", "b"))
     bare = msgspec.structs.replace(profile, network=None)
     with pytest.raises(InputError, match="--link"):
-        study(bare).predict(Case(mesh="m1", ranks=2))
+        study(bare).predict(Case.of(mesh="m1", ranks=2))
     link = parse_link("50e-6,125e6,1e-6")
-    given = study(bare, link=link).predict(Case(mesh="m1", ranks=2)).iteration
-    assert given == pytest.approx(study(profile).predict(Case(mesh="m1", ranks=2)).iteration, rel=1e-9)
+    given = study(bare, link=link).predict(Case.of(mesh="m1", ranks=2)).iteration
+    assert given == pytest.approx(study(profile).predict(Case.of(mesh="m1", ranks=2)).iteration, rel=1e-9)
     with pytest.raises(InputError, match="expected SECONDS"):
         parse_link("fast")
 
@@ -240,7 +242,7 @@ def test_runs_teach_what_the_profile_does_not_know():
     s = study(planted_machine([1.0, 1.0], ("a", "b")))
     runs = []
     for mesh in ("m1", "m2", "m3"):
-        case = Case(mesh=mesh, ranks=2)
+        case = Case.of(mesh=mesh, ranks=2)
         slots, machine, _ = s.place(2)
         priced = [
             dataclasses.replace(p, product=1.2 * p.product, updates=0.9 * p.updates, loop=5e-6)
@@ -253,7 +255,7 @@ def test_runs_teach_what_the_profile_does_not_know():
     assert found.loop == pytest.approx(5e-6, rel=1e-2)
     knowing = taught(s, runs)
     assert knowing.iterations[runs[0].mesh.hash] == ITERATIONS
-    again = knowing.predict(Case(mesh="m3", ranks=2))
+    again = knowing.predict(Case.of(mesh="m3", ranks=2))
     assert again.iteration == pytest.approx(measured(runs[2]).iteration, rel=0.01)
     assert again.low <= measured(runs[2]).iteration <= again.high
 
@@ -261,7 +263,7 @@ def test_runs_teach_what_the_profile_does_not_know():
 @pytest.mark.parametrize("variant", ["standard", "single-reduction"])
 def test_runs_teach_what_all_reduces_take_in_them(variant):
     s = study(planted_machine([1.0, 1.0], ("a", "b")))
-    case = Case(mesh="m2", ranks=2, variant=variant)
+    case = Case.of(mesh="m2", ranks=2, variant=variant)
     slots, machine, _ = s.place(2)
     slow = dataclasses.replace(machine, collective=2.5 * machine.collective)
     record, result = planted_run(case, slow, prices(workload(case), slots, s.rates))
@@ -274,7 +276,7 @@ def test_runs_teach_what_all_reduces_take_in_them(variant):
 
 def test_a_run_on_one_rank_teaches_nothing_about_all_reduces():
     s = study(planted_machine([1.0]))
-    case = Case(mesh="m1", ranks=1)
+    case = Case.of(mesh="m1", ranks=1)
     slots, machine, _ = s.place(1)
     record, _ = planted_run(case, machine, prices(workload(case), slots, s.rates))
     assert learn([record], s.rates, s.place).reduce.at(1, 1) == 1.0
@@ -284,7 +286,7 @@ def test_a_factor_may_depend_on_the_size_and_ends_where_nothing_taught_it():
     s = study(planted_machine([1.0, 1.0], ("a", "b")))
     runs = []
     for mesh in ("m1", "m2", "m3"):
-        case = Case(mesh=mesh, ranks=2)
+        case = Case.of(mesh=mesh, ranks=2)
         slots, machine, _ = s.place(2)
         work = workload(case)
         priced = [
@@ -302,7 +304,7 @@ def test_errors_are_those_of_runs_that_others_taught():
     slow, runs = {2: 1.0, 4: 1.3, 8: 1.1}, []
     for mesh in ("m2", "m3"):
         for ranks, factor in slow.items():
-            case = Case(mesh=mesh, ranks=ranks)
+            case = Case.of(mesh=mesh, ranks=ranks)
             slots, machine, _ = s.place(ranks)
             priced = [
                 dataclasses.replace(p, product=factor * p.product)
@@ -327,7 +329,7 @@ def test_what_messages_cost_computing_beside_them_is_not_taken_for_slow_kernels(
         study(planted_machine([1.0, 1.0], ("a", "b"), network=planted_network(2, far=one)))
         for one in (far, quick)
     )
-    case = Case(mesh="m3", ranks=2)
+    case = Case.of(mesh="m3", ranks=2)
     slots, machine, _ = costly.place(2)
     run, _ = planted_run(case, machine, prices(workload(case), slots, costly.rates))
     more = costly.predict(case).iteration - free.predict(case).iteration
@@ -344,7 +346,7 @@ def test_a_factor_may_depend_on_how_many_ranks_share_a_host():
     runs = []
     for mesh in ("m1", "m3"):
         for ranks in (2, 4):
-            case = Case(mesh=mesh, ranks=ranks)
+            case = Case.of(mesh=mesh, ranks=ranks)
             slots, machine, _ = s.place(ranks)
             slow = dataclasses.replace(machine, collective=ranks**0.5 * machine.collective)
             priced = [
@@ -361,7 +363,7 @@ def test_a_factor_may_depend_on_how_many_ranks_share_a_host():
 
 def test_a_recorded_run_simulated_on_its_own_machine_takes_as_long():
     on = even_machine(4, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    case = Case(mesh="m3", ranks=4)
+    case = Case.of(mesh="m3", ranks=4)
     uneven = [dataclasses.replace(p, product=t) for p, t in zip(even_prices(4), (1e-3, 2e-3, 1.5e-3, 1e-3))]
     record, truth = planted_run(case, on, uneven)
     message = message_of(record)
@@ -377,7 +379,7 @@ def test_a_recorded_run_simulated_on_its_own_machine_takes_as_long():
 @pytest.mark.parametrize("offset", [-1.0, -1e-3, -2e-5, 2e-5, 1e-3, 1.0])
 def test_clocks_that_are_apart_give_no_message_that_costs_less_than_nothing(offset):
     on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
     apart = tuple(
         msgspec.structs.replace(e, begin=e.begin + offset, end=e.end + offset) if e.rank else e
         for e in record.events
@@ -389,7 +391,7 @@ def test_clocks_that_are_apart_give_no_message_that_costs_less_than_nothing(offs
 
 def test_what_neither_computing_nor_messages_explain_is_told():
     on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
     assert graph_of_record(record).lost == pytest.approx(0.0, abs=0.01)
     late = np.array(record.sets[0].seconds)
     late[:, [6, 13]] += ITERATIONS * 5e-4  # all ranks wait half a millisecond more in all-reduces
@@ -400,7 +402,7 @@ def test_what_neither_computing_nor_messages_explain_is_told():
 
 def test_a_graph_says_that_others_used_the_processors_of_its_run():
     on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
     busy = Rule(id="D6", ok=False, value="vm: others used 30 % of the CPU time", threshold="<= 2 %")
     loud = msgspec.structs.replace(record, verdict=Verdict("PROVISIONAL", (), (busy,)))
     line = graph_of_record(loud).note.splitlines()[-1]
@@ -412,7 +414,7 @@ def test_a_graph_says_that_others_used_the_processors_of_its_run():
 
 def test_simulation_without_a_machine_says_what_is_in_the_cost_of_messages(tmp_path, capsys):
     on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
     path = tmp_path / "graph.json"
     save_graph(msgspec.structs.replace(graph_of_record(record), note="PROVISIONAL: D6 fails"), path)
     said = {}
@@ -438,7 +440,7 @@ def test_a_prediction_from_a_profile_measured_beside_others_says_so(tmp_path, ca
 
 def test_where_spans_were_dropped_the_last_traced_iteration_is_left_out():
     on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
     last = max(e.iteration for e in record.events)
     cut = [e for e in record.events if e.iteration < last]
     half = [e for e in record.events if e.iteration == last and e.rank == 0]
@@ -453,7 +455,7 @@ def test_where_spans_were_dropped_the_last_traced_iteration_is_left_out():
 
 def test_a_message_never_costs_less_than_nothing_where_clocks_are_apart():
     on = even_machine(2, latency=5e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
     moved = tuple(
         msgspec.structs.replace(e, begin=e.begin + e.rank * 1e-3, end=e.end + e.rank * 1e-3 * (e.phase != 13))
         for e in record.events
@@ -462,11 +464,11 @@ def test_a_message_never_costs_less_than_nothing_where_clocks_are_apart():
 
 
 def test_blocking_exchange_is_refused(tmp_path):
-    case = Case(mesh="m1", ranks=2, exchange="blocking", overlap=False)
+    case = Case.of(mesh="m1", ranks=2, exchange="blocking", overlap=False)
     with pytest.raises(InputError, match="exchange blocking cannot be predicted"):
         study(planted_machine([1.0] * 2)).predict(case)
     on = even_machine(2, latency=5e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case(mesh="m1", ranks=2), on, even_prices(2))
+    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
     with pytest.raises(InputError, match="exchange blocking has no graph"):
         graph_of_record(msgspec.structs.replace(record, case=case))
 
@@ -478,18 +480,18 @@ def test_a_record_without_a_trace_is_refused():
 
 
 def test_overlap_and_variants_shape_the_graph():
-    work = workload(Case(mesh="m1", ranks=2))
+    work = workload(Case.of(mesh="m1", ranks=2))
     kinds = [type(e).__name__ for e in cg_graph(work, even_prices(2), 5).programs[0][-1].body]
     assert kinds.index("Wait") > kinds.index("Send") + 1  # computing between
     turned = dataclasses.replace(
-        work, case=Case(mesh="m1", ranks=2, overlap=False, variant="single-reduction")
+        work, case=Case.of(mesh="m1", ranks=2, overlap=False, variant="single-reduction")
     )
     kinds = [type(e).__name__ for e in cg_graph(turned, even_prices(2), 5).programs[0][-1].body]
     assert kinds.index("Wait") == kinds.index("Send") + 1
     assert kinds.count("Collective") == 1
     s = study(planted_machine([1.0] * 2))
     with pytest.raises(InputError, match="solver petsc: the profile has no speeds of PETSc's"):
-        s.predict(Case(mesh="m1", ranks=2, solver="petsc", storage="baij"))
+        s.predict(Case.of(mesh="m1", ranks=2, solver="petsc", storage="baij"))
 
 
 def cell(predicted, measured_time, *, low=None, high=None, variation=0.0, ranks=2, mesh="m"):
@@ -543,7 +545,7 @@ def test_an_interval_holds_nine_of_ten_runs_of_other_configurations(configuratio
 
 @pytest.mark.parametrize("visits", [3, 6, 12])
 def test_without_runs_an_interval_holds_nine_of_ten_of_what_the_visits_are_samples_of(visits):
-    case, mesh, rng = Case(mesh="m1", ranks=1), resolve("m1"), np.random.default_rng(visits)
+    case, mesh, rng = Case.of(mesh="m1", ranks=1), resolve("m1"), np.random.default_rng(visits)
     exact = study(planted_machine([1.0])).predict(case, mesh).iteration
     inside = []
     for _ in range(200):
@@ -599,7 +601,7 @@ def test_the_verb_predicts_records_and_is_held_against_the_run(tmp_path, capsys,
     said = load_prediction(before).predicted
     s = open_study(machine_file)
     slots, machine, _ = s.place(2)
-    case = Case(mesh="m1", ranks=2)
+    case = Case.of(mesh="m1", ranks=2)
     run, _ = planted_run(
         case, machine, prices(workload(case), slots, s.rates), created="2999-01-01T00:00:00+00:00"
     )
@@ -658,7 +660,7 @@ def test_the_verb_sweeps_plots_and_meets_deadlines(tmp_path, capsys, machine_fil
 def test_contention_makes_messages_of_a_host_wait_for_each_other():
     wide = planted_network(2, far=flat_class("here", 1e-6, 50e-6, 1e-6))
     profile = planted_machine([1.0] * 4, HOSTS, network=wide)
-    case = Case(mesh="m3", ranks=4)
+    case = Case.of(mesh="m3", ranks=4)
     plain, queued = (study(profile, contention=c).predict(case).iteration for c in (False, True))
     assert queued > 1.2 * plain
 
@@ -731,7 +733,7 @@ ranks = 4
 def runs_on(s, meshes, ranks, created, folder):
     for mesh in meshes:
         for p in ranks:
-            case = Case(mesh=mesh, ranks=p)
+            case = Case.of(mesh=mesh, ranks=p)
             slots, machine, _ = s.place(p)
             priced = [
                 dataclasses.replace(x, product=1.1 * x.product, loop=3e-6)

@@ -44,21 +44,21 @@ def grid_file(tmp_path):
 def made_run(machine_file, case, created, id="planted"):
     """A run that took what the profile says, and computed the problem that it names."""
     s = open_study(machine_file)
-    slots, machine, _ = s.place(case.ranks)
+    slots, machine, _ = s.place(case.placement.ranks)
     run, _ = planted_run(case, machine, prices(workload(case), slots, s.rates), created=created, id=id)
-    return msgspec.structs.replace(run, problem=resolved(PRESETS[case.problem]))
+    return msgspec.structs.replace(run, problem=resolved(PRESETS[case.question.problem]))
 
 
 def runs_of(machine_file, meshes, ranks, created, folder):
     for mesh in meshes:
         for p in ranks:
-            run = made_run(machine_file, Case(mesh=mesh, ranks=p), created, f"{mesh}-p{p}")
+            run = made_run(machine_file, Case.of(mesh=mesh, ranks=p), created, f"{mesh}-p{p}")
             save(run, folder / "runs")
 
 
 def invalid_run(machine_file, mesh, ranks, folder):
     """A run that took ten times as long, and is INVALID."""
-    run = made_run(machine_file, Case(mesh=mesh, ranks=ranks), LATER, f"bad-{mesh}-p{ranks}")
+    run = made_run(machine_file, Case.of(mesh=mesh, ranks=ranks), LATER, f"bad-{mesh}-p{ranks}")
     slow = [
         msgspec.structs.replace(x, seconds=tuple(tuple(10 * t for t in row) for row in x.seconds))
         for x in run.sets
@@ -71,10 +71,10 @@ def held_against(tmp_path, machine_file):
     """A prediction of m1 on 2 ranks, and a function: the exit status of holding a changed run against it."""
     before = tmp_path / "before.json"
     assert main(["predict", "m1", "--machine", machine_file, "--ranks", "2", "-o", str(before)]) == 0
-    run = made_run(machine_file, Case(mesh="m1", ranks=2), LATER)
+    run = made_run(machine_file, Case.of(mesh="m1", ranks=2), LATER)
 
     def status(**changes):
-        case = msgspec.structs.replace(run.case, **changes.pop("case", {}))
+        case = run.case.with_(**changes.pop("case", {}))
         path = save(msgspec.structs.replace(run, case=case, **changes), tmp_path)
         words = ["predict", "m1", "--machine", machine_file, "-o", str(before), "--against", str(path)]
         found = main(words)
@@ -189,7 +189,7 @@ def test_runs_of_another_case_are_not_judged_by_a_prediction(tmp_path, capsys, m
     assert main(["validate", grid_file, "--cases", str(tmp_path / "held.toml")]) == 0
     runs_of(machine_file, ["m2", "m3"], [4], LATER, tmp_path / "held")
     run = load(tmp_path / "held" / "runs" / "m2-p4.json")
-    moved = {"case": msgspec.structs.replace(run.case, balance="greedy")}
+    moved = {"case": run.case.with_(balance="greedy")}
     remeshed = {"mesh": msgspec.structs.replace(run.mesh, hash="0" * 64)}
     for k, change in enumerate([moved, remeshed]):
         save(msgspec.structs.replace(run, id=f"other-{k}", **change), tmp_path / "held" / "runs")

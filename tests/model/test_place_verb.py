@@ -78,7 +78,7 @@ def test_a_profile_gives_hosts_and_messages(profile, tmp_path, capsys):
 
 def test_hosts_are_as_fast_as_they_are_with_the_storage_of_the_run(profile):
     record = load(RECORD)
-    product = f"product {record.case.storage}"
+    product = f"product {record.case.method.storage}"
     slowed = [
         msgspec.structs.replace(s, speed=s.speed / 8) if s.rank and s.name == product else s
         for s in profile.speeds

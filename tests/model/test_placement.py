@@ -70,7 +70,7 @@ def test_within_three_per_cent_of_the_best_of_all_placements(seed):
 def partitioned(ranks):
     """A small mesh in unequal parts."""
     shares = ":".join(str(1 + k % 3) for k in range(ranks))
-    return workload(Case(mesh="m1", ranks=ranks, shares=shares))
+    return workload(Case.of(mesh="m1", ranks=ranks, shares=shares))
 
 
 def simulated_problem(seed):

@@ -25,21 +25,21 @@ from fembench.records.phases import ALLREDUCE, PRECOND
 
 def test_the_cost_of_multigrid_and_of_petsc_options_is_not_known():
     with pytest.raises(InputError, match="precond gamg"):
-        recipe(Case(solver="petsc", storage="baij", precond="gamg"))
-    work = workload(Case(mesh="m1", solver="petsc", storage="baij", petsc_options="-ksp_type cr"))
+        recipe(Case.of(solver="petsc", storage="baij", precond="gamg").method)
+    work = workload(Case.of(mesh="m1", solver="petsc", storage="baij", petsc_options="-ksp_type cr"))
     with pytest.raises(InputError, match="-ksp_type"):
         check_supported(work, Correction(solver="petsc"))
 
 
 def body(case, **changes):
     work = workload(case)
-    return cg_graph(work, even_prices(case.ranks, **changes), 5).programs[0][-1].body
+    return cg_graph(work, even_prices(case.placement.ranks, **changes), 5).programs[0][-1].body
 
 
 def test_chebyshev_multiplies_and_exchanges_inside_the_preconditioner():
-    plain = body(Case(mesh="m1", ranks=2))
+    plain = body(Case.of(mesh="m1", ranks=2))
     price = {"precond": 1e-4, "precond_product": 1e-3, "precond_products": 3}
-    found = body(Case(mesh="m1", ranks=2, precond="chebyshev"), **price)
+    found = body(Case.of(mesh="m1", ranks=2, precond="chebyshev"), **price)
     sends = [sum(isinstance(e, Send) for e in events) for events in (plain, found)]
     assert sends[1] == (1 + 3) * sends[0]
     spent = sum(e.seconds for e in found if isinstance(e, Compute) and e.phase == PRECOND)
@@ -47,7 +47,7 @@ def test_chebyshev_multiplies_and_exchanges_inside_the_preconditioner():
 
 
 def test_two_levels_gather_six_numbers_of_every_rank():
-    found = body(Case(mesh="m1", ranks=2, precond="two-level"), precond=1e-4)
+    found = body(Case.of(mesh="m1", ranks=2, precond="two-level"), precond=1e-4)
     assert [e for e in found if isinstance(e, Collective)][1] == Collective("allgather", 48, ALLREDUCE)
 
 
@@ -74,7 +74,7 @@ def test_a_begun_sum_is_the_same_messages_in_two_parts(ranks):
 
 def iteration(variant, latency):
     """Seconds on two ranks without neighbours, all of whose time is product, updates and sums."""
-    work = workload(Case(mesh="m1", ranks=2, variant=variant))
+    work = workload(Case.of(mesh="m1", ranks=2, variant=variant))
     nobody = msgspec.structs.replace(work.parts, neighbours=((), ()), message_bytes=((), ()))
     graph = cg_graph(dataclasses.replace(work, parts=nobody), even_prices(2), 50, assembly=False)
     machine = even_machine(2, latency=latency, per_byte=0.0, overhead=0.0)
@@ -97,7 +97,9 @@ def study(profile):
 @pytest.mark.parametrize("variant", ["standard", "single-reduction", "pipelined"])
 def test_preconditioners_have_a_price_and_cost_more_than_none(name, variant):
     s = study(planted_machine([1.0, 1.0, 0.5]))
-    plain, found = (s.predict(Case(mesh="m2", ranks=3, precond=p, variant=variant)) for p in ("none", name))
+    plain, found = (
+        s.predict(Case.of(mesh="m2", ranks=3, precond=p, variant=variant)) for p in ("none", name)
+    )
     assert found.iteration > (3 if name == "chebyshev" else 1) * plain.iteration
     assert found.low <= found.iteration <= found.high
     assert found.phases["cg.precond"] > 0
@@ -109,7 +111,7 @@ def test_a_case_dilated_otherwise_than_the_profile_takes_as_much_longer(dilate, 
     s = study(profile)
     plain, found = (
         prices(workload(case), s.place(2)[0], s.rates)[0]
-        for case in (Case(mesh="m2", ranks=2), Case(mesh="m2", ranks=2, dilate=dilate))
+        for case in (Case.of(mesh="m2", ranks=2), Case.of(mesh="m2", ranks=2, dilate=dilate))
     )
     assert found.assembly == pytest.approx(times * plain.assembly)
     assert found.computing == pytest.approx(times * plain.computing)
@@ -118,7 +120,7 @@ def test_a_case_dilated_otherwise_than_the_profile_takes_as_much_longer(dilate, 
 def test_runs_teach_what_a_preconditioner_costs():
     profile = planted_machine([1.0, 1.0])
     s = study(profile)
-    case = Case(mesh="m2", ranks=2, precond="chebyshev")
+    case = Case.of(mesh="m2", ranks=2, precond="chebyshev")
     slots, machine, _ = s.place(2)
     slow = [
         dataclasses.replace(p, precond=1.5 * p.precond, precond_product=1.5 * p.precond_product)
@@ -141,14 +143,14 @@ def petsc_profile():
 
 def test_petsc_is_predicted_from_its_own_runs_and_refused_without():
     s = study(petsc_profile())
-    case = Case(mesh="m2", ranks=2, solver="petsc", storage="baij")
+    case = Case.of(mesh="m2", ranks=2, solver="petsc", storage="baij")
     with pytest.raises(InputError, match="--learn RECORDS of runs with --solver petsc"):
         s.predict(case)
     _, machine, _ = s.place(2)
     own, result = planted_run(case, machine, even_prices(2, product=3e-3, dot=1e-4))
     taught = dataclasses.replace(s, correction=learn([own], s.rates, s.place))
     assert taught.predict(case).iteration == pytest.approx(result.makespan / 40, rel=0.02)
-    fembench, _ = planted_run(Case(mesh="m2", ranks=2), machine, even_prices(2))
+    fembench, _ = planted_run(Case.of(mesh="m2", ranks=2), machine, even_prices(2))
     with pytest.raises(InputError, match="own, petsc; expected those of one"):
         learn([own, fembench], s.rates, s.place)
     other = dataclasses.replace(s, correction=learn([fembench], s.rates, s.place))

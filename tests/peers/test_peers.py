@@ -26,7 +26,7 @@ def system_of(mesh, problem="thesis"):
     from fembench.records.case import Case
 
     pytest.importorskip("scipy")
-    return make_system(prepare(alone(), Case(mesh=mesh, problem=problem), NullTracer()))
+    return make_system(prepare(alone(), Case.of(mesh=mesh, problem=problem), NullTracer()))
 
 
 def petsc_file(path):

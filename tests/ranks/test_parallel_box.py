@@ -18,7 +18,7 @@ SHARES = {1: "", 2: "3:1", 3: "2,1,1", 4: "4*1"}
 @pytest.mark.parametrize("mesh", ["box:5x4x6", "box:4x3x5:hex8"])
 @pytest.mark.parametrize("problem", ["thesis", "patch", "bar"])
 def test_it_is_the_whole_box_cut_the_same_way(comm, mesh, problem):
-    case = Case(mesh=mesh, partitioner="blocks", shares=SHARES[comm.size], problem=problem)
+    case = Case.of(mesh=mesh, partitioner="blocks", shares=SHARES[comm.size], problem=problem)
     mine = prepare(comm, case, NullTracer())
     plan, whole = box_named(mesh), resolve(mesh)
     per_grid = whole.n_cells // np.prod(plan.cells)
@@ -36,7 +36,7 @@ def test_it_is_the_whole_box_cut_the_same_way(comm, mesh, problem):
 
 def test_its_hash_is_of_the_specification(comm):
     a, b = (
-        prepare(comm, Case(mesh=m, partitioner="blocks"), NullTracer()).mesh.hash
+        prepare(comm, Case.of(mesh=m, partitioner="blocks"), NullTracer()).mesh.hash
         for m in ("box:5x4x6", "box:6x4x5")
     )
     assert a.startswith("box-")
@@ -47,4 +47,4 @@ def test_a_file_cannot_be_cut_in_blocks(comm):
     from fembench.base.errors import InputError
 
     with pytest.raises(InputError, match="boxes only"):
-        prepare(comm, Case(mesh="part.msh", partitioner="blocks"), NullTracer())
+        prepare(comm, Case.of(mesh="part.msh", partitioner="blocks"), NullTracer())

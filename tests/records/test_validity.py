@@ -114,7 +114,7 @@ def test_a_preconditioner_built_from_parts_may_need_other_iterations_but_not_ano
     record, options
 ):
     reference = replace(record.reference, iterations=record.solve.iterations + 40)
-    case = replace(record.case, **options)
+    case = record.case.with_(**options)
     assert broken(record, case=case, reference=reference) == set()
     wrong = replace(record.verification, fingerprint=(0.0,) * 16, energy=1.0)
     assert broken(record, case=case, reference=reference, verification=wrong) == {"A4", "A5"}
@@ -122,8 +122,8 @@ def test_a_preconditioner_built_from_parts_may_need_other_iterations_but_not_ano
 
 def test_fixed_work_that_ended_early_is_invalid_and_says_how_much_was_done(record):
     done = record.sets[0].iterations
-    assert "B1" not in broken(record, case=replace(record.case, iterations=done))
-    case = replace(record.case, iterations=4000)
+    assert "B1" not in broken(record, case=record.case.with_(iterations=done))
+    case = record.case.with_(iterations=4000)
     assert "B1" in broken(record, case=case)
     (rule,) = (rule for rule in judge(replace(record, case=case)).rules if rule.id == "B1")
     assert (rule.ok, rule.value) == (False, f"work: {done} of 4000 iterations")
@@ -175,7 +175,7 @@ def test_what_the_parts_of_cg_leave_over_is_at_most_two_percent_or_the_loop_of_s
     interrupted = slower_loop(short, 30e-6)
     assert rule_of(interrupted, "D4").ok is False
     assert "the rank was interrupted" in rule_of(interrupted, "D4").note
-    assert rule_of(replace(interrupted, case=replace(interrupted.case, dilate=2.0)), "D4").ok
+    assert rule_of(replace(interrupted, case=interrupted.case.with_(dilate=2.0)), "D4").ok
     assert judge(interrupted).status == "PROVISIONAL"
 
 
@@ -366,7 +366,7 @@ def test_sources_that_cannot_be_had_again_are_provisional(record, changes, value
 
 
 def test_the_first_run_of_its_kind_is_told_what_would_serve_as_a_reference(record):
-    alone = replace(record, case=replace(record.case, ranks=1), reference=None)
+    alone = replace(record, case=record.case.with_(ranks=1), reference=None)
     (rule,) = (r for r in judge(alone).rules if r.id == "A4")
     assert "first of its kind" in rule.note
     assert "--reference" in rule.note

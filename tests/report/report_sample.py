@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from fembench.records import phases as ph
-from fembench.records.case import Case
+from fembench.records.case import FIELDS, Case
 from fembench.records.contest import PeerRun, PeersRecord, SystemFacts
 from fembench.records.record import (
     SCHEMA,
@@ -50,14 +50,14 @@ def make_record(
     mesh="m1", ranks=1, *, run=0, sets=5, noise=0.02, skew=0.05, events=True, status="VALID", **changes
 ):
     """A record of `mesh` on `ranks` ranks. `changes`: fields of Case, or whole fields of Record."""
-    case_fields = {k: changes.pop(k) for k in list(changes) if k in Case.__struct_fields__ and k != "mesh"}
-    case = Case(**{"storage": "csr", "mesh": mesh, "ranks": ranks, "sets": sets, **case_fields})
+    case_fields = {k: changes.pop(k) for k in list(changes) if k in FIELDS and k != "mesh"}
+    case = Case.of(**{"storage": "csr", "mesh": mesh, "ranks": ranks, "sets": sets, **case_fields})
     size = MESHES[mesh]
-    rng = np.random.default_rng([run, ranks, size[0], case.storage == "dense"])
-    seconds = set_seconds(size, ranks, dense=case.storage == "dense", skew=skew)
+    rng = np.random.default_rng([run, ranks, size[0], case.method.storage == "dense"])
+    seconds = set_seconds(size, ranks, dense=case.method.storage == "dense", skew=skew)
     record = Record(
         schema=SCHEMA,
-        id=f"{mesh}-P{ranks}-{case.storage}-{run}",
+        id=f"{mesh}-P{ranks}-{case.method.storage}-{run}",
         created=f"2026-01-02T03:04:{run:02d}Z",
         case=case,
         environment=environment(ranks),
@@ -72,7 +72,7 @@ def make_record(
             min_quality=0.7,
         ),
         problem={"name": "thesis"},
-        partition=partition(size, ranks, case.partitioner),
+        partition=partition(size, ranks, case.placement.partitioner),
         clock=ClockCertificate(
             name="tsc",
             ticks_per_second=2.4e9,
@@ -88,7 +88,8 @@ def make_record(
         setup=setup_seconds(ranks),
         total=(1.0 + sum(seconds[0]) * sets,) * ranks,
         sets=tuple(
-            one_set(seconds, rng, noise, k < case.warmups, size[4]) for k in range(case.warmups + sets)
+            one_set(seconds, rng, noise, k < case.effort.warmups, size[4])
+            for k in range(case.effort.warmups + sets)
         ),
         solve=SolveFacts(
             iterations=size[4],
@@ -238,7 +239,7 @@ def make_failure(mesh="m2", ranks=2, **changes):
         schema=SCHEMA,
         id=f"{mesh}-P{ranks}-failed",
         created="2026-01-02T03:05:00Z",
-        case=Case(mesh=mesh, ranks=ranks, storage="csr"),
+        case=Case.of(mesh=mesh, ranks=ranks, storage="csr"),
         kind="killed",
         message="rank 1 on node8 was killed by signal 9",
         exit_status=137,
@@ -270,7 +271,7 @@ def peers_record(**changes):
     )
     facts = {"case": one.case, "environment": one.environment, "mesh": one.mesh, "runs": runs, **changes}
     return PeersRecord(
-        schema=1, created="2026", system=SystemFacts(n_rows=630, nonzeros=9000, residual=1e-12), **facts
+        schema=2, created="2026", system=SystemFacts(n_rows=630, nonzeros=9000, residual=1e-12), **facts
     )
 
 

@@ -97,7 +97,7 @@ def test_the_best_serial_peer_stands_beside_our_own_base():
     (row,) = over_peers(records)
     assert (row["peer"], row["peer_of"]) == ("petsc jacobi", "solve")
     assert row["peer_speedup"] == pytest.approx(0.2 / cg)
-    looser = replace(make_record().case, tolerance=1e-3)
+    looser = make_record().case.with_(tolerance=1e-3)
     (row,) = over_peers(records, case=looser)  # another tolerance: by the iteration, same preconditioner
     assert (row["peer"], row["peer_of"]) == ("scipy none", "iteration")
     assert row["peer_speedup"] == pytest.approx(4e-5 / (cg / 211))
@@ -112,7 +112,7 @@ def test_one_repetition_has_no_spread():
     "changes",
     [
         {"mesh": replace(make_record().mesh, hash="other")},
-        {"case": replace(make_record().case, problem="patch")},
+        {"case": make_record().case.with_(problem="patch")},
         {"environment": environment(1, hosts=(replace(HOST, cpu_model="Other"),))},
     ],
 )

@@ -48,7 +48,7 @@ def campaign():
 
 
 def held(records):
-    return {u.result.pool.case.shares: u for u in unequal_results(results(records))}
+    return {u.result.pool.case.placement.shares: u for u in unequal_results(results(records))}
 
 
 def test_every_run_is_held_against_each_machine_alone(campaign):
@@ -94,7 +94,7 @@ def test_a_run_slower_than_the_fast_machine_alone_says_so(campaign):
 
 def test_super_linear_against_the_fastest_is_flagged_with_bytes_and_cache(campaign):
     fast = emulated((3.0, 1.5), (2, 1))
-    run = replace(fast, case=replace(fast.case, emulate="1,0.5"), environment=campaign[2].environment)
+    run = replace(fast, case=fast.case.with_(emulate="1,0.5"), environment=campaign[2].environment)
     (note,) = [n for n in held([*campaign[:3], run])["2:1"].notes if "super-linear" in n]
     assert "cache" in note
     assert "KiB" in note
@@ -170,7 +170,7 @@ def test_gustafsons_law_is_fitted_to_meshes_that_grow_with_the_ranks():
             record = at_ranks({ranks: seconds})[0]
             name = f"box{p}"
             mesh = replace(record.mesh, name=name, hash=name, n_cells=24 * p)
-            case = replace(record.case, mesh=name)
+            case = record.case.with_(mesh=name)
             records.append(replace(record, id=f"{name}-{ranks}", case=case, mesh=mesh))
     found = results(records)
     (law,) = gustafson_laws(all_speedups(found, "assembly + cg"))

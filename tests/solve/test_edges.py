@@ -40,7 +40,7 @@ def prepared(comm, spec, element, cells):
     part = (-held[mesh.cells].sum(axis=1)).argsort(kind="stable").argsort() + 1
     part[part >= comm.size] = 0
     parts = Partition(part.astype("i4"), (1 / comm.size,) * comm.size, "by hand", 0)
-    return prepare_parts(comm, Case(ranks=comm.size), spec, mesh, parts, NullTracer())
+    return prepare_parts(comm, Case.of(ranks=comm.size), spec, mesh, parts, NullTracer())
 
 
 def solved(p, storage, precond, variant, control):

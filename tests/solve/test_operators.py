@@ -22,7 +22,7 @@ every_mesh = pytest.mark.parametrize("mesh", ["box:5x4x3", "box:4x3x5:hex8"])
 
 
 def prepared(comm, mesh):
-    return prepare(comm, Case(ranks=comm.size, mesh=mesh), make_tracer("counter"))
+    return prepare(comm, Case.of(ranks=comm.size, mesh=mesh), make_tracer("counter"))
 
 
 def operator(p, storage):

@@ -29,7 +29,7 @@ class System:
 
     def __init__(self, comm, **case):
         self.tracer = make_tracer("perf_counter_ns")
-        self.prepared = prepare(comm, Case(ranks=comm.size, **case), self.tracer)
+        self.prepared = prepare(comm, Case.of(ranks=comm.size, **case), self.tracer)
         material = self.prepared.spec.material
         self.parts = self.prepared.sub, self.prepared.interface
         self.lame = material.lam, material.mu

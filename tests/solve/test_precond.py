@@ -23,7 +23,7 @@ class System:
     """One rank's share of a small cantilever, its restrained dofs not all of one face."""
 
     def __init__(self, comm, mesh="box:6x3x4", storage="sym"):
-        self.prepared = prepare(comm, Case(ranks=comm.size, mesh=mesh), make_tracer("counter"))
+        self.prepared = prepare(comm, Case.of(ranks=comm.size, mesh=mesh), make_tracer("counter"))
         self.sub, self.interface = self.prepared.sub, self.prepared.interface
         material = self.prepared.spec.material
         self.A = build_operator(storage, self.sub, material.lam, material.mu)

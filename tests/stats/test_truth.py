@@ -64,7 +64,7 @@ def test_its_promises_are_19_of_20_and_in_short_form_all(truth):
 @pytest.mark.slow
 def test_a_job_measures_both_in_turns(truth, monkeypatch):
     monkeypatch.setattr(truth, "LONGEST", 0.1)
-    case = Case(mesh="m1", ranks=1, iterations=5, sets=1, warmups=0, trace_iterations=0)
+    case = Case.of(mesh="m1", ranks=1, iterations=5, sets=1, warmups=0, trace_iterations=0)
     took = truth.measure(case, 1.05)
     assert len(took.first) == len(took.second) >= truth.LEAST
     assert min(took.first + took.second) > 0

@@ -26,21 +26,21 @@ SIZES = {  # nodes, cells, equations, restrained, iterations
 def record_of(want, run_id):
     """What a run of this case would leave, on machines that are exactly as planned."""
     case = want.case
-    nodes, cells, equations, fixed, iterations = SIZES[case.mesh]
-    shares = np.asarray(parse_shares(case.shares, case.ranks))
-    n = case.ranks
+    nodes, cells, equations, fixed, iterations = SIZES[case.question.mesh]
+    shares = np.asarray(parse_shares(case.placement.shares, case.placement.ranks))
+    n = case.placement.ranks
     cores = CORES.get(want.where, n)
     speeds = (
-        np.array([float(s) for s in case.emulate.split(",")])
-        if case.emulate
+        np.array([float(s) for s in case.synthetic.emulate.split(",")])
+        if case.synthetic.emulate
         else np.full(n, min(1, cores / n))
     )
     made = planted(speeds, shares, hosts=["here"] * n, id=run_id)
-    timed = case.iterations or iterations
-    work = (shares * equations) ** 2 * 1e-9 if case.storage == "dense" else shares * equations * 1e-7
+    timed = case.stop.iterations or iterations
+    work = (shares * equations) ** 2 * 1e-9 if case.method.storage == "dense" else shares * equations * 1e-7
     seconds = np.zeros((n, len(ph.NAMES)))
     seconds[:, ph.ASSEMBLY] = 1e-9 * cells * shares / speeds
-    seconds[:, ph.SPMV_INTERIOR] = case.dilate * timed * work / speeds
+    seconds[:, ph.SPMV_INTERIOR] = case.synthetic.dilate * timed * work / speeds
     seconds[:, ph.SEND] = 1e-6 * (n > 1)  # one rank alone sends nothing
     busy = seconds.sum(axis=1)
     seconds[:, ph.WAIT] = busy.max() - busy
@@ -61,12 +61,12 @@ def record_of(want, run_id):
     return msgspec.structs.replace(
         made,
         case=case,
-        sets=(one,) * case.sets,
+        sets=(one,) * case.effort.sets,
         partition=facts,
         mesh=msgspec.structs.replace(
             made.mesh,
-            name=case.mesh,
-            hash=case.mesh,
+            name=case.question.mesh,
+            hash=case.question.mesh,
             n_nodes=nodes,
             n_cells=cells,
             n_equations=equations,
@@ -74,7 +74,8 @@ def record_of(want, run_id):
         ),
         solve=msgspec.structs.replace(made.solve, iterations=timed, converged=True),
         environment=msgspec.structs.replace(
-            made.environment, synthetic=f"emulated speeds {case.emulate}" if case.emulate else ""
+            made.environment,
+            synthetic=f"emulated speeds {case.synthetic.emulate}" if case.synthetic.emulate else "",
         ),
     )
 

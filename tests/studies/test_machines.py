@@ -24,16 +24,20 @@ def test_emulated_ranks_never_need_more_than_the_cores_that_are_here():
 
 def test_an_emulated_case_names_its_placement_and_carries_its_speeds():
     machines = emulated(2)
-    case = machines.place(Case(mesh="m1"), machines.mixed(1, 2))
-    assert (case.ranks, case.label, case.emulate) == (3, "node00*1 node8*2", "0.13,1,1")
-    assert case.dilate > machines.dilate  # a core of today is too fast for the smallest mesh
-    assert machines.place(Case(mesh="m"), machines.mixed(1, 2)).dilate == machines.dilate
+    case = machines.place(Case.of(mesh="m1"), machines.mixed(1, 2))
+    assert (case.placement.ranks, case.output.label, case.synthetic.emulate) == (
+        3,
+        "node00*1 node8*2",
+        "0.13,1,1",
+    )
+    assert case.synthetic.dilate > machines.dilate  # a core of today is too fast for the smallest mesh
+    assert machines.place(Case.of(mesh="m"), machines.mixed(1, 2)).synthetic.dilate == machines.dilate
 
 
 def test_a_case_on_given_hosts_is_not_emulated_and_fills_them_in_order():
     machines = given(["a:4", "b"], ["c"])
-    case = machines.place(Case(mesh="m1"), machines.mixed(2, 3))
-    assert (case.emulate, case.dilate, case.ranks) == ("", 1.0, 5)
+    case = machines.place(Case.of(mesh="m1"), machines.mixed(2, 3))
+    assert (case.synthetic.emulate, case.synthetic.dilate, case.placement.ranks) == ("", 1.0, 5)
     assert host_file(machines.mixed(2, 3)) == "c slots=2\na slots=3\n"
     assert machines.one_each("cluster1", 3) is None
     assert machines.one_each("cluster1", 2) is not None
@@ -54,7 +58,7 @@ def test_tasks_have_a_core_each_or_share_those_that_their_host_gives():
 def test_with_hosts_given_no_run_is_elsewhere_and_one_host_experiments_are_on_the_first_fast_one():
     plan = StudyPlan(given(["a:4", "b"], ["c", "d"]), QUICK)
     for want in plan.wants():
-        assert sum(tasks for _, tasks in want.placement) == want.case.ranks
+        assert sum(tasks for _, tasks in want.placement) == want.case.placement.ranks
         if want.where != "hosts":
             ((host, _),) = want.placement
             assert (host.name, host.cores) == ("a", CORES.get(want.where, 4))

@@ -46,7 +46,7 @@ def test_one_task_is_1_over_the_speed_slower_on_the_slow_host(study, found):
 
 def test_a_run_of_few_iterations_counts_as_one_to_the_tolerance(study, found):
     want = study.plan.on_hosts("m3", study.plan.machines.mixed(0, 1))
-    assert want.case.iterations == QUICK.iterations["m3"]
+    assert want.case.stop.iterations == QUICK.iterations["m3"]
     assert found.phases(want).cg == pytest.approx(428 * study.plan.machines.dilate * 5460**2 * 1e-9, rel=1e-6)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from planted_environment import CLOCK, planted_environment
 
 from fembench.records import phases as ph
-from fembench.records.case import Case
+from fembench.records.case import FIELDS, Case
 from fembench.records.record import (
     SCHEMA,
     MeshFacts,
@@ -25,9 +25,7 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
     """A record of ranks with these speeds; `changes` are fields of Case or of Record."""
     n = len(speeds)
     case_fields = {
-        k: changes.pop(k)
-        for k in list(changes)
-        if k in Case.__struct_fields__ and k not in Record.__struct_fields__
+        k: changes.pop(k) for k in list(changes) if k in FIELDS and k not in Record.__struct_fields__
     }
     hosts = tuple(hosts or ("node8",) * n)
     share = np.full(n, 1 / n) if shares is None else np.asarray(shares, float) / sum(shares)
@@ -37,7 +35,7 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
         schema=SCHEMA,
         id=id,
         created="2026-01-02T03:04:05+00:00",
-        case=Case(mesh="m1", ranks=n, sets=sets, **case_fields),
+        case=Case.of(mesh="m1", ranks=n, sets=sets, **case_fields),
         environment=planted_environment(hosts),
         mesh=MeshFacts(
             name="m1", hash="h", element="tet4", n_nodes=300, n_cells=CELLS, n_equations=800, n_fixed=100

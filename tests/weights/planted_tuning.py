@@ -42,8 +42,8 @@ def planted(speeds, noise=0.005, seed=0, sets=5, hosts=None, message=0.0):
     def run(case, word, *, without=""):
         here = named != without
         names = list(dict.fromkeys(named[here].tolist()))
-        speeds = every[here][: case.ranks]
-        targets = parse_shares(case.shares, case.ranks)
+        speeds = every[here][: case.placement.ranks]
+        targets = parse_shares(case.placement.shares, case.placement.ranks)
         cells = np.rint(CELLS * np.asarray(targets))
         partition = replace(FROZEN.partition, targets=targets, cells=tuple(int(c) for c in cells))
         environment = replace(

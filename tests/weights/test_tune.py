@@ -18,7 +18,7 @@ from fembench.weights.tune import close_the_loop
 
 def tuned(*speeds, **options):
     """(trail, proof) of ranks with these speeds."""
-    case = Case(mesh="m1", ranks=len(speeds), iterations=50)
+    case = Case.of(mesh="m1", ranks=len(speeds), iterations=50)
     trail = close_the_loop(case, planted(speeds, **options), lambda text: None, rounds=2, pairs=7)
     return trail, prove(trail)
 
@@ -70,7 +70,7 @@ PAIR = ["node8", "node00"]
 def test_a_slow_host_that_helps_is_used_and_the_run_without_it_shown():
     trail, proof = tuned(1, 0.25, hosts=PAIR)
     assert (proof.left_out, len(trail.without)) == ("node00", 7)  # as many as turns
-    assert {r.case.ranks for r in trail.without} == {1}
+    assert {r.case.placement.ranks for r in trail.without} == {1}
     assert proof.without == pytest.approx(proof.ideal * 1.25, rel=0.02)
     assert proof.advice.kind == "use"
     assert proof.without / proof.weighted == pytest.approx(1.25, rel=0.01)
@@ -88,24 +88,24 @@ def test_a_slow_host_that_costs_more_to_talk_to_than_it_computes_is_to_be_left_o
 
 def test_hosts_that_are_needed_or_cannot_be_left_out_are_not():
     assert tuned(1, 0.5, hosts=PAIR)[0].without == []  # can save 33 %
-    case = Case(mesh="m1", ranks=2, iterations=50)
+    case = Case.of(mesh="m1", ranks=2, iterations=50)
     run = planted((1, 0.25), hosts=PAIR)
     trail = close_the_loop(case, run, lambda text: None, can_do_without=lambda host: False)
     assert (trail.without, trail.left_out) == ([], "")
 
 
 def test_an_emulated_rank_is_left_out_with_its_speed_and_its_share():
-    case = Case(mesh="m1", ranks=3, iterations=50, emulate="1,0.5,0.25")
+    case = Case.of(mesh="m1", ranks=3, iterations=50, emulate="1,0.5,0.25")
     ran = []
 
     def run(case, word, *, without=""):
-        ran.append((case.emulate, without))
-        return planted([float(s) for s in case.emulate.split(",")])(case, word)
+        ran.append((case.synthetic.emulate, without))
+        return planted([float(s) for s in case.synthetic.emulate.split(",")])(case, word)
 
     trail = close_the_loop(case, run, lambda text: None, pairs=1)
     assert trail.left_out == "rank 2"
     assert ran[-1] == ("1,0.5", "")
-    first, second = map(float, trail.without[0].case.shares.split(","))
+    first, second = map(float, trail.without[0].case.placement.shares.split(","))
     assert first / second == pytest.approx(2.0, rel=0.03)
 
 
@@ -133,19 +133,19 @@ def test_the_order_within_turns_is_reversed_in_every_second_one():
         words.append(word)
         return run(case, word, **options)
 
-    close_the_loop(Case(mesh="m1", ranks=2, iterations=50), noted, lambda text: None, rounds=1, pairs=2)
+    close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), noted, lambda text: None, rounds=1, pairs=2)
     turns = [word.partition(", ")[2] for word in words if word.startswith("turn")]
     assert turns == ["equal", "weighted", "without node00", "without node00", "weighted", "equal"]
 
 
 def test_the_default_is_enough_turns_to_prove_a_gain():
-    trail = close_the_loop(Case(mesh="m1", ranks=2, iterations=50), planted((1, 0.5)), lambda text: None)
+    trail = close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), planted((1, 0.5)), lambda text: None)
     assert len(trail.equal) == len(trail.weighted) == 6
     assert prove(trail).advice.kind == "use"
 
 
 def test_four_turns_show_a_gain_and_do_not_prove_it():
-    case = Case(mesh="m1", ranks=2, iterations=50)
+    case = Case.of(mesh="m1", ranks=2, iterations=50)
     proof = prove(close_the_loop(case, planted((1, 0.5)), lambda text: None, pairs=4))
     assert proof.advice.kind == "not proven"
     assert "faster in 4 of 4 turns (32.9% less time" in proof.advice.text
@@ -160,7 +160,7 @@ def test_comparison_runs_are_in_turns_and_not_those_of_the_weights():
 
 
 def test_settled_shares_need_no_further_round():
-    case = Case(mesh="m1", ranks=2, iterations=50)
+    case = Case.of(mesh="m1", ranks=2, iterations=50)
     trail = close_the_loop(case, planted((1, 0.5), noise=1e-6), lambda text: None, rounds=9, pairs=1)
     assert len(trail.rounds) == 2
     assert trail.weights is trail.rounds[0][1]
@@ -168,7 +168,7 @@ def test_settled_shares_need_no_further_round():
 
 def test_a_second_round_that_makes_it_worse_is_not_taken():
     def run(case, word, **options):  # who has little to do seems twice as fast as it is
-        light = case.shares and float(case.shares.split(",")[1]) < 0.3
+        light = case.placement.shares and float(case.placement.shares.split(",")[1]) < 0.3
         made = planted((1, 0.25), noise=1e-3)(case, word, **options)
         return (
             made
@@ -182,10 +182,12 @@ def test_a_second_round_that_makes_it_worse_is_not_taken():
         light[index("cg.spmv_interior")] /= 2
         return (fast, tuple(light))
 
-    trail = close_the_loop(Case(mesh="m1", ranks=2, iterations=50), run, lambda text: None, rounds=2, pairs=2)
+    trail = close_the_loop(
+        Case.of(mesh="m1", ranks=2, iterations=50), run, lambda text: None, rounds=2, pairs=2
+    )
     assert [shares_of(w)[1] for w, _ in trail.tried] == pytest.approx([0.2, 0.31], rel=0.05)
     assert shares_of(trail.weights)[1] == pytest.approx(0.2, rel=0.05)
-    assert {r.case.shares for r in trail.weighted} == {trail.tried[0][1].case.shares}
+    assert {r.case.placement.shares for r in trail.weighted} == {trail.tried[0][1].case.placement.shares}
 
 
 def test_a_run_that_fails_ends_the_tuning():
@@ -193,7 +195,7 @@ def test_a_run_that_fails_ends_the_tuning():
         raise RunFailedError("rank 1 was ended by signal 9")
 
     with pytest.raises(RunFailedError, match="signal 9"):
-        close_the_loop(Case(ranks=2, iterations=5), run, lambda text: None)
+        close_the_loop(Case.of(ranks=2, iterations=5), run, lambda text: None)
 
 
 def test_the_text_names_verdict_shares_and_gain():

@@ -66,7 +66,7 @@ def changed(record, case, **facts):
     """The record's file, its case and partition changed."""
     found = load(Path(record))
     partition = msgspec.structs.replace(found.partition, **facts)
-    case = msgspec.structs.replace(found.case, **case)
+    case = found.case.with_(**case)
     return str(save(msgspec.structs.replace(found, case=case, partition=partition), Path(record).parent))
 
 
@@ -145,7 +145,7 @@ def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_pa
     for id, speeds in (("p1", [1.0]), ("p2", [1.0, 0.5])):
         save(planted(speeds, id=id), runs)
     made = planted([1.0, 0.5], id="m2", mesh=other)
-    save(msgspec.structs.replace(made, case=msgspec.structs.replace(made.case, mesh="m2")), runs)
+    save(msgspec.structs.replace(made, case=made.case.with_(mesh="m2")), runs)
     assert main(["weights", str(runs)]) == 2
     assert "several meshes (m1, m2): choose those of one with --mesh" in capsys.readouterr().err
     assert main(["weights", str(runs), "--mesh", "m1"]) == 2

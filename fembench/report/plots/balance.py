@@ -20,8 +20,9 @@ def balance_plots(records: Sequence[Record]) -> list[Plot]:
     runs.sort(key=lambda run: -sum(len(look.moves) for look in run[2].looks))
     made = []
     for k, (record, facts, ledger) in enumerate(runs[:MOST], 1):
-        title = f"{record.case.mesh}, {facts.policy}, {len(facts.owner)} blocks on {record.case.ranks} ranks"
-        made += [curves(k, title, record.case.band, ledger), blocks(k, title, facts, ledger)]
+        blocks_on = f"{len(facts.owner)} blocks on {record.case.placement.ranks} ranks"
+        title = f"{record.case.question.mesh}, {facts.policy}, {blocks_on}"
+        made += [curves(k, title, record.case.balancing.band, ledger), blocks(k, title, facts, ledger)]
     return made
 
 

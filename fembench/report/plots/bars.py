@@ -197,7 +197,7 @@ def parts(results: Sequence[Result]) -> Plot | None:
 
 
 def _how(result: Result) -> str:
-    shares = result.pool.case.shares
+    shares = result.pool.case.placement.shares
     return result.record.partition.method + (f", shares {shares}" if shares else "")
 
 

@@ -125,7 +125,7 @@ def communication(results: Sequence[Result]) -> Plot | None:
 
 def iterations(results: Sequence[Result]) -> Plot | None:
     """Iterations against equations of runs to a tolerance; None for fewer than two sizes."""
-    solved = [r for r in results if not r.pool.case.iterations and r.record.solve.converged]
+    solved = [r for r in results if not r.pool.case.stop.iterations and r.record.solve.converged]
     if len({r.record.mesh.n_equations for r in solved}) < 2:
         return None
     curves: dict[tuple[str, str], set[tuple[int, int]]] = {}

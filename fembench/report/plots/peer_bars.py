@@ -33,7 +33,7 @@ def peers(record: PeersRecord) -> Plot | None:
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(unit)
         axes.set_title(
-            canvas.escaped(f"{record.case.mesh}: {units.count(record.mesh.n_equations)} equations")
+            canvas.escaped(f"{record.case.question.mesh}: {units.count(record.mesh.n_equations)} equations")
         )
         canvas.colour_legend(
             drawn, {"set-up": canvas.GREY, "solve, fembench": canvas.BLUE, "solve, peer": canvas.ORANGE}
@@ -42,6 +42,7 @@ def peers(record: PeersRecord) -> Plot | None:
             drawn,
             "peers",
             "The same system, solved by others",
-            f"Set-up and solve to |r|/|f| = {record.case.tolerance:g}, medians of one session in which all "
-            "took turns; assembly is not in it. Every bar is a solution that agrees with the exported one.",
+            f"Set-up and solve to |r|/|f| = {record.case.stop.tolerance:g}, medians of one session in which "
+            "all took turns; assembly is not in it. Every bar is a solution that "
+            "agrees with the exported one.",
         )

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import msgspec
-
 from fembench.base.errors import InputError
 from fembench.launch.hostfile import hosts_of
 from fembench.records.case import Case
@@ -75,12 +73,12 @@ class Machines:
         """The case on these hosts."""
         named = (host.name if self.emulated else f"{host.name}:{host.cores}" for host, _ in placement)
         text = " ".join(f"{name}*{tasks}" for name, (_, tasks) in zip(named, placement))
-        placed = msgspec.structs.replace(case, ranks=sum(k for _, k in placement), label=text)
+        placed = case.with_(ranks=sum(k for _, k in placement), label=text)
         if not self.emulated:
             return placed
-        dilate = round(self.dilate * DILATION.get(case.mesh, 1), 1)
+        dilate = round(self.dilate * DILATION.get(case.question.mesh, 1), 1)
         emulate = ",".join(f"{s:.6g}" for s in speeds(placement))
-        return msgspec.structs.replace(placed, emulate=emulate, dilate=dilate)
+        return placed.with_(emulate=emulate, dilate=dilate)
 
 
 def speeds(placement: Placement) -> tuple[float, ...]:

@@ -68,7 +68,7 @@ class StudyFolder:
         for group in [] if only_kept else _groups(wants):
             first = group[0]
             folder = self.folder(first.where)
-            runs = [run for w in sorted(group, key=lambda w: w.case.ranks) for run in self._runs(w)]
+            runs = [run for w in sorted(group, key=lambda w: w.case.placement.ranks) for run in self._runs(w)]
             real = bool(first.placement) and not self.plan.machines.emulated
             with occupied(folder.runs), _environment(first, real) as hostfile:
                 for done in execute(
@@ -95,7 +95,10 @@ def _groups(wants: Sequence[Want]) -> list[list[Want]]:
     """Cases that run in one environment, in the order wanted."""
     groups: dict[object, list[Want]] = {}
     for want in wants:
-        key = (want.where, () if want.case.dilate > 1 or want.case.emulate else want.placement)
+        key = (
+            want.where,
+            () if want.case.synthetic.dilate > 1 or want.case.synthetic.emulate else want.placement,
+        )
         groups.setdefault(key, []).append(want)
     return list(groups.values())
 
@@ -123,8 +126,8 @@ def _environment(want: Want, real: bool) -> Iterator[str]:
 
 def _toml(case: Case) -> str:
     """[[cases]] with what is not the default."""
-    usual = msgspec.structs.asdict(Case())
-    changed = {k: v for k, v in msgspec.structs.asdict(case).items() if v != usual[k] or k == "mesh"}
+    usual = Case().flat()
+    changed = {k: v for k, v in case.flat().items() if v != usual[k] or k == "mesh"}
     return "\n[[cases]]\n" + "".join(f"{k} = {_literal(v)}\n" for k, v in changed.items())
 
 

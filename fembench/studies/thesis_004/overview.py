@@ -199,5 +199,5 @@ def iterations(plan: StudyPlan, found: StudyRecords) -> Section:
 
 def _iteration_row(want: Want, found: StudyRecords) -> tuple[object, ...]:
     record = found.pool(want)[0]
-    mesh = record.case.mesh
+    mesh = record.case.question.mesh
     return mesh, record.mesh.n_equations, record.solve.iterations, EXPECTED.get(mesh)

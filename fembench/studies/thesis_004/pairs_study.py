@@ -132,7 +132,7 @@ def _run_missing(study: StudyFolder, request: StudyRequest, tell: Tell) -> None:
             return
         clock.one_more()
         text = summary_line(done.record) if done.record else f"{done.run.id}: FAILED: {done.outcome.message}"
-        place = f" [{done.run.case.label}]" if done.run.case.label else ""
+        place = f" [{done.run.case.output.label}]" if done.run.case.output.label else ""
         tell(f"[{clock.done}/{clock.to_do}, {seconds(max(clock.left or 0.0, 0.0))} left]{place} {text}")
 
     study.measure(wants, ended, only_kept=request.only_kept)

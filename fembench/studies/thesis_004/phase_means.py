@@ -56,7 +56,11 @@ class StudyRecords:
             return None
         found = mean_times([Times(r) for r in records])
         timed = records[0].solve.iterations
-        scale = self.iterations.get(records[0].case.mesh, timed) / timed if records[0].case.iterations else 1
+        scale = (
+            self.iterations.get(records[0].case.question.mesh, timed) / timed
+            if records[0].case.stop.iterations
+            else 1
+        )
         return phases_of(found, scale, timed)
 
     def total(self, want: Want | None) -> float:
@@ -85,8 +89,8 @@ def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:
 def _iterations(records: Mapping[Want, Sequence[Record]]) -> dict[str, int]:
     """mesh -> iterations to the tolerance, from runs that went so far."""
     return {
-        r.case.mesh: r.solve.iterations
+        r.case.question.mesh: r.solve.iterations
         for found in records.values()
         for r in found
-        if r.case.mesh in MESHES and not r.case.iterations and r.solve.converged
+        if r.case.question.mesh in MESHES and not r.case.stop.iterations and r.solve.converged
     }

@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import msgspec
-
 from fembench.records.case import Case
 from fembench.studies.study import wanted
 from fembench.studies.thesis_004.machines import Machines, Placement
@@ -63,19 +61,19 @@ class StudyPlan:
     def on_hosts(self, mesh: str, placement: Placement, storage: str = "dense", shares: str = "") -> Want:
         """A case on the two kinds of hosts."""
         case = _case(mesh, storage, self.effort, self.effort.iterations[mesh])
-        case = self.machines.place(msgspec.structs.replace(case, shares=shares), placement)
+        case = self.machines.place(case.with_(shares=shares), placement)
         return Want("hosts", case, placement)
 
     def here(self, mesh: str, tasks: int, where: Where, storage: str = "dense") -> Want:
         """A case on one or two cores of one host; m1 on two ranks keeps the time line of E5."""
         case = _case(mesh, storage, self.effort, self.effort.iterations_here[mesh])
         traced = 2 if (mesh, tasks, storage) == ("m1", 2, "dense") else 0
-        case = msgspec.structs.replace(case, trace_iterations=traced, replicated=True)
+        case = case.with_(trace_iterations=traced, replicated=True)
         return self._alone(where, case, tasks, CORES[where], where)
 
     def sparse(self, mesh: str, tasks: int = 1, fields: bool = False) -> Want:
         """A case solved to the tolerance with sparse storage."""
-        case = Case(mesh=mesh, fields=fields, sets=2, trace_iterations=0)
+        case = Case.of(mesh=mesh, fields=fields, sets=2, trace_iterations=0)
         return self._alone("sparse", case, tasks, self.machines.fast[0].cores, "")
 
     def _alone(self, where: Where, case: Case, tasks: int, cores: int, label: str) -> Want:
@@ -83,7 +81,7 @@ class StudyPlan:
         placement = self.machines.alone(tasks, cores)
         if placement:
             return Want(where, self.machines.place(case, placement), placement)
-        return Want(where, msgspec.structs.replace(case, ranks=tasks, label=label))
+        return Want(where, case.with_(ranks=tasks, label=label))
 
     def wants(self, only: Sequence[str] = ()) -> list[Want]:
         """Every case of these experiments (all) whose shares are known beforehand, each once."""
@@ -191,9 +189,9 @@ EXPERIMENTS: dict[str, Callable[[StudyPlan], list[Want]]] = {
 
 
 def _case(mesh: str, storage: str, effort: StudyEffort, iterations: int) -> Case:
-    return Case(
+    return Case.of(
         mesh=mesh,
-        storage=storage,  # type: ignore[arg-type]
+        storage=storage,
         overlap=False,
         iterations=iterations if storage == "dense" else 0,
         sets=effort.sets,

@@ -1,0 +1,61 @@
+"""Files of earlier schemas, brought up to date step by step when they are read.
+
+A step takes the tree of a file from one schema to the next, and never changes afterwards: the names and
+defaults in it are those of its own schema. Whoever raises a schema number adds a step here, and a file of
+the schema before to the tests.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from fembench.base.errors import InputError
+
+Tree = dict[str, Any]
+_CASE_1 = {  # the groups into which schema 2 puts the fields of schema 1
+    "question": "mesh problem",
+    "method": "solver storage precond variant petsc_options overlap exchange",
+    "stop": "tolerance tolerance_kind max_iterations iterations",
+    "placement": "ranks shares partitioner replicated seed",
+    "balancing": "balance blocks_per_rank look_every first_look band drain",
+    "effort": "sets warmups seconds clock trace_iterations",
+    "synthetic": "emulate dilate emulate_change",
+    "output": "fields label",
+}
+
+
+def _case_in_groups(old: Tree) -> Tree:
+    old = {"problem": "thesis", "tolerance_kind": "absolute", **old}  # defaults of schema 1
+    group_of = {name: group for group, names in _CASE_1.items() for name in names.split()}
+    made: Tree = {}
+    for name, value in old.items():
+        if name in group_of:
+            made.setdefault(group_of[name], {})[name] = value
+        else:
+            made[name] = value  # for the reader to refuse
+    return made
+
+
+def _within(key: str, change: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+    """A step that changes one part of a file; a file without it is left to the reader to refuse."""
+    return lambda tree: {**tree, key: change(tree[key])} if isinstance(tree.get(key), dict) else tree
+
+
+_CASE = _within("case", _case_in_groups)
+STEPS: dict[str, dict[int, Callable[[Tree], Tree]]] = {  # by what a file holds, and the schema of the file
+    "record": {1: _CASE},  # and of a failure
+    "comparison of peers": {1: _CASE},
+    "prediction": {1: _within("predicted", _CASE)},
+}
+
+
+def upgraded(tree: Any, what: str, newest: int, where: str) -> Tree:
+    """The tree of a file in the newest schema. Raises InputError for a schema that is not known."""
+    version = tree.get("schema") if isinstance(tree, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise InputError(f"{where}: not a fembench {what}: no schema number")
+    if not min(STEPS[what]) <= version <= newest:
+        older = "older" if version < newest else "newer: update fembench"
+        raise InputError(f"{where}: schema {version}, this fembench reads {newest}; the file is {older}")
+    for old in range(version, newest):
+        tree = STEPS[what][old](tree)
+    return {**tree, "schema": newest}

@@ -276,3 +276,17 @@ def test_the_page_for_newcomers_shows_this_table():
     assert {room: allowed | {"base"} for room, allowed in shown.items() if room in MAY_IMPORT} == {
         room: set(allowed.split()) | {"base"} for room, allowed in MAY_IMPORT.items()
     }
+
+
+SOUGHT = 15  # things that newcomers look for
+
+
+def test_what_newcomers_look_for_stands_in_the_room_whose_description_names_it():
+    page = (ROOT.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = {room: says for room, says in re.findall(r"^\| `(\w+)` \| (.*?) \| [^|]* \|$", page, re.M)}
+    places = re.findall(r"^\| ([^|`]+?) \| `(\w+)/([\w./]+)` \|$", page, re.M)
+    assert len(places) == SOUGHT
+    for term, room, module in places:
+        assert (ROOT / room / module).exists(), f"{term}: no {room}/{module}"
+        naming = [name for name, says in rooms.items() if term in says]
+        assert naming == [room], f"{term} is in {room}, and described in {naming}"

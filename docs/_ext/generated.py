@@ -21,7 +21,6 @@ import msgspec
 from fembench.cli.parser import WIDE, sections, usage
 from fembench.cli.verbs import GROUPS, NOTES, listing, verb_parser, verbs
 from fembench.records.case import Case
-from fembench.records.phases import PHASES
 from fembench.records.profile import Profile
 from fembench.records.record import Record
 from fembench.records.weights import Weights
@@ -193,13 +192,6 @@ def schema(root: type) -> Callable[[], str]:
     return lambda: "\n".join(struct_page(struct) for struct in reached(root))
 
 
-# ---- lists
-
-
-def phases() -> str:
-    return table(("phase", "group"), ((code(p.name), plain(p.group)) for p in PHASES))
-
-
 # ---- the notebook
 
 
@@ -233,7 +225,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "record": schema(Record),
     "profile": schema(Profile),
     "weights": schema(Weights),
-    "phases": phases,
     "case": case_options,
     "notebook": notebook,
 }

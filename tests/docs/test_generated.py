@@ -1,0 +1,58 @@
+"""The generated reference, without Sphinx."""
+
+import sys
+
+import doc_pages
+import msgspec
+
+sys.path.insert(0, str(doc_pages.ROOT / "docs" / "_ext"))
+
+import generated
+
+from fembench.cli.verbs import verbs
+from fembench.records.phases import NAMES
+
+
+class Inner(msgspec.Struct):
+    size: int  # in metres
+
+
+class Outer(msgspec.Struct):
+    """A thing."""
+
+    name: str
+    inner: tuple[Inner, ...] = ()  # [rank] its
+    # two lines
+
+
+def test_every_verb_and_option_is_on_the_page_of_the_command_line():
+    page = generated.command_line()
+    assert all(f"### fembench {verb}\n" in page for verb in verbs())
+    assert "`--hostfile FILE" in page
+    assert "### fembench mesh\n" in page
+    assert "#### fembench mesh box\n" in page
+
+
+def test_a_struct_is_shown_with_the_comments_of_its_fields_and_all_structs_in_it():
+    assert generated.reached(Outer) == [Outer, Inner]
+    page = generated.schema(Outer)()
+    assert "A thing." in page
+    assert "| `inner` | list\\[Inner\\] | `[]` | \\[rank\\] its two lines |" in page
+    assert "| `size` | integer | required | in metres |" in page
+
+
+def test_every_mark_of_a_page_names_something_that_is_generated():
+    pages = [page.read_text(encoding="utf-8") for page in doc_pages.pages()]
+    marks = [mark[1] for page in pages for mark in generated.MARK.finditer(page)]
+    assert set(marks) == set(generated.PAGES)
+
+
+def test_the_page_of_phases_names_each_in_the_order_of_the_list():
+    page = (doc_pages.ROOT / "docs" / "reference" / "phases.md").read_text(encoding="utf-8")
+    assert [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")] == list(NAMES)
+
+
+def test_the_notebook_is_shown_with_what_it_printed():
+    page = generated.notebook()
+    assert "```python\nimport fembench\n" in page
+    assert "{raw} html" in page

@@ -283,7 +283,7 @@ SOUGHT = 15  # things that newcomers look for
 
 def test_what_newcomers_look_for_stands_in_the_room_whose_description_names_it():
     page = (ROOT.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rooms = {room: says for room, says in re.findall(r"^\| `(\w+)` \| (.*?) \| [^|]* \|$", page, re.M)}
+    rooms = dict(re.findall(r"^\| `(\w+)` \| (.*?) \| [^|]* \|$", page, re.M))
     places = re.findall(r"^\| ([^|`]+?) \| `(\w+)/([\w./]+)` \|$", page, re.M)
     assert len(places) == SOUGHT
     for term, room, module in places:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import real, whole
+    from fembench.methods.lookup import default_storages, names, preconds, variants
 
     parser.add_argument("mesh", metavar="MESH", help="preset, box:…, or a mesh file, as in fembench run")
     parser.add_argument("--machine", required=True, metavar="FILE", help="profile of fembench characterize")
@@ -52,12 +53,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--solver", choices=("own", "petsc"), default="own", help="petsc: needs --learn, runs of it here"
     )
-    parser.add_argument("--storage", default="", metavar="S", help="default: sym; of petsc baij")
+    parser.add_argument("--storage", default="", metavar="NAME", help=f"default: {default_storages()}")
+    parser.add_argument("--precond", default="none", metavar="NAME", help=", ".join(names(preconds("own"))))
     parser.add_argument(
-        "--precond", default="none", metavar="P", help="none, jacobi, block-jacobi, chebyshev, two-level"
-    )
-    parser.add_argument(
-        "--variant", default="standard", metavar="V", help="standard, single-reduction, pipelined"
+        "--variant", default="standard", metavar="NAME", help=", ".join(names(variants("own")))
     )
     parser.add_argument("--partitioner", default="metis", metavar="P", help="metis or rcb")
     parser.add_argument(
@@ -220,7 +219,9 @@ def _as_now(options: argparse.Namespace, study):
 
 
 def _storage(options: argparse.Namespace) -> str:
-    return options.storage or ("baij" if options.solver == "petsc" else "sym")
+    from fembench.methods.storages import DEFAULT_STORAGE
+
+    return options.storage or DEFAULT_STORAGE[options.solver]
 
 
 def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fembench.base.errors import InputError, shown
+from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.records.case import FIELDS, LARGEST, Case, CaseField, new_case
 from fembench.records.record import Record
 
@@ -79,7 +80,7 @@ def _option(field: CaseField) -> dict[str, Any]:
 def case_from(options: argparse.Namespace) -> Case:
     """The case that the options describe. Raises InputError."""
     values = {name: getattr(options, name) for name in FIELDS}
-    values["storage"] = options.storage or ("baij" if options.solver == "petsc" else "sym")
+    values["storage"] = options.storage or DEFAULT_STORAGE[options.solver]
     values["petsc_options"] = " ".join(filter(None, [options.petsc_options, *options.after]))
     return new_case(values, "options")
 

@@ -32,7 +32,7 @@ def mismatch_blocking(choice: MethodChoice) -> str:
     if choice.solver == "own" and variant_of(choice.variant).waits:
         return ""
     waiting = one_of(names(v for v in variants() if v.waits))
-    return f"exchange 'blocking': expected solver own and variant {waiting}"
+    return f"solver {choice.solver}, variant '{choice.variant}': expected solver own, variant {waiting}"
 
 
 def mismatch_balance(choice: MethodChoice) -> str:

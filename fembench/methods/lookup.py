@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from fembench.base.errors import InputError
 from fembench.methods.preconditioners import PRECONDITIONERS, PreconditionerMethod
-from fembench.methods.storages import STORAGES, Solver, StorageMethod
+from fembench.methods.storages import DEFAULT_STORAGE, STORAGES, Solver, StorageMethod
 from fembench.methods.variants import VARIANTS, VariantMethod
 
 Method: TypeAlias = StorageMethod | PreconditionerMethod | VariantMethod
@@ -85,6 +85,11 @@ def names(methods: Iterable[Method]) -> tuple[str, ...]:
 def described(methods: Iterable[Method]) -> str:
     """Names and descriptions in one line, for help texts."""
     return "; ".join(f"{m.name}: {m.help}" for m in methods)
+
+
+def default_storages() -> str:
+    """The default of each solver in one line, for help texts."""
+    return "; ".join(f"{name} with --solver {solver}" for solver, name in DEFAULT_STORAGE.items())
 
 
 def one_of(words: Sequence[str]) -> str:

@@ -9,15 +9,24 @@ import dataclasses
 import math
 import typing
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
+from fembench.methods.combinations import mismatch, mismatch_balance, mismatch_blocking
+from fembench.methods.lookup import default_storages, described, names, preconds, storages, variants
+from fembench.methods.storages import Solver
 
-Storage = Literal["sym", "bsr", "csr", "dense", "ebe", "aij", "baij", "sbaij", "is"]
-Preconditioner = Literal["none", "jacobi", "block-jacobi", "chebyshev", "two-level", "gamg"]
+if typing.TYPE_CHECKING:
+    StorageName: TypeAlias = str
+    PrecondName: TypeAlias = str
+    VariantName: TypeAlias = str
+else:  # whatever is declared in `methods`
+    StorageName = Literal[names(storages())]
+    PrecondName = Literal[names(preconds())]
+    VariantName = Literal[names(variants())]
 Balance = Literal[
     "",
     "none",
@@ -42,8 +51,6 @@ Role = Literal[
     "text",  # changes no number
 ]
 LARGEST = 2**31 - 1  # that a count may be
-PETSC_STORAGES = ("aij", "baij", "sbaij", "is")
-PETSC_PRECONDITIONERS = ("none", "jacobi", "gamg")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,21 +103,25 @@ class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """How it is solved."""
 
     solver: Annotated[
-        Literal["own", "petsc"],
+        Solver,
         Option("fembench's own conjugate gradients, or PETSc's solvers on the same system"),
     ] = "own"
     storage: Annotated[
-        Storage,
+        StorageName,
         Option(
-            "storage format of the stiffness matrix (default: sym; baij with --solver petsc)",
+            f"storage of the stiffness matrix: {described(storages())} (default: {default_storages()})",
             varied=True,
             short="{}",
         ),
     ] = "sym"
-    precond: Annotated[Preconditioner, Option("preconditioner", varied=True, short="{}")] = "none"
+    precond: Annotated[
+        PrecondName, Option(f"preconditioner: {described(preconds())}", varied=True, short="{}")
+    ] = "none"
     variant: Annotated[
-        Literal["standard", "single-reduction", "pipelined"],
-        Option("variant of the conjugate gradient recurrence", varied=True, short="{}"),
+        VariantName,
+        Option(
+            f"variant of the conjugate gradient recurrence: {described(variants())}", varied=True, short="{}"
+        ),
     ] = "standard"
     petsc_options: Annotated[
         str,
@@ -330,35 +341,25 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def _check_method(case: Case) -> None:
-    m = case.method
-    petsc = m.solver == "petsc"
-    if petsc != (m.storage in PETSC_STORAGES):
-        stores = ", ".join(PETSC_STORAGES if petsc else ("sym", "bsr", "csr", "dense", "ebe"))
-        raise ValueError(f"storage '{m.storage}': solver {m.solver} stores {stores}")
-    if petsc and m.precond not in PETSC_PRECONDITIONERS:
-        raise ValueError(f"precond '{m.precond}': solver petsc has {', '.join(PETSC_PRECONDITIONERS)}")
-    if petsc and m.variant != "standard":
-        raise ValueError(f"variant '{m.variant}': with petsc, petsc_options = '-ksp_type pipecg'")
-    if not petsc and m.precond == "gamg":
-        raise ValueError("precond 'gamg': solver petsc has it, solver own does not")
-    if m.petsc_options and not petsc:
+    if line := mismatch(case.method):
+        raise ValueError(line)
+    if case.method.petsc_options and case.method.solver != "petsc":
         raise ValueError("petsc_options: expected solver = 'petsc'")
 
 
 def _check_blocking(case: Case) -> None:
-    m = case.method
-    if m.overlap:
+    if case.method.overlap:
         raise ValueError("exchange 'blocking' overlaps nothing: expected overlap = false (--no-overlap)")
-    if m.solver != "own" or m.variant == "pipelined" or case.balancing.balance:
-        raise ValueError("exchange 'blocking': expected solver 'own', a variant that waits, and no balance")
+    if line := mismatch_blocking(case.method):
+        raise ValueError(f"exchange 'blocking' with {line}")
+    if case.balancing.balance:
+        raise ValueError("exchange 'blocking' with balance: expected no balance")
 
 
 def _check_balance(case: Case) -> None:
-    m, b = case.method, case.balancing
-    if m.solver != "own" or m.variant != "standard":
-        raise ValueError(f"balance '{b.balance}': expected solver 'own' and variant 'standard'")
-    if m.precond not in ("none", "jacobi", "block-jacobi"):
-        raise ValueError(f"balance with precond '{m.precond}': expected none, jacobi or block-jacobi")
+    b = case.balancing
+    if line := mismatch_balance(case.method):
+        raise ValueError(f"balance with {line}")
     for name in ("blocks_per_rank", "look_every", "first_look"):
         if getattr(b, name) < 1:
             raise ValueError(f"{name} = {getattr(b, name)}: expected at least 1")

@@ -10,6 +10,7 @@ from math import inf, isfinite, sqrt
 import numpy as np
 
 from fembench.base import units
+from fembench.methods.lookup import precond_of
 from fembench.records.case import Case
 from fembench.records.phases import BARRIERS, CG, COMMUNICATION, NAMES, PRODUCT_PARTS, SPMV_INTERFACE
 from fembench.records.quiet import quiet
@@ -105,7 +106,7 @@ def _iterations(record: Record, alone: int, of: str) -> Rule:
 
 def _built_from_parts(case: Case) -> bool:
     """Whether the preconditioner depends on how the mesh is cut: another method for every number of ranks."""
-    return case.method.precond in ("two-level", "gamg") or "-pc_type" in case.method.petsc_options.split()
+    return precond_of(case.method.precond).uses_parts or "-pc_type" in case.method.petsc_options.split()
 
 
 def fingerprint_difference(a: tuple[float, ...], b: tuple[float, ...], norm: float) -> float:

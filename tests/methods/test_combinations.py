@@ -44,7 +44,7 @@ def test_a_choice_that_does_not_fit_its_solver_is_told_what_would(choice, line):
 def test_blocking_messages_serve_variants_that_wait_for_their_sums():
     assert mismatch_blocking(Combination(variant="single-reduction")) == ""
     for choice in (Combination(variant="pipelined"), Combination(solver="petsc", storage="baij")):
-        assert mismatch_blocking(choice).endswith("solver own and variant standard or single-reduction")
+        assert mismatch_blocking(choice).endswith("solver own, variant standard or single-reduction")
 
 
 def test_blocks_move_under_folded_preconditioners_and_the_standard_variant():

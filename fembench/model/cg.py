@@ -1,4 +1,4 @@
-"""The execution graph of CG on a workload, each event priced from the profile's speeds.
+"""The execution graph of CG on a workload, each event priced by the profile's speeds.
 
 set         assembly, then the iterations of iteration.py, whose parts recipe.py counts
 before      the load is summed over its sharers, then a step of length zero
@@ -22,7 +22,7 @@ from fembench.records.phases import ASSEMBLY, NAMES
 
 @dataclass(frozen=True)
 class Price:
-    """Seconds of one rank for each part of the work."""
+    """Seconds of one rank, by part of the work."""
 
     assembly: float
     product: float  # one of them
@@ -37,18 +37,18 @@ class Price:
 
     @property
     def computing(self) -> float:
-        """Of an iteration, all that is done to vectors and matrix."""
+        """Seconds per iteration of all work on vectors and matrix."""
         return self.products * self.product + self.updates + self.dot + self.preconditioning
 
     @property
     def preconditioning(self) -> float:
-        """Of an iteration, the preconditioner with its products."""
+        """Seconds per iteration of the preconditioner with its products."""
         return self.precond + self.precond_products * self.precond_product
 
 
 @dataclass(frozen=True)
 class Power:
-    """(x / middle)^slope; below low and above high as there."""
+    """(x / middle)^slope, constant below low and above high."""
 
     slope: float = 0.0
     middle: float = 1.0
@@ -61,21 +61,21 @@ class Power:
 
 @dataclass(frozen=True)
 class Factor:
-    """By how much a profile is off: it depends on the size of a rank's part, and on how many ranks share its
-    host and so its caches. Beyond the sizes that taught it, it is as at their ends."""
+    """Measured over predicted time: depends on the size of a rank's part and on how many ranks share its
+    host, and so its caches. Constant outside the sizes it was learned from."""
 
     value: float = 1.0
     size: Power = Power()
     company: Power = Power()
 
     def at(self, units: float, together: int) -> float:
-        """The factor for so many units, and so many ranks on the host."""
+        """The factor for `units` with `together` ranks on the host."""
         return self.value * self.size.at(units) * self.company.at(together)
 
 
 @dataclass(frozen=True)
 class Correction:
-    """What runs on the same machine taught: factors on what the profile says, and what it cannot know."""
+    """What runs on the machine teach: factors on the profile's prices, and costs that no profile shows."""
 
     assembly: Factor = Factor()
     product: Factor = Factor()
@@ -83,17 +83,17 @@ class Correction:
     precond: Factor = Factor()
     loop: float = 0.0  # seconds of an iteration
     pack: tuple[float, float] = (0.0, 0.0)  # seconds a byte: packing, summing
-    reduce: Factor = Factor()  # on all-reduces: in a run they find ranks asleep, and caches cold
-    scale: float = 1.0  # on the whole iteration: interruptions of one rank at a time hold up all
-    errors: tuple[tuple[float, ...], ...] = ()  # log(measured / predicted) of runs that others taught,
-    # those of a configuration together
+    reduce: Factor = Factor()  # on all-reduces: in a run they find ranks asleep and caches cold
+    scale: float = 1.0  # on the whole iteration: an interruption of one rank delays all
+    errors: tuple[tuple[float, ...], ...] = ()  # log(measured / predicted), cross-validated, by configuration
     solver: str = "own"  # of those runs
 
 
 def prices(
     work: Workload, slots: Sequence[Slot], rates: Rates, correction: Correction | None = None
 ) -> list[Price]:
-    """[rank] from the profile's speeds at each rank's own size and company. Raises InputError."""
+    """[rank] from the profile's speeds, at each rank's size and number of ranks per host. Raises
+    InputError."""
     check_supported(work, correction)
     c, one = correction or Correction(), recipe(work.case.method)
     together, sizes, name = company(slots), work.product_units(), product_name(work.case.method)
@@ -127,14 +127,13 @@ def prices(
 
 
 def inside_product(work: Workload, price: Price, rank: int) -> float:
-    """Seconds of an iteration in which a rank computes while its messages travel."""
+    """Seconds per iteration in which a rank computes while its messages travel."""
     part = 1 - work.interface_part(rank) if work.case.method.overlap else 0.0
     return part * price.products * price.product
 
 
 def stretched_by(work: Workload, rates: Rates) -> float:
-    """Times as long that computing takes in a case that is dilated otherwise than the profile was; 1 where
-    the case does not say."""
+    """The factor by which a case is dilated more than the profile; 1 where the case has no dilation."""
     return work.case.synthetic.dilate / rates.dilate if work.case.synthetic.dilate != 1 else 1.0
 
 
@@ -148,7 +147,7 @@ def check_supported(work: Workload, correction: Correction | None = None) -> Non
         )
     if work.case.method.solver == "petsc" and (correction is None or correction.solver != "petsc"):
         raise InputError(
-            "solver petsc: the profile has no speeds of PETSc's; expected --learn RECORDS of runs with "
+            "solver petsc: the profile has no speeds of PETSc; expected --learn RECORDS of runs with "
             "--solver petsc on this machine"
         )
 
@@ -162,7 +161,7 @@ def check_priced(case: Case) -> None:
 def cg_graph(
     work: Workload, priced: Sequence[Price], iterations: int, *, assembly: bool = True
 ) -> ExecutionGraph:
-    """One set: assembly, then so many iterations."""
+    """One set: assembly, then `iterations` iterations."""
     programs = []
     for rank, price in enumerate(priced):
         before: list[Event] = [Compute(ASSEMBLY, price.assembly, "cells", work.parts.cells[rank])]

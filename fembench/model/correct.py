@@ -1,9 +1,9 @@
-"""What runs on a machine teach about predictions for it: a correction, from records.
+"""Correct predictions for a machine by records of runs on it.
 
-The profile knows kernels. It does not know what the loop around them costs, nor packing, nor that kernels run
-a little slower one after the other than each by itself, by a factor that may depend on the size: caches are
-warm in a probe and cold in a run. Medians over ranks and runs of measured time over predicted time say so;
-how far the runs are off then, says how wide an interval must be.
+A profile measures kernels in isolation. It misses the cost of the loop around them, packing, and that kernels
+run slower in sequence than alone, by a factor that can depend on the size: caches are warm in a probe and
+cold in a run. The corrections are medians, over ranks and runs, of measured over predicted times. The errors
+that remain set the width of the interval.
 """
 
 import dataclasses
@@ -40,33 +40,33 @@ from fembench.records.record import Record
 from fembench.records.times import Times
 
 Array = npt.NDArray[np.float64]
-ENOUGH, APART = 6, 2.0  # ranks, and how many times the least units the most must be, to tell a slope
+ENOUGH, APART = 6, 2.0  # a slope needs that many ranks, and sizes that differ by that factor
 Place = Callable[[int], tuple[list[Slot], Machine, list[str]]]  # ranks -> places, machine, names of hosts
 
 
 class RunMedians(NamedTuple):
     """Medians over the timed sets of a run."""
 
-    iteration: float  # seconds: the slowest rank's CG over its iterations
-    phases: Array  # (n_ranks, n_phases) seconds of an iteration; assembly of a set
-    each: Array  # (n,) seconds of an iteration of each timed set, the slowest rank's
+    iteration: float  # seconds of CG per iteration, slowest rank
+    phases: Array  # (n_ranks, n_phases) seconds per iteration; assembly: per set
+    each: Array  # (n_sets,) seconds of CG per iteration, slowest rank
 
 
 class Lesson(NamedTuple):
     """What one run teaches."""
 
     solver: str
-    assembly: Array  # (n, 3) units, ranks of the host, measured time over predicted time
+    assembly: Array  # (n, 3) units, ranks on the host, measured over predicted time
     product: Array
     updates: Array
     precond: Array
     loop: float
     pack: tuple[float, float]
-    reduce: Array  # all-reduces, of units 1; (0, 3) where there are none
+    reduce: Array  # all-reduces, with units 1; (0, 3) where there are none
 
 
 def measured(record: Record) -> RunMedians:
-    """The times of a record that are predicted. Raises InputError where it has no iterations."""
+    """The times of a record that predictions are about. Raises InputError where it has no iterations."""
     each = Times(record).each_iteration
     if not len(each):
         raise InputError(f"record {record.id} has no timed iterations; expected a run of CG")
@@ -75,9 +75,9 @@ def measured(record: Record) -> RunMedians:
 
 
 def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
-    """The correction that these runs teach. Raises InputError for runs that cannot be predicted.
+    """The correction from these runs. Raises InputError for runs that cannot be predicted.
 
-    Its errors are those of runs that did not teach it: predictions are of other ranks and meshes too.
+    Its errors are cross-validated, one configuration left out at a time.
     """
     lessons = taught_by(records, rates, place)
     found = fit(lessons)
@@ -92,24 +92,25 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
 
 
 def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:
-    """(runs that teach, runs of the configuration left out); none where fewer than two would teach."""
+    """(training runs, runs of the configuration left out); [] where fewer than two configurations would
+    train."""
     groups = list(by_configuration(records, range(len(records))).values())
     every = range(len(records))
     return [([k for k in every if k not in left], left) for left in (groups if len(groups) > 2 else ())]
 
 
 def taught_by(records: Sequence[Record], rates: Rates, place: Place) -> list[Lesson]:
-    """What each of these runs teaches. Raises InputError for runs that cannot be predicted."""
+    """The lesson of each run. Raises InputError for runs that cannot be predicted."""
     if not records:
         raise InputError("no runs to learn from; expected at least one record")
     solvers = {record.case.method.solver for record in records}
     if len(solvers) > 1:
-        raise InputError(f"runs of solvers {', '.join(sorted(solvers))}; expected those of one to learn from")
+        raise InputError(f"runs of solvers {', '.join(sorted(solvers))}; expected one solver")
     return [_one(record, rates, place) for record in records]
 
 
 def fit(lessons: Sequence[Lesson]) -> Correction:
-    """The factors that runs teach together."""
+    """The correction that fits all lessons."""
     return Correction(
         assembly=_factor([t.assembly for t in lessons]),
         product=_factor([t.product for t in lessons]),
@@ -123,7 +124,7 @@ def fit(lessons: Sequence[Lesson]) -> Correction:
 
 
 def _one(record: Record, rates: Rates, place: Place) -> Lesson:
-    """What one run teaches."""
+    """The lesson of one run."""
     work, found = of_record(record), measured(record)
     slots, machine, _ = place(work.ranks)
     priced = prices(work, slots, rates, Correction(solver=record.case.method.solver))
@@ -151,7 +152,7 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
         reduce=_points(
             [1],
             [max(k)],
-            found.phases[:, ALLREDUCE].min(keepdims=True),  # of the rank that waits least for the others
+            found.phases[:, ALLREDUCE].min(keepdims=True),  # of the rank that waits least for others
             [_reducing(work, priced[0], machine)],
         ),
     )
@@ -164,12 +165,12 @@ def _reducing(work: Workload, price: Price, machine: Machine) -> float:
 
 
 def _overheads(work: Workload, machine: Machine, rank: int) -> float:
-    """Os of an iteration's messages to neighbours."""
+    """Seconds of Os per exchange with the neighbours."""
     return sum(machine.cost(rank, q, m).send for q, m in work.exchange(rank))
 
 
 def _kept(work: Workload, machine: Machine, rank: int, computing: float) -> float:
-    """Seconds that an iteration's messages keep a rank from computing."""
+    """Seconds per iteration by which messages slow down a rank's product."""
     return sum(machine.beside(q, rank, m, computing)[0] for q, m in work.exchange(rank))
 
 
@@ -181,14 +182,14 @@ def _error(record: Record, rates: Rates, place: Place, correction: Correction) -
 
 
 def _points(units: Sequence[int], together: Sequence[int], times: Array, predicted: Sequence[float]) -> Array:
-    """(n, 3) units, ranks of the host, measured time over predicted time, of the ranks that have both."""
+    """(n, 3) units, ranks on the host, measured over predicted time, for the ranks that have both."""
     t, p = np.asarray(times, float), np.asarray(predicted, float)
     told = (t > 0) & (p > 0)
     return np.column_stack([units, together, t / np.where(told, p, 1.0)])[told]
 
 
 def _factor(points: Sequence[Array]) -> Factor:
-    """The factor that all ranks of all runs show; powers of what differs enough to tell."""
+    """The median factor over all ranks and runs, with powers of what differs enough to fit one."""
     found = np.concatenate(points)
     if not len(found):
         return Factor()
@@ -201,7 +202,7 @@ def _factor(points: Sequence[Array]) -> Factor:
 
 
 def _power(x: Array, ratios: Array, alike: Array | None = None) -> Power:
-    """The median slope of pairs (Theil and Sen), all logarithms; of pairs `alike` in something else, if there
+    """The median slope over pairs (Theil and Sen), all in logarithms; over pairs equal in `alike`, if there
     are any."""
     slope = 0.0
     if len(x) >= ENOUGH and np.ptp(x) >= math.log(APART):
@@ -219,6 +220,6 @@ def _per_byte(times: Array, n_bytes: Array) -> float:
 
 
 def _median(values: Sequence[float]) -> float:
-    """Of what is known; 0 where nothing is, which is nothing to add."""
+    """Median of the known values; 0 where none is known."""
     known = [v for v in values if not math.isnan(v)]
     return float(np.median(known)) if known else 0.0

@@ -1,4 +1,4 @@
-"""A machine profile and a case, and what is asked of them: runs on other ranks, shares, hosts, networks."""
+"""Predictions from a machine profile: for other ranks, shares, hosts and networks."""
 
 import dataclasses
 import hashlib
@@ -36,33 +36,33 @@ from fembench.records.prediction import (
 from fembench.records.profile import Profile, load_profile
 from fembench.records.record import Record
 
-BALANCED = "balanced"  # shares with which all ranks compute equally long
+BALANCED = "balanced"  # shares with which all ranks compute for the same time
 SLACK = 0.05  # parts are not exactly equal
-ROUNDS = 5  # of balancing: shares change sizes, and sizes speeds; the best is kept
+ROUNDS = 5  # of balancing: shares change sizes, and sizes change speeds; the best round is kept
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """What stays the same over a sweep."""
+    """A machine, as measured or edited, and what runs on it have taught."""
 
     profile: Profile
     digest: str  # SHA-256 of the profile's file
     rates: Rates
     edits: tuple[str, ...] = ()  # of the machines
     link: AssumedLink | None = None
-    factor: float = 1.0  # by which the network is faster
+    factor: float = 1.0  # the network is so many times faster
     contention: bool | None = None  # None: as measured
     storage: str = "sym"
     correction: Correction | None = None
     learned: tuple[str, ...] = ()
-    iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> of runs that converged
+    iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> CG iterations of a converged run
 
     def slots(self, ranks: int) -> list[Slot]:
-        """Places of a run. Raises InputError."""
+        """The slots of a run. Raises InputError."""
         return chosen(slots_of(self.profile, self.storage, self.edits), ranks)
 
     def place(self, ranks: int) -> tuple[list[Slot], Machine, list[str]]:
-        """Places, machine and hosts' names of a run. Raises InputError."""
+        """Slots, machine and names of the hosts of a run, by rank. Raises InputError."""
         slots = self.slots(ranks)
         machine = machine_of(self.profile, slots, self.link, self.contention)
         if self.factor != 1:
@@ -83,7 +83,7 @@ class Predictor:
         return forecast(self.workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
 
     def beyond(self, work: Workload) -> list[str]:
-        """What a rank has more of than the profile measured: its speed is taken not to change there."""
+        """Where a rank's part is larger than any that the profile covers: one line each."""
         slots, found = self.slots(work.ranks), []
         for name, unit, units in (
             (product_name(work.case.method), work.product_unit, work.product_units()),
@@ -93,13 +93,13 @@ class Predictor:
             most, at_most = max((u, k) for u, k in zip(units, known))
             if most > (1 + SLACK) * at_most:
                 found.append(
-                    f"{work.ranks} ranks: {name} of {count(most)} {unit} a rank, measured were "
-                    f"{count(at_most)} at most; taken to be as fast as those"
+                    f"{work.ranks} ranks: {name} of {count(most)} {unit} per rank; the profile covers up to "
+                    f"{count(at_most)}, and speed is held constant beyond"
                 )
         return found
 
     def settled(self, case: Case, mesh: Mesh, slots: Sequence[Slot]) -> Case:
-        """The case with its shares in numbers where they were to be balanced; any other as it is."""
+        """The case with balanced shares as numbers; any other case unchanged."""
         if case.placement.shares != BALANCED:
             return case
         found: list[tuple[float, Case]] = []
@@ -113,16 +113,18 @@ class Predictor:
 
 
 def open_study(path: Path | str, **options) -> Predictor:
-    """A study of the profile in a file; options as Study's. Raises InputError."""
+    """The predictor of the profile in a file; `options` are its fields. Raises InputError."""
     profile = load_profile(path)
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return Predictor(profile, digest, rates_of(profile), **options)
 
 
 def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
-    """The study with the correction that runs on this machine teach. Raises InputError."""
+    """The predictor, corrected by runs on its machine. Raises InputError."""
     if study.edits or study.factor != 1:
-        raise InputError("runs teach about machines as they are; expected no edits while learning")
+        raise InputError(
+            "learning needs the machine as measured; expected no --machines or --network beside it"
+        )
     found = learn(records, study.rates, study.place)
     converged = [r for r in records if r.solve.converged and not r.case.stop.iterations]
     iterations = {r.mesh.hash: r.solve.iterations for r in converged}
@@ -185,7 +187,8 @@ def _sealed(study: Predictor, work: Workload, **said: Any) -> Prediction:
 
 
 def observed(prediction: Prediction, record: Record) -> Observed:
-    """How far a prediction was off a run. Raises InputError where it is INVALID or not the one predicted."""
+    """The error of a prediction for a run. Raises InputError for an INVALID run, or another than
+    predicted."""
     said = prediction.predicted
     if record.verdict.status == "INVALID":
         raise InputError(f"record {record.id} is INVALID: {record.verdict.reason}")

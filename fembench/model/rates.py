@@ -1,9 +1,9 @@
-"""How long a rank computes: the profile's speeds as functions of how much it has and who computes beside it.
+"""How long a rank computes: the profile's speeds as functions of its size and of the ranks on its host.
 
-A speed was measured at three sizes and with some numbers of ranks at once. Between sizes the time of a call
-is interpolated linearly: what does not fit into a cache any more comes from the next, unit by unit. Between
-numbers of ranks logarithms are; beyond the ends the last speed holds. More ranks on a host than were ever
-measured there share what was measured with all of them.
+Speeds are measured at three sizes and with several numbers of ranks at once. Between sizes, the time of a
+call is interpolated linearly: units that no longer fit into a cache come from the next level. Between numbers
+of ranks, logarithms of speed are interpolated. Outside the measured range, the speed at its end holds. More
+ranks on a host than were measured share the total speed of those that were.
 """
 
 from collections.abc import Sequence
@@ -22,27 +22,27 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rates:
-    """Speeds of one profile, by rank and thing done."""
+    """Speeds of one profile, by rank and kernel."""
 
     speeds: dict[tuple[int, str], list[Speed]]  # (rank, 'product sym') -> all sizes and numbers at once
-    dilate: float = 1.0  # times as long that all of it was made to take (emulated machines)
+    dilate: float = 1.0  # factor by which the profile was slowed (emulated machines)
 
     def seconds(self, rank: int, name: str, units: float, together: int) -> float:
-        """Of one call on so many units, `together` ranks of the host computing at once. Raises InputError."""
+        """Of one call on `units`, with `together` ranks of the host computing. Raises InputError."""
         return units / self.speed(rank, name, units, together) if units else 0.0
 
     def speed(self, rank: int, name: str, units: float, together: int) -> float:
-        """Units a second."""
+        """Units per second."""
         counts, at_count = self._by_count(rank, name, [s.speed for s in self._found(rank, name)], units)
         value = float(np.exp(np.interp(np.log(together), np.log(counts), np.log(at_count))))
         return value * min(1.0, counts[-1] / together) if len(counts) > 1 else value
 
     def largest(self, rank: int, name: str) -> float:
-        """Most units that were measured at once."""
+        """The largest size that was measured, in units."""
         return max(s.units for s in self._found(rank, name))
 
     def spread(self, rank: int, name: str, units: float) -> Array:
-        """(n,) speeds of single visits against their median, at the size nearest, all ranks at once."""
+        """(n_visits,) speed of each visit over their median, at the nearest size, with all ranks at once."""
         most = max(s.corunning for s in self._found(rank, name))
         near = min(
             (s for s in self._found(rank, name) if s.corunning == most),
@@ -54,9 +54,7 @@ class Rates:
         found = self.speeds.get((rank, name))
         if not found:
             known = sorted({n for r, n in self.speeds if r == rank})
-            raise InputError(
-                f"the profile has no {name} of rank {rank}; it has {', '.join(known) or 'none of that rank'}"
-            )
+            raise InputError(f"the profile has no {name} of rank {rank}; it has {', '.join(known) or 'none'}")
         return found
 
     def _by_count(
@@ -75,7 +73,7 @@ class Rates:
 
 
 def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
-    """The rates with everything that a rank does factors[rank] times slower."""
+    """The rates with every rank slowed by factors[rank]."""
     return Rates(
         {
             (rank, name): [
@@ -93,8 +91,8 @@ def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
 
 
 def _in_cells(speed: Speed) -> Speed:
-    """The speed of a product that goes from cell to cell, in cells, since blocks to a cell differ between
-    parts; others as they are."""
+    """An element-by-element product's speed in cells, because the blocks per cell differ between parts; any
+    other speed unchanged."""
     if not speed.storage or storage_of(speed.storage).unit != "cells":
         return speed
     ratio = speed.cells / speed.units

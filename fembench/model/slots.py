@@ -1,7 +1,7 @@
-"""Which ranks of the profile a run uses, and on what machines: as they are, or as they might be.
+"""The slots for the ranks of a run: hosts of the profile as they are, or edited for a what-if question.
 
-fastest        every host is like the one with the fastest rank      slowest   like the slowest
-add:NAME       one more host like NAME                               add:NAME*3   three more
+fastest        every host becomes like the one with the fastest rank      slowest     like the slowest
+add:NAME       one more host like NAME                                    add:NAME*3   three more
 """
 
 import re
@@ -18,28 +18,28 @@ from fembench.records.hlogp import message_cost
 from fembench.records.network import Network, PairClass, class_of
 from fembench.records.profile import Profile, host_names
 
-HELD_UP = 0.1  # part of a message's time: less is taken for noise
-POLLS = 1.2  # times as long: likewise; ranks that sleep wake now and then
+HELD_UP = 0.1  # fraction of a message's time; less counts as noise
+POLLS = 1.2  # slowdown; less counts as noise: sleeping ranks wake now and then
 
 
 class Slot(NamedTuple):
-    """A place for a rank."""
+    """Where one rank runs."""
 
-    host: int  # of the run's machines; several profile hosts may have copies
-    model: int  # the profile's host that it is like
-    rank: int  # the profile's rank whose speeds it has
+    host: int  # of the run; several may be copies of one host of the profile
+    model: int  # the profile's host that it copies
+    rank: int  # the profile's rank whose speeds apply
 
 
 class AssumedLink(NamedTuple):
-    """A network that was not measured: of every pair of hosts."""
+    """A given network, the same for every pair of hosts."""
 
     latency: float  # seconds
     bandwidth: float  # bytes/s
-    overhead: float = 1e-6  # seconds, of sender and receiver each
+    overhead: float = 1e-6  # seconds, for sender and receiver each
 
 
 def slots_of(profile: Profile, storage: str, edits: Sequence[str] = ()) -> list[Slot]:
-    """Places in the order of the profile's ranks, edited. Raises InputError."""
+    """Slots in the order of the profile's ranks, after the edits. Raises InputError."""
     placed = profile.environment.rank_host
     slots = [Slot(host, host, rank) for rank, host in enumerate(placed)]
     for edit in edits:
@@ -68,17 +68,17 @@ def _edited(profile: Profile, storage: str, slots: list[Slot], edit: str) -> lis
 
 
 def chosen(slots: Sequence[Slot], ranks: int) -> list[Slot]:
-    """The first `ranks` of them. Raises InputError where they are too few."""
+    """The first `ranks` of them. Raises InputError where there are fewer."""
     if ranks < 1 or ranks > len(slots):
         raise InputError(
-            f"{ranks} ranks; the machines have places for {len(slots)}: expected 1 to {len(slots)}, or "
+            f"{ranks} ranks; the profile has slots for {len(slots)}: expected 1 to {len(slots)}, or "
             "--machines add:NAME*COUNT"
         )
     return list(slots[:ranks])
 
 
 def company(slots: Sequence[Slot]) -> list[int]:
-    """[rank] ranks of its host in the run, itself included."""
+    """[rank] number of ranks on its host, itself included."""
     count = Counter(s.host for s in slots)
     return [count[s.host] for s in slots]
 
@@ -86,9 +86,9 @@ def company(slots: Sequence[Slot]) -> list[int]:
 def machine_of(
     profile: Profile, slots: Sequence[Slot], link: AssumedLink | None = None, contention: bool | None = None
 ) -> Machine:
-    """The machine of a run on these places; `link` where the profile has no network. Raises InputError.
+    """The machine of a run on these slots; `link` replaces the profile's network. Raises InputError.
 
-    `contention` None: where the profile says that messages of several pairs hold each other up.
+    `contention` None: on if the profile shows that messages of several pairs delay each other.
     """
     model = {s.host: s.model for s in slots}
     names = [h.name for h in profile.environment.hosts]
@@ -110,9 +110,10 @@ def machine_of(
 
 
 def share_of(network: Network, where: str) -> float | None:
-    """Part of a message's time by size for which it keeps others waiting, from the factors that several pairs
-    at once showed: k messages one after the other end after T + (k - 1) share (T - T(8 bytes)). None: not
-    measured."""
+    """The fraction of a message's size-dependent time during which it blocks others; None if not measured.
+
+    From the slowdown of k pairs at once, which end after T + (k - 1) share (T - T(8 bytes)).
+    """
     pairs = range(len(network.sites))
     classes = {network.pair_class[a][b] for a in pairs for b in pairs if (a == b) == (where == "inside")}
     found = []
@@ -126,9 +127,12 @@ def share_of(network: Network, where: str) -> float | None:
 
 
 def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
-    """[rank] times as long that computing takes where a host has more ranks than cores and those that wait
-    keep theirs (the polling factor f): 1 + (f - 1)(ranks - cores) / cores. 1 where ranks sleep; also where
-    they were emulated, for those do not compute."""
+    """[rank] slowdown of computing by waiting ranks that keep their core, on hosts with more ranks than
+    cores.
+
+    1 + (f - 1)(ranks - cores) / cores with the polling factor f; 1 where waiting ranks sleep or speeds are
+    emulated.
+    """
     network, hosts = profile.network, profile.environment.hosts
     polling = network.polling if network is not None and network.polling else 1.0
     if polling < POLLS or profile.emulate or profile.dilate != 1:
@@ -143,11 +147,9 @@ def _given(link: AssumedLink) -> Callable[[int, int], PairClass]:
 
 
 def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, int], PairClass]:
-    """Classes of the profile; a copy of a host is to the host what another host of its site is."""
+    """Pair classes of the profile. Between a host and its copy: as between two hosts of its site."""
     if network is None:
-        raise InputError(
-            "the profile says nothing of the network; expected --link SECONDS,BYTES/S (latency, bandwidth)"
-        )
+        raise InputError("the profile has no network; expected --link SECONDS,BYTES/S (latency, bandwidth)")
 
     def lookup(a: int, b: int) -> PairClass:
         p, q = model[a], model[b]
@@ -156,7 +158,9 @@ def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, 
         alike = [k for k, site in enumerate(network.sites) if site == network.sites[p] and k != p]
         others = alike or [k for k in range(len(network.sites)) if k != p]
         if not others:
-            raise InputError("a network of one host says nothing of two; expected --link SECONDS,BYTES/S")
+            raise InputError(
+                "the network of a single host does not extend to two; expected --link SECONDS,BYTES/S"
+            )
         return class_of(network, p, others[0])
 
     return lookup

@@ -1,4 +1,4 @@
-"""What every rank has to do in a CG run on a mesh cut into shares: exact, from the partition."""
+"""What every rank has to do in a CG run: exact, from the partition of the mesh."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from fembench.records.record import PartitionFacts, Record
 
 @dataclass(frozen=True)
 class Workload:
-    """Ranks' parts of one run."""
+    """The parts of one run."""
 
     case: Case
     mesh_hash: str
@@ -39,7 +39,7 @@ class Workload:
         return "cells" if storage_of(self.case.method.storage).unit == "cells" else "blocks"
 
     def product_units(self) -> tuple[int, ...]:
-        """[rank] what a product's time grows with: 3x3 blocks; cells where it goes from cell to cell."""
+        """(n_ranks,) units of a product: 3x3 blocks; cells of an element-by-element product."""
         if self.product_unit == "cells":
             return self.parts.cells
         if storage_of(self.case.method.storage).unit == "pairs":
@@ -47,18 +47,18 @@ class Workload:
         return self.parts.blocks
 
     def exchange(self, rank: int) -> list[tuple[int, int]]:
-        """(neighbour, bytes) of a rank's messages in one product."""
+        """(neighbour, bytes) of each message of a rank in one product."""
         return list(zip(self.parts.neighbours[rank], self.parts.message_bytes[rank]))
 
     def interface_part(self, rank: int) -> float:
-        """Part of a rank's product that must be done before its messages leave: rows of shared nodes."""
+        """Fraction of a rank's product that precedes its messages: rows of shared nodes."""
         return min(1.0, self.parts.shared_dofs[rank] / max(self.parts.dofs[rank], 1))
 
 
 def workload(case: Case, mesh: Mesh | None = None) -> Workload:
-    """Cut the case's mesh, as a run would. Raises InputError."""
+    """The workload of a case; partitions its mesh as a run would. Raises InputError."""
     if case.placement.partitioner == "blocks":
-        raise InputError("partitioner blocks cuts under MPI only; expected metis or rcb")
+        raise InputError("partitioner blocks works under MPI only; expected metis or rcb")
     mesh = resolve(case.question.mesh) if mesh is None else mesh
     shares = parse_shares(case.placement.shares, case.placement.ranks)
     fixed = restrained(case.question.problem, mesh)
@@ -69,12 +69,12 @@ def workload(case: Case, mesh: Mesh | None = None) -> Workload:
 
 
 def of_record(record: Record) -> Workload:
-    """That of a run that was made."""
+    """The workload of a run that was made."""
     return Workload(record.case, record.mesh.hash, record.mesh.n_equations, record.partition)
 
 
 def restrained(problem: str, mesh: Mesh) -> npt.NDArray[np.bool_]:
-    """(n_nodes, 3) dofs that the problem holds. Raises InputError where it does not fit the mesh."""
+    """(n_nodes, 3) whether the problem fixes each dof. Raises InputError where it does not fit the mesh."""
     spec = load_problem(problem)
     geometry = whole_mesh(spec, mesh)
     check_whole(spec, geometry)

@@ -137,7 +137,9 @@ def test_parts_larger_than_what_was_measured_are_told(tmp_path, capsys, machine_
     one, two = (other.beyond(work) for work in works)
     assert [line.split(":")[1].split(" of ")[0] for line in one] == [" product sym", " updates"]
     most = max(s.units for s in cut if s.name == "product sym")
-    assert f"{count(works[0].parts.blocks[0])} blocks a rank, measured were {count(most)}" in one[0]
+    assert (
+        f"{count(works[0].parts.blocks[0])} blocks per rank; the profile covers up to {count(most)}" in one[0]
+    )
     assert two[0].startswith("2 ranks")
 
 
@@ -206,7 +208,7 @@ def test_what_if_edits_change_machines_and_network():
     assert company(six.place(6)[0]) == [2] * 6
     slots = slots_of(profile, "sym", ("add:b*2",))
     assert len({s.host for s in slots}) == 4
-    with pytest.raises(InputError, match="places for 4"):
+    with pytest.raises(InputError, match="slots for 4"):
         chosen(slots_of(profile, "sym"), 5)
     with pytest.raises(InputError, match="fastest, slowest or add"):
         slots_of(profile, "sym", ("quick",))
@@ -490,7 +492,7 @@ def test_overlap_and_variants_shape_the_graph():
     assert kinds.index("Wait") == kinds.index("Send") + 1
     assert kinds.count("Collective") == 1
     s = study(planted_machine([1.0] * 2))
-    with pytest.raises(InputError, match="solver petsc: the profile has no speeds of PETSc's"):
+    with pytest.raises(InputError, match="solver petsc: the profile has no speeds of PETSc"):
         s.predict(Case.of(mesh="m1", ranks=2, solver="petsc", storage="baij"))
 
 
@@ -626,7 +628,7 @@ def test_a_prediction_that_was_changed_is_refused(tmp_path, machine_file):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--ranks", "9"], "places for 4"),
+        (["--ranks", "9"], "slots for 4"),
         (["--ranks", "2,x"], "expected numbers"),
         (["--ranks", "2,4", "--shares", "1:1"], "or one number"),
         (["--ranks", "2,4", "-o", "a.json"], "expected one per file"),

@@ -151,8 +151,8 @@ def test_petsc_is_predicted_from_its_own_runs_and_refused_without():
     taught = dataclasses.replace(s, correction=learn([own], s.rates, s.place))
     assert taught.predict(case).iteration == pytest.approx(result.makespan / 40, rel=0.02)
     fembench, _ = planted_run(Case.of(mesh="m2", ranks=2), machine, even_prices(2))
-    with pytest.raises(InputError, match="own, petsc; expected those of one"):
+    with pytest.raises(InputError, match="own, petsc; expected one solver"):
         learn([own, fembench], s.rates, s.place)
     other = dataclasses.replace(s, correction=learn([fembench], s.rates, s.place))
-    with pytest.raises(InputError, match="no speeds of PETSc's"):
+    with pytest.raises(InputError, match="no speeds of PETSc"):
         other.predict(case)

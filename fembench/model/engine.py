@@ -1,8 +1,7 @@
-"""Simulation of a plan without contention: one turn is a dozen array operations over all ranks.
+"""Simulate a plan without contention: one turn of a loop is a dozen array operations over all ranks.
 
-A loop's turns are simulated until they repeat: where all ranks' clocks have moved by the same amount over
-1, 2, 3 or 4 turns, all further turns do so too, for the recurrence is one of max and plus alone. `period` off
-simulates every turn.
+Turns are simulated until they repeat. Once the clocks of all ranks advance by the same amount over 1, 2, 3 or
+4 turns, all later turns do so too, because the recurrence uses only maximum and sum.
 """
 
 from dataclasses import dataclass
@@ -31,11 +30,11 @@ class Turn:
 
 @dataclass(frozen=True)
 class SegmentRun:
-    """What simulating a segment gave."""
+    """The simulation of one segment."""
 
     segment: Segment
     turns: list[Turn]  # those simulated and kept
-    period: int  # turns after which they repeat; 0: simulated to the end
+    period: int  # turns that repeat; 0: every turn was simulated
     repeats: int  # of those turns, that were not simulated
     advance: float  # seconds of a period
     rest: int  # of the turns kept that come after the repeats
@@ -43,7 +42,7 @@ class SegmentRun:
 
 @dataclass(frozen=True)
 class SimulationOutcome:
-    """Clocks of all ranks at the end, and where their time went. busy + wait + overhead = finish."""
+    """Final clocks of all ranks, and where their time went: busy + wait + overhead = finish."""
 
     finish: Array  # (n_ranks,) seconds
     busy: Array  # (n_ranks, n_phases)
@@ -60,7 +59,8 @@ class SimulationOutcome:
 
 
 def simulate(plan: SimulationPlan, *, period: bool = True) -> SimulationOutcome:
-    """Run a plan. Turns that were simulated are kept for timeline and critical path."""
+    """Run a plan; `period` off simulates every turn. Simulated turns are kept for the timeline and the
+    path."""
     n, phases = plan.ranks, len(plan.phases)
     clock, wait = np.zeros(n), np.zeros((n, phases))
     runs: list[SegmentRun] = []

@@ -1,8 +1,8 @@
-"""How long a run will take, before it is run: workload, places, prices, graph, simulation, interval.
+"""Predict a run by simulation: workload, slots, prices, graph, simulated iteration, interval.
 
-The interval [low, high] is to hold nine runs of ten. Where runs on the same machine have taught a correction
-it comes from how far those were off; else from the visits of the profile: the first visits to everything that
-is computed give one time, so do the second, and so on (Student; of fewer than three visits it has no width).
+The interval [low, high] is meant to contain nine runs out of ten. With a correction learned from runs, its
+width comes from their errors. Otherwise it comes from the profile's visits: the first visits to all kernels
+give one time, the second another, and so on (Student; no width for fewer than three visits).
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ from fembench.records.profile import Profile
 from fembench.stats.student import next_interval, student_factor
 
 Array = npt.NDArray[np.float64]
-TURNS = 60  # of the loop, where the number of iterations is not given
-FEW = 64  # bytes up to which an all-reduce is one of CG
+TURNS = 60  # iterations to simulate, enough to repeat
+FEW = 64  # bytes of the largest all-reduce of CG
 TAIL = 0.05  # on each side of the interval
 
 
@@ -44,21 +44,21 @@ class Forecast:
     low: float  # of an iteration
     high: float
     assembly: float  # of a set, the slowest rank
-    phases: dict[str, float]  # of an iteration, mean over ranks
-    limits: list[str]  # what to change first
+    phases: dict[str, float]  # seconds per iteration, mean over ranks
+    limits: list[str]  # what to improve first
     plan: SimulationPlan
     outcome: SimulationOutcome
     work: Workload
 
     def total(self, iterations: int) -> tuple[float, float, float]:
-        """(low, expected, high) of a set: assembly and so many iterations."""
+        """(low, expected, high) seconds of assembly and `iterations` iterations."""
         a, n = self.assembly, iterations
         scale = (self.low / self.iteration, 1.0, self.high / self.iteration)
         return tuple(s * (a + n * self.iteration) for s in scale)  # type: ignore[return-value]
 
 
 def as_in_runs(machine: Machine, slots: Sequence[Slot], correction: Correction | None) -> Machine:
-    """The machine with all-reduces that take as long as runs have taught."""
+    """The machine with its all-reduces corrected by what runs taught."""
     if correction is None:
         return machine
     return dataclasses.replace(
@@ -74,7 +74,7 @@ def forecast(
     hosts: Sequence[str],
     correction: Correction | None = None,
 ) -> Forecast:
-    """Predict one run of `work` on these places; hosts[rank] are names. Raises InputError."""
+    """Predict one run of `work` on these slots; hosts[rank] are names. Raises InputError."""
     priced = prices(work, slots, rates, correction)
     graph = cg_graph(work, priced, TURNS, assembly=False)
     plan = make_plan(graph, as_in_runs(machine, slots, correction))
@@ -97,7 +97,7 @@ def forecast(
 
 
 def per_iteration(result: SimulationOutcome, turns: int) -> float:
-    """Seconds of an iteration once they repeat; the mean of all where they never did."""
+    """Seconds per iteration in the steady state; the mean of all where there is none."""
     run = result.runs[-1]
     return run.advance / run.period if run.period else result.makespan / turns
 
@@ -121,12 +121,12 @@ def _interval(
 
 
 def half_width(errors: Sequence[Sequence[float]]) -> float:
-    """Half of the central 90 % of the error of one run of one more configuration, from those of the runs of
-    each configuration known.
+    """Half-width of the central 90 % of the error of a run of a new configuration, from errors by
+    configuration.
 
-    Split conformal prediction (Papadopoulos et al., 2002) where runs come in groups (Lee, Barber and Willett,
-    2023): every configuration weighs as much as the one asked about, whose error may be any. Of fewer than
-    nine configurations, whose errors bound nothing then, Student's prediction interval.
+    Split conformal prediction (Papadopoulos et al., 2002) for runs in groups (Lee, Barber and Willett, 2023):
+    every known configuration has the weight of the new one, whose error is arbitrary. Fewer than nine
+    configurations give no such bound; for them, Student's prediction interval.
     """
     groups = errors if len(errors) > 1 else [[e] for e in errors[0]]
     n, found = len(groups), np.concatenate(groups)
@@ -140,7 +140,7 @@ def half_width(errors: Sequence[Sequence[float]]) -> float:
 
 
 def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> Array:
-    """(n,) seconds that the slowest rank computes in an iteration; n visits, the fewest to any of it."""
+    """(n,) seconds of computing per iteration on the slowest rank, visit by visit; n: the fewest visits."""
     sizes = work.product_units()
     ranks = []  # [rank] (n_visits,) seconds
     for r, (slot, p) in enumerate(zip(slots, priced)):
@@ -154,15 +154,15 @@ def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequ
 
 
 def balanced(work: Workload, priced: Sequence[Price]) -> str:
-    """Shares, as --shares takes them, with which all ranks would compute equally long an iteration."""
+    """Shares, in the format of --shares, with which all ranks would compute for the same time."""
     speeds = [cells / p.computing for cells, p in zip(work.parts.cells, priced)]
     return ",".join(f"{share:.6f}" for share in normalise(speeds))
 
 
 def allreduce_scale(machine: Machine, measured: dict[int, float], m: int = 8) -> float:
-    """Factor on the messages of all-reduces with which they take as long as measured, {ranks: seconds}.
+    """Factor on the messages of all-reduces that reproduces the measured times, {ranks: seconds}.
 
-    Between numbers of ranks measured the factor is interpolated over the logarithm; 1 where there are none.
+    Interpolated over the logarithm of the number of ranks; 1 without measurements.
     """
     if not measured:
         return 1.0
@@ -183,14 +183,14 @@ def allreduce_scale(machine: Machine, measured: dict[int, float], m: int = 8) ->
 
 
 def allreduce_seconds(machine: Machine, m: int = 8) -> float:
-    """Of an all-reduce of m bytes over all ranks, one right after the other."""
+    """Seconds of an all-reduce of m bytes over all ranks, in a back-to-back sequence."""
     one = Loop(TURNS, (Collective("allreduce", m, 0),))
     graph = ExecutionGraph(phases=("allreduce",), programs=((one,),) * machine.ranks)
     return simulate(make_plan(graph, machine)).makespan / TURNS
 
 
 def with_collectives(machine: Machine, profile: Profile) -> Machine:
-    """The machine with all-reduces that take as long as the profile measured them; as it is without such."""
+    """The machine with all-reduces scaled to the profile's; unchanged if the profile has none."""
     network = profile.network
     times = {a.ranks: a.seconds for a in network.allreduce if a.m <= FEW} if network else {}
     if machine.ranks < 2 or not times:
@@ -199,8 +199,10 @@ def with_collectives(machine: Machine, profile: Profile) -> Machine:
 
 
 def smallest(ranks: Sequence[int], seconds: Sequence[float], deadline: float) -> int:
-    """The fewest ranks that finish in time. Raises InputError where none do."""
+    """The fewest ranks that meet the deadline. Raises InputError where none do."""
     enough = [p for p, t in sorted(zip(ranks, seconds)) if t <= deadline]
     if not enough:
-        raise InputError(f"deadline {deadline:g} s; the best of these takes {min(seconds):.4g} s")
+        raise InputError(
+            f"deadline {deadline:g} s cannot be met; the fastest of these runs takes {min(seconds):.4g} s"
+        )
     return enough[0]

@@ -1,17 +1,17 @@
-"""Forecasts as text: a row a run; of one run alone also its phases and what bounds it."""
+"""Forecasts as text: a row per run; for a single run also its phases and what limits it."""
 
 from collections.abc import Sequence
 
 from fembench.base.tables import table
-from fembench.base.units import seconds
+from fembench.base.units import plural, seconds
 from fembench.model.forecast import Forecast
 from fembench.records.prediction import Prediction
 
 
 def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, learned: int) -> str:
-    """`iterations` of a solution, 0: not known; `learned`: runs that taught the correction."""
+    """`iterations`: of a solution, 0 if unknown; `learned`: number of runs behind the correction."""
     first = found[0].work
-    corrected = f", corrected by {learned} runs" if learned else ""
+    corrected = f", corrected by {plural(learned, 'run')}" if learned else ""
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
     storage = first.case.method.storage
     lines += [f"{first.case.question.mesh}: {first.n_equations} equations, storage {storage}{corrected}"]
@@ -33,7 +33,7 @@ def outcome_text(prediction: Prediction, record: str) -> str:
 def _runs(found: Sequence[Forecast], iterations: int) -> str:
     total = [f"{iterations} iterations"] if iterations else []
     heads = ["ranks", "iteration", "t_min", "t_max", "assembly", *total]
-    heads += ["speed-up", "slowest rank / mean", "bound by"]
+    heads += ["speedup", "slowest rank / mean", "bound by"]
     alone = found[0].iteration if found[0].work.ranks == 1 else None
     rows = []
     for f in found:

@@ -1,8 +1,8 @@
-"""The execution graph of an MPI job: what every rank does, in order (thesis-003, with ranks instead of
-instructions).
+"""The execution graph of an MPI job: the events of every rank, in order.
 
-A rank's program is a sequence of events; a loop has a body and a number of turns. Durations are those of
-the rank that was recorded, or for which the graph was made. Phases are indices into Graph.phases.
+After the execution graphs of Calzeta and de Souza (2008), with ranks in place of instructions. A rank's
+program is a sequence of events; a loop has a body and a number of turns. Durations are those of the recorded
+rank, or of the rank that the graph was made for. Phases are indices into ExecutionGraph.phases.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class Compute(_Event, tag="compute", frozen=True):
 
 
 class Send(_Event, tag="send", frozen=True):
-    """Blocking: until the buffer is free; else a Wait follows."""
+    """Blocking: returns when the buffer is free. Otherwise a Wait follows."""
 
     to: int
     m: int  # bytes
@@ -41,7 +41,7 @@ class Send(_Event, tag="send", frozen=True):
 
 
 class Receive(_Event, tag="receive", frozen=True):
-    """Blocking: until the message is here; else it is posted, and a Wait follows."""
+    """Blocking: returns when the message has arrived. Otherwise it is posted and a Wait follows."""
 
     source: int
     m: int
@@ -51,7 +51,7 @@ class Receive(_Event, tag="receive", frozen=True):
 
 
 class Wait(_Event, tag="wait", frozen=True):
-    """For all that was posted or sent without blocking; with a tag for those messages only."""
+    """For all pending non-blocking sends and receives; with a tag, for those with that tag."""
 
     phase: int
     tag: int | None = None
@@ -82,10 +82,10 @@ class ExecutionGraph(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     hosts: tuple[str, ...] = ()  # [rank] where it was recorded; (): nowhere
     source: str = ""  # record, mesh and shares, executable
     mesh_hash: str = ""
-    iterations: int = 0  # of CG that the graph stands for; 0: it is not one of CG
-    message: tuple[float, float] | None = None  # latency and seconds a byte, where a run showed them
-    note: str = ""  # how well hosts' clocks agreed in that run, and what its trace lacks
-    lost: float = 0.0  # part of an iteration that neither computing nor messages explained in that run
+    iterations: int = 0  # of CG; 0: not a graph of CG
+    message: tuple[float, float] | None = None  # latency and seconds per byte as seen in a run
+    note: str = ""  # how well clocks agreed in that run, and what its trace lacks
+    lost: float = 0.0  # fraction of an iteration that neither computing nor messages explain
 
     @property
     def ranks(self) -> int:
@@ -93,7 +93,7 @@ class ExecutionGraph(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def flat(program: Sequence[Event]) -> Iterator[Event]:
-    """All events in the order in which they happen, loops unrolled."""
+    """All events in order, with loops unrolled."""
     for event in program:
         if isinstance(event, Loop):
             for _ in range(event.turns):
@@ -103,17 +103,17 @@ def flat(program: Sequence[Event]) -> Iterator[Event]:
 
 
 def count(program: Sequence[Event]) -> int:
-    """Events once each, loops as their body and one."""
+    """Number of events, each body of a loop counted once."""
     return sum(1 + (count(e.body) if isinstance(e, Loop) else 0) for e in program)
 
 
 def length(program: Sequence[Event]) -> int:
-    """Events with loops unrolled."""
+    """Number of events with loops unrolled."""
     return sum(e.turns * length(e.body) if isinstance(e, Loop) else 1 for e in program)
 
 
 def check(graph: ExecutionGraph, where: str = "graph") -> None:
-    """Raises InputError naming the rank and event that cannot be."""
+    """Raises InputError that names the rank and the invalid event."""
     for rank, program in enumerate(graph.programs):
         for event in _once(program):
             problem = _problem(event, graph)
@@ -130,7 +130,7 @@ def _once(program: Sequence[Event]) -> Iterator[Event]:
 
 def _problem(event: Event, graph: ExecutionGraph) -> str:
     if isinstance(event, Loop):
-        return "" if event.turns >= 0 else "expected no negative number of turns"
+        return "" if event.turns >= 0 else "expected 0 or more turns"
     if not 0 <= event.phase < len(graph.phases):
         return f"expected a phase below {len(graph.phases)}"
     if isinstance(event, Compute):

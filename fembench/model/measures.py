@@ -1,8 +1,8 @@
-"""What a simulation says of a parallel program (thesis-003, 2.3 and 3.3.5).
+"""Measures of a simulated parallel program (Calzeta and de Souza 2008, 2.3 and 3.3.5).
 
     S = T(1) / T(n)     E = S / n     R = O(n) / O(1)     U = R E     Q = S E / R
 
-O is all that processors do: computing and the overheads of messages, seconds of a rank of speed 1.
+O is the work of all processors, computing and message overheads, in seconds of a rank of speed 1.
 """
 
 from collections.abc import Sequence
@@ -36,19 +36,19 @@ class LoopCount(NamedTuple):
 
 
 def parallel(T1: float, O1: float, Tn: float, On: float, n: int) -> ParallelMeasures:
-    """(2.3) to (2.6)."""
+    """The five measures, Eqs 2.3 to 2.6."""
     s = T1 / Tn
     e, r = s / n, On / O1
     return ParallelMeasures(s, e, r, r * e, s * e / r)
 
 
 def operations(result: SimulationOutcome, speeds: Sequence[float]) -> float:
-    """O(n): what all ranks did, in seconds of a rank of speed 1."""
+    """O(n): work of all ranks, in seconds of a rank of speed 1."""
     return float((result.busy.sum(axis=1) * np.asarray(speeds)).sum() + result.overhead.sum())
 
 
 def loop_counts(graph: ExecutionGraph) -> list[LoopCount]:
-    """How often each rank goes round each of its loops."""
+    """Turns of each loop on each rank."""
     found: list[LoopCount] = []
 
     def visit(rank: int, program: Sequence[Event], depth: int, times: int) -> None:
@@ -63,17 +63,17 @@ def loop_counts(graph: ExecutionGraph) -> list[LoopCount]:
 
 
 def mean_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
-    """Percent by which the mean over processes is off: errors of single ones cancel in it."""
+    """Error in percent of the mean over processes, in which errors of single processes cancel."""
     return 100 * (float(np.mean(predicted)) / float(np.mean(measured)) - 1)
 
 
 def makespan_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
-    """Percent by which the end of the last process is off."""
+    """Error in percent of the end of the last process."""
     return 100 * (max(predicted) / max(measured) - 1)
 
 
 def process_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
-    """Mean over processes of their own |error|, percent."""
+    """Mean over processes of |error|, in percent."""
     m, p = np.asarray(measured, float), np.asarray(predicted, float)
     return float(100 * np.mean(np.abs(p / m - 1)))
 
@@ -92,7 +92,7 @@ def result_tree(plan: SimulationPlan, result: SimulationOutcome) -> dict[str, ob
 
 
 def loop_table(graph: ExecutionGraph) -> str:
-    """Each loop, ranks that go round it equally often in one row."""
+    """A row per loop and number of turns, with the ranks that share it."""
     found: dict[tuple[int, int, int], list[int]] = {}
     for c in loop_counts(graph):
         found.setdefault((c.depth, c.turns, c.events), []).append(c.rank)
@@ -120,7 +120,7 @@ def rank_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
 
 
 def phase_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
-    """Each phase: mean over ranks, the rank that has most of it, its part of the critical path."""
+    """Each phase: mean over ranks, maximum and its rank, part of the critical path."""
     on_path = by_phase(critical_path(plan, result))
     rows = []
     for k, name in enumerate(plan.phases):
@@ -135,13 +135,13 @@ def phase_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
     if "network" in on_path:
         path = on_path["network"]
         rows.append(["network", None, None, None, seconds(path), f"{path / result.makespan:.1%}"])
-    return table(["phase", "mean", "most", "rank", "critical path", "part"], rows, align="lrrrrr")
+    return table(["phase", "mean", "most", "on rank", "critical path", "part"], rows, align="lrrrrr")
 
 
 def bottlenecks(plan: SimulationPlan, result: SimulationOutcome, hosts: Sequence[str] = ()) -> list[str]:
-    """What to change first: the largest parts of the critical path and who is on it, one line each."""
+    """What to improve first, one line each: the largest parts of the critical path, and imbalance."""
     if not result.makespan:
-        return ["nothing takes time"]
+        return ["the graph takes no time"]
     path = critical_path(plan, result)
     told = [
         f"{name}: {spent / result.makespan:.0%} of the critical path"

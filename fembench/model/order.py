@@ -1,4 +1,4 @@
-"""An order in which nodes can be simulated, all at once that do not need each other; or who is blocked."""
+"""An order of nodes for simulation, independent nodes together; or which ranks are deadlocked."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ NEVER = -(1 << 40)  # what a node needs that never comes
 
 
 def levels_of(nodes: list[Node], messages: list[PlannedMessage], before: Ints) -> list[Ints]:
-    """Nodes in an order in which everything that one waits for is known. Raises DeadlockError."""
+    """Levels of nodes, each depending only on earlier levels. Raises DeadlockError."""
     needs: list[list[int]] = []
     for k, node in enumerate(nodes):
         on = [int(before[k])]
@@ -57,6 +57,6 @@ def _blocked(nodes: list[Node], messages: list[PlannedMessage], left: list[int])
             if number >= 0:
                 message = messages[number]
                 partners.add(message.target if message.source == rank else message.source)
-        told.append(f"{rank} (for {', '.join(map(str, sorted(partners))) or 'a message that nobody sends'})")
+        told.append(f"{rank} (for {', '.join(map(str, sorted(partners))) or 'a message never sent'})")
     more = f" and {len(first) - 8} more" if len(first) > 8 else ""
     return f"deadlock: blocked ranks {', '.join(told)}{more}"

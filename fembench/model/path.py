@@ -1,7 +1,7 @@
 """Timeline and critical path of a simulation.
 
-The critical path is the chain without which the last rank would have ended sooner: from its end back
-through what it did, and where it had waited, over the message to the rank that sent it.
+The critical path goes backwards from the end of the last rank: through its own work, and where it waited,
+over the message to its sender.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fembench.model.engine import SegmentRun, SimulationOutcome, Turn
 from fembench.model.plan import Node, SimulationPlan
 
-NETWORK = "network"  # what messages take between Os and Or
+NETWORK = "network"  # time of messages between Os and Or
 
 
 class Bar(NamedTuple):
@@ -34,7 +34,7 @@ class PathSegment(NamedTuple):
 
 
 def timeline(result: SimulationOutcome, least: float = 0.0) -> Iterator[Bar]:
-    """Bars of all turns that were simulated, longer than `least`."""
+    """Bars of all simulated turns, longer than `least` seconds."""
     for run in result.runs:
         for turn in run.turns:
             for k, node in enumerate(run.segment.nodes):
@@ -54,7 +54,7 @@ def _bars(node: Node, begin: float, end: float) -> Iterator[Bar]:
 
 
 def critical_path(plan: SimulationPlan, result: SimulationOutcome) -> list[PathSegment]:
-    """From the start to the last rank's end. Turns that were not simulated count as the last period's."""
+    """From the start to the end of the last rank. Skipped turns repeat the last simulated period."""
     rank = int(result.finish.argmax())
     path: list[PathSegment] = []
     for run in reversed(result.runs):
@@ -63,7 +63,7 @@ def critical_path(plan: SimulationPlan, result: SimulationOutcome) -> list[PathS
 
 
 def by_phase(path: list[PathSegment]) -> dict[str, float]:
-    """{phase: seconds} of a path, the longest first."""
+    """{phase: seconds} of a path, longest first."""
     found: dict[str, float] = defaultdict(float)
     for link in path:
         found[link.phase] += link.seconds
@@ -71,7 +71,7 @@ def by_phase(path: list[PathSegment]) -> dict[str, float]:
 
 
 def by_rank(path: list[PathSegment]) -> dict[int, float]:
-    """{rank: seconds computed on the path}, the longest first."""
+    """{rank: seconds of computing on the path}, longest first."""
     found: dict[int, float] = defaultdict(float)
     for link in path:
         if link.kind == "compute":

@@ -1,10 +1,10 @@
-"""A law fitted to runs as Extra-P fits it: performance model normal form (Calotoiu et al., SC'13).
+"""A law fitted to runs in Extra-P's performance model normal form (Calotoiu et al., SC'13).
 
     T x P = c0 + c1  n^k log2(n)^l  P^i log2(P)^j          c0, c1 >= 0
 
-in cost mode, for Extra-P's terms only grow, and a strong-scaling time falls. The exponents are those with the
-least error where each run is predicted from the others (symmetric mean absolute percentage); of equals, the
-first, exponents ascending. It knows ranks and the size of the mesh, no shares, speeds or networks.
+The cost T x P is fitted, because Extra-P's terms only grow and strong-scaling times fall. The exponents
+minimise the leave-one-out error (symmetric mean absolute percentage); among equals the smallest win. The law
+knows the number of ranks and the size of the mesh, but no shares, speeds or networks.
 """
 
 import itertools
@@ -31,14 +31,14 @@ class NormalForm(NamedTuple):
     ranks: tuple[float, float]  # i, j
 
     def seconds(self, n: float, ranks: int) -> float:
-        """T, the cost over the ranks."""
+        """T, the cost divided by the number of ranks."""
         return (self.constant + self.factor * _term(n, ranks, self.n, self.ranks)) / ranks
 
 
 def fit_law(n: Sequence[float], ranks: Sequence[int], seconds: Sequence[float]) -> NormalForm:
-    """The best law of these runs. Raises InputError for fewer than three."""
+    """The best law for these runs. Raises InputError for fewer than three."""
     if len(seconds) < LEAST:
-        raise InputError(f"{len(seconds)} runs to fit a law to; expected {LEAST} at least")
+        raise InputError(f"{len(seconds)} runs to fit a law to; expected at least {LEAST}")
     cost = np.asarray(seconds, float) * np.asarray(ranks, float)
     exponents = sorted(itertools.product(POWERS, LOGARITHMS), key=sum)
     forms = itertools.product(exponents, exponents)
@@ -59,7 +59,7 @@ def _term(n: float, ranks: int, of_n: tuple[float, float], of_ranks: tuple[float
 
 
 def _line(x: Array, y: Array) -> tuple[float, float]:
-    """(c0, c1) of 0 or more with the least relative squares."""
+    """(c0, c1), not negative, by least relative squares."""
     w = 1 / y**2
     s0, s1, s2, t0, t1 = w.sum(), (w * x).sum(), (w * x * x).sum(), (w * y).sum(), (w * x * y).sum()
     determinant = s0 * s2 - s1 * s1

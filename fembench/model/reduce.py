@@ -1,8 +1,8 @@
-"""Smaller graphs of the same job: what thesis-003 (3.4) does to vertices, done to events.
+"""Smaller graphs of the same job (the reductions of Calzeta and de Souza 2008, 3.4, applied to events).
 
-level 1   adjacent computing of one phase becomes one event             no time changes
-level 2   and what repeats exactly becomes a loop                       no time changes
-level 3   and what repeats but for its durations, which become means    sums stay, single turns do not
+level 1   adjacent computing of one phase becomes one event          all times are preserved
+level 2   and exact repetitions become a loop                        all times are preserved
+level 3   and repetitions that differ in durations, with means       sums are preserved, single turns are not
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -17,7 +17,7 @@ LEVELS = (0, 1, 2, 3)
 
 
 def reduced(graph: ExecutionGraph, level: int) -> ExecutionGraph:
-    """The graph at a level. Raises InputError."""
+    """The graph reduced to a level, 0 to 3. Raises InputError."""
     if level not in LEVELS:
         raise InputError(f"level {level}; expected 0 to 3")
     programs = [list(program) for program in graph.programs]
@@ -29,7 +29,7 @@ def reduced(graph: ExecutionGraph, level: int) -> ExecutionGraph:
 
 
 def merged(program: Sequence[Event]) -> Iterator[Event]:
-    """The program with adjacent computing of one phase and unit in one event."""
+    """The program with adjacent computing of the same phase and unit merged."""
     open_event: Compute | None = None
     for event in program:
         if isinstance(event, Loop):
@@ -55,7 +55,7 @@ def _sum(a: Compute, b: Compute) -> Compute:
 
 
 def fold(program: Sequence[Event], *, exact: bool) -> list[Event]:
-    """The program with consecutive repeats as loops: from the left, always what saves most events."""
+    """The program with consecutive repetitions as loops, from the left, the longest repetition first."""
     events = [Loop(e.turns, tuple(fold(e.body, exact=exact))) if isinstance(e, Loop) else e for e in program]
     keys = [_key(e, exact) for e in events]
     numbers = {key: k for k, key in enumerate(dict.fromkeys(keys))}
@@ -76,7 +76,7 @@ def fold(program: Sequence[Event], *, exact: bool) -> list[Event]:
 
 
 def _longest(word: Sequence[int], i: int) -> tuple[int, int]:
-    """(period, repeats) at i that cover most; (0, 0) where nothing repeats."""
+    """(period, repeats) at i that cover most events; (0, 0) without repetition."""
     best, covered = (0, 0), 0
     for period in range(1, (len(word) - i) // 2 + 1):
         if word[i] != word[i + period]:
@@ -100,7 +100,7 @@ def _key(event: Event, exact: bool) -> Hashable:
 
 
 def _mean(events: Sequence[Event]) -> Event:
-    """One event for all of them, which differ in durations at most."""
+    """One event for all of these, with mean durations."""
     first = events[0]
     if all(e == first for e in events):
         return first

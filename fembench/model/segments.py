@@ -1,4 +1,4 @@
-"""Where a graph is cut into parts that can be planned once and simulated many times."""
+"""Cut a graph into segments that are planned once and simulated many times."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from fembench.base.errors import InputError
 from fembench.model.graph import Collective, Event, Loop, Program, Receive, Send, Wait, flat, length
 
-LONGEST = 5_000_000  # events that a graph may have unrolled, where its loops do not fit together
+LONGEST = 5_000_000  # events of an unrolled graph, where the loops of its ranks differ
 
 
 def cut(programs: Sequence[Program]) -> Iterator[tuple[int, list[Program]]]:
-    """(turns, body of each rank) for every segment; one segment where loops or messages do not fit."""
+    """(turns, body of each rank) per segment; a single segment where loops differ or messages leave them."""
     parts = [list(_parts(program)) for program in programs]
     shapes = {tuple(turns for turns, _ in part) for part in parts}
     if len(shapes) == 1:
@@ -21,14 +21,14 @@ def cut(programs: Sequence[Program]) -> Iterator[tuple[int, list[Program]]]:
     total = sum(map(length, programs))
     if total > LONGEST:
         raise InputError(
-            f"{total} events, and loops of the ranks differ; expected at most {LONGEST} unless all ranks "
-            "have the same loops with messages that stay inside them"
+            f"{total} events with loops that differ between ranks; expected up to {LONGEST}, or the same "
+            "loops on all ranks, with all messages inside them"
         )
     yield 1, [tuple(flat(program)) for program in programs]
 
 
 def _parts(program: Program) -> Iterator[tuple[int, Program]]:
-    """Straight parts (one turn) and loops in turn; a straight part may be empty."""
+    """Straight parts (one turn, possibly empty) and loops, alternating."""
     straight: list[Event] = []
     for event in program:
         if isinstance(event, Loop):
@@ -41,7 +41,7 @@ def _parts(program: Program) -> Iterator[tuple[int, Program]]:
 
 
 def _closed(bodies: Sequence[Program]) -> bool:
-    """Whether all that is sent is received, and all waits are over, within one turn."""
+    """Whether every message is sent, received and waited for within one turn."""
     balance: dict[tuple[int, int, int], int] = defaultdict(int)
     shared: list[tuple[object, ...]] = []
     for rank, body in enumerate(bodies):

@@ -236,7 +236,7 @@ def test_all_reduces_take_what_was_measured():
 
 def test_the_fewest_ranks_in_time_are_found():
     assert smallest([1, 2, 4, 8], [4.0, 2.1, 1.2, 1.3], 2.0) == 4
-    with pytest.raises(InputError, match="the best of these takes"):
+    with pytest.raises(InputError, match="the fastest of these runs takes"):
         smallest([1, 2, 4, 8], [4.0, 2.1, 1.2, 1.3], 1.0)
 
 

@@ -66,6 +66,14 @@ def tree(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+THESES = re.compile(r"(?<![a-z])thes[ie]s|seed[ _-]?00\d", re.IGNORECASE)
+NAMES_THESES = {  # outside of studies: the verb study, and names of the release before
+    "cli/study.py",
+    "cli/renamed.py",
+    "records/weights.py",
+}
+
+
 def imports(path):
     """Full names of all that a module imports, wherever in it."""
     for node in ast.walk(tree(path)):
@@ -179,6 +187,17 @@ def test_functions_below_the_command_line_take_values():
         room = path.relative_to(ROOT).parts[0]
         if room != "cli":
             assert "argparse" not in imports(path), f"{where(path)} imports argparse"
+
+
+def test_product_code_does_not_know_theses():
+    """Elsewhere a formula cites author, year and equation; docs/sources.md says what came from where."""
+    texts = [p for p in ROOT.rglob("*") if p.suffix in {".py", ".pyx", ".c", ".h", ".toml", ".json", ".j2"}]
+    said = {
+        path.relative_to(ROOT).as_posix()
+        for path in texts
+        if path.relative_to(ROOT).parts[0] != "studies" and THESES.search(path.read_text(encoding="utf-8"))
+    }
+    assert said - NAMES_THESES == set()
 
 
 def test_no_class_name_occurs_twice():

@@ -25,7 +25,7 @@ FLOOR = 0.01  # of a value: no median is known better, for conditions change bet
 QUANTUM = 2e-8  # seconds: nor better than the clock
 MEDIAN = 1.2533 * 1.4826  # standard error of a median from the median absolute deviation, times sqrt(n)
 TRAVELLED = 0.3  # part of a message's time left to wait for after computing: less, and it travelled meanwhile
-LARGE = 1 << 17  # bytes from which how a message is sent should not change how long it takes (thesis-001)
+LARGE = 1 << 17  # bytes from which how a message is sent should not change how long it takes (Mendes 2004)
 SIGNED = 0.05  # of a message: a latency that is negative by more is overlap, not noise
 
 
@@ -105,7 +105,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
 
 
 def class_of_trains(costs: Sequence[KielmannCost], gap: Sequence[tuple[int, float]]) -> PairClass:
-    """A class by method I alone: messages that take L + g(m), without overheads (thesis-001, 4.3.2)."""
+    """A class by method I alone: messages that take L + g(m), without overheads (Mendes 2004, 4.3.2)."""
     none = (CurvePiece(first=0, coefficients=(0.0,)),)
     whole = fit_jointly([k.m for k in costs], [curve([(k.latency + k.gap, 0.0) for k in costs])])
     gaps = fit_jointly(*_gap_curve(gap)).pieces[0]
@@ -162,7 +162,7 @@ def kielmann_costs(name: str, trains: Sequence[Trains]) -> list[KielmannCost]:
 
 
 def _ways_of_sending(samples: Sequence[PairSamples]) -> list[str]:
-    """The self-check of thesis-001: a large message takes as long however it was sent."""
+    """The self-check of Mendes (2004): a large message takes as long however it was sent."""
     whole = {(s.measure, s.mirror, s.m, s.mode): middle(s.rtt)[0] for s in samples if s.m >= LARGE}
     pairs = [
         (t, whole[a, b, m, "send"])

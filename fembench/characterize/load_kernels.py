@@ -1,4 +1,4 @@
-"""The three kernels by which thesis-001 told how slow a host is (H, 4.2.2), of a few milliseconds each.
+"""Three kernels that tell how slow a host is (H; Mendes 2004, 4.2.2), a few milliseconds each.
 
     increment   a counted loop that adds one to a plain integer
     matmul      the product of two matrices of fixed size
@@ -45,7 +45,7 @@ def gauss(a: np.ndarray) -> np.ndarray:
     return x
 
 
-def kernels_of_thesis() -> dict[str, Callable[[], object]]:
+def slowness_kernels() -> dict[str, Callable[[], object]]:
     """The kernels with data, by name."""
     rng = np.random.default_rng(SEED)
     a, b = rng.random((2, MATMUL, MATMUL))
@@ -56,7 +56,7 @@ def kernels_of_thesis() -> dict[str, Callable[[], object]]:
 def kernel_times(rank: int, slowness: Slowness, repeats: int) -> list[KernelTime]:
     """Median times over the repeats, on a rank that may be slowed down."""
     found = []
-    for name, call in kernels_of_thesis().items():
+    for name, call in slowness_kernels().items():
         call()
         slowness.new_work(name)
         both = np.median([_timed(slowness, call) for _ in range(repeats)], axis=0)

@@ -223,8 +223,8 @@ class Measuring:
         self._needed(())
 
     def kernels(self, speeds: Sequence[float]) -> None:
-        """The thesis' kernels, all ranks at once."""
-        self._tell("kernels of thesis-001")
+        """The kernels of H, all ranks at once."""
+        self._tell("kernels of H")
         ranks = self._placed.count(self._placed[self._comm.rank])
         crowded = ranks > 1 and self._job.dilate > 1
         slowness = slowness_of(self._comm.rank, speeds, self._job.dilate, crowded=crowded)

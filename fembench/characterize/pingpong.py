@@ -1,4 +1,4 @@
-"""Ping-pongs of thesis-001 (4.3.4, Fig. 4.9): overheads and latency of a message, by local clocks alone.
+"""Ping-pongs (Mendes 2004, 4.3.4, Fig. 4.9): overheads and latency of a message, by local clocks alone.
 
     measure                        mirror
     request  ------------------->

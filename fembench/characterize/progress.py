@@ -3,7 +3,7 @@
 overlap    both sides begin a large non-blocking message, compute for twice the time that it takes, then wait:
            what is left to wait for, over its time without computing. 0: it travelled meanwhile; 1: it did not
 polling    two ranks on one core: the time of one that computes while the other waits in MPI, over its time
-           while the other sleeps (thesis-001, 5.2). 1: who waits leaves the core; 2: it takes half
+           while the other sleeps (Mendes 2004, 5.2). 1: who waits leaves the core; 2: it takes half
 """
 
 import contextlib

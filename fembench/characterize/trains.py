@@ -1,4 +1,4 @@
-"""Trains of messages: the gap g(m), and Kielmann's method as thesis-001's version I uses it (4.3.2).
+"""Trains of messages: the gap g(m), and Kielmann's method, version I of Mendes (2004), 4.3.2.
 
 A train is n messages of m bytes one behind the other, answered by one empty message; a train of one is the
 round trip of m bytes there and none back. Empty messages: n = 10, 20, 40, … until the link is saturated: the

@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--hosts",
         default="",
         metavar="A,B:4",
-        help="hosts, each with its number of ranks; or a file of them as thesis-001's (Fig. 4.1)",
+        help="hosts, each with its number of ranks; or a file of them (Mendes 2004, Fig. 4.1)",
     )
     where.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter visits, messages to 1 MiB")
@@ -89,7 +89,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         choices=("I", "II", "both"),
         default="both",
-        help="thesis-001's: I, trains of messages (Kielmann: L, g); II, ping-pongs (Os, L, Or)",
+        help="I: trains of messages (Kielmann: L, g); II: ping-pongs (Os, L, Or; Mendes 2004)",
     )
     parser.add_argument(
         "--send",
@@ -98,7 +98,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="method II: with MPI_Isend, MPI_Send, or both, costs being those of MPI_Isend",
     )
     parser.add_argument(
-        "--model", default="", metavar="FILE", help="also write the file of thesis-001's modeller (Fig. 4.2)"
+        "--model", default="", metavar="FILE", help="also write the modeller's file (Mendes 2004, Fig. 4.2)"
     )
     parser.add_argument(
         "--bytes", type=whole(0), default=65536, metavar="M", help="--model: of a message (default: 65536)"

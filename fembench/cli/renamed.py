@@ -20,6 +20,7 @@ RENAMED = (
     Renaming("", "app", "study app"),
     Renaming("", "pasl", "study pasl"),
     Renaming("", "schedule", "study schedule"),
+    Renaming("weights", "--rule thesis", "--rule tasks"),
 )
 
 

@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("graph", metavar="GRAPH", help="execution graph of fembench trace")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--machine", metavar="FILE", help="profile with a network, or a file of thesis-001's modeller"
+        "--machine", metavar="FILE", help="profile with a network, or a modeller's file (Mendes 2004)"
     )
     where.add_argument(
         "--link", default="", metavar="S,B/S[,O]", help="latency, bandwidth, overhead of all pairs"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fembench.timing.certificate import Certificate
     from fembench.timing.experiment import Experiment
 
+SOURCE = "Ferreira (2006), Tables 5.2 and 5.3"
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import whole
@@ -48,10 +50,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def as_json(experiment: "Experiment", certificate: "Certificate") -> str:
-    """The experiment, its certificate and the thesis' tables, machine-readable."""
+    """The experiment, its certificate and the published tables, machine-readable."""
     import dataclasses
 
-    from fembench.timing import experiment as thesis
+    from fembench.timing import experiment as published
 
     timers = [
         {
@@ -66,10 +68,11 @@ def as_json(experiment: "Experiment", certificate: "Certificate") -> str:
         "calls": experiment.calls,
         "timers": timers,
         "certificate": dataclasses.asdict(certificate),
-        "thesis": {
-            "machines": thesis.THESIS_MACHINES,
-            "cycles_best_worst_mean": thesis.THESIS_CYCLES,
-            "mean_ms": thesis.THESIS_MEAN_MS,
+        "published": {
+            "source": SOURCE,
+            "machines": published.PUBLISHED_MACHINES,
+            "cycles_best_worst_mean": published.PUBLISHED_CYCLES,
+            "mean_ms": published.PUBLISHED_MEAN_MS,
         },
     }
     return json.dumps(tree, indent=1)
@@ -88,7 +91,7 @@ def as_text(experiment: "Experiment", certificate: "Certificate", note: str = ""
         f" drift {certificate.drift:.1e}); quantum {certificate.quantum_ns:.3g} ns,"
         f" a reading {certificate.read_ns:.3g} ns, a recorded span {certificate.span_ns:.3g} ns"
     )
-    parts = [head, _ours(experiment), *([note] if note else []), clock, _thesis(experiment)]
+    parts = [head, _ours(experiment), *([note] if note else []), clock, _published(experiment)]
     return "\n\n".join(parts)
 
 
@@ -109,28 +112,28 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _thesis(experiment: "Experiment") -> str:
-    """The thesis' means beside ours, and how many rdtsc one MPI_Wtime costs."""
+def _published(experiment: "Experiment") -> str:
+    """The published means beside ours, and how many rdtsc one MPI_Wtime costs."""
     from fembench.base.tables import table
-    from fembench.timing import experiment as thesis
+    from fembench.timing import experiment as published
 
     ours = {t.timer: t.mean for t in experiment.timers if t.language == "C"}
     rows = []
-    for timer, machines in thesis.THESIS_CYCLES.items():
-        mean = ours.get(thesis.COUNTERPART[timer])
+    for timer, machines in published.PUBLISHED_CYCLES.items():
+        mean = ours.get(published.COUNTERPART[timer])
         rows.append(
             [
                 timer,
                 *(
                     f"{m[2]:g} ({_short(ms * 1e6)} ns)"
-                    for m, ms in zip(machines, thesis.THESIS_MEAN_MS[timer])
+                    for m, ms in zip(machines, published.PUBLISHED_MEAN_MS[timer])
                 ),
             ]
             + ["–" if mean is None else f"{_short(mean)} ({_short(experiment.nanoseconds(mean))} ns)"]
         )
-    rdtsc, wtime = thesis.THESIS_CYCLES["rdtsc instruction"], thesis.THESIS_CYCLES["MPI_Wtime()"]
+    rdtsc, wtime = published.PUBLISHED_CYCLES["rdtsc instruction"], published.PUBLISHED_CYCLES["MPI_Wtime()"]
     ratios = [f"{w[2] / r[2]:.0f}" for w, r in zip(wtime, rdtsc)]
     here = f"{ours['MPI_Wtime'] / ours['rdtsc']:.2g}" if {"MPI_Wtime", "rdtsc"} <= ours.keys() else "–"
     rows.append(["MPI_Wtime / rdtsc", *ratios, here])
-    heads = ["mean of 100 calls from C, cycles", *thesis.THESIS_MACHINES, "this machine"]
-    return "Thesis, Tables 5.2 and 5.3 (2006):\n\n" + table(heads, rows, align="lrrrr")
+    heads = ["mean of 100 calls from C, cycles", *published.PUBLISHED_MACHINES, "this machine"]
+    return f"{SOURCE}:\n\n" + table(heads, rows, align="lrrrr")

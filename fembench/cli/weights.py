@@ -2,12 +2,12 @@
 
 A rule says how: `time` uses the total time of runs; `rate` the speed in each phase, from runs or from a
 machine profile; `comm` equalises finish times including communication, and needs --link or --machine;
-`thesis` gives each host a whole number of equal tasks, from runs on each host alone.
+`tasks` gives each host a whole number of equal tasks, from runs on each host alone.
 
 Examples:
   fembench weights results/single/runs/m3-p4.json -o weights.json
   fembench weights results/scaling --mesh m --ranks 2 -o weights.json
-  fembench weights results/alone --rule thesis --ranks 8
+  fembench weights results/alone --rule tasks --ranks 8
   fembench weights machine.json --rule rate -o weights.json
   fembench weights results/scaling --rule comm --link 50e-6,125e6 --link slow=1e-3,1e6 --export metis
   fembench weights results/scaling --rule comm --machine machine.json
@@ -17,7 +17,7 @@ import argparse
 import sys
 from pathlib import Path
 
-RULES = ("time", "rate", "comm", "thesis")
+RULES = ("time", "rate", "comm", "tasks")
 FORMATS = ("metis", "petsc", "scotch", "hostfile", "pyfr", "shares")
 
 
@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=whole(0),
         default=0,
         metavar="N",
-        help="only records of this many ranks; rule thesis: tasks in all",
+        help="only records of this many ranks; rule tasks: tasks in all",
     )
     parser.add_argument(
         "--link",
@@ -115,8 +115,8 @@ def _weights(options: argparse.Namespace):
     for name in ("link", "machine"):
         if getattr(options, name) and rule != "comm":
             raise InputError(f"--{name} with --rule {rule}; it is for --rule comm")
-    records = _chosen(_records(paths), options.mesh, 0 if rule == "thesis" else options.ranks)
-    if rule == "thesis":
+    records = _chosen(_records(paths), options.mesh, 0 if rule == "tasks" else options.ranks)
+    if rule == "tasks":
         return make.by_tasks(records, options.ranks)
     if rule == "comm":
         return make.by_finish(records, communication_of(records, _wire(options)))

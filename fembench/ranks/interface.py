@@ -1,7 +1,7 @@
-"""Interface: the neighbour sum of shared dofs ("Atualização", seed 004, Fig. 4.5) and the inner product.
+"""Interface: the neighbour sum of shared dofs (Ferreira 2006, Fig. 4.5) and the inner product.
 
 One message per neighbour and direction, non-blocking and persistent; or, to compare with, blocking sends and
-receives as in the thesis, ordered so that they cannot deadlock. Every sharer adds the
+receives as in Ferreira (2006), ordered so that they cannot deadlock. Every sharer adds the
 contributions in ascending order of rank, its own at its place, so that all copies of a shared
 value are bit-identical.
 
@@ -103,7 +103,7 @@ class Interface:
         return out
 
     def dot(self, a: F64, b: F64) -> float:
-        """Global inner product of two consistent vectors (seed 004, Fig. 4.6). Collective."""
+        """Global inner product of two consistent vectors (Ferreira 2006, Fig. 4.6). Collective."""
         return self.total(float(self.weighted(a) @ b))
 
     def total(self, value: float) -> float:

@@ -18,7 +18,8 @@ from fembench.base.files import write_atomic
 from fembench.records.record import Frozen
 
 WEIGHTS_SCHEMA = 1
-Rule = Literal["thesis", "rate", "time", "comm", "given"]
+Rule = Literal["tasks", "rate", "time", "comm", "given"]
+RULES_RENAMED = {"thesis": "tasks"}  # in files of earlier releases
 
 
 class RankShare(Frozen, frozen=True):
@@ -44,7 +45,7 @@ class Weights(Frozen, frozen=True):
     mesh_hash: str = ""
     storage: str = ""
     precond: str = ""
-    tasks: tuple[tuple[str, int], ...] = ()  # rule thesis: (host, its equal tasks)
+    tasks: tuple[tuple[str, int], ...] = ()  # rule tasks: (host, its equal tasks)
     synthetic: str = ""  # how heterogeneity was emulated (VALIDITY E8)
     notes: tuple[str, ...] = ()
 
@@ -73,6 +74,9 @@ def load_weights(path: Path | str) -> Weights:
         raise InputError(
             f"{path}: not weights of schema {WEIGHTS_SCHEMA}; expected a file of fembench weights"
         )
+    rule = tree.get("rule")
+    if isinstance(rule, str):
+        tree["rule"] = RULES_RENAMED.get(rule, rule)
     weights = convert(tree, Weights, where=str(path))
     total = sum(shares_of(weights))
     if not weights.ranks or min(shares_of(weights)) <= 0 or abs(total - 1) > 1e-6:

@@ -1,9 +1,8 @@
-"""The timer experiment of the source thesis (Ferreira 2006, Tables 5.2 and 5.3): what a reading costs.
+"""What one reading of a clock costs, measured as in Ferreira (2006), Tables 5.2 and 5.3.
 
-Each timer is called 100 times between two readings of the processor's counter; best, worst and mean
-of the differences. As in the thesis the cost of the counter's own reading is not subtracted: the row
-`rdtsc` is exactly that. The thesis called its timers from C; rows `C` do the same, rows `Python`
-call them as a Python program does.
+Each timer is called 100 times between two readings of the processor's counter; the costs are the best, the
+worst and the mean difference. The cost of the counter's own reading is not subtracted: the row `rdtsc` is
+exactly that. Rows `C` call the timers from C, as Ferreira did; rows `Python` call them from Python.
 """
 
 import time
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from fembench.timing import clocks
 from fembench.timing.tracer import PYTHON_CLOCKS, compiled, make_tracer
 
-CALLS = 100  # as in the thesis
+CALLS = 100  # as in Ferreira (2006)
 
 
 class TimerCost(NamedTuple):
@@ -42,25 +41,25 @@ class Experiment(NamedTuple):
         return ticks / self.ticks_per_second * 1e9
 
 
-# Thesis Table 5.2, cycles: timer -> (best, worst, mean) on Athlon MP 1900+ 1.7 GHz, Pentium II
+# Ferreira (2006), Table 5.2, cycles: timer -> (best, worst, mean) on Athlon MP 1900+ 1.7 GHz, Pentium II
 # 350 MHz, Celeron 2.4 GHz.
-THESIS_MACHINES = ("Athlon MP 1.7 GHz", "Pentium II 350 MHz", "Celeron 2.4 GHz")
-THESIS_MHZ = (1700, 350, 2400)
-THESIS_CYCLES: dict[str, tuple[tuple[float, float, float], ...]] = {
+PUBLISHED_MACHINES = ("Athlon MP 1.7 GHz", "Pentium II 350 MHz", "Celeron 2.4 GHz")
+PUBLISHED_MHZ = (1700, 350, 2400)
+PUBLISHED_CYCLES: dict[str, tuple[tuple[float, float, float], ...]] = {
     "rdtsc instruction": ((11, 26, 12), (34, 74, 37), (84, 240, 87)),
     "rdtscll()": ((32, 356, 94.4), (88, 176, 97), (180, 768, 216)),
     "gettimeofday()": ((399, 9063, 513), (519, 4031, 556), (3164, 3884, 3392)),
     "MPI_Wtime()": ((1167, 18446, 1293), (1410, 45728, 1440), (7992, 34100, 8289)),
 }
-# Thesis Table 5.3, the mean in ms. Its cells for rdtsc (machines 1, 3) and rdtscll (machine 3) do
+# Ferreira (2006), Table 5.3, the mean in ms. Its cells for rdtsc (machines 1, 3) and rdtscll (machine 3) do
 # not follow from Table 5.2 and the clock rates.
-THESIS_MEAN_MS: dict[str, tuple[float, ...]] = {
+PUBLISHED_MEAN_MS: dict[str, tuple[float, ...]] = {
     "rdtsc instruction": (0.00000882, 0.00010571, 0.00003708),
     "rdtscll()": (0.00005552, 0.00027714, 0.00009125),
     "gettimeofday()": (0.00030217, 0.00158965, 0.00141333),
     "MPI_Wtime()": (0.00076058, 0.00411428, 0.00345375),
 }
-# The thesis' timer -> ours that is called the same way
+# the published timer -> ours that is called the same way
 COUNTERPART = {
     "rdtsc instruction": "rdtsc",
     "rdtscll()": "rdtscp",

@@ -61,7 +61,7 @@ def by_finish(records: Sequence[Record], communication: Communication) -> Weight
 
 
 def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
-    """Rule `thesis`: runs alone on each host -> slowness -> equal tasks per host, `ranks` in all.
+    """Rule `tasks`: runs alone on each host -> slowness -> equal tasks per host, `ranks` in all.
 
     Without `ranks` the slowest host gets one task. Records of one host are pooled by their median.
     """
@@ -70,10 +70,10 @@ def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
     for record in records:
         seen = observe(record)
         if len(set(seen.hosts)) != 1:
-            raise InputError(f"{record.id} ran on several hosts; rule thesis needs runs on one host alone")
+            raise InputError(f"{record.id} ran on several hosts; rule tasks needs runs on one host alone")
         alone.setdefault(seen.hosts[0], []).append(float(np.median(seen.total)))
     if len(alone) < 2:
-        raise InputError("records of one host; rule thesis needs runs on each of two or more hosts alone")
+        raise InputError("records of one host; rule tasks needs runs on each of two or more hosts alone")
     times = {host: float(np.median(t)) for host, t in alone.items()}
     total = ranks or natural_tasks(list(times.values()))
     tasks = dict(zip(times, tasks_per_host(list(times.values()), total)))
@@ -82,7 +82,7 @@ def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
     found = Shares((1 / total,) * total, (None,) * total, cost)
     fastest = min(times.values())
     notes = tuple(f"{host} is {t / fastest:.3g} x slower than the fastest" for host, t in times.items())
-    return _weights(records, "thesis", hosts, found, tasks=tuple(tasks.items()), notes=notes)
+    return _weights(records, "tasks", hosts, found, tasks=tuple(tasks.items()), notes=notes)
 
 
 def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Target shares from measured times: the rules `rate`, `time` and `comm`; `thesis` is in slowness.py.
+"""Target shares from measured times: the rules `rate`, `time` and `comm`; `tasks` is in slowness.py.
 
 c_p     cost: seconds that rank p computes per cell
 S_p,k   speed of rank p in phase k, units of its work a second

@@ -1,11 +1,11 @@
-"""From the times of machines alone to tasks, shares and bounds: the thesis' rule, and what is right in it.
+"""From the times of machines alone to tasks, shares and bounds (Ferreira 2006, 5.7 and 5.8).
 
     T_h      time of machine h alone for the whole work, seconds
     share_h  (1 / T_h) / sum(1 / T): the part of the work with which all finish together
 
-The source thesis (seed 004, sections 5.7, 5.8 and 7.4, 7.5) measures how many times slower one
-machine is than another and gives the other so many more equal tasks. Times must be like for like:
-as many tasks on each machine as in the run, or dense storage makes the bound meaningless.
+Ferreira measured how many times slower one machine is than another, and gave the other that many more equal
+tasks. Compare like with like: each machine alone must run as many tasks as in the run together, or dense
+storage makes the bound meaningless.
 """
 
 import heapq
@@ -41,8 +41,8 @@ def ideal_split(times: Sequence[float]) -> Split:
 def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
     """How many of `total` equal tasks each machine gets, at least one: the slowest finishes first possible.
 
-    The thesis' rule made exact: each next task goes to the machine that would finish its own
-    soonest, which minimises max(tasks x time). 8 tasks at 7.7 : 1 become 7 and 1.
+    Each next task goes to the machine that would finish its own soonest, which minimises max(tasks x time).
+    8 tasks at 7.7 : 1 become 7 and 1.
     """
     t = _positive(times)
     if total < len(t):
@@ -64,7 +64,7 @@ def natural_tasks(times: Sequence[float]) -> int:
 
 
 def bottleneck_time(tasks: Sequence[int], alone: Sequence[float]) -> float:
-    """T = max over hosts of (its tasks / all tasks) x its time alone with all of them (7.4), seconds."""
+    """T = max over hosts of (its tasks / all tasks) x its time alone with all of them, seconds."""
     total = sum(tasks)
     return max(k / total * t for k, t in zip(tasks, alone))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fembench.characterize.load_kernels import kernel_times, kernels_of_thesis
+from fembench.characterize.load_kernels import kernel_times, slowness_kernels
 from fembench.host.where import host_key
 from fembench.records.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.synthetic import slowness, waits
@@ -440,4 +440,4 @@ def test_kernels_that_share_a_phase_are_told_apart():
             names.append(work)
 
     kernel_times(0, Naming(1.0), 1)
-    assert names == list(kernels_of_thesis())
+    assert names == list(slowness_kernels())

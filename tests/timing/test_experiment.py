@@ -7,23 +7,29 @@ import pytest
 
 from fembench.cli.main import main
 from fembench.timing import clocks, experiment, tracer
-from fembench.timing.experiment import COUNTERPART, THESIS_CYCLES, THESIS_MEAN_MS, THESIS_MHZ, run_experiment
+from fembench.timing.experiment import (
+    COUNTERPART,
+    PUBLISHED_CYCLES,
+    PUBLISHED_MEAN_MS,
+    PUBLISHED_MHZ,
+    run_experiment,
+)
 
 needs_tsc = pytest.mark.skipif(not clocks.has_tsc(), reason="no processor counter")
 
 
-def test_the_thesis_mpi_wtime_costs_108_39_and_95_rdtsc():
-    pairs = zip(THESIS_CYCLES["MPI_Wtime()"], THESIS_CYCLES["rdtsc instruction"])
+def test_the_published_mpi_wtime_costs_108_39_and_95_rdtsc():
+    pairs = zip(PUBLISHED_CYCLES["MPI_Wtime()"], PUBLISHED_CYCLES["rdtsc instruction"])
     assert [round(w[2] / r[2]) for w, r in pairs] == [108, 39, 95]
 
 
-def test_the_thesis_table_of_times_follows_from_its_table_of_cycles():
+def test_the_published_table_of_times_follows_from_its_table_of_cycles():
     errata = {("rdtsc instruction", 0), ("rdtsc instruction", 2), ("rdtscll()", 2)}
-    for timer, machines in THESIS_CYCLES.items():
+    for timer, machines in PUBLISHED_CYCLES.items():
         for i, (best, worst, mean) in enumerate(machines):
             assert best < mean < worst
-            ms = mean / (THESIS_MHZ[i] * 1e3)
-            agrees = THESIS_MEAN_MS[timer][i] == pytest.approx(ms, rel=6e-3)
+            ms = mean / (PUBLISHED_MHZ[i] * 1e3)
+            agrees = PUBLISHED_MEAN_MS[timer][i] == pytest.approx(ms, rel=6e-3)
             assert agrees != ((timer, i) in errata), (timer, i)
 
 
@@ -64,8 +70,8 @@ def test_without_a_counter_the_system_clock_times_the_timers(monkeypatch):
     assert {t.language for t in result.timers} == {"Python"}
 
 
-def test_every_timer_of_the_thesis_has_a_counterpart():
-    assert set(COUNTERPART) == set(THESIS_CYCLES) == set(THESIS_MEAN_MS)
+def test_every_published_timer_has_a_counterpart():
+    assert set(COUNTERPART) == set(PUBLISHED_CYCLES) == set(PUBLISHED_MEAN_MS)
     assert set(COUNTERPART.values()) <= set(experiment._IN_C)
 
 
@@ -84,7 +90,7 @@ def test_the_verb_speaks_json(capsys):
     assert tree["calls"] == 5
     assert tree["certificate"]["name"] in clocks.CLOCKS
     assert {"timer", "best", "best_ns", "worst", "mean"} <= set(tree["timers"][0])
-    assert tree["thesis"]["cycles_best_worst_mean"]["rdtscll()"][0] == [32, 356, 94.4]
+    assert tree["published"]["cycles_best_worst_mean"]["rdtscll()"][0] == [32, 356, 94.4]
 
 
 @pytest.mark.parametrize("calls", ["0", "-3", "2000000"])

@@ -69,7 +69,7 @@ def test_a_hopeless_rank_is_noted():
     assert any("leave rank 2 out" in note for note in weights.notes)
 
 
-def test_the_thesis_rule_gives_equal_tasks_by_slowness():
+def test_the_rule_tasks_gives_equal_tasks_by_slowness():
     alone = [planted([1.0], hosts=("node8",)), planted([1 / 7.7], hosts=("node00",))]
     weights = by_tasks(alone, 8)
     assert dict(weights.tasks) == {"node8": 7, "node00": 1}
@@ -78,7 +78,7 @@ def test_the_thesis_rule_gives_equal_tasks_by_slowness():
     assert dict(by_tasks(alone).tasks) == {"node8": 7, "node00": 1}
 
 
-def test_the_thesis_rule_needs_each_host_alone():
+def test_the_rule_tasks_needs_each_host_alone():
     with pytest.raises(InputError, match="several hosts"):
         by_tasks([planted([1, 1], hosts=("a", "b"))])
     with pytest.raises(InputError, match="records of one host"):

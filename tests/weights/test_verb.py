@@ -104,7 +104,7 @@ def test_a_measured_network_does_what_its_link_does(record, tmp_path, capsys):
         (["--ranks", "4"], "--ranks 4: no such records; there are (mesh on ranks) m1 on 3"),
         (["--mesh", "m2"], "--mesh m2: no such records"),
         (["--rule", "comm", "--link", "fast"], "link 'fast'"),
-        (["--rule", "thesis"], "several hosts"),
+        (["--rule", "tasks"], "several hosts"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_in_one_line(record, options, message, capsys):

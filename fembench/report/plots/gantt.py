@@ -1,4 +1,4 @@
-"""Time lines: what every rank did in the first iterations (the source thesis' Figs 5.20, 5.21)."""
+"""Time lines: what every rank did in the first iterations (as Ferreira 2006, Figs 5.20 and 5.21)."""
 
 from collections.abc import Sequence
 

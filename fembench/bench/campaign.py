@@ -18,7 +18,7 @@ from fembench.base.config import json_tree, read_text, read_toml
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
-from fembench.bench.inputs import Inputs
+from fembench.bench.inputs import Inputs, Stamp, stamp_of
 from fembench.launch.hostfile import hosts_asked
 from fembench.launch.launcher import JobOutcome, launch
 from fembench.records.case import Case
@@ -72,6 +72,7 @@ class Folder:
         self.path = path
         self.runs = path / "runs"
         self.inputs = Inputs()
+        self._read: dict[Path, tuple[Stamp | None, Record]] = {}
 
     def prepare(self, source: Path) -> None:
         """Make the folder, or see that it belongs to the same campaign. Raises InputError."""
@@ -97,11 +98,17 @@ class Folder:
         return "" if found is None else self.inputs.changed(found)
 
     def _found(self, run: CampaignRun) -> Record | None:
+        """The record of a run, whatever its inputs are now."""
         path = self._path(run)
-        if not path.exists():
-            return None
-        found = load(path)
-        return found if found.case == run.case else None
+        found = self._load(path) if path.exists() else None
+        return found if found is not None and found.case == run.case else None
+
+    def _load(self, path: Path) -> Record:
+        """A record; its file is decoded once unless it changes."""
+        stamp = stamp_of(path)
+        if path not in self._read or self._read[path][0] != stamp:
+            self._read[path] = stamp, load(path)
+        return self._read[path][1]
 
     def _path(self, run: CampaignRun) -> Path:
         """Where the record of a run is, or is to be."""
@@ -114,7 +121,7 @@ class Folder:
         found = {}
         for path in record_paths(self.path):
             with contextlib.suppress(InputError):  # damaged files are for others to report
-                record, repetition = load(path), path.stem.rpartition("-r")[2]
+                record, repetition = self._load(path), path.stem.rpartition("-r")[2]
                 if repetition.isdigit() and path.stem != run_id(record.case, int(repetition)):
                     found[record.case, int(repetition)] = path
         return found

@@ -28,7 +28,7 @@ class Inputs:
 
     def mesh_hash(self, mesh: str) -> str:
         """The hash of the mesh in a file, or of one that is made. Raises InputError."""
-        stamp = _stamp(mesh)
+        stamp = stamp_of(mesh)
         if stamp is None:
             return resolve(mesh).hash
         if stamp not in self._hashes:
@@ -37,7 +37,7 @@ class Inputs:
 
     def problem(self, name: str) -> ProblemSpec:
         """The problem of that name, or in that file. Raises InputError."""
-        stamp = _stamp(name)
+        stamp = stamp_of(name)
         if stamp is None:
             return load_problem(name)
         if stamp not in self._problems:
@@ -88,13 +88,13 @@ def _is_gone(kind: str, name: str) -> bool:
     return not known and not Path(name).exists()
 
 
-def _stamp(name: str) -> Stamp | None:
-    """None where there is no such file."""
+def stamp_of(path: Path | str) -> Stamp | None:
+    """What tells one state of a file from another; None where there is no such file."""
     try:
-        found = os.stat(name)
+        found = os.stat(path)
     except (OSError, ValueError):
         return None
-    return name, found.st_mtime_ns, found.st_size, found.st_ino
+    return str(path), found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def problem_of(tree: Mapping[str, Any]) -> ProblemSpec | None:

@@ -197,6 +197,14 @@ def test_a_truncated_record_is_moved_aside_and_only_its_run_is_repeated(folder, 
     assert len(record_paths("out")) == len(ALL)
 
 
+def test_a_campaign_that_goes_on_decodes_each_record_once(folder, started, monkeypatch):
+    sweep(started)
+    decoded = []
+    monkeypatch.setattr(campaigns, "load", lambda path: decoded.append(path.name) or load(path))
+    assert sweep(started) == set()
+    assert sorted(decoded) == sorted(path.name for path in record_paths("out"))
+
+
 def test_a_campaign_goes_on_with_another_comment_and_time_limit_and_keeps_the_new_text(folder, started):
     sweep(started)
     text = CAMPAIGN.replace('name = "c"', '# longer\nname = "c"\ntimeout = 900')

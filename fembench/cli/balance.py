@@ -31,19 +31,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "what", nargs="+", metavar="SCENARIO|RECORD", help="scenarios (name or file), or records"
     )
     parser.add_argument("--virtual", action="store_true", help="run scenarios on a virtual clock")
-    parser.add_argument("--policies", default="", metavar="A,B", help="only these (default: all)")
-    parser.add_argument(
-        "--look-every", type=whole(1), default=10, metavar="N", help="iterations between calls (gamma)"
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+    virtual = parser.add_argument_group("scenarios")
+    virtual.add_argument("--policies", default="", metavar="NAME,…", help="only these (default: all)")
+    virtual.add_argument(
+        "--look-every",
+        type=whole(1),
+        default=10,
+        metavar="N",
+        help="iterations between two calls of the balancer (gamma)",
     )
-    parser.add_argument(
-        "--first-look", type=whole(1), default=2, metavar="N", help="calls before the first look (alpha)"
+    virtual.add_argument(
+        "--first-look",
+        type=whole(1),
+        default=2,
+        metavar="N",
+        help="calls before the balancer first looks at the times (alpha)",
     )
-    parser.add_argument(
-        "--band", type=real(0, 1), default=0.1, metavar="D", help="tolerated deviation (default: 0.1)"
+    virtual.add_argument(
+        "--band",
+        type=real(0, 1),
+        default=0.1,
+        metavar="FRACTION",
+        help="tolerated deviation of a rank's time from the mean (D)",
     )
-    parser.add_argument("--drain", default="", metavar="RANK@ITER", help="the rank is empty from then on")
-    parser.add_argument("--looks", action="store_true", help="every look as well, with --virtual")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    virtual.add_argument(
+        "--drain", default="", metavar="RANK@N", help="take all work from a rank, from iteration N on"
+    )
+    virtual.add_argument("--looks", action="store_true", help="also print every look")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -34,77 +34,86 @@ MOST = 1 << 30  # bytes of a message
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import real, whole
 
-    parser.add_argument(
-        "--ranks", type=whole(0), default=0, metavar="N", help="default: what the hosts have room for"
-    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--hosts",
         default="",
-        metavar="A,B:4",
-        help="hosts, each with its number of ranks; or a file of them (Mendes 2004, Fig. 4.1)",
+        metavar="HOSTS",
+        help="hosts with their number of ranks, as in fast:4,slow:2; or a file of hosts with their sites, "
+        "in the format of Mendes 2004, Fig. 4.1",
     )
     where.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter visits, messages to 1 MiB")
     parser.add_argument(
-        "--emulate", default="", metavar="S,S,...", help="SYNTHETIC: speed of each rank, 1,1,0.5,0.25"
+        "--ranks", type=whole(0), default=0, metavar="N", help="number of ranks (default: one per slot)"
     )
     parser.add_argument(
-        "--dilate",
-        type=real(1),
-        default=1.0,
-        metavar="F",
-        help="SYNTHETIC: all ranks compute so many times slower, so that several share a core",
+        "--quick", action="store_true", help="fewer and shorter measurements, messages of up to 1 MiB"
     )
-    parser.add_argument("--network", action="store_true", help="also measure what messages cost")
-    parser.add_argument(
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the machine profile (JSON)")
+    parser.add_argument("--json", action="store_true", help="print the profile as JSON instead of tables")
+
+    network = parser.add_argument_group("network")
+    network.add_argument("--network", action="store_true", help="also measure messages between the ranks")
+    network.add_argument(
         "--add-to",
         default="",
         metavar="FILE",
-        help="measure the network alone, into this profile of the same ranks (or into -o)",
+        help="measure only the network, and add it to this profile of the same ranks (or write -o)",
     )
-    parser.add_argument(
+    network.add_argument(
         "--pairs",
         choices=("all", "classes"),
         default="",
-        help="every ordered pair of hosts, or one of each site and two sites (default: all of up to 4 hosts)",
+        help="measure every ordered pair of hosts, or one pair within each site and one between each two "
+        "sites (default: all, for up to 4 hosts)",
     )
-    parser.add_argument(
-        "--sites", default="", metavar="S=A,B;T=C", help="sites of hosts (default: by their domains)"
+    network.add_argument(
+        "--sites", default="", metavar="SITES", help="sites, as in a=n1,n2;b=n3 (default: by domain name)"
     )
-    parser.add_argument(
+    network.add_argument(
         "--sizes",
         default="",
-        metavar="M,M,...",
-        help="bytes of the messages, 8,64K,4M (default: 8 to 4M, doubling; --quick: to 1M)",
+        metavar="BYTES,…",
+        help="message sizes, as in 8,64K,4M (default: 8 to 4M, doubling; with --quick to 1M)",
     )
-    parser.add_argument(
+    network.add_argument(
         "--repetitions",
         type=whole(1),
         default=0,
         metavar="N",
-        help="round trips of each size (default: as many as fit into 4 s per pair; --quick: 1.2 s)",
+        help="round trips per size (default: as many as fit into 4 s per pair, or 1.2 s with --quick)",
     )
-    parser.add_argument(
+    network.add_argument(
         "--method",
         choices=("I", "II", "both"),
         default="both",
-        help="I: trains of messages (Kielmann: L, g); II: ping-pongs (Os, L, Or; Mendes 2004)",
+        help="I: trains of messages, for L and g (Kielmann 2000); "
+        "II: ping-pongs, for Os, L and Or (Mendes 2004)",
     )
-    parser.add_argument(
+    network.add_argument(
         "--send",
         choices=("isend", "send", "both"),
         default="both",
-        help="method II: with MPI_Isend, MPI_Send, or both, costs being those of MPI_Isend",
+        help="MPI call that method II measures; with both, the model uses MPI_Isend",
     )
-    parser.add_argument(
-        "--model", default="", metavar="FILE", help="also write the modeller's file (Mendes 2004, Fig. 4.2)"
+    network.add_argument(
+        "--model", default="", metavar="FILE", help="also write an HLogP file (Mendes 2004, Fig. 4.2)"
     )
-    parser.add_argument(
-        "--bytes", type=whole(0), default=65536, metavar="M", help="--model: of a message (default: 65536)"
+    network.add_argument(
+        "--bytes", type=whole(0), default=65536, metavar="N", help="message size of the HLogP file"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the profile here (JSON)")
-    parser.add_argument("--json", action="store_true", help="print the profile as JSON")
+
+    synthetic = parser.add_argument_group("synthetic")
+    synthetic.add_argument(
+        "--emulate", default="", metavar="SPEEDS", help="speed of each rank, as in 1,1,0.5,0.25"
+    )
+    synthetic.add_argument(
+        "--dilate",
+        type=real(1),
+        default=1.0,
+        metavar="FACTOR",
+        help="slow all ranks down by this factor, so that several can share a core",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -185,7 +194,8 @@ def _settings(options: argparse.Namespace) -> "NetworkSettings":
 def _speeds(options: argparse.Namespace, hostfile: str, folder: Path):
     """The profile of the hosts, without a network."""
     from fembench.characterize.start import measure_hosts
-    from fembench.cli.shared import progress, typed_command
+    from fembench.cli.progress import progress
+    from fembench.cli.shared import typed_command
 
     return measure_hosts(
         _ranks(options, hostfile),
@@ -206,7 +216,7 @@ def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: P
     from fembench.base.errors import InputError
     from fembench.characterize.estimate import estimated
     from fembench.characterize.start import measure_links
-    from fembench.cli.shared import progress
+    from fembench.cli.progress import progress
     from fembench.records.profile import PROFILE_SCHEMA
 
     placed = profile.environment.rank_host

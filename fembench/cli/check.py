@@ -12,8 +12,8 @@ import argparse
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("records", nargs="+", metavar="RECORD", help="record file, or folder of a campaign")
-    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    parser.add_argument("records", nargs="+", metavar="RECORD", help="record, or folder of records")
+    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON instead of tables")
 
 
 def run(options: argparse.Namespace) -> int:

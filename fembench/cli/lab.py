@@ -32,25 +32,27 @@ import json
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import real
 
-    actions = parser.add_subparsers(dest="action", metavar="up|run|speed|status|down", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     up = actions.add_parser("up", help="build the lab that a file describes")
-    up.add_argument("cluster", metavar="CLUSTER.toml")
+    up.add_argument("cluster", metavar="CLUSTER.toml", help="the lab's file, as below")
+    up.add_argument("--json", action="store_true", help="print JSON instead of a table")
     run = actions.add_parser("run", help="run a command in the lab")
-    run.add_argument("--name", default="", metavar="LAB", help="which lab (default: the only one)")
+    run.add_argument("--name", help="name of the lab (default: the only one)", default="", metavar="LAB")
     run.add_argument(
         "--spin",
         action="store_true",
-        help="waiting ranks spin: for measuring speeds under quotas (default: they sleep)",
+        help="let waiting ranks spin instead of sleep, to measure speeds under CPU quotas",
     )
-    run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
-    speed = actions.add_parser("speed", help="give a host another part of its CPUs' time, from now on")
-    speed.add_argument("host", metavar="HOST")
-    speed.add_argument("speed", type=real(0.001, 1), metavar="SPEED", help="0.001 to 1")
-    speed.add_argument("--name", default="", metavar="LAB", help="which lab (default: the only one)")
-    status = actions.add_parser("status", help="what labs there are")
-    status.add_argument("--json", action="store_true", help="print JSON")
+    run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="command to run")
+    speed = actions.add_parser("speed", help="change the fraction of its CPUs' time that a host gets")
+    speed.add_argument("host", metavar="HOST", help="name of the host")
+    speed.add_argument("speed", type=real(0.001, 1), metavar="FRACTION", help="0.001 to 1")
+    speed.add_argument("--name", help="name of the lab (default: the only one)", default="", metavar="LAB")
+    speed.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    status = actions.add_parser("status", help="list the labs")
+    status.add_argument("--json", action="store_true", help="print JSON instead of a table")
     down = actions.add_parser("down", help="end what runs in the lab, and remove it")
-    down.add_argument("name", nargs="?", default="", metavar="LAB", help="which lab (default: all)")
+    down.add_argument("name", nargs="?", help="name of the lab (default: all)", default="", metavar="LAB")
 
 
 def run(options: argparse.Namespace) -> int:

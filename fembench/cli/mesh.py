@@ -21,14 +21,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     made = actions.add_parser("box", help="write a structured box, its faces tagged x0 x1 y0 y1 z0 z1")
     made.add_argument("size", metavar="SIZE", help="grid cells NXxNYxNZ, a number of equations, or a preset")
-    made.add_argument("--element", choices=("tet4", "hex8"), default="tet4", help="default: %(default)s")
+    made.add_argument("--element", choices=("tet4", "hex8"), default="tet4", help="type of the cells")
     made.add_argument(
         "--lengths",
         nargs=3,
         type=float,
         default=(1.0, 0.5, 1.0),
-        metavar=("X", "Y", "Z"),
-        help="edges in metres (default: 1 0.5 1)",
+        metavar="METRES",
+        help="lengths along x, y and z (default: 1 0.5 1)",
     )
     made.add_argument(
         "-o",
@@ -37,12 +37,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the suffix chooses the format: .vtu .msh .vtk …",
     )
-    described = actions.add_parser("info", help="counts, equations, hash, quality, volume, tags")
+    described = actions.add_parser("info", help="print counts, equations, hash, quality, volume and tags")
     described.add_argument("mesh", metavar="MESH", help="preset, box:… or file")
-    described.add_argument("--json", action="store_true", help="the same as JSON")
-    converted = actions.add_parser(
-        "convert", help="write a mesh in another format, and read it back to compare"
-    )
+    described.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    converted = actions.add_parser("convert", help="write a mesh in another format, and check the copy")
     converted.add_argument("mesh", metavar="MESH", help="preset, box:… or file")
     converted.add_argument("output", metavar="FILE", help="the suffix chooses the format")
 

@@ -102,7 +102,9 @@ def split(text: str) -> tuple[str, str]:
 def fill(text: str, width: int) -> str:
     """Paragraphs folded to a width; those with indented lines as they are."""
     blocks = re.split(r"\n\s*\n", text.strip("\n"))
-    return "\n\n".join(b if re.search(r"^\s", b, re.M) else textwrap.fill(b, width) for b in blocks)
+    literal = [bool(re.search(r"^\s", block, re.M)) for block in blocks]
+    folded = [textwrap.fill(block, width, break_on_hyphens=False) for block in blocks]
+    return "\n\n".join(block if kept else fold for block, kept, fold in zip(blocks, literal, folded))
 
 
 def page(parser: argparse.ArgumentParser, width: int) -> str:

@@ -17,70 +17,59 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import real, whole
+    from fembench.cli.shared import job_options, real, whole
 
-    parser.add_argument("mesh", metavar="MESH", help="as for `fembench run`")
-    parser.add_argument("--problem", default="thesis", metavar="X", help="preset or a TOML file")
+    parser.add_argument("mesh", metavar="MESH", help="preset, box:…, or a mesh file, as in fembench run")
+    parser.add_argument("--problem", default="thesis", metavar="PROBLEM", help="preset or TOML file")
     parser.add_argument(
-        "--ranks", type=whole(1), default=1, metavar="P", help="own and PETSc also on P ranks (default: 1)"
+        "--ranks", type=whole(1), default=1, metavar="N", help="run fembench and PETSc also on N ranks"
     )
-    parser.add_argument("--shares", default="", metavar="X", help="target share of each of the P ranks")
+    parser.add_argument("--shares", default="", metavar="SHARES", help="target share of each of the N ranks")
     parser.add_argument(
-        "--only", nargs="+", default=[], metavar="PEER", help="own, own-sym, numpy, petsc, petsc-baij, …"
+        "--only", nargs="+", default=[], metavar="NAME", help="own, own-sym, numpy, petsc, petsc-baij, …"
     )
     parser.add_argument(
-        "--precond", nargs="+", default=[], metavar="X", help="none, jacobi, block-jacobi, gamg, pyamg"
+        "--precond", nargs="+", default=[], metavar="NAME", help="none, jacobi, block-jacobi, gamg, pyamg"
     )
     parser.add_argument(
         "--tolerance",
         type=real(0),
         default=1e-8,
-        metavar="X",
-        help="of |r|/|f|, unpreconditioned (default: %(default)g)",
+        metavar="NUMBER",
+        help="stop at this relative, unpreconditioned residual |r|/|f|",
     )
-    parser.add_argument(
-        "--repetitions",
-        type=whole(1),
-        default=5,
-        metavar="N",
-        help="solves of each peer (default: %(default)s)",
-    )
+    parser.add_argument("--repetitions", type=whole(1), default=5, metavar="N", help="solves per package")
     parser.add_argument(
         "--iterations",
         type=whole(0),
         default=0,
         metavar="N",
-        help="repeat N iterations only, after one solve to the tolerance; for large meshes",
+        help="after one solve to the tolerance, repeat only N iterations; for large meshes",
     )
     parser.add_argument(
         "--parity",
         choices=("solution", "iterate"),
         default="solution",
-        help="what must agree: the solution, or with --iterations the last iterate with numpy's, which is "
-        "known in seconds where a solve takes minutes (none and jacobi only)",
+        help="what must agree: the solution or, with --iterations, the last iterate with that of numpy; "
+        "this takes seconds where a solve takes minutes (only with none and jacobi)",
     )
-    parser.add_argument("--export", default="", metavar="DIR", help="write K, f, u here (npz, PETSc binary)")
+    parser.add_argument("--export", default="", metavar="DIR", help="write K, f and u (npz, PETSc binary)")
     parser.add_argument(
-        "--dolfinx-python", default="", metavar="PATH", help="a Python that has dolfinx (default: looks)"
+        "--dolfinx-python",
+        default="",
+        metavar="FILE",
+        help="a Python that has dolfinx (default: search for one)",
     )
-    parser.add_argument(
-        "--results",
-        default="results/peers",
-        metavar="DIR",
-        help="where peers.json goes (default: %(default)s)",
-    )
-    parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
-    parser.add_argument(
-        "--timeout", type=real(0), default=0.0, metavar="SECONDS", help="end it after this time"
-    )
-    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+    parser.add_argument("--results", default="results/peers", metavar="DIR", help="folder for peers.json")
+    job_options(parser, timeout=0.0)
+    parser.add_argument("--json", action="store_true", help="print the record as JSON instead of tables")
 
 
 def run(options: argparse.Namespace) -> int:
     """0, or 1 where a peer was there and has no time."""
     import msgspec
 
-    from fembench.cli.shared import progress
+    from fembench.cli.progress import progress
     from fembench.launch.scratch import occupied
     from fembench.peers.start import launch_peers
     from fembench.records.contest import save_peers

@@ -24,38 +24,36 @@ MANY = 16  # ranks from which it takes more than a second or two
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("record", metavar="RECORD", help="of a run of fembench run on as many ranks")
+    parser.add_argument("record", metavar="RECORD", help="record of a run on this number of ranks")
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--machine", default="", metavar="FILE", help="profile of fembench characterize --network"
-    )
+    where.add_argument("--machine", default="", metavar="FILE", help="machine profile with a network")
     where.add_argument(
         "--hosts",
         default="",
-        metavar="NAME:SLOTS[:CORES[:SPEED]],…",
-        help="speed 1: as where the record was made",
+        metavar="HOSTS",
+        help="NAME:SLOTS[:CORES[:SPEED]],…; speed 1: that of the hosts of the record",
     )
     parser.add_argument(
-        "--link", default="50e-6,118e6", metavar="S,B/S", help="between hosts (default: %(default)s)"
+        "--link", default="50e-6,118e6", metavar="SECONDS,BYTES/S", help="network between hosts"
     )
     parser.add_argument(
-        "--inside", default="1e-6,5e9", metavar="S,B/S", help="inside a host (default: %(default)s)"
+        "--inside", default="1e-6,5e9", metavar="SECONDS,BYTES/S", help="messages inside a host"
     )
     parser.add_argument(
         "--format",
         choices=("rankfile", "hostfile", "mpich", "slurm"),
         default="rankfile",
-        help="default: rankfile",
+        help="format of the launcher's file",
     )
-    parser.add_argument("-o", "--output", default="", metavar="FILE", help="the launcher's file")
-    parser.add_argument("--json", action="store_true", help="print the placement as JSON")
+    parser.add_argument("-o", "--output", default="", metavar="FILE", help="write the launcher's file")
+    parser.add_argument("--json", action="store_true", help="print the placement as JSON instead of tables")
 
 
 def run(options: argparse.Namespace) -> int:
     import json
 
     from fembench.base.files import write_atomic
-    from fembench.cli.shared import progress
+    from fembench.cli.progress import progress
     from fembench.model.configuration import not_invalid
     from fembench.model.hosts_for_parts import given, measured
     from fembench.model.placement import JUDGED

@@ -25,86 +25,94 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.methods.lookup import default_storages, names, preconds, variants
 
     parser.add_argument("mesh", metavar="MESH", help="preset, box:…, or a mesh file, as in fembench run")
-    parser.add_argument("--machine", required=True, metavar="FILE", help="profile of fembench characterize")
+    parser.add_argument("--machine", required=True, metavar="FILE", help="profile made by characterize")
+    parser.add_argument(
+        "--ranks", default="", metavar="N,…", help="numbers of ranks (default: that of the profile)"
+    )
+    parser.add_argument(
+        "--shares",
+        default="",
+        metavar="SHARES",
+        help="7:1, 2,1,1, balanced or equal (default: equal); 7:1 needs a single number of ranks",
+    )
     parser.add_argument(
         "--method",
         choices=("simulation", "analytic"),
         default="simulation",
-        help="simulate the execution graph (default), or bound it in closed form",
+        help="simulate the execution graph, or bound it in closed form",
     )
     parser.add_argument(
         "--compose",
         choices=("phase", "global"),
         default="phase",
-        help="analytic: bounds phase by phase (default), or of the whole, as thesis-000",
+        help="analytic: bound each phase, or the whole run (Herai 2005)",
     )
     parser.add_argument(
-        "--ranks", default="", metavar="N,N,...", help="numbers of ranks (default: the profile's)"
-    )
-    parser.add_argument(
-        "--shares",
-        default="",
-        metavar="S",
-        help="7:1, 2,1,1, balanced, or equal (default); one rank number only",
-    )
-    parser.add_argument(
-        "--problem", default="thesis", metavar="P", help="preset or TOML file (default: thesis)"
-    )
-    parser.add_argument(
-        "--solver", choices=("own", "petsc"), default="own", help="petsc: needs --learn, runs of it here"
-    )
-    parser.add_argument("--storage", default="", metavar="NAME", help=f"default: {default_storages()}")
-    parser.add_argument("--precond", default="none", metavar="NAME", help=", ".join(names(preconds("own"))))
-    parser.add_argument(
-        "--variant", default="standard", metavar="NAME", help=", ".join(names(variants("own")))
-    )
-    parser.add_argument("--partitioner", default="metis", metavar="P", help="metis or rcb")
-    parser.add_argument(
-        "--learn", action="append", default=[], metavar="RECORDS", help="records of runs on this machine"
-    )
-    parser.add_argument(
-        "--link",
-        default="",
-        metavar="S,B/S[,O]",
-        help="seconds of latency, bytes/s[, s of overhead]: instead of the profile's network",
-    )
-    parser.add_argument(
-        "--contention",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="a host's messages leave one after the other (default: as far as the profile measured it)",
-    )
-    parser.add_argument(
-        "--now",
-        choices=("queue", "load", "clock"),
-        default="",
-        help="the profile's hosts as loaded as now: H by law (4.1), (4.2) or, the best, (4.3) of thesis-001",
-    )
-    parser.add_argument("--hostfile", default="", metavar="FILE", help="--now: these hosts alone")
-    parser.add_argument("--network", default="x1", metavar="xF", help="what if it were F times faster")
-    parser.add_argument(
-        "--machines",
+        "--learn",
         action="append",
         default=[],
-        metavar="EDIT",
-        help="what if: fastest, slowest, add:NAME*COUNT",
+        metavar="RECORD",
+        help="correct by these records, or folders of records, of runs on the machine; may be repeated",
     )
     parser.add_argument(
         "--iterations",
         type=whole(0),
         default=0,
         metavar="N",
-        help="also the time of a whole solution (default: as many as a learned run of the mesh took)",
+        help="also predict a whole solution (default: the iterations of a learned run of the mesh)",
     )
     parser.add_argument(
-        "--deadline", type=real(0), default=0.0, metavar="S", help="the fewest ranks that meet it"
+        "--deadline", type=real(0), default=0.0, metavar="SECONDS", help="find the fewest ranks that meet it"
     )
-    parser.add_argument("--plot", metavar="FILE", help="times over ranks (.svg, .png, .pdf)")
+    parser.add_argument("--plot", metavar="FILE", help="plot the time by number of ranks (.svg, .png, .pdf)")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write the prediction; it is never overwritten"
+        "-o", "--output", metavar="FILE", help="write the prediction; an existing one is never overwritten"
     )
-    parser.add_argument("--against", metavar="RECORD", help="add the run's error to the prediction of -o")
-    parser.add_argument("--json", action="store_true", help="print the predictions as JSON")
+    parser.add_argument(
+        "--against", metavar="RECORD", help="add the error against this run to the prediction in -o"
+    )
+    parser.add_argument("--json", action="store_true", help="print the predictions as JSON instead of tables")
+
+    case = parser.add_argument_group("case", "As in fembench run.")
+    case.add_argument("--problem", default="thesis", metavar="PROBLEM", help="preset or TOML file")
+    case.add_argument(
+        "--solver", choices=("own", "petsc"), default="own", help="petsc needs --learn with PETSc's runs"
+    )
+    case.add_argument("--storage", default="", metavar="NAME", help=f"default: {default_storages()}")
+    case.add_argument("--precond", default="none", metavar="NAME", help=", ".join(names(preconds("own"))))
+    case.add_argument("--variant", default="standard", metavar="NAME", help=", ".join(names(variants("own"))))
+    case.add_argument("--partitioner", default="metis", metavar="NAME", help="metis or rcb")
+
+    if_ = parser.add_argument_group("what if")
+    if_.add_argument(
+        "--link",
+        default="",
+        metavar="SECONDS,BYTES/S[,SECONDS]",
+        help="latency, bandwidth and overhead of a network that replaces the profile's",
+    )
+    if_.add_argument("--network", default="x1", metavar="xFACTOR", help="a network this many times as fast")
+    if_.add_argument(
+        "--contention",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="send a host's messages one after another (default: as far as the profile measured it)",
+    )
+    if_.add_argument(
+        "--machines",
+        action="append",
+        default=[],
+        metavar="EDIT",
+        help="fastest, slowest: all hosts are like the one with the fastest or slowest rank; add:NAME*N: N "
+        "more hosts like NAME; may be repeated",
+    )
+    if_.add_argument(
+        "--now",
+        choices=("queue", "load", "clock"),
+        default="",
+        help="the profile's hosts under their load at this moment: slowness H by run queue, load average or "
+        "clock, the best (Mendes 2004, eq. 4.1 to 4.3)",
+    )
+    if_.add_argument("--hostfile", default="", metavar="FILE", help="--now: only these hosts")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -160,7 +168,7 @@ def _answers(options: argparse.Namespace, study, cases: list, learned: list):
 
 def _note(study, works: list) -> None:
     """Say where the profile does not reach, and who else used its hosts while it was measured."""
-    from fembench.cli.shared import progress
+    from fembench.cli.progress import progress
     from fembench.report.profiles import others_used
 
     for host in study.profile.environment.hosts:
@@ -174,7 +182,7 @@ def _study(options: argparse.Namespace):
     """(the profile with edits and what runs teach, those runs); learned on the machine as it is."""
     import dataclasses
 
-    from fembench.cli.shared import progress
+    from fembench.cli.progress import progress
     from fembench.methods.lookup import storage_of
     from fembench.model.configuration import not_invalid
     from fembench.model.predictor import open_study, taught
@@ -202,7 +210,7 @@ def _as_now(options: argparse.Namespace, study):
     """The study's rates, each rank slowed by what a law makes of its host's load now."""
     from fembench.base.config import read_text
     from fembench.characterize.load_now import loads_of
-    from fembench.cli.shared import progress
+    from fembench.cli.progress import progress
     from fembench.launch.hostfile import hosts_of
     from fembench.model.heterogeneity import brought_up_to_date, hosts_to_ask
     from fembench.model.rates import slowed

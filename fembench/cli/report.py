@@ -17,21 +17,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import whole
 
     parser.add_argument("folder", metavar="DIR", type=Path, help="results of a campaign: holds runs/*.json")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="write the report here instead of DIR/report")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the report (default: DIR/report)")
     parser.add_argument(
         "--base",
-        metavar="P",
+        metavar="N",
         type=whole(0),
         default=0,
-        help="hold speedups against P ranks (default: the fewest)",
+        help="number of ranks that speedups refer to (default: the smallest)",
     )
     parser.add_argument(
-        "--peers",
-        metavar="FILE",
-        type=Path,
-        help="what `fembench peers` left (default: DIR/peers.json)",
+        "--peers", metavar="FILE", type=Path, help="result of `fembench peers` (default: DIR/peers.json)"
     )
-    parser.add_argument("--json", action="store_true", help="print every table as JSON, for other programs")
+    parser.add_argument("--json", action="store_true", help="print every table as JSON")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -18,36 +18,18 @@ MANY_PER_CORE = 8  # ranks; from more on it is said that starting takes long
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import case_options, real
+    from fembench.cli.shared import case_options, job_options
 
-    case_options(parser)
-    parser.add_argument(
-        "--results",
-        default="results/single",
-        metavar="DIR",
-        help="where the record goes (default: %(default)s)",
-    )
+    parser.add_argument("--results", default="results/single", metavar="DIR", help="folder for the record")
+    parser.add_argument("--weights", metavar="FILE", help="take the shares from a file of tune or weights")
     parser.add_argument(
         "--reference",
         metavar="RECORD",
-        help="one-rank record of the same mesh, problem and work, to hold energy and solution against",
+        help="compare energy and solution with this one-rank record of the same mesh, problem and work",
     )
-    parser.add_argument("--weights", metavar="FILE", help="shares from fembench tune or fembench weights")
-    parser.add_argument(
-        "--hostfile",
-        "--rankfile",
-        default="",
-        metavar="FILE",
-        help="hosts for mpiexec or srun, or Open MPI's rankfile; fembench place writes them",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=real(0),
-        default=0.0,
-        metavar="SECONDS",
-        help="end the job after this time (default: never)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+    job_options(parser, timeout=0.0)
+    parser.add_argument("--json", action="store_true", help="print the record as JSON instead of tables")
+    case_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +37,8 @@ def run(options: argparse.Namespace) -> int:
 
     from fembench.bench.campaign import failure_of, held_against
     from fembench.bench.campaign_file import run_id
-    from fembench.cli.shared import case_from, progress, typed_command, warn_if_stale, weighted
+    from fembench.cli.progress import progress
+    from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
     from fembench.launch.launcher import MOST_PER_CORE, launch, ranks_per_core
     from fembench.launch.scratch import occupied, reserved
     from fembench.records.store import save

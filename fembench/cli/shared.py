@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fembench.base.errors import InputError, shown
+from fembench.cli.progress import progress
 from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.records.case import FIELDS, LARGEST, Case, CaseField, new_case
 from fembench.records.record import Record
@@ -77,6 +78,30 @@ def _option(field: CaseField) -> dict[str, Any]:
     return found | {"metavar": said.metavar}
 
 
+def hosts_option(parser: argparse.ArgumentParser) -> None:
+    """The hosts of a job."""
+    parser.add_argument(
+        "--hostfile",
+        "--rankfile",
+        default="",
+        metavar="FILE",
+        help="hosts for mpiexec or srun: a host file, or a rankfile for Open MPI; fembench place writes them",
+    )
+
+
+def job_options(parser: argparse.ArgumentParser, timeout: float) -> None:
+    """Where a job runs and how long it may take; `timeout` in seconds, 0: for ever."""
+    hosts_option(parser)
+    limit = f"default: {timeout:g}" if timeout else "default: no limit"
+    parser.add_argument(
+        "--timeout",
+        type=real(0),
+        default=timeout,
+        metavar="SECONDS",
+        help=f"end a run after this time ({limit})",
+    )
+
+
 def case_from(options: argparse.Namespace) -> Case:
     """The case that the options describe. Raises InputError."""
     values = {name: getattr(options, name) for name in FIELDS}
@@ -88,11 +113,6 @@ def case_from(options: argparse.Namespace) -> Case:
 def typed_command(arguments: Sequence[str] | None = None) -> str:
     """What the user typed, as it can be typed again."""
     return shlex.join(["fembench", *(sys.argv[1:] if arguments is None else arguments)])
-
-
-def progress(text: str) -> None:
-    """One line of progress on stderr, at once."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def weighted(case: Case, path: str | None) -> Case:

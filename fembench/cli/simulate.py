@@ -22,41 +22,52 @@ AS_SEEN = (
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import real, whole
 
-    parser.add_argument("graph", metavar="GRAPH", help="execution graph of fembench trace")
+    parser.add_argument("graph", metavar="GRAPH", help="execution graph made by fembench trace")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--machine", metavar="FILE", help="profile with a network, or a modeller's file (Mendes 2004)"
+        "--machine", metavar="FILE", help="machine profile with a network, or an HLogP file (Mendes 2004)"
     )
     where.add_argument(
-        "--link", default="", metavar="S,B/S[,O]", help="latency, bandwidth, overhead of all pairs"
+        "--link",
+        default="",
+        metavar="SECONDS,BYTES/S[,SECONDS]",
+        help="latency, bandwidth and overhead of messages between all ranks",
     )
-    parser.add_argument(
-        "--speeds", default="", metavar="S,S,...", help="of each rank against the recorded ones"
+    parser.add_argument("--base", metavar="GRAPH", help="the graph of one rank, for speedup and efficiency")
+    parser.add_argument("--against", metavar="RECORD", help="print the errors against the CG times of a run")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON instead of tables")
+
+    if_ = parser.add_argument_group("what if")
+    if_.add_argument(
+        "--speeds", default="", metavar="SPEEDS", help="speed of each rank relative to the recorded one"
     )
-    parser.add_argument(
-        "--network", type=real(0, above=True), default=1.0, metavar="F", help="a network F times as fast"
+    if_.add_argument(
+        "--network",
+        type=real(0, above=True),
+        default=1.0,
+        metavar="FACTOR",
+        help="a network this many times as fast",
     )
-    parser.add_argument(
+    if_.add_argument(
         "--contention",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="a host's messages leave one after the other (default: as far as --machine measured it)",
+        help="send a host's messages one after another (default: as far as --machine measured it)",
     )
-    parser.add_argument(
+    if_.add_argument(
         "--no-overlap",
         action="store_true",
-        help="messages beyond the switch travel only while both ranks wait",
+        help="messages above the switch size progress only while both ranks wait",
     )
-    parser.add_argument(
-        "--switch", type=whole(0), default=0, metavar="BYTES", help="--link: from which they wait"
+    if_.add_argument(
+        "--switch", type=whole(0), default=0, metavar="BYTES", help="with --link: the switch size"
     )
-    parser.add_argument("--every-turn", action="store_true", help="simulate every turn of every loop")
-    parser.add_argument("--chrome", metavar="FILE", help="timeline for ui.perfetto.dev")
-    parser.add_argument("--smpi", metavar="FOLDER", help="time-independent trace and platform for SimGrid")
-    parser.add_argument("--goal", metavar="FILE", help="schedule for LogGOPSim")
-    parser.add_argument("--base", metavar="GRAPH", help="the same on one rank: speed-up, efficiency, R, U, Q")
-    parser.add_argument("--against", metavar="RECORD", help="errors against the CG times of a run")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    if_.add_argument("--every-turn", action="store_true", help="simulate every turn of every loop")
+
+    files = parser.add_argument_group("export")
+    files.add_argument("--chrome", metavar="FILE", help="timeline for ui.perfetto.dev")
+    files.add_argument("--smpi", metavar="DIR", help="time-independent trace and platform for SimGrid")
+    files.add_argument("--goal", metavar="FILE", help="schedule for LogGOPSim")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -127,7 +127,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
     """Run the study and say where its page is. Raises InputError."""
-    from fembench.cli.shared import progress, typed_command
+    from fembench.cli.progress import progress
+    from fembench.cli.shared import typed_command
     from fembench.host.host import usable_cores
     from fembench.studies.runner import run_study
     from fembench.studies.study import StudyRequest

@@ -98,7 +98,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
-    from fembench.cli.shared import progress, typed_command
+    from fembench.cli.progress import progress
+    from fembench.cli.shared import typed_command
     from fembench.studies.programs.program_session import ProgramPlace, run_program, run_with_network
     from fembench.studies.programs.program_text import as_text
 

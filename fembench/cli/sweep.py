@@ -25,24 +25,23 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import hosts_option
+
     parser.add_argument(
         "campaign", nargs="?", metavar="CAMPAIGN.toml", help="campaign file (default: the default campaign)"
     )
     parser.add_argument(
-        "--results", metavar="DIR", help="where records and report go (default: results/NAME)"
+        "--results", metavar="DIR", help="folder for records and report (default: results/NAME)"
     )
     parser.add_argument(
-        "--hostfile",
-        "--rankfile",
-        default="",
+        "--weights",
         metavar="FILE",
-        help="hosts for mpiexec or srun, or Open MPI's rankfile; fembench place writes them",
+        help="shares for those cases that have this number of ranks and no shares of their own",
     )
-    parser.add_argument(
-        "--weights", metavar="FILE", help="shares of the cases with as many ranks and none of their own"
-    )
+    hosts_option(parser)
     parser.add_argument("--dry-run", action="store_true", help="list the runs and stop")
-    parser.add_argument("--no-report", action="store_true", help="leave out the report")
+    parser.add_argument("--no-report", action="store_true", help="do not build the report")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -88,7 +87,7 @@ def _weighted(runs, path):
 
 
 def _say_damaged(folder) -> None:
-    from fembench.cli.shared import progress
+    from fembench.cli.progress import progress
 
     for name in folder.set_damaged_aside():
         progress(
@@ -114,7 +113,7 @@ def _say_changes(runs, folder) -> None:
     from collections import Counter
 
     from fembench.bench.inputs import gone
-    from fembench.cli.shared import progress
+    from fembench.cli.progress import progress
 
     edited = Counter(name for item in runs if (name := folder.changed(item)))
     for name, count in edited.items():
@@ -128,7 +127,8 @@ def _execute(campaign, runs, folder, hostfile) -> tuple[list, int]:
     """Run everything with a line per case; (the records, how many runs left none)."""
     from fembench.base.units import seconds
     from fembench.bench.campaign import Timekeeper, execute
-    from fembench.cli.shared import progress, typed_command
+    from fembench.cli.progress import progress
+    from fembench.cli.shared import typed_command
     from fembench.report.run_line import summary_line
 
     to_do = sum(folder.record(run) is None for run in runs)

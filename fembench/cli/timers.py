@@ -23,11 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import whole
 
     parser.add_argument(
-        "--calls",
-        type=whole(1, 1_000_000),
-        default=100,
-        metavar="N",
-        help="calls of each timer (default 100)",
+        "--calls", type=whole(1, 1_000_000), default=100, metavar="N", help="calls of each timer"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 

@@ -20,37 +20,40 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import real, whole
 
     parser.add_argument("source", nargs="?", metavar="RECORD", help="record of a run, or an execution graph")
-    parser.add_argument("--binary", metavar="EXE", help="x86 executable instead (needs objdump)")
-    parser.add_argument("--traced", action="store_true", help="only the traced iterations, as they were")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the graph (JSON)")
+    parser.add_argument("--dot", metavar="FILE", help="write the graph for Graphviz")
+    parser.add_argument(
+        "--traced", action="store_true", help="only the traced iterations, exactly as recorded"
+    )
     parser.add_argument(
         "--level",
         type=whole(0, 3),
         default=0,
-        metavar="0-3",
-        help="reduce the graph, and the blocks of --binary (default: 0)",
+        metavar="N",
+        help="reduce the graph, 0 to 3, and the blocks of --binary (default: 0)",
     )
-    parser.add_argument("--show", action="store_true", help="print its events")
+    parser.add_argument("--show", action="store_true", help="print the events")
     parser.add_argument(
-        "--ranks", default="", metavar="N,N", help="--show: of these; --binary: number of ranks"
+        "--ranks", default="", metavar="N,…", help="--show: only these ranks; --binary: number of ranks"
     )
-    parser.add_argument("--dot", metavar="FILE", help="write it for Graphviz")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the graph here (JSON)")
-    parser.add_argument("--function", default="main", metavar="NAME", help="--binary: where it begins")
-    parser.add_argument(
-        "--loop-mean", type=real(0), default=10, metavar="N", help="--binary: turns of a loop"
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+    binary = parser.add_argument_group("from a program")
+    binary.add_argument("--binary", metavar="FILE", help="x86 executable that uses MPI (needs objdump)")
+    binary.add_argument("--function", default="main", metavar="NAME", help="function to start from")
+    binary.add_argument(
+        "--loop-mean", type=real(0), default=10, metavar="N", help="mean number of turns of a loop"
     )
-    parser.add_argument("--loop-limit", type=whole(1), default=10, metavar="N", help="--binary: at most N")
-    parser.add_argument("--bytes", type=whole(0), default=8, metavar="N", help="--binary: of a message")
-    parser.add_argument(
-        "--blocks", metavar="NAME", help="--binary: print the blocks of this function and stop"
-    )
-    parser.add_argument(
+    binary.add_argument("--loop-limit", type=whole(1), default=10, metavar="N", help="most turns of a loop")
+    binary.add_argument("--bytes", type=whole(0), default=8, metavar="N", help="size of a message")
+    binary.add_argument("--blocks", metavar="NAME", help="print the blocks of this function and stop")
+    binary.add_argument(
         "--costs",
         metavar="FILE",
-        help="--binary: of instructions; measured here and written where it is not there",
+        help="costs of instructions; if the file does not exist, they are measured and written to it",
     )
-    parser.add_argument(
-        "--seed", type=whole(0), default=0, metavar="N", help="--binary: of loops and branches"
+    binary.add_argument(
+        "--seed", type=whole(0), default=0, metavar="N", help="seed of the turns of loops and of branches"
     )
 
 

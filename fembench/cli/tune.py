@@ -23,28 +23,23 @@ SECONDS = 2.0  # of CG that each run fills with sets, unless told: less shows th
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import case_options, real, whole
+    from fembench.cli.shared import case_options, job_options, whole
 
-    case_options(parser)
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="where the weights go (default: DIR/weights.json)"
+        "-o", "--output", metavar="FILE", help="file for the weights (default: DIR/weights.json)"
     )
-    parser.add_argument("--results", metavar="DIR", help="where records go (default: results/tune-MESH)")
-    parser.add_argument(
-        "--rounds", type=whole(1), default=2, metavar="N", help="of weighing, at most (default: 2)"
-    )
+    parser.add_argument("--results", metavar="DIR", help="folder for records (default: results/tune-MESH)")
+    parser.add_argument("--rounds", type=whole(1), default=2, metavar="N", help="rounds of weighing, at most")
     parser.add_argument(
         "--pairs",
         type=whole(1),
         default=6,
         metavar="N",
-        help="of equal and weighted runs (default: 6, the fewest that prove a gain)",
+        help="pairs of an equal and a weighted run (default: 6, the fewest that can prove a gain)",
     )
-    parser.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
-    parser.add_argument(
-        "--timeout", type=real(0), default=600.0, metavar="SECONDS", help="of one run (default: 600)"
-    )
-    parser.add_argument("--json", action="store_true", help="print the proof as JSON")
+    job_options(parser, timeout=600.0)
+    parser.add_argument("--json", action="store_true", help="print the proof as JSON instead of tables")
+    case_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -154,6 +149,6 @@ def _others(path: str, left_out: str) -> list[str]:
 
 
 def _speaker():
-    from fembench.cli.shared import progress
+    from fembench.cli.progress import progress
 
     return lambda text: progress(f"tune: {text}") if sys.stderr else None

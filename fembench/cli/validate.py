@@ -17,17 +17,21 @@ import argparse
 import sys
 from pathlib import Path
 
+from fembench.cli.progress import progress
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "grid",
-        metavar="GRID.toml|FOLDER",
-        help="machine, training, held_out, predictions, apps; or records of fembench app",
+        metavar="GRID.toml|DIR",
+        help="keys machine, training, held_out, predictions, apps; or a folder with records of programs",
     )
     parser.add_argument(
         "--cases", metavar="CAMPAIGN.toml", help="predict the configurations of this campaign"
     )
-    parser.add_argument("--json", action="store_true", help="print cells and scores as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print errors and scores as JSON instead of tables"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

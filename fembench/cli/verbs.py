@@ -6,10 +6,8 @@ A verb's module has a docstring (its first line is the help; what follows "Examp
 """
 
 import importlib
-import pkgutil
 from typing import Any
 
-import fembench.cli
 from fembench.base.errors import InputError, shown
 from fembench.cli.parser import Parser, fill, nearest, section_text, sections, split
 
@@ -39,8 +37,7 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 def verbs() -> tuple[str, ...]:
     """The names of all verbs, in the order of the groups."""
-    found = {module.name for module in pkgutil.iter_modules(fembench.cli.__path__)}
-    return tuple(verb for group in GROUPS.values() for verb in group if verb in found)
+    return tuple(verb for group in GROUPS.values() for verb in group)
 
 
 def one_line(verb: str) -> str:
@@ -65,10 +62,9 @@ def top_parser() -> Parser:
 
 def listing(width: int) -> str:
     """The page of `fembench --help`: the verbs in their groups."""
-    known = verbs()
     parts = [fill(DESCRIPTION, width), "usage: fembench VERB [options]"]
     for group, names in GROUPS.items():
-        rows = [f"  {verb:13} {one_line(verb)}" for verb in names if verb in known]
+        rows = [f"  {verb:13} {one_line(verb)}" for verb in names]
         parts.append("\n".join([f"{group} ({NOTES[group]}):", *rows]))
     return "\n\n".join([*parts, *(section_text(s, width) for s in sections(top_parser())), EPILOG])
 

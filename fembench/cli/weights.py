@@ -27,56 +27,52 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "records",
         nargs="+",
-        metavar="RECORDS",
-        help="records, folders of them, a machine profile, or weights",
+        metavar="RECORD",
+        help="records, folders of records, a machine profile, or a file of weights",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the weights here (JSON)")
     parser.add_argument(
-        "--rule", choices=RULES, help="how shares follow (default: time; rate from a machine profile)"
+        "--rule",
+        choices=RULES,
+        help="how shares follow from measurements (default: time; rate for a machine profile)",
     )
-    parser.add_argument("--mesh", default="", metavar="NAME", help="only records of this mesh")
-    parser.add_argument(
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the weights (JSON)")
+    parser.add_argument("--export", choices=FORMATS, help="print the shares in the format of another program")
+    parser.add_argument("--json", action="store_true", help="print the weights as JSON instead of a table")
+
+    chosen = parser.add_argument_group("which records")
+    chosen.add_argument("--mesh", default="", metavar="MESH", help="only records of this mesh")
+    chosen.add_argument(
         "--ranks",
         type=whole(0),
         default=0,
         metavar="N",
-        help="only records of this many ranks; rule tasks: tasks in all",
+        help="only records with this number of ranks; with rule tasks, the total number of tasks",
     )
-    parser.add_argument(
+
+    messages = parser.add_argument_group("rule comm")
+    messages.add_argument(
         "--link",
         action="append",
         default=[],
         metavar="[HOST=]SECONDS,BYTES/S",
-        help="rule comm: latency and bandwidth between hosts, of all or of one; may be repeated",
+        help="latency and bandwidth between hosts, of all or of one; may be repeated",
     )
-    parser.add_argument(
-        "--machine", metavar="FILE", help="rule comm: what messages cost, a machine profile with its network"
+    messages.add_argument("--machine", metavar="FILE", help="machine profile with a network")
+
+    profile = parser.add_argument_group("from a machine profile")
+    profile.add_argument("--storage", default="sym", metavar="STORAGE", help="storage whose product counts")
+    profile.add_argument(
+        "--iterations", type=whole(0), default=100, metavar="N", help="CG iterations per assembly"
     )
-    parser.add_argument(
-        "--storage", default="sym", metavar="S", help="machine profile: whose product (default: %(default)s)"
+    profile.add_argument(
+        "--cells", type=whole(0), default=0, metavar="N", help="cells per rank (default: the most measured)"
     )
-    parser.add_argument(
-        "--iterations",
-        type=whole(0),
-        default=100,
-        metavar="N",
-        help="machine profile: of CG for each assembly (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--cells",
-        type=whole(0),
-        default=0,
-        metavar="N",
-        help="machine profile: cells of a rank (default: the most)",
-    )
-    parser.add_argument("--export", choices=FORMATS, help="print the shares as another program reads them")
-    parser.add_argument("--json", action="store_true", help="print the weights as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
-    from fembench.cli.shared import progress
+    from fembench.cli.progress import progress
     from fembench.records.weights import save_weights
     from fembench.weights.export import FORMATS as WRITERS
 

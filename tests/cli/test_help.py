@@ -1,6 +1,7 @@
 """Help pages: verbs in groups, own options first, one style; nothing heavy is imported for them."""
 
 import re
+import shlex
 import subprocess
 import sys
 
@@ -8,10 +9,11 @@ import pytest
 
 from fembench.cli.main import main
 from fembench.cli.parser import page
+from fembench.cli.shared import case_from
+from fembench.cli.study import spelled_out
 from fembench.cli.verbs import GROUPS, listing, one_line, verb_parser, verbs
 from fembench.host.provenance import version_of
 
-VERBS = [verb for verb in verbs() if any(verb in group for group in GROUPS.values())]
 HEAVY = ("numpy", "scipy", "msgspec", "mpi4py", "matplotlib", "subprocess", "asyncio")
 
 
@@ -25,12 +27,12 @@ def test_the_list_of_verbs_fits_a_terminal(width):
 def test_every_verb_stands_in_one_group_with_its_line(capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
-    for verb in VERBS:
+    for verb in verbs():
         assert len(re.findall(rf"^  {verb} +{re.escape(one_line(verb))}$", text, re.M)) == 1
     assert all(f"{group} (" in text for group in GROUPS)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", verbs())
 def test_a_verb_says_what_it_does_in_the_imperative(verb):
     first = one_line(verb).split()[0]
     assert first[0].isupper()
@@ -38,7 +40,7 @@ def test_a_verb_says_what_it_does_in_the_imperative(verb):
     assert len(one_line(verb)) <= 64
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", verbs())
 @pytest.mark.parametrize("width", [78, 100])
 def test_a_page_begins_with_what_the_verb_does_and_lists_every_option_once(verb, width):
     parser = verb_parser(verb)
@@ -48,6 +50,26 @@ def test_a_page_begins_with_what_the_verb_does_and_lists_every_option_once(verb,
     own = [option for action in parser._actions for option in action.option_strings]
     for option in own:
         assert len(re.findall(rf"(?m)^  (\S+, )*{re.escape(option)}(?![\w-])", text)) == 1
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_a_metavar_says_the_type(verb):
+    text = page(verb_parser(verb), 100)
+    assert not re.search(r"^  (-\S+,? )+(X|S|F|P|D|V)$|^  (-\S+,? )+(X|S|F|P|D|V)  ", text, re.M)
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_the_examples_of_a_page_are_commands_that_the_parser_takes(verb):
+    found = re.findall(r"^  ((?:fembench|dot) .*)", verb_parser(verb).epilog or "", re.M)
+    commands = [part.strip() for line in found for part in line.split("&&")]
+    ours = [shlex.split(text, comments=True) for text in commands if text.startswith("fembench ")]
+    assert ours
+    for _, name, *words in ours:
+        end = words.index("--") if "--" in words else len(words)
+        options = verb_parser(name).parse_args(spelled_out([name, *words[:end]])[1:])
+        if name in ("run", "tune"):
+            options.after = words[end + 1 :]
+            assert case_from(options).placement.ranks >= 1
 
 
 def imported(*words):
@@ -70,7 +92,7 @@ def test_a_page_imports_neither_numpy_nor_another_verb():
     found = imported("run", "--help")
     assert "numpy" not in found
     assert {name for name in found if name.startswith("fembench.cli.")} <= {
-        f"fembench.cli.{name}" for name in ("main", "parser", "renamed", "run", "shared", "verbs")
+        f"fembench.cli.{name}" for name in ("main", "parser", "progress", "renamed", "run", "shared", "verbs")
     }
 
 

@@ -10,17 +10,16 @@ import pytest
 from fembench.cli.main import main
 from fembench.cli.manual import completion, pages, write_pages
 from fembench.cli.parser import option_strings
-from fembench.cli.verbs import GROUPS, SHELLS, verb_parser, verbs
+from fembench.cli.verbs import SHELLS, verb_parser, verbs
 
 ROOT = Path(__file__).parents[2]
-VERBS = [verb for group in GROUPS.values() for verb in group]
 
 
 def test_a_man_page_names_every_option_of_its_verb():
     made = pages()
     assert set(made) == {"fembench.1", *(f"fembench-{verb}.1" for verb in verbs())}
     for verb in verbs():
-        assert verb not in VERBS or rf"\fBfembench\-{verb}\fR(1)" in made["fembench.1"]
+        assert rf"\fBfembench\-{verb}\fR(1)" in made["fembench.1"]
         for option in option_strings(verb_parser(verb)):
             assert option.replace("-", r"\-") in made[f"fembench-{verb}.1"]
 

@@ -17,7 +17,6 @@ def test_an_old_name_becomes_the_new_one(entry):
     assert used == [entry]
 
 
-@pytest.mark.skipif("study" not in verbs(), reason="before the verb study")
 @pytest.mark.parametrize("entry", RENAMED, ids=str)
 def test_the_new_name_exists_and_the_old_does_not(entry):
     if not entry.verb:
@@ -29,6 +28,20 @@ def test_the_new_name_exists_and_the_old_does_not(entry):
         assert entry.old not in known
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "reproduce thesis-004 --quick --only E7,E9 --fast a:2 --slow c",
+        "app pi --ranks 5 --emulate 1,1,1,0.5,0.5",
+        "pasl pi.pas --source pi.py --free random -P 32",
+        "schedule graph.dot --hosts a:1,b:1 --method heft,cpop -o schedules.csv",
+    ],
+)
+def test_a_command_of_the_release_before_is_understood_by_the_new_parser(words):
+    (verb, *rest), _ = renewed(words.split())
+    verb_parser(verb).parse_args(rest)
+
+
 @pytest.fixture
 def once(monkeypatch):
     """Two renamings that only this test knows."""
@@ -36,7 +49,6 @@ def once(monkeypatch):
     monkeypatch.setattr(renamed, "RENAMED", table)
 
 
-@pytest.mark.skipif("study" not in verbs(), reason="before the verb study")
 @pytest.mark.parametrize("words", [["--count", "3"], ["--count=3"]])
 def test_a_renamed_verb_and_option_run_and_say_what_to_type_on_stderr(once, capsys, words):
     assert main(["clocks", "--json", *words]) == 0

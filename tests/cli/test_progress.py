@@ -1,0 +1,74 @@
+"""Progress: lines that stay; on a terminal also a line of what takes its time, gone afterwards."""
+
+import io
+import re
+import sys
+import time
+
+import pytest
+
+from fembench.cli.progress import progress, working
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def until(condition):
+    """Wait for it, two seconds at most."""
+    end = time.monotonic() + 2
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.005)
+
+
+def on_screen(written):
+    """The lines that a terminal shows after this was written."""
+    return [re.split(r"\x1b\[K|\r", line)[-1] for line in written.split("\n")]
+
+
+def test_a_file_gets_the_lines_that_stay_and_no_other(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with working("long work", patience=0, every=0.005):
+        time.sleep(0.03)
+        progress("[1/2] done")
+    assert sys.stderr.getvalue() == "[1/2] done\n"
+
+
+def test_a_terminal_shows_what_takes_its_time_with_the_time(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with working("equal shares", patience=0, every=0.005) as now:
+        until(lambda: "equal shares … 0:00" in sys.stderr.getvalue())
+        progress("[1/2] done")
+        now.text = "weighted shares"
+        until(lambda: "weighted shares" in sys.stderr.getvalue())
+    written = sys.stderr.getvalue()
+    assert "equal shares … 0:00" in written
+    assert "weighted shares … 0:00" in written
+    assert on_screen(written) == ["[1/2] done", ""]
+
+
+def test_short_work_shows_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with working("short", patience=60, every=0.005):
+        time.sleep(0.03)
+    assert sys.stderr.getvalue() == ""
+
+
+def test_the_line_is_gone_when_the_work_fails(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+
+    def fail():
+        with working("bad luck", patience=0, every=0.005):
+            until(lambda: "bad luck" in sys.stderr.getvalue())
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert on_screen(sys.stderr.getvalue()) == [""]
+
+
+def test_work_without_stderr_goes_on(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    with working("nobody looks"):
+        pass

@@ -35,7 +35,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.cli.shared import progress
     from fembench.model.grid import all_predictions, judge_held_out, read_grid, study_of
     from fembench.records.store import load_all
     from fembench.studies.programs.record import load_apps
@@ -81,7 +80,6 @@ def _synthetic(records: list) -> list[str]:
 
 def _usable(records: list, what: str) -> list:
     """The records that are not INVALID; says how many are."""
-    from fembench.cli.shared import progress
     from fembench.model.configuration import not_invalid
 
     kept, note = not_invalid(records)

@@ -9,6 +9,7 @@ import io
 import json
 import re
 import tokenize
+import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from inspect import getsource
 from itertools import groupby
@@ -20,7 +21,7 @@ import msgspec
 
 from fembench.cli.parser import WIDE, sections, usage
 from fembench.cli.verbs import GROUPS, NOTES, listing, verb_parser, verbs
-from fembench.records.case import Case
+from fembench.records.case import FIELDS
 from fembench.records.profile import Profile
 from fembench.records.record import Record
 from fembench.records.weights import Weights
@@ -115,6 +116,16 @@ def field_comments(struct: type) -> dict[str, str]:
     return found
 
 
+def declared_help(struct: type) -> dict[str, str]:
+    """What the declarations of fields say, where they say something: Annotated[type, Option("…")]."""
+    hints = typing.get_type_hints(struct, include_extras=True)
+    said = {n: typing.get_args(h)[1:] for n, h in hints.items() if typing.get_origin(h) is typing.Annotated}
+    texts = {
+        name: getattr(one, "help", getattr(one, "title", "")) for name, extra in said.items() for one in extra
+    }
+    return {name: text for name, text in texts.items() if text}
+
+
 def type_name(kind: Any) -> str:
     """A field's type in the words of JSON's readers: list[list[number]]."""
     inspect = msgspec.inspect
@@ -173,7 +184,7 @@ def default(field: msgspec.inspect.Field) -> str:
 
 
 def struct_page(struct: type, level: int = 3) -> str:
-    comments = field_comments(struct)
+    comments = field_comments(struct) | declared_help(struct)
     rows = [
         (
             code(field.encode_name),
@@ -216,7 +227,24 @@ def notebook_cell(cell: dict[str, Any]) -> Iterator[str]:
 
 
 def case_options() -> str:
-    return struct_page(Case, 2)
+    """Fields of a case, by group."""
+    parts = []
+    for title, fields in groupby(FIELDS.values(), lambda field: field.title):
+        rows = [
+            (
+                code(field.name),
+                code(
+                    " ".join(field.choices)
+                    or field.option.metavar
+                    or {int: "N", bool: ""}.get(field.type, "")
+                ),
+                code(json.dumps(field.default)) if field.default != "" else "",
+                plain(field.option.help),
+            )
+            for field in fields
+        ]
+        parts.append(f"## {title.capitalize()}\n\n{table(('key', 'values', 'default', 'meaning'), rows)}")
+    return "\n".join(parts)
 
 
 PAGES: dict[str, Callable[[], str]] = {

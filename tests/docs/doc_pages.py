@@ -8,9 +8,10 @@ In the pages, comments before a fenced block say what the test does with it:
     <!-- shown: 1-4, 9-12 -->       the lines of the output that the page shows
 
 `python tests/docs/doc_pages.py FOLDER PAGE ...` runs the commands of console blocks in FOLDER and writes what
-they print into the pages.
+they print into the pages. Outputs are kept in FOLDER/printed; delete them to measure again.
 """
 
+import hashlib
 import re
 import shlex
 import subprocess
@@ -113,6 +114,19 @@ def chosen(lines: list[str], ranges: list[str]) -> list[str]:
     return [*shown, "…"] if at < len(lines) else shown
 
 
+def printed(command: str, folder: Path) -> str:
+    """What a command prints in `folder`; run once, then kept there in a file."""
+    kept = folder / "printed" / hashlib.sha256(command.encode()).hexdigest()[:12]
+    if not kept.exists():
+        print(f"$ {command}", file=sys.stderr)
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text("\n".join(line.rstrip() for line in done.stdout.splitlines()) + "\n")
+    return kept.read_text()
+
+
 def refresh(page: Path, folder: Path) -> None:
     """Run the console blocks of a page in `folder` and write what they print into the page."""
     text = page.read_text(encoding="utf-8").splitlines()
@@ -124,16 +138,7 @@ def refresh(page: Path, folder: Path) -> None:
             continue
         lines, ranges = [], block.marked("shown")
         for k, command in enumerate(block.commands):
-            print(f"$ {command}", file=sys.stderr)
-            done = subprocess.run(
-                ["bash", "-c", command],
-                cwd=folder,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            output = [line.rstrip() for line in done.stdout.splitlines()]
-            (folder / f"output-{page.stem}-{block.first}-{k}.txt").write_text(done.stdout)
+            output = printed(command, folder).splitlines()
             lines += [f"$ {command}", *chosen(output, ranges[k : k + 1])]
         block.lines = lines
     for block in reversed(found):

@@ -10,6 +10,7 @@ sys.path.insert(0, str(doc_pages.ROOT / "docs" / "_ext"))
 import generated
 
 from fembench.cli.verbs import verbs
+from fembench.records.case import FIELDS
 from fembench.records.phases import NAMES
 
 
@@ -56,3 +57,11 @@ def test_the_notebook_is_shown_with_what_it_printed():
     page = generated.notebook()
     assert "```python\nimport fembench\n" in page
     assert "{raw} html" in page
+
+
+def test_every_field_of_a_case_is_described_on_its_page_and_in_the_schema_of_a_record():
+    page, schema = generated.case_options(), generated.PAGES["record"]()
+    for name, field in FIELDS.items():
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` "))
+        assert generated.plain(field.option.help) in row
+        assert generated.plain(field.option.help) in schema

@@ -65,3 +65,10 @@ def test_every_field_of_a_case_is_described_on_its_page_and_in_the_schema_of_a_r
         row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` "))
         assert generated.plain(field.option.help) in row
         assert generated.plain(field.option.help) in schema
+
+
+def test_the_glossary_has_one_entry_per_word_in_alphabetical_order():
+    page = (doc_pages.ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = [line.split(" | ")[0].removeprefix("| ").lower() for line in page.splitlines()[6:]]
+    assert len(words) > 50
+    assert words == sorted(set(words))

@@ -264,7 +264,6 @@ def _records(folder: Path) -> list[Reader]:
     from fembench.records.store import load, load_failure
     from fembench.records.weights import load_weights
     from fembench.studies.binaries.instructions import ROWS, load_costs
-    from fembench.studies.pamela.history import load_history
     from fembench.studies.programs.record import APP_SCHEMA, AppCase, AppRecord, load_app, load_apps
     from fembench.weights.make import by_time
 
@@ -298,7 +297,6 @@ def _records(folder: Path) -> list[Reader]:
         system=SystemFacts(n_rows=3, nonzeros=9, residual=1e-9),
         runs=(),
     )
-    history = {"series": [], "factors": {"1": 1.0}, "names": {"1": "a"}}
     graph = {"schema": GRAPH_SCHEMA} | _plain(graph_of_record(record))
     return [
         Reader("records", load, [_plain(small)], ".json"),
@@ -310,7 +308,6 @@ def _records(folder: Path) -> list[Reader]:
         Reader("graphs", load_graph, [graph], ".json"),
         Reader("failures", load_failure, [_failure(record)], ".json"),
         Reader("costs", load_costs, [dict.fromkeys(ROWS, 1e-9)], ".json"),
-        Reader("histories", load_history, [history], ".json"),
     ]
 
 
@@ -375,7 +372,7 @@ def _texts() -> list[Reader]:
         Reader("pasl", lambda path: steps(pasl.load(str(path))), [PASL.encode()]),
         Reader(
             "pamela",
-            lambda path: pamela_text.load(str(path)),
+            lambda path: pamela_text.parse(read_text(path), str(path)),
             [(TESTS / "data" / "seed000_pi.pam").read_bytes()],
         ),
         Reader("machine models", machine_model.load, [MACHINES.encode()]),

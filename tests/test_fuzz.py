@@ -65,7 +65,7 @@ def problem(path):
         (read_model, "x.model", f"2\n{'(' * 3000}\n"),
         (read_model, "x.model", "1\nnan a 1 1 linux\n0\n"),
         (pasl.load, "x.pas", f"T{DIGITS} = B1(1) << NULL;\n"),
-        (pamela_text.load, "x.pam", "L = " + "(" * 3000),
+        (lambda path: pamela_text.parse(path.read_text()), "x.pam", "L = " + "(" * 3000),
         (machine_model.load, "x.txt", f"inter_sum_int[{DIGITS}]=[1;2]\n"),
     ],
 )  # fmt: skip

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from fembench.model.platform import MessageTime, Platform
-from fembench.studies.scheduling.task_graph import diamond, fork_join, layered
+from fembench.studies.scheduling.task_graph import MIB4, TaskGraph, diamond, fork_join
 
 REMOTE = MessageTime(0.351304, -0.350929, 0.357019)  # LAM, 4 MiB between hosts
 LOCAL = MessageTime(0.010974, 0.0, 0.010974)  # on one host
@@ -61,3 +61,29 @@ def small_platform(seed, hosts):
 
 def free_messages(slowness):
     return Platform(tuple(slowness), lambda size, a, b: MessageTime(0.0, 0.0, 0.0))
+
+
+def layered(n: int, layers: int, degree: int, seed: int, work: float = 1.0, size: float = MIB4):
+    """n tasks in layers, each fed by `degree` of the layer before, chosen by chance."""
+    draw = random.Random(seed)
+    layer = [t * layers // n for t in range(n)]
+    edges = []
+    for t in range(n):
+        before = [q for q in range(n) if layer[q] == layer[t] - 1]
+        edges += [(q, t, size) for q in draw.sample(before, min(degree, len(before)))]
+    return TaskGraph(f"layered-{n}-{seed}", (work,) * n, tuple(sorted(edges)))
+
+
+def random_graph(
+    n: int, seed: int, ratio: float = 1.0, density: float = 0.4, size: float = MIB4
+) -> TaskGraph:
+    """n tasks of unequal work and messages, `ratio` times as long by bytes as the work is by seconds."""
+    draw = random.Random(seed)
+    work = tuple(draw.uniform(0.5, 1.5) for _ in range(n))
+    edges: Sequence[tuple[int, int, float]] = [
+        (a, b, size * ratio * draw.uniform(0.2, 1.8))
+        for a in range(n)
+        for b in range(a + 1, n)
+        if draw.random() < density
+    ]
+    return TaskGraph(f"random-{n}-{seed}", work, tuple(edges))

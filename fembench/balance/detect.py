@@ -3,8 +3,6 @@
 alpha counts calls of the balancer between two looks, gamma the iterations between two calls.
 """
 
-from collections.abc import Iterable, Sequence
-
 import numpy as np
 
 from fembench.balance.observation import F64, I64, Stats
@@ -50,26 +48,3 @@ def next_alpha(alpha: int, balanced: bool, *, halve: bool = False) -> int:
     if balanced:
         return 2 * alpha
     return max(1, alpha // 2) if halve else 1
-
-
-def next_alpha_migbsp(alpha: int, initial: int, balanced: Iterable[bool]) -> int:
-    """MigBSP's rule over a window of supersteps: one more, or one less down to the initial (algorithm 2)."""
-    for fine in balanced:
-        if fine:
-            alpha += 1
-        elif alpha > initial:
-            alpha -= 1
-    return alpha
-
-
-def wider(band: float, quiet: int, patience: int) -> float:
-    """The band after `quiet` looks without a move: from `patience` on half as wide again (algorithm 1)."""
-    return band * 1.5 if quiet >= patience and band * 1.5 <= 1 else band
-
-
-def aged(values: Sequence[float]) -> list[float]:
-    """Each the mean of itself and the one before, as aged (thesis-002, 2.11)."""
-    result: list[float] = []
-    for value in values:
-        result.append(0.5 * result[-1] + 0.5 * value if result else float(value))
-    return result

@@ -48,7 +48,6 @@ POLICIES = {
     "metis-shares": Policy(metis_shares, wholesale=True),
     "diffusion": Policy(diffusion),
 }
-DEFAULT = "amortised"
 
 
 def balanced(policy: Policy, stats: Stats, band: float) -> bool:

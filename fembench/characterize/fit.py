@@ -50,13 +50,6 @@ class PiecewiseFit:
         return tuple(piece.first for piece in self.pieces[0][1:])
 
 
-def log_sizes(low: int, high: int, a_doubling: int = 1) -> list[int]:
-    """Message sizes from low to high, so many to each doubling, multiples of eight above 64."""
-    count = round(np.log2(high / low) * a_doubling) + 1
-    sizes = np.geomspace(low, high, count)
-    return sorted({int(round(s / 8) * 8) if s >= 64 else round(s) for s in sizes})
-
-
 def fit_jointly(sizes: Sequence[float], curves: Sequence[Curve], most: int = MOST) -> PiecewiseFit:
     """The best pieces of all curves; sizes ascend. Raises InputError for fewer than three sizes."""
     m = np.asarray(sizes, float)

@@ -29,7 +29,6 @@ from fembench.records.network import (
     Contention,
     Exchange,
     KernelTime,
-    Mode,
     Network,
     NetworkFound,
     NetworkSettings,
@@ -43,7 +42,6 @@ from fembench.synthetic.speeds import parse_speeds
 
 SIZES = tuple(8 << k for k in range(20))  # 8 B to 4 MiB
 QUICK_SIZES = SIZES[:18]  # to 1 MiB
-MODES: tuple[Mode, ...] = ("isend", "send")
 FULL = PingPongEffort(seconds=4.0, visits=30, longest=0.5)
 QUICK = PingPongEffort(seconds=1.2, visits=10, longest=0.1)
 LOOK = 4e-3  # seconds between two looks of a rank that is not needed

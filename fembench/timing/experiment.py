@@ -44,7 +44,6 @@ class Experiment(NamedTuple):
 # Ferreira (2006), Table 5.2, cycles: timer -> (best, worst, mean) on Athlon MP 1900+ 1.7 GHz, Pentium II
 # 350 MHz, Celeron 2.4 GHz.
 PUBLISHED_MACHINES = ("Athlon MP 1.7 GHz", "Pentium II 350 MHz", "Celeron 2.4 GHz")
-PUBLISHED_MHZ = (1700, 350, 2400)
 PUBLISHED_CYCLES: dict[str, tuple[tuple[float, float, float], ...]] = {
     "rdtsc instruction": ((11, 26, 12), (34, 74, 37), (84, 240, 87)),
     "rdtscll()": ((32, 356, 94.4), (88, 176, 97), (180, 768, 216)),

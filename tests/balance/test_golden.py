@@ -8,13 +8,10 @@ from golden import job, three_ranks
 
 from fembench.balance.choose import amortised, apbsp, best_potential, scan
 from fembench.balance.detect import (
-    aged,
     balanced_blocks,
     balanced_ranks,
     next_alpha,
-    next_alpha_migbsp,
     reachable,
-    wider,
 )
 from fembench.balance.observation import Tuning
 from fembench.balance.potential import candidates, forecast
@@ -45,24 +42,6 @@ def test_alpha_doubles_and_falls_to_one():
 def test_alpha_of_version_a_is_halved():
     assert [next_alpha(a, False, halve=True) for a in (8, 3, 1)] == [4, 1, 1]
     assert next_alpha(4, True, halve=True) == 8
-
-
-def test_alpha_of_migbsp_goes_by_one_and_not_below_its_start():
-    assert next_alpha_migbsp(2, 2, [True, True, False]) == 3
-    assert next_alpha_migbsp(3, 2, [False, False]) == 2
-
-
-def test_the_band_widens_by_half_while_it_stays_below_one():
-    band, seen = 0.3, []
-    for _ in range(3):
-        band = wider(band, quiet=3, patience=3)
-        seen.append(band)
-    assert seen == pytest.approx([0.45, 0.675, 0.675])  # 1.0125 is refused
-    assert wider(0.3, quiet=2, patience=3) == 0.3
-
-
-def test_ageing_halves_what_is_older():
-    assert aged([8, 16, 4, 4]) == [8, 12, 8, 6]
 
 
 def test_potentials_of_the_worked_example():

@@ -6,11 +6,18 @@ import pytest
 from fembench.balance.control import Settings
 from fembench.balance.observation import Tuning
 from fembench.studies.bsp.fractal import Fractal, domains_of, match, oriented, picture, ranges_of
-from fembench.studies.bsp.shear_sort import ShearSort, snake, transposition_sort
+from fembench.studies.bsp.shear_sort import ShearSort, transposition_sort
 from fembench.studies.bsp.supersteps import run_program
 from fembench.synthetic.slowness import slowness_of
 
 mpi = pytest.mark.mpi
+
+
+def snake(matrix):
+    """The numbers along the snake: even rows forwards, odd rows backwards."""
+    rows = matrix.copy()
+    rows[1::2] = rows[1::2, ::-1]
+    return rows.ravel()
 
 
 def restless(policy="random"):

@@ -4,14 +4,13 @@ import itertools
 import json
 
 import pytest
-from zoo import LOCAL, REMOTE, two_classes
+from zoo import LOCAL, REMOTE, random_graph, two_classes
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.studies.scheduling.execute import makespan
 from fembench.studies.scheduling.graph_files import read_graph
 from fembench.studies.scheduling.schedulers import METHODS, usable
-from fembench.studies.scheduling.task_graph import random_graph
 from fembench.studies.scheduling.timeline import timeline
 
 TASKS = [

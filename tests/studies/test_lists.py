@@ -3,7 +3,7 @@
 from statistics import geometric_mean, median
 
 import pytest
-from zoo import cases, free_messages, platform, small_platform
+from zoo import cases, free_messages, platform, random_graph, small_platform
 
 from fembench.base.errors import InputError
 from fembench.studies.scheduling.execute import makespan
@@ -11,7 +11,7 @@ from fembench.studies.scheduling.heft import hlogp_heft, latency_heft, upward_ra
 from fembench.studies.scheduling.optimum import optimum
 from fembench.studies.scheduling.portfolio import best, candidates
 from fembench.studies.scheduling.simple import cpop, fastest_host, round_robin
-from fembench.studies.scheduling.task_graph import TaskGraph, diamond, fork, join, random_graph, ring
+from fembench.studies.scheduling.task_graph import TaskGraph, diamond, fork, join, ring
 
 
 def executed(graph, hosts, schedule):

@@ -11,14 +11,12 @@ from fembench.partition.tasks import deal_tasks, printed_tasks
 from fembench.partition.tasks import factors as relative
 from fembench.studies.pamela.bounds import Setting
 from fembench.studies.pamela.history import (
+    History,
     SampleSeries,
     add,
-    load_history,
     machine_model,
-    of_samples,
-    save_history,
 )
-from fembench.studies.pamela.machine_model import added, as_text, fastest, homogeneous, parse
+from fembench.studies.pamela.machine_model import fastest, homogeneous, parse
 
 
 def test_tasks_of_the_thesis():
@@ -62,13 +60,12 @@ def test_an_operation_that_nobody_measured_is_an_error():
         Setting(pi_model(), parse(machine_text()), 1).task(1, 1)
 
 
-def test_the_file_comes_back_as_it_was():
+def test_names_messages_and_factors_are_read():
     text = "//desempenho do computador trabalhador (indice 1): itu\n" + machine_text()
     model = parse(text + "\ninter_send[1][0](64)=[8.0;17.0]\nfactor[1]=0.5", send_unit=1e-3)
     assert model.names == {1: "itu"}
     assert model.message(0, 1, 9999) == model.message(1, 0, 64) == TimeRange(8e-3, 17e-3)
-    again = parse(as_text(model))
-    assert (again.operations, again.sends, again.factors) == (model.operations, model.sends, model.factors)
+    assert model.factors == {1: 0.5}
 
 
 def test_messages_grow_between_measured_sizes():
@@ -89,22 +86,20 @@ def test_what_if_machines():
     slow = homogeneous(model, 2, 3)
     assert [slow.cost("b", p) for p in slow.workers] == [TimeRange(3, 4)] * 3
     assert slow.message(3, 0, 1) == TimeRange(0.1, 0.2)
-    more = added(model, 1, 1)
-    assert [more.cost("b", p).low for p in more.workers] == [1, 1, 3]
     with pytest.raises(InputError, match="has 2 workers"):
         fastest(model, 3)
 
 
-def test_a_history_forgets_the_oldest_and_makes_intervals(tmp_path):
-    history = of_samples({1: {"b": tuple(map(float, range(1, 9)))}}, kept=4, percent=75.0, names={1: "a"})
+def test_a_history_forgets_the_oldest_and_makes_intervals():
+    eight = SampleSeries(machine=1, operation="b", samples=tuple(map(float, range(1, 9))))
+    history = add(History(kept=4, percent=75.0, names={1: "a"}), eight)
     history = add(history, SampleSeries(machine=1, target=0, n_bytes=64, samples=(2.0,)))
     assert history.series[0].samples == (5, 6, 7, 8)
-    save_history(history, tmp_path / "h.json")
-    model = machine_model(load_history(tmp_path / "h.json"))
+    model = machine_model(history)
     assert model.cost("b", 1) == TimeRange(5, 7)
     assert model.message(0, 1, 1) == TimeRange(2, 2)
 
 
 def test_a_sample_of_no_time_is_refused():
     with pytest.raises(InputError, match="above 0"):
-        of_samples({1: {"b": (0.0,)}})
+        add(History(), SampleSeries(machine=1, operation="b", samples=(0.0,)))

@@ -50,7 +50,6 @@ def test_the_graph_of_the_figure():
         (1, (2, 4, 5), "C6"),
     ]
     assert batches[5].output == "result.dat"
-    assert len(pasl.expanded(graph())) == 12
 
 
 def test_every_line_of_the_figure():

@@ -8,7 +8,7 @@ from thesis_000 import DATA
 from fembench.base.errors import InputError
 from fembench.model.interval import as_interval
 from fembench.studies.pamela import pamela_text
-from fembench.studies.pamela.costs import Conditionals, count, counted, seconds
+from fembench.studies.pamela.costs import Conditionals, count, seconds
 from fembench.studies.pamela.expressions import Registered
 from fembench.studies.pamela.pamela import Choice, Operation, PamelaLoop, PamelaModel, Sequence, as_text
 from fembench.studies.pamela.source import analyse
@@ -93,7 +93,13 @@ def test_loops_inside_loops_may_depend_on_them():
     model = PamelaModel(
         {"f": analyse("def f(s: double):\n" + "".join(f"    {x}\n" for x in lines)).body("f")}
     )
-    assert counted(count(model.parts["f"], model))["sum_double"] == 0 + 1 + 2 + 3
+    assert counted(count(model.parts["f"], model), "sum_double") == 0 + 1 + 2 + 3
+
+
+def counted(cost, operation):
+    """How often the operation occurs in a cost, loops included."""
+    inside = sum(turns * counted(body, operation) for turns, body in cost.loops)
+    return cost.operations.get(operation, 0) + inside
 
 
 def test_a_counting_while_loop():
@@ -134,7 +140,7 @@ def total(text, name="f", operation="sum_double"):
     """How often an operation is counted in a function with all that it calls."""
     source = analyse(text, registry=REGISTRY)
     model = PamelaModel({name: source.body(name), **source.bodies})
-    return counted(count(model.parts[name], model)).get(operation, 0)
+    return counted(count(model.parts[name], model), operation)
 
 
 WORK = "def work(n: int, s: double):\n    for i in range(n):\n        s += 1.0\n"

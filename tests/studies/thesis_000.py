@@ -33,7 +33,7 @@ def machine_text():
 
 
 def pi_model():
-    return pamela_text.load(str(PI))
+    return pamela_text.parse(PI.read_text())
 
 
 def toy():

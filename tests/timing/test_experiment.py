@@ -11,11 +11,12 @@ from fembench.timing.experiment import (
     COUNTERPART,
     PUBLISHED_CYCLES,
     PUBLISHED_MEAN_MS,
-    PUBLISHED_MHZ,
     run_experiment,
 )
 
 needs_tsc = pytest.mark.skipif(not clocks.has_tsc(), reason="no processor counter")
+
+MHZ = (1700, 350, 2400)  # of the three machines
 
 
 def test_the_published_mpi_wtime_costs_108_39_and_95_rdtsc():
@@ -28,7 +29,7 @@ def test_the_published_table_of_times_follows_from_its_table_of_cycles():
     for timer, machines in PUBLISHED_CYCLES.items():
         for i, (best, worst, mean) in enumerate(machines):
             assert best < mean < worst
-            ms = mean / (PUBLISHED_MHZ[i] * 1e3)
+            ms = mean / (MHZ[i] * 1e3)
             agrees = PUBLISHED_MEAN_MS[timer][i] == pytest.approx(ms, rel=6e-3)
             assert agrees != ((timer, i) in errata), (timer, i)
 

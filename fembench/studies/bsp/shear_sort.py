@@ -82,10 +82,3 @@ class ShearSort:
 
 def _merged(parts: list[dict[int, F64]]) -> dict[int, F64]:
     return {i: a for part in parts for i, a in part.items()}
-
-
-def snake(matrix: F64) -> F64:
-    """The numbers along the snake: even rows forwards, odd rows backwards."""
-    rows = matrix.copy()
-    rows[1::2] = rows[1::2, ::-1]
-    return rows.ravel()

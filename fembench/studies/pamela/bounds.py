@@ -33,8 +33,6 @@ from fembench.studies.pamela.pamela import (
     Use,
 )
 
-Names = Mapping[str, float]
-
 
 @dataclass(frozen=True)
 class Bound:

@@ -190,12 +190,3 @@ def as_text(cost: OperationCost, conditionals: Conditionals | None = None) -> st
 
 def _times(n: float) -> str:
     return "" if n == 1 else f"{n:g}*" if n < 1e6 else f"{n:.0f}*"
-
-
-def counted(cost: OperationCost) -> dict[str, float]:
-    """All operations, those of loops included, those of conditionals not."""
-    found = dict(cost.operations)
-    for turns, body in cost.loops:
-        for name, n in counted(body).items():
-            found[name] = found.get(name, 0.0) + turns * n
-    return found

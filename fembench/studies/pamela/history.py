@@ -4,14 +4,9 @@ The thesis keeps a bounded first-in-first-out list of samples and an interval of
 2.2 and Eqs 2.2, 2.3) and says neither how many nor how much: here 50, and 90 per cent.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import msgspec
 
-from fembench.base.config import read_json
 from fembench.base.errors import InputError
-from fembench.base.files import write_atomic
 from fembench.model.interval import TimeRange, shortest_window
 from fembench.studies.pamela.machine_model import MachineModel, Pair
 
@@ -60,22 +55,3 @@ def machine_model(history: History) -> MachineModel:
         else:
             operations.setdefault(s.machine, {})[s.operation] = found
     return MachineModel(operations, sends, history.factors, history.names)
-
-
-def of_samples(samples: Mapping[int, Mapping[str, tuple[float, ...]]], **more: object) -> History:
-    """The history of samples by machine and operation."""
-    history = msgspec.convert(more, History)
-    for machine, by_operation in samples.items():
-        for operation, values in by_operation.items():
-            history = add(history, SampleSeries(machine=machine, operation=operation, samples=values))
-    return history
-
-
-def load_history(path: Path | str) -> History:
-    """The history in a file (JSON). Raises InputError."""
-    return read_json(path, History)
-
-
-def save_history(history: History, path: Path | str) -> None:
-    """Write a history as JSON, whole or not at all."""
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(history), indent=1))

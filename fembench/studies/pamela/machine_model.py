@@ -15,7 +15,6 @@ from pathlib import Path
 
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
-from fembench.base.files import write_atomic
 from fembench.model.interval import TimeRange
 
 Pair = tuple[int, int]
@@ -108,26 +107,6 @@ def load(path: Path | str, send_unit: float = 1.0) -> MachineModel:
     return parse(read_text(path), str(path), send_unit)
 
 
-def as_text(model: MachineModel) -> str:
-    """The model as its file."""
-    lines: list[str] = []
-    for p in sorted(model.operations):
-        lines.append(f"// machine {p}: {model.names.get(p, f'machine{p}')}")
-        lines += [f"factor[{p}]={model.factors[p]!r}"] if p in model.factors else []
-        lines += [f"inter_{op}[{p}]=[{i.low!r};{i.high!r}]" for op, i in sorted(model.operations[p].items())]
-        for (a, b), sizes in sorted(model.sends.items()):
-            if a == p:
-                lines += [
-                    f"inter_send[{a}][{b}]({n})=[{i.low!r};{i.high!r}]" for n, i in sorted(sizes.items())
-                ]
-    return "\n".join(lines) + "\n"
-
-
-def save(model: MachineModel, path: Path | str) -> None:
-    """Write the model's file, whole or not at all."""
-    write_atomic(path, as_text(model))
-
-
 def fastest(model: MachineModel, count: int) -> MachineModel:
     """The coordinator and the `count` fastest workers, numbered 1, 2, … anew. Raises InputError."""
     workers = model.workers
@@ -139,11 +118,6 @@ def fastest(model: MachineModel, count: int) -> MachineModel:
 def homogeneous(model: MachineModel, like: int, count: int) -> MachineModel:
     """What if: `count` workers, all like one of the model. Raises InputError."""
     return _renumbered(model, [_known(model, like)] * count)
-
-
-def added(model: MachineModel, like: int, count: int) -> MachineModel:
-    """What if: `count` more workers like one of the model. Raises InputError."""
-    return _renumbered(model, [*model.workers, *[_known(model, like)] * count])
 
 
 def _known(model: MachineModel, machine: int) -> int:

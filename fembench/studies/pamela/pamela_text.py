@@ -3,7 +3,6 @@
 import re
 from typing import Literal
 
-from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.studies.pamela.pamela import (
     NOTHING,
@@ -29,11 +28,6 @@ _LABEL = re.compile(r"[A-Za-z_]\w*\s*(?=\{)")
 _SET = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)(.+)", re.S)
 _TIMES = re.compile(r"(.+)\*\s*([A-Za-z_][\w$]*)", re.S)
 _OPEN, _CLOSE = "([{", ")]}"
-
-
-def load(path: str) -> PamelaModel:
-    """The model in a file. Raises InputError."""
-    return parse(read_text(path), path)
 
 
 def parse(text: str, where: str = "model") -> PamelaModel:

@@ -105,14 +105,3 @@ def _check(graph: BatchGraph, where: str) -> None:
             raise InputError(f"{where}: nothing feeds T{batch.number}; only the first batch has no input")
         if batch is not last and not graph.successors(batch.number):
             raise InputError(f"{where}: T{batch.number} feeds nothing; only the last batch does")
-
-
-def expanded(graph: BatchGraph) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Every task tk_{i,j} with the tasks that feed it (thesis-000, Fig. 4.7).
-
-    Batches of one size are joined task by task only through the coordinator: every task of the one feeds
-    every task of the other.
-    """
-    names = {b.number: [f"tk_{b.number},{j}" for j in range(1, b.cardinality + 1)] for b in graph.batches}
-    feeds = {b.number: tuple(source for k in b.inputs for source in names[k]) for b in graph.batches}
-    return tuple((name, feeds[b.number]) for b in graph.batches for name in names[b.number])

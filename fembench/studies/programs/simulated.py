@@ -35,7 +35,6 @@ DRAWS, SEED, TAIL = 40, 7, 0.05
 COMPUTE, MESSAGE = range(2)
 SEND, RECEIVE = 0, 2  # of an edge's cost
 HEAD = 8.0  # bytes that go before a task's input and its result
-Samples = Mapping[str, Sequence[Sequence[float]]]  # operation -> [rank] -> seconds
 
 
 def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cores: int = 0) -> AppPrediction:

@@ -1,7 +1,5 @@
 """Task graphs: work of each task, bytes of each edge; the shapes that thesis-001 and its tests use."""
 
-import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -73,29 +71,3 @@ def fork_join(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
 def ring(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
     """n tasks, each feeding the next; the last feeds one that only receives (thesis-001, 3.10)."""
     return TaskGraph(f"ring-{n}", (*(work,) * n, 0.0), tuple((t, t + 1, size) for t in range(n)))
-
-
-def layered(n: int, layers: int, degree: int, seed: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
-    """n tasks in layers, each fed by `degree` of the layer before, chosen by chance."""
-    draw = random.Random(seed)
-    layer = [t * layers // n for t in range(n)]
-    edges = []
-    for t in range(n):
-        before = [q for q in range(n) if layer[q] == layer[t] - 1]
-        edges += [(q, t, size) for q in draw.sample(before, min(degree, len(before)))]
-    return TaskGraph(f"layered-{n}-{seed}", (work,) * n, tuple(sorted(edges)))
-
-
-def random_graph(
-    n: int, seed: int, ratio: float = 1.0, density: float = 0.4, size: float = MIB4
-) -> TaskGraph:
-    """n tasks of unequal work and messages, `ratio` times as long by bytes as the work is by seconds."""
-    draw = random.Random(seed)
-    work = tuple(draw.uniform(0.5, 1.5) for _ in range(n))
-    edges: Sequence[tuple[int, int, float]] = [
-        (a, b, size * ratio * draw.uniform(0.2, 1.8))
-        for a in range(n)
-        for b in range(a + 1, n)
-        if draw.random() < density
-    ]
-    return TaskGraph(f"random-{n}-{seed}", work, tuple(edges))

@@ -20,7 +20,6 @@ from fembench.studies.thesis_003.slaves_live import INTEGRAL, PRODUCT, SIMULATIO
 
 DATA = Path(__file__).parent / "data"
 TABLES = {(INTEGRAL, 8): "4.1", (PRODUCT, 2): "4.3", (PRODUCT, 4): "4.4", (PRODUCT, 8): "4.5"}
-CASES = {INTEGRAL: "integral", PRODUCT: "matrix"}  # its names
 WAYS = ("graph", "drawn loops")
 ERRORS = ("mean_error_percent", "makespan_error_percent", "process_error_percent")
 

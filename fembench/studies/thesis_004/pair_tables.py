@@ -1,7 +1,5 @@
 """E9, E10, E11: one host of each kind: totals alone, runs 1 to 11 together, pairs."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from fembench.report.page import Section
@@ -37,11 +35,6 @@ def alone(plan: StudyPlan, found: StudyRecords, host: str, mesh: str) -> Totals:
 def run_totals(plan: StudyPlan, found: StudyRecords, mesh: str) -> Totals:
     """run -> seconds."""
     return {run: found.total(plan.on_hosts(mesh, plan.machines.mixed(a, b))) for run, (a, b) in RUNS.items()}
-
-
-def slowness_of(slow: Sequence[Totals], fast: Sequence[Totals]) -> dict[int, float]:
-    """tasks -> mean over meshes of the slow host's time over the fast one's."""
-    return {p: float(np.mean([s[p] / f[p] for s, f in zip(slow, fast)])) for p in ONE_HOST}
 
 
 def totals(plan: StudyPlan, found: StudyRecords) -> Section:

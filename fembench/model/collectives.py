@@ -7,7 +7,7 @@
     allgather                        Bruck: ceil(log2 P) messages to rank - 2^k, of all that a rank has so far
     barrier                          dissemination: ceil(log2 P) empty messages to rank + 2^k
 
-These are what Open MPI and MPICH choose for few bytes; both go over to pieces for many.
+Open MPI and MPICH choose these for small messages; both use segmented algorithms for large ones.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ RING = 1 << 16  # bytes
 
 
 def expand(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
-    """The events of one rank in a collective of all."""
+    """The events of one rank in a collective over all ranks."""
     if ranks == 1:
         return
     if event.kind == "allreduce":
@@ -38,9 +38,9 @@ def expand(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
 
 
 def halves(event: Collective, rank: int, ranks: int) -> tuple[Program, Program]:
-    """A non-blocking collective: what leaves when it is begun, and what is done when it is waited for.
+    """A non-blocking collective: (events when it starts, events when it is waited for).
 
-    Only its first messages travel meanwhile, for the library does not go on until somebody calls it.
+    Only its first messages travel meanwhile, because MPI makes no progress between calls.
     """
     events = tuple(structs.replace(e, tag=BEGUN) for e in expand(event, rank, ranks))
     first = next((k for k, e in enumerate(events) if isinstance(e, Wait) or _waits(e)), len(events))

@@ -1,4 +1,4 @@
-"""What makes two runs repetitions of one configuration, and a run the one that was predicted."""
+"""Whether two runs repeat one configuration, and whether a run is the one that was predicted."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ EMULATED = ("emulate", "dilate")  # a prediction has them from its profile where
 
 
 def deciding(case: Case) -> dict[str, object]:
-    """What decides how long an iteration takes: {field: value}; equal shares in any notation are equal."""
+    """The fields that decide the time of an iteration, {field: value}; shares in a normal form."""
     free = FREE if case.balancing.balance else (*FREE, *TUNING)
     found = {name: value for name, value in case.flat().items() if name not in free}
     shares = parse_shares(case.placement.shares, case.placement.ranks)
@@ -31,12 +31,12 @@ def deciding(case: Case) -> dict[str, object]:
 
 
 def key(case: Case) -> tuple[object, ...]:
-    """What makes two runs the same configuration."""
+    """The key of a configuration; equal for repetitions."""
     return tuple(deciding(case).values())
 
 
 def difference(said: Predicted, record: Record) -> str:
-    """The first thing in which a run differs from the one that was predicted, with both values; or ""."""
+    """The first difference between a run and its prediction, with both values; "" if there is none."""
     if said.mesh != record.mesh.hash:
         mesh = said.case.question.mesh
         return f"mesh hash is {record.mesh.hash[:12]}, predicted was {said.mesh[:12]} ({mesh})"
@@ -52,23 +52,23 @@ def difference(said: Predicted, record: Record) -> str:
 
 
 def content(problem: dict[str, object]) -> bytes:
-    """What two problems are equal by: everything but their names."""
+    """Everything of a problem but its name, to compare problems."""
     return msgspec.json.encode({**problem, "name": ""}, order="sorted")
 
 
 def not_invalid(records: Sequence[Record]) -> tuple[list[Record], str]:
-    """(the records that are not INVALID, how many are or ""). Raises InputError where none is left."""
+    """(records that are not INVALID, note on the others or ""). Raises InputError where none is left."""
     kept = [r for r in records if r.verdict.status != "INVALID"]
     if records and not kept:
         raise InputError(
             f"all {len(records)} records are INVALID, {records[0].id} first; expected valid runs"
         )
     left = len(records) - len(kept)
-    return kept, f"{left} of {len(records)} records are INVALID and left out" if left else ""
+    return kept, f"{left} of {len(records)} records are INVALID and were left out" if left else ""
 
 
 def by_configuration(records: Sequence[Record], values: Iterable[T]) -> dict[tuple[object, ...], list[T]]:
-    """A value of each run, those of one configuration together."""
+    """Values of runs, grouped by configuration."""
     found: dict[tuple[object, ...], list[T]] = defaultdict(list)
     for record, value in zip(records, values):
         found[key(record.case)].append(value)
@@ -76,5 +76,5 @@ def by_configuration(records: Sequence[Record], values: Iterable[T]) -> dict[tup
 
 
 def by_case(records: Sequence[Record]) -> dict[tuple[object, ...], list[Record]]:
-    """Runs of each configuration."""
+    """Runs grouped by configuration."""
     return by_configuration(records, records)

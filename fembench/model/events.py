@@ -1,8 +1,8 @@
-"""Simulation of a plan event by event, the twin of `engine`; it also knows contention.
+"""Simulate a plan event by event: the twin of `engine`, which also knows contention.
 
-With contention a host has one network card, full duplex: messages leave it in the order in which they are
-ready, each keeping it for the gap g(m), and reach the receiver's card likewise; messages inside a host pass
-its memory so, once. Turns are not skipped.
+With contention, a host has one full-duplex network card. Messages leave it in the order in which they are
+ready, each occupying it for the gap g(m), and reach the receiver's card in the same way. Messages inside a
+host pass its memory once. Every turn is simulated.
 """
 
 import heapq
@@ -14,7 +14,7 @@ from fembench.model.plan import Segment, SimulationPlan
 
 
 def simulate_events(plan: SimulationPlan, *, contention: bool = True) -> SimulationOutcome:
-    """Run a plan, all turns of it."""
+    """Run all turns of a plan."""
     cards = _Cards(plan.host) if contention else None
     clock, wait = np.zeros(plan.ranks), np.zeros((plan.ranks, len(plan.phases)))
     runs = []
@@ -36,7 +36,7 @@ class _Cards:
         self._in: dict[int, float] = {}
 
     def leave(self, source: int, target: int, ready: float, gap: float) -> float:
-        """When a message that is ready begins to leave."""
+        """When a message that is ready starts to leave."""
         host = self._host[source]
         card = host, host == self._host[target]
         begin = max(ready, self._out.get(card, 0.0))
@@ -44,7 +44,7 @@ class _Cards:
         return begin
 
     def reach(self, source: int, target: int, arrival: float, gap: float) -> float:
-        """When a message is there that could be at `arrival`, its last gap being the card's."""
+        """When a message that could arrive at `arrival` has passed the receiver's card."""
         card = self._host[target]
         if card == self._host[source]:
             return arrival
@@ -77,7 +77,7 @@ class _Turns:
         self._queue: list[tuple[float, int, str, int]] = []
 
     def run(self, clock: Array, wait: Array) -> tuple[Turn, Array]:
-        """From these clocks; adds to wait (n_ranks, n_phases), gives the clocks after."""
+        """Simulate from these clocks; adds to `wait` (n_ranks, n_phases) and returns the clocks after."""
         self._wait, after = wait, clock.copy()
         for rank in range(self._ranks):
             if rank - self._ranks in self._after:
@@ -94,7 +94,7 @@ class _Turns:
         heapq.heappush(self._queue, (time, len(self._queue), what, k))
 
     def _begin(self, time: float, k: int) -> None:
-        """A node begins: all that it sends or posts gets its time."""
+        """Begin a node: schedule everything that it sends or posts."""
         self._began[k] = time
         for number in self._sides.get(k, ()):
             message = self._segment.messages[number]
@@ -119,7 +119,7 @@ class _Turns:
             self._finish(k)
 
     def _finish(self, k: int) -> None:
-        """End a node that has begun and all of whose messages are there; begin the next one."""
+        """End a node that has begun and received all its messages; begin the next one."""
         if self._missing[k] or np.isnan(self._began[k]):
             return
         node = self._segment.nodes[k]

@@ -1,10 +1,9 @@
-"""The execution graph of a run that was made, from its record's traced iterations.
+"""The execution graph of a run, from the traced iterations of its record.
 
-Order and messages are those of the trace; what a phase lasts is the run's: durations are scaled so that each
-phase takes what it took in the median timed set. What lies between spans is computing of the loop. What
-messages cost shows in the trace too, where a rank was the last to come: see `message_of`. What of the run's
-time neither explains is due to interruptions, of one rank at a time, that hold up all: in the graph every
-rank computes so much more.
+Order and messages are those of the trace. Durations are scaled so that each phase lasts as long as in the
+median timed set. Time between spans is computing of the loop. Message costs are read from the trace where a
+rank arrived last: see `message_of`. The rest of the run's time is due to interruptions of one rank at a time
+that delay all; the graph adds it to the computing of every rank.
 """
 
 import math
@@ -40,7 +39,7 @@ from fembench.records.traced import alignment
 
 
 class RecordedMessages(NamedTuple):
-    """What messages cost in a run; overheads are part of the phases that were timed."""
+    """Message costs seen in a run; overheads are part of the timed phases."""
 
     latency: float  # seconds
     per_byte: float
@@ -85,8 +84,7 @@ def _note(record: Record) -> str:
 
 
 def interruptions(record: Record) -> float:
-    """Seconds of an iteration that neither computing nor messages explain: those of the run less those of its
-    graph, simulated."""
+    """Seconds per iteration that neither computing nor messages explain: run minus simulated graph."""
     bodies = [tuple(_whole(record, rank, one, 0.0))[-1:] for rank, one in enumerate(_spans(record))]
     latency, per_byte = message_of(record)
     on = even_machine(record.case.placement.ranks, latency=latency, per_byte=per_byte, overhead=0.0)
@@ -194,7 +192,7 @@ def message_of(record: Record) -> RecordedMessages:
 
 
 def stages(ranks: int) -> int:
-    """Exchanges of an all-reduce one after the other."""
+    """Consecutive exchanges of an all-reduce."""
     return math.ceil(math.log2(ranks)) if ranks > 1 else 0
 
 

@@ -1,13 +1,13 @@
-"""A grid that keeps score: what was learned from, what was held out, what was said before.
+"""A grid of predictions to score: training runs, held-out runs, and predictions made before the latter.
 
     machine = "machine.json"             profile of the machine
-    training = "results/train"           campaign that predictions learn from
-    held_out = "results/held"            campaign that they are judged by: other ranks, meshes and shares
+    training = "results/train"           campaign to learn from
+    held_out = "results/held"            campaign to judge by: other ranks, meshes and shares
     predictions = "predictions"          folder of the predictions, written before the held-out runs
-    learn = false                        judge the profile alone: training only fits cruder models
-    apps = "results/apps"                records of fembench app, with what was said before they ran
+    learn = false                        judge the profile alone; training runs fit only the simpler models
+    apps = "results/apps"                records of fembench study app, with predictions made before they ran
 
-Paths are relative to the file. A held-out run counts only if its prediction is older than it.
+Paths are relative to the file. A held-out run counts only if it began after its prediction.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,7 +73,8 @@ def read_grid(path: Path) -> GridFile:
 
 
 def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
-    """The profile, corrected by the training runs if they are to be learned from. Raises InputError."""
+    """The predictor of the profile, corrected by the training runs unless `learn` is off. Raises
+    InputError."""
     if (grid.latency is None) != (grid.bandwidth is None):
         raise InputError("latency without bandwidth, or bandwidth without latency; expected both or none")
     link = (
@@ -104,7 +105,7 @@ def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
 def predict_held_out(
     study: Predictor, folder: Path, training: Sequence[Record], cases: Sequence[Case], *, learn: bool
 ) -> int:
-    """Write what both methods say of the held-out cases; how many predictions were new. Raises InputError."""
+    """Predict the held-out cases by both methods; the number of new predictions. Raises InputError."""
     teachers = training if learn else []
     correction = learn_closed_form(study, teachers)
     written = _predict_all(cases, folder, SIMULATION, lambda case: prediction_of(study, study.predict(case)))
@@ -114,7 +115,7 @@ def predict_held_out(
 
 
 def _predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable[[Case], Prediction]) -> int:
-    """Write what a method says of each configuration that it has not predicted yet; how many were written."""
+    """Write the predictions that are still missing; how many there were."""
     known = [p.predicted for p in predictions(folder) if p.predicted.method == method]
     written = 0
     for case in cases:
@@ -128,14 +129,14 @@ def _predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable
 
 
 def _about(said: Predicted, case: Case) -> bool:
-    """Whether a prediction is of this case, with its mesh and problem as they are now."""
+    """Whether a prediction is about this case, with the present content of its mesh and problem."""
     if key(said.case) != key(case) or said.mesh != resolve(case.question.mesh).hash:
         return False
     return not said.problem or content(said.problem) == content(problem_of(case))
 
 
 def predictions(folder: Path) -> list[Prediction]:
-    """Those in a folder; none where it does not exist."""
+    """The predictions in a folder; [] where it does not exist."""
     return [load_prediction(path) for path in sorted(folder.glob("[!.]*.json"))]
 
 
@@ -169,7 +170,7 @@ def judge_held_out(
 def judge(
     said: Sequence[Prediction], held_out: Sequence[Record], method: str = SIMULATION
 ) -> tuple[list[ScoredConfiguration], list[list[Record]]]:
-    """Cells of the held-out runs of which a method spoke before they were made, and the runs of each."""
+    """Cells of the held-out runs that a method predicted before they began, and the runs of each."""
     known = [p.predicted for p in said if p.predicted.method == method]
     cells, kept = [], []
     for group in by_case(held_out).values():
@@ -199,7 +200,7 @@ def judge(
 
 
 def grid_of(study: Predictor, runs: Sequence[Record]) -> Grid:
-    """What baselines see of one configuration."""
+    """What baselines know of one configuration."""
     work = of_record(runs[0])
     slots = study.slots(work.ranks)
     units = sum(work.product_units()) / work.ranks

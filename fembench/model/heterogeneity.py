@@ -1,6 +1,6 @@
-"""H(p), how slow a rank is (thesis-001, 3.3): from kernels, brought up to date from what the system says.
+"""H(p), the slowness of a rank (Mendes 2004, 3.3): from kernels, brought up to date by the load of its host.
 
-Larger is slower or more loaded; only ratios mean anything. A task takes work x H(p).
+Larger is slower. Only ratios have a meaning: a task takes work x H(p).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MOST_SHOWN = 8  # shares in a line of text
 
 
 def from_product(profile: Profile, storage: str = "sym", level: Level = "memory") -> Array:
-    """(P,) H from the product kernel, all ranks of a host at once; the fastest rank has 1."""
+    """(n_ranks,) H from the product, with all ranks of a host computing; 1 for the fastest rank."""
     matrix = speed_matrix(profile, level)
     name = f"product {storage}"
     if name not in matrix.names:
@@ -28,19 +28,17 @@ def from_product(profile: Profile, storage: str = "sym", level: Level = "memory"
 
 
 def from_kernels(seconds: npt.ArrayLike) -> Array:
-    """(P,) H from the times (P, n_kernels) of several kernels: geometric means, the fastest rank has 1."""
+    """(n_ranks,) H as the geometric mean of times (n_ranks, n_kernels); 1 for the fastest rank."""
     times = np.asarray(seconds, float)
     if times.ndim != 2 or not np.all(times > 0):
-        raise InputError(
-            f"times of kernels of shape {times.shape}; expected positive seconds, rank by kernel"
-        )
+        raise InputError(f"kernel times of shape {times.shape}; expected positive seconds, ranks by kernels")
     return relative(np.exp(np.log(times).mean(axis=1)))
 
 
 def kernel_seconds(profile: Profile, *, processor: bool = False) -> Array | None:
-    """(P, n_kernels) times of the thesis' kernels; None where they were not measured.
+    """(n_ranks, n_kernels) seconds of the three kernels (Mendes 2004, 4.2.2); None if not measured.
 
-    `processor`: only the time in which each rank had one.
+    `processor`: processor time instead of elapsed time.
     """
     network = profile.network
     if network is None or not network.kernels:
@@ -53,9 +51,9 @@ def kernel_seconds(profile: Profile, *, processor: bool = False) -> Array | None
 
 
 def slowness_rows(profile: Profile) -> list[list[object]]:
-    """A row a rank: rank, host, H by the product, by the kernels, by their processor time (calibrated, as if
-    the host were idle), and what (4.1), (4.2) and (4.3) make of that (queue and load by core);
-    [] where no kernels were measured."""
+    """One row per rank: rank, host, H by product, by kernels, by their processor time (as if the host were
+    idle), and that H updated by laws (4.1), (4.2) and (4.3), with queue and load per core; [] if no kernels
+    were measured."""
     seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
     if seconds is None or processor is None or profile.network is None:
         return []
@@ -79,7 +77,7 @@ def slowness_rows(profile: Profile) -> list[list[object]]:
 
 
 def relative(slowness: Array) -> Array:
-    """The same with the smallest as 1."""
+    """Slowness relative to the smallest."""
     return slowness / np.nanmin(slowness)
 
 
@@ -108,37 +106,37 @@ def brought_up_to_date(profile: Profile, law: Law, now: HostLoad) -> dict[int, f
 
 
 def by_queue(calibrated: float, queue_then: float, queue_now: float) -> float:
-    """(4.1): H grows as the run queue."""
+    """(4.1): H grows with the run queue."""
     return calibrated * queue_now / queue_then
 
 
 def by_load(calibrated: float, load: float) -> float:
-    """(4.2): H grows as the load; an idle host does not get faster than calibrated."""
+    """(4.2): H grows with the load; an idle host is as fast as calibrated, not faster."""
     return calibrated * max(1.0, load)
 
 
 def by_clock(calibrated: float, wall: float, cpu: float) -> float:
-    """(4.3), the best of the three: by the time that a fragment of code took and the time it was served."""
+    """(4.3), the most accurate: elapsed time of a code fragment over its processor time."""
     return calibrated * wall / cpu
 
 
 def shares_of(H: Sequence[float]) -> Array:
-    """(P,) shares of the work with which all ranks finish at once."""
+    """(n_ranks,) shares of the work with which all ranks finish together."""
     speeds = 1 / np.asarray(H, float)
     return speeds / speeds.sum()
 
 
 def gain_over_equal(H: Sequence[float]) -> float:
-    """Time of equal shares over time of shares_of(H), computing alone."""
+    """Time with equal shares over time with shares_of(H), computing only."""
     h = np.asarray(H, float)
     return float(h.max() / len(h) * (1 / h).sum())
 
 
 def shares_text(H: Sequence[float]) -> str:
-    """One line: the shares, and what equal ones would cost."""
+    """One line: the shares, and the cost of equal ones."""
     shares = " : ".join(f"{share:.3f}" for share in shares_of(H)[:MOST_SHOWN])
     more = " : …" if len(H) > MOST_SHOWN else ""
     return (
-        f"shares of the work by these speeds: {shares}{more}; equal shares would take "
-        f"{gain_over_equal(H):.2f} times as long, computing alone"
+        f"shares of the work by these speeds: {shares}{more}; computing with equal shares would take "
+        f"{gain_over_equal(H):.2f} times as long"
     )

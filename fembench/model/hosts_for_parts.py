@@ -1,7 +1,7 @@
-"""Hosts for the parts of a run that was made: what parts and messages take there, and the best placement.
+"""The best placement of a run's parts on other hosts.
 
-Either hosts as they are said to be, on which parts take what they took in the run, or those of a machine
-profile, on which each part is priced by the speeds of its own size and storage.
+The hosts are either given, and parts take their time in the run scaled by speed, or those of a machine
+profile, which prices each part at its own size and storage.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ from fembench.records.record import Record
 
 @dataclass(frozen=True)
 class Ground:
-    """Hosts, and what the parts of a run take there."""
+    """Hosts, and the cost of a run's parts on them."""
 
     hosts: Sequence[CandidateHost]
     work: Workload
@@ -40,7 +40,7 @@ class Ground:
     machine: Callable[[Place], Machine]
 
     def best(self) -> Placement:
-        """Searched in closed form, then by the simulated iteration. Raises InputError."""
+        """The best placement, searched in closed form and judged by simulation. Raises InputError."""
         part = self.work.parts
         parts = Parts(tuple(self.alone), part.neighbours, part.message_bytes)
         platform = platform_of(self.hosts, self.messages)
@@ -76,11 +76,13 @@ def given(
 
 
 def measured(record: Record, profile: Profile, where: str = "profile") -> Ground:
-    """The hosts of a machine profile, with as many slots as ranks it was measured with; a host's speed is
-    that at which it would do these parts. Raises InputError, in which the profile is called `where`."""
+    """The hosts of a machine profile, with one slot per measured rank and their speed for these parts.
+
+    Raises InputError that calls the profile `where`.
+    """
     network, environment = profile.network, profile.environment
     if network is None:
-        raise InputError(f"{where}: no network in it; expected one of fembench characterize --network")
+        raise InputError(f"{where} has no network; expected a profile of fembench characterize --network")
     rates, work, placed = rates_of(profile), as_own(of_record(record)), environment.rank_host
     there = [[r for r, host in enumerate(placed) if host == p] for p in range(len(environment.hosts))]
 

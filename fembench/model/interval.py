@@ -1,4 +1,4 @@
-"""Intervals of seconds: their algebra and how samples become one (thesis-000, 2.2.3, Eqs 2.1 to 2.3)."""
+"""Intervals of seconds: their algebra, and the interval of samples (Herai 2005, 2.2.3, Eqs 2.1 to 2.3)."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from fembench.base.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """All values from `low` to `high`; a plain number is the interval of itself."""
+    """All values from `low` to `high`."""
 
     low: float
     high: float
@@ -63,7 +63,7 @@ class TimeRange:
 
     @property
     def half_width(self) -> float:
-        """Half the width over the middle; 0 of the interval [0; 0]."""
+        """Half the width, relative to the middle; 0 for [0; 0]."""
         return (self.high - self.low) / 2 / self.middle if self.middle else 0.0
 
 
@@ -71,18 +71,18 @@ ZERO = TimeRange(0.0, 0.0)
 
 
 def as_interval(value: "TimeRange | float") -> TimeRange:
-    """The interval of a plain number; an interval as it is."""
+    """A number as the interval [x; x]; an interval unchanged."""
     return value if isinstance(value, TimeRange) else TimeRange(value, value)
 
 
 def largest(values: Iterable["TimeRange | float"]) -> TimeRange:
-    """The interval of the maximum: of the lower ends, and of the upper ends. Raises ValueError of none."""
+    """The interval of the maximum. Raises ValueError for no values."""
     each = [as_interval(v) for v in values]
     return TimeRange(max(v.low for v in each), max(v.high for v in each))
 
 
 def total(values: Iterable["TimeRange | float"]) -> TimeRange:
-    """The interval of the sum; [0; 0] of none."""
+    """The interval of the sum; [0; 0] for no values."""
     low = high = 0.0
     for v in map(as_interval, values):
         low, high = low + v.low, high + v.high
@@ -90,9 +90,9 @@ def total(values: Iterable["TimeRange | float"]) -> TimeRange:
 
 
 def shortest_window(samples: Sequence[float], keep: float) -> TimeRange:
-    """The shortest interval that holds `keep` per cent of the samples (Eqs 2.2, 2.3; the lowest of equals).
+    """The shortest interval that contains `keep` percent of the samples (Eqs 2.2, 2.3); of equals the lowest.
 
-    floor((100 - keep) N / 100) samples are left out, at whichever ends they lie. Raises InputError.
+    Leaves out floor((100 - keep) N / 100) samples, at either end. Raises InputError.
     """
     if not samples:
         raise InputError("an interval of no samples: expected at least one")

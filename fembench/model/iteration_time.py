@@ -1,7 +1,7 @@
-"""Predicted seconds of one CG iteration of parts on hosts, in closed form, by HLogP (thesis-001).
+"""Time of one CG iteration for a placement of parts, in closed form under HLogP (Mendes 2004).
 
-A rank computes, then sends to its neighbours, then receives in order of arrival; overheads keep its
-processor. Ranks that share a host share its cores. Two all-reduces end an iteration, by recursive doubling.
+A rank computes, sends to its neighbours, then receives in order of arrival; overheads occupy its processor.
+Ranks on one host share its cores. An iteration ends with two all-reduces by recursive doubling.
 """
 
 import math
@@ -17,7 +17,7 @@ REDUCED = 8.0  # bytes of an all-reduce
 
 @dataclass(frozen=True)
 class Parts:
-    """What each rank has to do in one iteration."""
+    """The work of each rank in one iteration."""
 
     compute: tuple[float, ...]  # (P,) seconds on a host of H = 1
     neighbours: tuple[tuple[int, ...], ...]  # [rank] -> ranks
@@ -30,10 +30,10 @@ class Parts:
 
 @dataclass(frozen=True)
 class CandidateHost:
-    """A machine with room for ranks."""
+    """A host that can take ranks."""
 
     name: str
-    slots: int  # ranks that it takes at most
+    slots: int  # maximum number of ranks
     cores: int  # that they share
     slowness: float = 1.0
 
@@ -67,7 +67,7 @@ def iteration_seconds(
 
 
 def shared(hosts: Sequence[CandidateHost], place: Sequence[int]) -> list[float]:
-    """[rank] how much longer it computes than alone on a host of H = 1; ranks share their host's cores."""
+    """[rank] slowdown against a core of its own on a host of H = 1; ranks share the cores of their host."""
     count = Counter(place)
     return [hosts[p].slowness * max(1.0, count[p] / hosts[p].cores) for p in place]
 

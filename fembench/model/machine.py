@@ -1,4 +1,4 @@
-"""The machine that a graph is simulated on: where the ranks are, how fast, and what their messages cost."""
+"""The machine that runs a simulation: places and speeds of ranks, and costs of messages."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ SMALL = 8  # bytes of a message that keeps nobody from anything
 
 @dataclass(frozen=True)
 class Machine:
-    """Ranks on hosts, and the network between."""
+    """Ranks on hosts, and the network between them."""
 
     host: tuple[int, ...]  # [rank]
     names: tuple[str, ...]  # [host]
@@ -74,7 +74,7 @@ class Machine:
         return switch is not None and m >= switch
 
     def gap(self, p: int, q: int, m: int) -> float:
-        """Seconds for which the message keeps others from a network card, or from the memory of its host."""
+        """Seconds during which the message blocks the network card, or the memory of its host."""
         share = self.inside if self.host[p] == self.host[q] else self.between
         if share is not None:
             return share * max(self.cost(p, q, m).total - self.cost(p, q, SMALL).total, 0.0)
@@ -108,7 +108,7 @@ def even_machine(
 def steady_class(
     name: str, latency: float, per_byte: float, overhead: float = 0.0, *, switch: int | None = None
 ) -> PairClass:
-    """Messages of a latency, seconds a byte, and an overhead of sender and receiver each."""
+    """Messages with a constant latency, time per byte, and overhead of sender and receiver."""
     kept = (CurvePiece(first=0, coefficients=(overhead,)),)
     return PairClass(
         name=name,
@@ -121,7 +121,7 @@ def steady_class(
 
 
 def checked_speeds(speeds: Sequence[float], ranks: int) -> tuple[float, ...]:
-    """One a rank; all 1 where none are given. Raises InputError."""
+    """One speed per rank; 1 where none are given. Raises InputError."""
     found = tuple(speeds) or (1.0,) * ranks
     if len(found) != ranks or not all(0 < s < float("inf") for s in found):
         raise InputError(f"{len(found)} speeds {list(found)[:8]}; expected {ranks} positive ones")
@@ -129,10 +129,7 @@ def checked_speeds(speeds: Sequence[float], ranks: int) -> tuple[float, ...]:
 
 
 def faster_network(machine: Machine, factor: float) -> Machine:
-    """Messages between hosts take 1 / factor of the time; within a host as long as before.
-
-    Raises InputError.
-    """
+    """The machine with messages between hosts `factor` times faster. Raises InputError."""
     if not 0 < factor < float("inf"):
         raise InputError(f"network {factor:g} times faster; expected a factor above 0")
 
@@ -144,7 +141,7 @@ def faster_network(machine: Machine, factor: float) -> Machine:
 
 
 def quicker(functions: PairClass, factor: float) -> PairClass:
-    """Latency and gap divided by the factor; overheads are the processors'."""
+    """Latency and gap divided by the factor; overheads belong to the processors."""
     return PairClass(
         name=f"{functions.name} x{factor:g}",
         send=functions.send,

@@ -1,8 +1,7 @@
-"""An iteration of a run that was made, on other hosts: simulated, as the judge of placements.
+"""Simulate an iteration of a run on other hosts, to judge placements.
 
-What each rank computes is priced by a machine profile, or comes from the run, as on a host of speed 1 with a
-core for every rank; the order of messages and sums is that of the solver, and what travels while a rank
-computes does so here.
+The computing of each rank is priced by a machine profile, or taken from the run and scaled to a host of speed
+1 with one core per rank. Messages and sums have the solver's order and overlap.
 """
 
 import dataclasses

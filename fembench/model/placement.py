@@ -1,7 +1,7 @@
-"""Which part on which host: greedy starts, then pairwise exchange, each judged by a cost that is given.
+"""Place parts on hosts: greedy starts, then pairwise exchanges, by a given cost function.
 
-The cost is a function of the placement, rank -> host: `iteration_seconds`, or a simulation. Starts: parts
-by size on the host that makes the whole least; hosts filled one after the other; dealt in turns.
+The cost is a function of the placement (rank -> host): `iteration_seconds`, or a simulation. Starts: the
+largest part first, where it finishes earliest; hosts filled one after the other; one rank per host in turns.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from fembench.model.iteration_time import CandidateHost, Parts
 Place = tuple[int, ...]  # [rank] -> host
 Cost = Callable[[Place], float]
 MOST_LOOKS = 20_000
-JUDGED = 400  # looks of a judge
+JUDGED = 400  # placements that the judge evaluates
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What was found."""
+    """The best placement found."""
 
     place: Place
     seconds: float  # by the judge
@@ -35,14 +35,14 @@ def best_placement(
     *,
     looks: int = MOST_LOOKS,
 ) -> Placement:
-    """The placement of least cost that greedy starts and exchanges find.
+    """The cheapest placement found by greedy starts and exchanges.
 
-    With a `judge`, such as a simulation, that is dearer than `cost`, it decides between the improved starts
-    and the starts themselves, and exchanges further. Raises InputError where the ranks do not fit.
+    A `judge` that is more expensive than `cost`, such as a simulation, decides between the starts before and
+    after improvement, then exchanges further. Raises InputError where the ranks do not fit.
     """
     room = sum(h.slots for h in hosts)
     if parts.n_ranks > room:
-        raise InputError(f"{parts.n_ranks} ranks on hosts with {room} slots: expected room for all")
+        raise InputError(f"{parts.n_ranks} ranks on hosts with {room} slots; expected at least as many slots")
     decide = judge or cost
     starts = {name: start(parts, hosts, cost) for name, start in STARTS.items()}
     judged = [(decide(place), name, place) for name, place in starts.items()]
@@ -58,7 +58,7 @@ def best_placement(
 
 
 def greedy(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
-    """The largest part first, each where computing then ends first."""
+    """The largest part first, each on the host that then finishes computing first."""
     load = [0.0] * len(hosts)
     free = [h.slots for h in hosts]
     place = [0] * parts.n_ranks
@@ -72,7 +72,7 @@ def greedy(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
 
 
 def _ends(work: float, host: CandidateHost, load: float, ranks: int) -> float:
-    """When a host is done, its cores shared."""
+    """When a host has finished, with its cores shared."""
     if ranks < host.cores:
         return work * host.slowness
     return (load + work) * host.slowness / host.cores
@@ -87,7 +87,7 @@ def filled(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
 
 
 def dealt(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
-    """One rank a host in turns, as mpirun does by node."""
+    """One rank per host in turns, as `mpirun --map-by node` does."""
     free = [h.slots for h in hosts]
     place: list[int] = []
     p = 0
@@ -107,7 +107,8 @@ STARTS: dict[str, Callable[[Parts, Sequence[CandidateHost], Cost], Place]] = {
 
 
 def exchanged(place: Place, hosts: Sequence[CandidateHost], cost: Cost, looks: int) -> Place:
-    """After moves to free slots and exchanges of two ranks, as long as one helps (the best of a round)."""
+    """The placement after moves to free slots and swaps of two ranks, the best of each round, while one
+    helps."""
     now = cost(place)
     while looks > 0:
         found = []

@@ -1,8 +1,8 @@
-"""A placement in the files of launchers: Open MPI's rankfile, MPICH's host file, Slurm's list of tasks.
+"""Placements as launcher files: Open MPI rankfile, MPICH host file, Slurm task list.
 
 Open MPI: `mpiexec --map-by rankfile:file=FILE`; a rank runs on a core of its own where there are enough.
 MPICH (hydra): `mpiexec -f FILE`; lines are filled in their order, a host may come again.
-Slurm: `SLURM_HOSTFILE=FILE srun --distribution=arbitrary`; one line a task.
+Slurm: `SLURM_HOSTFILE=FILE srun --distribution=arbitrary`; one line per task.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,9 +26,7 @@ def hostfile(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
     groups = [(p, len(list(each))) for p, each in groupby(place)]
     again = [p for p, _ in groups if sum(q == p for q, _ in groups) > 1]
     if again:
-        raise InputError(
-            f"ranks of {hosts[again[0]].name} are not consecutive; slots cannot say that, a rankfile can"
-        )
+        raise InputError(f"ranks on {hosts[again[0]].name} are not consecutive; expected --format rankfile")
     return "".join(f"{hosts[p].name} slots={n}\n" for p, n in groups)
 
 
@@ -38,7 +36,7 @@ def mpich(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
 
 
 def slurm(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
-    """Slurm: one host a line, in the order of ranks."""
+    """Slurm: one host per line, in the order of ranks."""
     return "".join(f"{hosts[p].name}\n" for p in place)
 
 

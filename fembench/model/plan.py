@@ -1,7 +1,7 @@
-"""A graph made ready to be simulated on a machine: nodes, messages, and what waits for what.
+"""A graph prepared for simulation on a machine: nodes, messages, and their dependencies.
 
-A node is a stretch of one rank's program up to and with the next wait. Its own work is known before anything
-is simulated; what is not known is how long it waits:
+A node is the part of one rank's program up to and including the next wait. Its work is known beforehand; only
+its waiting time has to be simulated:
 
     begin(node)   = end of the rank's node before it
     ready(msg)    = begin(source node) + offset; where it waits for its receiver, the later of both sides
@@ -9,8 +9,8 @@ is simulated; what is not known is how long it waits:
     end(node)     = begin + work, then for each message waited for, in order of arrival:
                     end = max(end, arrival) + Or
 
-A graph is cut into segments where all ranks have loops with the same number of turns; each segment's
-messages stay inside it, so a loop is planned once.
+A graph is cut into segments where all ranks have loops with the same number of turns. No message leaves its
+segment, so a loop is planned once.
 """
 
 from dataclasses import dataclass, field
@@ -26,11 +26,11 @@ Ints = npt.NDArray[np.int64]
 
 
 class DeadlockError(FembenchError):
-    """Ranks wait for messages that never come."""
+    """Ranks wait for messages that never arrive."""
 
 
 class Step(NamedTuple):
-    """A part of a node: what its rank does from `offset` on."""
+    """A part of a node: what its rank does, starting at `offset`."""
 
     offset: float
     seconds: float

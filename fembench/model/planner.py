@@ -19,16 +19,16 @@ Key = tuple[int, int, int]  # sender, receiver, tag
 
 
 def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
-    """The plan. Raises DeadlockError naming the blocked ranks, InputError where graph and machine differ."""
+    """The plan. Raises DeadlockError that names the blocked ranks, InputError where sizes differ."""
     if graph.ranks != machine.ranks:
-        raise InputError(f"a graph of {graph.ranks} ranks on a machine of {machine.ranks}; expected as many")
+        raise InputError(f"a graph of {graph.ranks} ranks; expected {machine.ranks}, as on the machine")
     planner = _Planner(graph, machine)
     segments = [planner.segment(turns, bodies) for turns, bodies in cut(graph.programs)]
     return SimulationPlan(segments, graph.ranks, graph.phases, machine.host)
 
 
 class _Planner:
-    """Builds segments; keeps nothing between them but the messages of collectives."""
+    """Builds segments; keeps only the messages of collectives between them."""
 
     def __init__(self, graph: ExecutionGraph, machine: Machine) -> None:
         self._graph, self._machine = graph, machine
@@ -60,7 +60,7 @@ class _Planner:
         )
 
     def _simple(self, rank: int, body: Program) -> Iterator[Event]:
-        """The events with collectives expanded."""
+        """The events, with collectives expanded into messages."""
         for e in body:
             if not isinstance(e, Collective):
                 yield e
@@ -72,7 +72,7 @@ class _Planner:
 
 
 class _Pending(NamedTuple):
-    """What a rank will wait for."""
+    """A message that a rank will wait for."""
 
     tag: int
     number: int  # of a message, or of a receive
@@ -84,8 +84,8 @@ class _Pending(NamedTuple):
 class _Parts:
     """Nodes and messages of one segment while it is made.
 
-    A receive has a negative number until `match` has found its message. Seconds of `recorded` computing have
-    in them what messages cost it.
+    A receive has a negative number until `match` has found its message. `recorded` computing already contains
+    the slowdown by messages.
     """
 
     def __init__(self, machine: Machine, ranks: int, phases: int, *, recorded: bool) -> None:
@@ -121,7 +121,7 @@ class _Parts:
         return self._chain
 
     def _overhead(self, rank: int, one: _Pending) -> float:
-        """Or of what is waited for; what came while the rank computed has kept it from that."""
+        """Or of a pending message; also charges the slowdown of the computing that it overlapped."""
         if one.receive is None or one.tag < 0:  # collectives are scaled as a whole
             return one.overhead
         came, seconds = one.receive, self._computed - one.since
@@ -132,14 +132,14 @@ class _Parts:
         return overhead
 
     def _node(self, rank: int) -> Node:
-        """The node that is open on this rank."""
+        """The open node of this rank."""
         if not self._chain or self.nodes[self._chain[-1]].phase >= 0:
             self._chain.append(len(self.nodes))
             self.nodes.append(Node(rank))
         return self.nodes[self._chain[-1]]
 
     def _wait(self, rank: int, phase: int, waits: list[tuple[int, float]]) -> None:
-        """Close the open node with a wait, where there is anything to wait for."""
+        """Close the open node with a wait, if there is anything to wait for."""
         if not waits:
             return
         here = self._node(rank)
@@ -179,7 +179,7 @@ class _Parts:
         return cost if factor == 1 else MessageCost(*(factor * part for part in cost))
 
     def match(self) -> None:
-        """Join every receive with its message; the k-th of a sender, receiver and tag are a pair."""
+        """Match every receive with its message: the k-th of the same sender, receiver and tag."""
         slots: dict[int, int] = {}
         for key, queue in self._receives.items():
             for (slot, m, post), number in zip(queue, self._sends[key]):
@@ -187,8 +187,8 @@ class _Parts:
                 message = self.messages[number]
                 if message.m != m:
                     raise InputError(
-                        f"rank {key[1]} expects {m} bytes of rank {key[0]}, which sends {message.m}; "
-                        "expected the same"
+                        f"rank {key[1]} expects {m} bytes from rank {key[0]}, which sends {message.m}; "
+                        "expected equal sizes"
                     )
                 if self._waits_for_receiver(message):
                     message.posted = post
@@ -203,7 +203,7 @@ class _Parts:
             self._hold_back(slots)
 
     def _meet(self, slots: dict[int, int]) -> None:
-        """Messages of two ranks to each other take longer if each sends before it waits for the other's."""
+        """Slow down pairs of opposite messages where both ranks send before they wait."""
         taken = {slots.get(k, k): node for k, node in self._waits if k < 0}  # message -> who waits for it
         between = {  # those of collectives are scaled as a whole
             key: [n for n in numbers if n in taken] for key, numbers in self._sends.items() if key[2] >= 0
@@ -219,7 +219,7 @@ class _Parts:
         return self._machine.waits(message.source, message.target, message.m)
 
     def _hold_back(self, slots: dict[int, int]) -> None:
-        """Without overlap a message that waits travels only while both its ranks are in MPI, waiting."""
+        """Without overlap, a rendezvous message travels only while both ranks wait in MPI."""
         for k, number in self._waits:
             found = slots.get(k, k)
             if found < 0 or self.messages[found].posted in (None, (-1, 0.0)):

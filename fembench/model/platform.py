@@ -1,4 +1,4 @@
-"""Hosts and messages by HLogP: send overhead, latency, receive overhead (thesis-001, 3.10)."""
+"""Hosts and messages under HLogP: send overhead, latency, receive overhead (Mendes 2004, 3.10)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from fembench.base.errors import InputError
 
 
 class MessageTime(NamedTuple):
-    """Seconds of one message; both overheads keep a processor busy, the latency does not."""
+    """Seconds of one message; overheads occupy a processor, the latency does not."""
 
     send: float
     latency: float  # may be negative where the overheads overlap; the sum is what counts

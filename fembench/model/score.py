@@ -1,9 +1,8 @@
-"""How good predictions were: errors, bias, coverage, order; and what cruder models say of the same runs.
+"""Score predictions: error, bias, coverage, rank correlation; and simpler models on the same runs.
 
-Error is predicted / measured - 1 of the time of an iteration. A cell is one configuration, its measured time
-the median of its runs; an interval is of one run, and holds it or not. Where the sets of its runs differ much
-among themselves no prediction can be judged by it: cells with a coefficient of variation above NOISY are left
-out, and counted.
+The error is predicted / measured - 1 of the time of an iteration. A cell is one configuration; its measured
+time is the median of its runs. An interval is about one run, and contains it or not. Cells whose sets have a
+coefficient of variation above NOISY are too noisy to judge a prediction; they are counted and left out.
 """
 
 import math
@@ -19,8 +18,8 @@ from fembench.records.case import Case
 from fembench.records.prediction import SIMULATION
 
 NOISY = 0.10
-TOO_MANY = 0.20  # of the cells left out: the grid says nothing
-HELD_OUT = 0.40  # of the cells, at least
+TOO_MANY = 0.20  # fraction of cells left out that makes a grid INVALID
+HELD_OUT = 0.40  # least fraction of cells
 
 
 class ScoredConfiguration(NamedTuple):
@@ -35,11 +34,11 @@ class ScoredConfiguration(NamedTuple):
     measured: float
     variation: float  # standard deviation over mean of the sets of its runs; 0 of one
     method: str = SIMULATION
-    runs: tuple[float, ...] = ()  # what each took: an interval is of one run
+    runs: tuple[float, ...] = ()  # seconds of each run
 
     @property
     def inside(self) -> float:
-        """Part of its runs inside the interval."""
+        """Fraction of its runs inside the interval."""
         return float(np.mean([self.low <= took <= self.high for took in self.runs or (self.measured,)]))
 
     @property
@@ -48,7 +47,7 @@ class ScoredConfiguration(NamedTuple):
 
     @property
     def outside(self) -> float:
-        """How far the measured time lies from the interval, over its middle; nan where there is none."""
+        """Distance of the measured time from the interval, relative to its middle; nan without interval."""
         beyond = max(self.low - self.measured, self.measured - self.high, 0.0)
         return beyond / ((self.low + self.high) / 2) if self.low == self.low else math.nan
 
@@ -59,29 +58,29 @@ class PredictionScore(NamedTuple):
     median: float  # of |error|
     p90: float
     bias: float  # median of error
-    coverage: float  # part of the runs inside their interval
+    coverage: float  # fraction of runs inside their interval
     tau: float  # Kendall's, of predicted and measured times
-    outside: float  # mean of the distance from the interval over its middle, 0 inside (thesis-000, Eq. 5.3)
+    outside: float  # mean distance from the interval over its middle, 0 inside (Herai 2005, Eq. 5.3)
 
     @property
     def invalid(self) -> bool:
-        """Whether noise left too few cells to judge by."""
+        """Whether too many cells are too noisy."""
         return not self.cells or self.left_out > TOO_MANY * (self.cells + self.left_out)
 
 
 class Grid(NamedTuple):
-    """What a run of a baseline needs to know of a configuration."""
+    """What baselines know of a configuration."""
 
     ranks: int
     work: float  # blocks of the whole mesh
     speeds: Sequence[float]  # [rank] relative
-    neighbours: float  # messages of the rank that has most
-    n_bytes: float  # sent by the rank that sends most
+    neighbours: float  # most messages of one rank
+    n_bytes: float  # most bytes sent by one rank
     measured: float  # seconds of an iteration
 
 
 def score(cells: Sequence[ScoredConfiguration]) -> PredictionScore:
-    """All measures over the cells that are quiet enough."""
+    """All measures, over the cells that are not too noisy."""
     kept = [c for c in cells if c.variation <= NOISY]
     errors = np.array([c.error for c in kept])
     if not kept:
@@ -100,7 +99,7 @@ def score(cells: Sequence[ScoredConfiguration]) -> PredictionScore:
 
 
 def kendall(a: Sequence[float], b: Sequence[float]) -> float:
-    """Kendall's tau-b: concordant less discordant pairs over pairs, ties taken out; nan of fewer than two."""
+    """Kendall's tau-b: concordant minus discordant pairs over pairs without ties; nan for fewer than two."""
     x, y = np.asarray(a, float), np.asarray(b, float)
     i, j = np.triu_indices(len(x), 1)
     sx, sy = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
@@ -117,15 +116,16 @@ def check_held_out(
     held_out: Sequence[ScoredConfiguration | Case],
     meshes: Sequence[str],
 ) -> None:
-    """Raises InputError where held-out cells are too few, or share mesh or number of ranks with training."""
+    """Raises InputError where held-out cells are too few, or share a mesh or number of ranks with
+    training."""
     total = len(training) + len(held_out)
     if len(held_out) < HELD_OUT * total:
-        raise InputError(f"{len(held_out)} of {total} cells held out; expected {HELD_OUT:.0%} at least")
+        raise InputError(f"{len(held_out)} of {total} cells held out; expected at least {HELD_OUT:.0%}")
     ranks = {_ranks(c) for c in training} & {_ranks(c) for c in held_out}
     shared = set(meshes) & {c.question.mesh if isinstance(c, Case) else c.mesh for c in held_out}
     if ranks or shared:
         what = f"ranks {sorted(ranks)}" if ranks else f"meshes {', '.join(sorted(shared))}"
-        raise InputError(f"{what} are in training and held out; expected other ranks, meshes and shares")
+        raise InputError(f"{what} occur in training and held out; expected other ranks, meshes and shares")
 
 
 def ideal(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
@@ -140,7 +140,7 @@ def amdahl_fit(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float
 
 
 def hockney(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
-    """Ideal computing, plus messages x latency + bytes / bandwidth, fitted; no waiting, no all-reduce."""
+    """Ideal computing plus messages x latency + bytes / bandwidth, fitted; no waiting, no all-reduce."""
     return _fitted(training, held_out, lambda g: (g.work / sum(g.speeds), g.neighbours, g.n_bytes))
 
 
@@ -172,7 +172,7 @@ BASELINES = {
 def baseline_cells(
     training: Sequence[Grid], held_out: Sequence[Grid], cells: Sequence[ScoredConfiguration]
 ) -> dict[str, list[ScoredConfiguration]]:
-    """What each baseline that has enough runs says of the held-out cells; they have no intervals."""
+    """The held-out cells as each baseline with enough training runs predicts them, without intervals."""
     return {
         name: [
             c._replace(predicted=t, low=math.nan, high=math.nan)
@@ -193,7 +193,7 @@ def too_noisy(cells: Sequence[ScoredConfiguration], scores: dict[str, Prediction
 
 
 def score_table(scores: dict[str, PredictionScore]) -> str:
-    """One row a model."""
+    """One row per model."""
     rows = [
         [name, s.cells, s.left_out]
         + [_percent(s.median), _percent(s.p90), _percent(s.bias, "+.1%")]
@@ -210,7 +210,7 @@ def _percent(value: float, form: str = ".1%") -> str | None:
 
 
 def cell_table(cells: Sequence[ScoredConfiguration]) -> str:
-    """One row a configuration."""
+    """One row per configuration."""
     rows = [
         [c.mesh, c.ranks, c.shares or "equal", c.method, c.predicted, c.low, c.high, c.measured]
         + [f"{c.error:+.1%}", f"{c.variation:.1%}"]

@@ -60,7 +60,7 @@ def test_a_graph_survives_its_file(tmp_path):
         ([[Receive(-1, 8, 1)], []], "ranks below 2"),
         ([[Compute(7, 1.0)], []], "a phase below 3"),
         ([[Compute(0, -1.0)], []], "seconds of 0 or more"),
-        ([[Loop(-1, ())], []], "no negative number"),
+        ([[Loop(-1, ())], []], "0 or more turns"),
         ([[Loop(2, (Collective("allreduce", -8, 2),))], []], "sizes of 0 or more"),
     ],
 )

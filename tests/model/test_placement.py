@@ -152,7 +152,7 @@ def test_exchange_leaves_slots_alone():
 
 def test_ranks_that_do_not_fit_are_refused():
     parts, _, _ = problem(2)
-    with pytest.raises(InputError, match="expected room for all"):
+    with pytest.raises(InputError, match="expected at least as many slots"):
         best_placement(parts, [CandidateHost("a", 1, 1)], lambda p: 0.0)
 
 

@@ -265,7 +265,7 @@ def test_a_deadlock_names_the_ranks_that_are_blocked(programs):
 
 
 def test_graph_and_machine_must_have_as_many_ranks_and_messages_as_many_bytes():
-    with pytest.raises(InputError, match="2 ranks on a machine of 3"):
+    with pytest.raises(InputError, match="2 ranks; expected 3"):
         make_plan(ping_pong(1, 8), machine(3))
     with pytest.raises(InputError, match="expects 8 bytes"):
         make_plan(graph_of([[Send(1, 9, 1)], [Receive(0, 8, 1, blocking=True)]]), machine(2))

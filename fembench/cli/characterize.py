@@ -194,19 +194,20 @@ def _settings(options: argparse.Namespace) -> "NetworkSettings":
 def _speeds(options: argparse.Namespace, hostfile: str, folder: Path):
     """The profile of the hosts, without a network."""
     from fembench.characterize.start import measure_hosts
-    from fembench.cli.progress import progress
+    from fembench.cli.progress import progress, working
     from fembench.cli.shared import typed_command
 
-    return measure_hosts(
-        _ranks(options, hostfile),
-        quick=options.quick,
-        emulate=options.emulate,
-        dilate=options.dilate,
-        hostfile=hostfile,
-        command=typed_command(),
-        scratch=folder,
-        tell=lambda text: progress(f"characterize: {text}"),
-    )
+    with working("characterize: measuring speeds"):
+        return measure_hosts(
+            _ranks(options, hostfile),
+            quick=options.quick,
+            emulate=options.emulate,
+            dilate=options.dilate,
+            hostfile=hostfile,
+            command=typed_command(),
+            scratch=folder,
+            tell=lambda text: progress(f"characterize: {text}"),
+        )
 
 
 def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: Path):
@@ -216,22 +217,23 @@ def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: P
     from fembench.base.errors import InputError
     from fembench.characterize.estimate import estimated
     from fembench.characterize.start import measure_links
-    from fembench.cli.progress import progress
+    from fembench.cli.progress import progress, working
     from fembench.records.profile import PROFILE_SCHEMA
 
     placed = profile.environment.rank_host
-    found = measure_links(
-        len(placed),
-        quick=options.quick,
-        pairs=options.pairs,
-        sites=options.sites,
-        settings=_settings(options),
-        emulate=profile.emulate,
-        dilate=profile.dilate,
-        hostfile=hostfile,
-        scratch=folder,
-        tell=lambda text: progress(f"network: {text}"),
-    )
+    with working("network: measuring messages"):
+        found = measure_links(
+            len(placed),
+            quick=options.quick,
+            pairs=options.pairs,
+            sites=options.sites,
+            settings=_settings(options),
+            emulate=profile.emulate,
+            dilate=profile.dilate,
+            hostfile=hostfile,
+            scratch=folder,
+            tell=lambda text: progress(f"network: {text}"),
+        )
     names = tuple(host.name for host in profile.environment.hosts)
     if (found.hosts, found.rank_host) != (names, placed):
         raise InputError(

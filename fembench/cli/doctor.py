@@ -24,8 +24,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from fembench.cli.progress import working
+
     try:
-        findings = list(examine())
+        with working("doctor: checking"):
+            findings = list(examine())
     except ModuleNotFoundError as error:  # a library that the check-up itself stands on
         how = f"{sys.executable} -m pip install {error.name}, or ./run_bench.sh, which installs all"
         findings = [Finding(error.name or str(error), "problem", "not installed", how, required=True)]

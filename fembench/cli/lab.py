@@ -60,13 +60,16 @@ def run(options: argparse.Namespace) -> int:
 
     if options.action == "up":
         state = lab.up(options.cluster)
-        print(as_table(state))
-        print(f"up: {state.cluster.label}; next: fembench lab run fembench run m3 --ranks {_ranks(state)}")
+        _print(state, options.json)
+        if not options.json:
+            print(
+                f"up: {state.cluster.label}; next: fembench lab run fembench run m3 --ranks {_ranks(state)}"
+            )
     elif options.action == "run":
         command = options.command[1:] if options.command[:1] == ["--"] else options.command
         lab.enter(lab.state_of(options.name or lab.only_lab()), command, spin=options.spin)
     elif options.action == "speed":
-        print(as_table(lab.set_speed(options.name or lab.only_lab(), options.host, options.speed)))
+        _print(lab.set_speed(options.name or lab.only_lab(), options.host, options.speed), options.json)
     elif options.action == "down":
         lab.require_root()
         gone = [
@@ -76,6 +79,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         _status(options.json)
     return 0
+
+
+def _print(state, as_json: bool) -> None:
+    """A lab as a table, or as JSON."""
+    import msgspec
+
+    print(msgspec.json.encode(state).decode() if as_json else as_table(state))
 
 
 def _status(as_json: bool) -> None:

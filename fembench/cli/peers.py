@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     """0, or 1 where a peer was there and has no time."""
     import msgspec
 
-    from fembench.cli.progress import progress
+    from fembench.cli.progress import progress, working
     from fembench.launch.scratch import occupied
     from fembench.peers.start import launch_peers
     from fembench.records.contest import save_peers
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
     job = job_of(options)
     folder = Path(options.results)
-    with occupied(folder):
+    with occupied(folder), working("peers: solving"):
         record = launch_peers(
             job,
             scratch=folder,

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from fembench.base.files import write_atomic
-    from fembench.cli.progress import progress
+    from fembench.cli.progress import progress, working
     from fembench.model.configuration import not_invalid
     from fembench.model.hosts_for_parts import given, measured
     from fembench.model.placement import JUDGED
@@ -69,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
         ground = given(record, _speeds(record), hosts_of(options.hosts), *links)
     if record.case.placement.ranks >= MANY:
         progress(f"place: simulates up to {JUDGED} placements of {record.case.placement.ranks} ranks")
-    hosts, found = ground.hosts, ground.best()
+    with working("place: searching"):
+        hosts, found = ground.hosts, ground.best()
     text = FORMATS[options.format](found.place, hosts)
     if options.output:
         write_atomic(options.output, text)

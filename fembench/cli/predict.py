@@ -119,13 +119,15 @@ def run(options: argparse.Namespace) -> int:
     if options.against:
         return _score(options)
     from fembench.base.errors import InputError
+    from fembench.cli.progress import working
     from fembench.records.prediction import save_prediction
 
     study, learned = _study(options)
     cases = _cases(options, len(study.profile.environment.rank_host))
     if options.output and len(cases) > 1:
         raise InputError(f"-o {options.output} with {len(cases)} numbers of ranks; expected one per file")
-    answers = _answers(options, study, cases, learned)
+    with working(f"predict: {options.mesh}"):
+        answers = _answers(options, study, cases, learned)
     _note(study, answers.works)
     if options.output:
         save_prediction(answers.predictions[0], options.output)

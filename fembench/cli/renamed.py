@@ -1,6 +1,6 @@
 """Verbs and options that had another name in the release before: they still work and say what to type.
 
-An entry stands here for one release. `old` and `new` are the words as typed; "*" as the verb: any verb.
+An entry stands here for one release. `old` and `new` are the words as typed.
 """
 
 from collections.abc import Sequence
@@ -29,24 +29,27 @@ def renewed(words: Sequence[str]) -> tuple[list[str], list[Renaming]]:
     end = words.index("--") if "--" in words else len(words)
     ours, used = list(words[:end]), []
     for entry in RENAMED:
-        old, new = entry.old.split(), entry.new.split()
+        before = ours
         if not entry.verb:
-            places = [0] if ours[:1] == old else []
-        else:
-            ours = _apart(ours, entry) if ours[:1] == [entry.verb] else ours
-            places = [
-                k for k in range(1, len(ours)) if ours[k : k + len(old)] == old and ours[0] == entry.verb
-            ]
-        for k in reversed(places):
-            ours[k : k + len(old)] = new
-            used.append(entry)
+            ours = entry.new.split() + ours[1:] if ours[:1] == [entry.old] else ours
+        elif ours[:1] == [entry.verb]:
+            ours = [entry.verb, *_replaced(ours[1:], entry.old.split(), entry.new.split())]
+        used += [entry] if ours != before else []
     return ours + list(words[end:]), used
 
 
-def _apart(words: list[str], entry: Renaming) -> list[str]:
-    """`--option=value` as two words where the option is that of the entry."""
-    option = entry.old.split()[0]
-    return [w for word in words for w in (word.split("=", 1) if word.startswith(f"{option}=") else [word])]
+def _replaced(words: list[str], old: list[str], new: list[str]) -> list[str]:
+    """The words with an option, or an option and its value, by its new name; `--option=value` too."""
+    found: list[str] = []
+    while words:
+        name, equals, value = words[0].partition("=")
+        if words[: len(old)] == old or [name, value] == old:
+            found += new
+            words = words[1 if equals else len(old) :]
+        else:
+            found.append(f"{new[0]}={value}" if equals and [name] == old else words[0])
+            words = words[1:]
+    return found
 
 
 def advice(entry: Renaming) -> str:

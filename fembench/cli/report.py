@@ -34,12 +34,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """0; what the verdicts are is `fembench check`'s to say."""
     from fembench.base.errors import InputError
+    from fembench.cli.progress import working
     from fembench.report import page, table, tables
 
     if options.base < 0:
         raise InputError(f"--base {options.base}: expected a number of ranks, 1 or more")
     campaign = page.read_campaign(options.folder, options.peers)
-    index = page.build(options.folder, options.out, base=options.base, peers=options.peers)
+    with working("report: drawing the plots"):
+        index = page.build(options.folder, options.out, base=options.base, peers=options.peers)
     shown = campaign.records, campaign.failures, campaign.peers, options.base
     if options.json:
         made = tables.every_table(*shown)

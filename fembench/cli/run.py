@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
     from fembench.bench.campaign import failure_of, held_against
     from fembench.bench.campaign_file import run_id
-    from fembench.cli.progress import progress
+    from fembench.cli.progress import progress, working
     from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
     from fembench.launch.launcher import MOST_PER_CORE, launch, ranks_per_core
     from fembench.launch.scratch import occupied, reserved
@@ -51,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
         turns = f"{each} ranks per core take turns (OVERSUBSCRIBED: functional only)"
         progress(f"{case.placement.ranks} ranks on this machine: {turns}; starting them may take minutes")
     stem = run_id(case, 1).rsplit("-r", 1)[0]
-    with occupied(folder, shared=True), reserved(folder, stem) as id:
+    doing = working(f"run: {case.question.mesh} on {case.placement.ranks} ranks")
+    with occupied(folder, shared=True), reserved(folder, stem) as id, doing:
         outcome = launch(
             case,
             id=id,

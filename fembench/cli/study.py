@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
     """Run the study and say where its page is. Raises InputError."""
-    from fembench.cli.progress import progress
+    from fembench.cli.progress import progress, working
     from fembench.cli.shared import typed_command
     from fembench.host.host import usable_cores
     from fembench.studies.runner import run_study
@@ -143,7 +143,8 @@ def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
         command=typed_command(),
         hosts=_hosts(options, study.name),
     )
-    page = run_study(study, request, progress)
+    with working(f"study: {study.name}"):
+        page = run_study(study, request, progress)
     print(f"{page.findings}\n\nrecords: {folder}\nreport:  {page.path}")
     return 0 if page.good else 1
 

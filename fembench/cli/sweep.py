@@ -21,6 +21,7 @@ A campaign file:
 """
 
 import argparse
+import json
 from pathlib import Path
 
 
@@ -52,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
     campaign, runs = read_campaign(source)
     runs = _weighted(runs, options.weights)
     if options.dry_run:
-        for item in runs:
-            print(item.id)
+        ids = [item.id for item in runs]
+        print(json.dumps(ids) if options.json else "\n".join(ids))
         return 0
     folder = Folder(Path(options.results or Path("results") / campaign.name))
     with occupied(folder.runs):
@@ -62,11 +63,13 @@ def run(options: argparse.Namespace) -> int:
         _refuse_other_hosts(runs, folder, options.hostfile)
         _say_changes(runs, folder)
         records, failed = _execute(campaign, runs, folder, options.hostfile)
-        _report(records, folder.path, not options.no_report)
-    invalid = [record.id for record in records if record.verdict.status == "INVALID"]
-    for id in invalid:
-        print(f"INVALID: {id}")
-    return 1 if failed or invalid else 0
+        _report(records, folder.path, options)
+    return 1 if failed or _invalid(records) else 0
+
+
+def _invalid(records) -> list[str]:
+    """The names of the records that are INVALID."""
+    return [record.id for record in records if record.verdict.status == "INVALID"]
 
 
 def _weighted(runs, path):
@@ -127,7 +130,7 @@ def _execute(campaign, runs, folder, hostfile) -> tuple[list, int]:
     """Run everything with a line per case; (the records, how many runs left none)."""
     from fembench.base.units import seconds
     from fembench.bench.campaign import Timekeeper, execute
-    from fembench.cli.progress import progress
+    from fembench.cli.progress import progress, working
     from fembench.cli.shared import typed_command
     from fembench.report.run_line import summary_line
 
@@ -135,25 +138,43 @@ def _execute(campaign, runs, folder, hostfile) -> tuple[list, int]:
     if to_do < len(runs):
         progress(f"{len(runs) - to_do} of {len(runs)} runs have a record already")
     clock, failed, records = Timekeeper(to_do), 0, []
-    for k, done in enumerate(execute(campaign, runs, folder, command=typed_command(), hostfile=hostfile), 1):
-        records += [done.record] if done.record else []
-        if done.outcome is None:
-            continue
-        clock.one_more()
-        left = f"{seconds(clock.left)} left" if clock.left else "done"
-        text = summary_line(done.record) if done.record else f"{done.run.id}: FAILED: {done.outcome.message}"
-        progress(f"[{k}/{len(runs)}, {left}] {text}")
-        failed += done.record is None
+    made = execute(campaign, runs, folder, command=typed_command(), hostfile=hostfile)
+    with working(f"sweep: run 1 of {len(runs)}") as now:
+        for k, done in enumerate(made, 1):
+            now.text = f"sweep: run {k + 1} of {len(runs)}"
+            records += [done.record] if done.record else []
+            if done.outcome is None:
+                continue
+            clock.one_more()
+            left = f"{seconds(clock.left)} left" if clock.left else "done"
+            failure = f"{done.run.id}: FAILED: {done.outcome.message}"
+            progress(f"[{k}/{len(runs)}, {left}] {summary_line(done.record) if done.record else failure}")
+            failed += done.record is None
     return records, failed
 
 
-def _report(records, folder: Path, with_page: bool) -> None:
+def _report(records, folder: Path, options: argparse.Namespace) -> None:
+    """Print the tables, then build the page, whose packages are optional."""
+    from fembench.cli.progress import working
     from fembench.records.store import failures
-    from fembench.report.tables import terminal
+    from fembench.report.table import to_json
+    from fembench.report.tables import every_table, terminal
 
-    print(terminal(records, list(failures(folder))))
-    print(f"records: {folder / 'runs'}")
-    if with_page:
-        from fembench.report.page import build  # last: its packages are optional
+    tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": _invalid(records)}
+    if options.json:
+        made = every_table(records, list(failures(folder)))
+        tree["tables"] = {table.name: to_json(table) for table in made}
+    else:
+        print(terminal(records, list(failures(folder))))
+        print(f"records: {folder / 'runs'}")
+    if not options.no_report:
+        from fembench.report.page import build
 
-        print(f"report:  {build(folder)}")
+        with working("sweep: building the report"):
+            tree["report"] = str(build(folder))
+        if not options.json:
+            print(f"report:  {tree['report']}")
+    if options.json:
+        print(json.dumps(tree))
+    else:
+        print("".join(f"INVALID: {id}\n" for id in _invalid(records)), end="")

@@ -80,11 +80,20 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(
                 f"ranks {options.ranks} of a graph of {graph.ranks}; expected numbers below that"
             )
-        print(as_table(graph, chosen))
+        if options.json:
+            events = {rank: graph.programs[rank] for rank in chosen or range(graph.ranks)}
+            print(_json({"phases": graph.phases, "events": events}))
+        else:
+            print(as_table(graph, chosen))
         return 0
+    heads = ["rank", "events", "unrolled"]
     rows = [[r, count(p), length(p)] for r, p in enumerate(graph.programs)]
+    if options.json:
+        ranks = [dict(zip(heads, row)) for row in rows]
+        print(_json({"source": graph.source, "note": graph.note, "lost": graph.lost, "ranks": ranks}))
+        return 0
     print(f"execution graph of {graph.source}, {graph.ranks} ranks\n")
-    print(table(["rank", "events", "unrolled"], rows))
+    print(table(heads, rows))
     if graph.note:
         print(graph.note)
     if graph.lost:
@@ -142,5 +151,12 @@ def _print_blocks(options: argparse.Namespace) -> int:
     functions = _program(options).functions
     if options.blocks not in functions:
         raise InputError(f"no function {options.blocks}; expected one of {', '.join(list(functions)[:20])}")
-    print(block_table(functions[options.blocks]))
+    function = functions[options.blocks]
+    print(_json(list(function.vertices.values())) if options.json else block_table(function))
     return 0
+
+
+def _json(tree: object) -> str:
+    import msgspec
+
+    return msgspec.json.encode(tree).decode()

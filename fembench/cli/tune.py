@@ -15,7 +15,6 @@ Next: fembench run l --ranks 8 --hostfile hosts --weights weights.json
 
 import argparse
 import re
-import sys
 from pathlib import Path
 
 ITERATIONS = 50  # fixed work, unless told
@@ -46,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
     import msgspec
 
     from fembench.base.files import write_atomic
+    from fembench.cli.progress import progress
     from fembench.launch.scratch import occupied
     from fembench.records.weights import save_weights
     from fembench.weights.proof import prove
@@ -54,7 +54,10 @@ def run(options: argparse.Namespace) -> int:
 
     case = _case(options)
     folder = Path(options.results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
-    say = _speaker()
+
+    def say(text: str) -> None:
+        progress(f"tune: {text}")
+
     with occupied(folder / "runs"):
         trail = close_the_loop(
             case,
@@ -103,6 +106,7 @@ def _runner(options: argparse.Namespace, runs: Path, say):
     """A function that runs a case under MPI and keeps its record. Raises RunFailedError or InputError."""
     from fembench.base.errors import InputError
     from fembench.bench.campaign_file import run_id
+    from fembench.cli.progress import working
     from fembench.cli.shared import typed_command
     from fembench.launch.launcher import launch
     from fembench.launch.scratch import reserved
@@ -111,7 +115,8 @@ def _runner(options: argparse.Namespace, runs: Path, say):
     from fembench.weights.tune import failed
 
     def one(case, word: str, *, without: str = ""):
-        with reserved(runs, run_id(case, 1).rsplit("-r", 1)[0]) as id:
+        stem = run_id(case, 1).rsplit("-r", 1)[0]
+        with working(f"tune: {word}"), reserved(runs, stem) as id:
             outcome = launch(
                 case,
                 id=id,
@@ -146,9 +151,3 @@ def _others(path: str, left_out: str) -> list[str]:
     path = path or os.environ.get("FEMBENCH_HOSTFILE", "")
     lines = read_text(path).splitlines() if path else []
     return [line for line in lines if not left_out or re.split(r"[\s:.]", line.strip())[0] != left_out]
-
-
-def _speaker():
-    from fembench.cli.progress import progress
-
-    return lambda text: progress(f"tune: {text}") if sys.stderr else None

@@ -17,7 +17,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from fembench.cli.progress import progress
+from fembench.cli.progress import progress, working
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +95,7 @@ def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
 
     cases = [item.case for item in read_campaign(Path(options.cases))[1]]
     check_cases(training, cases)
-    with occupied(Path(grid.predictions)):
+    with occupied(Path(grid.predictions)), working(f"validate: predicting {len(cases)} runs"):
         written = predict_held_out(study, Path(grid.predictions), training, cases, learn=grid.learn)
     print(f"{written} predictions written to {grid.predictions}; next: fembench sweep {options.cases}")
     return 0

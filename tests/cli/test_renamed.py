@@ -15,6 +15,9 @@ def test_an_old_name_becomes_the_new_one(entry):
     words, used = renewed([*before, *entry.old.split(), "b", "--", *entry.old.split()])
     assert words == [*before, *entry.new.split(), "b", "--", *entry.old.split()]
     assert used == [entry]
+    if entry.verb:  # --option=value is the same
+        assert renewed([entry.verb, entry.old.replace(" ", "=")])[1] == [entry]
+    assert renewed(["mesh", "info", entry.old]) == (["mesh", "info", entry.old], [])
 
 
 @pytest.mark.parametrize("entry", RENAMED, ids=str)

@@ -1,0 +1,69 @@
+"""Every verb that prints a table prints it as JSON too, and nothing else on stdout."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from fembench.cli import lab as lab_verb
+from fembench.cli.main import main
+from fembench.cli.verbs import verb_parser, verbs
+from fembench.synthetic import lab
+from fembench.synthetic.lab_cluster import LabCluster, LabHost
+
+RECORD = str(Path(__file__).parents[1] / "data" / "record-schema-1.json")
+NO_TABLE = {"mesh box", "mesh convert", "lab run", "lab down"}
+
+
+def parsers(verb):
+    """(name, parser) of a verb, or of each of its actions."""
+    parser = verb_parser(verb)
+    actions = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    return [(f"{verb} {n}", p) for a in actions for n, p in a.choices.items()] or [(verb, parser)]
+
+
+@pytest.mark.parametrize("verb", [verb for verb in verbs() if verb != "study"])
+def test_a_verb_that_prints_a_table_has_the_option(verb):
+    for name, parser in parsers(verb):
+        assert ("--json" in parser._option_string_actions) != (name in NO_TABLE), name
+
+
+def printed(capsys, *words):
+    assert main(list(words)) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_campaign_lists_its_runs(tmp_path, capsys):
+    (tmp_path / "c.toml").write_text('name = "c"\n[[cases]]\nmesh = ["m1", "m2"]\n')
+    found = printed(capsys, "sweep", str(tmp_path / "c.toml"), "--dry-run", "--json")
+    assert sorted(name.split("-")[0] for name in found) == ["m1", "m2"]
+
+
+def test_a_campaign_prints_its_tables_and_where_its_records_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("c.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\nranks = 1\nsets = 1\n')
+    status = main(["sweep", "c.toml", "--json", "--no-report"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["records"] == "results/c/runs"
+    assert status == (1 if found["invalid"] else 0)
+    assert len(list(Path(found["records"]).glob("*.json"))) == 1
+    assert found["tables"]
+
+
+def test_a_graph_prints_its_ranks_and_its_events(capsys):
+    ranks = printed(capsys, "trace", RECORD, "--json")["ranks"]
+    assert [row["rank"] for row in ranks] == [0, 1]
+    shown = printed(capsys, "trace", RECORD, "--json", "--show", "--ranks", "1")
+    assert list(shown["events"]) == ["1"]
+    kind, turns, body = shown["events"]["1"][-1]
+    assert (kind, turns > 1) == ("loop", True)
+    assert len(shown["events"]["1"]) + len(body) == ranks[1]["events"]
+
+
+def test_a_lab_prints_its_hosts(monkeypatch, capsys):
+    cluster = LabCluster(hosts=(LabHost(name="node8", cpus=(0,)),), name="pair")
+    monkeypatch.setattr(lab, "set_speed", lambda *_: cluster)
+    monkeypatch.setattr(lab_verb, "as_table", lambda state: "no JSON")
+    found = printed(capsys, "lab", "speed", "node8", "0.5", "--name", "pair", "--json")
+    assert found["hosts"][0]["name"] == "node8"

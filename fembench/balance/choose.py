@@ -1,4 +1,4 @@
-"""Which blocks go where, the thesis' ways and ours: MigBSP, APBSP (literal, scan), amortised."""
+"""Which blocks go where: MigBSP and APBSP (Gomes 2014; literal, scan), and the amortised choice."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ def best_potential(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
-    """The BSP prediction algorithm (thesis-002, algorithm 6): moves while the next iteration is not longer.
+    """The BSP prediction algorithm (Gomes 2014, algorithm 6): moves while the next iteration is not longer.
 
-    Migration cost is charged to that one iteration. The thesis stops at the first move that is refused;
+    Migration cost is charged to that one iteration. Gomes stops at the first move that is refused;
     `scan` goes on with the next candidate.
     """
     owner, spent, moves = stats.owner.copy(), 0.0, []

@@ -82,5 +82,5 @@ class Control:
 
 
 def steady(tuning: Tuning, noise: float) -> Tuning:
-    """Tuning that does not take noise for a gain; where hysteresis is 0 it stays so (thesis-002)."""
+    """Tuning that does not take noise for a gain; a hysteresis of 0 (Gomes 2014) stays 0."""
     return replace(tuning, hysteresis=tuning.hysteresis + noise) if tuning.hysteresis else tuning

@@ -9,7 +9,7 @@ from fembench.balance.observation import F64, I64, Stats
 
 
 def within(times: F64, band: float) -> bool:
-    """Whether max < mean (1 + band) and min > mean (1 - band) (thesis-002, 4.1 and 4.2; 2.8 and 2.9)."""
+    """Whether max < mean (1 + band) and min > mean (1 - band) (Gomes 2014, 4.1 and 4.2; 2.8 and 2.9)."""
     mean = float(times.mean())
     return bool(times.max() < mean * (1 + band) and times.min() > mean * (1 - band))
 
@@ -44,7 +44,7 @@ def by_finish(stats: Stats) -> I64:
 
 
 def next_alpha(alpha: int, balanced: bool, *, halve: bool = False) -> int:
-    """Twice where balanced, else 1 (thesis-002, algorithm 5); `halve`: half of it (MigBSPLB-A, table 7)."""
+    """Twice where balanced, else 1 (Gomes 2014, algorithm 5); `halve`: half of it (MigBSPLB-A, table 7)."""
     if balanced:
         return 2 * alpha
     return max(1, alpha // 2) if halve else 1

@@ -1,4 +1,4 @@
-"""Policies to compare with: what run-time systems offer (thesis-002, section 6), and repartitioning.
+"""Policies to compare with: what run-time systems offer (Gomes 2014, section 6), and repartitioning.
 
 greedy random rcb metis-shares make a new assignment and compare it with the present one; refine and
 diffusion change the present one little by little.

@@ -1,6 +1,6 @@
 """What a policy may look at, and what it answers: plain arrays, no MPI, no clock.
 
-Symbols (thesis-002): blocks i < V are its processes, ranks j < P its processors, an iteration its superstep.
+Symbols (Gomes 2014): blocks i < V are its processes, ranks j < P its processors, an iteration its superstep.
     T(i)      time[i]    seconds of block i in an iteration on its present rank
     Speed(j)  speed[j]   work a second; any unit of work. A measured speed has background load in it, so
                          the occupancy L of (4.10), (4.11) is 1 at the source and 0 at the target
@@ -43,7 +43,7 @@ class Stats:
     speed: F64  # (P,)
     size: F64  # (V,) bytes
     links: Links = field(default_factory=Links.none)
-    second_per_byte: float = 8.5e-9  # Charm++'s constant, as in thesis-002
+    second_per_byte: float = 8.5e-9  # Charm++'s constant, as in Gomes (2014)
     per_move: float = 0.0  # s that any move costs whatever its size (Mig of 2.17)
     communication: float = 0.0  # max(cc) of (4.12): s an iteration that no move changes
     remaining: int = 1  # iterations still to come, expected
@@ -95,11 +95,11 @@ class Stats:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Parameters of detection and choice; names of thesis-002 in brackets."""
+    """Parameters of detection and choice; names of Gomes (2014) in brackets."""
 
     band: float = 0.1  # tolerated deviation of a rank from the mean [D]
     origin: str = "strict"  # blocks leave ranks above mean (1 + band); "mean": above the mean
-    net: bool = False  # Comm less what becomes remote; thesis-002 counts what becomes local alone
+    net: bool = False  # Comm less what becomes remote; Gomes (2014) counts what becomes local alone
     hysteresis: float = 0.05  # part of the iteration that a proposal must win
     shown: int = 10  # candidates kept in a ledger
 

@@ -1,8 +1,8 @@
 """Policies by name: pure functions of statistics that propose moves.
 
 none observe              nothing moves; observe does all the rest
-migbsp                    one move, detection by the times of blocks            thesis-002, version A
-migbsp++ migbsp++-scan    APBSP, literal or with all candidates tried           thesis-002, version B
+migbsp                    one move, detection by the times of blocks            Gomes (2014), version A
+migbsp++ migbsp++-scan    APBSP, literal or with all candidates tried           Gomes (2014), version B
 amortised                 cost of moves against gain over what remains          the default
 greedy refine random rcb metis-shares diffusion                                 to compare with
 """
@@ -26,7 +26,7 @@ class Policy:
     wholesale: bool = False  # a new assignment, taken as a whole where it wins more than the hysteresis
     blind: bool = False  # moves whatever the forecast says
     looks: bool = True
-    literal: bool = False  # thesis-002: alpha has no limit, and falls to 1 where nothing can be done
+    literal: bool = False  # Gomes (2014): alpha has no limit, and falls to 1 where nothing can be done
 
 
 def stay(stats: Stats, tuning: Tuning) -> Moves:

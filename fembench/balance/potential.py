@@ -1,4 +1,4 @@
-"""Potential of migration: the seconds of the next iteration that a move saves (thesis-002, 4.5 to 4.11)."""
+"""Potential of migration: the seconds of the next iteration that a move saves (Gomes 2014, 4.5 to 4.11)."""
 
 import numpy as np
 

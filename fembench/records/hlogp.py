@@ -1,4 +1,4 @@
-"""HLogP (thesis-001, 3.10): what a message costs, and what its parameters add up to.
+"""HLogP (Mendes 2004, 3.10): what a message costs, and what its parameters add up to.
 
     T(m, p, q) = Os(m, p) + L(m, p, q) + Or(m, q)
 
@@ -24,7 +24,7 @@ class MessageCost(NamedTuple):
 
 
 class Kielmann(NamedTuple):
-    """LogP by the method of thesis-001's version I (Kielmann et al.)."""
+    """LogP by the method of Kielmann et al. (Mendes 2004, version I)."""
 
     latency: float
     gap: float  # g(m)
@@ -39,7 +39,7 @@ def message_cost(functions: PairClass, m: float, *, same_host: bool = False) -> 
     """The parameters at m bytes.
 
     A negative latency on one host means that Os and Or overlap, which one processor cannot do: there
-    L = 0 and Os = Or = RTT / 4 (thesis-001, 5.3.1), which keeps the sum.
+    L = 0 and Os = Or = RTT / 4 (Mendes 2004, 5.3.1), which keeps the sum.
     """
     cost = MessageCost(*(value_at(f, m) for f in (functions.send, functions.latency, functions.receive)))
     if same_host and cost.latency < 0:

@@ -12,7 +12,7 @@ class LedgerStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Candidate(LedgerStruct, frozen=True):
-    """A move that might pay: potential of migration = comp + comm - mem (thesis-002, 4.5)."""
+    """A move that might pay: potential of migration = comp + comm - mem (Gomes 2014, 4.5)."""
 
     block: int
     source: int

@@ -1,6 +1,6 @@
 """The network part of a machine profile: HLogP of every pair of hosts, and what else MPI does to time.
 
-HLogP (thesis-001): a message of m bytes from p to q takes Os(m) + L(m) + Or(m). In Os and Or the sender's,
+HLogP (Mendes 2004): a message of m bytes from p to q takes Os(m) + L(m) + Or(m). In Os and Or the sender's,
 the receiver's processor can do nothing else; L passes between them. All three are piecewise polynomials
 in m, a set of them for each class of pairs of hosts. Seconds and bytes.
 """
@@ -51,7 +51,7 @@ class PairClass(Frozen, frozen=True):
 
 
 class PairSamples(Frozen, frozen=True):
-    """Ping-pongs of m bytes between two ranks (thesis-001, Fig. 4.9), seconds, one entry a repetition."""
+    """Ping-pongs of m bytes between two ranks (Mendes 2004, Fig. 4.9), seconds, one entry a repetition."""
 
     measure: int  # rank that times the round trip
     mirror: int
@@ -89,7 +89,7 @@ class Exchange(Frozen, frozen=True):
 
 
 class KielmannCost(Frozen, frozen=True):
-    """LogP of one class by Kielmann's method (thesis-001, 4.3.2), to be held against Os, L and Or."""
+    """LogP of one class by Kielmann's method (Mendes 2004, 4.3.2), to be held against Os, L and Or."""
 
     class_name: str
     m: int  # bytes
@@ -149,7 +149,7 @@ class NetworkSettings(Frozen, frozen=True):
 
     sizes: tuple[int, ...] = ()  # bytes, ascending; (): the usual ones
     repetitions: int = 0  # round trips of each size; 0: as many as the usual time allows
-    methods: tuple[Method, ...] = ("I", "II")  # thesis-001's: Kielmann's trains, ping-pongs
+    methods: tuple[Method, ...] = ("I", "II")  # Mendes (2004): Kielmann's trains, ping-pongs
     modes: tuple[Mode, ...] = ("isend", "send")  # calls whose ping-pongs are timed
 
 
@@ -161,7 +161,7 @@ class Network(Frozen, frozen=True):
     """
 
     send_mode: Mode  # how Os of `classes` was measured
-    pairs: Literal["all", "classes"]  # thesis-001's II(a): every pair of hosts; II(b): one of each class
+    pairs: Literal["all", "classes"]  # Mendes (2004), II(a): every pair of hosts; II(b): one of each class
     sites: tuple[str, ...]  # [host] of Environment.hosts
     classes: tuple[PairClass, ...]
     pair_class: tuple[tuple[int, ...], ...]  # [host][host] -> index into classes; diagonal: same host

@@ -87,7 +87,7 @@ class PartitionFacts(Frozen, frozen=True):
     dofs: tuple[int, ...]  # free dofs that the part touches
     blocks: tuple[int, ...]  # 3x3 blocks of the part's full stiffness
     shared_dofs: tuple[int, ...]  # free dofs on the interface
-    shared_dofs_all: tuple[int, ...]  # the same with restrained ones, as the thesis may have counted
+    shared_dofs_all: tuple[int, ...]  # the same with restrained ones, as Ferreira (2006) may have counted
     neighbours: tuple[tuple[int, ...], ...]  # [rank] -> ranks it shares nodes with
     message_bytes: tuple[tuple[int, ...], ...]  # [rank][neighbour], one update, one direction
     cut: int  # facets of the dual graph that are cut

@@ -1,4 +1,4 @@
-"""Classes of pairs of hosts, and which pairs stand for them (thesis-001, 4.3.5: modeller II(b)).
+"""Classes of pairs of hosts, and which pairs stand for them (Mendes 2004, 4.3.5: modeller II(b)).
 
 One class for two ranks of a host, one a site, one an ordered pair of sites. A site's first two hosts
 measure its inside, its first host alone what lies between it and others: s sites need s * s pairs.

@@ -39,6 +39,7 @@ case ${1:-} in
     help
     exit 0
     ;;
+--version | --completion) ;;
 "" | -* | *.* | */*) set -- sweep "$@" ;; # an option or a file: it belongs to a campaign
 *) [[ ! -f $1 ]] || set -- sweep "$@" ;;
 esac

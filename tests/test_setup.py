@@ -110,6 +110,8 @@ def test_a_start_through_a_link_from_elsewhere_stays_where_it_was_called(clone, 
         ("dir/campaign", "sweep dir/campaign"),
         ("doctor --json", "doctor --json"),
         ("sweep --help", "sweep --help"),
+        ("--version", "--version"),
+        ("--completion bash", "--completion bash"),
     ],
 )
 def test_an_option_or_a_file_belongs_to_a_campaign_and_a_word_is_a_verb(clone, given, passed):

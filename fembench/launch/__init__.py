@@ -1,1 +1,1 @@
-"""Where ranks run: host files, launchers, starting a job and ending it, why a job left no result."""
+"""Where ranks run: host files, launchers, starting and ending a job, and why a job left no result."""

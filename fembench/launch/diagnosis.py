@@ -1,6 +1,6 @@
-"""Why a job left no result: one line, from what its ranks and its launcher printed.
+"""Explain in one line why a job left no result, from the output of its ranks and its launcher.
 
-The texts are those of Open MPI 5 (PRRTE), Open MPI 4, MPICH 4 and 5, Intel MPI, and ssh.
+The texts recognised are those of Open MPI 5 (PRRTE), Open MPI 4, MPICH 4 and 5, Intel MPI, and ssh.
 """
 
 import re
@@ -19,7 +19,7 @@ class Ended:
 
 
 class Sign(NamedTuple):
-    """What a launcher prints, and what it means."""
+    """Text printed by a launcher, and its meaning."""
 
     kind: str  # as in Outcome
     pattern: str  # of the output with all white space turned into single blanks
@@ -123,7 +123,7 @@ _HELP = re.compile(r"^-{20,}\n(.*?)\n-{20,}$", re.M | re.S)  # how Open MPI sets
 
 
 def why_nothing(folder: Path, ended: Ended, timeout: float) -> tuple[str, str]:
-    """(kind as in Outcome, one line) of a job that left no result in its folder."""
+    """(kind as in Outcome, one line) for a job that left no result in its folder."""
     error = folder / "error.txt"
     if error.exists():
         kind, message = error.read_text().split("\n", 1)
@@ -134,7 +134,7 @@ def why_nothing(folder: Path, ended: Ended, timeout: float) -> tuple[str, str]:
 
 
 def diagnosis(status: int, output: str) -> tuple[str, str]:
-    """(kind, one line): which rank ended the job and how, or what its launcher refused."""
+    """(kind, one line): which rank ended the job and how, or what the launcher refused."""
     output = output.replace("\0", "").replace("\r", "")  # also of output that did not come by run_ranks
     refused = re.search(r"^fembench: rank \d+ on \S+ raised InputError: (.*)$", output, re.M)
     if refused:
@@ -151,9 +151,9 @@ def diagnosis(status: int, output: str) -> tuple[str, str]:
 
 
 def _said(output: str) -> str:
-    """The last line that says something outside Open MPI's messages, else the first sentence of one.
+    """The last informative line outside Open MPI's messages, or else the first sentence of one.
 
-    A sentence that ends with a colon goes on with what it introduces.
+    A sentence that ends with a colon includes what it introduces.
     """
     outside = [line.strip() for line in _HELP.sub("", output).splitlines() if not _NOISE.search(line)]
     if outside:

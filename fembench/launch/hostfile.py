@@ -1,9 +1,9 @@
-"""Which file of hosts it is, and the options with which a launcher takes it.
+"""Host files: their format, and the options that pass them to a launcher.
 
-rankfile   'rank 0=node1 slot=0'   Open MPI: every rank has its host and core
-else       'node1 slots=2', 'node1:2', 'node1'   Open MPI's, MPICH's or Slurm's list of hosts
+rankfile   'rank 0=node1 slot=0'   Open MPI: a host and a core for every rank
+else       'node1 slots=2', 'node1:2', 'node1'   a list of hosts for Open MPI, MPICH or Slurm
 
-A list of hosts is checked before anything starts, for what launchers say of a mistake in it does not name it.
+A list of hosts is checked before anything starts, because launchers do not name the mistake in it.
 """
 
 import os
@@ -35,7 +35,7 @@ class HostfileLine(NamedTuple):
 
 
 def host_options(path: str, kind: str, ranks: int) -> list[str]:
-    """The options that hand the file to Open MPI, MPICH or Slurm. Raises InputError."""
+    """The options that pass the file to Open MPI, MPICH or Slurm. Raises InputError."""
     text = read_text(path)
     if is_rankfile(text):
         return _rankfile_options(path, text, kind, ranks)
@@ -49,13 +49,13 @@ def host_options(path: str, kind: str, ranks: int) -> list[str]:
 
 
 def is_rankfile(text: str) -> bool:
-    """Whether its first line that says something places a rank."""
+    """Whether the first line that is neither empty nor a comment places a rank."""
     first = next((line for line in _lines(text)), "")
     return first.startswith("rank ")
 
 
 def hosts_of(text: str, where: str) -> list[HostfileLine]:
-    """The hosts of a list. Raises InputError naming the line."""
+    """The hosts in a list. Raises InputError that names the line."""
     found = [_host(number, line, where) for number, line in _numbered(text)]
     if not found:
         raise InputError(f"{where}: no hosts in it; expected lines such as 'node1 slots=2'")
@@ -75,7 +75,7 @@ def _host(number: int, line: str, where: str) -> HostfileLine:
 
 
 def _check_open_mpi(hosts: list[HostfileLine], where: str) -> None:
-    """Raises InputError for what only MPICH reads, and for a host on several lines with slots."""
+    """Raises InputError for syntax that only MPICH reads, and for a host with slots on several lines."""
     first: dict[str, HostfileLine] = {}
     for host in hosts:
         if host.colon:
@@ -90,7 +90,7 @@ def _check_open_mpi(hosts: list[HostfileLine], where: str) -> None:
 
 
 def hosts_asked(path: str) -> str:
-    """What a record says of the host file: its lines without comments; '' without a host file.
+    """The host file as a record keeps it: its lines without comments; '' without a host file.
 
     In a lab FEMBENCH_HOSTFILE names it. Raises InputError.
     """
@@ -115,7 +115,7 @@ def placed(text: str, where: str) -> list[tuple[str, str]]:
 
 
 def _rankfile_options(path: str, text: str, kind: str, ranks: int) -> list[str]:
-    """Its hosts with as many slots as it uses, and each rank on its own; ranks of one core may share it."""
+    """The options for a rankfile: its hosts with the slots used; each rank on its core, which ranks may share."""
     if kind != "openmpi":
         raise InputError(f"{path}: a rankfile is Open MPI's; expected a list of hosts ({kind})")
     places = placed(text, path)
@@ -128,7 +128,7 @@ def _rankfile_options(path: str, text: str, kind: str, ranks: int) -> list[str]:
 
 
 def _without(character: str, path: str) -> str:
-    """The path. Raises InputError where Open MPI would cut it in two at this character."""
+    """The path. Raises InputError if Open MPI would split it at this character."""
     if character in path:
         raise InputError(f"{path}: Open MPI takes no host file with '{character}' in its path")
     return path
@@ -139,7 +139,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _numbered(text: str) -> Iterator[tuple[int, str]]:
-    """(number, text) of the lines that say something."""
+    """(number, text) of the lines that are neither empty nor comments."""
     for number, line in enumerate(text.splitlines(), 1):
         plain = line.split("#")[0].strip()
         if plain:

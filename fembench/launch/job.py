@@ -1,4 +1,4 @@
-"""What the launcher tells the ranks of a job. On its own: ranks need nothing else of the launcher."""
+"""What the launcher passes to the ranks of a job; ranks import no other module of `launch` for it."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from fembench.records.record import Reference
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a job's ranks read."""
+    """The job as its ranks read it."""
 
     case: Case
     id: str

@@ -1,8 +1,8 @@
-"""Start one case under MPI and bring back what came of it: a record, or why there is none.
+"""Start one case under MPI and return its outcome: a record, or the reason why there is none.
 
-The ranks run `python -m fembench.bench.rank`. The case goes to them, and the outcome comes back,
-through files in a temporary folder: what MPI prints never has to be parsed to know that a run was
-good. Where there is no outcome the job crashed, and what was printed says which rank did it.
+The ranks run `python -m fembench.bench.rank`. Case and outcome travel through files in a temporary folder, so
+the success of a run never depends on parsing what MPI prints. A job without an outcome crashed, and its
+output says which rank failed.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ GLANCE = 0.2  # seconds between two looks at a running job
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """What came of one job."""
+    """The outcome of one job."""
 
     record: Record | None
     kind: str  # "ok", "input", "failed", "crashed", "killed", "timeout"
@@ -63,7 +63,7 @@ class JobOutcome:
 
 
 def find_mpiexec() -> str:
-    """The launcher: FEMBENCH_MPIEXEC, else beside this Python, else on PATH, else srun in Slurm."""
+    """The launcher: FEMBENCH_MPIEXEC, or the one beside this Python, or on PATH, or srun inside Slurm."""
     beside = Path(sys.executable).parent / "mpiexec"
     candidates = (os.environ.get("FEMBENCH_MPIEXEC"), str(beside), "mpiexec", "mpirun")
     found = next((path for c in candidates if c and (path := shutil.which(c))), None)
@@ -75,7 +75,7 @@ def find_mpiexec() -> str:
 
 
 def flavour(mpiexec: str) -> str:
-    """'openmpi', 'mpich', 'srun' or 'unknown', by what the launcher says of itself."""
+    """'openmpi', 'mpich', 'srun' or 'unknown', from what the launcher prints about itself."""
     if Path(mpiexec).name == "srun":
         return "srun"
     try:
@@ -88,7 +88,7 @@ def flavour(mpiexec: str) -> str:
 
 
 def ranks_per_core(ranks: int, hostfile: str = "") -> int:
-    """Ranks that share each core of this machine; 1 where a host file or Slurm places them."""
+    """Number of ranks that share each core of this machine; 1 if a host file or Slurm places them."""
     placed = hostfile or os.environ.get("FEMBENCH_HOSTFILE") or os.environ.get("SLURM_JOB_ID")
     return 1 if placed else math.ceil(ranks / usable_cores())
 
@@ -96,7 +96,7 @@ def ranks_per_core(ranks: int, hostfile: str = "") -> int:
 def command_line(
     mpiexec: str, kind: str, ranks: int, hostfile: str = "", extra: Sequence[str] = ()
 ) -> list[str]:
-    """The launcher with the options that this many ranks need here."""
+    """The launcher with the options needed to start this many ranks here."""
     if hostfile and kind == "unknown":
         raise InputError(
             f"{hostfile}: {mpiexec} is not the launcher of Open MPI, MPICH, Intel MPI or Slurm, so fembench "
@@ -125,10 +125,10 @@ def command_line(
 
 
 def environment(kind: str, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:
-    """The environment of a job: one BLAS thread a rank, Open MPI allowed to run as root in a container.
+    """The environment of a job: one BLAS thread per rank; Open MPI may run as root in a container.
 
-    PETSc gets the huge pages that our own kernels ask for themselves. `asleep`: waiting ranks leave the
-    processor to others, as dilated ones must where they share it with ranks that stand for other machines.
+    PETSc gets huge pages, which our own kernels request themselves. `asleep`: waiting ranks yield the
+    processor, as dilated ranks must if they share it with ranks that emulate other machines.
     """
     variables = dict(os.environ)
     if solver == "petsc":
@@ -156,11 +156,11 @@ def launch(
     mpi_options: Sequence[str] = (),
     cores: Sequence[tuple[int, ...]] = (),
 ) -> JobOutcome:
-    """Run one case under MPI. `scratch`: a folder that rank 0's host sees too; `timeout` in s, 0: none.
+    """Run one case under MPI. `scratch`: a folder also visible to rank 0's host; `timeout` in s, 0: none.
 
-    `cores`: [rank] -> those of its host's cores that it runs on; (): as the launcher binds them.
+    `cores`: [rank] -> the cores of its host that it runs on; (): as the launcher binds them.
 
-    In a lab (`fembench lab run`) FEMBENCH_HOSTFILE names its hosts, FEMBENCH_SYNTHETIC labels the record.
+    In a lab (`fembench lab run`), FEMBENCH_HOSTFILE names the hosts and FEMBENCH_SYNTHETIC labels the record.
     """
     line, kind = launcher_line(case.placement.ranks, hostfile, mpi_options)
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as folder:
@@ -184,7 +184,7 @@ def launch(
 
 
 def launcher_line(ranks: int, hostfile: str = "", mpi_options: Sequence[str] = ()) -> tuple[list[str], str]:
-    """(the launcher with its options, its flavour) for so many ranks here. Raises InputError."""
+    """(the launcher with its options, its flavour) for this number of ranks. Raises InputError."""
     hostfile = hostfile or os.environ.get("FEMBENCH_HOSTFILE", "")
     if ranks < 1:
         raise InputError(f"ranks = {ranks}: expected at least 1")
@@ -205,7 +205,7 @@ def run_ranks(
     timeout: float = 0.0,
     watch: Callable[[], None] | None = None,
 ) -> Ended:
-    """Run a launcher to its end; the whole process group ends with it. `watch` is called while it runs."""
+    """Run a launcher to completion; its whole process group ends with it. `watch` is called while it runs."""
     with tempfile.TemporaryFile() as sink:
         process = subprocess.Popen(
             line,
@@ -244,7 +244,7 @@ def _wait(process: subprocess.Popen, timeout: float, watch: Callable[[], None] |
 
 
 def _tie_to(parent: int) -> Callable[[], None]:
-    """What a launcher does before it starts, to be asked to end when `parent` ends, however that happens."""
+    """A function that a launcher calls before it starts, so that it is terminated when `parent` ends."""
     prctl = ctypes.CDLL(None).prctl
 
     def tie() -> None:
@@ -256,7 +256,7 @@ def _tie_to(parent: int) -> Callable[[], None]:
 
 
 def _end_group(process: subprocess.Popen) -> None:
-    """Ask the launcher to stop its ranks, then insist."""
+    """Ask the launcher to stop its ranks, then kill it."""
     if process.poll() is None:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Folders that jobs write into: who may, under which ids, and what dead processes left behind."""
+"""Folders that jobs write into: locks, record names, and cleaning up after processes that were killed."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ _LEFT = re.compile(r"\.(job|hosts)-\w+|\..+(-r\d+\.reserved|\.json\.\w+\.json|\.
 
 
 def writable(folder: Path) -> None:
-    """Make the folder. Raises InputError where it cannot be made or written."""
+    """Make the folder. Raises InputError if it cannot be made or written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -26,9 +26,9 @@ def writable(folder: Path) -> None:
 
 @contextlib.contextmanager
 def occupied(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Write into a folder, made where it is missing: alone as a campaign, or beside other single runs.
+    """Hold a folder, made if it is missing: exclusively for a campaign, or shared with other single runs.
 
-    What processes that were killed left there is removed first. Raises InputError where the folder is in use.
+    Leftovers of killed processes are removed first. Raises InputError if the folder is in use.
     """
     writable(folder)
     with locked(folder, shared=shared, tidy=lambda: _sweep_away(folder)):
@@ -47,7 +47,7 @@ def _sweep_away(folder: Path) -> None:
 
 @contextlib.contextmanager
 def reserved(folder: Path, stem: str) -> Iterator[str]:
-    """`stem`-rN with the lowest N that no record has and no other process has taken."""
+    """`stem`-rN with the lowest N that no record uses and no other process has reserved."""
     number = 1
     while not _reserve(folder, f"{stem}-r{number}"):
         number += 1
@@ -59,7 +59,7 @@ def reserved(folder: Path, stem: str) -> Iterator[str]:
 
 
 def _reserve(folder: Path, id: str) -> bool:
-    """Whether the id was free; it is reserved then."""
+    """Reserve the id; False if it is taken."""
     if _used(folder, id):
         return False
     try:

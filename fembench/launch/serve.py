@@ -1,4 +1,4 @@
-"""What the ranks of every job do alike: read the job, do it, leave its result or the reason for none."""
+"""What the ranks of every job do: read the job, run it, and leave its result or the reason for none."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,18 +13,18 @@ LONG = 600.0  # seconds that the others wait for rank 0 to write the result
 
 
 def expect(comm: Comm, ranks: int) -> None:
-    """Raises InputError where the launcher started another number of ranks than it was asked for."""
+    """Raises InputError if the launcher started a different number of ranks than requested."""
     if comm.size == 1 < ranks:
         raise InputError(
             f"{ranks} ranks were started as {ranks} jobs of one rank each: the launcher does not belong to "
             "mpi4py's MPI library; fembench doctor names both"
         )
     if comm.size != ranks:
-        raise InputError(f"{ranks} ranks were asked for, and the launcher started {comm.size}")
+        raise InputError(f"{ranks} ranks were requested, but the launcher started {comm.size}")
 
 
 def serve(folder: Path, comm: Comm, run: Callable[[bytes], bytes | None], result: str) -> int:
-    """`run` the job.json in `folder`, which rank 0 alone must see; 0, or 2 where it could not be run.
+    """`run` the job.json in `folder`, which only rank 0 needs to see; 0, or 2 if it could not be run.
 
     What `run` returns on rank 0 becomes the file `result`; a FembenchError becomes error.txt. Collective.
     """

@@ -1,6 +1,6 @@
-"""Peers: who solves the one exported system, what each needs to be here, and how to get it.
+"""Peers: the codes that solve the exported system, what each needs installed, and how to install it.
 
-`ranks`-parallel peers run on one rank and on as many as asked for; the others on one. All iterate until
+Parallel peers run on one rank and on the number requested; the others on one. All iterate until
 |r|_2 <= tolerance |f|_2, unpreconditioned.
 """
 
@@ -26,7 +26,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 
 @dataclass(frozen=True)
 class Entry:
-    """One peer with one preconditioner."""
+    """A peer with a preconditioner."""
 
     peer: str
     precond: str
@@ -49,17 +49,17 @@ class Sample:
 
 
 class Peer(Protocol):
-    """A peer with its matrix and preconditioner made. What it took to make them is in seconds."""
+    """A peer whose matrix and preconditioner have been built; building times in seconds."""
 
     library: str  # name and version
     assembly: float | None  # None: the matrix was given
     setup: float
 
     def solve(self, control: StoppingCriterion) -> Sample:
-        """Solve from u = 0; the time is of the iterations alone. Collective where the peer is parallel."""
+        """Solve from u = 0; the time covers only the iterations. Collective if the peer is parallel."""
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free its resources."""
 
 
 def _petsc(storage: str, precond: str) -> Entry:
@@ -88,7 +88,7 @@ ENTRIES = (
 def chosen(only: Iterable[str], preconds: Iterable[str]) -> tuple[Entry, ...]:
     """The entries whose peer begins with one of `only` and whose preconditioner is one of `preconds`.
 
-    Nothing chosen means all. Raises InputError for a word that fits none.
+    Without a choice, all. Raises InputError for a word that matches none.
     """
     peers, methods = list(only), list(preconds)
     for word in peers:
@@ -118,7 +118,7 @@ def _unknown(what: str, word: str, known: Sequence[str]) -> InputError:
 
 
 def missing(entry: Entry, dolfinx_python: str) -> str:
-    """How to get what the entry needs and this machine lacks; "" where all is there."""
+    """How to install what the entry needs and this machine lacks; "" if nothing is missing."""
     if entry.peer == "dolfinx":
         return "" if dolfinx_python else f"no Python with dolfinx found: {entry.get}"
     lacking = [name for name in entry.needs if importlib.util.find_spec(name) is None]
@@ -126,13 +126,13 @@ def missing(entry: Entry, dolfinx_python: str) -> str:
 
 
 def find_dolfinx(asked: str = "") -> str:
-    """A Python that imports dolfinx: the one asked for, this one, the system's; "" where none does.
+    """A Python that imports dolfinx: the one requested, this one or the system's; "" if none does.
 
-    Raises InputError where the one asked for does not.
+    Raises InputError if the requested one does not.
     """
     if asked:
         if not _imports_dolfinx(asked):
-            raise InputError(f"--dolfinx-python {asked}: cannot import dolfinx there")
+            raise InputError(f"--dolfinx-python {asked}: this Python cannot import dolfinx")
         return asked
     return next((path for path in (sys.executable, SYSTEM_PYTHON) if _imports_dolfinx(path)), "")
 

@@ -1,4 +1,4 @@
-"""One peer in the ring: built, held against the exported u, timed; what goes wrong ends it alone.
+"""One peer: built, compared with the exported u, and timed; an error ends only this peer's part.
 
 All functions are collective. A peer on one rank works on rank 0 while the other ranks sleep, so that they
 neither take its memory bandwidth nor its core.
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class PeersJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ranks read."""
+    """The job as its ranks read it."""
 
     case: Case  # mesh, problem, ranks, how it is cut, relative tolerance
     names: tuple[str, ...]  # Entry.name
@@ -46,7 +46,7 @@ class PeersJob(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Stage:
-    """Where peers run: the whole system on rank 0, and its parts on all ranks."""
+    """The data that peers work on: the whole system on rank 0, and its parts on all ranks."""
 
     comm: Comm
     job: PeersJob
@@ -56,7 +56,7 @@ class Stage:
     iterates: dict[str, F64] = field(default_factory=dict)  # on rank 0, by preconditioner, of numpy
 
     def control(self, fixed: int = 0) -> StoppingCriterion:
-        """To the tolerance, or so many iterations."""
+        """Stop at the tolerance, or after a number of iterations."""
         equations = self.serial.mesh.n_equations if self.serial else 1
         limit = self.comm.bcast(10 * equations)
         return StoppingCriterion(
@@ -66,7 +66,7 @@ class Stage:
 
 @dataclass
 class Contest:
-    """One entry on so many ranks, and what is known of it so far; equal on all ranks."""
+    """An entry on a given number of ranks, and its results so far; equal on all ranks."""
 
     entry: Entry
     ranks: int
@@ -89,7 +89,7 @@ class Contest:
         return not self.failed and self.difference is not None and self.difference <= PARITY
 
     def result(self) -> PeerRun:
-        """What goes into the record: no time without parity."""
+        """The result for the record: no time without parity."""
         note = self.failed
         if not note and not self.agrees:
             reached = math.nan if self.difference is None else self.difference
@@ -112,12 +112,12 @@ class Contest:
 
 
 def _warm(seconds: list[float]) -> tuple[float, ...]:
-    """Without the first, which brings in libraries and pages; unless it is all there is."""
+    """All but the first, which loads libraries and touches pages; the first if there is no other."""
     return tuple(seconds[1:] or seconds)
 
 
 def on_one(comm: Comm, function: Callable[[], T]) -> T | None:
-    """function() on rank 0 while the others sleep, None there; its FembenchError is raised everywhere."""
+    """function() on rank 0 while the others sleep and get None; its FembenchError is raised on all ranks."""
     result, error = None, None
     if comm.rank == 0:
         try:
@@ -135,7 +135,7 @@ def on_one(comm: Comm, function: Callable[[], T]) -> T | None:
 
 
 def attempt(stage: Stage, contest: Contest, act: Callable[[], T]) -> T | None:
-    """act() where the contest runs; what goes wrong ends the contest, not the session. Collective."""
+    """act() on the ranks of the contest; an error ends the contest, not the session. Collective."""
     comm = stage.comm
     if contest.ranks > 1:  # what is raised here is raised on all ranks alike
         try:
@@ -158,14 +158,14 @@ def attempt(stage: Stage, contest: Contest, act: Callable[[], T]) -> T | None:
 
 
 def free(contest: Contest) -> None:
-    """Let the peer go."""
+    """Free the peer."""
     if contest.peer is not None:
         contest.peer.close()
         contest.peer = None
 
 
 def build(stage: Stage, contest: Contest) -> None:
-    """Make the peer, anew if it is there and that is quickly done. Collective."""
+    """Build the peer; rebuild it if it exists and building is quick. Collective."""
     slow = sum(contest.assembly) + sum(contest.setup) > ENOUGH
     if contest.failed or slow:
         return
@@ -215,7 +215,7 @@ def solve(stage: Stage, contest: Contest, control: StoppingCriterion) -> tuple[f
 
 
 def check(stage: Stage, contest: Contest) -> None:
-    """Solve to the tolerance, or do so many iterations; hold what comes against what is right. Collective."""
+    """Solve to the tolerance, or run the given number of iterations, and compare the result. Collective."""
     to_solution = stage.job.parity == "solution"
     control = stage.control(0 if to_solution else stage.job.iterations)
     seconds, contest.iterations, x = solve(stage, contest, control)
@@ -234,7 +234,7 @@ def check(stage: Stage, contest: Contest) -> None:
 
 
 def iterate_of_numpy(stage: Stage, precond: str, control: StoppingCriterion) -> F64:
-    """Where the textbook's conjugate gradients are on the exported system after so many iterations."""
+    """The iterate of textbook conjugate gradients on the exported system after this many iterations."""
     assert stage.system is not None
     if precond not in stage.iterates:
         stage.iterates[precond] = Numpy(stage.system, precond).solve(control).x
@@ -242,7 +242,7 @@ def iterate_of_numpy(stage: Stage, precond: str, control: StoppingCriterion) -> 
 
 
 def whole(stage: Stage, x: F64) -> F64 | None:
-    """The parts of a solution as one, in the order of the system, on rank 0. Collective."""
+    """The whole solution on rank 0, in the order of the system. Collective."""
     assert stage.parallel is not None
     sub = stage.parallel.sub
     owned = sub.owned_nodes[: sub.n_active]

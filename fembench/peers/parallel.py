@@ -16,7 +16,7 @@ from fembench.timing.tracer import make_tracer
 
 
 def make_parallel(entry: Entry, prepared: Prepared) -> Peer:
-    """The own or PETSc peer of that name. Collective."""
+    """fembench's own peer, or PETSc's, by name. Collective."""
     owner, storage = entry.peer.split("-")
     if owner == "own":
         return Own(prepared, storage, entry.precond)
@@ -24,7 +24,7 @@ def make_parallel(entry: Entry, prepared: Prepared) -> Peer:
 
 
 class Own:
-    """fembench itself, stamps and all, as `fembench run` runs it."""
+    """fembench itself, tracing included, as `fembench run` runs it."""
 
     def __init__(self, prepared: Prepared, storage: str, precond: str) -> None:
         material = prepared.spec.material
@@ -49,7 +49,7 @@ class Own:
 
 
 class Petsc:
-    """PETSc's KSP on a matrix that PETSc sums up from our own element matrices."""
+    """PETSc's KSP on a matrix that PETSc assembles from our element matrices."""
 
     def __init__(self, prepared: Prepared, storage: str, precond: str) -> None:
         self.library = f"PETSc {petsc.version()}"
@@ -68,9 +68,9 @@ class Petsc:
         self.assembly: float | None = time.perf_counter() - begin - self.setup
 
     def solve(self, control: StoppingCriterion) -> Sample:
-        """Collective. The time is that of KSPSolve; vectors are brought in and out beside it.
+        """Collective. The time is that of KSPSolve; copying vectors in and out is not included.
 
-        Where work is fixed, nobody looks at residuals: PETSc may take the norm that it has at no cost.
+        For fixed work, residuals are not checked, so PETSc may use the norm that costs nothing.
         """
         kinds: Any = petsc.library().KSP.NormType
         plain = self._solver.ksp.getPC().getType() == "none"

@@ -1,7 +1,7 @@
 """What every rank of a comparison runs: `python -m fembench.peers.peers_rank FOLDER`.
 
-One session: every peer is built, some times over, solves once to the tolerance and is held against the
-exported u; those that agree then take turns, in an order drawn anew for every repetition. FOLDER holds
+One session: every peer is built several times, solves once to the tolerance and is compared with the
+exported u; those that agree then take turns, in a random order for every repetition. FOLDER holds
 job.json; rank 0 writes progress.txt and leaves record.json there, or error.txt (a kind, then one line).
 """
 
@@ -61,7 +61,7 @@ def compare(comm: Comm, job: PeersJob, say: Say) -> PeersRecord | None:
 
 
 def set_stage(comm: Comm, job: PeersJob, say: Say) -> Stage:
-    """Prepare the case on one rank and, where there are more, on all; export. Collective."""
+    """Prepare the case on one rank and, if there are more, on all; export it. Collective."""
     say(f"the system of {job.case.question.mesh}, {job.case.question.problem}, on one rank")
     single = job.case.with_(ranks=1, shares="")
     serial = on_one(comm, lambda: prepare(alone(), single, NullTracer()))
@@ -74,7 +74,7 @@ def set_stage(comm: Comm, job: PeersJob, say: Say) -> Stage:
 
 
 def contests_of(comm: Comm, job: PeersJob) -> tuple[list[Contest], list[PeerRun]]:
-    """The entries asked for: those that can run, on one rank and on all, and those that are missing."""
+    """The requested entries: those that can run, on one rank and on all, and those that are missing."""
     entries = [e for e in ENTRIES if e.name in job.names]
     lacking = comm.bcast([missing(e, job.dolfinx_python) for e in entries])
     pairs = list(zip(entries, lacking))
@@ -88,12 +88,12 @@ def contests_of(comm: Comm, job: PeersJob) -> tuple[list[Contest], list[PeerRun]
 
 
 def ranks_of(entry: Entry, n: int) -> tuple[int, ...]:
-    """On one rank and, where it can, on n."""
+    """1 and, for a parallel peer, n."""
     return (1, n) if entry.parallel and n > 1 else (1,)
 
 
 def start_petsc() -> None:
-    """Load PETSc on all ranks together; where that fails, each of its peers will say so. Collective."""
+    """Load PETSc on all ranks together; if that fails, each of its peers reports it. Collective."""
     try:
         petsc.library()
     except InputError:
@@ -119,7 +119,7 @@ def run_all(stage: Stage, contests: list[Contest], say: Say) -> None:
 
 
 def main(folder: Path, comm: Comm) -> int:
-    """Run the job in `folder`: 0, or 2 where it could not be run."""
+    """Run the job in `folder`; 0, or 2 if it could not be run."""
 
     def say(line: str) -> None:
         if comm.rank == 0:

@@ -40,7 +40,7 @@ FOREIGN_ERRORS = (  # what other people's code has been seen to raise
 
 
 def make_serial(entry: Entry, system: System, elsewhere: Elsewhere) -> Peer:
-    """The peer of that name, which is not on ranks."""
+    """The serial peer of this name."""
     if entry.peer == "dolfinx":
         return Dolfinx(system, entry.precond, elsewhere)
     if entry.peer == "scikit-fem":
@@ -60,14 +60,14 @@ def _inverse_diagonal(K: csr_matrix, precond: str) -> F64 | None:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A Python of its own, with what it is to see of libraries: a launcher points the ranks to MPI's."""
+    """A separate Python and its library path, without the MPI paths that the launcher sets for ranks."""
 
     python: str
     library_path: str  # LD_LIBRARY_PATH before the launcher
 
 
 class Numpy:
-    """Conjugate gradients as in a textbook: plain numpy, and scipy's product of compressed rows."""
+    """Textbook conjugate gradients in plain numpy, with scipy's CSR product."""
 
     assembly: float | None = None
 
@@ -170,7 +170,7 @@ class SkfemPyamg:
 
 
 def skfem_stiffness(system: System) -> csr_matrix:
-    """The same K as scikit-fem assembles it, with as few integration points as are exact."""
+    """The same K assembled by scikit-fem, with the fewest integration points that are exact."""
     import skfem
     from scipy.sparse import diags
     from skfem.io.meshio import HEX_MAPPING
@@ -198,7 +198,7 @@ def skfem_stiffness(system: System) -> csr_matrix:
 
 
 class Dolfinx:
-    """DOLFINx assembles on the same mesh, its PETSc solves: `peers_dolfinx.py` in a Python that has them."""
+    """DOLFINx assembles on the same mesh, its PETSc solves: `with_dolfinx.py` in a Python that has both."""
 
     def __init__(self, system: System, precond: str, elsewhere: Elsewhere) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="fembench-dolfinx-")
@@ -218,14 +218,14 @@ class Dolfinx:
         self.library, self.assembly, self.setup = facts["library"], facts["assembly"], facts["setup"]
 
     def _answer(self) -> dict[str, Any]:
-        """The worker's next line; what it said where it ended instead."""
+        """The worker's next line. Raises FembenchError with its last words if it has ended."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("{"):
                 return dict(json.loads(line))
         self._said.seek(0)
         said = [text.strip() for text in self._said if text.strip()]
-        raise FembenchError(f"dolfinx ended: {said[-1] if said else 'it said nothing'}")
+        raise FembenchError(f"dolfinx ended: {said[-1] if said else 'it printed nothing'}")
 
     def solve(self, control: StoppingCriterion) -> Sample:
         assert self._process.stdin is not None
@@ -250,7 +250,7 @@ class Dolfinx:
 
 
 def outside_mpi(variables: dict[str, str], library_path: str) -> dict[str, str]:
-    """An environment in which a program starts its own MPI, though this one is a rank."""
+    """An environment in which a program can start its own MPI although this process is a rank."""
     of_a_job = ("OMPI_", "OPAL_", "PMIX_", "PRTE_", "PMI_", "PMI2_", "HYDRA_", "MPI_LOCAL", "SLURM_PMI")
     kept = {name: value for name, value in variables.items() if not name.startswith(of_a_job)}
     allowed = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")

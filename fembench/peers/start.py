@@ -1,4 +1,4 @@
-"""Start a comparison under MPI and bring back its record."""
+"""Start a comparison under MPI and return its record."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ def launch_peers(
 ) -> PeersRecord:
     """Run the job; `progress` gets its lines while it runs. Raises InputError, or FembenchError if it fails.
 
-    All processes get huge pages from their allocator, for our own kernels ask for theirs.
+    All processes get huge pages from their allocator, since our own kernels request theirs.
     """
     line, kind = launcher_line(job.case.placement.ranks, hostfile)
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
@@ -49,7 +49,7 @@ def launch_peers(
 
 
 class _Tail:
-    """Passes on the lines that a file gains."""
+    """Passes on the lines added to a file."""
 
     def __init__(self, path: Path, pass_on: Callable[[str], None]) -> None:
         self._path, self._pass_on, self._at = path, pass_on, 0

@@ -2,9 +2,9 @@
 
 Rows are the dofs of the active nodes in the order of the rank's subdomain (reverse Cuthill-McKee), node by
 node: row 3 i + c is component c of node i. A restrained dof of an active node has 1 on the diagonal and a
-zero load. Nodes that are wholly restrained come after the active ones and have no rows.
+zero load. Fully restrained nodes follow the active ones and have no rows.
 
-    system.npz   K in compressed rows (data, indices, indptr), f, u, and where it comes from: x (n_nodes, 3),
+    system.npz   K in compressed rows (data, indices, indptr), f, u, and its origin: x (n_nodes, 3),
                  cells, element, restrained (n_nodes, 3), nodes (their numbers in the mesh), lam, mu
     K.petsc f.petsc u.petsc   for MatLoad and VecLoad: big-endian, 32-bit indices (PETSc manual, MatLoad)
 """
@@ -48,7 +48,7 @@ class System:
 
 
 def make_system(prepared: Prepared) -> System:
-    """The whole system; `prepared` on one rank."""
+    """The whole system, from a case prepared on one rank."""
     from scipy.sparse import bsr_matrix
 
     sub, material = prepared.sub, prepared.spec.material
@@ -67,7 +67,7 @@ def make_system(prepared: Prepared) -> System:
     )
     n = 3 * sub.n_active
     if values.size > np.iinfo(np.int32).max:
-        raise InputError(f"{values.size} entries: peers count in 32 bits; take a smaller mesh")
+        raise InputError(f"{values.size} entries: peers use 32-bit indices; choose a smaller mesh")
     K = bsr_matrix((values, columns, indptr.astype(np.int32)), shape=(n, n)).tocsr()
     K.sort_indices()
     u = _solve(prepared)
@@ -79,7 +79,7 @@ def make_system(prepared: Prepared) -> System:
 
 
 def _solve(prepared: Prepared) -> F64:
-    """u by our own code, as tight as rounding lets it be."""
+    """u by our own solver, as accurate as rounding allows."""
     material, tracer = prepared.spec.material, NullTracer()
     A = build_operator("sym", prepared.sub, material.lam, material.mu)
     M = make_preconditioner("block-jacobi", A, prepared.interface, prepared.sub)
@@ -88,7 +88,7 @@ def _solve(prepared: Prepared) -> F64:
 
 
 def export(system: System, folder: Path) -> None:
-    """Write system.npz, K.petsc, f.petsc and u.petsc. Raises InputError where they cannot be written."""
+    """Write system.npz, K.petsc, f.petsc and u.petsc. Raises InputError if they cannot be written."""
     write_npz(system, folder / "system.npz")
     with atomic_path(folder / "K.petsc") as path:
         _write_matrix(system.K, path)
@@ -119,7 +119,7 @@ def write_npz(system: System, target: Path) -> None:
 
 
 def _write_matrix(K: csr_matrix, path: Path) -> None:
-    """Header, entries a row, columns, values."""
+    """Header, entries per row, columns, values."""
     with open(path, "wb") as stream:
         np.array([MAT_CLASS, *K.shape, K.nnz], ">i4").tofile(stream)
         np.diff(K.indptr).astype(">i4").tofile(stream)

@@ -1,10 +1,10 @@
-"""DOLFINx as a peer: runs by itself, in whichever Python has dolfinx, and imports nothing of fembench.
+"""DOLFINx as a peer: a standalone program for any Python that has dolfinx; imports nothing of fembench.
 
-    python peers_dolfinx.py system.npz PRECOND
+    python with_dolfinx.py system.npz PRECOND
 
-It assembles linear elasticity on the mesh in the file and sets up PETSc's CG; then says in one line of JSON
-what that took. Each line of JSON that it reads ({"tolerance", "limit", "out"}) is a solve: x goes to `out`
-as a .npy file in the order of the system, time and iterations are the answer. For DOLFINx 0.5 and later.
+It assembles linear elasticity on the mesh in the file, sets up PETSc's CG, and prints in one line of JSON
+how long that took. Each line of JSON that it reads ({"tolerance", "limit", "out"}) is a solve: x is written
+to `out` as a .npy file in the order of the system; the answer holds time and iterations. For DOLFINx 0.5 and later.
 """
 
 import json
@@ -126,7 +126,7 @@ def near_null_space(problem):
 
 
 def node_of(mesh, V):
-    """(n,) which node of the file each node of V is; DOLFINx numbers both V and the mesh anew."""
+    """(n,) which node of the file each node of V is; DOLFINx renumbers both V and the mesh."""
     of_space, of_mesh = (
         np.asarray(getattr(m, "array", m)).reshape(-1) for m in (V.dofmap.list, mesh.geometry.dofmap)
     )
@@ -136,7 +136,7 @@ def node_of(mesh, V):
 
 
 def _tiny(system):
-    """The same kind of problem on its first cell."""
+    """The same kind of problem on the first cell."""
     cells, first = np.unique(system["cells"][:1], return_inverse=True)
     n = len(cells)
     part = {name: system[name] for name in ("element", "lam", "mu")}
@@ -166,7 +166,7 @@ def _vector_space(dolfinx, mesh):
 
 
 def _held(dolfinx, V, fixed):
-    """Dirichlet conditions, one a component: zero at its restrained nodes."""
+    """Dirichlet conditions, one per component: zero at its restrained nodes."""
     dofs = [(3 * np.flatnonzero(fixed[:, c]) + c).astype(np.int32) for c in range(3)]
     zero = np.float64(0.0)
     return [dolfinx.fem.dirichletbc(zero, dofs[c], V.sub(c)) for c in range(3) if dofs[c].size]

@@ -115,7 +115,7 @@ def placed(text: str, where: str) -> list[tuple[str, str]]:
 
 
 def _rankfile_options(path: str, text: str, kind: str, ranks: int) -> list[str]:
-    """The options for a rankfile: its hosts with the slots used; each rank on its core, which ranks may share."""
+    """The options for a rankfile: its hosts with the slots used; each rank on its core."""
     if kind != "openmpi":
         raise InputError(f"{path}: a rankfile is Open MPI's; expected a list of hosts ({kind})")
     places = placed(text, path)

@@ -100,7 +100,7 @@ def command_line(
     if hostfile and kind == "unknown":
         raise InputError(
             f"{hostfile}: {mpiexec} is not the launcher of Open MPI, MPICH, Intel MPI or Slurm, so fembench "
-            "cannot hand it a host file; set FEMBENCH_MPIEXEC to one that is"
+            "cannot pass it a host file; set FEMBENCH_MPIEXEC to one that is"
         )
     here = not hostfile and "SLURM_JOB_ID" not in os.environ
     crowded = here and ranks > usable_cores()

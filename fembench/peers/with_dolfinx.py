@@ -4,7 +4,8 @@
 
 It assembles linear elasticity on the mesh in the file, sets up PETSc's CG, and prints in one line of JSON
 how long that took. Each line of JSON that it reads ({"tolerance", "limit", "out"}) is a solve: x is written
-to `out` as a .npy file in the order of the system; the answer holds time and iterations. For DOLFINx 0.5 and later.
+to `out` as a .npy file in the order of the system; the answer holds time and iterations. For DOLFINx 0.5
+and later.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Which records may be taken together: pooled as repetitions, or held against each other.
+"""Which records are comparable: repetitions that may be pooled, and runs that may be compared.
 
-Times of different hosts, libraries, meshes or clocks are different quantities. Nothing here looks at
-a time; the answer is None ("yes, together") or the name of the first field that forbids it.
+Times on different hosts, libraries, meshes or clocks are different quantities. Nothing here looks at a time;
+the answer is None (comparable) or the name of the first field that differs.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from fembench.records.case import FIELDS, Case
 from fembench.records.record import Record
 
-# What one rank has no use for, or what changes no number: may differ between a run and its base.
+# Fields without effect on one rank, or on any number: they may differ between a run and its base.
 BALANCING = ("balance", "blocks_per_rank", "look_every", "first_look", "band", "drain", "emulate_change")
 PLACEMENT = (
     *("ranks", "shares", "partitioner", "replicated", "seed", "overlap", "exchange", "fields", "label"),
@@ -37,11 +37,11 @@ class Pool:
 
     case: Case
     records: tuple[Record, ...]  # at least one, by date
-    apart: str = ""  # the field that keeps it from an earlier pool of the same case
+    apart: str = ""  # the field in which it differs from an earlier pool of the same case
 
     @property
     def first(self) -> Record:
-        """Stands for all of them in everything but times."""
+        """Represents all of them, except for times."""
         return self.records[0]
 
     @property
@@ -66,8 +66,7 @@ def cpu_models(record: Record) -> tuple[str, ...]:
 def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
     """The first field in which two records are different kinds of measurement, or None.
 
-    Records of one case may be pooled only if there is none (VALIDITY, last line). `but` names
-    fields that may differ.
+    Only records without such a field may be pooled (VALIDITY, last line). `but`: fields that may differ.
     """
     for name, facet in _KIND:
         if name not in but and facet(a) != facet(b):
@@ -78,10 +77,10 @@ def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
 
 
 def base_mismatch(base: Record, run: Record, ranks: int = 1) -> str | None:
-    """The first field in which `base` is not the run on `ranks` ranks that `run` is held against, or None.
+    """The first field that prevents `base` from being the base of `run` on `ranks` ranks, or None.
 
-    They must agree in everything but ranks, shares and what follows from them; a base on one host
-    serves a run that also uses others of the same CPU model.
+    They must agree in everything but ranks, shares and their consequences. A base on one host is valid for a
+    run that also uses other hosts of the same CPU model.
     """
     if base.case.placement.ranks != ranks:
         return "ranks of the base"
@@ -95,9 +94,9 @@ def base_mismatch(base: Record, run: Record, ranks: int = 1) -> str | None:
 
 
 def pools(records: Iterable[Record]) -> list[Pool]:
-    """Repetitions together, in the order of their first record; INVALID runs stay apart.
+    """Pools of repetitions, in the order of their first record; INVALID runs are kept apart.
 
-    Records of one case that are not of one kind form several pools; `apart` says why.
+    Records of one case but of different kinds form several pools; `apart` names the difference.
     """
     groups: dict[Case, list[list[Record]]] = {}
     for record in sorted(records, key=lambda r: (r.created, r.id)):
@@ -115,9 +114,9 @@ def pools(records: Iterable[Record]) -> list[Pool]:
 
 
 def base_of(pool: Pool, candidates: Sequence[Pool], ranks: int = 0) -> tuple[list[Pool], str]:
-    """Every pool on `ranks` ranks that `pool` may be held against, and, where none, why not.
+    """(every pool that is a base for `pool` on `ranks` ranks, why there is none).
 
-    ranks 0: on one rank or, without such a run, on the fewest.
+    ranks 0: one rank or, without such a run, the fewest.
     """
     fewer = sorted(
         {1}

@@ -1,6 +1,6 @@
-"""Peers: what `fembench peers` leaves behind: one system, solved by us and by others, raw.
+"""Peers: one system, solved by fembench and by other codes, raw (`fembench peers`).
 
-Times are seconds, the slowest rank's. Schema history:
+Times are in seconds, of the slowest rank. Schema history:
     1  first
     2  the fields of a case in groups
 """
@@ -19,12 +19,12 @@ from fembench.records.upgrade import upgraded
 from fembench.stats.summary import median
 
 PEERS_SCHEMA = 2
-Parity = Literal["solution", "iterate"]  # what of a peer is held against what is right
+Parity = Literal["solution", "iterate"]  # what of a peer is compared with the right answer
 FILE = "peers.json"  # in the folder of a campaign
 
 
 class PeerRun(Frozen, frozen=True):
-    """One peer with one preconditioner on so many ranks."""
+    """One peer with one preconditioner and number of ranks."""
 
     peer: str  # "own-sym", "petsc-baij", "scikit-fem", …
     precond: str
@@ -35,9 +35,9 @@ class PeerRun(Frozen, frozen=True):
     difference: float | None = None  # |u - u_right| / |u_right|, see PeersRecord.parity
     iterations: int = 0  # to the tolerance, or to the iterate
     solves: tuple[float, ...] = ()  # each to the tolerance; none without parity of the solution
-    per_iteration: tuple[float, ...] = ()  # one a repetition
+    per_iteration: tuple[float, ...] = ()  # one per repetition
     assembly: tuple[float, ...] = ()  # from cells to the matrix; none where the matrix was given
-    setup: tuple[float, ...] = ()  # from the matrix to what iterates: preconditioner, vectors
+    setup: tuple[float, ...] = ()  # from the matrix to the start of the iterations: preconditioner, vectors
 
     @property
     def own(self) -> bool:
@@ -45,7 +45,7 @@ class PeerRun(Frozen, frozen=True):
 
     @property
     def solve(self) -> float:
-        """Median time of a solve with all at hand; nan without one."""
+        """Median time of a solve after set-up; nan without one."""
         return median(self.solves)
 
     @property
@@ -55,14 +55,14 @@ class PeerRun(Frozen, frozen=True):
 
     @property
     def to_solution(self) -> float:
-        """Set-up and solve; the matrix is there."""
+        """Set-up and solve, with the matrix given."""
         return median(self.setup) + self.solve
 
 
 class SystemFacts(Frozen, frozen=True):
-    """The system that all were given, K u = f."""
+    """The system that all peers were given, K u = f."""
 
-    n_rows: int  # restrained dofs of active nodes among them, each a 1 on the diagonal
+    n_rows: int  # includes restrained dofs of active nodes, each with a 1 on the diagonal
     nonzeros: int
     residual: float  # |f - K u| / |f| of the exported u
     folder: str = ""  # where it was exported to
@@ -82,7 +82,7 @@ class PeersRecord(Frozen, frozen=True):
 
 
 def best_serial(record: PeersRecord) -> PeerRun | None:
-    """The peer that is first at the solution on one rank: the base of an honest speedup."""
+    """The fastest peer on one rank: the base of an honest speedup."""
     others = [r for r in record.runs if r.solves and not r.own and r.ranks == 1]
     return min(others, key=lambda r: r.to_solution, default=None)
 

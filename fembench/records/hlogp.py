@@ -1,8 +1,8 @@
-"""HLogP (Mendes 2004, 3.10): what a message costs, and what its parameters add up to.
+"""HLogP (Mendes 2004, 3.10): the cost of a message.
 
     T(m, p, q) = Os(m, p) + L(m, p, q) + Or(m, q)
 
-Os and Or keep the processors of sender and receiver; L does not. Any unit of time, the same throughout.
+Os and Or occupy the processors of sender and receiver; L occupies none. Any unit of time, used consistently.
 """
 
 from collections.abc import Sequence
@@ -24,22 +24,22 @@ class MessageCost(NamedTuple):
 
 
 class Kielmann(NamedTuple):
-    """LogP by the method of Kielmann et al. (Mendes 2004, version I)."""
+    """LogP by the method of Kielmann et al. (version I of Mendes 2004)."""
 
     latency: float
     gap: float  # g(m)
 
     @property
     def total(self) -> float:
-        """One way, as version I predicts it."""
+        """Seconds one way."""
         return self.latency + self.gap
 
 
 def message_cost(functions: PairClass, m: float, *, same_host: bool = False) -> MessageCost:
     """The parameters at m bytes.
 
-    A negative latency on one host means that Os and Or overlap, which one processor cannot do: there
-    L = 0 and Os = Or = RTT / 4 (Mendes 2004, 5.3.1), which keeps the sum.
+    A negative latency on one host means that Os and Or overlap, which is impossible on one processor: then
+    L = 0 and Os = Or = RTT / 4 (Mendes 2004, 5.3.1), which preserves the sum.
     """
     cost = MessageCost(*(value_at(f, m) for f in (functions.send, functions.latency, functions.receive)))
     if same_host and cost.latency < 0:
@@ -50,7 +50,7 @@ def message_cost(functions: PairClass, m: float, *, same_host: bool = False) -> 
 def ping_pong_latency(
     rtt: float, os_measure: float, or_mirror: float, os_mirror: float, or_measure: float
 ) -> float:
-    """L from local clocks alone: half of what the round trip leaves over its four overheads (4.3.4)."""
+    """L from local clocks alone: half of the round trip minus its four overheads (4.3.4)."""
     return (rtt - os_measure - or_mirror - os_mirror - or_measure) / 2
 
 
@@ -60,7 +60,7 @@ def kielmann(rtt_0: float, gap_0: float, rtt_m: float) -> Kielmann:
 
 
 def scaled(pieces: Sequence[CurvePiece], factor: float) -> tuple[CurvePiece, ...]:
-    """The function times `factor`: microseconds to seconds, a network so many times faster."""
+    """The function times `factor`."""
     return tuple(
         CurvePiece(first=p.first, coefficients=tuple(factor * c for c in p.coefficients)) for p in pieces
     )

@@ -1,4 +1,4 @@
-"""Times and names of records."""
+"""Timestamps and ids of records."""
 
 import datetime
 import re
@@ -12,4 +12,4 @@ def now_utc() -> str:
 def check_id(id: str) -> None:
     """Raises ValueError unless the id of a record is a plain file name, as paths are made of it."""
     if not re.fullmatch(r"[^/\\\0.][^/\\\0]*", id):
-        raise ValueError(f"id '{id}': expected a file name without folders that does not begin with a dot")
+        raise ValueError(f"id '{id}': expected a file name without folders and without a leading dot")

@@ -1,7 +1,7 @@
-"""Ledger of rebalancing: every look, what it saw, what it moved, what that cost (VALIDITY E6).
+"""Ledger of rebalancing: every look, what it saw, what it moved, and the cost (VALIDITY E6).
 
-Raw numbers only; what follows from them (mean, deviation, paid back or not) is computed on reading. A look is
-one activation of the balancer between two iterations (supersteps). Times are seconds.
+Raw numbers only: means, deviations and whether a move paid off are computed on reading. A look is one
+activation of the balancer between two iterations (supersteps). Times are in seconds.
 """
 
 import msgspec
@@ -12,12 +12,12 @@ class LedgerStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Candidate(LedgerStruct, frozen=True):
-    """A move that might pay: potential of migration = comp + comm - mem (Gomes 2014, 4.5)."""
+    """A possible move. Potential of migration = comp + comm - mem (Gomes 2014, 4.5)."""
 
     block: int
     source: int
     target: int
-    comp: float  # seconds that the source's superstep is longer than the target's would be
+    comp: float  # seconds by which the source's superstep exceeds the target's
     comm: float  # seconds of messages that become local
     mem: float  # seconds to move it
 

@@ -1,8 +1,8 @@
-"""The network part of a machine profile: HLogP of every pair of hosts, and what else MPI does to time.
+"""The network part of a machine profile: HLogP of every pair of hosts, and other effects of MPI on time.
 
-HLogP (Mendes 2004): a message of m bytes from p to q takes Os(m) + L(m) + Or(m). In Os and Or the sender's,
-the receiver's processor can do nothing else; L passes between them. All three are piecewise polynomials
-in m, a set of them for each class of pairs of hosts. Seconds and bytes.
+HLogP (Mendes 2004): a message of m bytes from p to q takes Os(m) + L(m) + Or(m). Os occupies the sender's
+processor, Or the receiver's, and L neither. All three are piecewise polynomials in m, one set for each class
+of host pairs. Seconds and bytes.
 """
 
 import bisect
@@ -23,15 +23,15 @@ class CurvePiece(Frozen, frozen=True):
     """coefficients[0] + coefficients[1] (m - first) + … for m >= first, up to the next piece's first."""
 
     first: float  # bytes
-    coefficients: tuple[float, ...]  # seconds, seconds a byte, …
+    coefficients: tuple[float, ...]  # seconds, seconds per byte, …
 
 
 class Beside(Frozen, frozen=True):
     """A rank of the first host computes while messages of m bytes travel both ways."""
 
     m: int
-    longer: float  # seconds that computing takes longer
-    left: float  # seconds of waiting for the messages, though they have come
+    longer: float  # seconds by which computing is slowed
+    left: float  # seconds to receive them afterwards
 
 
 class PairClass(Frozen, frozen=True):
@@ -45,13 +45,13 @@ class PairClass(Frozen, frozen=True):
         CurvePiece, ...
     ] = ()  # g(m): shortest time between two messages of one sender; (): not measured
     switch: int | None = None  # bytes from which messages wait for their receiver (rendezvous); None: none
-    # (bytes, times as long as alone that a message takes while one comes the other way); (): not measured
+    # (bytes, slowdown of a message while another travels the other way); (): not measured
     both_ways: tuple[tuple[int, float], ...] = ()
     beside: tuple[Beside, ...] = ()  # messages and computing, by size; (): not measured
 
 
 class PairSamples(Frozen, frozen=True):
-    """Ping-pongs of m bytes between two ranks (Mendes 2004, Fig. 4.9), seconds, one entry a repetition."""
+    """Ping-pongs of m bytes between two ranks (Mendes 2004, Fig. 4.9); seconds, one entry per repetition."""
 
     measure: int  # rank that times the round trip
     mirror: int
@@ -65,7 +65,7 @@ class PairSamples(Frozen, frozen=True):
 
 
 class Trains(Frozen, frozen=True):
-    """Messages one behind the other, then one empty answer: what the sender waited for, a train an entry."""
+    """Trains: consecutive messages, then one empty answer; one entry per train."""
 
     measure: int  # rank
     mirror: int
@@ -75,21 +75,23 @@ class Trains(Frozen, frozen=True):
 
 
 class Exchange(Frozen, frozen=True):
-    """Messages of m bytes between two ranks, one after the other and both ways at once; seconds, an entry a
-    turn of all kinds. Those that wait for their receiver are not met by computing."""
+    """Messages of m bytes between two ranks, alternating and both ways at once; seconds, one entry per turn.
+
+    Messages with rendezvous are not measured beside computing.
+    """
 
     measure: int  # rank
     mirror: int
     m: int  # bytes
-    in_turn: tuple[float, ...]  # of a message
-    at_once: tuple[float, ...]  # of a message while another comes
+    in_turn: tuple[float, ...]  # per message
+    at_once: tuple[float, ...]  # per message while another travels the other way
     alone: tuple[float, ...] = ()  # of a loop
     beside: tuple[float, ...] = ()  # of the loop while messages travel both ways
-    left: tuple[float, ...] = ()  # of waiting for them afterwards
+    left: tuple[float, ...] = ()  # waiting for them afterwards
 
 
 class KielmannCost(Frozen, frozen=True):
-    """LogP of one class by Kielmann's method (Mendes 2004, 4.3.2), to be held against Os, L and Or."""
+    """LogP of one class by Kielmann's method (Mendes 2004, 4.3.2), to compare with Os, L and Or."""
 
     class_name: str
     m: int  # bytes
@@ -128,11 +130,11 @@ class KernelTime(Frozen, frozen=True):
 
 
 class RankLoad(Frozen, frozen=True):
-    """What the system said of a rank's host just before its kernels ran (/proc/loadavg)."""
+    """The load of a rank's host just before its kernels ran (/proc/loadavg)."""
 
     rank: int
-    queue: float  # processes that run or could
-    load: float  # their mean over a minute
+    queue: float  # runnable processes
+    load: float  # mean over a minute
 
 
 class HostLoad(Frozen, frozen=True):
@@ -148,27 +150,26 @@ class NetworkSettings(Frozen, frozen=True):
     """How messages are measured."""
 
     sizes: tuple[int, ...] = ()  # bytes, ascending; (): the usual ones
-    repetitions: int = 0  # round trips of each size; 0: as many as the usual time allows
-    methods: tuple[Method, ...] = ("I", "II")  # Mendes (2004): Kielmann's trains, ping-pongs
+    repetitions: int = 0  # round trips per size; 0: as many as fit into the default time
+    methods: tuple[Method, ...] = ("I", "II")  # I: Kielmann's trains, II: ping-pongs (Mendes 2004)
     modes: tuple[Mode, ...] = ("isend", "send")  # calls whose ping-pongs are timed
 
 
 class Network(Frozen, frozen=True):
-    """What is known of what messages cost between hosts.
+    """The costs of messages between hosts.
 
-    `classes` are empty in what the ranks bring home, until they are estimated from `samples`, `trains` and
-    `exchanges`.
+    `classes` are estimated from `samples`, `trains` and `exchanges`; empty until then.
     """
 
     send_mode: Mode  # how Os of `classes` was measured
-    pairs: Literal["all", "classes"]  # Mendes (2004), II(a): every pair of hosts; II(b): one of each class
+    pairs: Literal["all", "classes"]  # every pair of hosts, or one pair per class (Mendes's II(a), II(b))
     sites: tuple[str, ...]  # [host] of Environment.hosts
     classes: tuple[PairClass, ...]
     pair_class: tuple[tuple[int, ...], ...]  # [host][host] -> index into classes; diagonal: same host
     allreduce: tuple[AllReduceTime, ...] = ()
     contention: tuple[Contention, ...] = ()
     overlap: bool | None = None  # a non-blocking message beyond the switch travels while ranks compute
-    polling: float | None = None  # time of a rank beside one that waits, over its time alone on the core
+    polling: float | None = None  # time of a rank beside a waiting one on its core, over its time alone
     kernels: tuple[KernelTime, ...] = ()
     samples: tuple[PairSamples, ...] = ()
     notes: tuple[str, ...] = ()
@@ -177,14 +178,14 @@ class Network(Frozen, frozen=True):
     trains: tuple[Trains, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     kielmann: tuple[KielmannCost, ...] = ()
-    overlap_left: float | None = None  # part of a large message still to be waited for after computing
+    overlap_left: float | None = None  # fraction of a large message's time still to wait after computing
     loads: tuple[RankLoad, ...] = ()
     seconds: float = 0.0  # that measuring took
     settings: NetworkSettings | None = None  # None: not recorded
 
 
 class NetworkFound(Frozen, frozen=True):
-    """What the ranks of a network job bring home."""
+    """The result of a network job."""
 
     hosts: tuple[str, ...]
     rank_host: tuple[int, ...]
@@ -192,7 +193,7 @@ class NetworkFound(Frozen, frozen=True):
 
 
 def value_at(pieces: Sequence[CurvePiece], m: float) -> float:
-    """The function at m bytes; the first piece serves below its own begin."""
+    """The function at m bytes; the first piece extends downwards."""
     k = max(0, bisect.bisect_right(pieces, m, key=lambda piece: piece.first) - 1)
     x, value = m - pieces[k].first, 0.0
     for c in reversed(pieces[k].coefficients):
@@ -201,8 +202,10 @@ def value_at(pieces: Sequence[CurvePiece], m: float) -> float:
 
 
 def both_ways_at(functions: PairClass, m: float) -> float:
-    """Times as long as alone that a message of m bytes takes while one comes the other way: between sizes by
-    their logarithms, beyond them as at their ends; 1 where it was not measured."""
+    """Slowdown of a message of m bytes while another travels the other way; 1 if not measured.
+
+    Interpolated over the logarithm of the size, constant outside the measured sizes.
+    """
     if not functions.both_ways:
         return 1.0
     sizes, factors = zip(*functions.both_ways)
@@ -210,8 +213,10 @@ def both_ways_at(functions: PairClass, m: float) -> float:
 
 
 def beside_at(functions: PairClass, m: float) -> tuple[float, float]:
-    """(seconds that computing takes longer, seconds of waiting afterwards) where messages of m bytes travel
-    beside it: lines between sizes, from the largest on in proportion; (0, 0) where it was not measured."""
+    """(seconds by which computing is slowed, seconds of waiting afterwards) by messages of m bytes beside it.
+
+    Linear between sizes, proportional beyond the largest; (0, 0) if not measured.
+    """
     if not functions.beside:
         return 0.0, 0.0
     sizes = [b.m for b in functions.beside]
@@ -229,7 +234,7 @@ def class_of(network: Network, a: int, b: int) -> PairClass:
 
 
 def check_network(network: Network, hosts: int, where: str) -> None:
-    """Raises InputError where the parts of a network do not fit each other or the number of hosts."""
+    """Raises InputError where the parts of a network are inconsistent with each other or with `hosts`."""
     table = network.pair_class
     if len(network.sites) != hosts or len(table) != hosts or any(len(row) != hosts for row in table):
         raise InputError(

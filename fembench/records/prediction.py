@@ -1,7 +1,7 @@
-"""Prediction: what was said of a run before it was made, and afterwards how far it was off (VALIDITY E5).
+"""Prediction of a run, made before it, and its error, added afterwards (VALIDITY E5).
 
-The file is written once. An outcome is added later; what was predicted never changes, and a seal, the hash of
-it all, tells if it did. Seconds.
+The file is written once. Outcomes are added later, but the prediction itself never changes: its hash, the
+seal, would reveal it. Times are in seconds.
 """
 
 import datetime
@@ -25,35 +25,35 @@ SIMULATION, ANALYTIC, MEASURED_NETWORK = "simulation", "analytic", "measured net
 
 
 class Predicted(Frozen, frozen=True):
-    """Everything said before the run."""
+    """Everything predicted before the run."""
 
     created: str  # ISO 8601, UTC
     case: Case
     profile: str  # SHA-256 of the machine profile's file
     mesh: str  # hash
     hosts: tuple[str, ...]  # [rank]
-    iteration: float  # CG time of an iteration, the slowest rank's
-    low: float  # nine runs of ten are to lie between
+    iteration: float  # CG time per iteration, slowest rank
+    low: float  # interval meant to contain nine runs out of ten
     high: float
-    assembly: float  # of a set, the slowest rank's
+    assembly: float  # per set, slowest rank
     phases: dict[str, float]  # of an iteration, mean over ranks
-    limit: str  # what bounds it
+    limit: str  # what limits the time
     learned: tuple[str, ...] = ()  # ids of the records that corrected it
-    network: str = ""  # measured, or the link that was given
+    network: str = ""  # measured, or the given link
     synthetic: str = ""
     method: str = SIMULATION
     problem: dict[str, object] = msgspec.field(default_factory=dict)  # as resolved; empty: not recorded
 
 
 class Observed(Frozen, frozen=True):
-    """What a run then took."""
+    """The outcome of a run."""
 
     record: str  # id
     added: str  # ISO 8601, UTC
     iteration: float
     error: float  # predicted / measured - 1
     inside: bool  # the measured time lies in the interval
-    phases: dict[str, float]  # predicted less measured, in parts of the measured iteration
+    phases: dict[str, float]  # predicted minus measured, relative to the measured iteration
     began: str = ""  # when the run began: ISO 8601, UTC; "": not recorded
 
 
@@ -65,7 +65,7 @@ class Prediction(Frozen, frozen=True):
 
 
 def sealed(predicted: Predicted) -> Prediction:
-    """A prediction without outcome."""
+    """A new prediction, without outcome."""
     return Prediction(
         schema=PREDICTION_SCHEMA, seal=_seal(msgspec.to_builtins(predicted)), predicted=predicted
     )
@@ -74,12 +74,12 @@ def sealed(predicted: Predicted) -> Prediction:
 def save_prediction(prediction: Prediction, path: Path | str) -> None:
     """Write a new prediction. Raises InputError where the file exists: predictions are never overwritten."""
     if Path(path).exists():
-        raise InputError(f"{path} exists; predictions are never overwritten: expected another name")
+        raise InputError(f"{path} exists; predictions are never overwritten: expected a new file")
     write_atomic(path, _encoded(prediction), new=True)
 
 
 def load_prediction(path: Path | str) -> Prediction:
-    """The prediction in a file. Raises InputError, also where what was predicted has been changed since."""
+    """The prediction in a file. Raises InputError, also if the prediction has been changed since."""
     tree = read_json(path, dict)
     said = tree.get("predicted")
     if not isinstance(said, dict):
@@ -87,29 +87,31 @@ def load_prediction(path: Path | str) -> Prediction:
     found = convert(upgraded(tree, "prediction", PREDICTION_SCHEMA, str(path)), Prediction, where=str(path))
     if found.seal != _seal(said):
         raise InputError(
-            f"{path}: what was predicted has been changed since; expected the file as it was written"
+            f"{path}: the prediction has been changed since it was made; expected the original file"
         )
     return msgspec.structs.replace(sealed(found.predicted), observed=found.observed)
 
 
 def began(record: Record) -> str:
-    """When a run began: its record was made at its end."""
+    """When a run began; its record was created at its end."""
     end = datetime.datetime.fromisoformat(record.created)
     start = end - datetime.timedelta(seconds=float(Times(record).program.max(initial=0.0)))
     return start.isoformat(timespec="milliseconds")
 
 
 def is_later(began: str, created: str) -> bool:
-    """Whether a run began after a prediction was made; both are known to the second."""
+    """Whether a run began after a prediction was made; both times are in whole seconds."""
     slack = datetime.timedelta(seconds=1)
     first, second = (datetime.datetime.fromisoformat(text) for text in (began, created))
     return first + slack > second
 
 
 def add_outcome(path: Path | str, observed: Observed) -> Prediction:
-    """Add what a run took to the prediction in a file; each record once. Raises InputError where the run
-    began before the prediction was made."""
-    with locked(Path(path).parent):  # what two processes add at once is added by both
+    """Add the outcome of a run to the prediction in a file, each record once.
+
+    Raises InputError where the run began before the prediction was made.
+    """
+    with locked(Path(path).parent):  # so that simultaneous additions are both kept
         return _add_outcome(path, load_prediction(path), observed)
 
 
@@ -119,7 +121,7 @@ def _add_outcome(path: Path | str, prediction: Prediction, observed: Observed) -
     created = prediction.predicted.created
     if not observed.began or not is_later(observed.began, created):
         raise InputError(
-            f"{path}: created {created}, but record {observed.record} is of a run begun "
+            f"{path}: predicted {created}, but the run of record {observed.record} began "
             f"{observed.began or '(not recorded)'}; expected a run made after the prediction"
         )
     prediction = msgspec.structs.replace(prediction, observed=(*prediction.observed, observed))
@@ -128,7 +130,7 @@ def _add_outcome(path: Path | str, prediction: Prediction, observed: Observed) -
 
 
 def _seal(predicted: dict[str, Any]) -> str:
-    """The hash of all that was said; without what older predictions lack, where it is the default."""
+    """The hash of a prediction, without defaults of fields that older predictions lack."""
     usual = {"method": SIMULATION, "problem": {}}
     tree = {k: v for k, v in predicted.items() if k not in usual or v != usual[k]}
     return hashlib.sha256(msgspec.json.encode(tree)).hexdigest()

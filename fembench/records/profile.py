@@ -1,8 +1,8 @@
-"""Profile: hosts and how fast their ranks compute, as `fembench characterize` measured it.
+"""Profile: the computing speed of every rank of some hosts, measured by `fembench characterize`.
 
-A rank's speed depends on what it computes (phase, storage), on how much data it has (level) and on how
-many ranks of its host compute at once. One visit of a rank to one of these is one sample; the speed is
-the median of its samples, the interval that of order statistics. Schema history:
+A rank's speed depends on the kernel (phase, storage), on the size of its data (level) and on the number of
+ranks of its host that compute at once. Each visit to such a combination is one sample; the speed is the
+median of the samples, with an interval of order statistics. Schema history:
     1  first
     2  network, optional: what messages cost
     3  the network's trains, both ways of sending, where contention was met, processor time of kernels
@@ -33,25 +33,25 @@ LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
 
 
 class Speed(Frozen, frozen=True):
-    """How fast one rank does one thing."""
+    """The speed of one rank in one kernel."""
 
     rank: int
     phase: str  # assembly, product, updates, triad, read
     storage: str  # of a product; else ""
-    level: Level  # which holds the rank's symmetric matrix, or the arrays of triad and read
-    corunning: int  # ranks of the host that did the same at the same time, this one included
+    level: Level  # memory level that holds the rank's symmetric matrix, or the arrays of triad and read
+    corunning: int  # ranks of the host in the same kernel at the same time, this one included
     unit: str  # cells, blocks (3x3, of the whole stiffness), dofs, bytes
     units: int  # of one call
     cells: int  # of the mesh; 0 where there is none
     n_bytes: int  # that one call goes through
-    speed: float  # units a second: the median of the samples
+    speed: float  # units per second, median of the samples
     low: float | None  # its 95 % interval; None: fewer than six samples
     high: float | None
-    samples: tuple[float, ...]  # units a second of each visit
+    samples: tuple[float, ...]  # units per second of each visit
 
     @property
     def name(self) -> str:
-        """'product sym', 'assembly', …: what tables call it."""
+        """The name in tables: 'product sym', 'assembly', …"""
         return f"{self.phase} {self.storage}".strip()
 
 
@@ -61,21 +61,21 @@ class Profile(Frozen, frozen=True):
     schema: int
     created: str  # ISO 8601, UTC
     quick: bool
-    seconds: float  # that measuring took
+    seconds: float  # duration of the measurement
     emulate: str  # as in Case
     dilate: float
     environment: Environment  # hosts with their facts; synthetic: how speeds were emulated (VALIDITY E8)
     clock: ClockCertificate
     isa: str  # instruction set of the kernels
-    way: tuple[Literal["processor", "elapsed", "stretched"], ...]  # [rank] the time that speeds are of
-    held_back: tuple[float, ...]  # [rank] part of its time in which the rank did not get its processor
+    way: tuple[Literal["processor", "elapsed", "stretched"], ...]  # [rank] kind of time measured
+    held_back: tuple[float, ...]  # [rank] fraction of time without its processor
     speeds: tuple[Speed, ...]
     notes: tuple[str, ...] = ()  # what was left out, and why
     network: Network | None = None
 
 
 class Matrix(NamedTuple):
-    """S[rank, phase] with intervals; nan where a rank was not measured or samples are too few."""
+    """S[rank, phase] with intervals; nan where a rank was not measured or has too few samples."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]
@@ -104,7 +104,7 @@ def host_names(profile: Profile) -> tuple[str, ...]:
 
 
 def together(profile: Profile) -> list[Speed]:
-    """The speeds with all ranks of each host computing at once: those that weights need."""
+    """The speeds with all ranks of each host computing at once; weights are based on these."""
     everyone = ranks_per_host(profile)
     return [s for s in profile.speeds if s.corunning == everyone[s.rank]]
 
@@ -146,12 +146,12 @@ def load_profile(path: Path | str) -> Profile:
     )
     if wrong is not None:
         raise InputError(
-            f"{path}: {wrong.name} of rank {wrong.rank} at {wrong.speed} a second; expected positive "
+            f"{path}: {wrong.name} of rank {wrong.rank} at {wrong.speed} per second; expected positive "
             f"speeds of ranks below {ranks}"
         )
     return profile
 
 
 def is_profile(tree: dict) -> bool:
-    """Whether the JSON object is a profile, of whatever schema."""
+    """Whether a JSON object is a profile, of any schema."""
     return "speeds" in tree and "held_back" in tree

@@ -1,4 +1,4 @@
-"""How quiet the hosts were: rule D6, and of D3 what a hypervisor and quotas took."""
+"""Whether the hosts were quiet: rule D6, and the part of D3 on hypervisors and quotas."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,11 @@ from fembench.records.record import HostFacts, Record, Rule, reason
 STOLEN = 2.0  # percent of CPU time
 LAB_GROUP = "fembench."  # start of the names of labs' control groups
 OTHERS = 2.0  # percent of the ranks' CPU time
-TOO_SHORT = "too short to tell: the kernel counts CPU time in ticks of 10 ms"
+TOO_SHORT = "too short to tell: the kernel accounts CPU time in ticks of 10 ms"
 
 
 def quiet(record: Record) -> Iterator[Rule]:
-    """What was taken of the CPUs of the job, on the host where it was most."""
+    """CPU time that others took from the job, on the host where it was most."""
     steal = max((h.steal_percent for h in record.environment.hosts), default=0.0)
     yield Rule(
         id="D3",
@@ -28,7 +28,7 @@ def quiet(record: Record) -> Iterator[Rule]:
 
 
 def others_note(record: Record) -> str:
-    """In one line, that others used the CPUs of a run, whose waits and interruptions are then theirs too."""
+    """A warning, in one line, if others used the CPUs of a run; "" otherwise."""
     broken = next((rule for rule in record.verdict.rules if rule.id == "D6" and rule.ok is False), None)
     if broken is None:
         return ""
@@ -36,7 +36,7 @@ def others_note(record: Record) -> str:
 
 
 def _throttled(host: HostFacts) -> Rule:
-    """D3: time that a quota withheld, with its quota's name. That of a lab's host slows it on purpose."""
+    """D3: CPU time withheld by a quota, with the quota's name. Quotas of a lab's hosts are intended."""
     by = f"by the quota of {host.cpu_quota:.3g} CPUs on control group {host.quota_group}"
     value = f"{host.name}: {host.throttled_percent:.3g} % of CPU time withheld {by}"
     if any(name.startswith(LAB_GROUP) for name in host.quota_group.split("/")):
@@ -61,7 +61,7 @@ def _rule(host: HostFacts) -> Rule:
         ok=ok,
         value=f"{host.name}: others used {share}, ± {host.others_resolution:.3g} %"
         if told
-        else f"{host.name}: the system does not tell what others used",
+        else f"{host.name}: the system does not report what others used",
         threshold=f"<= {OTHERS:.3g} %",
         note=TOO_SHORT if ok is None and told else "",
     )

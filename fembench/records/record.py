@@ -1,6 +1,6 @@
-"""Record: what one run leaves behind, raw. Statistics are computed on reading.
+"""Record: the raw result of one run. Statistics are computed on reading.
 
-Arrays are nested tuples, outermost index first as in the comment. Times are seconds unless the
+Arrays are nested tuples, outermost index first as in the comment. Times are in seconds unless the
 name ends in `_ns`. Schema history:
     1  first
     2  the fields of a case in groups
@@ -21,7 +21,7 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class HostFacts(Frozen, frozen=True):
-    """One machine as the run saw it."""
+    """One host as the run saw it."""
 
     name: str
     cpu_model: str
@@ -38,9 +38,9 @@ class HostFacts(Frozen, frozen=True):
     load_average: float = 0.0  # 1 minute, before the run
     steal_percent: float = 0.0  # of CPU time during the run: taken by the hypervisor
     throttled_percent: float = 0.0  # of CPU time during the run: withheld by a quota
-    others_percent: float = -1.0  # of its ranks' CPUs during the timed sets: used by others; -1: not measured
+    others_percent: float = -1.0  # of its ranks' CPU time in the timed sets, used by others; -1: not measured
     others_resolution: float = (
-        0.0  # percent by which that may be off, at most 100; 100 with share -1: the system does not tell
+        0.0  # uncertainty in percent, up to 100; 100 with others_percent -1: the system does not report it
     )
     cpu_quota: float = 0.0  # CPUs that the quota leaves; 0: none
     quota_group: str = ""  # control group that has the quota
@@ -79,7 +79,7 @@ class MeshFacts(Frozen, frozen=True):
 
 
 class PartitionFacts(Frozen, frozen=True):
-    """Per-part arrays have one entry a rank."""
+    """The partition; arrays have one entry per rank."""
 
     method: str
     targets: tuple[float, ...]  # sum to 1
@@ -87,7 +87,7 @@ class PartitionFacts(Frozen, frozen=True):
     dofs: tuple[int, ...]  # free dofs that the part touches
     blocks: tuple[int, ...]  # 3x3 blocks of the part's full stiffness
     shared_dofs: tuple[int, ...]  # free dofs on the interface
-    shared_dofs_all: tuple[int, ...]  # the same with restrained ones, as Ferreira (2006) may have counted
+    shared_dofs_all: tuple[int, ...]  # the same, restrained dofs included
     neighbours: tuple[tuple[int, ...], ...]  # [rank] -> ranks it shares nodes with
     message_bytes: tuple[tuple[int, ...], ...]  # [rank][neighbour], one update, one direction
     cut: int  # facets of the dual graph that are cut
@@ -156,11 +156,11 @@ class Verification(Frozen, frozen=True):
 
 
 class Reference(Frozen, frozen=True):
-    """The one-rank run that this one is held against (VALIDITY A4, A5)."""
+    """The one-rank run that this one is compared with (VALIDITY A4, A5)."""
 
     source: str  # record id or "shipped"
     energy: float
-    iterations: int  # 0 where it was solved in another way
+    iterations: int  # 0 if it was solved by another method
     fingerprint: tuple[float, ...]
     solution_norm: float
 
@@ -225,7 +225,7 @@ def reason(rule: Rule) -> str:
 
 
 def leads_to(rule: Rule) -> str:
-    """The verdict that a rule leads to on its own."""
+    """The verdict that a rule alone would lead to."""
     if rule.ok:
         return "VALID"
     return "INVALID" if rule.ok is False and rule.id[0] in "ABC" else "PROVISIONAL"
@@ -260,7 +260,7 @@ class Record(Frozen, frozen=True):
 
 
 class Failure(Frozen, frozen=True):
-    """A run that left no record: what a campaign keeps in its place."""
+    """A run without a record; a campaign keeps this in its place."""
 
     schema: int
     id: str

@@ -1,7 +1,7 @@
-"""Classes of pairs of hosts, and which pairs stand for them (Mendes 2004, 4.3.5: modeller II(b)).
+"""Classes of host pairs, and the pair that is measured for each (Mendes 2004, 4.3.5, modeller II(b)).
 
-One class for two ranks of a host, one a site, one an ordered pair of sites. A site's first two hosts
-measure its inside, its first host alone what lies between it and others: s sites need s * s pairs.
+One class for two ranks of a host, one per site, one per ordered pair of sites. The first two hosts of a site
+measure its inside, its first host the links to other sites: s sites need s * s pairs.
 """
 
 from collections.abc import Sequence
@@ -10,31 +10,32 @@ from typing import Literal, NamedTuple
 from fembench.base.errors import InputError, shown
 
 SAME_HOST = "same host"
-FEW = 4  # hosts, of which all pairs are measured unless classes are asked for
+FEW = 4  # hosts; up to so many, all pairs are measured by default
 
 
 class Classes(NamedTuple):
-    """Names of the classes, the class of every ordered pair of hosts, a pair of hosts to measure for each."""
+    """The classes, the class of every ordered pair of hosts, and the pair of hosts that measures each
+    class."""
 
     names: tuple[str, ...]
     pair_class: tuple[tuple[int, ...], ...]  # [host][host]
-    pairs: tuple[tuple[int, int], ...]  # [class]; twice the same host: two of its ranks
+    pairs: tuple[tuple[int, int], ...]  # [class]; the same host twice: two of its ranks
 
 
 def by_site(sites: Sequence[str]) -> Classes:
-    """Classes of hosts grouped into sites, sites[host]."""
+    """Classes by the site of each host, sites[host]."""
     return _grouped(sites, lambda a, b: sites[a] if sites[a] == sites[b] else f"{sites[a]} > {sites[b]}")
 
 
 def by_pair(hosts: Sequence[str]) -> Classes:
-    """A class for every ordered pair of hosts (II(a)); same host is one for all."""
+    """One class per ordered pair of different hosts (II(a)), and one for pairs on the same host."""
     return _grouped(hosts, lambda a, b: f"{hosts[a]} > {hosts[b]}")
 
 
 def grouped_as(
     asked: str, hosts: Sequence[str], sites: Sequence[str]
 ) -> tuple[Literal["all", "classes"], Classes]:
-    """(what was taken, its classes) for 'all', 'classes', or '': all pairs of few hosts, classes of more."""
+    """(choice, its classes) for 'all', 'classes', or '': all pairs of up to FEW hosts, else classes."""
     if asked == "all" or (not asked and len(hosts) <= FEW):
         return "all", by_pair(hosts)
     return "classes", by_site(sites)
@@ -54,9 +55,9 @@ def _grouped(hosts: Sequence[str], name) -> Classes:
 
 
 def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
-    """[host] its site: as 'uff=sn02,sn04;puc=n19' says, else its domain, else 'here'.
+    """[host] its site: as given in 'uff=sn02,sn04;puc=n19', else its domain, else 'here'.
 
-    Raises InputError for text that says something else, or names a host that is not there.
+    Raises InputError for other text, or for an unknown host.
     """
     named: dict[str, str] = {}
     for word in filter(None, given.split(";")):

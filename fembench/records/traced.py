@@ -1,5 +1,4 @@
-"""What a record's trace says of itself: how much of CG its parts cover, what its stamps cost, what it lacks,
-and how well the clocks of its hosts agree."""
+"""The quality of a record's trace: coverage of CG by its parts, cost of its stamps, dropped spans, clocks."""
 
 from collections.abc import Iterator
 from statistics import mean
@@ -12,31 +11,34 @@ from fembench.records.phases import CG, CG_PARTS
 from fembench.records.record import Record, Rule
 from fembench.records.times import Times
 
-UNCOVERED, LOOP = 0.02, 10e-6  # of CG; seconds per iteration that a loop in Python takes between its kernels
-STRETCHING = 10  # times that, where ranks are emulated
-INTRUSION, STAMPS = 0.01, 3e-6  # of CG; seconds per iteration that stamps may take where it is short
+UNCOVERED, LOOP = 0.02, 10e-6  # fraction of CG; seconds per iteration of a Python loop between its kernels
+STRETCHING = 10  # factor on LOOP where ranks are emulated
+INTRUSION, STAMPS = (
+    0.01,
+    3e-6,
+)  # fraction of CG; seconds of stamps allowed per short iteration
 
 
 class Iteration(NamedTuple):
-    """The usual iteration of a rank, seconds: medians over the timed sets."""
+    """A typical iteration of a rank in seconds: medians over the timed sets."""
 
     whole: float
-    left: float  # what the parts of CG leave over
+    left: float  # not covered by the parts of CG
     spans: float  # number
 
     @property
     def share(self) -> float:
-        """Part of the iteration that the parts of CG leave over."""
+        """Fraction of the iteration that the parts of CG do not cover."""
         return self.left / self.whole if self.whole else 0.0
 
 
 def trace_rules(record: Record) -> Iterator[Rule]:
-    """D4, D5: parts of CG, cost of stamps, where they are worst. E9: spans dropped."""
+    """D4, D5: coverage of CG and cost of stamps, on the worst rank. E9: dropped spans."""
     iterations = usual_iterations(record)
     if iterations and record.case.method.solver == "own":
         yield _parts(record, max(iterations, key=lambda i: i.share))
         yield _intrusion(record, max(iterations, key=lambda i: i.spans / i.whole if i.whole else 0.0))
-    if record.dropped:  # records from before this rule do not say
+    if record.dropped:  # older records do not have it
         yield _complete(record.dropped)
 
 
@@ -49,12 +51,12 @@ def _complete(dropped: tuple[int, ...]) -> Rule:
         ok=not lost,
         value=f"{lost or 'no'} spans dropped{where}",
         threshold="a complete trace",
-        note="times by phase are complete; only the traced iterations are not" if lost else "",
+        note="times by phase are complete; only the traced iterations are affected" if lost else "",
     )
 
 
 def usual_iterations(record: Record) -> list[Iteration]:
-    """[rank]; empty where nothing was timed."""
+    """[rank]; [] if nothing was timed."""
     times = Times(record)
     each, spans = times.each_iteration, times.spans
     if not len(each):
@@ -65,12 +67,12 @@ def usual_iterations(record: Record) -> list[Iteration]:
 
 
 def _parts(record: Record, worst: Iteration) -> Rule:
-    """D4. Between spans there are the loop itself, half of each stamp, the balancer, what stretches ranks."""
+    """D4. Time between spans: the loop itself, half of each stamp, the balancer, emulated slowness."""
     loop = LOOP * (STRETCHING if record.case.emulated else 1) + worst.spans * record.clock.span_ns * 1e-9
     own = loop + _balancing(record)
-    why = "that is the loop in Python, which iterations this short cannot hide"
+    why = "this is the loop in Python, visible because the iterations are short"
     if _balancing(record) and worst.left > loop:
-        why = "that is the loop and the balancer's looks and moves"
+        why = "this is the loop and the balancer's looks and moves"
     return Rule(
         id="D4",
         ok=abs(worst.share) <= UNCOVERED or 0 <= worst.left <= own,
@@ -80,7 +82,7 @@ def _parts(record: Record, worst: Iteration) -> Rule:
         if abs(worst.share) <= UNCOVERED
         else why
         if worst.left <= own
-        else "more than the loop takes: the rank was interrupted, or shares its core",
+        else "more than the loop takes: the rank was interrupted or shares its core",
     )
 
 
@@ -92,7 +94,7 @@ def _balancing(record: Record) -> float:
 
 
 def _intrusion(record: Record, worst: Iteration) -> Rule:
-    """D5: spans of an iteration times what a span costs from Python; in a chain of calls it costs half."""
+    """D5: spans per iteration times the cost of a span from Python; consecutive spans cost half."""
     cost = worst.spans * record.clock.span_ns * 1e-9
     share, each = cost / worst.whole if worst.whole else 0.0, units.seconds(record.clock.span_ns * 1e-9)
     return Rule(
@@ -105,10 +107,10 @@ def _intrusion(record: Record, worst: Iteration) -> Rule:
 
 
 def alignment(record: Record) -> str:
-    """How times of different hosts can be compared, in words."""
+    """How well the clocks of the hosts agree, in words."""
     if len(set(record.environment.rank_host)) == 1:
         return "one host, one clock: offset 0"
     if not record.offsets:
-        return "offsets between hosts not recorded: time lines share one barrier"
+        return "offsets between hosts not recorded: timelines share one barrier"
     worst = max(o.uncertainty for o in record.offsets)
     return f"clocks of {len(record.offsets)} hosts aligned by ping-pong within {units.seconds(worst)}"

@@ -1,7 +1,7 @@
-"""The verdict on a record: every rule of docs/validity.md with its value beside its threshold.
+"""The verdict on a record: every rule of docs/validity.md, its value and its threshold.
 
-Rules A–C failed make a run INVALID; D and E, or a rule that cannot be judged, make it PROVISIONAL.
-All are pure functions of the record, so `fembench check` gives the verdict of the run again.
+A failed rule of A–C makes a run INVALID. A failed rule of D or E, or one that cannot be judged, makes it
+PROVISIONAL. All rules are pure functions of the record, so `fembench check` repeats the run's verdict.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,14 +21,12 @@ from fembench.stats.summary import drift
 
 EPS = float(np.finfo(float).eps)
 UNEQUAL_SHARES = 0.05
-FIRST = (
-    "first of its kind: a record of the same mesh, problem and work, given to `run --reference`, would serve"
-)
+FIRST = "first of its kind; give a record of the same mesh, problem and work to `fembench run --reference`"
 Check = Callable[[Record], Iterator[Rule]]
 
 
 def judge(record: Record) -> Verdict:
-    """VALID, PROVISIONAL or INVALID with the rules that are not met: first those that make it INVALID."""
+    """The verdict, with the rules that are not met; those that make it INVALID first."""
     rules = tuple(rule for check in CHECKS for rule in check(record))
     broken = sorted((r for r in rules if r.ok is not True), key=lambda r: leads_to(r) != "INVALID")
     status = leads_to(broken[0]) if broken else "VALID"
@@ -47,7 +45,11 @@ def _correctness(record: Record) -> Iterator[Rule]:
     rounding = 1e3 * EPS * max(1.0, sqrt(record.mesh.n_equations))
     if case.stop.iterations:
         yield _at_most(
-            "A1", "|f - A u| / |f|", relative, 10 * recurrence + rounding, "fixed work: 10 x its recurrence"
+            "A1",
+            "|f - A u| / |f|",
+            relative,
+            10 * recurrence + rounding,
+            "fixed work: 10 x its recurrence",
         )
     else:
         asked = solve.target / v.rhs_norm if v.rhs_norm else solve.target
@@ -70,11 +72,11 @@ def _correctness(record: Record) -> Iterator[Rule]:
 
 
 def _against_reference(record: Record) -> Iterator[Rule]:
-    """A4 energy, A5 solution and iterations against the one-rank run of the same mesh and problem."""
+    """A4 energy, A5 solution and iterations, compared with the one-rank run of the same mesh and problem."""
     reference, v = record.reference, record.verification
     if reference is None:
         missing = (
-            "run the same case on one rank in this campaign" if record.case.placement.ranks > 1 else FIRST
+            "add the same case on one rank to this campaign" if record.case.placement.ranks > 1 else FIRST
         )
         yield Rule(
             id="A4",
@@ -95,17 +97,23 @@ def _against_reference(record: Record) -> Iterator[Rule]:
 
 
 def _iterations(record: Record, alone: int, of: str) -> Rule:
-    """A5: as many as on one rank, unless the preconditioner is another one there."""
+    """A5: as many as on one rank, unless the preconditioner depends on the partition."""
     done = record.solve.iterations
     if _built_from_parts(record.case):
         value = f"iterations: {done}, on one rank {alone}"
-        return Rule(id="A5", ok=True, value=value, threshold="any: M is built from the parts", note=of)
+        return Rule(
+            id="A5",
+            ok=True,
+            value=value,
+            threshold="any: M depends on the partition",
+            note=of,
+        )
     allowed = max(2, round(0.02 * alone))
     return _at_most("A5", "iterations, difference", abs(done - alone), allowed, of)
 
 
 def _built_from_parts(case: Case) -> bool:
-    """Whether the preconditioner depends on how the mesh is cut: another method for every number of ranks."""
+    """Whether the preconditioner depends on the partition, and so on the number of ranks."""
     return precond_of(case.method.precond).uses_parts or "-pc_type" in case.method.petsc_options.split()
 
 
@@ -130,21 +138,25 @@ def _work(record: Record) -> Iterator[Rule]:
     rule = _at_most("B4", "largest miss of a target share", miss, UNEQUAL_SHARES)
     if not rule.ok and sizes.min() <= 1 / UNEQUAL_SHARES:  # a part of 20 cells cannot hit 5 %
         rule = Rule(
-            id="B4", ok=None, value=rule.value, threshold=rule.threshold, note="parts too small to hit it"
+            id="B4",
+            ok=None,
+            value=rule.value,
+            threshold=rule.threshold,
+            note="parts too small to meet it",
         )
     yield rule
 
 
 def _stated(record: Record) -> Rule:
-    """B1: what was to be done; fixed work that ended early, with a residual of zero, was not."""
+    """B1: the work is stated and was done; fixed work may have ended early with a residual of zero."""
     asked, done = record.case.stop.iterations, Times(record).all_iterations
     if not asked:
         work, ok, note = f"|r| <= {record.solve.target:.3g}", True, ""
     else:
         ok = bool((done == asked).all())
         work = f"{asked} iterations" if ok else f"{done.min()} of {asked} iterations"
-        note = "" if ok else "by then the residual was zero or rounding: ask for fewer iterations"
-    threshold = "fixed tolerance or iterations, stated" if ok else "every set does the iterations asked for"
+        note = "" if ok else "the residual reached zero or rounding: ask for fewer iterations"
+    threshold = "fixed tolerance or iterations, stated" if ok else "the requested iterations in every set"
     return Rule(id="B1", ok=ok, value=f"work: {work}", threshold=threshold, note=note)
 
 
@@ -196,9 +208,9 @@ def _timing(record: Record) -> Iterator[Rule]:
 
 
 def _shortest_phase(record: Record) -> Rule:
-    """C3 over the sets: the time of a phase against its clock's reading cost and quantum.
+    """C3: the shortest phase over all sets, relative to the clock's reading cost and quantum.
 
-    Barriers are left out, and where one rank has everything the phases that have nothing to do there.
+    Excludes barriers and, where one rank has all cells, the phases of communication.
     """
     silent = set(BARRIERS)
     ledgers = record.balance.ledgers if record.balance else ()
@@ -253,7 +265,7 @@ def _reporting(record: Record) -> Iterator[Rule]:
 
 
 def _build(env: Environment) -> Rule:
-    """E7: sources that can be had again."""
+    """E7: the sources can be recovered."""
     known = env.commit not in ("", "unknown")
     state = f"commit {env.commit[:12]}" if known else "commit unknown"
     return Rule(
@@ -261,7 +273,7 @@ def _build(env: Environment) -> Rule:
         ok=known and not env.dirty,
         value=state + (", changed since" if known and env.dirty else ""),
         threshold="a known commit, sources unchanged",
-        note="" if known else "install from a clone",
+        note="" if known else "install from a git clone",
     )
 
 

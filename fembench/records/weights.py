@@ -1,6 +1,6 @@
-"""Weights: target shares per rank, with their interval, source and age (VALIDITY E4).
+"""Weights: target shares per rank, with their intervals, source and age (VALIDITY E4).
 
-Written by `fembench weights`, read by whoever partitions. Schema history:
+Written by `fembench weights`, read by `run` and `sweep`. Schema history:
     1  first
 """
 
@@ -23,25 +23,25 @@ RULES_RENAMED = {"thesis": "tasks"}  # in files of earlier releases
 
 
 class RankShare(Frozen, frozen=True):
-    """What one rank is to get."""
+    """The target of one rank."""
 
     host: str
     share: float  # of the cells; all sum to 1
     low: float | None = None  # 95 % interval; None: too few samples, or a rule that gives none
     high: float | None = None
-    cost: float = 0.0  # seconds of computing per cell, or relative; 0: not known
+    cost: float = 0.0  # computing per cell, in seconds or relative; 0: unknown
 
 
 class Weights(Frozen, frozen=True):
-    """Shares of all ranks, in the order of ranks, and where they come from."""
+    """Shares of all ranks, and their origin."""
 
     schema: int
     rule: Rule
     created: str  # ISO 8601, UTC
-    measured: str  # when the oldest of its sources was measured
+    measured: str  # date of the oldest source
     source: tuple[str, ...]  # ids of records, or files
     ranks: tuple[RankShare, ...]
-    mesh: str = ""  # that the sources ran
+    mesh: str = ""  # of the sources
     mesh_hash: str = ""
     storage: str = ""
     precond: str = ""
@@ -56,7 +56,7 @@ def shares_of(weights: Weights) -> tuple[float, ...]:
 
 
 def as_text(weights: Weights, ranks: Sequence[int] | None = None) -> str:
-    """The shares as `--shares` takes them: '0.7,0.3'; of some ranks in the same ratios."""
+    """The shares in the format of `--shares`, '0.7,0.3'; of some ranks in the same ratios."""
     shares = shares_of(weights)
     return ",".join(f"{shares[rank]:.9g}" for rank in (range(len(shares)) if ranks is None else ranks))
 
@@ -67,7 +67,7 @@ def save_weights(weights: Weights, path: Path | str) -> None:
 
 
 def load_weights(path: Path | str) -> Weights:
-    """The weights in a file. Raises InputError for anything else, also shares that do not sum to 1."""
+    """The weights in a file. Raises InputError for another file, or shares that do not sum to 1."""
     tree = read_json(path, dict)
     version = tree.get("schema")
     if version != WEIGHTS_SCHEMA or "ranks" not in tree:
@@ -85,27 +85,28 @@ def load_weights(path: Path | str) -> Weights:
 
 
 def age_seconds(weights: Weights, now: str) -> float:
-    """Seconds since the oldest source was measured; `now` as `records.ids.now_utc` gives it."""
+    """Seconds since the oldest source was measured; `now` in the format of `records.ids.now_utc`."""
     then, here = (datetime.datetime.fromisoformat(text) for text in (weights.measured, now))
     return (here - then).total_seconds()
 
 
 def mismatch(weights: Weights, hosts: Sequence[str]) -> str:
-    """Why weights do not fit ranks on these hosts, in the order of ranks; '' where they do."""
+    """Why weights do not fit these hosts, given by rank; '' where they do."""
     mine = [r.host for r in weights.ranks]
     if len(mine) != len(hosts):
-        return f"weights of {len(mine)} ranks, {len(hosts)} ranks here"
+        return f"weights for {len(mine)} ranks, the run has {len(hosts)}"
     for rank, (theirs, here) in enumerate(zip(mine, hosts)):
         if theirs != here:
-            return f"weights have rank {rank} on {theirs}, it is on {here}"
+            return f"weights for rank {rank} on {theirs}, but it runs on {here}"
     return ""
 
 
 def stale_hosts(weights: Weights, costs: dict[str, float], tolerance: float = 0.1) -> list[str]:
-    """Hosts whose cost relative to the others has changed by more than `tolerance` since the weights.
+    """Hosts whose cost, relative to the others, has changed by more than `tolerance` since the weights were
+    made.
 
-    `costs` (host -> seconds per cell now) may have any common scale. Of two hosts that drifted apart
-    none can be told to be the one that changed: both are named.
+    `costs`: host -> seconds per cell now, on any common scale. If two hosts drifted apart, both are named,
+    because the one that changed cannot be identified.
     """
     before: dict[str, list[float]] = {}
     for rank in weights.ranks:

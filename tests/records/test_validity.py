@@ -296,7 +296,7 @@ def test_others_that_were_not_measured_are_not_judged_and_those_that_cannot_be_a
     environment = replace(record.environment, hosts=blind)
     (reason,) = judge(replace(record, environment=environment)).reasons
     assert reason.startswith("D6 cannot be judged")
-    assert "the system does not tell" in reason
+    assert "the system does not report" in reason
 
 
 def throttled(record, group):

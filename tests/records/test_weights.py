@@ -71,8 +71,8 @@ def test_age_counts_from_the_oldest_source():
 
 def test_weights_fit_only_their_hosts_in_their_order():
     assert mismatch(WEIGHTS, ["a", "b", "c"]) == ""
-    assert mismatch(WEIGHTS, ["a", "c", "b"]) == "weights have rank 1 on b, it is on c"
-    assert mismatch(WEIGHTS, ["a", "b"]) == "weights of 3 ranks, 2 ranks here"
+    assert mismatch(WEIGHTS, ["a", "c", "b"]) == "weights for rank 1 on b, but it runs on c"
+    assert mismatch(WEIGHTS, ["a", "b"]) == "weights for 3 ranks, the run has 2"
 
 
 def test_a_host_that_became_slower_than_the_others_is_stale():

@@ -1,4 +1,4 @@
-"""Which blocks go where: MigBSP and APBSP (Gomes 2014; literal, scan), and the amortised choice."""
+"""Which blocks go where: MigBSP and APBSP (literal, scan) of Gomes (2014), and the amortised descent."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,10 @@ def best_potential(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
-    """The BSP prediction algorithm (Gomes 2014, algorithm 6): moves while the next iteration is not longer.
+    """The BSP prediction algorithm (Gomes 2014, algorithm 6): move while the next iteration is not longer.
 
-    Migration cost is charged to that one iteration. Gomes stops at the first move that is refused;
-    `scan` goes on with the next candidate.
+    The cost of a move is charged to that one iteration. The published algorithm stops at the first move it
+    refuses; `scan` goes on with the next candidate.
     """
     owner, spent, moves = stats.owner.copy(), 0.0, []
     current = float(stats.rank_time.max()) + stats.communication
@@ -45,11 +45,11 @@ def scan(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def amortised(stats: Stats, tuning: Tuning) -> Moves:
-    """The best prefix of a descent: a move is paid once, its gain comes in every remaining iteration.
+    """The best prefix of a descent: a move is paid for once, its gain counts in every remaining iteration.
 
-    Each step takes a block off the rank that is done last, to where the later of the two is done
-    soonest. A step may leave the iteration as long as it was (two ranks equally late); the prefix with the
-    least remaining time, cost included, is taken if it wins more than the hysteresis.
+    Each step moves a block off the rank that finishes last, to the rank where the later of the two finishes
+    soonest. A step may leave the iteration as long as it was (two ranks equally late). The prefix with the
+    least remaining time, cost included, is chosen if it gains more than the hysteresis.
     """
     owner, t = stats.owner.copy(), stats.rank_time.copy()
     fixed = np.zeros(stats.n_blocks, bool)
@@ -78,7 +78,7 @@ def amortised(stats: Stats, tuning: Tuning) -> Moves:
 def _relief(
     stats: Stats, owner: I64, t: F64, fixed: NDArray[np.bool_], source: int
 ) -> tuple[int, int] | None:
-    """The move off `source` after which the later of both ranks is done soonest; None where none helps."""
+    """The move off `source` after which the later of the two ranks finishes soonest; None if none helps."""
     mine = np.flatnonzero((owner == source) & ~fixed)
     if not mine.size:
         return None
@@ -92,7 +92,7 @@ def _relief(
 
 
 def evacuate(stats: Stats) -> Moves:
-    """Blocks of leaving ranks, the largest first, each to the open rank that would be done first with it."""
+    """Blocks of leaving ranks, the largest first, each to the open rank that would finish first with it."""
     t, moves = stats.rank_time.copy(), []
     stranded = np.flatnonzero(~stats.open[stats.owner])
     for i in stranded[np.argsort(-stats.inst[stranded], kind="stable")]:

@@ -1,4 +1,4 @@
-"""When to act: is the job balanced, how long until the next look, how wide is the band.
+"""When to act: whether the job is balanced, and how long to wait until the next look.
 
 alpha counts calls of the balancer between two looks, gamma the iterations between two calls.
 """
@@ -9,25 +9,25 @@ from fembench.balance.observation import F64, I64, Stats
 
 
 def within(times: F64, band: float) -> bool:
-    """Whether max < mean (1 + band) and min > mean (1 - band) (Gomes 2014, 4.1 and 4.2; 2.8 and 2.9)."""
+    """Whether max < mean (1 + band) and min > mean (1 - band) (Gomes 2014, 4.1, 4.2; 2.8, 2.9)."""
     mean = float(times.mean())
     return bool(times.max() < mean * (1 + band) and times.min() > mean * (1 - band))
 
 
 def balanced_ranks(stats: Stats, band: float) -> bool:
-    """MigBSP++: by what each rank computes in all; ranks that are to be empty do not count."""
+    """MigBSP++: by the total computing time of each rank; ranks told to leave do not count."""
     return within(stats.rank_time[stats.open], band)
 
 
 def balanced_blocks(stats: Stats, band: float) -> bool:
-    """MigBSP: by the time of each block, wherever it is."""
+    """MigBSP: by the time of each block, whichever rank has it."""
     return within(stats.time, band)
 
 
 def reachable(stats: Stats, band: float) -> bool:
-    """Whether the greedy assignment (longest block first, to the rank that is done first) is in the band.
+    """Whether the greedy assignment (longest block first, to the rank that finishes first) is in the band.
 
-    Exact for equal blocks; for others a band that is called unreachable may be reached by another one.
+    Exact for equal blocks. With unequal blocks another assignment may reach a band that this one misses.
     """
     return within(stats.times_if(by_finish(stats))[stats.open], band)
 

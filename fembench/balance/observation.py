@@ -99,7 +99,7 @@ class Tuning:
 
     band: float = 0.1  # tolerated deviation of a rank from the mean [D]
     origin: str = "strict"  # blocks leave ranks above mean (1 + band); "mean": above the mean
-    net: bool = False  # Comm less what becomes remote; Gomes (2014) counts what becomes local alone
+    net: bool = False  # Comm less what becomes remote; Gomes (2014) counts only what becomes local
     hysteresis: float = 0.05  # part of the iteration that a proposal must win
     shown: int = 10  # candidates kept in a ledger
 

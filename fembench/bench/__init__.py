@@ -1,1 +1,1 @@
-"""One case under MPI, verified; the launcher; campaigns."""
+"""One case under MPI, measured and verified; campaigns of many cases."""

@@ -1,8 +1,8 @@
-"""A campaign: many cases, each its own job, interleaved, resumable at any point.
+"""A campaign: many cases, each in a job of its own, interleaved, resumable at any point.
 
 Folder: results/<campaign>/{campaign.toml, runs/<id>.json | <id>.failed.json, report/}. A run that has a
-record is repeated only if its mesh or problem has changed since; the old record goes to runs/superseded/
-unless the new run's input is refused. One that failed is tried again when the campaign is started again.
+record is repeated only if its mesh or problem has changed; the old record moves to runs/superseded/ unless
+the new input is refused. A failed run is repeated when the campaign is started again.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ FREE_TOO = (
 
 @dataclass(frozen=True)
 class Done:
-    """One run of a campaign, finished (now or in an earlier start)."""
+    """A finished run of a campaign, from this start or an earlier one."""
 
     run: CampaignRun
     record: Record | None
@@ -75,7 +75,7 @@ class Folder:
         self._read: dict[Path, tuple[Stamp | None, Record]] = {}
 
     def prepare(self, source: Path) -> None:
-        """Make the folder, or see that it belongs to the same campaign. Raises InputError."""
+        """Make the folder, or check that it belongs to the same campaign. Raises InputError."""
         text, kept = read_text(source), self.path / "campaign.toml"
         if kept.exists() and read_text(kept) != text and not _same_runs(kept, source):
             raise InputError(
@@ -88,36 +88,36 @@ class Folder:
             raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
 
     def record(self, run: CampaignRun) -> Record | None:
-        """The record of a run, if there is one of the same case with the same mesh and problem."""
+        """The record of a run, if one exists for the same case, mesh and problem."""
         found = self._found(run)
         return found if found is not None and not self.inputs.changed(found) else None
 
     def changed(self, run: CampaignRun) -> str:
-        """The input that has changed since the run was recorded, '' for none."""
+        """The input that has changed since the run was recorded; '' for none."""
         found = self._found(run)
         return "" if found is None else self.inputs.changed(found)
 
     def _found(self, run: CampaignRun) -> Record | None:
-        """The record of a run, whatever its inputs are now."""
+        """The record of a run, even if its inputs have changed."""
         path = self._path(run)
         found = self._load(path) if path.exists() else None
         return found if found is not None and found.case == run.case else None
 
     def _load(self, path: Path) -> Record:
-        """A record; its file is decoded once unless it changes."""
+        """A record; its file is decoded again only if it changes."""
         stamp = stamp_of(path)
         if path not in self._read or self._read[path][0] != stamp:
             self._read[path] = stamp, load(path)
         return self._read[path][1]
 
     def _path(self, run: CampaignRun) -> Path:
-        """Where the record of a run is, or is to be."""
+        """The path of a run's record, whether or not it exists."""
         path = self.runs / f"{run.id}.json"
         return path if path.exists() else self._named_earlier.get((run.case, run.repetition), path)
 
     @functools.cached_property
     def _named_earlier(self) -> dict[tuple[Case, int], Path]:
-        """Records by case and repetition, where an earlier version named the file."""
+        """Records by case and repetition, for files named by an earlier version."""
         found = {}
         for path in record_paths(self.path):
             with contextlib.suppress(InputError):  # damaged files are for others to report
@@ -127,14 +127,14 @@ class Folder:
         return found
 
     def set_damaged_aside(self) -> list[str]:
-        """Move files that are not JSON, as truncated ones are, to superseded/; their names."""
+        """Move files that are not valid JSON, such as truncated ones, to superseded/; their names."""
         damaged = [path for path in sorted(self.runs.glob("[!.]*.json")) if not _is_json(path)]
         for path in damaged:
             self._supersede(path, f"{path.stem}.damaged.{now_utc()}.json")
         return [path.name for path in damaged]
 
     def on_other_hosts(self, runs: Sequence[CampaignRun], hostfile: str) -> list[Record]:
-        """Records made with another host file than this one, or with one where now there is none."""
+        """Records made with a different host file, or with one if there is none now."""
         asked = hosts_asked(hostfile)
         found = [record for run in runs if (record := self.record(run))]
         return [r for r in found if r.environment.hosts_asked not in (asked, NOT_RECORDED)]
@@ -145,7 +145,7 @@ class Folder:
         path.rename(old / name)
 
     def keep(self, run: CampaignRun, outcome: JobOutcome) -> None:
-        """Save what came of a run. An earlier record of it gives way, unless the new input was refused."""
+        """Save the outcome of a run. It replaces an earlier record, unless the new input was refused."""
         failed, found = self.runs / f"{run.id}.failed.json", self._found(run)
         if found is not None and outcome.kind != "input":
             self._supersede(self._path(run), f"{run.id}.{found.created}.json")
@@ -165,7 +165,7 @@ def _is_json(path: Path) -> bool:
 
 
 def _same_runs(a: Path, b: Path) -> bool:
-    """Whether two campaign files ask for the same runs; comments and the time limit may differ."""
+    """Whether two campaign files describe the same runs; comments and the time limit may differ."""
     try:
         (one, these), (other, those) = read_campaign(a), read_campaign(b)
     except InputError:
@@ -174,7 +174,7 @@ def _same_runs(a: Path, b: Path) -> bool:
 
 
 def failure_of(id: str, case: Case, outcome: JobOutcome) -> Failure:
-    """What is kept of a run without a record."""
+    """The file kept for a run without a record."""
     return Failure(
         schema=SCHEMA,
         id=id,
@@ -188,7 +188,7 @@ def failure_of(id: str, case: Case, outcome: JobOutcome) -> Failure:
 
 
 def read_campaign(path: Path) -> tuple[Campaign, list[CampaignRun]]:
-    """A campaign file and its runs in their order. Raises InputError."""
+    """A campaign and its runs, in order. Raises InputError."""
     campaign = read_toml(path, Campaign)
     return campaign, expand(campaign, str(path))
 
@@ -204,7 +204,7 @@ def execute(
     cores: Sequence[tuple[int, ...]] = (),
     starting: Callable[[int, CampaignRun], None] = lambda k, run: None,
 ) -> Iterator[Done]:
-    """Run what has no record yet, one after another; yields every run as it is done."""
+    """Run everything that has no record yet, one run after another; yields each run when it is done."""
     references: dict[bytes, Record] = {}
     for k, run in enumerate(runs):
         record, outcome = folder.record(run), None
@@ -234,7 +234,7 @@ def execute(
 
 
 def _question(case: Case) -> bytes:
-    """What a case asks, apart from how it is computed."""
+    """The question of a case, without how it is computed."""
     return msgspec.json.encode({k: v for k, v in case.flat().items() if k not in FREE + FREE_TOO})
 
 
@@ -244,7 +244,7 @@ def _reference(references: dict[bytes, Record], case: Case, inputs: Inputs) -> R
 
 
 def reference_of(record: Record) -> Reference:
-    """What other runs of the same question are held against."""
+    """The reference that other runs of the same question are compared with."""
     v = record.verification
     return Reference(
         source=record.id,
@@ -256,7 +256,7 @@ def reference_of(record: Record) -> Reference:
 
 
 def held_against(case: Case, path: str) -> Reference:
-    """The reference in a file for a case. Raises InputError where it answers another question."""
+    """The reference for a case, from a file. Raises InputError if it answers another question."""
     record, inputs = load(path), Inputs()
     where = f"reference {path}"
     if record.case.placement.ranks != 1 or record.verdict.status == "INVALID":
@@ -276,7 +276,7 @@ def held_against(case: Case, path: str) -> Reference:
 
 
 class Timekeeper:
-    """How long is left: the mean of the runs done, times the runs to do."""
+    """The time left: the mean time of the finished runs times the number of runs left."""
 
     def __init__(self, to_do: int) -> None:
         self.to_do, self.done, self._begin = to_do, 0, time.monotonic()
@@ -286,7 +286,7 @@ class Timekeeper:
 
     @property
     def left(self) -> float | None:
-        """Seconds, or None before the first run is done."""
+        """Seconds left; None before the first run is done."""
         if not self.done:
             return None
         return (time.monotonic() - self._begin) / self.done * (self.to_do - self.done)

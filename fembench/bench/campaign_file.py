@@ -1,14 +1,14 @@
-"""Campaign files: a TOML table of lists, and the cases that their product makes.
+"""Campaign files: TOML tables of lists, whose product is the list of cases.
 
 name = "scaling"
-repetitions = 3            # each case is run so often, interleaved with the others
-timeout = 300              # seconds a run may take
+repetitions = 3            # runs per case, interleaved with those of the others
+timeout = 300              # seconds per run
 
-[[cases]]                  # every list is multiplied out; a plain value is a list of one
+[[cases]]                  # lists are multiplied out; a plain value is a list of one
 mesh = ["m1", "m3"]
-ranks = [1, 2, "cores"]    # "cores": all that may be used here; hardware threads are not cores
+ranks = [1, 2, "cores"]    # "cores": all usable cores of this machine, not hardware threads
 storage = ["csr", "dense"]
-shares = ["", "7:1"]       # shares that do not match the ranks are left out, with a word
+shares = ["", "7:1"]       # shares that do not match the ranks are skipped, with a note
 """
 
 import hashlib
@@ -29,12 +29,12 @@ MOST_RUNS = 100_000  # of a campaign; more are a slip of the keyboard
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A campaign as its file says it."""
+    """A campaign as described by its file."""
 
     name: str
     cases: tuple[dict[str, Any], ...]
     repetitions: int = 1
-    timeout: float = 600.0  # seconds a run may take; 0: no limit
+    timeout: float = 600.0  # seconds per run; 0: no limit
     seed: int = 0  # of the order of the runs
 
     def __post_init__(self) -> None:
@@ -57,9 +57,9 @@ class CampaignRun(msgspec.Struct, frozen=True):
 
 
 def expand(campaign: Campaign, where: str) -> list[CampaignRun]:
-    """Every run of the campaign, interleaved: a repetition of every case before the next repetition.
+    """Every run of the campaign, interleaved: each case runs once before any case runs again.
 
-    One-rank runs come first in a repetition, for the others are held against them; the rest is in
+    One-rank runs come first in a repetition, since the others are compared with them; the rest follow in
     a seeded random order.
     """
     cases = list(dict.fromkeys(case for table in campaign.cases for case in _product(table, where)))
@@ -103,7 +103,7 @@ def _product(table: dict[str, Any], where: str) -> list[Case]:
 
 
 def run_id(case: Case, repetition: int) -> str:
-    """A file name that says what the run is and that no other case of any campaign shares."""
+    """A file name that describes the run and is unique to its case across campaigns."""
     mesh = re.sub(r"[^A-Za-z0-9]+", "-", case.question.mesh.split("/")[-1]).strip("-")[:120]
     digest = hashlib.sha256(msgspec.json.encode(case.flat(), order="sorted")).hexdigest()[:8]
     method = f"{case.method.storage}-{case.method.precond}"

@@ -1,4 +1,4 @@
-"""One case, start to record, on every rank."""
+"""One case on every rank, from start to record."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RankTimes:
-    """One rank's stamps, still in ticks, with the certificate that turns them into seconds."""
+    """One rank's stamps, still in ticks, with the certificate that converts them to seconds."""
 
     setup: I64  # (n_phases,)
     total: int
@@ -56,7 +56,7 @@ Start = Callable[[Comm, Case, Prepared, TracerLike], Timed]
 def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> Record | None:
     """Run, verify and describe one case; the record on rank 0, None elsewhere. Collective.
 
-    `start` sets up what is to be timed beyond what all cases need.
+    `start` sets up what this measurement needs beyond the case itself.
     """
     case = job.case
     if job.cores:
@@ -131,9 +131,9 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
 
 
 def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, list[int]]:
-    """Count what came before as start-up; the ticks when that began, and the first rank of every clock.
+    """Record the time so far as start-up; (the ticks when it began, the first rank of every clock).
 
-    Time 0 of a host's events is one barrier, the same moment for all its ranks, which read one clock.
+    Time 0 of a host's events is a barrier: the same moment for all its ranks, which share one clock.
     """
     now = tracer.now()
     before = int((time.perf_counter() - begin) * tracer.ticks_per_second)
@@ -159,7 +159,7 @@ def _times(
 def _offsets(
     ranks: list[RankTimes], rank_host: tuple[int, ...], before: list[Sight], after: list[Sight]
 ) -> list[Offset]:
-    """Of every host's clock, rank 0's first, which is the measure."""
+    """The offset of every host's clock from that of rank 0's host, which comes first."""
     rates = [r.certificate.ticks_per_second for r in ranks]
     found = [offset_of(a, b, rates[0], rates[a.rank], rank_host[a.rank]) for a, b in zip(before, after)]
     return [Offset(host=rank_host[0]), *found]
@@ -196,7 +196,7 @@ def _set_times(ranks: list[RankTimes], k: int) -> SetTimes:
 
 
 def _worst(certificates: list[Certificate]) -> ClockCertificate:
-    """The certificate that all ranks can stand by: uncertified first, then the largest drift."""
+    """The worst certificate of all ranks: an uncertified one first, then the largest drift."""
     worst = max(certificates, key=lambda c: (not c.certified, c.drift))
     fields = {name: getattr(worst, name) for name in Certificate.__dataclass_fields__}
     return ClockCertificate(**fields | {"ranks": tuple(c.name for c in certificates)})
@@ -205,7 +205,7 @@ def _worst(certificates: list[Certificate]) -> ClockCertificate:
 def _events(
     ranks: list[RankTimes], offsets: dict[int, Offset], rank_host: tuple[int, ...]
 ) -> Iterator[Event]:
-    """All ranks' events, by the clock of rank 0's host."""
+    """The events of all ranks, on the clock of rank 0's host."""
     for rank, times in enumerate(ranks):
         common = offsets[rank_host[rank]].common
         for phase, iteration, begin, end, message in times.events.tolist():

@@ -38,7 +38,7 @@ def environment_of(
 
 
 class RankFacts(NamedTuple):
-    """What one rank says of itself."""
+    """Facts that one rank reports about itself."""
 
     host: HostFacts
     affinity: tuple[int, ...]
@@ -58,7 +58,7 @@ def describe(
     dilate: float,
     hosts_asked: str = NOT_RECORDED,
 ) -> Environment | None:
-    """As environment_of, for whatever the ranks did. Collective."""
+    """Like environment_of, for any kind of job. Collective."""
     used = others._asdict() if others else {}
     here = msgspec.structs.replace(before, name=host_names(comm)[comm.rank], **taken()._asdict(), **used)
     rows = comm.gather(RankFacts(here, affinity(), physical_cores(affinity()), blas_threads()))
@@ -93,6 +93,6 @@ def describe(
 
 
 def _crowded(host: HostFacts, ranks: Sequence[RankFacts], dilate: float) -> bool:
-    """Whether ranks of a host have to share cores: there are fewer, or they are bound to fewer."""
+    """Whether ranks of a host share cores: it has fewer cores than ranks, or they are bound to fewer."""
     bound = frozenset().union(*(row.cores for row in ranks))
     return len(ranks) > min(host.cores, len(bound)) * dilate

@@ -1,9 +1,9 @@
 """Fingerprint of a solution: seeded random projections, the same for every partition up to rounding.
 
 Weights come from the global number of a dof by a counter-based hash (splitmix64), so every rank
-finds those of its own dofs without knowing the others. For zero-mean unit-variance weights w,
+computes those of its own dofs without knowing the others. For zero-mean unit-variance weights w,
 E[(w . (u - v))^2] = |u - v|^2: the root mean square of the differences of two fingerprints
-estimates the distance of two solutions that were never in one place.
+estimates the distance between two solutions that were never on one machine.
 """
 
 import numpy as np

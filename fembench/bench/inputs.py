@@ -1,6 +1,6 @@
-"""What the inputs of a case hold now, and whether a record was made of the same.
+"""The present content of a case's inputs, and whether a record was made from the same.
 
-A case names its mesh and its problem; a record holds the hash of the one and all of the other.
+A case names its mesh and its problem; a record holds the mesh's hash and the whole problem.
 """
 
 import os
@@ -20,14 +20,14 @@ Stamp = tuple[str, int, int, int]  # of a file: path, time of change, size, inod
 
 
 class Inputs:
-    """Meshes and problems as their files are; a file is read once as long as it does not change."""
+    """Meshes and problems as in their files; a file is read again only if it changes."""
 
     def __init__(self) -> None:
         self._hashes: dict[Stamp, str] = {}
         self._problems: dict[Stamp, ProblemSpec] = {}
 
     def mesh_hash(self, mesh: str) -> str:
-        """The hash of the mesh in a file, or of one that is made. Raises InputError."""
+        """The hash of the mesh, read from its file or generated. Raises InputError."""
         stamp = stamp_of(mesh)
         if stamp is None:
             return resolve(mesh).hash
@@ -36,7 +36,7 @@ class Inputs:
         return self._hashes[stamp]
 
     def problem(self, name: str) -> ProblemSpec:
-        """The problem of that name, or in that file. Raises InputError."""
+        """The problem of this name, or in this file. Raises InputError."""
         stamp = stamp_of(name)
         if stamp is None:
             return load_problem(name)
@@ -45,7 +45,7 @@ class Inputs:
         return self._problems[stamp]
 
     def same_mesh(self, case: Case, record: Record) -> bool:
-        """Whether the case's mesh is that of the record. Boxes are compared by what they are made from."""
+        """Whether the case's mesh is that of the record. Boxes are compared by their parameters."""
         mine, theirs = box_named(case.question.mesh), box_named(record.case.question.mesh)
         if mine is not None and theirs is not None:
             return (mine.cells, mine.element, mine.lengths) == (theirs.cells, theirs.element, theirs.lengths)
@@ -56,9 +56,9 @@ class Inputs:
         return self.problem(case.question.problem) == problem_of(record.problem)
 
     def changed(self, record: Record) -> str:
-        """The input that is not what the record was made from: 'mesh part.msh', 'problem p.toml', or ''.
+        """The input that differs from that of the record: 'mesh part.msh', 'problem p.toml', or ''.
 
-        A file that is gone has not been edited; see `gone`. Raises InputError for one that cannot be read.
+        A missing file does not count as changed; see `gone`. Raises InputError for an unreadable one.
         """
         case = record.case
         checks = (
@@ -71,7 +71,7 @@ class Inputs:
 
 
 def gone(case: Case) -> list[str]:
-    """Files that the case names and that are not there any more."""
+    """Files named by the case that no longer exist."""
     return [
         name
         for kind, name in (("problem", case.question.problem), ("mesh", case.question.mesh))
@@ -89,7 +89,7 @@ def _is_gone(kind: str, name: str) -> bool:
 
 
 def stamp_of(path: Path | str) -> Stamp | None:
-    """What tells one state of a file from another; None where there is no such file."""
+    """A value that changes when the file does; None if there is no such file."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -98,7 +98,7 @@ def stamp_of(path: Path | str) -> Stamp | None:
 
 
 def problem_of(tree: Mapping[str, Any]) -> ProblemSpec | None:
-    """The problem that a record holds, what later versions added at its default; None where it is none."""
+    """The problem in a record, with fields of later versions at their defaults; None if there is none."""
     try:
         material = {k: v for k, v in dict(tree["material"]).items() if k not in ("lam", "mu")}
         return convert({**tree, "material": material}, ProblemSpec, where="record")

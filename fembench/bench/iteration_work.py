@@ -1,4 +1,4 @@
-"""What one CG iteration does: flops, bytes, messages; counted, not estimated."""
+"""The work of one CG iteration: flops, bytes and messages, counted rather than estimated."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ BLOCK_BYTES = 40  # of the symmetric matrix, for each block of the whole stiffne
 
 
 class Roofs(NamedTuple):
-    """Memory bandwidth of a rank, all ranks at once, bytes/s."""
+    """Memory bandwidth of one rank while all ranks run, bytes/s."""
 
     n_bytes: float  # that `roof` went through
     roof: float
@@ -23,7 +23,7 @@ class Roofs(NamedTuple):
 
 
 def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
-    """What memory gives before the sets, for a matrix at least as large as the rank will have. Collective."""
+    """Memory bandwidth before the sets, for a matrix at least as large as the rank's. Collective."""
     n_bytes = storage_of(storage).block_bytes * prepared.partition.blocks[comm.rank]
     comm.Barrier()
     return Roofs(n_bytes, roof(n_bytes), rank_triads(comm, prepared))
@@ -31,16 +31,16 @@ def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
 
 def better_roof(matrix_bytes: int, before: Roofs) -> float:
     """The roof of a matrix, bytes/s: the better of before and after the sets, so that a disturbance after
-    them does not make a sound product look impossible. A smaller matrix may lie in a nearer cache than what
-    was read before: then that does not count."""
+    them does not make a sound product look impossible. A smaller matrix may fit into a nearer cache than the
+    array read before; then that value does not count."""
     after = roof(matrix_bytes)
     return max(after, before.roof) if min(before.n_bytes, LARGEST) >= min(matrix_bytes, LARGEST) else after
 
 
 def rank_triads(comm: Comm, prepared: Prepared) -> tuple[float, ...]:
-    """Bytes a second of this rank's repeated triads, all ranks at once. Collective.
+    """Bytes per second of this rank's repeated triads while all ranks run them. Collective.
 
-    The arrays are as large as the mean rank's matrix: of one size on all, whatever their shares.
+    The arrays are as large as the mean rank's matrix, the same on all ranks whatever their shares.
     """
     blocks = prepared.partition.blocks
     comm.Barrier()
@@ -54,7 +54,7 @@ def solve_facts(
     tracer: TracerLike,
     before: Roofs,
 ) -> SolveFacts:
-    """Counts of the last set, and the memory bandwidth of all ranks at once. Collective.
+    """Counts of the last set, and the memory bandwidth while all ranks run. Collective.
 
     `before`: this rank's bandwidths before the sets.
     """
@@ -94,7 +94,7 @@ def solve_facts(
 
 
 def _an_iteration(count: int, iterations: int) -> int:
-    """How often an iteration does what all of them did `count` times; -1 if not a whole number of times."""
+    """How many times per iteration, if it happened `count` times in all; -1 if that is not a whole number."""
     if iterations == 0:
         return 0
     return count // iterations if count % iterations == 0 else -1

@@ -1,7 +1,7 @@
 """The timed part of a run: sets of assembly and CG, warm-ups first.
 
-Nothing is printed, gathered or verified between the first and the last set. The times kept are raw
-ticks; they become seconds when the clock has its certificate.
+Nothing is printed, gathered or verified between the first and the last set. Times are kept as raw
+ticks and converted to seconds once the clock has its certificate.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class SetTicks:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the timed part leaves: the last set's operator and solution, and every set's times."""
+    """The result of the timed part: the last set's operator and solution, and every set's times."""
 
     operator: Operator
     work: Work  # of one iteration, products apart
@@ -57,7 +57,7 @@ Timed = Callable[[TracerLike, Slowness], Measurement]
 
 
 def control_of(case: Case, n_equations: int) -> StoppingCriterion:
-    """The stopping rule that a case asks for."""
+    """The stopping rule of a case."""
     return StoppingCriterion(
         tolerance=case.stop.tolerance,
         relative=case.stop.tolerance_kind == "relative",
@@ -67,7 +67,7 @@ def control_of(case: Case, n_equations: int) -> StoppingCriterion:
 
 
 def start_plain(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
-    """Nothing more to set up; a call that measures."""
+    """A `start` that sets up nothing and measures."""
     return lambda tracer, slowness: measure(comm, case, prepared, tracer, slowness)
 
 
@@ -81,8 +81,8 @@ def measure(
 ) -> Measurement:
     """Run the warm-ups and the timed sets. Collective.
 
-    `make` makes the solver of a set; if it is given, it also lets emulated ranks agree, and nothing is
-    rehearsed.
+    `make` builds the solver of a set; if given, it also synchronises emulated ranks, and there is no
+    rehearsal.
     """
     tracer, control = slowness.tracer(tracer), control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
@@ -154,7 +154,7 @@ def _rehearse(
 
 
 def _units(prepared: Prepared, solver: Solver) -> dict[str, float]:
-    """This rank's work of each kind, as emulated ranks compare it."""
+    """This rank's work of each kind, in the units by which emulated ranks compare it."""
     sub = prepared.sub
     return {"assembly": sub.n_cells, "product": solver.operator.flops, "vectors": sub.n_active}
 
@@ -184,8 +184,8 @@ def _harvest(tracer: TracerLike, total: int, result: CGResult, *, warmup: bool) 
 
 
 def _more(comm: Comm, case: Case, timed: int, spent: float) -> bool:
-    """Whether another set is due after `spent` seconds of CG in `timed` sets; rank 0's clock decides where a
-    time is to be filled. Collective."""
+    """Whether to run another set after `spent` seconds of CG in `timed` sets; if a time is to be filled, rank
+    0's clock decides. Collective."""
     if timed < max(case.effort.sets, 1):
         return True
     if case.effort.seconds <= 0:

@@ -1,9 +1,9 @@
 """Offsets between the clocks of hosts, by ping-pong.
 
-Rank 0 sends to the first rank of every other host, which answers with its clock's reading. That reading was
-taken between sending and receiving, so the offset is known to half a round trip; the shortest of many counts
-(D. L. Mills, Internet time synchronization, IEEE Trans. Commun. 39 (1991) 1482-1493). Done before and after
-the sets; in between the offset is interpolated.
+Rank 0 sends to the first rank of every other host, which answers with the reading of its clock. The reading
+was taken between sending and receiving, so the offset is known to half a round trip; the shortest of many
+counts (D. L. Mills, Internet time synchronization, IEEE Trans. Commun. 39 (1991) 1482-1493). Offsets are
+measured before and after the sets, and interpolated in between.
 
 Readings are ticks since the origin of the rank's own tracer. Ticks of different hosts are never subtracted:
 they become seconds first, each at its own rate.
@@ -34,7 +34,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class Offset:
-    """Of one host's clock, seconds; by default none, that of rank 0's host."""
+    """The offset of one host's clock, seconds; by default that of rank 0's host, which is zero."""
 
     host: int
     times: tuple[float, float] = (0.0, 1.0)  # by its own clock, of the two estimates
@@ -42,7 +42,7 @@ class Offset:
     uncertainty: float = 0.0
 
     def common(self, moment: float) -> float:
-        """A moment of this host's clock by that of rank 0's host."""
+        """A time on this host's clock, converted to that of rank 0's host."""
         return moment - float(np.interp(moment, self.times, self.ahead))
 
     def in_record(self) -> ClockOffset:
@@ -57,7 +57,7 @@ class Offset:
 
 
 def sights(comm: Comm, tracer: TracerLike, leaders: Sequence[int], rounds: int = ROUNDS) -> list[Sight]:
-    """One of each leader but rank 0, which has them all; empty elsewhere. Collective over leaders."""
+    """One per leader other than rank 0, on rank 0; empty elsewhere. Collective over leaders."""
     if comm.rank == 0:
         return [_see(comm, tracer, rank, rounds) for rank in leaders if rank]
     if comm.rank in leaders:
@@ -85,7 +85,7 @@ def _answer(comm: Comm, tracer: TracerLike, rounds: int) -> None:
 
 
 def offset_of(before: Sight, after: Sight, rate: float, other_rate: float, host: int) -> Offset:
-    """From two estimates; `rate` and `other_rate` are ticks per second of rank 0's clock and of the other."""
+    """The offset from two estimates; `rate` and `other_rate` are the ticks per second of the two clocks."""
     both = (before, after)
     return Offset(
         host=host,

@@ -1,4 +1,4 @@
-"""The partition as it came out, gathered from the ranks: nothing here sees the whole mesh."""
+"""Facts about the resulting partition, gathered from the ranks; no rank needs the whole mesh."""
 
 import numpy as np
 

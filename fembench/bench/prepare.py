@@ -1,4 +1,4 @@
-"""From a case to what every rank computes on: mesh, partition, subdomain, interface, load.
+"""From a case to the data of every rank: mesh, partition, subdomain, interface, load.
 
 Phases traced: read, partition, distribute, interface, verify (of the input), assembly (of the load).
 """
@@ -56,7 +56,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Origin:
-    """What is known of the whole mesh and how it was cut."""
+    """Facts about the whole mesh and its partition."""
 
     name: str
     hash: str
@@ -81,7 +81,7 @@ def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
 def prepare_parts(
     comm: Comm, case: Case, spec: ProblemSpec, mesh: Mesh | None, parts: Partition | None, tracer: TracerLike
 ) -> Prepared:
-    """Distribute a mesh that is cut already, on rank 0 or, where replicated, on all. Collective."""
+    """Distribute a partitioned mesh, held by rank 0 or, if replicated, by all ranks. Collective."""
     with span(tracer, DISTRIBUTE):
         piece = _piece(comm, case, mesh, parts, needs_boundary(spec))
     with span(tracer, VERIFY):
@@ -98,7 +98,7 @@ def _origin(mesh: Mesh | None, parts: Partition | None) -> Origin | None:
 def _prepare_box(
     comm: Comm, case: Case, spec: ProblemSpec, targets: tuple[float, ...], tracer: TracerLike
 ) -> Prepared:
-    """Make a box in parallel: reading and cutting are one."""
+    """Make a box in parallel: reading and partitioning are one step."""
     with span(tracer, READ):
         plan = together(comm, lambda: plan_of(case.question.mesh))
         piece = together(comm, lambda: box_piece(plan, targets, comm.rank))
@@ -128,7 +128,7 @@ def _prepare_piece(
 
 
 def _where_needed(comm: Comm, case: Case, make: Callable[[], T]) -> T | None:
-    """make() on rank 0, or on every rank where the case is replicated. Collective."""
+    """make() on rank 0, or on every rank if the case is replicated. Collective."""
     return together(comm, make) if case.placement.replicated else on_root(comm, make)
 
 
@@ -144,7 +144,7 @@ def _piece(comm: Comm, case: Case, mesh: Mesh | None, parts: Partition | None, w
 
 
 def _extent(comm: Comm, x: F64) -> Extent:
-    """The box that holds the whole mesh. Collective."""
+    """The bounding box of the whole mesh. Collective."""
     lo, hi = np.empty(3), np.empty(3)
     comm.Allreduce(x.min(axis=0), lo, MIN)
     comm.Allreduce(x.max(axis=0), hi, MAX)

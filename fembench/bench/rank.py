@@ -1,6 +1,6 @@
 """What every rank of a job runs: `python -m fembench.bench.rank FOLDER`.
 
-FOLDER holds job.json; rank 0 leaves record.json there, or error.txt (a kind, then one line) where the
+FOLDER holds job.json; rank 0 leaves record.json there, or error.txt (a kind, then one line) if the
 case could not be run. Anything else is a crash, and ends the whole job.
 """
 
@@ -22,7 +22,7 @@ from fembench.records.store import encode  # noqa: E402
 
 
 def main(folder: Path, comm: Comm, begin: float, start: Start) -> int:
-    """Run the job in `folder`: 0, or 2 where it could not be run."""
+    """Run the job in `folder`; 0, or 2 if it could not be run."""
 
     def run(text: bytes) -> bytes | None:
         job = msgspec.json.decode(text, type=Job)

@@ -1,8 +1,8 @@
-"""Energies and fingerprints that ship with fembench, so that a first run has something to be held against.
+"""Energies and fingerprints that ship with fembench, so that a first run has a reference.
 
 references.json is made by scripts/make_references.py: a direct solve, independent of the solver that is
 timed, for the small presets; CG to 1e-13 for the larger ones. The key is the content of the mesh and of
-the problem, so a changed preset finds nothing.
+the problem, so a changed preset has no reference.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ FILE = Path(__file__).with_name("references.json")
 
 
 def key_of(mesh_hash: str, spec: ProblemSpec) -> str:
-    """What a reference is filed under."""
+    """The key of a reference."""
     problem = msgspec.json.encode(resolved(spec), order="sorted")
     return hashlib.sha256(mesh_hash.encode() + problem).hexdigest()[:32]
 
 
 def shipped(case: Case, mesh_hash: str, spec: ProblemSpec) -> Reference | None:
-    """The reference of a solved case; None for fixed work, whose answer is not the solution."""
+    """The reference of a solved case; None for fixed work, whose result is not the solution."""
     return None if case.stop.iterations else _table().get(key_of(mesh_hash, spec))
 
 

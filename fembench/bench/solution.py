@@ -1,4 +1,4 @@
-"""The solution of a run in one place, for pictures and ParaView. On request: it grows with the mesh."""
+"""The whole solution of a run, for pictures and ParaView; only on request, as it grows with the mesh."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ F64 = NDArray[np.float64]
 
 
 def write_fields(comm: Comm, path: str, prepared: Prepared, u: F64) -> None:
-    """Write x, cells, element, u, von_mises, part to `path` (.npz); nothing where it is "". Collective."""
+    """Write x, cells, element, u, von_mises, part to `path` (.npz); nothing if it is "". Collective."""
     if not path:
         return
     sub, material = prepared.sub, prepared.spec.material

@@ -1,6 +1,6 @@
 """After the clock has stopped: is the answer right? (VALIDITY A.)
 
-The oracle is independent of what was timed: internal forces are summed element by element from
+The check is independent of the timed code: internal forces are summed element by element from
 strains (`fem.residual`), never from the stored matrix.
 """
 
@@ -54,7 +54,7 @@ class Solved:
 
 
 def verify(solved: Solved) -> Verification:
-    """Every check of VALIDITY A that one run allows. Collective."""
+    """Every check of VALIDITY A that a single run allows. Collective."""
     sub, interface = solved.sub, solved.interface
     comm = interface.comm
     u, owned = solved.u, sub.owned_nodes
@@ -147,7 +147,7 @@ def _rigid_body(solved: Solved) -> float:
 
 
 def _at_load(solved: Solved, u: F64) -> tuple[float, ...]:
-    """Displacement of the loaded node with the lowest global number, or () without a nodal load."""
+    """Displacement of the loaded node with the lowest global number, or () if there is no nodal load."""
     sub, comm = solved.sub, solved.interface.comm
     loaded = np.zeros(sub.n_nodes, bool)
     for force in solved.spec.forces:
@@ -166,7 +166,7 @@ def _copies_identical(interface: Interface, x: F64) -> bool:
 
 
 def _exact_error(solved: Solved, u: F64) -> float:
-    """Relative L2 error where the problem has an exact solution, else -1."""
+    """Relative L2 error if the problem has an exact solution, else -1."""
     exact = exact_solution(solved.spec, solved.extent)
     if exact is None:
         return -1.0

@@ -35,9 +35,9 @@ def estimate_class(
     gap: Sequence[tuple[int, float]] = (),
     exchanges: Iterable[Exchange] = (),
 ) -> PairClass:
-    """Os, L, Or and the switch of one class; `gap` are (bytes, seconds), each as gap_of gives it.
+    """Os, L, Or and the switch of one class; `gap` holds (bytes, seconds) from gap_of.
 
-    L may be negative only where it is so clearly that Os and Or overlap (blocking sends).
+    L may be negative only if it clearly is, because Os and Or overlap (blocking sends).
     """
     by_size = sorted(samples, key=lambda s: s.m)
     m = [s.m for s in by_size]
@@ -61,20 +61,20 @@ def estimate_class(
 
 
 def slowed_by_exchange(e: Exchange) -> float:
-    """Times as long that a message takes while one comes the other way: the median over turns, at least 1."""
+    """Factor by which a message is slowed by one in the opposite direction: median over turns, at least 1."""
     return max(1.0, float(np.median(np.divide(e.at_once, e.in_turn))))
 
 
 def beside_of(e: Exchange) -> Beside:
-    """Medians over turns; computing does not become shorter by messages."""
+    """Medians over turns; messages never make computing shorter."""
     longer = float(np.median(np.subtract(e.beside, e.alone)))
     return Beside(m=e.m, longer=max(longer, 0.0), left=float(np.median(e.left)))
 
 
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:
-    """The network with everything that follows from its samples and trains; rank_host as in Environment.
+    """The network with all parameters estimated from its samples and trains; rank_host as in Environment.
 
-    A class that no two ranks could measure gets the functions of the first that was, and says so.
+    A class that no two ranks could measure gets the functions of the first measured class, and says so.
     """
     by_class: dict[tuple[Mode, int], list[PairSamples]] = {}
     for s in network.samples:
@@ -105,7 +105,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
 
 
 def class_of_trains(costs: Sequence[KielmannCost], gap: Sequence[tuple[int, float]]) -> PairClass:
-    """A class by method I alone: messages that take L + g(m), without overheads (Mendes 2004, 4.3.2)."""
+    """A class from method I alone: messages take L + g(m), without overheads (Mendes 2004, 4.3.2)."""
     none = (CurvePiece(first=0, coefficients=(0.0,)),)
     whole = fit_jointly([k.m for k in costs], [curve([(k.latency + k.gap, 0.0) for k in costs])])
     gaps = fit_jointly(*_gap_curve(gap)).pieces[0]
@@ -127,7 +127,7 @@ def _classes(
     exchanges: dict[int, list[Exchange]],
     mode: Mode,
 ) -> tuple[PairClass, ...]:
-    """[class]; () where nothing was sent in this mode."""
+    """[class]; () if nothing was sent in this mode."""
     found = {
         k: estimate_class(network.class_names[k], samples[of, k], gaps.get(k, ()), exchanges.get(k, ()))
         for of, k in sorted(samples)
@@ -137,7 +137,7 @@ def _classes(
 
 
 def _everywhere(network: Network, found: dict[int, PairClass]) -> tuple[PairClass, ...]:
-    """[class]; those that were not measured are as the first that was; () where none was."""
+    """[class]; unmeasured classes are like the first measured one; () if there is none."""
     if not found:
         return ()
     first = found[min(found)]
@@ -148,7 +148,7 @@ def _everywhere(network: Network, found: dict[int, PairClass]) -> tuple[PairClas
 
 
 def kielmann_costs(name: str, trains: Sequence[Trains]) -> list[KielmannCost]:
-    """L and g(m) of a class by Kielmann's method; none where trains of empty messages are missing."""
+    """L and g(m) of a class by Kielmann's method; none if trains of empty messages are missing."""
     trips = {t.m: float(np.median([s for n, s in zip(t.counts, t.seconds) if n == 1])) for t in trains}
     empty = next((t for t in trains if t.m == 0), None)
     if empty is None:
@@ -162,7 +162,7 @@ def kielmann_costs(name: str, trains: Sequence[Trains]) -> list[KielmannCost]:
 
 
 def _ways_of_sending(samples: Sequence[PairSamples]) -> list[str]:
-    """The self-check of Mendes (2004): a large message takes as long however it was sent."""
+    """The self-check of Mendes (2004): a large message takes the same time however it is sent."""
     whole = {(s.measure, s.mirror, s.m, s.mode): middle(s.rtt)[0] for s in samples if s.m >= LARGE}
     pairs = [
         (t, whole[a, b, m, "send"])
@@ -184,21 +184,21 @@ def latencies(s: PairSamples) -> Array:
 
 
 def middle(values: npt.ArrayLike) -> tuple[float, float]:
-    """(median, its standard error): one value in many that is wrong by any factor moves neither."""
+    """(median, its standard error); a single wrong value among many changes neither."""
     x = np.asarray(values, float)
     center = float(np.median(x))
     return center, MEDIAN * float(np.median(np.abs(x - center))) / max(len(x), 1) ** 0.5
 
 
 def curve(points: Sequence[tuple[float, float]], signed: bool = False) -> Curve:
-    """A curve of medians with their errors, none of them smaller than can be."""
+    """A curve of medians with their errors, which have a lower bound."""
     y, error = np.array(points).T
     return Curve(y, np.hypot(error, np.maximum(FLOOR * np.abs(y), QUANTUM)), signed)
 
 
 def gap_of(counts: Sequence[int], seconds: Sequence[float]) -> float:
-    """g: seconds a message where trains of `counts` messages took so long. The median slope of all pairs
-    (Theil and Sen), so neither the first message's latency nor a train that was disturbed enters."""
+    """g: seconds per message, from the times of trains of `counts` messages. The median slope over all pairs
+    (Theil and Sen), so neither the latency of the first message nor a disturbed train affects it."""
     n, t = np.asarray(counts, float), np.asarray(seconds, float)
     a, b = np.triu_indices(len(n), 1)
     apart = n[b] != n[a]

@@ -1,13 +1,13 @@
-"""Messages both ways at once, as neighbours exchange theirs: while both wait, and while both compute.
+"""Messages in both directions at once, as between neighbours: while both wait, and while both compute.
 
-The way back of a network is not always a way of its own: acknowledgements travel on it, and one processor and
-one card may serve both. Before each message and each exchange the sides make sure that nothing is under way:
-what was sent before may still be in a queue, and the request of a large message waits there. The mirror is
-ready a little earlier; the mean of both sides' times does not know of that.
+The two directions of a network are not always independent: acknowledgements travel on both, and one processor
+and one card may serve both. Before each message and each exchange, both sides make sure that nothing is in
+flight: earlier data may still be queued, and the request of a large message would wait behind it. The mirror
+is ready slightly earlier, which the mean of both sides' times cancels.
 
-What a system does for messages that travel while a rank computes, it does on that rank's processor: a loop
-takes longer beside them than alone (availability: Lawry et al., COMB, 2002), and who waits afterwards still
-has to take in what has come. Turns of all kinds alternate, so that a disturbance falls on all.
+The system handles messages that travel while a rank computes on that rank's processor: a loop takes longer
+beside them than alone (availability: Lawry et al., COMB, 2002), and the rank still has to receive them
+afterwards. Turns of all kinds alternate, so that a disturbance affects all of them.
 """
 
 import math
@@ -75,24 +75,24 @@ class _ExchangeRank:
         )
 
     def _in_turn(self, m: int, trips: int) -> float:
-        """Seconds of a message: half of a round trip, on the side that begins."""
+        """Seconds per message: half a round trip, on the side that begins."""
         return self._mean(lambda: [self._there_and_back(m)], trips)[0] / 2
 
     def _at_once(self, m: int, trips: int) -> float:
-        """Seconds of a message while another comes: the mean of both sides."""
+        """Seconds per message while another arrives: the mean of both sides."""
         comm, partner = self._side.comm, self._side.partner
         took = sum(self._mean(lambda: self._both_ways(m, 0), trips))
         return (took + comm.sendrecv(took, partner, CONTROL, None, partner, CONTROL)) / 2
 
     def _beside(self, m: int, trips: int, loop: int) -> list[float]:
-        """Seconds of the loop alone, and beside messages both ways, and of waiting for them afterwards."""
+        """Seconds of the loop alone, beside messages in both directions, and of waiting afterwards."""
         if not loop:
             return []
         alone = self._mean(lambda: [counted(loop)], trips)
         return [*alone, *self._mean(lambda: self._both_ways(m, loop)[1:], trips)]
 
     def _mean(self, trip: Callable[[], list[float]], trips: int) -> list[float]:
-        """What trips return, before each of which nothing was under way."""
+        """The mean over trips, each begun with nothing in flight."""
         rows = []
         for _ in range(trips):
             self._side.request() if self._first else self._side.ready()
@@ -110,7 +110,7 @@ class _ExchangeRank:
         return time.perf_counter() - start
 
     def _both_ways(self, m: int, loop: int) -> list[float]:
-        """Seconds of beginning, of the loop, and of waiting."""
+        """Seconds of starting the messages, of the loop, and of waiting."""
         side, start = self._side, time.perf_counter()
         requests = [
             side.comm.Irecv(side.into[:m], side.partner, MESSAGE),

@@ -1,12 +1,12 @@
 """Piecewise straight lines through parameters measured at growing message sizes, and where they break.
 
-All curves of one class of pairs break at the same sizes, for they have one protocol. The breaks minimise
+All curves of one class of pairs break at the same sizes, because they share a protocol. The breaks minimise
 
     sum of ((y - line) / error)^2 + pieces x (2 per curve + 1) x ln(points)
 
-over all ways to cut the sizes (dynamic programming), so a break must pay for itself. Lines are never
-interpolated across a break. Where the model forbids negative values, neither the value at a piece's
-begin nor its slope may be one.
+over all ways to divide the sizes (dynamic programming), so a break must pay for itself. Lines are never
+interpolated across a break. If the model forbids negative values, neither the first value of a piece nor its
+slope is negative.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class PiecewiseFit:
 
 
 def fit_jointly(sizes: Sequence[float], curves: Sequence[Curve], most: int = MOST) -> PiecewiseFit:
-    """The best pieces of all curves; sizes ascend. Raises InputError for fewer than three sizes."""
+    """The best pieces of all curves; sizes ascending. Raises InputError for fewer than three sizes."""
     m = np.asarray(sizes, float)
     if len(m) < LEAST or not np.all(np.diff(m) > 0):
         raise InputError(f"{len(m)} message sizes; expected at least {LEAST}, ascending")
@@ -95,7 +95,7 @@ def _lines(m: Array, curve: Curve) -> tuple[Array, Array, Array]:
 
 
 def _cut(cost: Array, penalty: float, most: int) -> list[int]:
-    """First indices of the pieces of least cost[i, j] summed, each of LEAST sizes or more."""
+    """First indices of the pieces with the least total cost[i, j], each of at least LEAST sizes."""
     n = len(cost)
     best = np.full((most + 1, n + 1), np.inf)  # [pieces, sizes covered]
     came = np.zeros((most + 1, n + 1), int)
@@ -114,11 +114,11 @@ def _cut(cost: Array, penalty: float, most: int) -> list[int]:
 
 
 def find_switch(fit: PiecewiseFit) -> int | None:
-    """The size from which messages wait for their receiver, of curves Os, L, Or; None where nothing shows it.
+    """The size from which messages wait for their receiver, from curves Os, L, Or; or None.
 
-    Where sender, network and receiver share the time of a message differently from one size to the next, the
-    protocol has changed: the break where a part changes most. Else the break where all of it jumps most, for
-    the handshake takes time. Smaller jumps are networks' own.
+    The protocol changes at the break where the sender's, network's or receiver's part of the time changes
+    most; failing that, at the break where the whole time jumps most, because the handshake takes time.
+    Smaller jumps belong to the network.
     """
     parts, wholes = zip(*(_jumps(fit, first) for first in fit.breaks)) if fit.breaks else ((), ())
     for jumps, least in ((parts, PART), (wholes, WHOLE)):
@@ -128,7 +128,7 @@ def find_switch(fit: PiecewiseFit) -> int | None:
 
 
 def _jumps(fit: PiecewiseFit, first: float) -> tuple[float, float]:
-    """At a break, both lines held against each other where neither has a size: (largest change of a part's
+    """Compare the lines on both sides of a break, at a size of neither: (largest change of a part's
     share, change of the whole relative to what was before)."""
     number = int(np.searchsorted(fit.sizes, first))
     between = float(np.sqrt(fit.sizes[number - 1] * first))

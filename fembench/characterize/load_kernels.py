@@ -1,11 +1,11 @@
-"""Three kernels that tell how slow a host is (H; Mendes 2004, 4.2.2), a few milliseconds each.
+"""Three kernels that measure the slowness H of a host (Mendes 2004, 4.2.2), a few milliseconds each.
 
     increment   a counted loop that adds one to a plain integer
     matmul      the product of two matrices of fixed size
     gauss       elimination of a dense system
 
-They are the interpreter's and numpy's, so their times mean something against each other only. What a rank is
-slowed by, emulated or loaded, shows in them as in any other code.
+They run in the interpreter and in numpy, so only their relative times mean anything. Emulation and load slow
+them down like any other code.
 """
 
 import os
@@ -22,7 +22,7 @@ SEED = 1
 
 
 def increment() -> int:
-    """COUNT, counted."""
+    """Count to COUNT."""
     value = 0
     while value < COUNT:
         value += 1
@@ -54,7 +54,7 @@ def slowness_kernels() -> dict[str, Callable[[], object]]:
 
 
 def kernel_times(rank: int, slowness: Slowness, repeats: int) -> list[KernelTime]:
-    """Median times over the repeats, on a rank that may be slowed down."""
+    """Median times over the repeats, on a rank that may be emulated as slower."""
     found = []
     for name, call in slowness_kernels().items():
         call()
@@ -75,7 +75,7 @@ def _timed(slowness: Slowness, call: Callable[[], object]) -> tuple[float, float
 
 
 def load_of(rank: int) -> RankLoad:
-    """What the system says of this host; queue 1 (this rank) and load 0 where it says nothing."""
+    """The load reported by the system; queue 1 (this rank) and load 0 if it reports nothing."""
     try:
         with open("/proc/loadavg", encoding="ascii") as stream:
             queue = float(stream.read().split()[3].split("/")[0])

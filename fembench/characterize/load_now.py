@@ -1,4 +1,4 @@
-"""How loaded hosts are now: three kernels (Mendes 2004, 4.2.2) and the run queue, one rank per host."""
+"""The present load of hosts: three kernels (Mendes 2004, 4.2.2) and the run queue, one rank per host."""
 
 import platform
 import tempfile
@@ -20,13 +20,13 @@ PATIENCE = 60.0  # seconds; then a host counts as not reached
 
 
 class LoadJob(msgspec.Struct, frozen=True):
-    """What the rank reads: nothing."""
+    """The job as its rank reads it: empty."""
 
 
 def loads_of(hosts: Sequence[str], scratch: Path, say: Callable[[str], None]) -> list[HostLoad]:
     """The load of every host that can be reached; `say` names the others.
 
-    `scratch`: a folder that all hosts see. Raises InputError where none can be reached.
+    `scratch`: a folder visible to all hosts. Raises InputError if none can be reached.
     """
     found = []
     for host in hosts:
@@ -47,9 +47,9 @@ def measured_here() -> HostLoad:
 
 
 def measured_on(host: str, scratch: Path) -> HostLoad:
-    """The load of another host, by a rank started there. `scratch`: a folder that it sees too.
+    """The load of another host, by a rank started there. `scratch`: a folder visible to it.
 
-    Raises InputError, or RunFailedError where it cannot be reached.
+    Raises InputError, or RunFailedError if it cannot be reached.
     """
     with tempfile.TemporaryDirectory(prefix=".hosts-", dir=scratch) as folder:
         path = Path(folder, "host")

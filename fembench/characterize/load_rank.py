@@ -1,4 +1,4 @@
-"""What the rank of `predict --now` runs on another host: `python -m fembench.characterize.load_rank DIR`."""
+"""The program that `predict --now` runs on another host: `python -m fembench.characterize.load_rank DIR`."""
 
 import sys
 from pathlib import Path

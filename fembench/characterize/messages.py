@@ -1,7 +1,7 @@
-"""What the ranks of `fembench characterize --network` do: one measurement at a time, the other ranks asleep.
+"""The ranks of `fembench characterize --network`: one measurement at a time, the other ranks asleep.
 
-The ranks go through the same list of measurements and meet before each; those that one does not need sleep
-until the next meeting, so that nothing but the pair that measures uses processor or network.
+All ranks go through the same list of measurements, with a barrier before each; those not involved sleep until
+the next barrier, so that only the measuring pair uses processor and network.
 """
 
 import gc
@@ -53,7 +53,7 @@ Tell = Callable[[str], None]
 
 
 class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the ranks read."""
+    """The job as its ranks read it."""
 
     ranks: int
     quick: bool
@@ -70,7 +70,7 @@ class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def effort(self) -> PingPongEffort:
-        """How much is measured of a pair; sizes that were asked for are measured, however long that takes."""
+        """The effort per pair; requested sizes are measured however long that takes."""
         usual = QUICK if self.quick else FULL
         longest = math.inf if self.settings.sizes else usual.longest
         if self.settings.repetitions:
@@ -79,7 +79,7 @@ class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Mine(msgspec.Struct):
-    """What one rank brings home."""
+    """The results of one rank."""
 
     samples: list[PairSamples] = []
     trains: list[Trains] = []
@@ -93,7 +93,7 @@ class Mine(msgspec.Struct):
 
 
 def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | None:
-    """Measure; what was found on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
+    """Measure; the results on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
     begin = time.perf_counter()
     speeds = together(comm, lambda: parse_speeds(job.emulate, comm.size))
     names = host_names(comm)
@@ -138,7 +138,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
 
 
 def rank_pairs(classes: Classes, placed: Sequence[int]) -> list[tuple[int, int] | None]:
-    """[class] the two ranks that measure it; None where no host has two ranks for messages inside one."""
+    """[class] the two ranks that measure it; None if no host has two ranks, for messages inside a host."""
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(placed):
         ranks.setdefault(host, []).append(rank)
@@ -147,21 +147,21 @@ def rank_pairs(classes: Classes, placed: Sequence[int]) -> list[tuple[int, int] 
 
 
 class Measuring:
-    """All methods are collective; `found` is this rank's part."""
+    """All methods are collective; `found` holds this rank's results."""
 
     def __init__(self, comm: Comm, job: NetworkJob, placed: Sequence[int], tell: Tell) -> None:
         self._comm, self._job, self._placed, self._tell = comm, job, placed, tell
         self.found = Mine()
 
     def _needed(self, ranks: Sequence[int]) -> bool:
-        """All ranks meet; whether this one is among those that now measure."""
+        """Barrier; whether this rank takes part in the next measurement."""
         request = self._comm.Ibarrier()
         while not request.Test():
             time.sleep(LOOK)
         return self._comm.rank in ranks
 
     def messages(self, pairs: Sequence[tuple[str, tuple[int, int]]]) -> None:
-        """Ping-pongs in the modes asked for, trains and exchanges, of one pair after the other."""
+        """Ping-pongs in the requested modes, trains and exchanges, one pair after another."""
         settings, effort, sizes = self._job.settings, self._job.effort, self._job.sizes
         for number, (name, (a, b)) in enumerate(pairs):
             self._tell(f"messages, {name} ({number + 1} of {len(pairs)}): ranks {a} and {b}")
@@ -204,14 +204,14 @@ class Measuring:
                 self.found.contention.append(one)
 
     def _at_once(self, pairs: Pairs, m: int) -> float:
-        """Median seconds of a message with these pairs at it."""
+        """Median seconds per message while these pairs communicate."""
         needed = self._needed([rank for pair in pairs for rank in pair])
         mine = message_seconds(self._comm, pairs, m, 10 if self._job.quick else 30) if needed else []
         self._needed(())
         return statistics.median(t for times in self._comm.allgather(mine) for t in times)
 
     def progress(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """Overlap, between hosts where there are several; what waiting costs a neighbour."""
+        """Overlap, between hosts if there are several; the cost of a waiting rank to its neighbour."""
         self._tell("overlap of computing and messages; ranks that wait")
         if self._needed(pairs[0]):
             self.found.left = overlap_left(self._comm, *pairs[0], LARGE)

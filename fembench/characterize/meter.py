@@ -1,6 +1,6 @@
-"""One visit to a probe: how many units a second this rank does, emulated slowness included.
+"""One visit to a probe: units per second of this rank, emulated slowness included.
 
-Three ways to tell the time of a batch of calls:
+There are three ways to time a batch of calls:
 
     processor   processor time: what others on the machine take from a rank now and then does not count
                 (it is reported apart, as held back); caches and memory that they fill do
@@ -38,12 +38,12 @@ SLIP = 0.01  # part by which a stretched batch may differ from what it should la
 
 
 def batch_of(way: Way, slowest: float) -> float:
-    """Seconds of processor time in a batch, where the host's slowest rank has the factor `slowest`."""
+    """Seconds of processor time per batch, if the slowest rank of the host has the factor `slowest`."""
     return min(max(STRETCHED / slowest, SHORTEST), LONGEST) if way == "stretched" else BATCH
 
 
 def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: bool = False) -> Way:
-    """How to tell the time on a host with so many ranks; `quota` in CPUs; in a lab others may hold it up."""
+    """How to time on a host with this many ranks; `quota` in CPUs; in a lab others may delay it."""
     if emulated:
         return "stretched"
     return "elapsed" if lab or quota is not None or ranks > cores else "processor"
@@ -65,29 +65,29 @@ class Meter:
 
     @property
     def held_back(self) -> float:
-        """Part of the time of all visits in which this rank wanted its processor and did not get it."""
+        """Fraction of the time of all visits in which this rank was ready to run but had no processor."""
         return max(0.0, 1.0 - self._due / self._elapsed) if self._elapsed else 0.0
 
     def agree(self, host: Comm) -> None:
-        """Where stretched, go by the least time of a call on any rank of this host, as runs do."""
+        """If stretched, use the least time of a call on any rank of this host, as runs do."""
         if self.way == "stretched":
             keep_least(self._least, host.allgather(self._least))
 
     def cost(self, probe: Probe) -> float:
-        """Seconds of processor time of one call: the least of three."""
+        """Seconds of processor time per call: the least of three."""
         probe.call()
         return max(min(self._timed(probe, 1)[1] for _ in range(3)), 1e-9)
 
     def calls(self, cost: float) -> int:
-        """Calls in a batch."""
+        """Calls per batch."""
         return max(1, round(self._batch / cost))
 
     def shortest_visit(self, cost: float) -> float:
-        """Seconds that a visit takes at least: one batch."""
+        """Shortest duration of a visit, in seconds: one batch."""
         return self.calls(cost) * cost * self.factor
 
     def visit(self, probe: Probe, cost: float, seconds: float) -> float:
-        """Units a second, from batches that together fill `seconds`; where stretched, from one."""
+        """Units per second, from batches that together fill `seconds`; if stretched, from one."""
         calls = self.calls(cost)
         if self.way == "stretched":
             return calls * probe.units / self._stretched_seconds(probe, calls)
@@ -120,7 +120,7 @@ class Meter:
         return elapsed if abs(elapsed / due - 1) <= SLIP else due
 
     def _learn(self, probe: Probe) -> float:
-        """Elapsed seconds of one call, a phase of its own; what it takes is remembered if it is the least."""
+        """Elapsed seconds of one call, as a phase of its own; remembered if it is the least so far."""
         name = _name(probe)
         self._slowness.new_work(name)
         elapsed, used = self._timed(probe, 1)

@@ -1,4 +1,4 @@
-"""Ping-pongs (Mendes 2004, 4.3.4, Fig. 4.9): overheads and latency of a message, by local clocks alone.
+"""Ping-pongs (Mendes 2004, 4.3.4, Fig. 4.9): overheads and latency of a message, using only local clocks.
 
     measure                        mirror
     request  ------------------->
@@ -7,8 +7,8 @@
     Probe, receive (Or) <-- m ---  send (Os)
     RTT = now - t0
 
-One visit goes through all sizes in an order drawn anew, a few round trips each, and there are many visits: no
-disturbance falls on one size alone. Where a round trip takes too long, larger sizes are left out.
+Each visit goes through all sizes in a random order, a few round trips each, and there are many visits: no
+disturbance affects a single size only. If a round trip takes too long, larger sizes are left out.
 """
 
 import time
@@ -30,7 +30,7 @@ Times = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PingPongEffort:
-    """How much is measured of a pair."""
+    """The effort per pair."""
 
     seconds: float  # of round trips, about
     visits: int  # at least one round trip of each size in each
@@ -53,7 +53,7 @@ class Side:
 
     @property
     def send(self) -> Callable:
-        """The call whose duration is Os; what it returns, if anything, must be waited for."""
+        """The call whose duration is Os; a request that it returns must be waited for."""
         return self.comm.Send if self.mode == "send" else self.comm.Isend
 
     def request(self) -> None:
@@ -85,7 +85,7 @@ class Side:
         return found
 
     def pong(self, m: int, count: int) -> Times:
-        """(count, 2) Os and Or in ns of the side that sends back what it gets."""
+        """(count, 2) Os and Or in ns on the side that returns the messages."""
         comm, partner, out, into = self.comm, self.partner, self.out[:m], self.into[:m]
         send, now, found = self.send, time.perf_counter_ns, np.empty((count, 2), np.int64)
         for k in range(count):
@@ -107,7 +107,7 @@ def measure_pair(
 ) -> list[PairSamples]:
     """The ping-pongs between two ranks, called on both; samples on `measure`, [] on the other.
 
-    The other ranks must leave the processors alone meanwhile.
+    The other ranks must leave the processors idle meanwhile.
     """
     if comm.rank == mirror:
         _mirror(Side(comm, measure, max(sizes), mode), sizes, effort.visits)
@@ -126,7 +126,7 @@ def measure_pair(
 
 
 def _counts(side: Side, sizes: Sequence[int], effort: PingPongEffort) -> list[int]:
-    """Round trips a visit of each size, smaller sizes first; tells the mirror."""
+    """Round trips per visit for each size, smaller sizes first; informs the mirror."""
     trips = []
     for m in sizes:
         side.comm.send(True, side.partner, CONTROL)

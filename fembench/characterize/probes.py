@@ -1,4 +1,4 @@
-"""What is measured of a rank's speed: fembench's own kernels, bound to local data of three sizes.
+"""The probes of a rank's speed: fembench's own kernels, on local data of three sizes.
 
     assembly   the symmetric matrix of a box, from its cells        cells
     product    q = A d in each storage                              blocks (3x3, of the whole stiffness)
@@ -8,9 +8,9 @@
     triad      a = b + s c                                          bytes, as in `bandwidth`
     read       the sum of an array                                  bytes
 
-The sizes are such that the symmetric matrix lies in the second cache, in this rank's part of the third,
-or in neither. The other storages take the same mesh, as in a run; dense, which needs a smaller one, takes
-as many bytes as the symmetric matrix.
+The sizes place the symmetric matrix in the second-level cache, in this rank's part of the third-level cache,
+or in neither. The other storages use the same mesh, as in a run; dense, which needs a smaller one, uses as
+many bytes as the symmetric matrix.
 """
 
 import math
@@ -37,7 +37,7 @@ LEAST, MOST = 1 << 18, 1 << 27  # bytes
 
 @dataclass(frozen=True)
 class Probe:
-    """One thing to measure on this rank."""
+    """One measurement on this rank."""
 
     phase: str
     storage: str
@@ -52,7 +52,7 @@ class Probe:
 
 
 def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int) -> dict[Level, int]:
-    """Bytes of the symmetric matrix by level; `sharers` ranks have a third cache, `ranks` the memory."""
+    """Bytes of the symmetric matrix by level; `sharers` ranks share an L3, `ranks` the memory."""
     second, third = caches.get("L2") or L2, caches.get("L3") or L3
     inner = max(PART * second, LEAST)
     middle = max(PART * third / max(sharers, 1), 3 * inner)
@@ -63,17 +63,17 @@ def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int
 
 
 def box_of(n_bytes: int) -> str:
-    """The box, as meshes are named, whose symmetric matrix takes so many bytes."""
+    """The box, by its mesh name, whose symmetric matrix has this many bytes."""
     return f"box:{max(24, 3 * n_bytes // NODE_BYTES)}"
 
 
 def dense_box_of(n_bytes: int) -> str:
-    """The box whose dense matrix takes so many bytes."""
+    """The box whose dense matrix has this many bytes."""
     return f"box:{max(24, 3 * math.isqrt(n_bytes // DENSE_BYTES))}"
 
 
 def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe:
-    """The symmetric matrix from cells: what a set of a run begins with."""
+    """Assembly of the symmetric matrix, the first step of a set."""
     return Probe(
         phase="assembly",
         storage="",
@@ -140,7 +140,7 @@ def updates_probe(level: Level, sub: Subdomain, before: Callable[[], object] | N
 
 
 def memory_probes(level: Level, n_bytes: int) -> Iterator[Probe]:
-    """Triad and read of arrays of so many bytes in all."""
+    """Triad and read of arrays of this many bytes in total."""
     for phase, arrays in (("triad", 3), ("read", 1)):
         n = max(1, n_bytes // (arrays * DOUBLE))
         stream = kernels.Stream(n)

@@ -1,4 +1,4 @@
-"""What MPI does while nobody is in it, and what a rank that waits costs its neighbour.
+"""Progress of messages while no rank is in MPI, and the cost of a waiting rank to its neighbour.
 
 overlap    both sides begin a large non-blocking message, compute for twice the time that it takes, then wait:
            what is left to wait for, over its time without computing. 0: it travelled meanwhile; 1: it did not
@@ -23,7 +23,7 @@ LONGER = 2.0  # computing, over the time of the message
 
 
 def overlap_left(comm: Comm, sender: int, receiver: int, m: int) -> float | None:
-    """Part of the message's time left to wait for after computing, on `receiver`; None on the sender."""
+    """Fraction of the message's time left to wait for after computing, on `receiver`; None on the sender."""
     side = Side(comm, receiver if comm.rank == sender else sender, m)
     alone = [_wait_after(side, sender, 0.0) for _ in range(REPEATS)]
     took = comm.recv(source=receiver, tag=CONTROL) if comm.rank == sender else float(np.median(alone))
@@ -34,7 +34,7 @@ def overlap_left(comm: Comm, sender: int, receiver: int, m: int) -> float | None
 
 
 def _wait_after(side: Side, sender: int, computing: float) -> float:
-    """Seconds in MPI_Wait after so many of computing."""
+    """Seconds in MPI_Wait after this many seconds of computing."""
     if side.comm.rank == sender:
         side.request()
         pending = side.comm.Isend(side.out, side.partner, MESSAGE)
@@ -50,7 +50,7 @@ def _wait_after(side: Side, sender: int, computing: float) -> float:
 
 
 def polling_factor(comm: Comm, computing: int, waiting: int) -> float | None:
-    """The factor on `computing`; None on the other rank, and where the two cannot be put on one core."""
+    """The factor on `computing`; None on the other rank, or if the two cannot be bound to one core."""
     partner = waiting if comm.rank == computing else computing
     with _on_one_core(comm, computing, partner) as together:
         if not together:
@@ -69,7 +69,7 @@ def polling_factor(comm: Comm, computing: int, waiting: int) -> float | None:
 
 @contextlib.contextmanager
 def _on_one_core(comm: Comm, chooser: int, partner: int) -> Iterator[bool]:
-    """Both ranks bound to a core of the chooser's, where the system lets them; bound as before afterwards."""
+    """Both ranks bound to one core, if the system permits; their binding is restored afterwards."""
     before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     core = min(before, default=-1)
     if comm.rank == chooser:
@@ -89,7 +89,7 @@ def _on_one_core(comm: Comm, chooser: int, partner: int) -> Iterator[bool]:
 
 
 def turns_of(seconds: float) -> int:
-    """Turns of the loop that take about so long."""
+    """Number of turns of the loop that takes about this long."""
     turns, took = 1000, 0.0
     while took < seconds / 4:
         turns *= 2
@@ -98,7 +98,7 @@ def turns_of(seconds: float) -> int:
 
 
 def counted(turns: int) -> float:
-    """Seconds of a loop that counts so far."""
+    """Seconds of a loop of this many turns."""
     value, start = 0, time.perf_counter()
     while value < turns:
         value += 1

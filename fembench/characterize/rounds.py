@@ -1,8 +1,8 @@
-"""Who measures what, and when: visits in rounds, so that no disturbance falls on one rank or kernel alone.
+"""The schedule of measurements: visits in rounds, so that no disturbance affects a single rank or kernel.
 
 A round visits every probe once with all ranks of the host, and once with each group of fewer ranks that
-is due. Its order is drawn anew each time. Probes whose calls take long are visited in every second,
-third, … round only, so that one of them does not use up the time of the others.
+is due. Its order is random each time. Probes with long calls are visited only in every second,
+third, … round, so that they do not use up the time of the others.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ SEED = 4
 
 
 class Visit(NamedTuple):
-    """These ranks of the host run one probe at once; the others sleep."""
+    """These ranks of the host run one probe together; the others sleep."""
 
     probe: int
     ranks: tuple[int, ...]
 
 
 def corunning_counts(ranks: int, quick: bool) -> tuple[int, ...]:
-    """How many ranks of a host run at once: 1, 2, 4, … and all; quick: 1 and all."""
+    """Numbers of ranks of a host that run at once: 1, 2, 4, … and all; quick: 1 and all."""
     powers = [1 << k for k in range(ranks.bit_length()) if 1 << k < ranks]
     return (*(powers[:1] if quick else powers), ranks)
 
@@ -36,9 +36,9 @@ def groups(ranks: int, count: int) -> list[tuple[int, ...]]:
 
 
 def periods(costs: Sequence[float], visits: float, seconds: float, rounds: int) -> list[int]:
-    """In every how many rounds each probe is visited, so that `rounds` rounds fit into `seconds`.
+    """The period of each probe, in rounds, so that `rounds` rounds fit into `seconds`.
 
-    A visit costs `costs` seconds, a round has `visits` of each probe. All probes get the same time at most.
+    A visit costs `costs` seconds, a round has `visits` of each probe. All probes have the same time limit.
     """
     room = seconds / (visits * rounds)
     share, left = room / max(len(costs), 1), len(costs)
@@ -53,7 +53,7 @@ def periods(costs: Sequence[float], visits: float, seconds: float, rounds: int) 
 def visits_of(
     number: int, ranks: int, counts: Sequence[int], every: Sequence[int], n_groups: int
 ) -> list[Visit]:
-    """The visits of round `number` in their order; `every` as periods() gives it, 0: never."""
+    """The visits of round `number`, in order; `every` from periods(), 0: never."""
     fewer = [count for count in counts if count < ranks]
     chosen = [tuple(range(ranks))]
     if fewer:
@@ -68,6 +68,6 @@ def visits_of(
 
 
 def visits_a_round(ranks: int, counts: Sequence[int], n_groups: int) -> float:
-    """Visits to one probe in a mean round."""
+    """Mean number of visits to one probe per round."""
     fewer = [min(len(groups(ranks, count)), n_groups) for count in counts if count < ranks]
     return 1 + (sum(fewer) / len(fewer) if fewer else 0)

@@ -1,4 +1,4 @@
-"""What the ranks of `fembench characterize` do: facts, then speeds in rounds of visits, hosts in parallel."""
+"""The ranks of `fembench characterize`: facts, then speeds in rounds of visits, hosts in parallel."""
 
 import math
 import platform
@@ -50,7 +50,7 @@ Samples = dict[tuple[int, int], list[float]]  # (probe, ranks at once) -> units 
 
 
 class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the ranks read."""
+    """The job as its ranks read it."""
 
     ranks: int
     quick: bool
@@ -71,7 +71,7 @@ class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 @dataclass(frozen=True)
 class RankSpeeds:
-    """What one rank brings home."""
+    """The results of one rank."""
 
     speeds: list[Speed]
     way: Way
@@ -143,7 +143,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
 
 
 def _probes(facts: HostFacts, ranks: int, levels: tuple[Level, ...]) -> Iterator[Probe]:
-    """All that is measured on this rank, of so many on its host."""
+    """All probes of this rank, given the number of ranks on its host."""
     sharers = math.ceil(ranks / max(cache_instances(3), 1))
     sizes = level_bytes(facts.caches, sharers, ranks, facts.memory_bytes)
     for level in levels:
@@ -158,7 +158,7 @@ def _probes(facts: HostFacts, ranks: int, levels: tuple[Level, ...]) -> Iterator
 
 
 def _local(mesh: str):
-    """(subdomain, lam, mu) of a box that this rank has for itself."""
+    """(subdomain, lam, mu) of a box local to this rank."""
     made = prepare(alone(), Case.of(mesh=mesh, partitioner="blocks"), NullTracer())
     return made.sub, made.spec.material.lam, made.spec.material.mu
 
@@ -199,18 +199,18 @@ class Rounds:
         self._every = self._periods()
 
     def _cost(self, probe: Probe) -> float:
-        """Processor seconds of a call, with all ranks at it: what they fight for then has its price."""
+        """Processor seconds per call while all ranks run it, contention included."""
         doze(self._host, 0.0)
         return self._meter.cost(probe)
 
     def _visit_lengths(self) -> list[float]:
-        """(n_probes,) seconds of a visit of all ranks, the slowest of them."""
+        """(n_probes,) seconds of a visit of all ranks: the slowest rank's."""
         least = 0.0 if self._meter.way == "stretched" else self._job.visit
         mine = [max(least, self._meter.shortest_visit(cost)) for cost in self._costs]
         return [max(column) for column in zip(*self._host.allgather(mine))]
 
     def _periods(self) -> list[int]:
-        """(n_probes,) in every how many rounds each is due; what takes too long in none."""
+        """(n_probes,) period of each probe in rounds; 0 for those that take too long."""
         longest = TOO_LONG * self._job.seconds
         visits = visits_a_round(self._host.size, self._counts, self._groups)
         kept = [i for i, seconds in enumerate(self._lengths) if seconds <= longest]
@@ -227,7 +227,7 @@ class Rounds:
         return every
 
     def run(self, tell: Tell) -> None:
-        """Rounds until they are enough, or time is up."""
+        """Run rounds until there are enough, or time is up."""
         begin = time.perf_counter()
         number, last = 0, 0.0
         while self._another(number, time.perf_counter() - begin, last):
@@ -239,13 +239,13 @@ class Rounds:
             tell(f"round {number} of at most {self._job.rounds}: {time.perf_counter() - begin:.0f} s")
 
     def _another(self, done: int, spent: float, last: float) -> bool:
-        """The first rank's clock decides: until time is up, later only for as many as an interval needs."""
+        """Whether time is left, by the first rank's clock, or an interval still needs more rounds."""
         limit = self._job.seconds * (1 if done >= ROUNDS else OVERTIME)
         more = done < self._job.rounds and spent + last / 2 < limit
         return bool(self._host.bcast(more))
 
     def _visit(self, visit: Visit) -> None:
-        """All ranks meet; those of the visit then compute, the others go on to the next meeting and sleep."""
+        """Barrier; the ranks of the visit then compute, the others sleep until the next barrier."""
         doze(self._host, self._sleep)
         self._sleep = 0.0
         if self._host.rank not in visit.ranks:
@@ -256,7 +256,7 @@ class Rounds:
 
 
 def doze(comm: Comm, nap: float) -> None:
-    """A barrier that leaves the processor to others: sleep for `nap`, then look now and then. Collective."""
+    """A barrier that yields the processor: sleep for `nap`, then poll from time to time. Collective."""
     request = comm.Ibarrier()
     time.sleep(nap)
     while not request.Test():

@@ -1,4 +1,4 @@
-"""What every rank of `fembench characterize` runs: `python -m fembench.characterize.speeds_rank FOLDER`.
+"""The program of every rank of `fembench characterize`: `python -m fembench.characterize.speeds_rank FOLDER`.
 
 FOLDER holds job.json; rank 0 leaves profile.json there, or error.txt, and writes lines to progress.txt.
 """
@@ -15,7 +15,7 @@ from fembench.records.store import encode
 
 
 def main(folder: Path, comm: Comm) -> int:
-    """Run the job in `folder`: 0, or 2 where it could not be run."""
+    """Run the job in `folder`; 0, or 2 if it could not be run."""
 
     def tell(text: str) -> None:
         if comm.rank == 0:

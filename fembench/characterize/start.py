@@ -1,4 +1,4 @@
-"""Start `characterize` under MPI, show its progress, bring back the profile, or what messages cost."""
+"""Start `characterize` under MPI, show its progress, and return the profile or the network."""
 
 import os
 import re
@@ -39,9 +39,9 @@ def measure_hosts(
     mpi_options: Sequence[str] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> Profile:
-    """The profile of the hosts of so many ranks. `scratch`: a folder that rank 0's host sees too.
+    """The profile of the hosts of this many ranks. `scratch`: a folder also visible to rank 0's host.
 
-    Raises InputError, or RunFailedError where the job ended without a profile.
+    Raises InputError, or RunFailedError if the job ended without a profile.
     """
     line, kind = launcher_line(ranks, hostfile, mpi_options)
     parse_speeds(emulate, ranks)
@@ -78,10 +78,10 @@ def measure_links(
     mpi_options: Sequence[str] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> NetworkFound:
-    """What messages cost between so many ranks, not yet estimated; arguments as measure_hosts and --pairs,
-    --sites take them. Waiting ranks sleep where those of dilated runs do.
+    """Raw measurements of messages between this many ranks; arguments as measure_hosts and --pairs,
+    --sites take them. Waiting ranks sleep, as in dilated runs.
 
-    Raises InputError, or RunFailedError where the job ended without a result.
+    Raises InputError, or RunFailedError if the job ended without a result.
     """
     needs_two(ranks)
     line, kind = launcher_line(ranks, hostfile, mpi_options)
@@ -115,9 +115,9 @@ def run_job(
     tell: Callable[[str], None],
     patience: float = PATIENCE,
 ) -> bytes:
-    """The file `result` that the ranks of a job leave, their progress told meanwhile.
+    """The file `result` left by the ranks of a job; their progress is passed on meanwhile.
 
-    Raises InputError, or RunFailedError where there is none.
+    Raises InputError, or RunFailedError if there is none.
     """
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
         folder = Path(name)
@@ -131,7 +131,7 @@ def run_job(
 
 
 def _watch(path: Path, tell: Callable[[str], None]) -> Callable[[], None]:
-    """Tells the whole lines that were added to a file since the last call."""
+    """A function that passes on the complete lines added to a file since the last call."""
     told = 0
 
     def look() -> None:
@@ -147,7 +147,7 @@ def _watch(path: Path, tell: Callable[[str], None]) -> Callable[[], None]:
 
 
 def hosts_file(text: str) -> str:
-    """The MPI host file that 'a,b:4' stands for: two hosts, the second with four ranks. Raises InputError."""
+    """The MPI host file for 'a,b:4': two hosts, the second with four ranks. Raises InputError."""
     lines = []
     for word in text.split(","):
         found = re.fullmatch(r"([\w.-]+)(?::(\d+))?", word.strip())
@@ -160,5 +160,5 @@ def hosts_file(text: str) -> str:
 
 
 def ranks_in(path: str) -> int:
-    """Ranks that a host file has room for: 'name slots=2', 'name:2', or one a line. Raises InputError."""
+    """Number of ranks in a host file: 'name slots=2', 'name:2', or one per line. Raises InputError."""
     return sum(max(host.slots, 1) for host in hosts_of(read_text(path), path))

@@ -3,11 +3,12 @@
 import random
 from collections.abc import Sequence
 
-from fembench.model.platform import MessageTime, Platform
+from fembench.model.platform import Platform
+from fembench.records.hlogp import MessageCost
 from fembench.studies.scheduling.task_graph import MIB4, TaskGraph, diamond, fork_join
 
-REMOTE = MessageTime(0.351304, -0.350929, 0.357019)  # LAM, 4 MiB between hosts
-LOCAL = MessageTime(0.010974, 0.0, 0.010974)  # on one host
+REMOTE = MessageCost(0.351304, -0.350929, 0.357019)  # LAM, 4 MiB between hosts
+LOCAL = MessageCost(0.010974, 0.0, 0.010974)  # on one host
 SLOW = 40 / 26
 PLATFORMS = {
     "4 equal": (1.0,) * 4,
@@ -17,14 +18,14 @@ PLATFORMS = {
 
 
 def two_classes(
-    slowness: Sequence[float], remote: MessageTime, local: MessageTime, size: float = 0.0
+    slowness: Sequence[float], remote: MessageCost, local: MessageCost, size: float = 0.0
 ) -> Platform:
     """Messages that take the same between all hosts, and less inside one; given for `size` bytes, and
     proportional to bytes from there; for all bytes alike where it is 0."""
 
-    def message(n_bytes: float, source: int, target: int) -> MessageTime:
+    def message(n_bytes: float, source: int, target: int) -> MessageCost:
         scale = n_bytes / size if size else 1.0
-        return MessageTime(*(scale * part for part in (local if source == target else remote)))
+        return MessageCost(*(scale * part for part in (local if source == target else remote)))
 
     return Platform(tuple(slowness), message)
 
@@ -56,11 +57,11 @@ def small_platform(seed, hosts):
     slowness = [1.0, *(draw.uniform(1, 3) for _ in range(hosts - 1))]
     parts = [draw.uniform(0.05, 0.4) for _ in range(3)]
     size = 4 * 1024 * 1024
-    return two_classes(slowness, MessageTime(*parts), MessageTime(0.01, 0.0, 0.01), size)
+    return two_classes(slowness, MessageCost(*parts), MessageCost(0.01, 0.0, 0.01), size)
 
 
 def free_messages(slowness):
-    return Platform(tuple(slowness), lambda size, a, b: MessageTime(0.0, 0.0, 0.0))
+    return Platform(tuple(slowness), lambda size, a, b: MessageCost(0.0, 0.0, 0.0))
 
 
 def layered(n: int, layers: int, degree: int, seed: int, work: float = 1.0, size: float = MIB4):

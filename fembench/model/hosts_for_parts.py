@@ -18,11 +18,11 @@ from fembench.model.iteration_time import CandidateHost, Parts, iteration_second
 from fembench.model.machine import Link, Machine
 from fembench.model.placed import as_own, iteration_on, on_hosts, prices_of, slowed, two_links
 from fembench.model.placement import Place, Placement, best_placement
-from fembench.model.platform import Messages, MessageTime
+from fembench.model.platform import Messages
 from fembench.model.rates import rates_of
 from fembench.model.slots import Slot, machine_of
 from fembench.model.workload import Workload, of_record
-from fembench.records.hlogp import message_cost
+from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.network import class_of
 from fembench.records.profile import Profile
 from fembench.records.record import Record
@@ -114,7 +114,7 @@ def measured(record: Record, profile: Profile, where: str = "profile") -> Ground
 def _messages(link: Link) -> Messages:
     """What messages between hosts cost, as the search in closed form asks for it."""
 
-    def message(size: float, source: int, target: int) -> MessageTime:
-        return MessageTime(*message_cost(link(source, target), size, same_host=source == target))
+    def message(size: float, source: int, target: int) -> MessageCost:
+        return message_cost(link(source, target), size, same_host=source == target)
 
     return message

@@ -2,24 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from fembench.base.errors import InputError
+from fembench.records.hlogp import MessageCost
 
-
-class MessageTime(NamedTuple):
-    """Seconds of one message; overheads occupy a processor, the latency does not."""
-
-    send: float
-    latency: float  # may be negative where the overheads overlap; the sum is what counts
-    receive: float
-
-    @property
-    def total(self) -> float:
-        return self.send + self.latency + self.receive
-
-
-Messages = Callable[[float, int, int], MessageTime]  # bytes, from host, to host
+Messages = Callable[[float, int, int], MessageCost]  # bytes, from host, to host
 
 
 @dataclass(frozen=True)

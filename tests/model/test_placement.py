@@ -20,17 +20,17 @@ from fembench.model.iteration_time import (
 from fembench.model.placed import iteration_on, on_hosts, slowed, two_links
 from fembench.model.placement import best_placement, exchanged
 from fembench.model.placement_files import FORMATS, hostfile, mpich, rankfile, slurm
-from fembench.model.platform import MessageTime
 from fembench.model.workload import workload
 from fembench.records.case import Case
+from fembench.records.hlogp import MessageCost
 
-NEAR, FAR = MessageTime(1e-6, 1e-6, 1e-6), MessageTime(2e-5, 6e-5, 2e-5)
+NEAR, FAR = MessageCost(1e-6, 1e-6, 1e-6), MessageCost(2e-5, 6e-5, 2e-5)
 
 
 def message(size, source, target):
     base = NEAR if source == target else FAR
     per_byte = 1e-10 if source == target else 8e-9
-    return MessageTime(base.send, base.latency + size * per_byte, base.receive)
+    return MessageCost(base.send, base.latency + size * per_byte, base.receive)
 
 
 def problem(seed):
@@ -94,7 +94,7 @@ def simulated_problem(seed):
 
     def link(size, source, target):
         latency, bandwidth = inside if source == target else between
-        return MessageTime(0.0, latency + size / bandwidth, 0.0)
+        return MessageCost(0.0, latency + size / bandwidth, 0.0)
 
     parts = Parts(tuple(p.computing for p in prices), work.parts.neighbours, work.parts.message_bytes)
     platform = platform_of(hosts, link)

@@ -20,7 +20,7 @@ from fembench.model.interval import TimeRange
 from fembench.model.machine import Machine, checked_speeds
 from fembench.model.plan import SimulationPlan
 from fembench.model.planner import make_plan
-from fembench.model.platform import MessageTime
+from fembench.records.hlogp import MessageCost
 from fembench.records.network import CurvePiece, PairClass
 from fembench.records.prediction import SIMULATION
 from fembench.studies.pamela.machine_model import MachineModel
@@ -201,7 +201,7 @@ def machine_from(calibration: AppRecord, case: AppCase) -> Machine:
     )
 
 
-def _given(cost: MessageTime) -> PairClass:
+def _given(cost: MessageCost) -> PairClass:
     send, latency, receive = ((CurvePiece(first=0, coefficients=(seconds,)),) for seconds in cost)
     return PairClass(name="given", send=send, latency=latency, receive=receive)
 

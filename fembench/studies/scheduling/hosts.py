@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from fembench.base.errors import InputError
 from fembench.model.heterogeneity import from_product
 from fembench.model.iteration_time import CandidateHost
-from fembench.model.platform import MessageTime, Platform
-from fembench.records.hlogp import message_cost
+from fembench.model.platform import Platform
+from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.profile import Profile, host_names
 
 
@@ -19,11 +19,11 @@ def given_hosts(
     """
     places = [(h, p) for p, h in enumerate(hosts) for _ in range(h.slots)]
 
-    def message(size: float, source: int, target: int) -> MessageTime:
+    def message(size: float, source: int, target: int) -> MessageCost:
         if source == target:
-            return MessageTime(0.0, 0.0, 0.0)
+            return MessageCost(0.0, 0.0, 0.0)
         latency, bandwidth = inside if places[source][1] == places[target][1] else between
-        return MessageTime(overhead, latency + size / bandwidth, overhead)
+        return MessageCost(overhead, latency + size / bandwidth, overhead)
 
     slowness = tuple(h.slowness * max(1.0, h.slots / h.cores) for h, _ in places)
     return Platform(slowness, message, _numbered([h.name for h, _ in places]))
@@ -38,12 +38,10 @@ def ranks_of(profile: Profile, where: str) -> Platform:
     if network is None:
         raise InputError(f"{where}: no network in it; expected one of fembench characterize --network")
 
-    def message(size: float, source: int, target: int) -> MessageTime:
+    def message(size: float, source: int, target: int) -> MessageCost:
         if source == target:
-            return MessageTime(0.0, 0.0, 0.0)
-        return MessageTime(
-            *message_cost(network.classes[network.pair_class[placed[source]][placed[target]]], size)
-        )
+            return MessageCost(0.0, 0.0, 0.0)
+        return message_cost(network.classes[network.pair_class[placed[source]][placed[target]]], size)
 
     H = from_product(profile)
     return Platform(tuple(map(float, H)), message, _numbered(host_names(profile)))

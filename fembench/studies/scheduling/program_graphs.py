@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from fembench.base.errors import InputError
-from fembench.model.platform import Messages, MessageTime, Platform
+from fembench.model.platform import Messages, Platform
+from fembench.records.hlogp import MessageCost
 from fembench.studies.scheduling.execute import makespan
 from fembench.studies.scheduling.task_graph import TaskGraph, diamond, fork, fork_join, join, ring
 
@@ -47,10 +48,10 @@ def messages_of(
     known = {}
     for (a, b), (send, latency, receive) in zip(edges, costs):
         least = transfer - send if host[a] != host[b] else latency
-        known[host[a], host[b]] = MessageTime(send, max(latency, least), receive)
+        known[host[a], host[b]] = MessageCost(send, max(latency, least), receive)
 
-    def message(size: float, source: int, target: int) -> MessageTime:
-        usual = MessageTime(0.0, 0.0 if source == target else transfer, 0.0)
+    def message(size: float, source: int, target: int) -> MessageCost:
+        usual = MessageCost(0.0, 0.0 if source == target else transfer, 0.0)
         return known.get((source, target), usual)
 
     return message

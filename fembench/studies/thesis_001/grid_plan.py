@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fembench.model.platform import MessageTime, Platform
+from fembench.model.platform import Platform
+from fembench.records.hlogp import MessageCost
 from fembench.studies.scheduling.execute import Schedule
 from fembench.studies.scheduling.heft import hlogp_heft, latency_heft
 from fembench.studies.scheduling.portfolio import best
@@ -121,10 +122,10 @@ def platform(task: tuple[float, ...], scale: float, transfer: float) -> Platform
     """
     remote, local = (tuple(scale * part for part in cost) for cost in (REMOTE, LOCAL))
 
-    def message(size: float, source: int, target: int) -> MessageTime:
+    def message(size: float, source: int, target: int) -> MessageCost:
         if source == target:
-            return MessageTime(*local)
-        return MessageTime(remote[0], max(remote[1], transfer - remote[0]), remote[2])
+            return MessageCost(*local)
+        return MessageCost(remote[0], max(remote[1], transfer - remote[0]), remote[2])
 
     return Platform(task, message)
 

@@ -21,6 +21,9 @@ import msgspec
 
 from fembench.cli.parser import WIDE, sections, usage
 from fembench.cli.verbs import GROUPS, NOTES, listing, verb_parser, verbs
+from fembench.methods.lookup import Combination, preconds, storages, variants
+from fembench.methods.preconditioners import PreconditionerMethod
+from fembench.methods.recipe import recipe
 from fembench.records.case import FIELDS
 from fembench.records.profile import Profile
 from fembench.records.record import Record
@@ -247,6 +250,57 @@ def case_options() -> str:
     return "\n".join(parts)
 
 
+# ---- methods
+
+
+def methods() -> str:
+    """Storages, preconditioners and variants with their declared cost."""
+    has = {p.name: [s for s in ("own", "petsc") if s in p.solvers] for p in preconds()}
+    return "\n".join(
+        (
+            "## Storages\n",
+            table(
+                ("name", "solver", "meaning", "inner product"),
+                [
+                    (
+                        code(s.name),
+                        code(s.solver),
+                        plain(s.help),
+                        "with the product" if s.fused else "own pass",
+                    )
+                    for s in storages()
+                ],
+            ),
+            "## Preconditioners\n",
+            table(
+                ("name", "solvers", "meaning", "vectors", "products"),
+                [
+                    (code(p.name), ", ".join(map(code, has[p.name])), plain(p.help), *_cost(p))
+                    for p in preconds()
+                ],
+            ),
+            "## Variants\n",
+            table(
+                ("name", "meaning", "vectors", "all-reduces"),
+                [
+                    (code(v.name), plain(v.help), f"{one.updates.vectors:g}", str(len(one.reductions)))
+                    for v in variants()
+                    for one in [recipe(Combination(variant=v.name))]
+                ],
+            ),
+        )
+    )
+
+
+def _cost(precond: PreconditionerMethod) -> tuple[str, str]:
+    """(vectors, products) of an iteration of the standard variant, beyond those without a preconditioner."""
+    if precond.application is None:
+        return "unknown", "unknown"
+    one, none = recipe(Combination(precond=precond.name)), recipe(Combination())
+    extra = one.updates + one.dots + one.applied
+    return f"{extra.vectors - none.updates.vectors:g}", str(one.precond_products)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "command-line": command_line,
     "help": help_text,
@@ -254,6 +308,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "profile": schema(Profile),
     "weights": schema(Weights),
     "case": case_options,
+    "methods": methods,
     "notebook": notebook,
 }
 

@@ -10,6 +10,7 @@ sys.path.insert(0, str(doc_pages.ROOT / "docs" / "_ext"))
 import generated
 
 from fembench.cli.verbs import verbs
+from fembench.methods.lookup import preconds, storages, variants
 from fembench.records.case import FIELDS
 from fembench.records.phases import NAMES
 
@@ -40,6 +41,16 @@ def test_a_struct_is_shown_with_the_comments_of_its_fields_and_all_structs_in_it
     assert "A thing." in page
     assert "| `inner` | list\\[Inner\\] | `[]` | \\[rank\\] its two lines |" in page
     assert "| `size` | integer | required | in metres |" in page
+
+
+def test_every_declared_method_is_on_the_page_of_methods_with_its_cost():
+    page = generated.methods()
+    assert all(f"| `{m.name}` | " in page for m in (*storages(), *preconds(), *variants()))
+    assert "| inverse 3x3 diagonal blocks | 4 | 0 |" in page  # read in both passes, two vectors' worth each
+    assert (
+        "| `pipelined` | one all-reduce per iteration, hidden behind product and preconditioner | 13 | 1 |"
+        in page
+    )
 
 
 def test_every_mark_of_a_page_names_something_that_is_generated():

@@ -21,39 +21,13 @@ from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
 from fembench.launch.hostfile import hosts_asked
 from fembench.launch.launcher import JobOutcome, launch
-from fembench.records.case import Case
-from fembench.records.compare import BALANCING
+from fembench.records.case import Case, fields_of
 from fembench.records.ids import now_utc
 from fembench.records.record import NOT_RECORDED, SCHEMA, Failure, Record, Reference
 from fembench.records.store import load, record_paths, save
 
 DEFAULT = Path(__file__).with_name("default.toml")
-# what may differ between a run and the one-rank run that it is held against
-FREE = (
-    "ranks",
-    "shares",
-    "partitioner",
-    "replicated",
-    "storage",
-    "overlap",
-    "exchange",
-    "sets",
-    "warmups",
-    "seconds",
-    "clock",
-)
-FREE_TOO = (
-    "emulate",
-    "dilate",
-    "solver",
-    "petsc_options",
-    "trace_iterations",
-    "fields",
-    "seed",
-    "label",
-    "variant",
-    *BALANCING,
-)
+QUESTION = fields_of("question")  # what a run and the one-rank run that it is held against have in common
 
 
 @dataclass(frozen=True)
@@ -235,7 +209,7 @@ def execute(
 
 def _question(case: Case) -> bytes:
     """The question of a case, without how it is computed."""
-    return msgspec.json.encode({k: v for k, v in case.flat().items() if k not in FREE + FREE_TOO})
+    return msgspec.json.encode([case.flat()[name] for name in QUESTION])
 
 
 def _reference(references: dict[bytes, Record], case: Case, inputs: Inputs) -> Reference | None:
@@ -268,10 +242,10 @@ def held_against(case: Case, path: str) -> Reference:
     if not inputs.same_problem(case, record):
         other = f"problem '{record.case.question.problem}'"
         raise InputError(f"{where}: {other}; expected the problem of the case, '{case.question.problem}'")
-    theirs = record.case.flat()
-    for name, mine in case.flat().items():
-        if name not in (*FREE, *FREE_TOO, "mesh", "problem") and mine != theirs[name]:
-            raise InputError(f"{where}: {name} = {theirs[name]!r}; expected that of the case, {mine!r}")
+    mine, theirs = case.flat(), record.case.flat()
+    for name in QUESTION:
+        if name not in ("mesh", "problem") and mine[name] != theirs[name]:
+            raise InputError(f"{where}: {name} = {theirs[name]!r}; expected that of the case, {mine[name]!r}")
     return reference_of(record)
 
 

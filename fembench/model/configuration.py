@@ -8,18 +8,18 @@ import msgspec
 
 from fembench.base.errors import InputError
 from fembench.partition.shares import parse_shares
-from fembench.records.case import Case
-from fembench.records.compare import BALANCING
+from fembench.records.case import FIELDS, Case, fields_of
 from fembench.records.prediction import Predicted
 from fembench.records.record import Record
 
 T = TypeVar("T")
-FREE = (  # fields of a case that do not change what one iteration computes
-    *("replicated", "tolerance", "tolerance_kind", "max_iterations", "iterations", "sets", "warmups"),
-    *("seconds", "clock", "trace_iterations", "fields", "label"),
+FREE = tuple(  # fields of a case that do not change what one iteration computes
+    f.name for f in FIELDS.values() if f.group in ("stop", "effort", "output") or f.option.setup_only
 )
-TUNING = tuple(name for name in BALANCING if name != "balance")  # counts with a policy only
-EMULATED = ("emulate", "dilate")  # a prediction has them from its profile where its case does not say
+TUNING = tuple(
+    f.name for f in FIELDS.values() if f.group == "balancing" and f.name != "balance"
+)  # of a policy
+EMULATED = fields_of("synthetic")  # a prediction has them from its profile where its case does not say
 
 
 def deciding(case: Case) -> dict[str, object]:

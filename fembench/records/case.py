@@ -115,7 +115,8 @@ class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = "sym"
     precond: Annotated[
-        PrecondName, Option(f"preconditioner: {described(preconds())}", varied=True, short="{}")
+        PrecondName,
+        Option(f"preconditioner: {described(preconds())}", role="question", varied=True, short="{}"),
     ] = "none"
     variant: Annotated[
         VariantName,
@@ -314,6 +315,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """{field: value} of all fields, in the order of their declaration."""
         return {f.name: getattr(getattr(self, f.group), f.name) for f in FIELDS.values()}
 
+    def said(self) -> dict[str, Any]:
+        """{field: value} of what is not at its default."""
+        usual = Case.of(problem=self.question.problem).flat() | {"problem": FIELDS["problem"].default}
+        return {name: value for name, value in self.flat().items() if value != usual[name]}
+
     @property
     def emulated(self) -> bool:
         """Whether computing is stretched."""
@@ -389,6 +395,10 @@ class CaseField:
     option: Option
     role: Role
 
+    def shown(self, value: object) -> str:
+        """A value in the name of a result: 'jacobi', '200 iterations', 'seed 3'."""
+        return self.option.short.format(value) if self.option.short else f"{self.name} {value}"
+
     @property
     def choices(self) -> tuple[str, ...]:
         """The values that it may have; () where any of its type will do."""
@@ -406,6 +416,16 @@ FIELDS = {  # by name, in the order of their declaration
     for g in _GROUPS
     for f, kind, said in _declared(g.type)
 }
+
+
+def fields_of(*roles: Role, varied: bool | None = None) -> tuple[str, ...]:
+    """Names of the fields of these roles, in the order of their declaration.
+
+    varied: only those that people vary on purpose, or only the others.
+    """
+    return tuple(f.name for f in FIELDS.values() if f.role in roles and varied in (None, f.option.varied))
+
+
 _FLAT = msgspec.defstruct(  # fields without groups, as campaigns and options give them
     "FlatCase",
     [(f.name, f.type, f.default) for f in FIELDS.values()],

@@ -7,15 +7,11 @@ the answer is None (comparable) or the name of the first field that differs.
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from fembench.records.case import FIELDS, Case
+from fembench.records.case import FIELDS, Case, fields_of
 from fembench.records.record import Record
 
 # Fields without effect on one rank, or on any number: they may differ between a run and its base.
-BALANCING = ("balance", "blocks_per_rank", "look_every", "first_look", "band", "drain", "emulate_change")
-PLACEMENT = (
-    *("ranks", "shares", "partitioner", "replicated", "seed", "overlap", "exchange", "fields", "label"),
-    *BALANCING,
-)
+_UNLIKE_BASE = fields_of("placement", "text")
 
 _KIND: tuple[tuple[str, Callable[[Record], object]], ...] = (
     ("host set", lambda r: host_names(r)),
@@ -86,7 +82,7 @@ def base_mismatch(base: Record, run: Record, ranks: int = 1) -> str | None:
         return "ranks of the base"
     theirs = base.case.flat()
     for name, value in run.case.flat().items():
-        if name not in PLACEMENT and theirs[name] != value:
+        if name not in _UNLIKE_BASE and theirs[name] != value:
             return name
     if not set(host_names(base)) <= set(host_names(run)):
         return "host set"

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean, median, pstdev
 
+import msgspec
+
 from fembench.records.compare import Pool, pools, same_kind
 from fembench.records.ledger import BalanceFacts, Ledger, Look, accounts, bill
 from fembench.records.record import Record
@@ -222,9 +224,8 @@ def _run_seconds(pool: Pool) -> list[float]:
 
 def _still(base: Pool, run: Pool) -> bool:
     """Whether `base` is `run` without moves, measured alike."""
-    fields = ("balance", "look_every", "first_look", "band", "drain")
-    mine, theirs = base.case.flat(), run.case.flat()
-    alike = all(mine[f] == theirs[f] for f in mine if f not in fields)
+    same = msgspec.structs.replace(base.case.balancing, blocks_per_rank=run.case.balancing.blocks_per_rank)
+    alike = msgspec.structs.replace(run.case, balancing=same) == base.case
     return base.case.balancing.balance == "none" and alike and same_kind(base.first, run.first) is None
 
 

@@ -6,37 +6,21 @@ A result is named by `mesh`, `variant` (what is computed and how: storage, preco
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from fembench.records.case import FIELDS, Case
-from fembench.records.compare import PLACEMENT, Pool, host_names, pools, same_kind
+from fembench.records.case import FIELDS, fields_of
+from fembench.records.compare import Pool, host_names, pools, same_kind
 from fembench.records.record import Record
 from fembench.records.times import Times
 from fembench.report.measures import Time, times
 
-_USUAL = Case().flat()
-_SHOW: dict[str, Callable[[object], str]] = {
-    "problem": str,
-    "storage": str,
-    "precond": str,
-    "variant": str,
-    "tolerance": lambda v: f"tol {v:g}",
-    "iterations": lambda v: f"{v} iterations",
-    "partitioner": str,
-    "replicated": lambda v: "replicated",
-    "overlap": lambda v: "no overlap",
-    "exchange": str,
-    "fields": lambda v: "fields",
-    "balance": lambda v: f"balance {v}",
-    "blocks_per_rank": lambda v: f"{v} blocks a rank",
-    "drain": lambda v: f"drain {v}",
-    "label": str,
-}
-
-
-METHOD = ("problem", "precond", "variant", "tolerance", "tolerance_kind", "iterations")
-SPLIT = ("partitioner", "replicated", "overlap", "exchange")
-MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SPLIT)  # fields that people vary on purpose
+# fields that people vary on purpose: how a result is computed, and how its ranks share the mesh
+METHOD = tuple(n for n in fields_of("question", "method", varied=True) if n not in ("mesh", "storage"))
+SHARING = tuple(n for n in fields_of("placement", varied=True) if n not in ("ranks", "shares"))
+MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SHARING)
+# the others: they name a result only where two would have the same name
+METHOD_TOO = fields_of("question", "method", "effort", "synthetic", varied=False)
+SHARING_TOO = fields_of("placement", "text", varied=False)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -146,8 +130,7 @@ def _short(mesh: str) -> str:
 
 def _variant(pool: Pool, siblings: Sequence[Pool], kinds: Sequence[Record]) -> str:
     words = [pool.case.method.storage, *_words(pool, siblings, METHOD)]
-    rest = [f for f in FIELDS if f not in (*MAIN, *PLACEMENT)]
-    words += _words(pool, _twins(pool, siblings), rest)
+    words += _words(pool, _twins(pool, siblings), METHOD_TOO)
     if len(kinds) > 1:
         words.append(f"kind {kind_letter(pool.first, kinds)}")
     if pool.apart == "verdict":
@@ -160,11 +143,10 @@ def _variant(pool: Pool, siblings: Sequence[Pool], kinds: Sequence[Record]) -> s
 
 
 def _placement(pool: Pool, siblings: Sequence[Pool]) -> str:
-    rest = [f for f in PLACEMENT if f not in MAIN]
     words = [
         pool.case.placement.shares,
-        *_words(pool, siblings, SPLIT),
-        *_words(pool, _twins(pool, siblings), rest),
+        *_words(pool, siblings, SHARING),
+        *_words(pool, _twins(pool, siblings), SHARING_TOO),
     ]
     if pool.apart == "host set":
         words.append("on " + ", ".join(host_names(pool.first)))
@@ -180,5 +162,5 @@ def _twins(pool: Pool, siblings: Sequence[Pool]) -> list[Pool]:
 def _words(pool: Pool, siblings: Sequence[Pool], fields: Iterable[str]) -> list[str]:
     """Values of those case fields that are not the same in all siblings; defaults go without saying."""
     varying = (f for f in fields if len({p.case.flat()[f] for p in siblings}) > 1)
-    values = ((f, pool.case.flat()[f]) for f in varying)
-    return [_SHOW.get(f, lambda v, f=f: f"{f} {v}")(v) for f, v in values if v != _USUAL[f]]
+    said = pool.case.said()
+    return [FIELDS[f].shown(said[f]) for f in varying if f in said]

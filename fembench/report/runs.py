@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from math import inf, isnan
 
-from fembench.records.case import Case
+from fembench.records.case import FIELDS, Case
 from fembench.records.record import STATES, Failure, Record, Rule, leads_to
 from fembench.report.measures import CG
 from fembench.report.results import Result
@@ -137,16 +137,11 @@ def failures(found: Iterable[Failure]) -> Table:
 
 def case_name(case: Case) -> str:
     """A case in a few words, for lists."""
-    defaults, values = Case().flat(), case.flat()
-    words = [
-        case.question.mesh,
-        case.method.storage,
-        f"{case.placement.ranks} ranks" if case.placement.ranks != 1 else "1 rank",
-    ]
-    for field in ("problem", "shares", "partitioner", "precond", "variant", "iterations", "label"):
-        value = values[field]
-        if value != defaults[field]:
-            words.append(value if isinstance(value, str) else f"{field} {value}")
+    ranks = case.placement.ranks
+    words = [case.question.mesh, case.method.storage, f"{ranks} ranks" if ranks != 1 else "1 rank"]
+    for name, value in case.said().items():
+        if name not in ("mesh", "storage", "ranks"):
+            words.append(value if FIELDS[name].type is str else FIELDS[name].shown(value))
     return " · ".join(words)
 
 

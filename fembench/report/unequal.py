@@ -16,7 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fembench.records.compare import PLACEMENT, same_kind
+from fembench.records.case import fields_of
+from fembench.records.compare import same_kind
 from fembench.records.phases import COMPUTING, OWN_MESSAGES, WAITING
 from fembench.records.record import Record
 from fembench.report.equality import unequal_ranks
@@ -26,7 +27,7 @@ from fembench.report.speedup import SUPERLINEAR, superlinear
 from fembench.weights.efficiency import heterogeneous_efficiency
 from fembench.weights.scaling import Bounds, against_each, speedup_bounds
 
-EFFORT = ("sets", "warmups", "seconds", "trace_iterations")  # of measuring: no part of the work
+WORK = fields_of("question", "method", "synthetic")  # which system is solved, and how
 MAY_DIFFER = ("host set", "CPU model", "emulated slowness")  # between a run and a machine of it alone
 
 
@@ -142,7 +143,7 @@ def _alone(result: Result, machines: Sequence[str], everyone: Sequence[Result]) 
 def _same_work(result: Result, other: Result) -> bool:
     """Do both solve the same system in the same way, by the same software?"""
     mine, theirs = result.pool.case.flat(), other.pool.case.flat()
-    fields = (f for f in mine if f not in (*PLACEMENT, "emulate", *EFFORT))
+    fields = (f for f in WORK if f != "emulate")  # machines at different speeds are what is compared
     return (
         other.pool.status != "INVALID"
         and all(mine[f] == theirs[f] for f in fields)

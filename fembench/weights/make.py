@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.records.case import fields_of
 from fembench.records.compare import same_kind
 from fembench.records.ids import now_utc
 from fembench.records.record import Record
@@ -94,7 +95,7 @@ def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
         if record.verdict.status == "INVALID":
             raise InputError(f"{record.id} is INVALID: {record.verdict.reason}")
         mine, theirs = record.case.flat(), first.case.flat()
-        for field in ("storage", "precond", "iterations"):
+        for field in (*fields_of("method"), "precond", "iterations"):
             if mine[field] != theirs[field]:
                 raise InputError(f"{record.id} differs from {first.id} in {field}; cannot be pooled")
         reason = same_kind(first, record, but=but)

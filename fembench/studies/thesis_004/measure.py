@@ -126,8 +126,7 @@ def _environment(want: Want, real: bool) -> Iterator[str]:
 
 def _toml(case: Case) -> str:
     """[[cases]] with what is not the default."""
-    usual = Case().flat()
-    changed = {k: v for k, v in case.flat().items() if v != usual[k] or k == "mesh"}
+    changed = {"mesh": case.question.mesh} | case.said()
     return "\n[[cases]]\n" + "".join(f"{k} = {_literal(v)}\n" for k, v in changed.items())
 
 

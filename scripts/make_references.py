@@ -23,7 +23,7 @@ from fembench.timing.tracer import NullTracer
 
 DIRECT = ("m1", "m2", "m3")
 ITERATED = ("s", "m", "l")
-PROBLEMS = ("thesis", "cantilever")
+PROBLEMS = ("corner-load", "cantilever")
 
 
 def by_cg(mesh: str, problem: str) -> np.ndarray:

@@ -23,8 +23,12 @@ import msgspec
 from fembench.base.errors import InputError, shown
 from fembench.host.host import usable_cores
 from fembench.partition.shares import parse_shares
-from fembench.records.case import LARGEST, Case, new_case
+from fembench.records.case import ABSOLUTE, FIELDS, LARGEST, Case, new_case, renamed
 
+NOW_RELATIVE = (
+    "tolerance without tolerance_kind is now relative to the load; "
+    "for newtons, as before, write tolerance_kind = 'absolute'"
+)
 MOST_RUNS = 100_000  # of a campaign; more are a slip of the keyboard
 
 
@@ -76,8 +80,29 @@ def expand(campaign: Campaign, where: str) -> list[CampaignRun]:
     return runs
 
 
+def outdated(campaign: Campaign) -> list[str]:
+    """A line for each thing that means something else than in the release before, with what to write now."""
+    found: dict[str, None] = {}
+    for table in campaign.cases:
+        values = [{key: value} for key, listed in table.items() for value in _listed(listed)]
+        found |= dict.fromkeys(line for value in values for line in renamed(value)[1])
+        if "tolerance" in table and "tolerance_kind" not in table and _relative(table):
+            found[NOW_RELATIVE] = None
+    return list(found)
+
+
+def _relative(table: dict[str, Any]) -> bool:
+    """Whether the tolerance of any of the problems has become relative."""
+    problems = _listed(table.get("problem", FIELDS["problem"].default))
+    return any(renamed({"problem": name})[0]["problem"] not in ABSOLUTE for name in problems)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _product(table: dict[str, Any], where: str) -> list[Case]:
-    lists = {key: value if isinstance(value, list) else [value] for key, value in table.items()}
+    lists = {key: _listed(value) for key, value in table.items()}
     empty = [key for key, values in lists.items() if not values]
     if empty:
         raise InputError(f"{where}: [[cases]] {empty[0]} = []: expected at least one value")

@@ -17,10 +17,10 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import job_options, real, whole
+    from fembench.cli.shared import case_option, job_options, real, whole
 
     parser.add_argument("mesh", metavar="MESH", help="preset, box:…, or a mesh file, as in fembench run")
-    parser.add_argument("--problem", default="thesis", metavar="PROBLEM", help="preset or TOML file")
+    case_option(parser, "problem")
     parser.add_argument(
         "--ranks", type=whole(1), default=1, metavar="N", help="run fembench and PETSc also on N ranks"
     )
@@ -112,7 +112,7 @@ def _sometimes(show: Callable[[str], None]) -> Callable[[str], None]:
 def job_of(options: argparse.Namespace):
     """What the options ask for. Raises InputError."""
     from fembench.base.errors import InputError
-    from fembench.cli.shared import typed_command
+    from fembench.cli.shared import note_renamed, typed_command
     from fembench.peers.catalog import chosen, find_dolfinx
     from fembench.peers.contest import PeersJob
     from fembench.records.case import new_case
@@ -124,6 +124,7 @@ def job_of(options: argparse.Namespace):
     if options.parity == "iterate":
         _iterates_alike(options.iterations, entries)
     values = {name: getattr(options, name) for name in ("mesh", "problem", "ranks", "shares", "tolerance")}
+    note_renamed(values)
     case = new_case(values | {"tolerance_kind": "relative"}, "options")
     wants_dolfinx = any(e.peer == "dolfinx" for e in entries)
     return PeersJob(

@@ -19,10 +19,11 @@ Examples:
 import argparse
 from pathlib import Path
 
+CASE = ("problem", "solver", "storage", "precond", "variant", "partitioner")  # options of a case
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import real, whole
-    from fembench.methods.lookup import default_storages, names, preconds, variants
+    from fembench.cli.shared import case_option, real, whole
 
     parser.add_argument("mesh", metavar="MESH", help="preset, box:…, or a mesh file, as in fembench run")
     parser.add_argument("--machine", required=True, metavar="FILE", help="profile made by characterize")
@@ -74,14 +75,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the predictions as JSON instead of tables")
 
     case = parser.add_argument_group("case", "As in fembench run.")
-    case.add_argument("--problem", default="thesis", metavar="PROBLEM", help="preset or TOML file")
-    case.add_argument(
-        "--solver", choices=("own", "petsc"), default="own", help="petsc needs --learn with PETSc's runs"
-    )
-    case.add_argument("--storage", default="", metavar="NAME", help=f"default: {default_storages()}")
-    case.add_argument("--precond", default="none", metavar="NAME", help=", ".join(names(preconds("own"))))
-    case.add_argument("--variant", default="standard", metavar="NAME", help=", ".join(names(variants("own"))))
-    case.add_argument("--partitioner", default="metis", metavar="NAME", help="metis or rcb")
+    for name in CASE:
+        case_option(case, name)
 
     if_ = parser.add_argument_group("what if")
     if_.add_argument(
@@ -236,6 +231,7 @@ def _storage(options: argparse.Namespace) -> str:
 
 def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
     from fembench.base.errors import InputError
+    from fembench.cli.shared import note_renamed
     from fembench.model.predictor import BALANCED
     from fembench.records.case import flat_case
 
@@ -249,8 +245,9 @@ def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
         raise InputError(
             f"shares {shares} for ranks {options.ranks}; expected equal or balanced, or one number"
         )
-    fields = ("mesh", "problem", "solver", "precond", "variant", "partitioner")
+    fields = [name for name in ("mesh", *CASE) if name != "storage"]
     values = {name: getattr(options, name) for name in fields} | {"storage": _storage(options)}
+    note_renamed(values)
     return [flat_case(values | {"ranks": n, "shares": shares}, "options") for n in counts]
 
 

@@ -5,13 +5,13 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fembench.base.errors import InputError, shown
 from fembench.cli.progress import progress
 from fembench.methods.storages import DEFAULT_STORAGE
-from fembench.records.case import FIELDS, LARGEST, Case, CaseField, new_case
+from fembench.records.case import FIELDS, LARGEST, Case, CaseField, new_case, renamed
 from fembench.records.record import Record
 
 
@@ -55,7 +55,12 @@ def case_options(parser: argparse.ArgumentParser) -> None:
             continue
         if field.group not in groups:
             groups[field.group] = parser.add_argument_group(field.title)
-        groups[field.group].add_argument("--" + field.name.replace("_", "-"), **_option(field))
+        case_option(groups[field.group], field.name)
+
+
+def case_option(parser: argparse._ActionsContainer, name: str) -> None:
+    """The option of one field of a case."""
+    parser.add_argument("--" + name.replace("_", "-"), **_option(FIELDS[name]))
 
 
 def _option(field: CaseField) -> dict[str, Any]:
@@ -70,7 +75,7 @@ def _option(field: CaseField) -> dict[str, Any]:
         text += f" (default: {field.default})"
     found: dict[str, Any] = {"default": field.default, "help": text}
     if field.choices:
-        return found | {"choices": field.choices}
+        return found | {"choices": [word for word in field.choices if word]}
     if field.type is int:
         return found | {"type": whole(int(said.least), int(said.most)), "metavar": said.metavar or "N"}
     if field.type is float:
@@ -107,7 +112,14 @@ def case_from(options: argparse.Namespace) -> Case:
     values = {name: getattr(options, name) for name in FIELDS}
     values["storage"] = options.storage or DEFAULT_STORAGE[options.solver]
     values["petsc_options"] = " ".join(filter(None, [options.petsc_options, *options.after]))
+    note_renamed(values)
     return new_case(values, "options")
+
+
+def note_renamed(values: Mapping[str, Any]) -> None:
+    """Say on stderr which values of case fields are called otherwise now."""
+    for line in renamed(values)[1]:
+        progress(f"fembench: note: {line}")
 
 
 def typed_command(arguments: Sequence[str] | None = None) -> str:

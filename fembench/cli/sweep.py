@@ -47,10 +47,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign import DEFAULT, Folder, read_campaign
+    from fembench.bench.campaign_file import outdated
+    from fembench.cli.shared import progress
     from fembench.launch.scratch import occupied
 
     source = Path(options.campaign) if options.campaign else DEFAULT
     campaign, runs = read_campaign(source)
+    for line in outdated(campaign):
+        progress(f"{source}: {line}")
     runs = _weighted(runs, options.weights)
     if options.dry_run:
         ids = [item.id for item in runs]

@@ -16,8 +16,8 @@ _PATCH_FIELD = LinearField(
 )
 _BOUNDARY = Selection(boundary=True)
 
-THESIS = ProblemSpec(
-    name="thesis",
+CORNER_LOAD = ProblemSpec(
+    name="corner-load",
     material=STEEL,
     constraints=(Constraint(Selection(plane="x=0")),),
     forces=(Force(Selection(point=(1.0, 0.5, 1.0)), (0.0, -500.0, 0.0)),),
@@ -55,4 +55,4 @@ MANUFACTURED = ProblemSpec(
     body=Body(field="manufactured"),
     exact="manufactured",
 )
-PRESETS = {spec.name: spec for spec in (THESIS, CANTILEVER, BAR, PATCH, MANUFACTURED)}
+PRESETS = {spec.name: spec for spec in (CORNER_LOAD, CANTILEVER, BAR, PATCH, MANUFACTURED)}

@@ -50,6 +50,9 @@ Role = Literal[
     "synthetic",  # machines that are emulated
     "text",  # changes no number
 ]
+ABSOLUTE = (
+    "corner-load",
+)  # problems that are solved to an absolute tolerance unless the case says otherwise
 LARGEST = 2**31 - 1  # that a count may be
 
 
@@ -91,12 +94,12 @@ class CaseQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     problem: Annotated[
         str,
         Option(
-            "preset (thesis cantilever bar patch manufactured) or a TOML file",
+            "preset (corner-load cantilever bar patch manufactured) or a TOML file",
             metavar="PROBLEM",
             varied=True,
             short="{}",
         ),
-    ] = "thesis"
+    ] = "corner-load"
 
 
 class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -161,9 +164,13 @@ class CaseStop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = 1e-6
     tolerance_kind: Annotated[
-        Literal["absolute", "relative"],
-        Option("the tolerance is absolute, in newtons, or relative to the load", varied=True),
-    ] = "absolute"
+        Literal["", "absolute", "relative"],
+        Option(
+            "whether the tolerance is absolute, in newtons, or relative to the load (default: relative; "
+            "absolute for the problem corner-load, as in the study that it comes from)",
+            varied=True,
+        ),
+    ] = ""  # of a case it is never "": see Case
     max_iterations: Annotated[
         int, Option("give up after this many iterations; 0: ten times the number of equations")
     ] = 0
@@ -285,7 +292,10 @@ class CaseOutput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run of the benchmark. `fembench run` has an option for every field, of the field's name."""
+    """One run of the benchmark. `fembench run` has an option for every field, of the field's name.
+
+    A `tolerance_kind` of "" becomes the kind that suits the problem, so that a record says which it was.
+    """
 
     question: Annotated[CaseQuestion, Group("what is solved", "question")] = CaseQuestion()
     method: Annotated[CaseMethod, Group("how it is solved", "method")] = CaseMethod()
@@ -327,6 +337,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return bool(s.emulate or s.emulate_change or s.dilate != 1)
 
     def __post_init__(self) -> None:
+        if not self.stop.tolerance_kind:
+            kind = "absolute" if self.question.problem in ABSOLUTE else "relative"
+            resolved = msgspec.structs.replace(self.stop, tolerance_kind=kind)
+            msgspec.structs.force_setattr(self, "stop", resolved)
         _check_method(self)
         if self.method.exchange == "blocking":
             _check_blocking(self)
@@ -444,8 +458,23 @@ def _grouped(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
+RENAMED = {"problem": {"thesis": "corner-load"}}  # values of the release before: {field: {old: new}}
+
+
+def renamed(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The fields with values as they are called now, and a line for each that was called otherwise."""
+    found, lines = dict(values), []
+    for name, value in values.items():
+        new = RENAMED.get(name, {}).get(value) if isinstance(value, str) else None
+        if new:
+            found[name] = new
+            lines.append(f"{name} '{value}' is now called '{new}'; the old name works in this release only")
+    return found, lines
+
+
 def flat_case(values: Mapping[str, Any], where: str) -> Case:
     """The case of {field: value}, all others at their defaults. Raises InputError naming the field."""
+    values, _ = renamed(values)
     convert(dict(values), _FLAT, where=where)  # names, and types as one list has them
     return convert(_grouped(values), Case, where=where)
 

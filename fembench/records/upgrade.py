@@ -11,6 +11,7 @@ from typing import Any
 from fembench.base.errors import InputError
 
 Tree = dict[str, Any]
+Step = Callable[[Tree], Tree]
 _CASE_1 = {  # the groups into which schema 2 puts the fields of schema 1
     "question": "mesh problem",
     "method": "solver storage precond variant petsc_options overlap exchange",
@@ -25,6 +26,8 @@ _CASE_1 = {  # the groups into which schema 2 puts the fields of schema 1
 
 def _case_in_groups(old: Tree) -> Tree:
     old = {"problem": "thesis", "tolerance_kind": "absolute", **old}  # defaults of schema 1
+    if old["problem"] == "thesis":
+        old["problem"] = "corner-load"
     group_of = {name: group for group, names in _CASE_1.items() for name in names.split()}
     made: Tree = {}
     for name, value in old.items():
@@ -35,16 +38,25 @@ def _case_in_groups(old: Tree) -> Tree:
     return made
 
 
-def _within(key: str, change: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+def _problem(old: Tree) -> Tree:
+    return {**old, "name": "corner-load"} if old.get("name") == "thesis" else old
+
+
+def _both(first: Step, second: Step) -> Step:
+    return lambda tree: second(first(tree))
+
+
+def _within(key: str, change: Step) -> Step:
     """A step that changes one part of a file; a file without it is left to the reader to refuse."""
     return lambda tree: {**tree, key: change(tree[key])} if isinstance(tree.get(key), dict) else tree
 
 
 _CASE = _within("case", _case_in_groups)
-STEPS: dict[str, dict[int, Callable[[Tree], Tree]]] = {  # by what a file holds, and the schema of the file
-    "record": {1: _CASE},  # and of a failure
+_CASE_AND_PROBLEM = _both(_CASE, _within("problem", _problem))
+STEPS: dict[str, dict[int, Step]] = {  # by what a file holds, and the schema of the file
+    "record": {1: _CASE_AND_PROBLEM},  # and of a failure
     "comparison of peers": {1: _CASE},
-    "prediction": {1: _within("predicted", _CASE)},
+    "prediction": {1: _within("predicted", _CASE_AND_PROBLEM)},
 }
 
 

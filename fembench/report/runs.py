@@ -140,8 +140,9 @@ def case_name(case: Case) -> str:
     ranks = case.placement.ranks
     words = [case.question.mesh, case.method.storage, f"{ranks} ranks" if ranks != 1 else "1 rank"]
     for name, value in case.said().items():
-        if name not in ("mesh", "storage", "ranks"):
-            words.append(value if FIELDS[name].type is str else FIELDS[name].shown(value))
+        purpose = FIELDS[name].option.varied or FIELDS[name].role == "text"
+        if purpose and name not in ("mesh", "storage", "ranks"):
+            words.append(FIELDS[name].shown(value))
     return " · ".join(words)
 
 

@@ -153,7 +153,7 @@ def forced(comm, mesh, n, whole):
     body = resolve(mesh)
     case = Case.of(mesh=mesh, partitioner="metis")
     parts = loaded_node_shared_by_all(body, n)
-    prepared = prepare_parts(comm, case, load_problem("thesis"), body, parts, TRACER)
+    prepared = prepare_parts(comm, case, load_problem("corner-load"), body, parts, TRACER)
     verification, result, u = solve(comm, case, prepared)
     error = relative(u, whole) if comm.rank == 0 else 0.0
     row(comm, case, prepared.mesh, verification, result, error, forced=True)

@@ -7,7 +7,7 @@ import pytest
 from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.bench.campaign import DEFAULT, Folder, read_campaign
-from fembench.bench.campaign_file import Campaign, expand, run_id
+from fembench.bench.campaign_file import Campaign, expand, outdated, run_id
 from fembench.host.host import usable_cores
 from fembench.launch.scratch import occupied
 from fembench.records.case import Case, flat_case
@@ -99,6 +99,21 @@ def test_the_default_campaign_is_valid():
     campaign, found = read_campaign(DEFAULT)
     assert campaign.name == "default"
     assert any(r.case.question.mesh == "m3" and r.case.placement.ranks == 1 for r in found)
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        ({"mesh": "m1", "tolerance": 1e-6}, []),
+        ({"problem": ["bar", "thesis"]}, ["problem 'thesis' is now called 'corner-load'"]),
+        ({"problem": ["thesis", "bar"], "tolerance": 1e-6}, ["'corner-load'", "tolerance_kind = 'absolute'"]),
+        ({"problem": "bar", "tolerance": 1e-6, "tolerance_kind": "relative"}, []),
+    ],
+)
+def test_a_campaign_of_the_release_before_says_in_a_line_what_to_write_now(table, lines):
+    found = outdated(Campaign(name="c", cases=(table,)))
+    assert len(found) == len(lines)
+    assert all(words in line for words, line in zip(lines, found))
 
 
 def test_a_folder_keeps_its_campaign(tmp_path):

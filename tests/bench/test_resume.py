@@ -27,7 +27,7 @@ PROBLEM = (
 CAMPAIGN = """name = "c"
 [[cases]]
 mesh = ["a.vtu", "box:2x2x2"]
-problem = ["p.toml", "q.toml", "thesis"]
+problem = ["p.toml", "q.toml", "corner-load"]
 """
 replace = msgspec.structs.replace
 
@@ -74,7 +74,7 @@ def sweep(started):
     return {(mesh, problem) for mesh, problem, _ in started}
 
 
-MESHES, PROBLEMS = ("a.vtu", "box:2x2x2"), ("p.toml", "q.toml", "thesis")
+MESHES, PROBLEMS = ("a.vtu", "box:2x2x2"), ("p.toml", "q.toml", "corner-load")
 ALL = {(mesh, problem) for mesh in MESHES for problem in PROBLEMS}
 
 
@@ -211,7 +211,7 @@ def test_a_campaign_goes_on_with_another_comment_and_time_limit_and_keeps_the_ne
     Path("c.toml").write_text(text)
     assert sweep(started) == set()
     assert Path("out/campaign.toml").read_text() == text
-    Path("c.toml").write_text(text.replace('"thesis"', '"bar"'))
+    Path("c.toml").write_text(text.replace('"corner-load"', '"bar"'))
     assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 2
 
 

@@ -5,7 +5,7 @@ from fem_meshes import ELEMENTS, distorted, parts_of
 from fembench.fem.boundary import body_density, fixed_dofs, local_load, right_hand_side
 from fembench.fem.extent import extent_of, merged
 from fembench.fem.fields import manufactured_body_force
-from fembench.fem.presets import BAR, CANTILEVER, GRAVITY, MANUFACTURED, PATCH, PRESETS, THESIS
+from fembench.fem.presets import BAR, CANTILEVER, CORNER_LOAD, GRAVITY, MANUFACTURED, PATCH, PRESETS
 from fembench.fem.problem import Body, Constraint, Force, ProblemSpec
 from fembench.fem.selection import Selection
 from fembench.fem.survey import check, merge, survey
@@ -18,12 +18,12 @@ def prepared(spec, element="tet4", **options):
     return geometry, geometry.extent
 
 
-def test_the_thesis_problem_clamps_a_face_and_loads_one_vertex():
-    geometry, extent = prepared(THESIS)
-    mask, values = fixed_dofs(THESIS, geometry, extent)
+def test_the_corner_load_clamps_a_face_and_loads_one_vertex():
+    geometry, extent = prepared(CORNER_LOAD)
+    mask, values = fixed_dofs(CORNER_LOAD, geometry, extent)
     np.testing.assert_array_equal(mask, np.repeat((geometry.x[:, 0] == 0)[:, None], 3, axis=1))
     assert not values.any()
-    f = local_load(THESIS, geometry, extent)
+    f = local_load(CORNER_LOAD, geometry, extent)
     loaded = np.flatnonzero(f.any(axis=1))
     np.testing.assert_array_equal(geometry.x[loaded], [[1.0, 0.5, 1.0]])
     np.testing.assert_array_equal(f[loaded], [[0.0, -500.0, 0.0]])
@@ -102,7 +102,9 @@ def test_a_tag_of_both_kinds_selects_the_nodes_of_both():
     both = type(mesh).create(
         mesh.x, mesh.cells, "hex8", node_tags={"a": [7]}, facet_tags={"a": mesh.cells[:, [0, 3, 2, 1]]}
     )
-    np.testing.assert_array_equal(np.flatnonzero(whole_mesh(THESIS, both).node_tags["a"]), [0, 1, 2, 3, 7])
+    np.testing.assert_array_equal(
+        np.flatnonzero(whole_mesh(CORNER_LOAD, both).node_tags["a"]), [0, 1, 2, 3, 7]
+    )
 
 
 def test_two_forces_on_one_node_add_up():

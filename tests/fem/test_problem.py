@@ -48,7 +48,7 @@ def test_a_problem_is_read_from_toml_and_named_by_its_file(tmp_path):
     assert spec.body.gravity == (0.0, -9.81, 0.0)
 
 
-@pytest.mark.parametrize("name", ["thesis", "cantilever", "bar", "patch", "manufactured"])
+@pytest.mark.parametrize("name", ["corner-load", "cantilever", "bar", "patch", "manufactured"])
 def test_a_preset_is_loaded_by_its_name(name):
     assert load_problem(name) is PRESETS[name]
     assert load_problem(name).name == name
@@ -116,7 +116,7 @@ def test_a_wrong_value_is_refused_in_one_line_that_names_file_and_place(tmp_path
 
 
 def test_an_unknown_name_is_refused_with_the_presets():
-    with pytest.raises(InputError, match="unknown problem 'thesys'; expected one of thesis, cantilever"):
+    with pytest.raises(InputError, match="unknown problem 'thesys'; expected one of corner-load, cantilever"):
         load_problem("thesys")
 
 

@@ -6,7 +6,7 @@ from fembench.base.errors import InputError
 from fembench.fem.accuracy import l2_error
 from fembench.fem.boundary import local_load
 from fembench.fem.extent import extent_of
-from fembench.fem.presets import BAR, CANTILEVER, GRAVITY, MANUFACTURED, PATCH, THESIS
+from fembench.fem.presets import BAR, CANTILEVER, CORNER_LOAD, GRAVITY, MANUFACTURED, PATCH
 from fembench.fem.problem import ProblemSpec, exact_solution
 from fembench.fem.reference_solve import assembled, solve
 from fembench.fem.residual import internal_force
@@ -26,11 +26,11 @@ def force_of(spec, mesh, u):
 def test_the_thesis_stand_ins_deflect_as_the_published_verification_values(cells, deflection):
     """Seed 004, section 2.9; the first to all digits of its direct solution."""
     mesh = box(cells=cells, element="tet4", lengths=(1.0, 0.5, 1.0))
-    u = solve(THESIS, mesh)
+    u = solve(CORNER_LOAD, mesh)
     loaded = np.all(mesh.x == [1.0, 0.5, 1.0], axis=1)
     assert u[loaded, 1].item() == pytest.approx(deflection, rel=1e-9)
     clamped = mesh.x[:, 0] == 0
-    np.testing.assert_allclose(force_of(THESIS, mesh, u)[clamped].sum(axis=0), [0, 500, 0], atol=1e-7)
+    np.testing.assert_allclose(force_of(CORNER_LOAD, mesh, u)[clamped].sum(axis=0), [0, 500, 0], atol=1e-7)
 
 
 @pytest.mark.parametrize("element", ELEMENTS)

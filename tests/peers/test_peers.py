@@ -18,7 +18,7 @@ from fembench.solve.iterate import StoppingCriterion
 from fembench.timing.tracer import NullTracer
 
 
-def system_of(mesh, problem="thesis"):
+def system_of(mesh, problem="corner-load"):
     """The system of a mesh, on this rank alone."""
     from fembench.bench.prepare import prepare
     from fembench.peers.system import make_system
@@ -154,7 +154,7 @@ def test_the_exported_matrix_is_symmetric_and_that_of_the_elements(mesh):
 
 
 @pytest.mark.parametrize("mesh", ["m1", "box:4x3x4:hex8"])
-@pytest.mark.parametrize("problem", ["thesis", "bar"])
+@pytest.mark.parametrize("problem", ["corner-load", "bar"])
 def test_scikit_fem_assembles_the_same_matrix(mesh, problem):
     pytest.importorskip("skfem")
     from fembench.peers.serial import skfem_stiffness

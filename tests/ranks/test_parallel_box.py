@@ -16,7 +16,7 @@ SHARES = {1: "", 2: "3:1", 3: "2,1,1", 4: "4*1"}
 
 
 @pytest.mark.parametrize("mesh", ["box:5x4x6", "box:4x3x5:hex8"])
-@pytest.mark.parametrize("problem", ["thesis", "patch", "bar"])
+@pytest.mark.parametrize("problem", ["corner-load", "patch", "bar"])
 def test_it_is_the_whole_box_cut_the_same_way(comm, mesh, problem):
     case = Case.of(mesh=mesh, partitioner="blocks", shares=SHARES[comm.size], problem=problem)
     mine = prepare(comm, case, NullTracer())

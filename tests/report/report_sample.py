@@ -71,7 +71,7 @@ def make_record(
             n_fixed=size[3],
             min_quality=0.7,
         ),
-        problem={"name": "thesis"},
+        problem={"name": "corner-load"},
         partition=partition(size, ranks, case.placement.partitioner),
         clock=ClockCertificate(
             name="tsc",

@@ -40,7 +40,7 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
         mesh=MeshFacts(
             name="m1", hash="h", element="tet4", n_nodes=300, n_cells=CELLS, n_equations=800, n_fixed=100
         ),
-        problem={"name": "thesis"},
+        problem={"name": "corner-load"},
         partition=PartitionFacts(
             method="metis",
             targets=tuple(share.tolist()),

@@ -1,0 +1,80 @@
+"""Fields of a case: declared once, grouped, resolved, and read from flat options and campaigns."""
+
+import msgspec
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.records.case import FIELDS, Case, fields_of, flat_case, new_case, renamed
+
+
+def test_every_field_says_what_it_is_and_what_it_takes():
+    for field in FIELDS.values():
+        assert field.option.help, field.name
+        typed = field.type in (str, float)
+        assert bool(field.option.metavar) == typed, field.name  # choices, flags and counts need none
+        assert field.option.metavar != "X"
+
+
+def test_every_field_has_a_role_and_its_value_a_name_in_reports():
+    assert set(fields_of("question", "method", "placement", "effort", "synthetic", "text")) == set(FIELDS)
+    assert [FIELDS[n].shown(v) for n, v in (("precond", "jacobi"), ("iterations", 20), ("seed", 3))] == [
+        "jacobi",
+        "20 iterations",
+        "seed 3",
+    ]
+
+
+def test_a_case_is_made_of_what_is_said_of_it():
+    case = Case.of(mesh="box:2x2x2", problem="bar", ranks=2, precond="jacobi", label="x")
+    assert case.said() == {
+        "mesh": "box:2x2x2",
+        "problem": "bar",
+        "ranks": 2,
+        "precond": "jacobi",
+        "label": "x",
+    }
+    assert Case.of(**case.said()) == case == Case.of(**case.flat())
+    assert case.with_(ranks=1).placement.ranks == 1
+    with pytest.raises(TypeError, match="no field 'rank'"):
+        Case.of(rank=2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({}, "absolute"),  # the default problem comes from a study with an absolute tolerance
+        ({"problem": "bar"}, "relative"),
+        ({"problem": "mine.toml", "mesh": "part.msh"}, "relative"),
+        ({"tolerance_kind": "relative"}, "relative"),
+        ({"problem": "bar", "tolerance_kind": "absolute"}, "absolute"),
+    ],
+)
+def test_the_kind_of_tolerance_suits_the_problem_and_is_written_resolved(fields, kind):
+    case = new_case(fields, "here")
+    assert case.stop.tolerance_kind == kind
+    assert msgspec.to_builtins(case)["stop"]["tolerance_kind"] == kind
+    assert msgspec.convert(msgspec.to_builtins(case), Case) == case
+
+
+def test_a_renamed_problem_is_taken_for_what_it_is_now_with_a_word():
+    values, lines = renamed({"problem": "thesis", "ranks": 2})
+    assert values == {"problem": "corner-load", "ranks": 2}
+    assert lines == ["problem 'thesis' is now called 'corner-load'; the old name works in this release only"]
+    assert flat_case({"problem": "thesis"}, "here") == Case()
+    assert renamed({"problem": "bar"}) == ({"problem": "bar"}, [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rank": 2}, "here: unknown key 'rank'; the nearest known key is 'ranks'"),
+        ({"ranks": "2"}, r"here: Expected 'int', got 'str' - at '\$.ranks'"),
+        ({"ranks": 0}, "here: ranks = 0: expected at least 1"),
+        ({"trace_iterations": 2_000_000}, "here: trace_iterations = 2000000: expected at most 1000000"),
+        ({"band": 1.0}, "here: band = 1.0: expected a number between 0 and 1"),
+        ({"storage": "aij"}, "here: storage 'aij': solver own has"),
+    ],
+)
+def test_a_field_that_is_wrong_is_named(fields, message):
+    with pytest.raises(InputError, match=message):
+        new_case(fields, "here")

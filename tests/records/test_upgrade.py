@@ -1,0 +1,66 @@
+"""Files of schema 1 are read, reported and compared with those of today."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.records.case import Case
+from fembench.records.compare import pools
+from fembench.records.contest import PEERS_SCHEMA, load_peers
+from fembench.records.prediction import PREDICTION_SCHEMA, load_prediction, sealed
+from fembench.records.record import SCHEMA
+from fembench.records.store import load, load_all, load_failure, save
+from fembench.report.tables import terminal
+
+ROOT = Path(__file__).parents[2]
+DATA, REFERENCE = ROOT / "tests" / "data", ROOT / "results" / "reference"
+
+
+def test_records_of_schema_1_are_those_of_today_by_the_names_of_today():
+    for path in sorted((REFERENCE / "runs").glob("*.json")):
+        old, record = json.loads(path.read_text()), load(path)
+        assert (old["schema"], record.schema) == (1, SCHEMA)
+        assert (old["case"].pop("problem"), old["problem"].pop("name")) == ("thesis", "thesis")
+        assert record.case.question.problem == record.problem["name"] == "corner-load"
+        flat = record.case.flat()
+        assert {name: flat[name] for name in old["case"]} == old["case"]
+
+
+def test_old_and_new_records_of_one_case_are_pooled_and_reported_together(tmp_path):
+    old = load_all(REFERENCE)
+    saved = save(msgspec.structs.replace(old[0], id="today"), tmp_path)
+    assert json.loads(saved.read_text())["schema"] == SCHEMA
+    assert len(pools([*old, load(saved)])) == len(pools(old))
+    assert "corner-load" not in terminal([*old, load(saved)])  # it is the same problem in all of them
+
+
+def test_a_failure_of_schema_1_is_read(tmp_path):
+    case = json.loads((DATA / "record-schema-1.json").read_text())["case"]
+    facts = {"kind": "crashed", "message": "m", "exit_status": 1, "output": ""}
+    path = tmp_path / "x.failed.json"
+    path.write_text(json.dumps({"schema": 1, "id": "x", "created": "2026", "case": case, **facts}))
+    assert load_failure(path).case.placement.ranks == 2
+
+
+def test_a_comparison_of_peers_of_schema_1_is_read():
+    record = load_peers(DATA / "peers-schema-1.json")
+    assert record.schema == PEERS_SCHEMA
+    assert record.case.question.problem == "corner-load"
+
+
+def test_a_prediction_of_schema_1_is_read_and_sealed_anew():
+    prediction = load_prediction(DATA / "prediction-schema-1.json")
+    assert prediction.schema == PREDICTION_SCHEMA
+    assert prediction.predicted.case == Case.of(mesh="box:3x3x3", ranks=2)
+    assert prediction == sealed(prediction.predicted)
+
+
+def test_a_prediction_of_schema_1_that_was_changed_is_refused(tmp_path):
+    text = (DATA / "prediction-schema-1.json").read_text()
+    path = tmp_path / "p.json"
+    path.write_text(text.replace('"ranks": 2', '"ranks": 3'))
+    with pytest.raises(InputError, match="has been changed since"):
+        load_prediction(path)

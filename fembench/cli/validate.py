@@ -69,7 +69,9 @@ def _of_programs(folder: str) -> list:
 
     cells = app_cells(load_apps(folder))
     if not cells:
-        raise InputError(f"{folder}: no program with a prediction; expected runs of fembench app --model")
+        raise InputError(
+            f"{folder}: no program with a prediction; expected runs of fembench study app --model"
+        )
     return cells
 
 

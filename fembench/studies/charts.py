@@ -1,4 +1,4 @@
-"""Bars as the thesis has them: grouped and stacked, several panels, and lines against tasks."""
+"""Charts of the studies: grouped and stacked bars, and lines, in several panels."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Tables of the thesis with its numbers beside ours, under its column names."""
+"""Tables of a source with its printed numbers beside ours, under its column names."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,9 +1,10 @@
 """The execution graph of a compiled master/slave MPI program, without its source and without running it.
 
-As thesis-003: blocks from objdump; a process walks through them; loops take a number of turns drawn from an
-exponential distribution with a mean and a limit (mean = limit: exactly so many), decisions fall by a
-normal one. Which code is the master's follows from the decision behind MPI_Comm_rank; there, and in loops
-that hold messages, nothing is drawn: those go round once for every slave. Instruction costs are measured.
+After Calzeta and de Souza (2008): objdump gives the blocks, and each process walks through them. The number
+of turns of a loop is drawn from an exponential distribution with a mean and a limit (mean = limit: exactly
+that number), decisions from a normal one. Which code is the master's follows from the decision after
+MPI_Comm_rank. Nothing is drawn there, or in loops with messages: those make one turn per slave. Instruction
+costs are measured.
 """
 
 import shutil

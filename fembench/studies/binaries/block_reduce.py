@@ -1,4 +1,4 @@
-"""Fewer blocks of a compiled program: the reductions of thesis-003 (3.4), on what blocks.py made.
+"""Fewer blocks of a compiled program: the reductions of Calzeta and de Souza (2008), 3.4, on blocks.py.
 
     1   a block that only computes joins what follows it, where nothing else leads there (Figs 2.3, 2.4a)
     2   one to which several ways lead, and that only computes, gives its cost to all that lead there; these

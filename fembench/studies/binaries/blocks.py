@@ -1,4 +1,4 @@
-"""Blocks of a compiled program from its disassembly, as thesis-003 makes its execution graph (3.2.3).
+"""Blocks of a compiled program from its disassembly (Calzeta and de Souza 2008, 3.2.3).
 
 Consecutive instructions that only compute are one vertex; every jump, call, return and message is one of its
 own. A jump into the middle of a vertex splits it, its cost in proportion to the addresses on both sides.
@@ -109,7 +109,7 @@ def instructions(text: str) -> Iterator[tuple[str, int, list[Instruction]]]:
 
 
 def kind_of(instruction: Instruction) -> Kind:
-    """Its type (thesis-003, 3.2.3)."""
+    """Its type (Calzeta and de Souza 2008, 3.2.3)."""
     m = instruction.mnemonic
     if m.startswith("call"):
         return "message" if _MESSAGE.search(instruction.operands) else "call"
@@ -166,8 +166,11 @@ def split(function: Function, address: int) -> None:
 
 
 def separator(function: Function, master: frozenset[int]) -> int | None:
-    """The decision where code of the master parts from that of the slaves (thesis-003, 3.8): the last vertex
-    common to the ways, breadth first, to a message of either. `master` are addresses of its messages."""
+    """The decision where the master's code parts from the slaves' (Calzeta and de Souza 2008, 3.8).
+
+    It is the last vertex common to the ways, breadth first, to a message of either. `master`: addresses of
+    its messages.
+    """
     parents: dict[int, int | None] = {function.start: None}
     queue, ways = [function.start], []
     for address in queue:
@@ -220,7 +223,7 @@ def masters_messages(function: Function) -> frozenset[int]:
 
 
 def block_table(function: Function) -> str:
-    """Vertices of a compiled function (thesis-003, Fig. 3.6b): addresses, type, cost, where it may lead."""
+    """Vertices of a compiled function (Calzeta and de Souza 2008, Fig. 3.6b)."""
     rows = [
         [f"{v.start:x}", f"{v.end:x}", v.kind, v.name or None, seconds(v.cost)]
         + [" ".join(f"{after:x}" for after in successors(function, v)) or None]

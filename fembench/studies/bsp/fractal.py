@@ -1,4 +1,4 @@
-"""Fractal image compression on a ring (thesis-002, algorithms 9 and 10; after Jackson and Mahmoud 1996).
+"""Fractal image compression on a ring (Gomes 2014, algorithms 9 and 10; after Jackson and Mahmoud 1996).
 
 The image is cut into ranges of r x r and overlapping domains of 2r x 2r, stride r. Every block has some
 ranges and some domains. In a superstep it holds the ranges that are its guests against its domains, shrunk

@@ -1,4 +1,4 @@
-"""Shear-Sort of an N x N matrix (thesis-002, algorithms 7 and 8): columns and rows in turn, rows as a snake.
+"""Shear-Sort of an N x N matrix (Gomes 2014, algorithms 7 and 8): columns and rows in turn, rows as a snake.
 
 A block sorts n = N / V columns in even supersteps and n rows in odd ones; then everybody gets everything, as
 in the thesis. The thesis goes on for N supersteps, far beyond the 2 log2 N + 1 that sort, to have long runs.

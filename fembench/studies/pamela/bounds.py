@@ -1,4 +1,4 @@
-"""Bounds on the time of an application: critical path, and demand on each resource (thesis-000, 3.2.3).
+"""Bounds on the time of an application: critical path, and demand on each resource (Herai 2005, 3.2.3).
 
     T_0   every resource is always free: branches and par loops take their maximum
     T_r   all that is asked of resource r, one after the other (over its servers, where it has several)

@@ -1,4 +1,4 @@
-"""Task graph to PAMELA model: who computes where, who sends to whom (thesis-000, 4.4.3, Figs 4.13 to 4.16).
+"""Task graph to PAMELA model: who computes where, who sends to whom (Herai 2005, 4.4.3, Figs 4.13 to 4.16).
 
 Batches of one task run on the coordinator, others on the workers as they are dealt: S[k,p] tasks of batch k
 on machine p. The network is one bus (App. A) or a link for each machine (4.4.3).

@@ -1,6 +1,6 @@
 """What a task costs: its body's operations counted, conditionals decided, and the sum on one machine.
 
-Conditionals (thesis-000, 4.5.1, 5.4.3): `worst` takes the dearer branch (the thesis' default), `best` the
+Conditionals (Herai 2005, 4.5.1, 5.4.3): `worst` takes the dearer branch (the thesis' default), `best` the
 cheaper, `mean` their mean, `q` weighs them by the probability of the first (Q).
 """
 
@@ -174,7 +174,7 @@ def seconds(cost: OperationCost, price: Price, conditionals: Conditionals) -> Ti
 
 
 def as_text(cost: OperationCost, conditionals: Conditionals | None = None) -> str:
-    """The cost as thesis-000, App. A.4 prints it: 2*inter_sum_int+10*(inter_access+max(…,0))."""
+    """The cost as Herai 2005, App. A.4 prints it: 2*inter_sum_int+10*(inter_access+max(…,0))."""
     policy = (conditionals or Conditionals()).policy
     terms = [f"{_times(n)}inter_{name}" for name, n in cost.operations.items() if n]
     terms += [f"{turns:.0f}*({as_text(body, conditionals)})" for turns, body in cost.loops]

@@ -1,4 +1,4 @@
-"""Operations of an expression: accesses, arithmetic by type, calls (thesis-000, 4.4.3, Figs 4.17, 4.18).
+"""Operations of an expression: accesses, arithmetic by type, calls (Herai 2005, 4.4.3, Figs 4.17, 4.18).
 
 What `and`, `or` and a chain of comparisons may leave out is a conditional. A part of a statement that no
 template reads is an error, unless it is a name or a literal.

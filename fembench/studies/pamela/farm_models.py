@@ -1,4 +1,4 @@
-"""The four farm applications of thesis-000 as models: kernels, PASL and sizes of messages (Tabs 5.2 to 5.6).
+"""The four farm applications of Herai 2005 as models: kernels, PASL and sizes of messages (Tabs 5.2 to 5.6).
 
 The thesis prints the kernel of π alone (App. A); those of the sieve and of the matrices are written here
 after their description: an equal part of the numbers for each task, with a block that runs only for

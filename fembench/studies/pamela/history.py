@@ -1,6 +1,6 @@
 """History: the last samples of every operation of every machine, and the machine model that they make.
 
-The thesis keeps a bounded first-in-first-out list of samples and an interval of most of them (thesis-000,
+The thesis keeps a bounded first-in-first-out list of samples and an interval of most of them (Herai 2005,
 2.2 and Eqs 2.2, 2.3) and says neither how many nor how much: here 50, and 90 per cent.
 """
 

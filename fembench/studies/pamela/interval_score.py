@@ -1,4 +1,4 @@
-"""How far measured times lie outside predicted intervals (thesis-000, Eqs 5.2 and 5.3)."""
+"""How far measured times lie outside predicted intervals (Herai 2005, Eqs 5.2 and 5.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

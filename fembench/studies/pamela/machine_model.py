@@ -1,6 +1,6 @@
 """Machine model: how long each operation and each message takes on each machine, as intervals.
 
-Its file is that of thesis-000, App. B; machine 0 is the coordinator, lines that begin with // are comments:
+Its file is that of Herai 2005, App. B; machine 0 is the coordinator, lines that begin with // are comments:
     // machine 1: itu
     inter_sum_int[1]=[7.3E-9;7.4E-9]          seconds an operation
     inter_send[1][0](64)=[0.008;0.017]        seconds a message of 64 bytes, here either way

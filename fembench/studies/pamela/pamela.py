@@ -1,4 +1,4 @@
-"""Extended PAMELA: sequences, branches, loops, conditionals, the use of resources (thesis-000, 3.2).
+"""Extended PAMELA: sequences, branches, loops, conditionals, the use of resources (Herai 2005, 3.2).
 
     a;b   a||b   seq(i=1,10){…}   par(p=1,P){…}   if{…}else{…}   use(net,send[0,p](64))   delay(τ)   id=id+1
 

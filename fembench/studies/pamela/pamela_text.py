@@ -1,4 +1,4 @@
-"""PAMELA text to Model, in the syntax of thesis-000, App. A.3."""
+"""PAMELA text to Model, in the syntax of Herai 2005, App. A.3."""
 
 import re
 from typing import Literal

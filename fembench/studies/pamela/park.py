@@ -1,6 +1,6 @@
 """A park of 32 unequal machines that exists only here, its samples, its machine model, and runs on it.
 
-Machines are those of thesis-000, Tab. 5.1 (nine of speed 1, eleven of 0.86, twelve of 0.635, and a
+Machines are those of Herai 2005, Tab. 5.1 (nine of speed 1, eleven of 0.86, twelve of 0.635, and a
 coordinator); operations cost what App. B says of machine 1, over the speed. Other users: in a sample, as in
 a run, a machine is 3 % faster or slower (one standard deviation), and in one of fifty 5 to 20 % slower.
 All is drawn from a seed. Nothing here is measured: tables of it are SYNTHETIC.

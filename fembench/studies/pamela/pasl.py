@@ -1,4 +1,4 @@
-"""PASL: the batches of tasks of a farm application, their cardinalities and who feeds whom (thesis-000, 2.1).
+"""PASL: the batches of tasks of a farm application, their cardinalities and who feeds whom (Herai 2005, 2.1).
 
 path = "PIMonteCarlo";
 B1 = "DistributeData.class";

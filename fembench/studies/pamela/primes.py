@@ -1,4 +1,4 @@
-"""How often a conditional is true in a search for primes (thesis-000, 5.4.3)."""
+"""How often a conditional is true in a search for primes (Herai 2005, 5.4.3)."""
 
 import math
 

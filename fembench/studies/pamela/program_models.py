@@ -47,7 +47,9 @@ class Farm:
 def machine_of(record: AppRecord) -> MachineModel:
     """Intervals of a calibration; machine p is rank p. Raises InputError where the record is none."""
     if not record.samples:
-        raise InputError(f"{record.id}: not a calibration; expected one of `fembench app … --calibrate`")
+        raise InputError(
+            f"{record.id}: not a calibration; expected one of `fembench study app … --calibrate`"
+        )
     ranks = record.case.ranks
     history = History(factors=factors_of(record))
     for name, rows in record.samples.items():

@@ -1,4 +1,4 @@
-"""Series-parallel form of a task graph, step by step as thesis-000, Fig. 4.12.
+"""Series-parallel form of a task graph, step by step as Herai 2005, Fig. 4.12.
 
 𝕃i is the time from batch i to the end, 𝔹i that of batch i alone: 𝕃i = 𝔹i, or 𝔹i;𝕃j, or 𝔹i;(𝕃j‖𝕃k).
 Substituting from 𝕃1 on repeats what comes after branches meet; (X;Z)‖(Y;Z) = (X‖Y);Z takes it out again.

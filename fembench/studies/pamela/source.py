@@ -1,6 +1,6 @@
 """Operations of a kernel, counted in its source: Python restricted to loops, arithmetic and conditionals.
 
-The templates are those of thesis-000, 4.4.3 (Figs 4.17 to 4.20): z = x + y is access, access, sum_int,
+The templates are those of Herai 2005, 4.4.3 (Figs 4.17 to 4.20): z = x + y is access, access, sum_int,
 assign_int; types follow from annotations (`x: int`, `double`, `"double[3000]"`) and literals. Bounds of
 loops must be known: constants of the file, propagated into calls. Names have the scope that they have in
 Python (names.py); arguments are matched by position, keyword and default. A call of anything that is neither

@@ -1,4 +1,4 @@
-"""The terms of T = max(…) in readable form, as thesis-000, App. A.4 prints them."""
+"""The terms of T = max(…) in readable form, as Herai 2005, App. A.4 prints them."""
 
 from fembench.studies.pamela.amounts import compact, names_in
 from fembench.studies.pamela.bounds import expand

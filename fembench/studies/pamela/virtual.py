@@ -2,7 +2,7 @@
 
 Each branch and each turn of a par loop is a process; a resource serves one use after the other, in the order
 in which they were asked for. How long a use takes is drawn anew for each run from what the machine model's
-samples were drawn from, so that predictions can be judged where the truth is known (thesis-000, tier B).
+samples were drawn from, so that predictions can be judged where the truth is known (Herai 2005, tier B).
 """
 
 import heapq

@@ -1,4 +1,4 @@
-"""A farm: rank 0 deals tasks to the other ranks and collects their results (thesis-000, 3.3; thesis-003, 4).
+"""A farm: rank 0 deals tasks to the other ranks and collects their results (Herai 2005, 3.3).
 
 A part of the tasks is dealt beforehand, in proportion to W (Eq. 3.6); the rest one by one, to whoever has
 sent a result. With one rank alone it computes all tasks itself.

@@ -1,4 +1,4 @@
-"""Task graphs on ranks: ring, fork, join, diamond, fork-join (thesis-001, F12).
+"""Task graphs on ranks: ring, fork, join, diamond, fork-join (Mendes 2004, F12).
 
 A task waits for those that feed it, burns its work, and sends to those that it feeds. What it sends is one
 more than the sum of what it received, so the result shows that every message was taken into account.

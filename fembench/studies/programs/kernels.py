@@ -225,7 +225,7 @@ def _share(task: int, tasks: int, size: int) -> int:
 
 
 def prime_share(tasks: int, size: int) -> float:
-    """Part of the numbers below `size` that is prime (thesis-000, 5.4.3: x / (log x - 1))."""
+    """Part of the numbers below `size` that is prime (Herai 2005, 5.4.3: x / (log x - 1))."""
     return 1 / (math.log(size) - 1) if size >= 8 else 0.5
 
 

@@ -1,4 +1,4 @@
-"""What every rank of `fembench app` runs: `python -m fembench.studies.programs.program_rank FOLDER`.
+"""What every rank of `fembench study app` runs: `python -m fembench.studies.programs.program_rank FOLDER`.
 
 FOLDER holds job.json; rank 0 leaves app.json there, or error.txt.
 """

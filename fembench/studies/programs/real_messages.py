@@ -1,6 +1,6 @@
 """Ring, fork and join with real messages, predicted from the network that `characterize --network` measured.
 
-A message of m bytes takes T = Os + L + Or, each as the profile has it for the two hosts (thesis-001, 3.10); a
+A message of m bytes takes T = Os + L + Or, each from the profile of the two hosts (Mendes 2004, 3.10); a
 task takes what a calibration just before found.
 
     ring   every rank computes and sends to the next: all tasks and all T

@@ -1,4 +1,4 @@
-"""Record of a small parallel program (`fembench app`): asked, predicted, measured, and right or wrong.
+"""Record of a small parallel program (`fembench study app`): asked, predicted, measured, and right or wrong.
 
 Schema history:
     1  first; `simulated`, a prediction's `method`, `taking` and `answering` came later and may be missing
@@ -89,7 +89,7 @@ def load_app(path: Path | str) -> AppRecord:
     """The record in a file. Raises InputError for anything else."""
     tree = read_json(path, dict)
     if tree.get("schema") != APP_SCHEMA or not _of_program(tree):
-        raise InputError(f"{path}: not a record of fembench app with schema {APP_SCHEMA}")
+        raise InputError(f"{path}: not a record of fembench study app with schema {APP_SCHEMA}")
     return convert(tree, AppRecord, where=str(path))
 
 

@@ -1,4 +1,4 @@
-"""Programs of `fembench app` that were predicted before they ran, as cells of the tables of `validate`."""
+"""Programs that were predicted before they ran, as cells of the tables of `validate`."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Small programs predicted by simulating their execution graph (thesis-003), from the same calibration.
+"""Small programs predicted by simulating their execution graph, from the same calibration.
 
 The graph is that of the program: a farm's coordinator sends all tasks that are dealt and waits for results;
 a worker receives, computes, answers; a task of a graph waits for those that feed it. What a rank computes
@@ -41,7 +41,9 @@ def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cor
     """The prediction of a run that has not been made. Raises InputError."""
     known = calibration.samples
     if not known:
-        raise InputError(f"{calibration.id}: not a calibration; expected one of `fembench app … --calibrate`")
+        raise InputError(
+            f"{calibration.id}: not a calibration; expected one of `fembench study app … --calibrate`"
+        )
     crowd = max(1.0, (case.ranks - 1) / cores) if cores and case.program in KERNELS else 1.0
     machine = machine_from(calibration, case)
     middle = {name: [float(np.median(row)) for row in rows] for name, rows in known.items()}

@@ -1,4 +1,4 @@
-"""A schedule executed under HLogP: overheads keep the processor; receives as they arrive (thesis-001)."""
+"""A schedule executed under HLogP: overheads keep the processor; receives as they arrive (Mendes 2004)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

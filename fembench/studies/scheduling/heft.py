@@ -1,6 +1,6 @@
 """HEFT: tasks by upward rank, each where it finishes earliest; under HLogP and under the latency model.
 
-HLogP (thesis-001, 6.2): a task's receive overheads stand right before it in order of arrival; after it a
+HLogP (Mendes 2004, 6.2): a task's receive overheads stand right before it in order of arrival; after it a
 window is reserved for all its sends, as large as if each went where sending costs most, and shrunk as the
 receivers become known. The latency model has no overheads: a message between hosts takes its total.
 """
@@ -27,7 +27,7 @@ def by_rank(graph: TaskGraph, platform: Platform) -> list[int]:
 
 
 def hlogp_heft(graph: TaskGraph, platform: Platform) -> Schedule:
-    """The modified HEFT of thesis-001."""
+    """The modified HEFT of Mendes 2004."""
     state = _Hlogp(graph, platform)
     order = by_rank(graph, platform)
     for t in order:

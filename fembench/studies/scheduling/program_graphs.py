@@ -15,7 +15,7 @@ SHAPES: dict[str, Callable[[int, float, float], TaskGraph]] = {
     "diamond": diamond,
     "fork-join": fork_join,
 }
-USUAL = {"ring": 3, "fork": 10, "join": 10, "diamond": 5, "fork-join": 14}  # thesis-001
+USUAL = {"ring": 3, "fork": 10, "join": 10, "diamond": 5, "fork-join": 14}  # Mendes 2004
 
 
 def shape(name: str, tasks: int, n_bytes: int) -> TaskGraph:

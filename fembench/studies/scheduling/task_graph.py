@@ -1,4 +1,4 @@
-"""Task graphs: work of each task, bytes of each edge; the shapes that thesis-001 and its tests use."""
+"""Task graphs: work of each task, bytes of each edge; the shapes that Mendes 2004 and its tests use."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,5 +69,5 @@ def fork_join(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
 
 
 def ring(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
-    """n tasks, each feeding the next; the last feeds one that only receives (thesis-001, 3.10)."""
+    """n tasks, each feeding the next; the last feeds one that only receives (Mendes 2004, 3.10)."""
     return TaskGraph(f"ring-{n}", (*(work,) * n, 0.0), tuple((t, t + 1, size) for t in range(n)))

@@ -47,7 +47,7 @@ def timeline(graph: TaskGraph, platform: Platform, schedule: Schedule) -> list[S
 def picture(tasks: Sequence[Mapping[str, Any]], hosts: Sequence[str]) -> str:
     """A line per host: tasks by name, in brackets as long as they compute; '.' where it does not.
 
-    `tasks` as `fembench schedule --json` prints them: task, host, begin, end.
+    `tasks` as `fembench study schedule --json` prints them: task, host, begin, end.
     """
     last = max(t["end"] for t in tasks) or 1.0
     wide, lines = max(map(len, hosts)), []

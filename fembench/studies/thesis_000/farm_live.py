@@ -1,7 +1,7 @@
-"""The farm programs of thesis-000 run under MPI on emulated machines: calibrated, predicted, run, scored.
+"""The farm programs of Herai (2005) under MPI on emulated machines: calibrated, predicted, run, scored.
 
-Machines are those of its Tab. 5.1, three speeds; a rank computes at its speed and all are dilated so that
-they fit on the cores that are here (SYNTHETIC). What is there already is not measured again.
+Machines have the three speeds of his Table 5.1. Each rank computes at its speed, and all are dilated so that
+they fit on the cores here (SYNTHETIC). Kept runs are not measured again.
 """
 
 import dataclasses

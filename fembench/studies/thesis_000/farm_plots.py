@@ -13,7 +13,7 @@ from fembench.studies.thesis_000.farm_printed import KINDS, printed
 
 
 def times(name: str, outcomes: Sequence[ParkOutcome]) -> Plot:
-    """R3: interval bars and points over machines, ours above, theirs below."""
+    """Intervals as bars, runs as points, by number of machines; ours above, the printed ones below."""
     with canvas.figure(8, columns=4, height=2.7) as (drawn, axes_of):
         for k, version in enumerate(VERSIONS):
             mine = [(o.predicted.low, o.predicted.high, o.measured) for o in outcomes if o.version == version]
@@ -33,7 +33,8 @@ def times(name: str, outcomes: Sequence[ParkOutcome]) -> Plot:
             drawn,
             f"times_{name}",
             f"{KINDS[name][2]}: predicted and measured (Figs {KINDS[name][4].split(',')[0]}, C)",
-            "Bars: the predicted interval; points: four runs. Above here (virtual park), below the thesis.",
+            "Bars: the predicted interval. Points: four runs. Top: here, on the virtual park; bottom: the "
+            "thesis.",
         )
 
 
@@ -62,7 +63,7 @@ def _bars(axes: canvas.Axes, series: Sequence[tuple[float, float, Sequence[float
 
 
 def hits(name: str, outcomes: Sequence[ParkOutcome], theirs: dict[tuple[str, int], IntervalScore]) -> Plot:
-    """R4: runs inside the interval."""
+    """Number of runs inside the interval."""
     panels = []
     for version in VERSIONS:
         mine = [float(o.score.hits) for o in outcomes if o.version == version]
@@ -79,7 +80,7 @@ def hits(name: str, outcomes: Sequence[ParkOutcome], theirs: dict[tuple[str, int
     return charts.grouped(
         f"hits_{name}",
         f"{KINDS[name][2]}: runs inside the interval (Fig. {KINDS[name][4].split(', ')[1]})",
-        "Of four runs on each number of machines.",
+        "Four runs on each number of machines.",
         panels,
         top=4,
         columns=4,

@@ -16,7 +16,7 @@ Results = dict[str, list[ParkOutcome]]
 
 
 def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Table:
-    """R2: mean error of each version."""
+    """Mean error and hits of each version."""
     rows = []
     for name in (n for n in (*KINDS, *BEYOND) if n in results):
         for version in VERSIONS:
@@ -47,11 +47,11 @@ def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Tab
     return beside(
         "means",
         "Mean error and hits of 20 (Tables 5.8, 5.10, 5.12, 5.14, 5.16; Figs 5.2 to 5.10)",
-        "SYNTHETIC: ours on the virtual park. Mean error by Eqs 5.2, 5.3, per cent: 0 inside the "
-        "interval. The thesis prints 4.218 for primQ_D; its rows give 6.018. Of mat it says 30 hits; its "
-        "rows give 29. 'By phase' and 'rand with Q' are not in the thesis: bounds summed over phases, and "
-        "the sampling fraction as Q. The middle error, |measured - middle| / measured, cannot be lowered "
-        "by wide intervals.",
+        "SYNTHETIC: our numbers come from the virtual park. Mean error in per cent by Eqs 5.2 and 5.3; it is "
+        "0 inside the interval. The thesis prints 4.218 for primQ_D, its rows give 6.018; for mat it counts "
+        "30 hits, its rows give 29. 'By phase' (bounds summed over phases) and 'rand with Q' (the sampling "
+        "fraction as Q) are not in the thesis. A wide interval cannot lower the middle error, |measured - "
+        "middle| / measured.",
         ("platform",),
         ("mean_error_percent", "hits", "middle_error_percent", "half_width_percent"),
         rows,
@@ -59,7 +59,7 @@ def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Tab
 
 
 def live_table(live: Sequence[FarmRun]) -> Table:
-    """The programs under MPI."""
+    """The farm programs under MPI, predicted and measured."""
     rows = []
     for one in live:
         informed, worst, record = one.informed, worst_score(one), one.record
@@ -103,7 +103,7 @@ def live_table(live: Sequence[FarmRun]) -> Table:
 
 
 def machines() -> Table:
-    """R5: Tab. 5.1 beside the virtual park."""
+    """Table 5.1 beside the virtual park."""
     theirs = [r for r in printed("machines") if r["performance_factor_w"]]
     rows = tuple(
         (int(r["machine"]), f"{r['subnet']}:{r['name']}", r["cpu"], float(r["performance_factor_w"]), mine)
@@ -120,7 +120,7 @@ def machines() -> Table:
 
 
 def every_run(name: str, outcomes: Sequence[ParkOutcome]) -> Table:
-    """R1: intervals, times and errors."""
+    """Intervals, times and errors of every run."""
     rows = []
     for o in outcomes:
         s = o.score

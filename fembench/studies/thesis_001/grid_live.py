@@ -1,9 +1,8 @@
-"""Thesis-001's applications run under MPI on emulated hosts, calibrated, predicted, run.
+"""The applications of Mendes (2004) under MPI on emulated hosts: calibrated, predicted, run.
 
-What its tables print is emulated (SYNTHETIC): speeds of hosts, and Os, L and Or of messages, which keep ranks
-as long, a scale shorter than in the thesis. Rings, fork and join are predicted from the same Os, L and Or, so
-they check that ranks do as they are told, not the model; grid_real has them with real messages. What is there
-already is not measured again.
+The printed speeds of hosts, and Os, L and Or of messages, are emulated on a shorter time scale (SYNTHETIC).
+Rings, fork and join are predicted from the same Os, L and Or, so they check the executor, not the model;
+grid_real has them with real messages. Kept runs are not measured again.
 """
 
 import functools
@@ -37,8 +36,8 @@ from fembench.studies.thesis_001.grid_plan import (
     rings,
 )
 
-LEAST = 60.0  # times that ranks are dilated: few compute at once, or they would slow each other on one core
-BYTES = 65536  # that a message really has; what it costs is emulated
+LEAST = 60.0  # smallest dilation: few ranks compute at once, or they would slow each other on one core
+BYTES = 65536  # real size of a message; its cost is emulated
 QUICK = ProgramEffort(3, 6, scale=1.2, real_repetitions=20)  # scale: units of work per second of the source
 FULL = ProgramEffort(5, 12, scale=5.0, real_repetitions=60)
 
@@ -63,7 +62,7 @@ class GridRun:
 
     @property
     def delay(self) -> float:
-        """What rank 0 did not compute."""
+        """Time of rank 0 that was not computing."""
         return float(np.median(np.array(self.record.seconds) - np.array(self.record.busy[0]))) / self.scale
 
 
@@ -76,7 +75,7 @@ class GridBench:
     cores: int
 
     def calibration(self, name: str, speeds: Sequence[float], seconds: float) -> AppRecord | None:
-        """Samples of a task that took so many seconds in the source, on hosts of these speeds."""
+        """Samples of a task that took this many seconds in the source, on hosts of these speeds."""
         settings = self.settings("fork", speeds, seconds)
         return self.runs.calibration(f"calibrated-{name}-{settings.size}", settings)
 
@@ -125,12 +124,12 @@ def unit_of(calibration: AppRecord, rank: int = 0) -> float:
 
 
 def transfer_of(calibration: AppRecord) -> float:
-    """Seconds that a message really takes until it is seen."""
+    """Seconds that a message really takes until its receiver sees it."""
     return (machine_of(calibration).message(1, 0, BYTES) + notice(calibration.case)).middle
 
 
 def scale_of(calibration: AppRecord, seconds: float) -> float:
-    """Seconds here of one of the thesis, whose task took so many."""
+    """Seconds here per second of the thesis, where the task took `seconds`."""
     return calibration.case.size * unit_of(calibration) / seconds
 
 
@@ -201,7 +200,7 @@ def _scheduled(bench: GridBench, graph: str, method: str) -> GridRun | None:
 
 
 def schedule(graph: TaskGraph, case: AppCase, calibration: AppRecord, scale: float, method: str) -> Schedule:
-    """What a method makes of the graph on the calibrated hosts."""
+    """The method's schedule of the graph on the calibrated hosts."""
     task = tuple(case.size * unit_of(calibration, r) for r in range(case.ranks))
     return METHODS[method](graph, platform(task, scale, transfer_of(calibration)))
 
@@ -212,6 +211,6 @@ def _scaled(costs: Costs, scale: float) -> Costs:
 
 
 def _said(record: AppRecord) -> float:
-    """The middle of what was predicted in closed form."""
+    """The middle of the predicted interval."""
     p = record.predicted
     return (p.low + p.high) / 2 if p else float("nan")

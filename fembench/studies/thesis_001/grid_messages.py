@@ -1,4 +1,4 @@
-"""What messages between two ranks of this machine cost, and H of loaded hosts, beside thesis-001's tables."""
+"""The cost of messages between two ranks of this machine, and H of loaded hosts, beside Mendes (2004)."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ def _floats(row: Row, *names: str) -> list[float]:
 
 
 def measure_network(folder: Path, cores: int, *, only_kept: bool = False) -> Profile | None:
-    """What messages between the ranks here cost, in a profile; measured once. Raises RunFailedError."""
+    """The profile with the cost of messages between the ranks here; measured once. Raises RunFailedError."""
     path = folder / "machine.json"
     if not path.exists():
         if only_kept:
@@ -61,7 +61,7 @@ def measure_network(folder: Path, cores: int, *, only_kept: bool = False) -> Pro
 
 
 def message_table(network: Network) -> Table:
-    """Tables 4.15 and 5.2: one host."""
+    """Tables 4.15 and 5.2: messages on one host."""
     theirs = {int(float(r["message_bytes"])): r for r in printed("table_4_15")}
     lam = {int(float(r["message_bytes"])): r for r in printed("table_5_2")}
     names = ("latency_us", "send_overhead_us", "receive_overhead_us")
@@ -82,8 +82,9 @@ def message_table(network: Network) -> Table:
     return Table(
         "messages",
         "Messages on one host: L, Os, Or (Tables 4.15, 5.2)",
-        f"Two ranks of this machine; medians, microseconds. Measuring took {network.seconds:.1f} s in all. "
-        "Under MPICH-G2 a rank that waits keeps the processor from the other, a tenth of a second long.",
+        "Two ranks of this machine; medians in microseconds. The whole measurement took "
+        f"{network.seconds:.1f} s. Under MPICH-G2 a waiting rank keeps the processor from the other for a "
+        "tenth of a second.",
         columns,
         tuple(rows),
     )
@@ -95,7 +96,7 @@ def _parameters(s: PairSamples) -> list[float]:
 
 
 def waiting_table(network: Network) -> Table:
-    """Table 5.1: what a task takes beside one that waits, over what it takes alone."""
+    """Table 5.1: the time of a task beside a waiting one, relative to its time alone."""
     rows = printed("table_5_1")
     ratio = {
         name: max(float(r[f"{name}_same_unit_us"]) / float(r[f"{name}_separate_units_us"]) for r in rows)
@@ -105,14 +106,15 @@ def waiting_table(network: Network) -> Table:
     return Table(
         "waiting",
         "A task beside one that waits, on one processor (Table 5.1)",
-        "Time over its time alone. Where waiting costs, no more than one rank a core.",
+        "Time relative to the task alone. Where waiting slows the other task, run no more than one rank per "
+        "core.",
         columns,
         ((network.polling if network.polling else np.nan, ratio["mpich_g2"], ratio["lam"]),),
     )
 
 
 def slowness_table() -> Table:
-    """Tables 4.27 to 4.29, computed anew from what they print."""
+    """Tables 4.27 to 4.29, recomputed from the printed loads and clocks."""
     rows = []
     for name, (number, mean, law) in H_LAWS.items():
         found = [error_of(float(r["h_measured"]), law(r)) for r in printed(f"table_{number}")]
@@ -126,8 +128,8 @@ def slowness_table() -> Table:
     return Table(
         "slowness",
         "H of loaded hosts, estimated (Tables 4.27 to 4.29)",
-        "The thesis' own queues, loads and clocks, its formulas computed anew; per cent of the measured H. "
-        "The thesis divides some errors by the estimate.",
+        "The formulas of the thesis, recomputed from its own queues, loads and clocks. Errors are per cent "
+        "of the measured H; the thesis divides some of them by the estimate.",
         columns,
         tuple(rows),
     )

@@ -1,8 +1,8 @@
-"""Thesis-001's experiments with applications: rings, fork and join, schedules of task graphs.
+"""The experiments of Mendes (2004) with applications: rings, fork and join, schedules of task graphs.
 
-Tasks and what messages cost (Os, L, Or) are those that the thesis prints, a scale shorter; hosts differ as
-its factors H do. The scale is what a task takes here over what it took there. Messages of 4 MiB under LAM-MPI
-stand for those of chapter 6, whose sizes it does not give.
+Times of tasks and costs of messages (Os, L, Or) are the printed ones on a shorter time scale; hosts differ by
+the printed factors H. The scale is the time of a task here over its time in the thesis. Messages of 4 MiB
+under LAM-MPI stand for those of chapter 6, whose sizes are not given.
 """
 
 import csv

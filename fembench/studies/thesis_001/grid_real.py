@@ -1,4 +1,4 @@
-"""Thesis-001's rings, fork and join with real messages here, predicted from the measured network."""
+"""Rings, fork and join of Mendes (2004) with real messages here, predicted from the measured network."""
 
 import functools
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Real:
 
     @property
     def thesis_error(self) -> float:
-        """Per cent of what was measured there."""
+        """Per cent of the time measured in the thesis."""
         for ring in rings():
             if ring.name == self.like:
                 return error_of(ring.measured, ring.estimated)
@@ -98,7 +98,7 @@ def _one(real: Real, profile: Profile, runs: ProgramRuns, repetitions: int, tell
 
 
 def real_table(found: Sequence[RealRun]) -> Table:
-    """Predicted before and measured, the error of the median with its interval."""
+    """Predicted and measured times; the error of the median with its interval."""
     rows = [
         (
             f"{f.real.kind}, {f.real.n_bytes >> 10} KiB, MPI_{f.real.calls.capitalize()}: {score.what}",
@@ -127,13 +127,13 @@ def real_table(found: Sequence[RealRun]) -> Table:
     return Table(
         "real_messages",
         "Rings, fork and join with real messages, predicted from the measured network",
-        "Real messages on this machine: Os, L and Or are those of `characterize --network` (machine.json), "
-        "tasks those of a calibration just before, and the prediction was written before the run. Error is "
-        "that of the median, per cent of what was measured; from, to: the signed error at the ends of the "
-        f"median's 95 % interval. Where the median is not known to ± {LIMIT:g} %, the run is INVALID and "
-        "judges nothing. 'messages' is the time beyond computing: in a ring all messages, in a fork the send "
-        "overheads, in a join the receive overheads. The thesis gives errors of whole rings, and of the "
-        "delays of fork and join.",
+        "Real messages on this machine. Os, L and Or come from `characterize --network` (machine.json), "
+        "the cost of tasks from a calibration just before; the prediction was written before the run. The "
+        "error is that of the median, in per cent of the measured time; 'from' and 'to' are the errors at "
+        f"the ends of its 95 % interval. If the interval is wider than ± {LIMIT:g} %, the run is INVALID "
+        "and judges nothing. 'messages' is the time beyond computing: all messages of a ring, the send "
+        "overheads of a fork, the receive overheads of a join. The thesis gives errors of whole rings, and "
+        "of the delays of fork and join.",
         columns,
         tuple(rows),
     )

@@ -24,8 +24,9 @@ from fembench.studies.thesis_001.grid_plan import thesis_schedule as theirs_of
 
 HELD = "held at the thesis' own constants: a check of the executor, not of the model"
 SYNTHETIC = (
-    "SYNTHETIC: hosts of the thesis' speeds and messages of its Os, L and Or are emulated, a scale shorter; "
-    "our seconds are divided by that scale, which is what a task takes here over what it took there."
+    "SYNTHETIC: hosts with the speeds of the thesis and messages with its Os, L and Or are emulated on a "
+    "shorter time scale. Our seconds are divided by that scale: the time of a task here over its time in "
+    "the thesis."
 )
 
 
@@ -40,8 +41,8 @@ def ring_table(found: Sequence[GridRun]) -> Table:
     return beside(
         "held_rings",
         f"Rings {HELD} (Tables 4.25, 4.38, 5.11)",
-        f"{SYNTHETIC} Ranks wait for as long as the constants say, from which the time is estimated too. "
-        "Errors are per cent of what was measured; the thesis divides by the larger of both.",
+        f"{SYNTHETIC} Ranks wait as long as these constants say, and the estimate uses the same constants. "
+        "Errors are per cent of the measured time; the thesis divides by the larger of both times.",
         ("platform",),
         ("measured_s", "estimated_s", "error_percent"),
         rows,
@@ -65,7 +66,7 @@ def delay_table(found: Sequence[GridRun]) -> Table:
     return beside(
         "held_delays",
         f"Fork and join {HELD} (6.1)",
-        f"{SYNTHETIC} Ranks wait for as long as the constants say, of which the sum is made too. "
+        f"{SYNTHETIC} Ranks wait as long as these constants say, and the sum uses the same constants. "
         "By what the task on the sender's, the receiver's own host is later: eight overheads "
         "and the local message.",
         ("platform",),
@@ -101,7 +102,7 @@ def schedule_table(found: Sequence[GridRun]) -> Table:
 
 
 def schedule_plot(found: Sequence[GridRun]) -> Plot:
-    """Predicted and executed, here and there."""
+    """Predicted and executed makespans, here and in the thesis."""
     panels = []
     for graph in GRAPHS:
         mine = [r for r in found if r.kind == graph]
@@ -119,7 +120,7 @@ def schedule_plot(found: Sequence[GridRun]) -> Plot:
     return charts.grouped(
         "schedules",
         "Schedules (6.2, 7)",
-        "Seconds of the thesis: ours divided by the scale.",
+        "Seconds on the time scale of the thesis: ours are divided by the scale.",
         panels,
         columns=2,
         height=3.0,

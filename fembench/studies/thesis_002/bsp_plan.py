@@ -1,7 +1,7 @@
-"""Thesis-002's experiments: two programs, twenty scenarios, strategies over alpha x band (Tables 12 to 15).
+"""The experiments of Gomes (2014): two programs, twenty scenarios, strategies over alpha x D (Tables 12-15).
 
-The seven machines are emulated: ranks of these relative speeds on the cores that are here, dilated. The
-thesis does not give the speeds; SPEEDS is our guess from the processors it lists.
+The seven machines are emulated: dilated ranks of these relative speeds on the cores here. The thesis does not
+give the speeds; SPEEDS is our guess from the processors that it lists.
 """
 
 import csv

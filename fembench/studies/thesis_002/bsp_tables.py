@@ -43,7 +43,7 @@ def _rows(found: Found) -> list[tuple[BspScenario, CellTimes, float, float | Non
 
 
 def times_table(found: Found) -> Table:
-    """Tables 12 to 15, a row a cell."""
+    """Tables 12 to 15, one row per cell."""
     rows = [
         (
             s.table,
@@ -65,8 +65,8 @@ def times_table(found: Found) -> Table:
     return Table(
         "thesis002_times",
         "Times (Tables 12 to 15)",
-        "Gain is the time saved against no balancing, in the thesis and here. Our seconds are of a smaller "
-        "picture and another local sort on today's processors; gains are to be compared, seconds are not.",
+        "Gain is the time saved relative to no balancing, in the thesis and here. Compare gains, not "
+        "seconds: the picture is smaller here, the local sort is another one, and processors are faster.",
         (
             words("table"),
             words("scenario"),
@@ -87,7 +87,7 @@ def times_table(found: Found) -> Table:
 
 
 def overhead_table(found: Found) -> Table:
-    """SC against NullLB (6.1), the least and the most over alpha and band."""
+    """SC against NullLB (6.1), least and most over alpha and band."""
     rows = []
     for scenario, times in found.items():
         null = _seconds(_null(times))
@@ -100,7 +100,7 @@ def overhead_table(found: Found) -> Table:
     return Table(
         "thesis002_overhead",
         "Overhead of looking without moving (6.1)",
-        "Over the alphas and bands that were run.",
+        "Least and most over all values of alpha and D that were run.",
         (
             words("table"),
             words("scenario"),
@@ -127,9 +127,10 @@ def best_table(found: Found) -> Table:
         rows.append(tuple(line))
     return Table(
         "thesis002_gains",
-        "Gain over no balancing, best of the grid",
-        "A is MigBSP (one move, detection by process), B is MigBSP++ as printed. 'amortised' is our default, "
-        "run once with alpha 2 and D 0.3; the thesis has nothing like it.",
+        "Best gain over no balancing",
+        "The best over alpha and D. A is MigBSP (one move, detection per process); B is MigBSP++ as printed. "
+        "'amortised' is fembench's default, run once with alpha 2 and D 0.3; the thesis has no such "
+        "strategy.",
         (
             words("table"),
             words("scenario"),
@@ -147,7 +148,7 @@ def best_table(found: Found) -> Table:
 
 
 def plots(found: Found) -> list[Plot]:
-    """Figures 48 to 69: ranks' times look by look, of A, B and amortised at alpha 2, D 0.3."""
+    """Figures 48 to 69: times of the ranks at every look, for A, B and amortised at alpha 2, D 0.3."""
     made: list[Plot] = []
     for scenario, times in found.items():
         for cell in times.cells:

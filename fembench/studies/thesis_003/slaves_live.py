@@ -1,11 +1,11 @@
-"""The programs of thesis-003 under MPI: an integral on eight processes, a matrix product on two to eight.
+"""The programs of Calzeta and de Souza (2008) under MPI: an integral, and a matrix product.
 
-Processes are equal, emulated and dilated so that they fit on the cores that are here (SYNTHETIC). Each
-program is calibrated once, with eight processes; every run is predicted from that, in two ways:
+Processes are equal, emulated and dilated so that they fit on the cores here (SYNTHETIC). Each program is
+calibrated once, with eight processes. Every run is predicted from that calibration in two ways:
 
-graph    the execution graph of the program, what loops do being known
-drawn    as thesis-003: a loop without messages goes round as often as an exponential distribution says,
-         its mean the turns that are a process's due, its limit all turns (3.2.3; mean = limit: exactly so)
+graph    the execution graph, with the true number of turns of every loop
+drawn    as in the source: a loop without messages makes a random number of turns, exponentially distributed
+         around the process's even share and limited to all turns (3.2.3; mean = limit: exactly that number)
 """
 
 import functools

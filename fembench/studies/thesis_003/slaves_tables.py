@@ -47,7 +47,7 @@ def errors(real: Sequence[float] | Floats, simulated: Sequence[float] | Floats) 
 
 
 def error_table(found: Sequence[SlavesRun]) -> Table:
-    """What both ways are off by, beside the thesis."""
+    """Errors of both ways of predicting, beside those of the thesis."""
     rows = []
     for live in found:
         simulated, real = thesis_times(live)
@@ -59,12 +59,12 @@ def error_table(found: Sequence[SlavesRun]) -> Table:
     return beside(
         "errors",
         "Errors of the simulations (4.1, 4.2)",
-        "SYNTHETIC: ours on equal emulated processes. Per cent of what was measured. The thesis gives the "
-        "error of the mean over processes, in which errors of single ones cancel: about 5 and 4 in its text, "
-        "from its tables what stands here. 'graph' is the execution graph with the turns that loops have; "
-        f"'drawn loops' the thesis' way, {SIMULATIONS} simulations averaged as there; 'a single draw' the "
-        "mean |error| of one of them. Ours are calibrated with eight processes, the thesis' costs are a "
-        "table of cycles.",
+        "SYNTHETIC: our processes are equal and emulated. Per cent of the measured time. The thesis gives "
+        "the error of the mean over processes, in which errors of single processes cancel: about 5 and 4 "
+        "in its text; the values here follow from its tables. 'graph' is the execution graph with the true "
+        f"turns of loops; 'drawn loops' averages {SIMULATIONS} simulations with random turns, as the thesis "
+        "does; 'a single draw' is the mean |error| of one of them. Our costs come from a calibration with "
+        "eight processes, those of the thesis from a table of cycles.",
         ("platform",),
         ERRORS,
         rows,
@@ -91,8 +91,8 @@ def process_table(live: SlavesRun) -> Table:
     return Table(
         f"times_{live.record.case.program}_{live.record.case.ranks}",
         title,
-        "SYNTHETIC: dilated seconds here. Process 0 is the master, until the last answer; slaves, what they "
-        "compute.",
+        "SYNTHETIC: dilated seconds here. Process 0 is the master, timed until the last answer; for slaves, "
+        "the time they compute.",
         columns,
         tuple(rows),
     )
@@ -119,8 +119,8 @@ def messages_table(found: Sequence[SlavesRun]) -> Table:
     return Table(
         "messages",
         "Messages (Table 4.2)",
-        "Run: tasks and answers of the matrix product that really ran (the word that ends a slave is not "
-        "counted). Executable: the blocks of the program in the thesis' appendix B, from its disassembly, "
+        "Run: tasks and answers that the matrix product really sent (the message that ends a slave is not "
+        "counted). Executable: the blocks of the program in appendix B of the thesis, from its disassembly, "
         "walked by that many processes.",
         columns,
         tuple(rows),
@@ -138,7 +138,7 @@ def executable_messages(processes: int) -> tuple[int, int]:
 
 
 def speedup_table(found: Sequence[SlavesRun]) -> Table:
-    """Of the matrix product, against two processes."""
+    """Speedup of the matrix product over two processes."""
     by_size = {x.record.case.ranks: x for x in found if x.record.case.program == PRODUCT}
     theirs = {int(r["processes"]): r for r in printed("speedups")}
     base = by_size.get(2)
@@ -154,9 +154,9 @@ def speedup_table(found: Sequence[SlavesRun]) -> Table:
         rows.append(((p,), [float(m) for m in mine], [float(their.get(n, np.nan)) for n in names]))
     return beside(
         "speedups",
-        "Speed-up over two processes, matrix product",
-        "Of the last end, and of the mean over processes. Three slaves against one can be three times as "
-        "fast, seven seven times.",
+        "Speedup over two processes, matrix product",
+        "Of the makespan, and of the mean over processes. Three slaves can be at most three times as fast as "
+        "one, seven at most seven times.",
         ("processes",),
         ("real_makespan", "simulated_makespan", "real_mean", "simulated_mean"),
         rows,
@@ -164,7 +164,7 @@ def speedup_table(found: Sequence[SlavesRun]) -> Table:
 
 
 def times_plot(found: Sequence[SlavesRun]) -> Plot:
-    """Figures 4.5, 4.6: what each process takes."""
+    """Figures 4.5, 4.6: time of each process."""
     panels = []
     for live in found:
         names = [str(p) for p in range(len(live.real))]
@@ -178,7 +178,7 @@ def times_plot(found: Sequence[SlavesRun]) -> Plot:
     return charts.grouped(
         "times",
         "Time of each process (Tables 4.1, 4.3 to 4.5, Figs 4.5, 4.6)",
-        "Left here, right the thesis, whose simulation draws its loops. Process 0 is the master.",
+        "Left: here; right: the thesis, whose simulation draws loops at random. Process 0 is the master.",
         panels,
         columns=2,
         height=2.7,
@@ -196,8 +196,8 @@ def loops_plot(found: Sequence[SlavesRun]) -> Plot:
     return charts.grouped(
         "loops",
         "Turns of the slaves' loop (Figs 4.2, 4.4)",
-        "Drawn: one of the simulations in the thesis' way. Done: what the program does. A loop that holds "
-        "messages is never drawn.",
+        "Drawn: one simulation with random loops, as in the thesis. Done: the turns that the program makes. "
+        "Loops with messages are never drawn.",
         panels,
         columns=4,
         height=2.6,

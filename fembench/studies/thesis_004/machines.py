@@ -1,9 +1,9 @@
-"""The two kinds of hosts that the thesis compares, and where tasks go on them.
+"""The two kinds of hosts that Ferreira (2006) compares, and where tasks go on them.
 
-Hosts are given (a host file), or emulated: every task is a rank here, whose computing is stretched as
-if it ran on its host. k tasks on a host of c cores and speed s compute at s min(1, c / k) each; all
-are dilated alike, so that they fit side by side on the cores that are here. On a given host tasks are
-confined to its first c cores: up to c tasks have one core each, more tasks share all c.
+Hosts are given, or emulated: then every task is a rank here, slowed down as if it ran on its host. k tasks on
+a host with c cores of speed s compute at s min(1, c / k) each; all are dilated by the same factor, so that
+they fit side by side on the cores here. On a given host tasks use its first c cores only: up to c tasks
+have one core each, more tasks share all c.
 
 A fast host has two processors (node8, Cluster 1), a slow one has one (node00, Cluster 2).
 """

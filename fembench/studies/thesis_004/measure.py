@@ -1,4 +1,4 @@
-"""Measure what is wanted and not measured yet: each campaign in its own folder, resumable at any point."""
+"""Measure the wanted cases that have no record yet: one folder per campaign, resumable at any point."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # tasks that share a core make ro
 
 
 class StudyFolder:
-    """The folder of a reproduction and what was measured in it."""
+    """The folder of a study and the records in it."""
 
     def __init__(self, path: Path, plan: StudyPlan, command: str) -> None:
         self.path, self.plan, self.command = path, plan, command
@@ -48,7 +48,7 @@ class StudyFolder:
         return self._folders[where]
 
     def _description(self, where: Where) -> str:
-        """campaign.toml: the cases known beforehand, so that another plan is not mixed in."""
+        """campaign.toml: the cases known in advance, so that two plans never mix in a folder."""
         cases = [want.case for want in self.plan.wants() if want.where == where]
         head = f'name = "{where}"\nrepetitions = {self.plan.effort.repetitions}\n'
         return head + "".join(map(_toml, cases))

@@ -32,7 +32,7 @@ MACHINES = ("machine_1", "machine_2", "machine_3")
 
 
 def hosts(machines: Machines, records: Sequence[Record]) -> Section:
-    """E0: the hosts, ours and the thesis'."""
+    """E0: our hosts and those of the thesis."""
     kinds = [
         (kind, ", ".join(h.name for h in group), group[0].cores, group[0].speed or None)
         for kind, group in (("cluster 1 (fast)", machines.fast), ("cluster 2 (slow)", machines.slow))
@@ -40,10 +40,11 @@ def hosts(machines: Machines, records: Sequence[Record]) -> Section:
     ours = Table(
         "machines",
         "Hosts of the experiments",
-        "Emulated: a task computes as slowly as it would there, by sleeping after each phase; speeds are "
-        f"of one processor, all dilated {machines.dilate:g} times so that they fit this machine."
+        "Emulated: a task sleeps after each phase, so that it computes as slowly as it would on its host. "
+        f"Speeds are per processor; all are dilated {machines.dilate:g} times so that the hosts fit this "
+        "machine."
         if machines.emulated
-        else "Real hosts, as given; tasks are confined to that many cores.",
+        else "Real hosts, as given. Tasks are confined to that many cores.",
         (words("kind"), words("hosts"), count("processors"), value("speed")),
         tuple(kinds),
     )
@@ -63,7 +64,7 @@ def _plain(v: float | str) -> str:
 
 
 def timers(tree: Mapping[str, Any]) -> Section:
-    """E1: what a reading of each timer costs (Tables 5.2 and 5.3)."""
+    """E1: the cost of reading each timer (Tables 5.2 and 5.3)."""
     found = {t["timer"]: t for t in tree.get("timers", ()) if t["language"] == "C"}
     ours = {thesis_name: found.get(name, {}) for thesis_name, name in OURS_OF.items()}
     columns = ["here_cycles", *(f"{m}_cycles" for m in MACHINES)]
@@ -91,7 +92,7 @@ def timers(tree: Mapping[str, Any]) -> Section:
     means = Table(
         "timers_ms",
         "Mean cost of a call, milliseconds (Table 5.3)",
-        "The thesis' rdtsc of machines 1 and 3 and rdtscll of machine 3 do not follow from its Table 5.2.",
+        "In the thesis, rdtsc on machines 1 and 3 and rdtscll on machine 3 do not follow from Table 5.2.",
         (words("machine"), *(value(n) for n in names)),
         (("here", *here), *((_plain(r["machine"]), *(number(r, n) for n in names)) for r in printed)),
     )
@@ -118,8 +119,8 @@ def _bars(ours: Mapping[str, Mapping[str, float]]) -> Plot:
         panels.append(Panel(f"thesis, machine {k + 1}", list(ours), series, "cycles", ""))
     return charts.grouped(
         "timers",
-        "Cost of a timer's call (Figs 5.1, 5.2, 5.3)",
-        "Cycles of 100 calls, logarithmic. rdtsc is the cheapest everywhere.",
+        "Cost of a timer call (Figs 5.1, 5.2, 5.3)",
+        "Cycles per call, logarithmic scale; 100 calls. rdtsc is the cheapest on every machine.",
         panels,
         log=True,
         columns=2,
@@ -132,7 +133,7 @@ def _means(here: Sequence[float], names: Mapping[str, str], printed: Sequence[th
     }
     return charts.grouped(
         "timers_ms",
-        "Mean cost of a timer's call (Fig. 5.4)",
+        "Mean cost of a timer call (Fig. 5.4)",
         "Milliseconds, logarithmic.",
         [Panel("", list(names.values()), series, "ms", "")],
         log=True,
@@ -152,8 +153,8 @@ def meshes(plan: StudyPlan, found: StudyRecords, pictures: list[Plot]) -> Sectio
     table = beside(
         "meshes",
         "Meshes (Table 5.5)",
-        "The thesis' meshes are lost; these stand-ins are boxes of Kuhn tetrahedra of the same solid (1 "
-        "x 0.5 x 1 m, x = 0 clamped, 500 N at a corner) with about as many equations.",
+        "The meshes of the thesis are lost. The stand-ins divide the same solid (1 x 0.5 x 1 m, x = 0 "
+        "clamped, 500 N at a corner) into Kuhn tetrahedra, with about as many equations.",
         ("mesh",),
         columns,
         rows,
@@ -162,11 +163,11 @@ def meshes(plan: StudyPlan, found: StudyRecords, pictures: list[Plot]) -> Sectio
 
 
 def time_lines(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E5: Mesh 1, two tasks on one host, two processors and one."""
+    """E5: Mesh 1, two tasks on one host, with two processors and with one."""
     plots = []
     for where, figure, words_ in (
         ("two-cores", "Fig. 5.20", "two processors: the tasks overlap."),
-        ("one-core", "Fig. 5.21", "one processor: a task works while the other waits for it to send."),
+        ("one-core", "Fig. 5.21", "one processor: one task computes while the other waits for its message."),
     ):
         record = found.record(plan.here("m1", 2, where))  # type: ignore[arg-type]
         for plot in gantt.time_lines(results([record])) if record else ():
@@ -188,8 +189,8 @@ def iterations(plan: StudyPlan, found: StudyRecords) -> Section:
     table = Table(
         "iterations",
         "Iterations and equations (Fig. 5.22)",
-        "To ‖r‖ ≤ 1e-6 N without a preconditioner, on one rank. The thesis' values were in a figure and "
-        "are lost; expected are those of an independent solver on the same boxes (seed 004, 2.9).",
+        "Iterations to ‖r‖ ≤ 1e-6 N without a preconditioner, on one rank. The values of the thesis were in "
+        "a figure and are lost. 'Expected' comes from an independent solver on the same boxes.",
         (words("mesh"), count("equations"), count("iterations"), count("expected")),
         tuple(rows),
     )

@@ -16,7 +16,7 @@ from fembench.weights.slowness import bottleneck_time, ideal_split
 
 HOSTS = {"node8": "5_25", "node00": "5_26"}
 X_RUNS = "tasks on node00 : node8"
-# Tables 5.28 to 5.30 as the other tables of the thesis say they should be (seed 004, 8)
+# Tables 5.28 to 5.30, corrected from the other tables of the thesis
 CORRECT = ((0.572878, 3.221081, 3.19197), (9.148234, 60.15758, 62.689994), (54.287389, 372.81553, 380.485917))
 Totals = dict[int, float]  # tasks -> seconds
 
@@ -38,7 +38,7 @@ def run_totals(plan: StudyPlan, found: StudyRecords, mesh: str) -> Totals:
 
 
 def totals(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E9: Tables 5.25, 5.26, slowness ratios and the weights that follow."""
+    """E9: Tables 5.25 and 5.26, slowness ratios, and the weights that follow."""
     mine = {host: [alone(plan, found, host, mesh) for mesh in MESHES] for host in HOSTS}
     printed = {host: [thesis.totals(host, k) for k in (1, 2, 3)] for host in HOSTS}
     columns = [f"mesh_{k}_total_ms" for k in (1, 2, 3)]
@@ -54,7 +54,7 @@ def totals(plan: StudyPlan, found: StudyRecords) -> Section:
     table = beside(
         "totals",
         "Totals on one host alone (Tables 5.25, 5.26)",
-        "Milliseconds of partitioning, assembly and CG, means over tasks.",
+        "Milliseconds for partitioning, assembly and CG together; means over tasks.",
         ("platform", "tasks"),
         columns,
         rows,
@@ -75,7 +75,7 @@ def totals(plan: StudyPlan, found: StudyRecords) -> Section:
     ]
     plot = charts.curves(
         "totals",
-        "Totals of both hosts against tasks (Fig. 5.32)",
+        "Totals of both hosts by number of tasks (Fig. 5.32)",
         "Relative to one task on node8. Dashed: the thesis.",
         panels,
         log=True,
@@ -94,9 +94,9 @@ def _ratios(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]]) -> 
         rows.append(((tasks,), values[0], values[1]))
     return beside(
         "slowness",
-        "How many times slower node00 is",
-        "The thesis makes 7.7 of this (one task) and gives node8 seven tasks of eight. With both "
-        "processors of node8 busy the ratio is about twice that: the rule overloads node00.",
+        "Slowness of node00 relative to node8",
+        "The thesis takes 7.7 (one task) and gives node8 seven of eight tasks. With both processors of node8 "
+        "busy the ratio is about twice as large, so that rule overloads node00.",
         ("tasks",),
         ("mesh_1_ratio", "mesh_2_ratio", "mesh_3_ratio", "mean_ratio"),
         rows,
@@ -122,9 +122,9 @@ def _weights(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]]) ->
             )
     return beside(
         "weights",
-        "Weights: the share of node00 with which both finish at once",
-        "From the totals alone with as many tasks on each (like for like). The share is also the most "
-        "that adding node00 to node8 can save.",
+        "Weights: the share of node00 with which both hosts finish together",
+        "From the totals of each host alone, with equal numbers of tasks. The share is also the largest "
+        "fraction of node8's time that adding node00 can save.",
         ("mesh", "tasks"),
         ("share_of_node00_percent", "ideal_s"),
         rows,
@@ -142,7 +142,7 @@ def together(plan: StudyPlan, found: StudyRecords) -> Section:
     table = beside(
         "runs",
         "Runs 1 to 11: tasks on node00 and node8 (Table 5.27)",
-        "Seconds. Parts are equal, as in the thesis: only the number of tasks balances.",
+        "Seconds. Parts are equal, as in the thesis; only the number of tasks per host balances the load.",
         ("run", "tasks_on_node00", "tasks_on_node8"),
         [f"mesh_{k}_total_s" for k in (1, 2, 3)],
         rows,
@@ -164,8 +164,8 @@ def _detail(plan: StudyPlan, found: StudyRecords, k: int, mesh: str, runs: Total
     return beside(
         f"speedup_m{k + 1}",
         f"Speedup and efficiency of the runs, Mesh {k + 1}",
-        "Against one task on each host; efficiency is per task. Model: the host that is slower for its "
-        "part decides, T = max(a/p T_node00(p), b/p T_node8(p)); its error is against the measured time.",
+        "Against one task on each host; efficiency is per task. In the model the host that finishes last "
+        "decides, T = max(a/p T_node00(p), b/p T_node8(p)); its error is relative to the measured time.",
         ("run", "tasks_on_node00", "tasks_on_node8"),
         (
             "speedup_vs_node8",
@@ -204,8 +204,8 @@ def _times_plot(
     return charts.grouped(
         "runs",
         "Time of the runs (Figs 5.33, 5.34, 5.35)",
-        "Runs 1 to 11 by their tasks on node00 and node8, relative to one task on node8 (dashed line). "
-        "The more tasks the slow host has, the longer all wait for it.",
+        "Runs 1 to 11 by their tasks on node00 and node8, relative to one task on node8 (dashed line). The "
+        "more tasks the slow host has, the longer the others wait for it.",
         panels,
         line=1.0,
         columns=1,
@@ -235,8 +235,8 @@ def _speedup_plots(
             charts.grouped(
                 f"{what}_runs",
                 f"{title} of the runs ({figures})",
-                "Against one task on node8 (left) and on node00 (right). Values below the line are "
-                "slower than that host alone; the thesis left them out."
+                "Against one task on node8 (left) and on node00 (right). Runs below the line are slower than "
+                "that host alone; the thesis left them out."
                 if what == "speedup"
                 else "Speedup over the number of tasks, as in the thesis; above 1 because dense work shrinks "
                 "when it is split (E14).",
@@ -265,9 +265,9 @@ def pairs(plan: StudyPlan, found: StudyRecords) -> Section:
     table = beside(
         "pairs",
         "Two tasks on two hosts (Tables 5.28, 5.29, 5.30)",
-        "Seconds. The thesis' Table 5.28 is shifted by one column (its values are 0.57, 3.22, 3.29 s), "
-        "and 382.81 in 5.30 should be 372.82, 389.48 probably 380.49; they stand here as printed, "
-        "corrected in the picture.",
+        "Seconds. Table 5.28 of the thesis is shifted by one column (its values should be 0.57, 3.22 and "
+        "3.29 s); in Table 5.30, 382.81 should be 372.82, and 389.48 probably 380.49. The table shows them "
+        "as printed, the picture corrected.",
         ("mesh", "tasks", "machines"),
         columns,
         rows,

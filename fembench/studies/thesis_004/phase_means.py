@@ -1,6 +1,6 @@
-"""What the thesis' tables hold, from our records: seconds of the phases, means over tasks.
+"""The quantities of Ferreira's tables, from our records: seconds per phase, means over tasks.
 
-A run of fewer iterations than the tolerance needs is scaled: total = partition + assembly + CG x k,
+A run with fewer iterations than the tolerance needs is scaled: total = partition + assembly + CG x k,
 k = iterations to the tolerance / iterations timed. All iterations of CG cost the same.
 """
 
@@ -34,14 +34,14 @@ class Phases(NamedTuple):
 
 
 class StudyRecords:
-    """What there is by now."""
+    """The records measured so far."""
 
     def __init__(self, records: Mapping[Want, Sequence[Record]]) -> None:
         self._records = records
         self.iterations = _iterations(records)
 
     def pool(self, want: Want | None) -> Sequence[Record]:
-        """Runs of a case that count, none where it has none."""
+        """Runs of a case that are not INVALID."""
         found = self._records.get(want, ()) if want else ()
         return [r for r in found if r.verdict.status != "INVALID"]
 
@@ -50,7 +50,7 @@ class StudyRecords:
         return next(iter(self.pool(want)), None)
 
     def phases(self, want: Want | None) -> Phases | None:
-        """Times of a case; None where it has no run that counts."""
+        """Times of a case; None if it has no such run."""
         records = self.pool(want)
         if not records:
             return None
@@ -64,7 +64,7 @@ class StudyRecords:
         return phases_of(found, scale, timed)
 
     def total(self, want: Want | None) -> float:
-        """Seconds; nan where there is no run."""
+        """Seconds; nan if there is no run."""
         found = self.phases(want)
         return found.total if found else np.nan
 

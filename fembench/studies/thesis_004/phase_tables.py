@@ -1,4 +1,4 @@
-"""E3, E4, E7, E8: phases of a run, and communication inside CG, against tasks."""
+"""E3, E4, E7, E8: phases of a run and communication inside CG, by number of tasks."""
 
 from collections.abc import Callable, Sequence
 
@@ -37,7 +37,7 @@ Wanted = Callable[[str, int], Want | None]
 
 
 def wanted(plan: StudyPlan, platform: str) -> Wanted:
-    """(mesh, tasks) -> the case of a platform."""
+    """(mesh, tasks) -> the case that runs on a platform."""
     if platform == "smp":
         return lambda mesh, tasks: plan.here(mesh, tasks, "two-cores")
     if platform == "single_cpu":
@@ -56,7 +56,7 @@ def separate_hosts(plan: StudyPlan, found: StudyRecords) -> Section:
 
 
 def one_host(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E4: all tasks on one host, two processors and one."""
+    """E4: all tasks on one host, with two processors and with one."""
     return _section("E4 phases, one host", plan, found, ("smp", "single_cpu"))
 
 
@@ -88,8 +88,8 @@ def _phases(plan: StudyPlan, found: StudyRecords, platform: str) -> tuple[Table,
     table = beside(
         f"phases_{platform}",
         f"Phases: {WORDS[platform]} ({_tables(thesis.PHASES[platform])})",
-        "Milliseconds, means over tasks, as in the thesis. Speedup is the total of one task over this "
-        "one; with dense storage most of it is work that splitting saves (E14), not parallelism.",
+        "Milliseconds, means over tasks, as in the thesis. Speedup is the total on one task over this total. "
+        "With dense storage most of it is work saved by splitting (E14), not parallelism.",
         ("mesh", "platform", "tasks"),
         ("partition_ms", "assembly_ms", "cg_ms", "total_ms", "speedup"),
         rows,
@@ -97,8 +97,8 @@ def _phases(plan: StudyPlan, found: StudyRecords, platform: str) -> tuple[Table,
     plot = charts.stacked(
         f"phases_{platform}",
         f"Phases: {WORDS[platform]} ({FIGURES[platform]})",
-        "Above, here; below, the thesis. The fall of CG with tasks is "
-        "what to compare, not its height: the machines are twenty years apart.",
+        "Top: here; bottom: the thesis. Compare how CG falls as tasks are added, not the absolute times: the "
+        "machines are twenty years apart.",
         [*ours, *theirs],
         COLOURS,
     )
@@ -119,7 +119,8 @@ def _speedups(plan: StudyPlan, found: StudyRecords, platform: str) -> Table:
     return beside(
         f"speedups_{platform}",
         f"Speedup by phase: {WORDS[platform]} ({_tables(thesis.PHASES[platform])})",
-        "The time of one task over that of so many; efficiency is that over the number of tasks.",
+        "Speedup is the time on one task over the time on this number of tasks; efficiency is speedup per "
+        "task.",
         ("mesh", "platform", "tasks"),
         tuple(f"{what}_{p}" for what in ("speedup", "efficiency") for p in phases),
         rows,
@@ -127,7 +128,7 @@ def _speedups(plan: StudyPlan, found: StudyRecords, platform: str) -> Table:
 
 
 def _gains(pairs: Sequence[tuple[float, float]], tasks: int) -> list[float]:
-    """Speedups, then efficiencies, of times on (one task, so many)."""
+    """Speedups, then efficiencies; each pair of times is (on one task, on several)."""
     return [speedup(*pair) for pair in pairs] + [efficiency(*pair, tasks) for pair in pairs]
 
 
@@ -182,9 +183,9 @@ def communication(plan: StudyPlan, found: StudyRecords) -> Section:
                 f"communication_{platform}",
                 f"CG and communication: {WORDS[platform]} (Tables "
                 f"{', '.join(n.replace('_', '.') for n in names)})",
-                "Milliseconds, means over tasks. Communication is send, receive with its waiting, and "
-                "all-reduce. The thesis' values of Meshes 2 and 3 on 5 and 6 hosts of Cluster 1 are "
-                "overstated: they leave less computing than dense splitting can (seed 004, 7.3).",
+                "Milliseconds, means over tasks. Communication is send, receive including waiting, and "
+                "all-reduce. In the thesis the values of Meshes 2 and 3 on 5 and 6 hosts of Cluster 1 are "
+                "too large: they leave less computing than splitting a dense matrix can.",
                 ("mesh", "platform", "tasks"),
                 ("cg_ms", "communication_ms", "communication_percent"),
                 rows,
@@ -195,15 +196,16 @@ def communication(plan: StudyPlan, found: StudyRecords) -> Section:
             charts.grouped(
                 f"share_{platform}",
                 f"Share of communication in CG: {WORDS[platform]} ({figures})",
-                "In the thesis the share grows with tasks and is largest for the smallest mesh.",
+                "In the thesis the share grows with the number of tasks and is largest for the smallest "
+                "mesh.",
                 panels,
             )
         )
     plots.append(
         charts.grouped(
             "communication_tasks",
-            "Communication against tasks (Figs 5.29, 5.30)",
-            "Relative to the CG time on two tasks, so that the two machines can be seen side by side.",
+            "Communication by number of tasks (Figs 5.29, 5.30)",
+            "Relative to the CG time on two tasks, so that machines of different speed can be compared.",
             lines,
         )
     )
@@ -229,8 +231,8 @@ def send_receive(plan: StudyPlan, found: StudyRecords) -> Section:
     table = beside(
         "point_to_point",
         "Send and receive inside one host, Mesh 2 (Table 5.24)",
-        "Milliseconds of one solve, means over tasks. Receive holds the waiting for the partner: it "
-        "exceeds send many times over in both.",
+        "Milliseconds per solve, means over tasks. Receive includes waiting for the partner, and is many "
+        "times longer than send, here and in the thesis.",
         ("mesh", "platform", "tasks"),
         (*columns, "receive_over_send"),
         rows,
@@ -259,7 +261,7 @@ def send_receive(plan: StudyPlan, found: StudyRecords) -> Section:
     plot = charts.grouped(
         "point_to_point",
         "Send and receive inside one host (Fig. 5.31)",
-        "With more tasks than cores a receive also waits for its partner to get a core.",
+        "With more tasks than cores, a receive also waits until its partner gets a core.",
         panels,
         colours=(canvas.ORANGE, canvas.RED),
         columns=2,

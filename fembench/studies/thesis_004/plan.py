@@ -1,4 +1,4 @@
-"""The experiments E0 to E14 of seed 004, 9.2, as cases, each wanted once however many experiments use it.
+"""The experiments E0 to E14 as cases, each wanted once, however many experiments use it.
 
 Campaigns, by where their cases run:
     hosts       on the two kinds of hosts, real or emulated            E3 E7 E9 E10 E11 E13 E14
@@ -6,7 +6,7 @@ Campaigns, by where their cases run:
     one-core    all tasks on one core of it                            E4 E5 E14
     sparse      on that host, to the tolerance, with sparse storage    E2 E6 E12
 
-That one host is the first fast one where hosts are given, else the machine that launches.
+That one host is the first fast one if hosts are given, otherwise the launching machine.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Slips in the printed tables of the source thesis: numbers that do not agree with each other."""
+"""Slips in the printed tables of the thesis: numbers that contradict each other."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ Row = tuple[str, str, int | None, str, float, float]  # table, where, tasks, wha
 
 
 def slips() -> Section:
-    """Every slip that three checks find."""
+    """Every slip that the three checks find."""
     table = Table(
         "slips",
         "Slips in the thesis' tables",

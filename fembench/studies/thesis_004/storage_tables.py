@@ -1,4 +1,4 @@
-"""E12 and E14: parts of Mesh 3; dense against csr storage, or why the thesis' speedups are super-linear."""
+"""E12 and E14: parts of Mesh 3; dense against csr storage, or why the printed speedups are super-linear."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ EQUATIONS = 5565  # of the thesis' Mesh 3
 
 
 def parts(plan: StudyPlan, found: StudyRecords, pictures: list[Plot]) -> Section:
-    """E12: elements and shared dofs of every part of Mesh 3."""
+    """E12: elements and shared unknowns of every part of Mesh 3."""
     tables = []
     panels = []
     for tasks, name in thesis.PARTS.items():
@@ -46,7 +46,8 @@ def parts(plan: StudyPlan, found: StudyRecords, pictures: list[Plot]) -> Section
     plot = charts.grouped(
         "parts_shared",
         "Shared dofs of the parts of Mesh 3",
-        "What each task exchanges in every iteration. The thesis' METIS 4 made interfaces a third larger.",
+        "The unknowns that each task exchanges per iteration. METIS 4, used in the thesis, made interfaces a "
+        "third larger.",
         panels,
     )
     return Section("E12 partition of Mesh 3", [plot, *pictures], tables)
@@ -62,7 +63,7 @@ def _sums(rows: list, which: int) -> str:
 
 
 class DenseSpeedups(NamedTuple):
-    """Dense work of tasks and the speedups measured; nan where there is none."""
+    """Work of dense parts, and measured speedups; nan if there is none."""
 
     dense: DenseWork
     one_dense: float
@@ -72,7 +73,7 @@ class DenseSpeedups(NamedTuple):
 
 
 def work_of(plan: StudyPlan, found: StudyRecords) -> dict[int, DenseSpeedups]:
-    """tasks -> Mesh 3's dense work here, and speedups of CG's computing."""
+    """tasks -> dense work of Mesh 3 here, and the speedup of the computing in CG."""
     made = {}
     for tasks in ONE_HOST:
         record = found.record(plan.here("m3", tasks, "one-core"))
@@ -98,7 +99,7 @@ def _gain(plan: StudyPlan, found: StudyRecords, tasks: int, where: str, storage:
 
 
 def printed_work() -> dict[int, DenseSpeedups]:
-    """The same from the thesis' Tables 5.31 to 5.33, 5.17 and 5.10."""
+    """The same from Tables 5.31 to 5.33, 5.17 and 5.10 of the thesis."""
     made = {}
     for tasks in ONE_HOST:
         local = np.array([float(EQUATIONS)])
@@ -119,7 +120,7 @@ def printed_work() -> dict[int, DenseSpeedups]:
 
 
 def storage(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E14: dense and csr on one core and on a core a task."""
+    """E14: dense and csr, on one core and with one core per task."""
     mine, printed = work_of(plan, found), printed_work()
     rows = []
     for tasks in mine:
@@ -128,11 +129,11 @@ def storage(plan: StudyPlan, found: StudyRecords) -> Section:
     table = beside(
         "storage",
         "Why the speedups are super-linear: dense work of Mesh 3",
-        "Relative work is the sum (all tasks, one core) and the largest (a core each) of n_i² over n²: "
-        "n_i the equations that a task touches. Splitting a dense matrix saves that much work without "
-        "any parallelism: the gain predicted on one core is 1 / sum. Sparse storage (csr) saves nothing, "
-        "so it gains nothing on one core. Gains are of CG, one task over these; more than predicted: "
-        "smaller blocks fit a cache.",
+        "Relative work is n_i² / n², where n_i counts the equations that task i touches: the sum if all "
+        "tasks share one core, the largest if each has its own. Splitting a dense matrix saves that much "
+        "work without any parallelism, so the gain predicted on one core is 1 / sum. Sparse storage (csr) "
+        "saves nothing and gains nothing on one core. Gains are CG times, one task over this number. They "
+        "exceed the prediction where smaller blocks fit a cache.",
         ("mesh", "tasks"),
         (
             "dense_work_sum",
@@ -174,8 +175,8 @@ def _plot(mine: dict[int, DenseSpeedups], printed: dict[int, DenseSpeedups]) -> 
     return charts.curves(
         "storage",
         "Speedup of CG on Mesh 3, dense and csr",
-        "Left no parallelism is possible, and still dense storage gains: work is saved. Dashed lines "
-        "follow from the sizes of the parts alone.",
+        "On the left no parallelism is possible, and dense storage still gains, because it saves work. "
+        "Dashed lines follow from the sizes of the parts alone.",
         panels,
         log=True,
         dashed="predicted",

@@ -1,4 +1,4 @@
-"""The printed tables of the source thesis (Ferreira 2006), errors included, as they lie in data/."""
+"""The printed tables of Ferreira (2006), from data/, errors included."""
 
 import csv
 import functools

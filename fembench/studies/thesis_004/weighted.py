@@ -1,4 +1,4 @@
-"""E13: partitions with unequal parts, which the thesis left as future work.
+"""E13: parts of unequal size, which Ferreira (2006) left as future work.
 
 Two kinds, each on node8 and node00 together:
     dense    the tasks of the best of runs 1 to 11, but with parts of unequal size
@@ -56,7 +56,7 @@ def kind_of(plan: StudyPlan, found: StudyRecords, mesh: str, storage: str) -> Ki
 
 
 class Weighted(NamedTuple):
-    """A weighted run and all that it is held against; seconds."""
+    """A weighted run and what it is compared with; seconds."""
 
     mesh: str
     kind: Kind
@@ -72,7 +72,7 @@ class Weighted(NamedTuple):
 
     @property
     def ideal(self) -> float:
-        """Seconds: the bound of a weighted split, communication not counted."""
+        """Seconds of the ideal weighted split, without communication."""
         return ideal_split([self.slow_alone, self.fast_alone]).seconds
 
     @property

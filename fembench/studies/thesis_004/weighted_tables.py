@@ -44,11 +44,12 @@ def _table(runs: list[Weighted]) -> Table:
     return Table(
         "weighted",
         "Weighted partition (the thesis' future work)",
-        "Seconds. Tasks are node00's + node8's. Round 1 takes its shares from the totals of each host "
-        "alone (E9), round 2 from what each task computed in round 1; dense has the tasks of the best of "
-        "runs 1 to 11. Both hosts alone run as many tasks (dense) or one task a processor (csr); ideal "
-        "is 1 / (1/T + 1/T) of those two. Gain is the best of runs 1 to 11 over this run. In the thesis "
-        "no run was faster than node8 alone: the best took 2.14, 1.76, 2.04 times as long.",
+        "Seconds. Tasks: node00's + node8's. Round 1 takes its shares from the totals of each host alone "
+        "(E9), round 2 from the computing time of each task in round 1. Dense uses the tasks of the best "
+        "of runs 1 to 11. Each host alone runs the same number of tasks (dense) or one task per processor "
+        "(csr); ideal is 1 / (1/T + 1/T) of those two times. Gain is the best of runs 1 to 11 over this "
+        "run. In the thesis no run was faster than node8 alone: the best took 2.14, 1.76 and 2.04 times as "
+        "long.",
         (
             words("mesh"),
             words("storage"),
@@ -96,8 +97,8 @@ def _plot(runs: list[Weighted]) -> charts.Plot:
     return charts.grouped(
         "weighted",
         "Weighted partition against equal parts",
-        "Relative to node8 alone, like for like (dashed). Below the line the slow host helps. The faster "
-        "of both rounds is drawn.",
+        "Relative to node8 alone with as many tasks (dashed line). Below the line the slow host helps. The "
+        "faster of both rounds is drawn.",
         panels,
         colours=(charts.canvas.BLUE, charts.canvas.PALE, charts.canvas.ORANGE, charts.canvas.GREEN),
         line=1.0,

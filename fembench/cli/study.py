@@ -86,7 +86,7 @@ def _study_options(parser: argparse.ArgumentParser, *, hosts: bool) -> None:
         "--slow-speed",
         type=real(0, 1),
         default=0.0,
-        metavar="S",
+        metavar="SPEED",
         help="emulated, lab: speed of a slow processor relative to a fast one (default: 0.13, 1 : 7.7)",
     )
 

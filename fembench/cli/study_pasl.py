@@ -51,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-P", type=whole(0), default=0, metavar="N", help="the N fastest workers (default: all)"
     )
     parser.add_argument(
-        "--like", type=whole(0), default=0, metavar="M", help="what if all workers were like machine M"
+        "--like", type=whole(0), default=0, metavar="N", help="what if all workers were like machine N"
     )
     parser.add_argument(
         "--if", dest="policy", choices=("worst", "mean", "best", "q"), default="worst", help="conditionals"

@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--bytes", type=whole(0), default=65536, metavar="N", help="of a message in a graph")
     parser.add_argument(
-        "--static", type=real(0, 1), default=1.0, metavar="F", help="part of the tasks dealt before"
+        "--static", type=real(0, 1), default=1.0, metavar="FRACTION", help="part of the tasks dealt before"
     )
     parser.add_argument(
         "--repetitions",
@@ -52,7 +52,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--emulate", default="", metavar="S,S,...", help="SYNTHETIC: speed of each rank")
     parser.add_argument(
-        "--dilate", type=real(1), default=1.0, metavar="F", help="SYNTHETIC: all ranks compute F times slower"
+        "--dilate",
+        type=real(1),
+        default=1.0,
+        metavar="FACTOR",
+        help="SYNTHETIC: slow all ranks down by this factor",
     )
     parser.add_argument(
         "--hostfile",

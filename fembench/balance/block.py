@@ -1,7 +1,7 @@
-"""A block while it is being solved: its matrix, its vectors, who it shares nodes with; and how it travels.
+"""A block during a solve: its matrix, its vectors, the blocks it shares nodes with; and how it migrates.
 
 What moves with a block is everything in `arrays`: cells and coordinates, the matrix as its storage has it,
-the state x, r, d, weights and neighbours. q is made new at the other end; it is written before it is read.
+the state x, r, d, weights and neighbours. q is allocated at the destination: it is written before it is read.
 """
 
 import itertools
@@ -103,19 +103,19 @@ def _side_by_side(n: int) -> list[F64]:
 
 
 def send(comm: Comm, block: Block, target: int) -> int:
-    """Send a block away: first what it is, then its arrays. Bytes of the arrays sent."""
+    """Send a block, first its metadata, then its arrays; returns the bytes of the arrays."""
     comm.send({name: getattr(block, name) for name in _HEAD}, target, _TAG)
     return send_arrays(comm, block.arrays, target)
 
 
 def receive(comm: Comm, source: int) -> Block:
-    """The block that `source` sends."""
+    """Receive a block from `source`."""
     head = comm.recv(source=source, tag=_TAG)
     return Block(arrays=receive_arrays(comm, source), **head)
 
 
 def send_arrays(comm: Comm, arrays: dict[str, NDArray], target: int) -> int:
-    """Send named arrays; their bytes."""
+    """Send named arrays; returns their bytes."""
     comm.send([(name, a.shape, a.dtype.str) for name, a in arrays.items()], target, _TAG)
     for array in arrays.values():
         comm.Send(_flat(array), target, _TAG)
@@ -123,7 +123,7 @@ def send_arrays(comm: Comm, arrays: dict[str, NDArray], target: int) -> int:
 
 
 def receive_arrays(comm: Comm, source: int) -> dict[str, NDArray]:
-    """The arrays that `source` sends, in memory of their own."""
+    """Receive arrays from `source` into newly allocated memory."""
     arrays = {}
     for name, shape, kind in comm.recv(source=source, tag=_TAG):
         arrays[name] = kernels.empty(shape, np.dtype(kind))

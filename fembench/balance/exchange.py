@@ -1,4 +1,4 @@
-"""The neighbour sum between blocks: through memory on one rank, by one message a pair of ranks otherwise.
+"""The neighbour sum between blocks: through memory on one rank, by one message per pair of ranks otherwise.
 
 All copies of a shared value that this rank has or gets, its blocks' own and those in messages, are added up
 in ascending order of block, once a value, and every block here gets the sum. So the result does not depend
@@ -33,7 +33,7 @@ class _SharedPair(NamedTuple):
 
 
 class BlockExchange:
-    """The plan of one rank for one distribution of the blocks; sums the blocks' q.
+    """One rank's exchange plan for one distribution of the blocks; sums the blocks' q.
 
     `send` and `receive` are steps of a chain (timing/tracer.py). Collective over neighbours.
     """

@@ -1,4 +1,4 @@
-"""How long a byte takes from rank to rank: a first measure, before anything is known of the network."""
+"""Seconds per byte between ranks: a first estimate, before anything is known about the network."""
 
 import time
 
@@ -11,7 +11,8 @@ PROBES = 4
 
 
 def probe(comm: Comm) -> float:
-    """Seconds a byte between neighbouring ranks of a ring, the slowest link's best of a few. Collective."""
+    """Seconds per byte between neighbouring ranks of a ring: the best of a few, on the slowest link.
+    Collective."""
     if comm.size == 1:
         return 0.0
     out, into = np.zeros(PROBE, np.uint8), np.empty(PROBE, np.uint8)

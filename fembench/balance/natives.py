@@ -1,7 +1,7 @@
-"""Policies to compare with: what run-time systems offer (Gomes 2014, section 6), and repartitioning.
+"""Policies for comparison: those of run-time systems (Gomes 2014, section 6), and repartitioning.
 
-greedy random rcb metis-shares make a new assignment and compare it with the present one; refine and
-diffusion change the present one little by little.
+greedy, random, rcb and metis-shares make a new assignment and compare it with the present one; refine and
+diffusion change the present one step by step.
 """
 
 import numpy as np
@@ -12,19 +12,19 @@ from fembench.balance.observation import F64, I64, Stats, Tuning, proposal
 
 
 def greedy(stats: Stats, tuning: Tuning) -> Moves:
-    """The largest block first, to the rank that is done with it first; wherever it was (GreedyLB)."""
+    """The largest block first, to the rank that finishes it first, wherever it was before (GreedyLB)."""
     return proposal(stats, by_finish(stats))
 
 
 def random(stats: Stats, tuning: Tuning) -> Moves:
-    """Any block anywhere (RandCentLB), the same for the same seed."""
+    """Every block to a random rank (RandCentLB), the same for the same seed."""
     ranks = np.flatnonzero(stats.open)
     return proposal(stats, np.random.default_rng(stats.seed).choice(ranks, stats.n_blocks))
 
 
 def refine(stats: Stats, tuning: Tuning) -> Moves:
     """Off ranks above the band, the largest block that the least loaded rank can take and stay below it
-    (RefineLB). At most one move a block."""
+    (RefineLB). At most one move per block."""
     owner, t, moves = stats.owner.copy(), stats.rank_time.copy(), []
     limit = float(t[stats.open].mean()) * (1 + tuning.band)
     done: set[int] = set()
@@ -115,7 +115,8 @@ def _lower(places: F64, work: F64, share: float) -> np.ndarray:
 
 
 def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
-    """The graph of blocks cut anew by METIS for the measured speeds, parts named so that least moves."""
+    """The graph of blocks, repartitioned by METIS for the measured speeds; parts are matched to ranks so that
+    little moves."""
     from fembench.mesh.adjacency import DualGraph
     from fembench.partition.metis import cut_graph
 

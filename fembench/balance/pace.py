@@ -1,4 +1,4 @@
-"""How fast ranks are and how heavy blocks, from noisy windows.
+"""Speeds of ranks and weights of blocks, estimated from noisy windows.
 
 One window's slowest rank is slow partly by chance: moving blocks off it by that one window's numbers promises
 more than it brings. So speeds and weights are aged over windows, and a difference that noise cannot explain
@@ -16,7 +16,7 @@ UNSEEN = 0.1  # noise, as long as nobody knows it
 
 
 class Pace:
-    """What is known after the windows so far."""
+    """The estimates after the windows so far."""
 
     def __init__(self, work: F64, n_ranks: int) -> None:
         self.work = work  # (V,) of the blocks in any unit, as counted
@@ -25,7 +25,7 @@ class Pace:
         self._noise: float | None = None  # None: no two windows seen
 
     def learn(self, seconds: F64, owner: I64) -> None:
-        """A window: (V,) seconds of each block in an iteration, where they were."""
+        """Add a window: (V,) seconds per iteration of each block, and the rank each was on."""
         work = self.work * self.weight
         took = np.bincount(owner, seconds, self.speed.size)
         done = np.bincount(owner, work, self.speed.size)
@@ -46,21 +46,21 @@ class Pace:
 
     @property
     def noise(self) -> float:
-        """Relative deviation of a window from what was known, of the worst rank, aged."""
+        """Relative deviation of a window from the estimate, on the worst rank, smoothed."""
         return UNSEEN if self._noise is None else self._noise
 
     @property
     def speeds(self) -> F64:
-        """(P,) speeds; of ranks never seen computing, the mean of the others."""
+        """(P,) speeds; for ranks that never computed, the mean of the others."""
         seen = self.speed > 0
         return np.where(seen, self.speed, self.speed[seen].mean() if seen.any() else 1.0)
 
     def times(self, owner: I64) -> F64:
-        """(V,) seconds that each block takes where it is."""
+        """(V,) seconds that each block takes on its present rank."""
         return self.work * self.weight / self.speeds[owner]
 
 
 def _aged(old: F64, new: F64, limit: float) -> F64:
-    """Between old and new; new where there was none or it is further away than the limit (relative)."""
+    """A mean of old and new; just new if there was none, or if it differs by more than the relative limit."""
     far = (old <= 0) | (np.abs(new - old) > limit * old)
     return np.where(far, new, old + AGED * (new - old))

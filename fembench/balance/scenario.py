@@ -1,27 +1,13 @@
 """Scenarios for the virtual clock, from TOML: ranks, blocks, and what happens to them during a solve.
 
-name = "slows and recovers"
-speeds = [1, 1, 1, 1]      # of the ranks; or ranks = 300 for so many of speed 1
-blocks = 16
-iterations = 400
-work = 4.0                 # of all blocks in an iteration; a rank of speed 1 does 1 a second
-move_cost = 0.03           # s to move a block, in parts of a block's iteration on speed 1
-look_cost = 0.0            # s of each look
-communication = 0.0        # s an iteration that no move changes
-noise = 0.0                # every block's time is off by up to this part, either way
-[[events]]                 # from iteration `at` on
-at = 100
-rank = 0
-speed = 0.33
-[[events]]                 # a hot spot: blocks that weigh more
-at = 200
-blocks = [0, 1]
-weight = 3.0
-[[events]]                 # a drift: the speed goes linearly to this one, over so many iterations
-at = 250
-rank = 1
-speed = 0.5
-over = 100
+name = "slows and recovers" speeds = [1, 1, 1, 1]      # of the ranks; or ranks = 300 for so many of speed 1
+blocks = 16 iterations = 400 work = 4.0                 # of all blocks in an iteration; a rank of speed 1
+does 1 a second move_cost = 0.03           # cost of moving a block, as a fraction of the block's time per
+iteration at speed 1 look_cost = 0.0            # s of each look communication = 0.0        # s per iteration,
+not changed by any move noise = 0.0                # relative error of every block's time, in either direction
+[[events]]                 # from iteration `at` on at = 100 rank = 0 speed = 0.33 [[events]]
+# a hot spot: blocks that weigh more at = 200 blocks = [0, 1] weight = 3.0 [[events]]                 # a
+drift: the speed goes linearly to this one, over so many iterations at = 250 rank = 1 speed = 0.5 over = 100
 """
 
 from pathlib import Path
@@ -37,7 +23,7 @@ HERE = Path(__file__).parent / "scenarios"
 
 
 class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something changes from iteration `at` on."""
+    """A change from iteration `at` on."""
 
     at: int
     rank: int = -1
@@ -74,12 +60,12 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         if bool(self.speeds) == bool(self.ranks):
-            raise ValueError("expected speeds, or ranks for so many of speed 1")
+            raise ValueError("expected speeds, or ranks (a number of ranks of speed 1)")
         if not all(0 < s < float("inf") for s in self.speeds):
             raise ValueError("speeds: expected positive numbers")
         n = len(self.speeds) or self.ranks
         if self.blocks < n:
-            raise ValueError(f"blocks = {self.blocks}: expected at least one a rank ({n})")
+            raise ValueError(f"blocks = {self.blocks}: expected at least one per rank ({n})")
         for name in ("iterations", "work", "move_cost", "look_cost", "communication", "noise"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} = {getattr(self, name)}: expected 0 or more")
@@ -122,7 +108,7 @@ def known() -> tuple[str, ...]:
 
 
 def read_scenario(name: str) -> Scenario:
-    """The scenario in a file, or one of ours by its name. Raises InputError."""
+    """The scenario in a file, or a built-in one by its name. Raises InputError."""
     own = HERE / f"{name}.toml"
     if own.is_file():
         return read_toml(own, Scenario)

@@ -1,4 +1,5 @@
-"""A balanced run inside bench's measurement: blocks cut once, solver and balancer made anew for every set."""
+"""A balanced run inside bench's measurement: blocks are cut once, solver and balancer are made for every
+set."""
 
 import itertools
 import time
@@ -38,7 +39,8 @@ F64 = NDArray[np.float64]
 
 
 def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
-    """Cut the blocks; a call that measures as bench.measure does, with blocks that may move. Collective."""
+    """Cut the blocks; returns a call that measures as bench.measure does, with blocks that may move.
+    Collective."""
     with span(tracer, INTERFACE):
         session = Session(comm, case, prepared)
 
@@ -52,7 +54,7 @@ def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLik
 
 @dataclass
 class Session:
-    """What all sets of a run share."""
+    """The state shared by all sets of a run."""
 
     comm: Comm
     case: Case
@@ -75,11 +77,11 @@ class Session:
         self.cells = np.concatenate(comm.allgather([p.sub.n_cells for p in self.plans]))
 
     def solver(self, case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
-        """A fresh solver, every block at home. Collective."""
+        """A new solver, with every block on its home rank. Collective."""
         return BalancedSolver(self, tracer)
 
     def learn(self, blocks: dict[int, Block]) -> BlockFacts:
-        """Sizes, places and messages of all blocks, gathered once. Collective."""
+        """Sizes, positions and messages of all blocks, gathered once. Collective."""
         if self.known is None:
             rows = [
                 (i, b.flops + 18 * b.n_active, b.size, plan.sub.x.mean(axis=0), b.neighbours, _bytes(b))
@@ -101,7 +103,7 @@ class Session:
         return self.known
 
     def keep(self, ledger: Ledger | None) -> None:
-        """One more solve is done; its ledger on rank 0."""
+        """Note that a solve is done; keep its ledger on rank 0."""
         self.solves += 1
         if ledger is not None:
             self.ledgers.append(ledger)
@@ -116,7 +118,7 @@ class Session:
         return self.whole
 
     def facts(self) -> BalanceFacts | None:
-        """What the record says, on rank 0."""
+        """The facts that the record keeps, on rank 0."""
         if self.comm.rank or self.known is None:
             return None
         return BalanceFacts(
@@ -162,12 +164,12 @@ class BalancedSolver:
 
     @property
     def work(self) -> Work:
-        """Of one iteration, products apart, at home."""
+        """Work of one iteration without products, with every block on its home rank."""
         n = sum(3 * plan.sub.n_active for plan in self._session.plans)
         return recipe(self._session.case.method).counted(n)
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
-        """As Solver.solve; f is not looked at, the blocks' loads are known. Collective."""
+        """As Solver.solve; f is ignored, since the loads of the blocks are known. Collective."""
         session, solver = self._session, self._solver
         case = session.case
         seen: list[float] = []
@@ -214,12 +216,13 @@ class _Noting:
 
 
 def _bytes(block: Block) -> list[int]:
-    """[neighbour] bytes that the block receives in an update."""
+    """[neighbour] bytes that the block receives per update."""
     return [24 * nodes.size for nodes in block.nodes]
 
 
 def bring_home(comm: Comm, solver: BlockSolver, plans: list[BlockPlan], n_active: int) -> F64:
-    """(3 n_active,) the solution on the rank's own nodes, from wherever its blocks are now. Collective."""
+    """(3 n_active,) the solution on the rank's own nodes, gathered from the present ranks of its blocks.
+    Collective."""
     c = len(plans)
     away: list[list[tuple[int, F64]]] = [[] for _ in range(comm.size)]
     for i, block in solver.blocks.items():
@@ -242,6 +245,6 @@ def settings_of(case: Case) -> Settings:
 
 
 def check_cells(n_cells: int, c: int) -> None:
-    """Raises InputError where a rank has fewer cells than blocks."""
+    """Raises InputError if a rank has fewer cells than blocks."""
     if n_cells < c:
         raise InputError(f"blocks_per_rank = {c}: a rank has {n_cells} cells; expected at least one a block")

@@ -1,4 +1,4 @@
-"""Conjugate gradients over blocks: the loop of solve/cg.py, each line of it done for block after block.
+"""Conjugate gradients over blocks: the loop of solve/cg.py, each line executed for block after block.
 
 Inner products are summed in the order of blocks: every rank puts its blocks' partial sums into their places
 in a vector of V numbers, one all-reduce completes it (each place has one contribution that is not zero), and
@@ -32,11 +32,11 @@ class Between(Protocol):
     """What may happen between two iterations."""
 
     def after(self, iteration: int, rr: float) -> bool:
-        """Look, and move blocks; whether the blocks of this job have changed places. Collective."""
+        """Look and possibly move blocks; returns whether any block of the job has moved. Collective."""
 
 
 class BlockSolver:
-    """The blocks of one rank, bound for iterations; bound anew when blocks have moved."""
+    """The blocks of one rank, bound for iterations; rebound after blocks have moved."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class BlockSolver:
         self._bind()
 
     def rebind(self) -> None:
-        """Plans and calls for the blocks that are here now."""
+        """Rebuild exchange plans and calls for the blocks that this rank has now."""
         self.exchange.close()
         self.blocks = dict(sorted(self.blocks.items()))
         self._bind()
@@ -79,7 +79,7 @@ class BlockSolver:
         self.bind_seconds = time.perf_counter() - begin
 
     def precondition(self, make: Callable[[Block], F64]) -> None:
-        """Fold D^-1 in: `make` turns the summed diagonal in a block's q into its inverse."""
+        """Fold D^-1 in: `make` computes the inverse from the summed diagonal in a block's q."""
         for block in self.blocks.values():
             block.precondition(make(block))
         self.folded = True

@@ -1,4 +1,4 @@
-"""Policies on a virtual clock: exact, repeatable, any number of ranks.
+"""Policies on a virtual clock: exact and repeatable, for any number of ranks.
 
 An iteration takes what its slowest rank computes, plus communication that no move changes; a move takes its
 cost, a look its own, both charged to the clock at once. Policies are told the true speeds at the moment of
@@ -19,7 +19,7 @@ from fembench.records.ledger import Ledger, Look
 
 @dataclass(frozen=True, eq=False)
 class VirtualRun:
-    """What came of a scenario with one policy."""
+    """The result of a scenario with one policy."""
 
     policy: str
     seconds: float
@@ -38,8 +38,8 @@ def simulate(
     drain: dict[int, int] | None = None,
     watch: Callable[[int, I64], None] = lambda iteration, owner: None,
 ) -> VirtualRun:
-    """Run the scenario. `drain`: rank -> iteration from which on it must be empty; `watch` sees the owners
-    after every look."""
+    """Run the scenario. `drain`: rank -> iteration from which on it must be empty; `watch` is called with the
+    owners after every look."""
     control, job = Control(settings), _Job(scenario)
     looks: list[Look] = []
     supersteps = np.empty(scenario.iterations)
@@ -69,7 +69,7 @@ def simulate(
 
 
 def _measured(looks: list[Look], superstep: float) -> list[Look]:
-    """The last look told what the window after it was like, once."""
+    """Enter the measured time of the window after the last look, once."""
     if looks and looks[-1].measured < 0:
         looks[-1] = msgspec.structs.replace(looks[-1], measured=superstep)
     return looks
@@ -103,7 +103,7 @@ class _Job:
 
     @property
     def superstep(self) -> float:
-        """Seconds an iteration in this window."""
+        """Seconds per iteration in this window."""
         return self._seconds / self._steps
 
     def stats(self, k: int, remaining: int, leaving: frozenset[int]) -> Stats:
@@ -126,6 +126,6 @@ class _Job:
 
 
 def _line(n: int) -> Links:
-    """Blocks in a row, each in touch with the next."""
+    """Blocks in a row, each connected to the next."""
     a = np.arange(n - 1)
     return Links(np.concatenate((a, a + 1)), np.concatenate((a + 1, a)), np.ones(2 * n - 2))

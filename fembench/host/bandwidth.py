@@ -22,7 +22,7 @@ BATCH = 5e-5  # seconds that calls fill between two readings of the clock
 
 
 class Bandwidth(NamedTuple):
-    """Bytes a second, each the best of all calls."""
+    """Bytes per second, each the best of all calls."""
 
     n_bytes: int  # of the arrays of each kernel together
     read: float
@@ -39,7 +39,7 @@ def bandwidth(n_bytes: int, seconds: float = SECONDS) -> Bandwidth:
 
 
 def roof(n_bytes: int, seconds: float = SECONDS) -> float:
-    """Bytes a second at which this process can go through `n_bytes` of memory over and over.
+    """Bytes per second at which this process can go through `n_bytes` of memory over and over.
 
     The better of read and triad: no product reads its matrix faster.
     """
@@ -48,7 +48,7 @@ def roof(n_bytes: int, seconds: float = SECONDS) -> float:
 
 
 def triads(n_bytes: float) -> tuple[float, ...]:
-    """Bytes a second of repeated triads, in turn, with arrays of about `n_bytes` in all.
+    """Bytes per second of repeated triads, in turn, with arrays of about `n_bytes` in all.
 
     One of them may catch a core in a slow second; the spread of many tells.
     """

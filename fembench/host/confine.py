@@ -19,7 +19,7 @@ def own_cores(usable: Sequence[int], root: Path = ROOT) -> list[int]:
 
 
 def confine(wanted: Sequence[int]) -> None:
-    """Bind this process to these of the cores that it may use. Raises InputError where there are fewer."""
+    """Bind this process to these of its usable cores. Raises InputError if there are fewer."""
     cores = own_cores(affinity())
     if max(wanted) >= len(cores):
         raise InputError(

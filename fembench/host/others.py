@@ -29,7 +29,7 @@ MISCOUNT = 0.1  # part by which the counts of CPUs may miss the elapsed time
 
 
 class OthersShare(NamedTuple):
-    """The share of others and its uncertainty, percent."""
+    """The share of other processes and its uncertainty, in percent."""
 
     others_percent: float  # -1: not measured
     others_resolution: float  # at most 100
@@ -52,7 +52,7 @@ Clock = Callable[[], float]
 def others_meter(
     comm: Comm, root: Path = ROOT, clock: Clock = time.perf_counter
 ) -> Callable[[], OthersShare]:
-    """A function that tells what others have used since now. Both are collective."""
+    """A function that returns what other processes have used since now. Both are collective."""
     key = machine_key(root)
     machine = cast(Comm, comm.Split(comm.allgather(key).index(key), comm.rank))
     cpus: frozenset[int] = frozenset().union(*machine.allgather(host.with_siblings(host.affinity(), root)))
@@ -78,7 +78,7 @@ def _look(machine: Comm, cpus: Collection[int], root: Path, clock: Clock) -> Cpu
 
 
 def share(begin: CpuTimes, end: CpuTimes, n_cpus: int) -> OthersShare:
-    """What others used of so many CPUs between two looks."""
+    """The share of other processes in the time of so many CPUs, between two readings."""
     spent = [after - before for before, after in zip(begin.spent, end.spent)]
     passed = (end.at - begin.at) * n_cpus
     if len(spent) < 8 or abs(sum(spent) - passed) > MISCOUNT * passed + len(spent) * TICK * n_cpus:
@@ -97,6 +97,6 @@ def _helpers(root: Path) -> list[int]:
 
 
 def _seconds(pid: int, root: Path) -> float:
-    """Processor time of a process; 0 where it is not known here."""
+    """Processor time of a process; 0 if unknown."""
     fields: Sequence[str] = read(root / f"proc/{pid}/stat").rpartition(")")[2].split()
     return TICK * (int(fields[11]) + int(fields[12])) if len(fields) > 12 else 0.0

@@ -1,15 +1,15 @@
-"""A lab: separate hosts on one Linux machine, for measuring on unequal hosts that one does not have.
+"""A lab: separate hosts on one Linux machine, to measure on unequal hosts without having any.
 
 Each host is a network namespace, a control group (CPUs, CPU time) and a host name. Open MPI starts its
 daemons on them through an agent in place of ssh and talks TCP. Everything carries the prefix of labs,
 and a state file lists it before it is made, so that `down` finds all of it also after a kill.
 
-A slow host has its part of each millisecond of its CPUs; a tenant has the rest (lab_tenant.py). It is slow
-whatever waiting ranks do. A quota of the kernel holds it back instead where it shares its CPUs with another
-host, or asks for that. It is dealt out in periods of 5 ms and looked at every 4 ms: what lasts less than
-some 20 ms is not slowed evenly, and what a waiting rank does decides which number is right. If it sleeps
-(Open MPI 5), it saves its quota: the time of the whole is right, but a host that waits much seems faster than
-it is. If it spins, it uses its quota up: its time per work is right, but the whole takes too long.
+A slow host gets its fraction of each millisecond of its CPUs; a tenant gets the rest (lab_tenant.py). So it
+is slow whatever waiting ranks do. A kernel quota replaces the tenant if the host shares its CPUs with another
+one, or if the cluster file asks for it. The kernel grants quotas in periods of 5 ms and checks them every 4
+ms. Therefore work shorter than about 20 ms is not slowed evenly, and the result depends on how ranks wait. If
+they sleep (Open MPI 5), they save quota: total times are right, but a host that waits a lot looks faster than
+it is. If they spin, they use up their quota: times per unit of work are right, but total times are too long.
 
     /run/fembench-labs/NAME/state.json   what there is       …/hosts   MPI host file
     /run/fembench-labs/NAME/agent        AGENT HOST COMMAND: runs COMMAND on HOST
@@ -61,7 +61,7 @@ class LabState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def up(path: Path | str, folder: Path = FOLDER) -> LabState:
-    """Build the lab that a TOML file describes. Raises InputError; what was half built is gone then."""
+    """Build the lab that a TOML file describes. Raises InputError, after removing what was half built."""
     require_root()
     trees = lab_groups.hierarchies()
     usable = lab_groups.usable_cpus(trees)
@@ -69,7 +69,9 @@ def up(path: Path | str, folder: Path = FOLDER) -> LabState:
     home = folder / cluster.name
     leftovers = _namespaces_of(cluster.name) or lab_groups.groups_of(cluster.name, trees)
     if leftovers or (home / "state.json").exists():
-        raise InputError(f"lab {cluster.name} is there already; end it with fembench lab down {cluster.name}")
+        raise InputError(
+            f"lab {cluster.name} exists already; remove it with fembench lab down {cluster.name}"
+        )
     state = LabState(
         cluster=cluster,
         complete=False,
@@ -94,7 +96,7 @@ def up(path: Path | str, folder: Path = FOLDER) -> LabState:
 
 
 def down(name: str, folder: Path = FOLDER) -> list[str]:
-    """End what runs in a lab and remove all of it; the names of what was removed, none where none was."""
+    """End all processes of a lab and remove it; returns the names of what was removed."""
     require_root()
     check_name(name, "lab")
     trees = lab_groups.hierarchies()
@@ -113,7 +115,7 @@ def down(name: str, folder: Path = FOLDER) -> list[str]:
 
 
 def set_speed(name: str, host: str, speed: float, folder: Path = FOLDER) -> LabState:
-    """Give a host another part of its CPUs' time, also while something runs there. Raises InputError."""
+    """Give a host another fraction of its CPUs' time, even while processes run there. Raises InputError."""
     require_root()
     state = state_of(name, folder)
     trees = lab_groups.hierarchies()
@@ -131,7 +133,7 @@ def set_speed(name: str, host: str, speed: float, folder: Path = FOLDER) -> LabS
 
 
 def labs(folder: Path = FOLDER) -> list[str]:
-    """Names of all labs that there are traces of, also of half built ones."""
+    """Names of all labs that have left traces, including half-built ones."""
     names = {p.name for p in folder.iterdir() if p.is_dir()} if folder.is_dir() else set()
     spaces = NAMESPACES.iterdir() if NAMESPACES.is_dir() else ()
     names |= {p.name.split(".")[1] for p in spaces if p.name.startswith(PREFIX) and p.name.count(".") == 2}
@@ -142,7 +144,7 @@ def labs(folder: Path = FOLDER) -> list[str]:
 
 
 def state_of(name: str, folder: Path = FOLDER) -> LabState:
-    """The state of a lab. Raises InputError where there is none, or it is half built."""
+    """The state of a lab. Raises InputError if there is none, or if it is half built."""
     check_name(name, "lab")
     path = folder / name / "state.json"
     if not path.exists():
@@ -154,7 +156,7 @@ def state_of(name: str, folder: Path = FOLDER) -> LabState:
 
 
 def only_lab(folder: Path = FOLDER) -> str:
-    """The name of the lab, where there is one alone."""
+    """The name of the only lab. Raises InputError if there is none, or more than one."""
     names = labs(folder)
     if len(names) != 1:
         raise InputError(
@@ -164,7 +166,7 @@ def only_lab(folder: Path = FOLDER) -> str:
 
 
 def enter(state: LabState, command: Sequence[str], *, spin: bool = False, folder: Path = FOLDER) -> None:
-    """Become `command`, started at the head of a lab. Returns only by InputError."""
+    """Replace this process by `command`, run at the head of a lab. Raises InputError; never returns."""
     require_root()
     if not command:
         raise InputError("no command; expected one to run in the lab, as in fembench lab run fembench doctor")
@@ -205,14 +207,14 @@ def environment(
 
 
 def require_root() -> None:
-    """Raises InputError, in one line, where a lab cannot be had."""
+    """Raises InputError if a lab cannot be built here."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         raise InputError(
-            "a lab needs root (namespaces, control groups); for unequal ranks without it: --emulate"
+            "a lab needs root (namespaces, control groups); --emulate makes unequal ranks without root"
         )
     for tool, package in TOOLS.items():
         if shutil.which(tool) is None:
-            raise InputError(f"a lab needs '{tool}', which is not here: apt install {package}")
+            raise InputError(f"a lab needs '{tool}'; install it with: apt install {package}")
 
 
 def _namespaces_of(name: str) -> list[str]:

@@ -10,8 +10,8 @@ cpus = [1]
 speed = 0.25        # of its CPUs' time
 rate = "100mbit"    # of its link, each way
 
-A slow host shares its CPUs with a tenant (lab_tenant.py), or has a quota of the kernel: where it asks for one
-(quota = true, as containers have them), or where another host has a CPU of it.
+A slow host shares its CPUs with a tenant (lab_tenant.py). It has a kernel quota instead if the file says so
+(quota = true, as containers have), or if another host shares one of its CPUs.
 """
 
 import ipaddress
@@ -59,7 +59,7 @@ class LabCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return f"lab {self.name}: " + ", ".join(map(_described, self.hosts))
 
     def alone(self, host: LabHost) -> bool:
-        """Whether no other host has a CPU of it."""
+        """Whether no other host shares one of its CPUs."""
         return not any(set(h.cpus) & set(host.cpus) for h in self.hosts if h.name != host.name)
 
     def address(self, index: int) -> str:
@@ -76,7 +76,7 @@ def read_cluster(path: Path | str, usable: tuple[int, ...]) -> LabCluster:
 
 
 def check(cluster: LabCluster, usable: tuple[int, ...], where: str) -> None:
-    """Raises InputError naming the first thing that cannot be."""
+    """Raises InputError for the first thing that is impossible."""
     check_name(cluster.name, f"{where}: name")
     names = [host.name for host in cluster.hosts]
     if not names:
@@ -92,7 +92,9 @@ def check(cluster: LabCluster, usable: tuple[int, ...], where: str) -> None:
     for host in cluster.hosts:
         check_name(host.name, f"{where}: host")
         if host.name == HEAD or names.count(host.name) > 1:
-            raise InputError(f"{where}: host name '{shown(host.name)}' is taken; expected one name a host")
+            raise InputError(
+                f"{where}: host name '{shown(host.name)}' is taken; expected a different name for each host"
+            )
         _check_host(host, usable, f"{where}: host {host.name}")
 
 
@@ -101,11 +103,11 @@ def _check_host(host: LabHost, usable: tuple[int, ...], where: str) -> None:
         raise InputError(f"{where}: cpus = {list(host.cpus)}; expected one or more, each once")
     missing = sorted(set(host.cpus) - set(usable))
     if missing:
-        raise InputError(f"{where}: CPU {missing[0]} is not here; usable are {list(usable)}")
+        raise InputError(f"{where}: no CPU {missing[0]} here; usable CPUs: {list(usable)}")
     if not SLOWEST <= host.speed <= 1:
         raise InputError(f"{where}: speed = {host.speed:g}; expected {SLOWEST} to 1")
     if host.slots < 0:
-        raise InputError(f"{where}: slots = {host.slots}; expected a number of ranks, or 0 for one a CPU")
+        raise InputError(f"{where}: slots = {host.slots}; expected a number of ranks, or 0 for one per CPU")
     if host.rate:
         bits_per_second(host.rate, where)
 
@@ -115,7 +117,7 @@ def bits_per_second(rate: str, where: str = "link") -> float:
     match = _RATE.fullmatch(rate)
     bits = float(match.group(1)) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[match.group(2)] if match else 0.0
     if not 8e3 <= bits <= 1e11:
-        raise InputError(f"{where}: rate '{shown(rate)}'; expected 8kbit to 100gbit, as 100mbit")
+        raise InputError(f"{where}: rate '{shown(rate)}'; expected 8kbit to 100gbit, such as 100mbit")
     return bits
 
 

@@ -1,6 +1,6 @@
 """The control groups of a lab: CPUs and CPU time of each host and its tenant (Linux, versions 1 and 2).
 
-One group a host under one group a lab, in every hierarchy that holds the controllers cpu and cpuset.
+One group per host below one group per lab, in every hierarchy that holds the controllers cpu and cpuset.
 Only groups whose names begin with the prefix of labs are made, entered or removed.
 """
 
@@ -34,7 +34,7 @@ class Hierarchy(NamedTuple):
 
 
 def hierarchies(root: Path = ROOT) -> list[Hierarchy]:
-    """The trees that hold cpu and cpuset, each once. Raises InputError where one has no tree."""
+    """The trees that hold cpu and cpuset, each once. Raises InputError if a controller has no tree."""
     found: dict[Path, Hierarchy] = {}
     missing = list(NEEDED)
     for line in read(root / "proc/mounts").splitlines():
@@ -106,7 +106,7 @@ def _make(tree: Hierarchy, folder: Path, cpus: Sequence[int]) -> None:
 
 
 def _limit(tree: Hierarchy, folder: Path, cpus: float) -> None:
-    """A quota of so many CPUs; 0: none."""
+    """Set a quota of this many CPUs; 0: none."""
     quota, period = quota_and_period(cpus) if cpus else (0, PERIOD)
     if tree.version == 2:
         _write(folder / "cpu.max", f"{quota or 'max'} {period}")
@@ -127,7 +127,7 @@ def quota_and_period(cpus: float) -> tuple[int, int]:
 
 
 def entrances(lab: str, host: str, trees: Sequence[Hierarchy]) -> list[Path]:
-    """Files into which a process writes its number to become one of the host."""
+    """Files into which a process writes its ID to join the host."""
     return [tree.mount / f"{PREFIX}{lab}" / host / "cgroup.procs" for tree in trees]
 
 
@@ -138,7 +138,7 @@ def groups_of(lab: str, trees: Sequence[Hierarchy]) -> list[Path]:
 
 
 def remove(lab: str, trees: Sequence[Hierarchy], patience: float = 5.0) -> None:
-    """End the processes of a lab and remove its groups; nothing is wrong where there are none."""
+    """End the processes of a lab and remove its groups, if there are any."""
     deadline = time.monotonic() + patience
     for folder in groups_of(lab, trees):
         while folder.is_dir():
@@ -146,18 +146,18 @@ def remove(lab: str, trees: Sequence[Hierarchy], patience: float = 5.0) -> None:
             with contextlib.suppress(OSError):
                 folder.rmdir()
             if folder.is_dir() and time.monotonic() > deadline:
-                raise InputError(f"control group {folder} cannot be removed: processes in it do not end")
+                raise InputError(f"control group {folder} cannot be removed: its processes do not end")
             if folder.is_dir():
                 time.sleep(0.02)
 
 
 def _empty(folder: Path, patience: float = 5.0) -> None:
-    """End the processes of a group. Raises InputError where they do not."""
+    """End the processes of a group. Raises InputError if they do not end."""
     deadline = time.monotonic() + patience
     while processes(folder):
         _kill(folder)
         if time.monotonic() > deadline:
-            raise InputError(f"control group {folder}: processes in it do not end")
+            raise InputError(f"control group {folder}: its processes do not end")
         time.sleep(0.002)
 
 
@@ -168,7 +168,7 @@ def _kill(folder: Path) -> None:
 
 
 def processes(folder: Path) -> list[int]:
-    """Numbers of the processes in a group, without this one."""
+    """IDs of the processes in a group, without this one."""
     return [int(word) for word in read(folder / "cgroup.procs").split() if int(word) != os.getpid()]
 
 

@@ -1,4 +1,4 @@
-"""The network of a lab, as commands: a namespace a host, joined by a bridge in the head's namespace.
+"""The network of a lab, as commands: one namespace per host, joined by a bridge in the head's namespace.
 
 Nothing exists outside these namespaces: no interface, address or route of the machine is touched, and
 no packet leaves. A link's rate is a token bucket at both of its ends; the bucket is kept small (one

@@ -59,7 +59,7 @@ def clocksource(path: Path = CLOCKSOURCE) -> str:
 
 
 def objection() -> str:
-    """Why the counter may not be used on this machine; empty where nothing speaks against it."""
+    """Why the counter cannot be trusted on this machine; empty if it can."""
     if not clocks.has_tsc():
         return "no counter: the compiled module is not built, or the processor has none"
     if platform.machine() in ("aarch64", "arm64"):
@@ -77,7 +77,7 @@ def relative_difference(a: Rate, b: Rate) -> float:
 
 
 def worst_costs(ranks: Sequence[Costs]) -> Costs:
-    """Of the clocks that every rank may use, the most that a reading costs on any."""
+    """For each clock that every rank may use, the highest cost of a reading on any rank."""
     return {name: max(c[name] for c in ranks) for name in ranks[0] if all(name in c for c in ranks)}
 
 
@@ -180,8 +180,8 @@ def _standing(clock: Clock, objection: str) -> tuple[bool, str]:
     if clock.kind == "settable":
         return False, "the system may set this clock back"
     if clock.kind == "cpu":
-        return False, "this clock stands still while the process waits"
-    return True, f"instead of tsc: {objection}" if objection else "steady clock of the system"
+        return False, "this clock stops while the process waits"
+    return True, f"instead of tsc: {objection}" if objection else "the system's monotonic clock"
 
 
 def _stamp(clock: Clock) -> Pair:

@@ -176,7 +176,7 @@ def test_the_amortised_policy_is_as_good_as_the_others(policy):
     ("text", "word"),
     [
         ("blocks = 4\nspeeds = [1, 1]\nranks = 2", "speeds"),
-        ("blocks = 1\nranks = 2", "at least one a rank"),
+        ("blocks = 1\nranks = 2", "at least one per rank"),
         ("blocks = 4\nranks = 2\n[[events]]\nat = 3", "rank and speed"),
         ("blocks = 4\nranks = 2\n[[events]]\nat = 3\nrank = 2\nspeed = 1.0", "no such rank"),
         ("blocks = 4\nranks = 2\n[[events]]\nat = 3\nrank = 1\nspeed = 0.0", "positive"),

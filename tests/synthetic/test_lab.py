@@ -170,7 +170,7 @@ def test_a_lab_that_cannot_be_built_leaves_nothing(cluster, monkeypatch):
 
 @real
 def test_a_second_lab_of_the_same_name_is_refused(state, cluster):
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         lab.up(cluster)
     assert lab.state_of(NAME) == state
 

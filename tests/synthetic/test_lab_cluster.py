@@ -48,7 +48,7 @@ def test_addresses_are_inside_the_network():
         (('"node00"', '"head"'), "'head' is taken"),
         (('"node00"', '"Node 0"'), "a-z, 0-9"),
         (('"pair"', '"a.b"'), "a-z, 0-9"),
-        (("cpus = [1]", "cpus = [7]"), r"CPU 7 is not here; usable are \[0, 1\]"),
+        (("cpus = [1]", "cpus = [7]"), r"no CPU 7 here; usable CPUs: \[0, 1\]"),
         (("cpus = [1]", "cpus = []"), "one or more"),
         (("cpus = [1]", "cpus = [1, 1]"), "each once"),
         (("0.25", "0"), "speed = 0"),

@@ -1,4 +1,4 @@
-"""Tables of rebalancing: what moving blocks cost and brought, look by look (VALIDITY E6)."""
+"""Tables of rebalancing: cost and gain of moving blocks, look by look (VALIDITY E6)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean, median, pstdev
@@ -26,7 +26,7 @@ def prediction_errors(ledger: Ledger) -> list[float]:
 
 
 def balance_runs(records: Iterable[Record]) -> Table:
-    """A row a set."""
+    """One row per set."""
     rows = []
     for record, facts in _with(records):
         for k, ledger in counted(facts):
@@ -53,9 +53,10 @@ def balance_runs(records: Iterable[Record]) -> Table:
             )
     return Table(
         "balance",
-        "Rebalancing: the bill",
-        "Cost is all that looks and moves took; gain is the iteration before a move less the one measured "
-        "after it, times the iterations until the next move. Without a move nothing can be paid back.",
+        "Rebalancing: cost and gain",
+        "Cost is the time of all looks and moves. The gain of a move is the time of an iteration before it "
+        "minus the time after it, multiplied by the iterations until the next move; net is gain minus "
+        "cost.",
         (
             words("run"),
             words("policy"),
@@ -83,7 +84,7 @@ def _paid(moves: Sequence[object], net: float) -> str:
 
 
 def balance_looks(records: Iterable[Record]) -> Table:
-    """A row a look of the last set of each run."""
+    """One row per look of the last set of each run."""
     rows = []
     for record, facts in _with(records):
         _, ledger = counted(facts)[-1]
@@ -113,9 +114,10 @@ def balance_looks(records: Iterable[Record]) -> Table:
     return Table(
         "balance_looks",
         "Rebalancing: every look",
-        "Computing time of the ranks in one iteration; 'out of reach': the best assignment found of these "
-        "blocks is not inside the band; 'with whole blocks at best': the iteration that it would take. "
-        f"At most {SHOWN} looks of a run's last set.",
+        "At each look, the balancer compares the computing times of the ranks in one iteration. 'Out of "
+        "reach' means that no assignment of these blocks found meets the balance criterion; 'with whole "
+        f"blocks at best' is the iteration time of the best assignment. Shown are the first {SHOWN} looks "
+        "of the last set of each run.",
         (
             words("run"),
             integer("iteration"),
@@ -152,9 +154,9 @@ def balance_candidates(records: Iterable[Record]) -> Table:
     ]
     return Table(
         "balance_candidates",
-        "Rebalancing: potential of migration",
-        "Seconds of one iteration that a single move would save: comp + comm - mem (thesis-002, 4.5). "
-        "The best of each look that moved something.",
+        "Rebalancing: potential of each move",
+        "Seconds per iteration that a single move would save: comp + comm - mem (Gomes 2014, Eq. 4.5). The "
+        "best candidates of each look that moved a block.",
         (
             words("run"),
             integer("iteration"),
@@ -171,7 +173,7 @@ def balance_candidates(records: Iterable[Record]) -> Table:
 
 
 def balance_gain(records: Sequence[Record]) -> Table:
-    """Every policy against `none` with the same blocks, or against parts as they are: medians of cg."""
+    """Every policy compared with `none` on the same blocks, or with plain parts: medians of cg."""
     found = [p for p in pools(r for r, _ in _with(records)) if p.status != "INVALID"]
     rows = []
     for pool in found:
@@ -194,14 +196,14 @@ def balance_gain(records: Sequence[Record]) -> Table:
         )
     return Table(
         "balance_gain",
-        "Rebalancing: against no move",
-        "Median cg time of the sets of a run, then of runs, beside that of the runs with policy none and "
-        "everything else alike; looks and moves are in it. The 95 % interval is over runs and needs three of "
-        "each; the gain of single runs may be chance.",
+        "Rebalancing: gain over no moves",
+        "The cg time (median over the sets of a run, then over runs; looks and moves included) beside that "
+        "of runs with policy 'none' and otherwise the same case. The 95 % interval is taken over runs and "
+        "needs three of each; the gain of single runs may be chance.",
         (
             words("run"),
             words("policy"),
-            integer("blocks a rank"),
+            integer("blocks per rank"),
             time("cg", "cg"),
             time("cg without moves", "cg_none"),
             Column("runs", "runs_none runs", lambda v: f"{v[0]} / {v[1]}", number=True),

@@ -100,11 +100,11 @@ def rank_speeds(found: Sequence[Result]) -> Table:
     return Table(
         "rank_speeds",
         "Speeds of ranks",
-        "Every run times a triad (a = b + s c) repeatedly on each rank, before and after the sets. A run is "
-        "one sample; all runs on the same cores are used, whatever they solve. Ranks on several hosts are "
-        "compared by host. They are unequal where the whole interval of the ratio lies above "
-        f"{UNEQUAL:g}, equal where it lies below. The interval is of the median over runs, at 95 % for all "
-        "pairs together, and needs six runs or more.",
+        "Whether the ranks are equally fast. Each run times a triad (a = b + s c) many times on every "
+        "rank, before and after the sets; a run is one sample, and all runs on the same cores count. If "
+        "ranks are on several hosts, hosts are compared. Ranks are unequal if the whole interval of "
+        f"fastest / slowest lies above {UNEQUAL:g}, equal if it lies below. The interval belongs to the "
+        "median over runs, holds at 95 % for all pairs together, and needs at least six runs.",
         (
             words("hosts"),
             integer("ranks"),

@@ -14,14 +14,14 @@ from fembench.report.table import Column, Table, integer, percent, ratio, words
 from fembench.report.unequal import Unequal
 from fembench.weights.scaling import FEWEST, ScalingFit, amdahl_fraction, fit_amdahl, fit_gustafson
 
-SAME_SIZE = 1.1  # cells a rank that differ by less are of one size
+SAME_SIZE = 1.1  # cells per rank that differ by less are of one size
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SpeedupLaw:
     """One law fitted to the speedups of one series."""
 
-    series: tuple[str, str]  # mesh, or cells a rank; variant
+    series: tuple[str, str]  # mesh, or cells per rank; variant
     processors: tuple[float, ...]  # P, or P_eq
     speedups: tuple[float, ...]
     fit: ScalingFit
@@ -79,7 +79,7 @@ def _series(
 
 
 def amdahl_table(found: Sequence[SpeedupLaw]) -> Table:
-    """A row a series: the sequential fraction, and how well it fits."""
+    """One row per series: the sequential fraction, and how well it fits."""
     rows = [
         (
             *law.series,
@@ -94,11 +94,11 @@ def amdahl_table(found: Sequence[SpeedupLaw]) -> Table:
     return Table(
         "speedup_laws",
         "Speedup by Amdahl's law",
-        "S = 1 / (f + (1 - f) / P), fitted to the best speedup of a mesh for each P (times of assembly and "
-        "CG): f is the sequential part of the one-rank time, 1/f the limit of the speedup. Where ranks are "
-        "unequal P is what they amount to (P_eq). Off is the largest relative miss of the fit. No law is "
-        "fitted to fewer than three different P, one rank among them; where speedups are super-linear or "
-        "fall below 1 no sequential fraction explains them, and none is printed.",
+        "S = 1 / (f + (1 - f) / P), fitted to the best speedup of each mesh for each P, from the times of "
+        "assembly + CG. f is the sequential fraction of the one-rank time and 1/f the limit of the "
+        "speedup. On unequal ranks, P is their number in units of the fastest rank (P_eq). 'Off' is the "
+        "largest relative error of the fit. A fit needs three different P, one rank among them. No "
+        "fraction is given where speedups are super-linear or below 1: the law does not hold there.",
         (
             words("mesh"),
             words("variant"),
@@ -114,7 +114,7 @@ def amdahl_table(found: Sequence[SpeedupLaw]) -> Table:
 
 
 def gustafson_table(found: Sequence[SpeedupLaw]) -> Table:
-    """A row a size: the sequential fraction of the parallel time, and how well it fits."""
+    """One row per size: the sequential fraction of the parallel time, and how well it fits."""
     rows = [
         (float(law.series[0]), law.series[1], len({1.0, *law.processors}), largest := max(law.processors))
         + (g := _fraction(law.fit), _off(law.fit), amdahl_fraction(g, largest), law.fit.fails)
@@ -123,10 +123,10 @@ def gustafson_table(found: Sequence[SpeedupLaw]) -> Table:
     return Table(
         "speedup_scaled",
         "Scaled speedup by Gustafson's law",
-        "S = g + (1 - g) P, fitted to speedups of meshes that grow with the ranks (cells per rank equal "
-        "within 10 %), each over one rank on the same mesh: g is the sequential part of the parallel time. "
-        "Amdahl's f is the fraction that gives the same speedup at the largest P. Needs three different P, "
-        "one rank among them.",
+        "S = g + (1 - g) P, fitted to speedups of meshes that grow with the number of ranks (cells per "
+        "rank within 10 %). Each speedup is over one rank on the same mesh. g is the sequential fraction "
+        "of the parallel time. Amdahl's f is the fraction that gives the same speedup at the largest P. A "
+        "fit needs three different P, one rank among them.",
         (
             integer("cells / rank", "cells_per_rank"),
             words("variant"),

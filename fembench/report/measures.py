@@ -1,9 +1,9 @@
-"""What tables and plots show, computed from raw records.
+"""The times that tables and plots show.
 
-A sample is one timed set (or, for phases outside the sets, one run): an array over ranks. A phase's
-time is the maximum over ranks of a sample, the median over the samples of a run, then the median over
-runs (VALIDITY C1, D1). Runs are the unit: the sets of one share its state of the machine. The mean over
-ranks is the source thesis' value ("mean over tasks").
+A sample is one timed set (or, for phases outside the sets, one run): an array over ranks. The time of a phase
+is the maximum over ranks of each sample, the median over the samples of a run, then the median over runs
+(VALIDITY C1, D1). Runs are the unit because the sets of one run share a state of the machine. Ferreira (2006)
+gives the mean over ranks instead ("mean over tasks").
 """
 
 import dataclasses
@@ -36,12 +36,12 @@ class Time:
     """One phase of one pool. Seconds; medians over the samples of a run, then over runs."""
 
     median: float  # of the maximum over ranks
-    low: float  # 95 % interval over runs, of one run alone that of its sets; nan where they are too few
+    low: float  # 95 % interval over runs (of a single run: over its sets); nan if there are too few
     high: float
     n: int  # samples of all runs
     medians: tuple[float, ...]  # of each run
     within: tuple[tuple[float, float], ...]  # each run's own 95 % interval, by its sets; nan as above
-    apart: bool  # do runs differ by more than their own sets explain?
+    apart: bool  # whether runs differ by more than their sets scatter
     minimum: float  # over ranks
     mean: float  # over ranks
     rank: int  # the slowest, by its own median
@@ -135,7 +135,7 @@ class Communication:
 
     @property
     def share(self) -> float:
-        """Communication / CG, both means over ranks: the source thesis' ratio. Lies among `by_rank`."""
+        """Communication / CG, both means over ranks (the ratio of Ferreira 2006). Lies among `by_rank`."""
         return float(self.spent.sum() / self.cg.sum()) if self.cg.any() else 0.0
 
     @property
@@ -145,5 +145,5 @@ class Communication:
 
 
 def communication(runs: Sequence[Times]) -> Communication:
-    """Of runs of which one at least has timed sets."""
+    """Communication in CG; at least one of the runs must have timed sets."""
     return Communication(rank_times(runs, ph.CG), rank_times(runs, *ph.COMMUNICATION))

@@ -13,9 +13,9 @@ H_HEADS = ["rank", "host", "product", "kernels", "processor", "by queue", "by lo
 H_TITLE = (
     "H, time of a rank over the fastest rank's: by the product, by three kernels, by their processor time; "
     "the last also corrected for the load then, by the run queue (4.1), the load average (4.2), or elapsed "
-    "over processor time, the clock (4.3); numbers are equations of thesis-001"
+    "over processor time, the clock (4.3); numbers are equations of Mendes (2004)"
 )
-POLLS = 1.3  # factor from which waiting ranks keep their core (thesis-001)
+POLLS = 1.3  # factor from which waiting ranks keep their core (Mendes 2004)
 
 
 def as_text(network: Network, slowness: Sequence[Sequence[object]] = (), synthetic: str = "") -> str:
@@ -48,8 +48,8 @@ def _how(network: Network) -> str:
 
 
 def costs_table(network: Network) -> str:
-    """A row a class and size: T = Os + L + Or and its parts; by what T is multiplied while a message comes
-    the other way; the gap; MPI_Send's T beside."""
+    """One row per class and size: T = Os + L + Or and its parts; the factor of T while a message travels the
+    other way; the gap; T of MPI_Send."""
     heads = ["pair", "rendezvous from", "bytes", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
     rows = []
     for k, one in enumerate(network.classes[:MOST]):
@@ -73,8 +73,8 @@ def _shown(network: Network) -> tuple[int, ...]:
 
 
 def beside_table(network: Network) -> str:
-    """A row a class and size: by how much computing takes longer while messages travel both ways, and what is
-    left to wait for afterwards."""
+    """One row per class and size: how much longer computing takes while messages travel both ways, and how
+    long the rank then still waits."""
     heads = ["pair", "bytes", "computing takes longer", "then waits"]
     rows = [
         [one.name if number == 0 else "", size(b.m), seconds(b.longer), seconds(b.left)]
@@ -96,7 +96,7 @@ def _total(one: PairClass, m: int) -> float:
 
 
 def kielmann_table(network: Network) -> str:
-    """A row a class and size, with T = Os + L + Or of the same class beside."""
+    """One row per class and size, with T = Os + L + Or of the same class beside."""
     classes = {c.name: c for c in network.classes[:MOST]}
     rows: list[list[object]] = [
         [
@@ -111,7 +111,7 @@ def kielmann_table(network: Network) -> str:
 
 
 def allreduce_table(network: Network) -> str:
-    """A row a number of ranks and size."""
+    """One row per number of ranks and size."""
     rows = [
         [a.ranks, size(a.m), seconds(a.seconds), *(seconds(end) if end else None for end in (a.low, a.high))]
         for a in network.allreduce
@@ -120,7 +120,7 @@ def allreduce_table(network: Network) -> str:
 
 
 def contention_table(network: Network) -> str:
-    """A row a number of pairs, place and size."""
+    """One row per number of pairs, place and size."""
     rows = [[c.where, c.pairs, size(c.m), f"{c.factor:.2f}"] for c in network.contention]
     return table(["where", "pairs", "bytes", "factor"], rows, align="lrrr")
 

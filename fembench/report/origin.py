@@ -38,8 +38,8 @@ def hosts(records: Iterable[Record]) -> Table:
     return Table(
         "hosts",
         "Hosts",
-        "Cores are those that the run was allowed to use. Others: the share of the ranks' CPU time that "
-        "other processes used while the sets were timed, in the run where it was largest.",
+        "Cores are those that the run was allowed to use. 'Others' is the share of the ranks' CPU time "
+        "that other processes used during the timed sets, in the worst run.",
         (
             words("host"),
             words("CPU", "cpu_model"),
@@ -55,7 +55,7 @@ def hosts(records: Iterable[Record]) -> Table:
 
 
 def clocks(records: Iterable[Record]) -> Table:
-    """The clocks used, with the worst of their properties over all runs."""
+    """The clocks used, with their worst properties over all runs."""
     groups: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
         why = r.clock.reason.partition(CHOICE)[0]  # without what the readings of that run cost
@@ -70,8 +70,9 @@ def clocks(records: Iterable[Record]) -> Table:
     return Table(
         "clocks",
         "Clocks",
-        "The worst of all runs. Drift is the change of ticks per second against CLOCK_MONOTONIC_RAW during a "
-        "run; one recorded span costs what the column says.",
+        "The worst values over all runs. Drift is the change of ticks per second against "
+        "CLOCK_MONOTONIC_RAW during a run. Reading, quantum and span are the cost of one reading, the "
+        "smallest difference, and the cost of one recorded span.",
         (
             words("hosts"),
             words("clock"),
@@ -88,7 +89,7 @@ def clocks(records: Iterable[Record]) -> Table:
 
 
 def kinds(records: Sequence[Record]) -> Table:
-    """Kinds of measurement that are not held against each other; empty if there is one kind."""
+    """Kinds of measurement that are not compared with each other; empty if there is one kind."""
     found = kinds_of(records)
     rows = [
         (
@@ -105,7 +106,8 @@ def kinds(records: Sequence[Record]) -> Table:
     return Table(
         "kinds",
         "Kinds of measurement",
-        "These records were made under different conditions and are never pooled or held against each other.",
+        "These records were made under different conditions. They are never pooled or compared with each "
+        "other.",
         (
             words("kind"),
             integer("runs"),
@@ -120,7 +122,7 @@ def kinds(records: Sequence[Record]) -> Table:
 
 
 def meshes(records: Iterable[Record]) -> Table:
-    """Every mesh (the source thesis' Table 5.5)."""
+    """Every mesh (as Ferreira 2006, Table 5.5)."""
     found = {r.mesh.hash: r.mesh for r in records}
     rows = [
         (
@@ -138,8 +140,8 @@ def meshes(records: Iterable[Record]) -> Table:
     return Table(
         "meshes",
         "Meshes",
-        "Equations are free unknowns, restrained ones are held by the supports. Quality is that of the worst "
-        "cell: 1 regular, 0 flat. The hash is of coordinates and cells.",
+        "Equations are the free unknowns; restrained unknowns are held by the supports. Quality is that of "
+        "the worst cell: 1 is regular, 0 is flat. The hash identifies coordinates and cells.",
         (
             words("mesh"),
             words("element"),
@@ -155,14 +157,14 @@ def meshes(records: Iterable[Record]) -> Table:
 
 
 def software(records: Sequence[Record]) -> Table:
-    """What was run, and with what: every value that occurs, and in how many runs."""
+    """Software and settings: every value that occurs, and in how many runs."""
     counts: Counter[tuple[str, str]] = Counter()
     for r in records:
         counts.update(_software(r))
     return Table(
         "software",
         "Software and settings",
-        "Every value that occurs, with the number of runs.",
+        "Every value that occurs, with the number of runs that have it.",
         (words("what"), words("value"), integer("runs")),
         tuple((name, value, n) for (name, value), n in sorted(counts.items(), key=lambda item: item[0])),
     )

@@ -1,7 +1,7 @@
 """The report of a campaign: a folder with index.html, report.md, tables, plots and exports.
 
-`build` writes a new folder beside the old one and then takes its place, so a report is whole or is
-the one before. The page holds its style and pictures in itself and asks for nothing from a network.
+`build` writes a new folder beside the old one and then swaps them, so a report is always whole. The page
+contains its styles and pictures and loads nothing from a network.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ MOST_ROWS = 800  # of a table on the page
 SECTIONS = (
     ("Verdict", (), ("overview", "reasons", "failures", "kinds")),
     ("Provenance", (), ("hosts", "rank_speeds", "meshes", "clocks", "software")),
-    ("Times", ("phases",), ("runs_apart", "summary", "phases", "thesis_phases")),
+    ("Times", ("phases",), ("runs_apart", "summary", "phases", "mean_phases")),
     ("Speedup", ("speedup",), ("speedup",)),
     ("Peers", ("peers",), ("peers",)),
     ("Communication", ("communication", "send_receive", "ranks"), ("communication", "send_receive")),
@@ -72,8 +72,8 @@ def build(
 ) -> Path:
     """Write the report of the campaign in `folder` to `out` (its report/); returns index.html.
 
-    `base`: ranks of the base of speedups, 0: the fewest. `peers`: a comparison kept elsewhere.
-    Raises InputError where there is nothing to report, and where `out` holds something else.
+    `base`: ranks of the run that speedups refer to; 0: the fewest. `peers`: a comparison kept elsewhere.
+    Raises InputError if there is nothing to report or `out` holds something else.
     """
     campaign = read_campaign(Path(folder), peers)
     target = Path(out) if out else Path(folder) / "report"
@@ -93,7 +93,7 @@ def build(
 
 
 def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResults:
-    """Records, failures, fields, peers. Raises InputError where there is no record, failure or comparison."""
+    """All that a folder holds. Raises InputError if it has no record, failure or comparison."""
     failures = list(store.failures(folder)) if folder.is_dir() else []
     inside = folder / PEERS_FILE
     found_peers = peers_file or (inside if inside.is_file() else None)
@@ -180,7 +180,7 @@ def _write(path: Path, content: str) -> None:
 
 @contextlib.contextmanager
 def _replacing(target: Path) -> Iterator[Path]:
-    """A new folder that takes the place of `target` at the end; removed if anything goes wrong."""
+    """A new folder that replaces `target` at the end; removed if anything goes wrong."""
     page = target / "index.html"
     if target.exists() and not (target.is_dir() and _is_ours(target, page)):
         raise InputError(f"{target}: holds something else; expected an empty folder or an earlier report")

@@ -84,10 +84,11 @@ def _race(record: PeersRecord) -> Table:
         name="peers",
         title=f"Peers on {record.case.question.mesh}: {units.count(record.mesh.n_equations)} equations, "
         "one system",
-        note=f"Medians; spread is the distance of the quartiles. {_parity(record)} '× own-sym': "
-        "time of an iteration over ours with the same preconditioner and ranks. "
-        "'× own best': set-up and solve over our fastest on as many ranks. Assembly is from cells to matrix; "
-        "PETSc's takes the element matrices from our kernels; a dash: the matrix was given. " + _load(record),
+        note=f"Medians; 'spread' is the interquartile range over the median. {_parity(record)} '× own-sym' "
+        "is the time of an iteration over ours with the same preconditioner and ranks; '× own best' is "
+        "set-up + solve over our fastest on as many ranks. Assembly leads from cells to the matrix; "
+        "PETSc assembles the element matrices of our kernels. A dash means that the matrix was given. "
+        + _load(record),
         columns=columns,
         rows=tuple(_row(record, r) for r in timed),
     )
@@ -161,9 +162,9 @@ def _base(record: PeersRecord) -> Table:
         )
     return Table(
         name="peers_base",
-        title="The base of the speedup",
-        note="A slow program scales well. So our time to the solution is held against the fastest serial "
-        "peer as well as against ourselves; below 1 the peer is faster.",
+        title="Speedup over the best serial peer",
+        note="A slow program scales well. Our time to solution is therefore compared with the fastest "
+        "serial peer as well as with our own on one rank; below 1 the peer is faster.",
         columns=columns,
         rows=tuple(rows),
     )
@@ -173,7 +174,7 @@ def _absent(record: PeersRecord) -> Table:
     return Table(
         name="peers_missing",
         title="Peers without a time",
-        note="Not installed, failed, or another solution than the exported one.",
+        note="These peers are not installed, failed, or found a solution other than the reference.",
         columns=(
             words("peer"),
             words("preconditioner"),

@@ -48,7 +48,7 @@ def _counted(n: int, thing: str) -> str:
 
 
 def hosts_table(profile: Profile) -> str:
-    """A row a host."""
+    """One row per host."""
     e = profile.environment
     heads = [
         "host",
@@ -83,7 +83,7 @@ def hosts_table(profile: Profile) -> str:
 
 
 def speeds_table(profile: Profile, relative: Sequence[float] = (), level: Level = "memory") -> str:
-    """A row a rank, a column a phase: the speed matrix, half the width of its intervals behind each."""
+    """One row per rank, a column a phase: the speed matrix, half the width of its intervals behind each."""
     matrix = speed_matrix(profile, level)
     label = " (SYNTHETIC)" if profile.environment.synthetic else ""
     title = f"Speeds{label}, data in {level}, all ranks of a host at once; ± half the 95 % interval"

@@ -1,4 +1,4 @@
-"""The results of a campaign: pools of repeated runs with their numbers and names short enough to print.
+"""The results of a campaign: pools of repeated runs, their numbers, and names short enough to print.
 
 A result is named by `mesh`, `variant` (what is computed and how: storage, preconditioner, …) and
 `setting` (ranks and how they share the mesh). Results of one mesh and variant form a series.
@@ -92,7 +92,7 @@ def variants(found: Iterable[Result]) -> list[str]:
 
 
 def kinds_of(records: Iterable[Record]) -> list[Record]:
-    """One record of every kind that must not be held against another (CPU, libraries, clock, …)."""
+    """One record of each kind that must not be compared with another (CPU, libraries, clock, …)."""
     kinds: list[Record] = []
     for record in sorted(records, key=lambda r: (r.created, r.id)):
         if all(kind_difference(kind, record) for kind in kinds):

@@ -1,4 +1,4 @@
-"""One line a run, for the progress of a campaign."""
+"""One line per run, for the progress of a campaign."""
 
 import numpy as np
 

@@ -31,9 +31,10 @@ def overview(results: Iterable[Result]) -> Table:
     return Table(
         "overview",
         "Cases",
-        "Runs of one case are pooled only if host set, CPU model, libraries, mesh, commit and clock are the "
-        "same; the last column names the field that kept runs apart. The verdict is the worst of the runs; "
-        "cg is the time of the slowest rank, median over the timed sets of a run, then over runs.",
+        "One row per case; repeated runs of a case are pooled. Runs are pooled only if hosts, CPU model, "
+        "libraries, mesh, commit and clock agree; otherwise the last column names the field that differs. "
+        "The verdict is the worst of the runs. cg is the time on the slowest rank: the median over the "
+        "timed sets of a run, then over runs.",
         (
             *case_columns(),
             words("verdict"),
@@ -76,11 +77,11 @@ def reasons(results: Sequence[Result]) -> Table:
     return Table(
         "reasons",
         "Why runs are not VALID",
-        "INVALID (a rule A to C is broken): the numbers are wrong or not what they claim to be. PROVISIONAL: "
-        "too few or too unsteady repetitions, other processes on the same cores, times that the trace does "
-        "not explain, sources or settings that cannot be had again, or something that a comparison needs "
-        "cannot be judged; such results are shown, not to be compared. Value is the worst of all runs, the "
-        "note belongs to it.",
+        "Each rule that some run does not meet, with the worst value found and its note. INVALID (rules A "
+        "to C): the numbers are wrong, or are not what they claim to be. PROVISIONAL (rules D and E, or a "
+        "rule that could not be judged): the numbers may be right but are not fit for comparison, for "
+        "example because there were too few or unsteady repetitions, other processes on the same cores, "
+        "time that the trace does not explain, or sources that cannot be restored.",
         (
             words("makes"),
             words("rule"),
@@ -118,7 +119,7 @@ def rules(records: Iterable[Record]) -> Table:
     return Table(
         "rules",
         "Rules",
-        "Every rule of validity with its measured value and its threshold, run by run.",
+        "Every rule of validity for every run: the measured value beside its threshold.",
         tuple(words(n) for n in ("run", "rule", "result", "value", "threshold", "note")),
         tuple(rows),
     )
@@ -129,7 +130,7 @@ def failures(found: Iterable[Failure]) -> Table:
     return Table(
         "failures",
         "Failed runs",
-        "These runs ended without a record and enter no number of this report.",
+        "These runs ended without a record. No number in this report includes them.",
         (words("case"), words("what"), words("message"), integer("exit status"), words("run")),
         tuple((case_name(f.case), f.kind, f.message, f.exit_status, f.id) for f in found),
     )

@@ -1,4 +1,4 @@
-"""Speedup and efficiency: a run held against its base, the same case on fewer ranks (VALIDITY E1 to E3).
+"""Speedup and efficiency: a run compared with its base, the same case on fewer ranks (VALIDITY E1 to E3).
 
 P0        ranks of the base: one, or the fewest that were run, or what the user asked for
 S         P0 T(P0) / T(P), of one time (cg, assembly, the whole run, …) on the slowest rank
@@ -24,7 +24,7 @@ SUPERLINEAR = 1.05
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Speedup:
-    """One result held against its base."""
+    """One result compared with its base."""
 
     result: Result
     base: Result | None
@@ -33,7 +33,7 @@ class Speedup:
     high: float = np.nan
     efficiency: float = np.nan  # ratio / P; nan where ranks are unequal or share cores
     notes: tuple[str, ...] = ()  # why there is no number, or what is odd about it
-    equal: str = ""  # why nobody knows whether ranks are equal, for an efficiency that takes them for it
+    equal: str = ""  # why it is unknown whether the ranks are equally fast, as the efficiency assumes
 
 
 def speedup(result: Result, everyone: Sequence[Result], quantity: str = CG, base: int = 0) -> Speedup:
@@ -101,7 +101,7 @@ def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> li
 
 
 def superlinear(run: Record, base: Record) -> str:
-    """What may explain a speedup beyond the ranks: data that fit a cache now, or work saved."""
+    """What may explain a super-linear speedup: data that now fit in a cache, or saved work."""
     mine, alone = max(run.solve.bytes), max(base.solve.bytes)
     note = f"super-linear: a rank touches {units.size(mine)} per iteration, {units.size(alone)} on "
     note += f"{ranks_in_words(base.case.placement.ranks)}; "
@@ -113,7 +113,7 @@ def superlinear(run: Record, base: Record) -> str:
 
 
 def _by_cache(mine: float, alone: float, caches: dict[str, int]) -> str:
-    """Which cache holds the data of a rank now and did not hold those of the base, or that none does."""
+    """Which cache holds the data of a rank now but not those of the base, or that none does."""
     if not caches:
         return "cache sizes are unknown"
     by_size = sorted(caches.items(), key=lambda item: item[1])

@@ -12,11 +12,11 @@ from fembench.report.speedup import Speedup
 from fembench.report.table import Column, Table, case_columns, case_of, ratio, time, words
 
 BASE = (
-    "Speedup is P0 T(P0) / T(P), by the slowest rank. The base is this code on P0 ranks (one or, without "
-    "such a run, the fewest), with the same mesh, problem, storage and preconditioner, on the same kind of "
-    "host, with the same libraries and clock. Runs are those of the base and of the case. With three or more "
-    "of each, the range is a 95 % interval over runs; for single runs it combines the ends of both runs' own "
-    "intervals and says nothing about other runs."
+    "Speedup is P0 T(P0) / T(P), with times on the slowest rank. The base is this code on P0 ranks (one "
+    "or, if there is no such run, the fewest), with the same mesh, problem, storage, preconditioner, kind "
+    "of host, libraries and clock. 'Runs' counts those of the base and of the case. With three or more of "
+    "each, the range is a 95 % interval over runs; for fewer, it combines the ends of both intervals over "
+    "sets and says nothing about other runs."
 )
 BY_PHASE = (ASSEMBLY, PRODUCT, VECTORS, CG, SOLVE, RUN)
 
@@ -25,9 +25,9 @@ _OVER_PEER = Column(
     "over the best serial peer", "peer_speedup peer peer_of", lambda v: f"{v[0]:.2f} ({v[1]}, {v[2]})"
 )
 PEER = (
-    " The best serial peer is the fastest other code on one rank: its solve to the same tolerance over our "
-    "cg or, where tolerances differ or the work is fixed, its iteration with the same preconditioner over "
-    "ours."
+    " The last comparison is with the fastest other code on one rank: its solve to the same tolerance over "
+    "our cg. If tolerances differ or the number of iterations is fixed, it is its iteration over ours, "
+    "with the same preconditioner."
 )
 
 
@@ -43,7 +43,7 @@ def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None 
     return Table(
         "speedup_" + quantity.replace(" + ", "_"),
         f"Speedup and efficiency of {quantity}{_definition({s.base.ranks for s in found if s.base})}",
-        f"{BASE} Efficiency is speedup / P; it is withheld where ranks share cores or are known to be "
+        f"{BASE} Efficiency is speedup / P. It is left out where ranks share cores or are known to be "
         f"unequal.{PEER if peers else ''}",
         (*case_columns(), *_speedup_columns(), *((_OVER_PEER,) if peers else ()), words("remarks")),
         tuple(rows),
@@ -51,9 +51,9 @@ def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None 
 
 
 def no_speedup(found: Sequence[Result], base: int) -> Table:
-    """Says that there is none where the base asked for has the most ranks."""
+    """Says that there is no speedup if no run has more ranks than the requested base."""
     none = bool(base and found) and max(r.ranks for r in found) <= base
-    why = f"no run is on more than {ranks_in_words(base)}, the base asked for: choose a smaller --base"
+    why = f"no run has more than {ranks_in_words(base)}, the requested base: choose a smaller --base"
     return Table("speedup_none", "No speedup", "", (words("why"),), ((why,),) if none else ())
 
 
@@ -69,8 +69,8 @@ def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:
     return Table(
         "speedup_phases",
         "Speedup and efficiency by phase",
-        f"{BASE} Product and vectors are the computing parts of cg. Run is the whole program, including what "
-        "every rank repeats (start-up) and what one rank does alone.",
+        f"{BASE} Product and vectors are the computing parts of cg. Run is the whole program, including the "
+        "work that every rank repeats (start-up) and the work that a single rank does.",
         (*case_columns(), words("phase"), *_speedup_columns(time("T(P)", "run"))),
         tuple(rows),
     )

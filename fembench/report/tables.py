@@ -83,7 +83,7 @@ def every_table(
         times.send_receive(found),
         times.rates(found),
         times.phases(found),
-        times.thesis(found),
+        times.mean_phases(found),
         work.balance(found),
         work.parts(found),
         work.iterations(found),

@@ -1,4 +1,4 @@
-"""Tables of times: phases, the source thesis' view, communication, rates."""
+"""Tables of times: phases, their means over ranks, communication, rates."""
 
 from collections.abc import Iterable
 
@@ -38,9 +38,9 @@ ORDER = (
 
 
 INTERVAL = (
-    "The interval is of the median over runs and needs at least three of them: sets of one run are not "
-    "independent samples. For a single run it is the interval of its own sets (six or more) and says nothing "
-    "about other runs."
+    "The 95 % interval is that of the median over runs; it needs three or more runs, because the sets of "
+    "one run are not independent samples. For a single run, it is the interval over its sets (six or more) "
+    "and says nothing about other runs."
 )
 
 
@@ -54,11 +54,12 @@ def phases(results: Iterable[Result]) -> Table:
     ]
     return Table(
         "phases",
-        "Phases by ranks",
-        "A phase of the job lasts as long as on its slowest rank, which is named: the median of that maximum "
-        f"over the sets of a run, then over runs. {INTERVAL} What happens once per run (set-up, verify, "
-        "output) has one sample per run. Smallest and mean are over ranks. Rows cg.… are parts of cg; "
-        "cg.loop is what they leave over.",
+        "Every phase",
+        "A phase lasts as long as it does on its slowest rank. 'Time' is that maximum over ranks: the "
+        f"median over the timed sets of a run, then over runs. {INTERVAL} Phases that occur once per run "
+        "(set-up, verify, output) have one sample per run. 'Smallest' and 'mean' are taken over ranks; the "
+        "last column names the slowest rank. Rows cg.… are parts of cg; cg.loop is the rest of cg, the "
+        "cost of the loop itself.",
         (
             *case_columns(),
             words("phase"),
@@ -91,9 +92,9 @@ def summary(results: Iterable[Result]) -> Table:
     return Table(
         "summary",
         "Times",
-        "Slowest rank, median over the timed sets of a run, then over runs; the interval and the number of "
-        f"sets are those of cg. {INTERVAL} Run is the whole program, from its first line to the end of its "
-        "output.",
+        "Time on the slowest rank: the median over the timed sets of a run, then over runs. The interval "
+        f"and the number of sets belong to cg. {INTERVAL} 'Run' is the whole program, from its first line "
+        "to the end of its output.",
         (
             *case_columns(),
             *(time(n, n) for n in names),
@@ -107,7 +108,7 @@ def summary(results: Iterable[Result]) -> Table:
 
 
 def apart(results: Iterable[Result]) -> Table:
-    """Runs of one case that differ by more than their own sets explain."""
+    """Runs of one case that differ by more than their sets scatter."""
     rows = [
         (*case_of(r), name, record.id, r.times[name].median, median, ends)
         for r in results
@@ -117,10 +118,10 @@ def apart(results: Iterable[Result]) -> Table:
     ]
     return Table(
         "runs_apart",
-        "Runs that differ",
-        "Repeated runs of one case that differ by more than the scatter of their sets explains: their own "
-        "intervals are disjoint. Something changed between them (clock speed, placement of data, other "
-        "load). More runs then help more than more sets.",
+        "Runs that disagree",
+        "Repeated runs of one case whose times differ by more than their sets scatter: the runs' own 95 % "
+        "intervals do not overlap. Something changed between these runs, for example the clock speed, the "
+        "placement of data in memory or other load. To narrow the interval, add runs rather than sets.",
         (
             *case_columns(),
             words("phase"),
@@ -137,18 +138,18 @@ def _with_sets(result: Result) -> list[Record]:
     return [record for record, one in zip(result.pool.records, result.runs) if len(one.timed)]
 
 
-def thesis(results: Iterable[Result]) -> Table:
-    """Phases as the source thesis prints them: the mean over all tasks, in milliseconds."""
+def mean_phases(results: Iterable[Result]) -> Table:
+    """Phases as in Ferreira (2006): the mean over all ranks, in milliseconds."""
     rows = []
     for r in results:
         mean = {n: 1e3 * r.times[n].mean if n in r.times else 0.0 for n in (PARTITION, ASSEMBLY, CG)}
         rows.append((*case_of(r), *mean.values(), sum(mean.values())))
     return Table(
-        "thesis_phases",
-        "Phases, mean over tasks",
-        "The layout of the source thesis (its Tables 5.6 to 5.17): every value is the mean over all tasks, "
-        "and total is partition + assembly + CG, without start-up, reading and output. Only for comparison "
-        "with it: a job waits for its slowest task, not for the mean.",
+        "mean_phases",
+        "Phases, mean over ranks",
+        "The layout of Ferreira (2006), Tables 5.6 to 5.17, for comparison with that work only. Every "
+        "value is the mean over ranks; the total is partition + assembly + CG, without start-up, reading "
+        "and output. A job waits for its slowest rank, so the tables above use the maximum instead.",
         (
             *case_columns(),
             *(ratio(f"{n} / ms", f"{n}_ms", 3) for n in (PARTITION, ASSEMBLY, CG, "total")),
@@ -167,10 +168,10 @@ def communication(results: Iterable[Result]) -> Table:
     return Table(
         "communication",
         "Communication inside CG",
-        "Send, wait, unpack and all-reduce together. Both times are means over ranks of each rank's median "
-        "over the sets of a run, then over runs; share is their ratio (that of the source thesis), over "
-        "ranks is the range of each rank's own. Waiting for a slower rank counts as communication: the range "
-        "tells it from the cost of the network.",
+        "Communication is send, wait, unpack and all-reduce together. Both times are means over ranks; for "
+        "each rank, the median over the sets of a run, then over runs. 'Share' is communication / CG; "
+        "'over ranks' gives the smallest and largest share of a single rank. Waiting for a slower rank "
+        "counts as communication, so a wide range points to uneven load, a narrow one to the network.",
         (
             *case_columns(),
             time("cg, mean", "cg_mean"),
@@ -183,7 +184,7 @@ def communication(results: Iterable[Result]) -> Table:
 
 
 def send_receive(results: Iterable[Result]) -> Table:
-    """Point-to-point messages and all-reduces inside CG, apart."""
+    """Point-to-point messages and all-reduces inside CG, separately."""
     rows = []
     for r in (r for r in results if CG in r.times and r.ranks > 1):
         send, wait, unpack, reduce = (_mean(r, ph.NAMES[k]) for k in ph.COMMUNICATION)
@@ -195,9 +196,9 @@ def send_receive(results: Iterable[Result]) -> Table:
     return Table(
         "send_receive",
         "Send, receive and all-reduce inside CG",
-        "Means over ranks of one set. Receive is wait + unpack; wait includes waiting for a partner that is "
-        "not there yet, so receive / send is large where the load is uneven. Messages are counted by the "
-        "trace, over all ranks.",
+        "Seconds per set, mean over ranks. Receive is wait + unpack. Wait includes the time until a late "
+        "partner has sent its message, so a large receive / send means uneven load. Messages are counted "
+        "in the trace, over all ranks.",
         (
             *case_columns(),
             time("send", "send"),
@@ -213,7 +214,7 @@ def send_receive(results: Iterable[Result]) -> Table:
 
 
 def rates(results: Iterable[Result]) -> Table:
-    """What CG achieves: time an iteration, flops and bytes from the arrays touched, memory."""
+    """What CG achieves: time per iteration, flops and bytes (from the arrays touched), memory."""
     rows = []
     for r in (r for r in results if CG in r.times and r.record.solve.iterations):
         solve = r.record.solve
@@ -230,10 +231,11 @@ def rates(results: Iterable[Result]) -> Table:
     return Table(
         "rates",
         "Rates of CG",
-        "An iteration on the slowest rank; equations and flops an iteration over all ranks. Product: bytes "
-        "of the matrix over the time of the matrix-vector product. Of roof: that of the rank nearest to its "
-        "roof, beside what the same core read in the same run from as many bytes. Both are medians over "
-        "runs. The last three columns are the largest of any rank.",
+        "'Iteration' is the time of one CG iteration on the slowest rank; equations and flops per second "
+        "are sums over ranks. 'Product GB/s' is the size of the matrix over the time of one matrix-vector "
+        "product. 'Of roof' compares that with the speed at which the same core read as many bytes in the "
+        "same run, on the rank closest to its limit. Both are medians over runs. The last three columns "
+        "show the largest rank.",
         (
             *case_columns(),
             time("iteration", "iteration"),
@@ -250,7 +252,7 @@ def rates(results: Iterable[Result]) -> Table:
 
 
 def _of_roof(record: Record) -> float | None:
-    """The largest part of its roof that a rank's product reaches; None where no roof was measured."""
+    """The largest fraction of its roof that the product of any rank reaches; None if no roof was measured."""
     roofs = record.solve.bandwidth
     return max(a / b for a, b in zip(product_bandwidth(record), roofs)) if roofs else None
 

@@ -1,8 +1,8 @@
-"""Unequal machines: a run held against each machine alone, and against their summed speed (VALIDITY E2).
+"""Unequal machines: a run compared with each machine alone, and with their summed speed (VALIDITY E2).
 
     machine    a host; where speeds are emulated, a host at one of them
     alone      the same case on one rank of one machine
-    S          T(alone) / T: one for every machine of the run (seed 004, 5.4.6); thesis efficiency S / P
+    S          T(alone) / T: one for every machine of the run (Ferreira 2006, Section 5.4.6), and S / P
     s_p        speed of rank p, cells a second of computing
     P_eq       sum(s_p) / max(s_p): how many of the fastest rank the ranks amount to
     E_het      (W / sum(s_p)) / T
@@ -152,7 +152,7 @@ def _same_work(result: Result, other: Result) -> bool:
 
 
 def _speeds(result: Result, everyone: Sequence[Result]) -> tuple[Floats | None, str]:
-    """((P,) cells a second, id of their record): of the run with equal shares on the same ranks.
+    """((P,) cells per second, id of their record): of the run with equal shares on the same ranks.
 
     Equal shares were not chosen by any timing. Without such a run, of another one with other shares.
     """

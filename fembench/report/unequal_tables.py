@@ -10,7 +10,7 @@ from fembench.report.unequal import Unequal
 
 
 def against_alone(found: Sequence[Unequal]) -> Table:
-    """A row a run and machine: the thesis' two speedups of every heterogeneous run."""
+    """One row per run and machine: speedup and speedup per rank of every heterogeneous run."""
     rows = [
         (*case_of(u.result), u.seconds, name, u.alone[name].times[SOLVE].median, *each)
         for u in found
@@ -18,25 +18,24 @@ def against_alone(found: Sequence[Unequal]) -> Table:
     ]
     return Table(
         "speedup_alone",
-        "Unequal machines: speedup against each alone",
-        "Every run on unequal ranks held against one rank of each of its machines, as the source thesis does "
-        "(its Figures 5.37 to 5.42): speedup is the time of that machine alone over the time of the run, "
-        "efficiency is that over the number of ranks. Below 1 the machine alone is faster. Times are "
-        "those of a set, assembly and CG.",
+        "Unequal machines: speedup over each machine alone",
+        "Each run on unequal ranks is compared with one rank on each of its machines, as in Ferreira "
+        "(2006), Figs 5.37 to 5.42. Speedup is the time of that machine alone over the time of the run; "
+        "below 1 the machine alone is faster. Times are those of one set, assembly + CG.",
         (
             *case_columns(),
             time("run", "run"),
             words("machine"),
             time("alone", "alone"),
             ratio("speedup", "speedup"),
-            ratio("speedup / ranks", "thesis_efficiency"),
+            ratio("speedup / ranks", "speedup_per_rank"),
         ),
         tuple(rows),
     )
 
 
 def efficiency(found: Sequence[Unequal]) -> Table:
-    """A row a run: what the ranks amount to together, how well they were used, and what bounded it."""
+    """One row per run: what the ranks amount to together, how well they were used, and what bounded it."""
     rows = []
     for u in found:
         bounds = u.bounds or (np.nan,) * 3
@@ -48,13 +47,13 @@ def efficiency(found: Sequence[Unequal]) -> Table:
     return Table(
         "speedup_unequal",
         "Unequal machines: efficiency against their summed speed",
-        "E_het is the time in which the ranks would do the work if all computed from beginning to end, over "
-        "the time that they took. P_eq says how many of the fastest rank they amount to. Speeds are cells a "
-        "second of computing, from the run with equal shares on the same ranks (named in the last column but "
-        "one): no timing has chosen those; shares that were made of that very run are judged in-sample. "
-        "The bounds of the source thesis on the speedup against the fastest machine alone count what each "
-        "rank does: work (3.7), with waiting and communication (3.8), with work that one rank would not have "
-        "done (3.9); where a bound falls, there the time went.",
+        "E_het is the time that the work would take if all ranks computed from beginning to end, over the "
+        "time that it took; 1 is perfect. P_eq is the number of ranks in units of the fastest. Speeds are "
+        "cells per second of computing in the run with equal shares on the same ranks, named under 'speeds "
+        "from'. Shares chosen from that very run are judged on the data they were fitted to. The bounds "
+        "limit the speedup over the fastest machine alone (Ferreira 2006, Eqs 3.7 to 3.9). Each counts "
+        "more of what a rank does: work; waiting and communication too; work that a single rank would not "
+        "have done too. Time is lost where a bound drops.",
         (
             *case_columns(),
             time("run", "run"),

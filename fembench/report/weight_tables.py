@@ -19,9 +19,9 @@ def weights_table(results: Iterable[Result]) -> Table:
     return Table(
         "weights",
         "Weights",
-        "The share of the cells that would let all ranks finish together, from the time per cell that each "
-        "rank took (assembly and the computing in cg). The interval is over runs, from three on, or over "
-        "the sets of a single run.",
+        "The share of the cells that would let all ranks finish together. It follows from the time per "
+        "cell on each rank (assembly and the computing in cg). The interval is taken over runs if there "
+        "are at least three, or over the sets of a single run.",
         (
             *case_columns(),
             integer("rank"),

@@ -33,9 +33,9 @@ def parts(results: Iterable[Result]) -> Table:
     return Table(
         "parts",
         "Parts",
-        "What every rank was given. Target and share are fractions of the cells; dofs are free ones that the "
-        "part touches, shared dofs those that other parts touch too (all: with restrained ones, as the "
-        "source thesis may have counted). CPUs are those that the rank was allowed to run on.",
+        "The part of the mesh that each rank received. Target and share are fractions of the cells. Dofs "
+        "are the free unknowns of the part; shared dofs also belong to other parts ('all' includes "
+        "restrained ones). CPUs are those that the rank was allowed to use.",
         (
             words("mesh"),
             words("method"),
@@ -71,9 +71,10 @@ def balance(results: Iterable[Result]) -> Table:
     return Table(
         "partitions",
         "Partitions",
-        "Imbalance is the largest part over its fair share, 1 is perfect; for cells and matrix blocks the "
-        "fair share follows the targets, for shared dofs it is the mean. Miss is the largest relative "
-        "difference between achieved and requested share (over 5 % a partition is not called weighted).",
+        "Imbalance is the largest part over its fair share; 1 is perfect. The fair share follows the "
+        "targets for cells and matrix blocks, and is the mean for shared dofs. Miss is the largest "
+        "relative difference between an achieved share and its target; above 5 % the run is INVALID (rule "
+        "B4).",
         (
             words("mesh"),
             words("method"),
@@ -113,9 +114,9 @@ def iterations(results: Sequence[Result]) -> Table:
     return Table(
         "iterations",
         "Iterations and equations",
-        "The count must not depend on the number of ranks but for rounding (at most 2 or 2 % apart), unless "
-        "a preconditioner is built from the parts. Without a preconditioner it grows about as the cube root "
-        "of the number of equations.",
+        "The number of iterations may depend on the number of ranks only through rounding (by up to 2 "
+        "iterations or 2 %), unless the preconditioner is built from the parts. Without a preconditioner "
+        "it grows roughly as the cube root of the number of equations.",
         (
             words("mesh"),
             words("variant"),

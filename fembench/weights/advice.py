@@ -27,7 +27,7 @@ def largest_gains(shares: Sequence[float], owners: Sequence[str]) -> dict[str, f
     T without X is W / (S - s_X), with it at best W / S: the gain is s_X / S (seed 004, 7.5).
     """
     if len(shares) != len(owners):
-        raise InputError(f"{len(shares)} shares and {len(owners)} owners; expected one a rank")
+        raise InputError(f"{len(shares)} shares and {len(owners)} owners; expected one per rank")
     total = sum(shares)
     gains: dict[str, float] = {}
     for share, owner in zip(shares, owners):

@@ -24,7 +24,7 @@ class DenseWork(NamedTuple):
 
     @property
     def gain_on_many(self) -> float:
-        """Speedup on a processor a task, without communication."""
+        """Speedup on a processor per task, without communication."""
         return 1 / self.largest
 
 

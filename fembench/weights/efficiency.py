@@ -1,6 +1,6 @@
 """How well unequal ranks are used: efficiency against their summed speed, captured gain, imbalance.
 
-    W     work, in any unit (cells, flops)      s_p   speed of rank p, work a second
+    W     work, in any unit (cells, flops)      s_p   speed of rank p, work per second
     T     time of the run, seconds              T_ideal = W / sum(s_p)
 
 The speeds must come from timings that were not used to choose the partition judged (VALIDITY E2).
@@ -35,7 +35,7 @@ def ideal_seconds(work: float, speeds: npt.ArrayLike) -> float:
     """T_ideal: all ranks busy from beginning to end, none waiting."""
     s = np.asarray(speeds, float)
     if not s.size or not np.all(np.isfinite(s) & (s > 0)):
-        raise InputError(f"speeds {s.tolist()}; expected positive numbers, one a rank")
+        raise InputError(f"speeds {s.tolist()}; expected positive numbers, one per rank")
     return float(work / s.sum())
 
 

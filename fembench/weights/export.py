@@ -15,7 +15,7 @@ LARGEST = 1_000_000  # sum of integer loads: a share is hit within a millionth
 
 
 def metis(weights: Weights) -> str:
-    """File for `gpmetis -tpwgts=FILE GRAPH P` and `mpmetis`: one line a part, shares that sum to 1."""
+    """File for `gpmetis -tpwgts=FILE GRAPH P` and `mpmetis`: one line per part, shares that sum to 1."""
     return "".join(f"{part} = {share:.9f}\n" for part, share in enumerate(shares_of(weights)))
 
 

@@ -2,7 +2,7 @@
 
     c_p = 1 / S_p,assembly + iterations x (1 / S_p,product + 1 / S_p,updates)      seconds per cell
 
-with the speeds S in cells a second: those of a rank that has about `cells` cells, all ranks of its host
+with the speeds S in cells per second: those of a rank that has about `cells` cells, all ranks of its host
 computing at once. Ranks of one host were measured in the same visits, and most of what disturbs one
 disturbs all: they are compared visit by visit. S_p is the host's median visit (geometric mean of its
 ranks) times the rank's median ratio to it.
@@ -61,7 +61,7 @@ def by_profile(
         synthetic=profile.environment.synthetic,
         notes=(
             f"time of {iterations} iterations: {', '.join(f'{name} {part:.0%}' for name, part in parts)}",
-            f"speeds at {min(sizes)} to {max(sizes)} cells a rank",
+            f"speeds at {min(sizes)} to {max(sizes)} cells per rank",
         ),
     )
 
@@ -85,7 +85,7 @@ def _phases(profile: Profile, rank: int, storage: str, cells: int) -> tuple[Spee
 
 
 def _samples(speed: Speed) -> Array:
-    """(n_visits,) cells a second."""
+    """(n_visits,) cells per second."""
     return np.asarray(speed.samples) * speed.cells / speed.units
 
 

@@ -22,8 +22,8 @@ Wire = Callable[[str, str, int], float]  # (from host, to host, bytes) -> second
 class HostLink(NamedTuple):
     """How a host is joined to the others."""
 
-    latency: float  # seconds a message
-    bandwidth: float  # bytes a second
+    latency: float  # seconds per message
+    bandwidth: float  # bytes per second
 
 
 def parse_link(text: str) -> tuple[str, HostLink]:
@@ -77,7 +77,7 @@ def communication_seconds(
 ) -> npt.NDArray[np.float64]:
     """(P,) C_p from each rank's neighbours and the bytes of a message to each.
 
-    `own` (P,) seconds a byte for packing and sending.
+    `own` (P,) seconds per byte for packing and sending.
     """
     C = np.zeros(len(hosts)) + np.asarray(own, float)
     for p, here in enumerate(hosts):

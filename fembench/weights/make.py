@@ -49,12 +49,12 @@ def by_rate(records: Sequence[Record]) -> Weights:
 
 
 def by_finish(records: Sequence[Record], communication: Communication) -> Weights:
-    """Rule `comm`: equal finish with the (P,) seconds a set that `communication(shares)` predicts."""
+    """Rule `comm`: equal finish with the (P,) seconds per set that `communication(shares)` predicts."""
     check_same(records)
     seen = pooled(records)
     cost = np.median(seen.cost, axis=0)
     found = comm_shares(cost, communication, records[0].mesh.n_cells)
-    notes = [ONE_KIND, f"predicted {found.seconds:.3g} s a set after {found.rounds} rounds"]
+    notes = [ONE_KIND, f"predicted {found.seconds:.3g} s per set after {found.rounds} rounds"]
     notes += [] if found.settled else ["interface sizes jump: the best round is taken"]
     notes += [f"leave rank {p} out: it communicates longer than the others compute" for p in found.left_out]
     shares = Shares(found.shares, (None,) * len(cost), tuple(cost.tolist()))

@@ -89,7 +89,7 @@ def run_seconds(records: Sequence[Record]) -> list[float]:
 
 
 def phase_speeds(record: Record) -> tuple[Array, Array]:
-    """((P, n_compute) cells a second in each compute phase, (n_compute,) its share of computing time).
+    """((P, n_compute) cells per second in each compute phase, (n_compute,) its share of computing time).
 
     Phases that take no time on some rank are left out; the share is that of the mean rank.
     """

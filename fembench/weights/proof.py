@@ -28,7 +28,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Proof:
-    """Numbers of the comparison; times are seconds a set (assembly and CG), medians."""
+    """Numbers of the comparison; times are seconds per set (assembly and CG), medians."""
 
     equal: float
     weighted: float
@@ -54,7 +54,7 @@ def prove(trail: Trail) -> Proof:
     equal, weighted = run_seconds(trail.equal), run_seconds(trail.weighted)
     without = {trail.left_out: run_seconds(trail.without)} if trail.without else {}
     seen = pooled(trail.equal)
-    speeds = 1.0 / np.median(seen.cost, axis=0)  # cells a second, from runs that the weights did not see
+    speeds = 1.0 / np.median(seen.cost, axis=0)  # cells per second, from runs that the weights did not see
     ideal = ideal_seconds(n_cells, speeds)
     owners = owners_of(first)
     cells = np.asarray(trail.weighted[0].partition.cells, float)
@@ -106,5 +106,5 @@ def _by_phase(equal: Sequence[Record], weighted: Sequence[Record]) -> tuple[tupl
 
 
 def _phase_seconds(records: Sequence[Record]) -> Array:
-    """(P, n_phases) median seconds a set."""
+    """(P, n_phases) median seconds per set."""
     return np.asarray(np.median(np.concatenate([Times(r).timed for r in records]), axis=0))

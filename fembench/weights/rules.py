@@ -1,7 +1,7 @@
 """Target shares from measured times: the rules `rate`, `time` and `comm`; `tasks` is in slowness.py.
 
 c_p     cost: seconds that rank p computes per cell
-S_p,k   speed of rank p in phase k, units of its work a second
+S_p,k   speed of rank p in phase k, units of its work per second
 C_p     seconds that rank p communicates
 N_p     cells of rank p, sum N_p = N
 T       the time at which all finish: N_p c_p + C_p = T
@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Shares(NamedTuple):
-    """Target shares of the cells, one a rank."""
+    """Target shares of the cells, one per rank."""
 
     shares: tuple[float, ...]  # sum to 1
     intervals: tuple[Interval | None, ...]
@@ -104,9 +104,9 @@ def comm_shares(
     """
     c = np.asarray(cost, float)
     if not c.size or not np.all(np.isfinite(c) & (c > 0)):
-        raise InputError("costs of ranks; expected positive seconds per cell, one a rank")
+        raise InputError("costs of ranks; expected positive seconds per cell, one per rank")
     if cells < len(c):
-        raise InputError(f"{cells} cells for {len(c)} ranks; expected at least one a rank")
+        raise InputError(f"{cells} cells for {len(c)} ranks; expected at least one per rank")
     share, used = np.asarray(normalise((1 / c).tolist())), None
     seen: list[EqualFinish] = []
     settled = False

@@ -46,7 +46,7 @@ def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
     """
     t = _positive(times)
     if total < len(t):
-        raise InputError(f"{total} tasks for {len(t)} hosts; expected at least one task a host")
+        raise InputError(f"{total} tasks for {len(t)} hosts; expected at least one task per host")
     tasks = [1] * len(t)
     queue = [(2 * time, host) for host, time in enumerate(t.tolist())]
     heapq.heapify(queue)
@@ -77,5 +77,5 @@ def largest_gain(times: Sequence[float], host: int) -> float:
 def _positive(times: Sequence[float]) -> Array:
     t = np.asarray(times, float)
     if t.ndim != 1 or not t.size or not np.all(np.isfinite(t) & (t > 0)):
-        raise InputError(f"times of hosts {list(times)}; expected positive seconds, one a host")
+        raise InputError(f"times of hosts {list(times)}; expected positive seconds, one per host")
     return t

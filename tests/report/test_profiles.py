@@ -24,7 +24,7 @@ def test_the_matrix_has_a_row_a_rank_and_a_column_a_phase_with_intervals():
     text = speeds_table(planted_profile([1.0, 0.5], hosts=("a", "b"), noise=0.01, visits=20), (1.0, 0.5))
     cells = row(text, "|1|b|")
     assert len(cells) == 2 + 4 + 1
-    value, part = cells[2].split(" ±")  # 1e7 cells a second at half speed
+    value, part = cells[2].split(" ±")  # 1e7 cells per second at half speed
     assert float(value) == pytest.approx(5.0, rel=0.02)
     assert 0 < float(part.rstrip("%")) < 3
     assert cells[-1] == "0.500"
@@ -32,7 +32,7 @@ def test_the_matrix_has_a_row_a_rank_and_a_column_a_phase_with_intervals():
 
 def test_sizes_and_company_are_side_by_side():
     cells = row(sizes_table(planted_profile([1.0, 1.0]), 0), "|productsym|")
-    # 4e8 cells of 2.5 blocks a second alone, 1/sqrt(2) of it with two at once
+    # 4e8 cells of 2.5 blocks per second alone, 1/sqrt(2) of it with two at once
     assert cells[1] == "M blocks/s"
     assert [float(cell) for cell in cells[2:]] == pytest.approx([707.1] * 3 + [1000.0], rel=1e-3)
 

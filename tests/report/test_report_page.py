@@ -128,7 +128,7 @@ def test_text_of_users_is_escaped_in_page_and_markdown(built):
 
 def test_long_tables_are_folded_and_short_ones_are_not(built):
     text = built.read_text()
-    phases = text[text.index("Phases by ranks") :]
+    phases = text[text.index("Every phase") :]
     assert phases.index("<details") < phases.index("<table>")
     cases = text[text.index("<h3>Cases") :]
     assert cases.index("<table>") < cases.index("<details")

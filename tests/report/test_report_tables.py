@@ -24,7 +24,7 @@ def named(records, name, failures=()):
 
 def test_one_record_gives_tables_without_speedup():
     names = {t.name for t in tables.every_table([make_record()])}
-    assert {"overview", "summary", "phases", "thesis_phases", "rules", "clocks", "hosts", "meshes"} <= names
+    assert {"overview", "summary", "phases", "mean_phases", "rules", "clocks", "hosts", "meshes"} <= names
     assert not {"speedup_cg", "parts", "failures", "kinds", "reasons"} & names
 
 
@@ -168,8 +168,8 @@ def test_phases_name_the_slowest_rank_and_host():
     assert interior["min_rank_s"] < interior["mean_rank_s"] < interior["median_s"]
 
 
-def test_the_thesis_table_is_in_milliseconds_and_its_total_is_the_sum():
-    (row,) = to_json(named([make_record("m1", 2, noise=0)], "thesis_phases"))
+def test_the_table_of_means_over_ranks_is_in_milliseconds_and_its_total_is_the_sum():
+    (row,) = to_json(named([make_record("m1", 2, noise=0)], "mean_phases"))
     assert row["partition_ms"] == pytest.approx(8.0)
     assert row["total_ms"] == pytest.approx(row["partition_ms"] + row["assembly_ms"] + row["cg_ms"])
 
@@ -373,5 +373,5 @@ def test_runs_that_chose_the_same_clock_for_the_same_reason_share_a_row():
 @pytest.mark.parametrize(("base", "told"), [(0, False), (1, False), (2, True)])
 def test_a_base_with_the_most_ranks_says_why_there_is_no_speedup(base, told):
     out = tables.terminal(campaign((1, 2), ("m1",)), base=base)
-    assert ("no run is on more than 2 ranks, the base asked for" in out) == told
+    assert ("no run has more than 2 ranks, the requested base" in out) == told
     assert ("Speedup and efficiency" in out) != told

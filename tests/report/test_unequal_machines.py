@@ -19,7 +19,7 @@ NODE00 = replace(HOST, name="node00", cpu_model="Old CPU")
 
 
 def planted(speeds, parts, *, send=0.0, flops=1.0, **changes):
-    """A record whose rank p has `parts[p]` of the cells and computes speeds[p] cells a second."""
+    """A record whose rank p has `parts[p]` of the cells and computes speeds[p] cells per second."""
     cells = CELLS * np.asarray(parts) / sum(parts)
     busy = cells / np.asarray(speeds)
     rows = np.zeros((len(speeds), len(ph.NAMES)))
@@ -163,7 +163,7 @@ def test_what_is_no_sequential_fraction_is_not_printed_as_one(times, why):
 
 
 def test_gustafsons_law_is_fitted_to_meshes_that_grow_with_the_ranks():
-    """24 cells a rank; S = g + (1 - g) P with g = 0.2: 1.8 on two ranks, 3.4 on four."""
+    """24 cells per rank; S = g + (1 - g) P with g = 0.2: 1.8 on two ranks, 3.4 on four."""
     records = []
     for p, s in ((2, 1.8), (4, 3.4)):
         for ranks, seconds in ((1, float(p)), (p, p / s)):

@@ -54,7 +54,7 @@ def test_the_storage_chooses_the_product():
 def test_the_size_nearest_to_the_cells_asked_for_is_taken():
     for cells, nearest in ((0, "memory"), (1_000, "L2"), (10**9, "memory"), (30_000, "L3")):
         notes = by_profile(planted_profile((1, 1)), "", cells=cells).notes
-        assert f"speeds at {CELLS[nearest]} to {CELLS[nearest]} cells a rank" in notes
+        assert f"speeds at {CELLS[nearest]} to {CELLS[nearest]} cells per rank" in notes
 
 
 def test_a_single_visit_has_shares_and_no_interval():

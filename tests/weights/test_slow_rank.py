@@ -63,7 +63,7 @@ def test_a_slow_rank_with_a_smaller_share_holds_nobody_up():
 
 
 def test_arrays_that_do_not_fit_are_refused():
-    with pytest.raises(InputError, match="one a rank"):
+    with pytest.raises(InputError, match="one per rank"):
         slow_rank([[1, 2]], [[1, 2]], ("a",))
 
 

@@ -1,4 +1,4 @@
-"""Plots of rebalancing, as in thesis-002: times of the ranks look by look, alpha, where every block was."""
+"""Plots of rebalancing, as in Gomes (2014): times of the ranks look by look, alpha, where every block was."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ def curves(k: int, title: str, band: float, ledger: Ledger) -> Plot:
             if look.moves:
                 left.axvline(look.iteration, color=canvas.PALE, linewidth=1.0, zorder=0)
         left.set_xlabel("iteration")
-        left.set_ylabel("computing, ms an iteration")
+        left.set_ylabel("computing, ms per iteration")
         left.set_ylim(bottom=0)
         canvas.legend_below(drawn, left)
         right.step(at, [look.next_alpha for look in looks], where="post", color=canvas.PURPLE, marker="o")
@@ -63,9 +63,10 @@ def curves(k: int, title: str, band: float, ledger: Ledger) -> Plot:
             drawn,
             f"balance_{k}",
             f"Rebalancing: {canvas.escaped(title)}",
-            "Left: what the ranks compute in one iteration, at every look of the last set, with the band "
-            "that is let pass; grey lines are looks that moved blocks. Right: alpha doubles at a look that "
-            "finds balance and falls to 1 at one that does not.",
+            "Left: computing time of the ranks in one iteration, at each look of the last set, and the "
+            "band within which the load counts as balanced; grey lines mark looks that moved blocks. "
+            "Right: alpha, the number of calls until the next look. It doubles when the load is balanced "
+            "and falls to 1 when it is not.",
         )
 
 
@@ -105,5 +106,5 @@ def blocks(k: int, title: str, facts: BalanceFacts, ledger: Ledger) -> Plot:
             drawn,
             f"balance_blocks_{k}",
             f"Where blocks were: {canvas.escaped(title)}",
-            "One line a block, coloured by the rank that had it; a change of colour is a migration.",
+            "One line per block, coloured by the rank that owns it; a change of colour is a migration.",
         )

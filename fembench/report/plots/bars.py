@@ -42,7 +42,7 @@ PANELS = 6  # in one figure
 
 
 def phases(results: Sequence[Result]) -> list[Plot]:
-    """Phases against ranks, one figure a variant, one panel a mesh."""
+    """Phases against ranks, one figure per variant, one panel per mesh."""
     made = []
     for i, variant in enumerate(variants(results)):
         meshes = by_mesh(r for r in results if r.variant == variant and CG in r.times)
@@ -61,11 +61,11 @@ def phases(results: Sequence[Result]) -> list[Plot]:
                     drawn,
                     f"phases-{i + 1}" if i else "phases",
                     f"Phases against ranks, {variant}",
-                    "One set of assembly and CG, and the partition before it, in the order of the run from "
-                    "bottom to top. Each band is a mean over ranks (bands of the slowest ranks would not add "
-                    "up; those are in the table), the number is their sum. Green, blue and black are work: "
-                    "they should shrink as ranks grow. Orange, red and purple are communication: red is time "
-                    "spent waiting for a neighbour." + _left_out(meshes, shown),
+                    "One set of assembly and CG, and the partitioning before it; the run proceeds from "
+                    "bottom to top. Each band is a mean over ranks and the number on top is the sum. "
+                    "(Times on the slowest rank are in the table; they would not add up.) Green, blue and "
+                    "black are work and should shrink as ranks are added. Orange, red and purple are "
+                    "communication; red is time spent waiting for a neighbour." + _left_out(meshes, shown),
                 )
             )
     return made
@@ -123,14 +123,14 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
             drawn,
             "ranks",
             "CG, rank by rank",
-            "Medians over timed sets. All bars are about equally high, for ranks wait for each other in "
-            "every iteration. A rank with much blue and little red is the one that the others wait for "
-            f"(slowest in CG: rank {slowest.rank} on {slowest.host}).",
+            "Medians over the timed sets. All bars have about the same height because ranks wait for each "
+            "other in every iteration. A rank with much blue and little red is the one that the others "
+            f"wait for (slowest in CG: rank {slowest.rank} on {slowest.host}).",
         )
 
 
 def send_receive(results: Sequence[Result]) -> list[Plot]:
-    """Send, receive and all-reduce of one set; one panel a mesh and variant."""
+    """Send, receive and all-reduce of one set; one panel per mesh and variant."""
     series = by_series(r for r in results if r.ranks > 1 and measures.WAIT in r.times)
     if not series:
         return []
@@ -146,10 +146,9 @@ def send_receive(results: Sequence[Result]) -> list[Plot]:
                 drawn,
                 "send_receive",
                 "Send, receive and all-reduce inside CG",
-                "Seconds of one set, means over ranks. Receive includes waiting for a partner that is not "
-                "there yet: where it towers over send, the load is uneven or a rank is late, and a faster "
-                "network would not "
-                "help." + _left_out(panels_of, shown),
+                "Seconds per set, mean over ranks. Receive includes waiting for a partner that has not "
+                "sent yet. If it is much larger than send, the load is uneven or a rank is late, and a "
+                "faster network would not help." + _left_out(panels_of, shown),
             )
         ]
 
@@ -190,9 +189,8 @@ def parts(results: Sequence[Result]) -> Plot | None:
             drawn,
             "parts",
             "Parts: cells and shared unknowns",
-            "Left, the cells of every part and, as black lines, what its target share asks for: the work. "
-            "Right, the unknowns that it shares with other parts, and their mean: what it must exchange in "
-            "every iteration.",
+            "Left: the cells of each part, its work; the black lines are its target. Right: the unknowns "
+            "that it shares with other parts and exchanges in every iteration; the black line is the mean.",
         )
 
 

@@ -61,11 +61,11 @@ def _chart(result: Result) -> Plot:
             drawn,
             f"time_line-{result.ranks}",
             f"Time line of {result.ranks} ranks: {result.mesh} · {result.variant}",
-            "Set-up and assembly above, the first iterations of CG below, their beginnings numbered; a row "
-            "is a rank, time runs to the right. Blue is work; a red stretch waits for a neighbour, purple "
-            "for all ranks. Ranks whose red ends where another's blue ends wait for that one. White is what "
-            "no span covers: the loop "
-            f"itself, or the system. Time: {alignment(record)}." + dropped + left_out,
+            "One row per rank; time runs to the right. Above: set-up and assembly. Below: the first "
+            "iterations of CG, with the start of each numbered. Blue is work, red waits for a neighbour, "
+            "purple waits for all ranks. If red on one rank ends where blue on another ends, the first was "
+            "waiting for the second. White is outside every span: the loop itself or the system. Time: "
+            f"{alignment(record)}." + dropped + left_out,
         )
 
 

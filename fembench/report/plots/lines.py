@@ -43,12 +43,12 @@ def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
             drawn,
             "speedup",
             "Speedup and efficiency of cg against ranks",
-            "The base, the first point of a curve, is this code on one rank (or on the fewest, P0), with the "
-            "same mesh, problem, storage and preconditioner on the same kind of host; the time of P ranks is "
-            "that of the slowest. Bars are the ranges of the table: over runs where there are three or more. "
-            "The dashed line is perfect use of P equal ranks. A point in the yellow band "
-            f"(over {SUPERLINEAR}) is super-linear; the table says whether caches or saved work explain it. "
-            "Efficiency is missing where ranks are unequal or share cores.",
+            "The first point of each curve is the base: this code on one rank (or on the fewest, P0), with "
+            "the same mesh, problem, storage and preconditioner on the same kind of host. Times are those "
+            "of the slowest rank. Error bars show the ranges of the table. The dashed line is perfect use "
+            f"of P equal ranks. A point in the yellow band (above {SUPERLINEAR}) is super-linear; the table "
+            "says whether caches or saved work explain it. Efficiency is left out where ranks are unequal "
+            "or share cores.",
         )
 
 
@@ -117,9 +117,10 @@ def communication(results: Sequence[Result]) -> Plot | None:
             drawn,
             "communication",
             "Share of communication in CG",
-            "Send, wait, unpack and all-reduce over the CG time, both as means over ranks; the bar spans the "
-            "ranks. The share grows with ranks and is largest for small meshes, where little is computed "
-            "between two messages. A long bar means uneven load: the fast ranks wait.",
+            "Send, wait, unpack and all-reduce over the CG time, both as means over ranks; the bar shows "
+            "the range over ranks. The share grows with the number of ranks and is largest for small "
+            "meshes, which have little to compute between two messages. A long bar means uneven load: the "
+            "fast ranks wait.",
         )
 
 
@@ -149,9 +150,9 @@ def iterations(results: Sequence[Result]) -> Plot | None:
             drawn,
             "iterations",
             "Iterations against equations",
-            "Iterations to the tolerance. Runs of one system on any number of ranks lie on one point: "
-            "splitting must not change the count. Without a preconditioner the points follow the dashed "
-            "line, the cube root of the number of equations.",
+            "Iterations to reach the tolerance. Runs of one system coincide for any number of ranks, "
+            "because splitting must not change the count. Without a preconditioner the points follow the "
+            "dashed line, the cube root of the number of equations.",
         )
 
 
@@ -186,9 +187,9 @@ def residuals(results: Sequence[Result]) -> Plot | None:
             drawn,
             "residuals",
             "Residual history",
-            "The residual of CG by its recurrence, iteration by iteration: lines on the fewest ranks, dots "
-            "on the most. Dots on the line show that the parallel run computes the same iterates. Dashed: "
-            "the residual at which CG stops.",
+            "The residual of CG (from its recurrence) at each iteration: lines for the fewest ranks, dots "
+            "for the most. Dots on the line show that the parallel run computes the same iterates. The "
+            "dashed line is the residual at which CG stops.",
         )
 
 

@@ -1,4 +1,4 @@
-"""One bar a peer: set-up and solve of the same system."""
+"""One bar per peer: set-up and solve of the same system."""
 
 import numpy as np
 
@@ -41,8 +41,8 @@ def peers(record: PeersRecord) -> Plot | None:
         return canvas.plot(
             drawn,
             "peers",
-            "The same system, solved by others",
-            f"Set-up and solve to |r|/|f| = {record.case.stop.tolerance:g}, medians of one session in which "
-            "all took turns; assembly is not in it. Every bar is a solution that "
-            "agrees with the exported one.",
+            "The same system, solved by other codes",
+            f"Set-up and solve to |r|/|f| = {record.case.stop.tolerance:g}: medians over one session in "
+            "which all codes took turns. Assembly is not included. Every solution shown agrees with the "
+            "reference.",
         )

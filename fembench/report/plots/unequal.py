@@ -14,7 +14,7 @@ PANELS = 6  # in one figure
 
 
 def unequal_machines(found: Sequence[Unequal]) -> list[Plot]:
-    """Speedup against each machine alone, and E_het beside speedup / ranks: a panel a mesh and variant."""
+    """Speedup against each machine alone, and E_het beside speedup / ranks: a panel per mesh and variant."""
     series: dict[str, list[Unequal]] = {}
     for u in found:
         if u.alone or np.isfinite(u.e_het):
@@ -43,18 +43,18 @@ class Words(NamedTuple):
 
 _AGAINST = Words(
     "speedup_alone",
-    "Unequal machines: speedup against each alone",
-    caption="Every run on unequal ranks against one rank of each of its machines, as the source thesis draws "
-    "it. Below the dashed line that machine alone is faster than all together. Runs are named by their ranks "
-    "and shares.",
+    "Unequal machines: speedup over each machine alone",
+    caption="Each run on unequal ranks, compared with one rank on each of its machines (Ferreira 2006). "
+    "Below the dashed line, that machine alone is faster than all of them together. Labels give the "
+    "ranks and shares of each run.",
 )
 _EFFICIENCY = Words(
     "speedup_unequal",
     "Unequal machines: how well they are used",
-    caption="E_het, blue: the time that the ranks' summed speed would need, over the time of the run; 1 "
-    "(dashed) means that all computed from beginning to end. Orange, the thesis' efficiency against the "
-    "fastest machine alone, speedup / ranks, which unequal ranks cannot bring to 1; black lines, its largest "
-    "value for these ranks, P_eq / P.",
+    caption="Blue: E_het, the time of the work at the summed speed of all ranks, over the time of "
+    "the run; 1 (dashed) means that all ranks computed from beginning to end. Orange: speedup over the "
+    "fastest machine alone, divided by the number of ranks. It cannot reach 1 on unequal ranks; the "
+    "black lines show its largest possible value, P_eq / P.",
 )
 Draw = Callable[[Axes, Sequence[Unequal], Sequence[str]], dict[str, str]]
 
@@ -85,13 +85,13 @@ def _against(axes: Axes, group: Sequence[Unequal], machines: Sequence[str]) -> d
 
 
 def _efficiencies(axes: Axes, group: Sequence[Unequal], machines: Sequence[str]) -> dict[str, str]:
-    """Bars of both efficiencies, the thesis' against the fastest machine alone; {label: colour}."""
-    thesis = [u.fastest[1] for u in group]
-    _bars(axes, [[u.e_het for u in group], thesis], [canvas.BLUE, canvas.ORANGE])
+    """Bars of both efficiencies; {label: colour}."""
+    per_rank = [u.fastest[1] for u in group]
+    _bars(axes, [[u.e_het for u in group], per_rank], [canvas.BLUE, canvas.ORANGE])
     at, most = np.arange(len(group)) + 0.2, [u.equivalent / u.result.ranks for u in group]
     axes.hlines(most, at - 0.2, at + 0.2, colors=canvas.BLACK, linewidths=1.5)
     axes.set_ylabel("efficiency")
-    axes.set_ylim(0, max(1.1, 1.1 * np.nanmax([u.e_het for u in group] + thesis)))
+    axes.set_ylim(0, max(1.1, 1.1 * np.nanmax([u.e_het for u in group] + per_rank)))
     return {"E_het": canvas.BLUE, "speedup / ranks": canvas.ORANGE}
 
 

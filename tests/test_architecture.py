@@ -80,11 +80,6 @@ STILL_TO_REWRITE = {
     "cli/shared.py",
     "fem/presets.py",
     "records/case.py",
-    "weights/advice.py",
-    "weights/dense.py",
-    "weights/links.py",
-    "weights/plausible.py",
-    "weights/scaling.py",
 }
 
 

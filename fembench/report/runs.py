@@ -83,14 +83,14 @@ def reasons(results: Sequence[Result]) -> Table:
         "example because there were too few or unsteady repetitions, other processes on the same cores, "
         "time that the trace does not explain, or sources that cannot be restored.",
         (
-            words("makes"),
+            words("verdict", "makes"),
             words("rule"),
             words("result"),
             words("value"),
             words("expected", "threshold"),
             words("note"),
             integer("cases"),
-            words("which"),
+            words("which cases", "which"),
         ),
         tuple(rows),
     )

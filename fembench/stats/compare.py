@@ -26,8 +26,8 @@ class Comparison(NamedTuple):
     def half_width(self) -> float:
         """Half the width of the interval over the ratio; inf where there is none.
 
-        Who measures until this is small enough, whatever the ratio, keeps the rate of false alarms
-        (docs/statistics.md); who stops as soon as the verdict pleases does not.
+        Measuring until this is small enough, whatever the ratio, keeps the rate of false alarms
+        (docs/statistics.md); stopping at the first favourable verdict does not.
         """
         return (self.interval.high - self.interval.low) / 2 / self.ratio if self.interval else math.inf
 
@@ -68,16 +68,6 @@ def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf, level: 
     """
     ratio = ratio_unpaired(a, b, level)
     return Comparison(ratio.value, ratio.interval, min(len(a), len(b)), noise)
-
-
-def noise_of_pair(first: Samples, second: Samples) -> float:
-    """A/A noise: |ratio of medians - 1| of one configuration measured as two; inf where one is empty.
-
-    Raises ValueError where a sample is not positive.
-    """
-    if not len(first) or not len(second):
-        return math.inf
-    return abs(median(_positive(first)) / median(_positive(second)) - 1)
 
 
 def noise_of_series(samples: Samples) -> float:

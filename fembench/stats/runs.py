@@ -1,8 +1,8 @@
 """Samples that come in runs: the run is the unit.
 
-The sets of one run share its processor's speed, its memory's placement, its neighbours on the machine. They
-say how well that run is known, and nothing of how the next will differ: pooled, they give an interval that
-misses the truth in half of all cases (docs/statistics.md).
+The sets of one run share a processor speed, a placement in memory and other load on the machine. They show
+how well that run is known, but not how much the next one will differ. An interval over pooled sets misses the
+true value in half of all cases (docs/statistics.md).
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from fembench.stats.summary import LEVEL, Interval, Samples, median, median_inte
 
 
 class ByRun(NamedTuple):
-    """The typical time of several runs alike."""
+    """The typical time of several runs of one case."""
 
     medians: tuple[float, ...]  # of each run
     median: float  # of those medians; nan of no runs
@@ -28,8 +28,8 @@ def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
     `interval` is `typical_interval` of the runs' medians: it assumes that runs are independent of each
     other, and near to lognormal where they are three to five. `within` assumes that the sets of a run are
     independent of each other given the run, and needs six. `apart`: the intervals of two runs are disjoint,
-    at the level that `range_level` gives, so that runs that are alike are called apart in less than one case
-    in twenty, however many they are.
+    at the level that `range_level` gives, so equal runs are called apart in less than one case in twenty, for
+    any number of runs.
     """
     medians = tuple(median(run) for run in runs)
     joint = [found for run in runs if (found := median_interval(run, range_level(len(runs), level)))]

@@ -1,10 +1,9 @@
 """Intervals from few positive samples: Student's t on their logarithms.
 
-Times and ratios of times scatter by factors, so their logarithms are closer to normal than they are. Three
-samples are the fewest taken: with two the factor of Student is 12.7, and two samples that happen to agree
-look certain. Identical samples have no interval: the clock could not resolve their spread, so nobody can say
-how wide it should be. docs/statistics.md shows how often each interval covers, and what happens where its
-assumptions do not hold.
+Times and their ratios scatter by factors, so their logarithms are closer to a normal distribution. An
+interval needs three samples: with two, Student's factor is 12.7, and two samples that happen to agree look
+certain. Identical samples have no interval, because the clock did not resolve their spread. See
+docs/statistics.md for the simulated coverage of each interval, also where its assumptions do not hold.
 """
 
 import functools
@@ -138,7 +137,7 @@ def share_intervals(shares: npt.ArrayLike, level: float = LEVEL) -> tuple[Interv
 
 @functools.lru_cache(maxsize=256)
 def student_factor(df: int, level: float = LEVEL) -> float:
-    """How many standard errors half an interval of `level` is wide, at df degrees of freedom."""
+    """Half the width of an interval of `level`, in standard errors, at df degrees of freedom."""
     return float(student_factors(np.float64(df), level))
 
 

@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a table prints of repeated measurements, in their unit."""
+    """Summary of repeated measurements, in their unit."""
 
     n: int
     minimum: float
@@ -46,20 +46,13 @@ def median(samples: Samples) -> float:
     return float(np.median(samples)) if len(samples) else math.nan
 
 
-def quantiles(samples: Samples, q: Samples) -> npt.NDArray[np.float64]:
-    """(len(q),) linearly interpolated quantiles; nan of nothing."""
-    if not len(samples):
-        return np.full(len(q), math.nan)
-    return np.quantile(np.asarray(samples, dtype=float), np.asarray(q, dtype=float))
-
-
 def median_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
     """The interval of the median between two order statistics; None of fewer than six samples (at 95 %).
 
     Assumes independent samples of one distribution, whichever it is. Conservative: it covers with at least
     `level`, with six samples 96.9 %, with eight 99.2 %; the interval says by how much. Samples that depend on
-    their neighbours, or that come in runs, are not independent: see `runs.by_run`. None where one is nan:
-    nobody knows where it belongs in the order.
+    their neighbours, or that come in runs, are not independent: see `runs.by_run`. None where one is nan,
+    which has no place in the order.
     """
     k, covered = order_statistics(len(samples), level)
     x = np.sort(np.asarray(samples, dtype=float))

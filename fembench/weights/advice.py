@@ -1,4 +1,4 @@
-"""What to do with measured weights: use them, leave them, or leave a host out. Pure functions of numbers."""
+"""What to do with measured weights: use them, ignore them, or leave a host out. Pure functions of numbers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from fembench.stats.compare import Comparison, compare_paired, compare_unpaired,
 from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for, median
 
 NOT_SURE = ", but not beyond the noise: more --pairs, a quieter machine or longer runs (--seconds) would tell"
-LEAST_GAIN = 0.02  # of the time; a host that can save no more is not worth its trouble
+LEAST_GAIN = 0.02  # of the time; a host that can save no more is better left out
 
 
 class Advice(NamedTuple):
@@ -24,7 +24,7 @@ class Advice(NamedTuple):
 def largest_gains(shares: Sequence[float], owners: Sequence[str]) -> dict[str, float]:
     """The part of the others' time that each owner (host, or rank) can save at most: its ideal share.
 
-    T without X is W / (S - s_X), with it at best W / S: the gain is s_X / S (seed 004, 7.5).
+    T without X is W / (S - s_X), with it at best W / S: the gain is s_X / S.
     """
     if len(shares) != len(owners):
         raise InputError(f"{len(shares)} shares and {len(owners)} owners; expected one per rank")

@@ -1,4 +1,6 @@
-"""Work of dense blocks: why splitting them saves work, which sparse storage does not (seed 004, 7.2).
+"""Work of dense blocks: why splitting them saves work, unlike sparse storage.
+
+For matrices stored as in Ferreira (2006).
 
 n    equations of the whole    n_i  equations that task i touches, private and shared
 dense work of a task ~ n_i^2; of all tasks on one processor ~ sum n_i^2

@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 
 
 class CapturedGain(NamedTuple):
-    """(T_equal - T_weighted) / (T_equal - T_ideal): 1 is all there is to gain, 0 nothing of it."""
+    """(T_equal - T_weighted) / (T_equal - T_ideal): 1 is the whole possible gain, 0 none of it."""
 
     value: float  # nan where there is nothing to capture
     interval: Interval | None  # None: too few samples, or nothing to capture
@@ -32,7 +32,7 @@ class CapturedGain(NamedTuple):
 
 
 def ideal_seconds(work: float, speeds: npt.ArrayLike) -> float:
-    """T_ideal: all ranks busy from beginning to end, none waiting."""
+    """T_ideal: all ranks compute from beginning to end and none waits."""
     s = np.asarray(speeds, float)
     if not s.size or not np.all(np.isfinite(s) & (s > 0)):
         raise InputError(f"speeds {s.tolist()}; expected positive numbers, one per rank")

@@ -3,7 +3,7 @@
 C_p = (own seconds per byte) x bytes_p + n x sum over neighbours q of wire(p, q, bytes_pq), n iterations
 
 wire of links       told: latency + bytes / bandwidth, the worse of the two hosts' links; 0 on one host
-wire of a network   measured: L(m) + Or(m) of HLogP (thesis-001, 3.10), on one host too; Os is p's own
+wire of a network   measured: L(m) + Or(m) of HLogP (Mendes 2004, Eq. 3.10), on one host too; Os is p's own
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Do printed times agree with each other? The checks that find the slips in a table of measurements.
 
-They are those that found the errata of the source thesis (seed 004, sections 7.3 and 8); each takes
+They found the errata of Ferreira (2006; see docs/sources.md). Each takes
 plain numbers and answers with what is off, not with a verdict.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-PHASE_TOLERANCE = 1e-4  # of the total; what is left over in a sound row of the thesis is 1e-8 to 1e-5
+PHASE_TOLERANCE = 1e-4  # of the total; sound rows of Ferreira (2006) leave 1e-8 to 1e-5
 TIMER_TOLERANCE = 0.01
 
 

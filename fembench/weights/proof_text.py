@@ -28,9 +28,7 @@ def _shares(proof: Proof, weights: Weights) -> str:
         [rank, r.host, f"{r.share:.4f}", _range(r.low, r.high), f"{got:.4f}", f"{got / r.share - 1:+.2%}"]
         for rank, (r, got) in enumerate(zip(weights.ranks, proof.achieved))
     ]
-    return table(
-        ["rank", "host", "target share", "95 % in its run", "achieved", "miss"], rows, align="rlrrrr"
-    )
+    return table(["rank", "host", "target share", "95 % interval", "achieved", "miss"], rows, align="rlrrrr")
 
 
 def _times(proof: Proof) -> str:
@@ -46,8 +44,8 @@ def _times(proof: Proof) -> str:
             f"{proof.over_ideal:.3f} x ideal at the speeds of its own run",
         ],
         *([] if not proof.left_out else [[f"the same without {proof.left_out}", seconds(proof.without), ""]]),
-        ["ideal: all compute to the end", seconds(proof.ideal), "at the speeds of the equal runs"],
-        ["gain", gain, f"median of the turns' own ratios, {bounds}"],
+        ["ideal: no rank waits", seconds(proof.ideal), "at the speeds of the equal runs"],
+        ["gain", gain, f"median over pairs, {bounds}"],
         ["noise, A/A", _percent(c.noise), f"n = {c.n} pairs"],
         [
             "captured gain",

@@ -5,7 +5,7 @@
     g   sequential fraction of the parallel run's time (Gustafson)
     P   processors
 
-Equation numbers are those of chapter 3 of the source thesis (seed 004, section 4).
+Equation numbers are those of Ferreira (2006).
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def efficiency(alone: float, run: float, processors: float) -> float:
 
 
 def against_each(alone: Mapping[str, float], run: float, tasks: int) -> dict[str, tuple[float, float]]:
-    """(S, S / tasks) against one task on each machine alone: the thesis' heterogeneous speedup (5.4.6)."""
+    """(S, S / tasks) over one task on each machine alone (Ferreira 2006, Section 5.4.6)."""
     return {host: (time / run, time / run / tasks) for host, time in alone.items()}
 
 

@@ -9,7 +9,6 @@ from fembench.stats.compare import (
     compare_paired,
     compare_unpaired,
     median_ratio,
-    noise_of_pair,
     noise_of_series,
 )
 
@@ -79,20 +78,17 @@ def test_pairs_must_be_pairs():
         compare_paired([1, 1], [1, 1, 1])
 
 
-def test_noise_is_how_far_two_medians_of_the_same_thing_lie_apart():
-    assert noise_of_pair([1.0, 1.0], [1.25, 1.25]) == pytest.approx(0.2)
+def test_noise_is_how_far_neighbours_of_the_same_thing_lie_apart():
     assert noise_of_series([1.0, 1.1, 1.0, 1.1]) == pytest.approx(1 / 11)
     assert noise_of_series([1.0]) == math.inf
-    assert noise_of_pair([], [1.0]) == math.inf
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0])
 def test_times_that_are_not_positive_are_refused(wrong):
     good, bad = [1.0] * 6, [1.0] * 5 + [wrong]
-    for compare in (compare_paired, noise_of_pair):
-        for pair in ((good, bad), (bad, good)):
-            with pytest.raises(ValueError, match="above zero"):
-                compare(*pair)
+    for pair in ((good, bad), (bad, good)):
+        with pytest.raises(ValueError, match="above zero"):
+            compare_paired(*pair)
     with pytest.raises(ValueError, match="above zero"):
         noise_of_series(bad)
 

@@ -12,7 +12,6 @@ from fembench.stats.summary import (
     median,
     median_interval,
     order_statistics,
-    quantiles,
     summarize,
 )
 
@@ -62,11 +61,6 @@ def test_the_interval_covers_the_true_median_as_often_as_it_says(n, name):
     said = order_statistics(n)[1]
     assert said >= 0.95
     assert hits / trials == pytest.approx(said, abs=4 * math.sqrt(said * (1 - said) / trials))
-
-
-def test_quantiles_interpolate():
-    assert quantiles([1.0, 2.0, 3.0, 5.0], [0, 0.5, 1]).tolist() == [1.0, 2.5, 5.0]
-    assert np.isnan(quantiles([], [0.5])).all()
 
 
 def test_a_summary_of_one_sample_has_no_interval():

@@ -239,7 +239,7 @@ def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_s
     proof = prove(trail)
     text = as_text(proof, trail.weights)
     assert f"(1 of 14 records): {why[0]}" in text
-    assert "median of the turns' own ratios" in text
+    assert "median over pairs" in text
     assert "(by time per cell rank 1, by least waiting rank 1)" in text
     assert "speeds changed" not in text
     swapped = replace(trail.weights, ranks=trail.weights.ranks[::-1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fembench.methods.lookup import load, variant_of
+from fembench.methods.lookup import load, precond_of, storage_of, variant_of
 from fembench.methods.recipe import recipe
 from fembench.methods.work import Work
 from fembench.solve.operators import build_operator
@@ -27,6 +27,20 @@ if TYPE_CHECKING:
 def variant_class(name: str) -> Callable[..., Solver]:
     """The class of one of fembench's own variants. Raises InputError for an unknown name."""
     return load(variant_of(name).build)
+
+
+def load_builders(choice: MethodChoice) -> None:
+    """Import what `build_solver` will need, so that no import falls into a timed set."""
+    storage, precond = storage_of(choice.storage), precond_of(choice.precond)
+    builders = (
+        storage.build,
+        storage.product,
+        precond.build,
+        variant_of(choice.variant, choice.solver).build,
+    )
+    for reference in builders:
+        if reference:
+            load(reference)
 
 
 def build_solver(

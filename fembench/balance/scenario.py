@@ -1,13 +1,27 @@
 """Scenarios for the virtual clock, from TOML: ranks, blocks, and what happens to them during a solve.
 
-name = "slows and recovers" speeds = [1, 1, 1, 1]      # of the ranks; or ranks = 300 for so many of speed 1
-blocks = 16 iterations = 400 work = 4.0                 # of all blocks in an iteration; a rank of speed 1
-does 1 a second move_cost = 0.03           # cost of moving a block, as a fraction of the block's time per
-iteration at speed 1 look_cost = 0.0            # s of each look communication = 0.0        # s per iteration,
-not changed by any move noise = 0.0                # relative error of every block's time, in either direction
-[[events]]                 # from iteration `at` on at = 100 rank = 0 speed = 0.33 [[events]]
-# a hot spot: blocks that weigh more at = 200 blocks = [0, 1] weight = 3.0 [[events]]                 # a
-drift: the speed goes linearly to this one, over so many iterations at = 250 rank = 1 speed = 0.5 over = 100
+name = "slows and recovers"
+speeds = [1, 1, 1, 1]      # of the ranks; or ranks = 300: so many of speed 1
+blocks = 16
+iterations = 400
+work = 4.0                 # of all blocks per iteration; a rank of speed 1 does 1 per second
+move_cost = 0.03           # cost of a move, as a fraction of the block's time at speed 1
+look_cost = 0.0            # s of each look
+communication = 0.0        # s per iteration, not changed by any move
+noise = 0.0                # relative error of every block's time, in either direction
+[[events]]                 # from iteration `at` on
+at = 100
+rank = 0
+speed = 0.33
+[[events]]                 # a hot spot: blocks that weigh more
+at = 200
+blocks = [0, 1]
+weight = 3.0
+[[events]]                 # a drift: the speed changes linearly to this one, over so many iterations
+at = 250
+rank = 1
+speed = 0.5
+over = 100
 """
 
 from pathlib import Path

@@ -81,7 +81,7 @@ def test_what_fuzzing_found_is_refused_in_one_line(tmp_path, reader, name, text)
 
 
 def test_shares_of_more_ranks_than_there_are_anywhere_are_refused():
-    with pytest.raises(InputError, match="1000000 at most"):
+    with pytest.raises(InputError, match="1 to 1000000"):
         parse_shares("", 2**41)
 
 

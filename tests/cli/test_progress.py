@@ -1,7 +1,6 @@
 """Progress: lines that stay; on a terminal also a line of what takes its time, gone afterwards."""
 
 import io
-import re
 import sys
 import time
 
@@ -24,7 +23,7 @@ def until(condition):
 
 def on_screen(written):
     """The lines that a terminal shows after this was written."""
-    return [re.split(r"\x1b\[K|\r", line)[-1] for line in written.split("\n")]
+    return [line.rpartition("\r")[2].replace("\x1b[K", "") for line in written.split("\n")]
 
 
 def test_a_file_gets_the_lines_that_stay_and_no_other(monkeypatch):

@@ -16,7 +16,7 @@ CHANGED = 0.1  # relative; a host whose speed changed by more makes weights stal
 def warning(weights: Weights, record: Record) -> str:
     """What speaks against the weights after the first set of a run with them; '' where nothing does."""
     if reason := mismatch(weights, hosts_of(record)):
-        return f"the weights are of other ranks: {reason}"
+        return f"the weights do not fit this run: {reason}"
     if (weights.storage, weights.precond) != (record.case.method.storage, record.case.method.precond):
         return f"the weights were measured with {weights.storage}, {weights.precond}; speeds differ by kernel"
     stale = stale_hosts(weights, first_costs(record), CHANGED)

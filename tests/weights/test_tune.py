@@ -219,7 +219,7 @@ def test_weights_that_still_fit_raise_no_warning():
 def test_weights_of_other_ranks_are_noticed():
     trail, _ = tuned(1, 0.5)
     other, _ = tuned(1, 1, 1)
-    assert "2 ranks, 3 ranks here" in warning(trail.weights, other.equal[0])
+    assert "weights for 2 ranks, the run has 3" in warning(trail.weights, other.equal[0])
 
 
 def test_weights_of_a_host_that_became_slower_are_stale():

@@ -5,7 +5,10 @@ In the pages, comments before a fenced block say what the test does with it:
     <!-- not run: REASON -->        a block that cannot be run here
     <!-- tested as: COMMAND -->     a cheaper command to run instead; several lines replace the block together
     <!-- file: NAME -->             the block is a file that later commands read
-    <!-- shown: 1-4, 9-12 -->       the lines of the output that the page shows
+    <!-- shown: 1-4, 9-12 -->       the lines of the output that the page shows, one comment per command;
+                                    "only 1-4, 9" has one ellipsis, at the end; "none" shows no output
+
+Several comments may share a line.
 
 `python tests/docs/doc_pages.py FOLDER PAGE ...` runs the commands of console blocks in FOLDER and writes what
 they print into the pages. Outputs are kept in FOLDER/printed; delete them to measure again.
@@ -17,11 +20,12 @@ import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SHELL = ("console", "sh")
-COMMENT = re.compile(r"<!-- ([a-z ]+?): (.*) -->")
+COMMENT = re.compile(r"<!-- ([a-z ]+?): (.*?) -->")
 
 
 @dataclass
@@ -75,12 +79,12 @@ def blocks(page: Path) -> list[Block]:
                 block.last, block = k, None
             else:
                 block.lines.append(line)
-        elif opened := re.fullmatch(r"```(\w+)", line):
+        elif opened := re.fullmatch(r"```(\w*)", line):
             block = Block(page, opened[1], k + 1, k + 1, [], marks)
             found.append(block)
             marks = []
-        elif comment := COMMENT.fullmatch(line.strip()):
-            marks.append((comment[1], comment[2]))
+        elif comments := COMMENT.findall(line):
+            marks += comments
         elif line.strip():
             marks = []
     return found
@@ -102,20 +106,36 @@ def verb_words(command: str) -> list[str]:
 def chosen(lines: list[str], ranges: list[str]) -> list[str]:
     """The lines to show, with an ellipsis where some are left out."""
     if not ranges:
-        return lines
+        return narrowed(lines)
+    if ranges[0] == "none":
+        return []
     shown, at = [], 0
-    for part in ranges[0].split(","):
+    brief = ranges[0].startswith("only ")
+    for part in ranges[0].removeprefix("only ").split(","):
         begin, _, end = part.strip().partition("-")
         first, last = int(begin) - 1, int(end or begin)
-        if first > at:
+        if first > at and not brief:
             shown.append("…")
         shown += lines[first:last]
         at = last
-    return [*shown, "…"] if at < len(lines) else shown
+    return narrowed([*shown, "…"] if at < len(lines) else shown)
+
+
+def narrowed(lines: list[str]) -> list[str]:
+    """Tables without the blanks that no shown line needs in their last column."""
+    found = []
+    for is_table, group in groupby(lines, lambda line: line.startswith(("| ", "…"))):
+        rows = list(group)
+        if is_table:
+            cut = [row.removesuffix("|").rstrip(" ") for row in rows]
+            width = max((len(row) for row in cut if not row.startswith("| --")), default=0)
+            rows = [row if row == "…" else f"{row[:width]:{width}} |" for row in cut]
+        found += rows
+    return found
 
 
 def printed(command: str, folder: Path) -> str:
-    """What a command prints in `folder`; run once, then kept there in a file."""
+    """What a command prints in `folder`, without the paths of this machine; run once, then kept in a file."""
     kept = folder / "printed" / hashlib.sha256(command.encode()).hexdigest()[:12]
     if not kept.exists():
         print(f"$ {command}", file=sys.stderr)
@@ -124,7 +144,7 @@ def printed(command: str, folder: Path) -> str:
         )
         kept.parent.mkdir(exist_ok=True)
         kept.write_text("\n".join(line.rstrip() for line in done.stdout.splitlines()) + "\n")
-    return kept.read_text()
+    return kept.read_text().replace(f"{sys.prefix}/", ".venv/").replace(f"{folder}/", "")
 
 
 def refresh(page: Path, folder: Path) -> None:

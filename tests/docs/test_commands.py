@@ -1,6 +1,7 @@
 """Every shell command in README.md and docs/ runs, or the page gives the reason why it cannot."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,13 @@ def test_every_fembench_command_of_a_page_is_one_that_exists(block):
                 build_parser().parse_args(words)
             except InputError as error:
                 pytest.fail(f"{command}: {error}")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_command_hides_in_a_block_without_a_language(name):
+    hidden = [b.place for b in ALL[name] if b.language in ("", "text", "bash", "shell")]
+    texts = ["\n".join(b.lines) for b in ALL[name] if b.place in hidden]
+    assert not [text for text in texts if re.search(r"^\s*(\$ |fembench |\./run_bench)", text, re.M)]
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -130,7 +130,8 @@ def printed_counts(comm):
         for nu in (0.0, 0.2, 0.3, 0.4):
             file.write_text(PROBLEM.format(nu=nu))
             for mesh in ("m1", "m2", "m3"):
-                count(comm, Case.of(mesh=mesh, problem=str(file), storage="sym"), nu=nu)
+                case = Case.of(mesh=mesh, problem=str(file), storage="sym", tolerance_kind="absolute")
+                count(comm, case, nu=nu)
     for mesh in ("m1", "m2", "m3"):
         count(comm, Case.of(mesh=mesh, tolerance_kind="relative"), relative=True)
     for k in (1, 2, 3):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.fem.presets import PATCH, THESIS
+from fembench.fem.presets import CORNER_LOAD, PATCH
 from fembench.fem.problem import Constraint, Force, ProblemSpec, Traction
 from fembench.fem.selection import Selection
 from fembench.fem.survey import check, merge, survey
@@ -29,7 +29,7 @@ def checked(spec):
 
 
 def test_a_sound_problem_passes():
-    checked(THESIS)
+    checked(CORNER_LOAD)
     checked(problem(constraints=(Constraint(Selection(tag="left")),)))
     checked(problem(tractions=(Traction(Selection(tag="lid"), (1.0, 0.0, 0.0)),)))
 
@@ -144,4 +144,4 @@ def test_a_mesh_whose_own_tag_is_called_boundary_is_refused_where_the_name_is_ne
     own = Mesh.create(mesh.x, mesh.cells, "tet4", name="m", node_tags={"boundary": [0]})
     with pytest.raises(InputError, match="mesh 'm' has its own tag 'boundary'"):
         whole_mesh(PATCH, own)
-    check_whole(THESIS, whole_mesh(THESIS, own))
+    check_whole(CORNER_LOAD, whole_mesh(CORNER_LOAD, own))

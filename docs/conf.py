@@ -16,6 +16,7 @@ myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 nitpicky = True
+smartquotes = False  # "--" is an option, not a dash
 
 html_theme = "furo"
 html_title = f"fembench {version}"

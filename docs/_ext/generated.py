@@ -71,7 +71,7 @@ def verb_page(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
     for section in sections(parser):
         yield f"**{plain(section.title).capitalize()}**\n"
         yield plain(section.note) + "\n"
-        yield table(("typed", "meaning"), ((code(typed), plain(text)) for typed, text in section.rows))
+        yield table(("typed", "meaning"), ((code(typed), prose(text)) for typed, text in section.rows))
     if parser.epilog:
         yield from described(parser.epilog)
     for action in parser._actions:
@@ -193,7 +193,7 @@ def struct_page(struct: type, level: int = 3) -> str:
             code(field.encode_name),
             plain(type_name(field.type)),
             default(field),
-            plain(comments.get(field.name, "")),
+            prose(comments.get(field.name, "")),
         )
         for field in msgspec.inspect.type_info(struct).fields
     ]
@@ -224,7 +224,7 @@ def notebook_cell(cell: dict[str, Any]) -> Iterator[str]:
     for output in cell["outputs"]:
         data = output.get("data", {})
         if "text/html" in data:
-            yield "```{raw} html\n" + "".join(data["text/html"]) + "\n```\n"
+            yield '```{raw} html\n<div class="output">' + "".join(data["text/html"]) + "</div>\n```\n"
         else:
             yield fenced("".join(data.get("text/plain", output.get("text", []))))
 
@@ -242,7 +242,7 @@ def case_options() -> str:
                     or {int: "N", bool: ""}.get(field.type, "")
                 ),
                 code(json.dumps(field.default)) if field.default != "" else "",
-                plain(field.option.help),
+                prose(field.option.help),
             )
             for field in fields
         ]

@@ -74,8 +74,8 @@ def test_every_field_of_a_case_is_described_on_its_page_and_in_the_schema_of_a_r
     page, schema = generated.case_options(), generated.PAGES["record"]()
     for name, field in FIELDS.items():
         row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` "))
-        assert generated.plain(field.option.help) in row
-        assert generated.plain(field.option.help) in schema
+        assert generated.prose(field.option.help) in row
+        assert generated.prose(field.option.help) in schema
 
 
 def test_the_glossary_has_one_entry_per_word_in_alphabetical_order():

@@ -23,9 +23,8 @@ UNSTRUCTURED = {1: (654, 213), 2: (2472, 344), 3: (5379, 434)}  # equations and 
 
 
 def lines(*arguments):
-    return [
-        json.loads(line) for line in run_job("standin_job.py", *arguments).splitlines() if line[:1] == "{"
-    ]
+    printed = run_job("bench/standin_job.py", *arguments).splitlines()
+    return [json.loads(line) for line in printed if line[:1] == "{"]
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,7 @@
 """A study of made-up records: dense work is the square of a part, csr work its size."""
 
-import sys
-from pathlib import Path
-
 import msgspec
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "weights"))
 from planted_records import planted
 
 from fembench.partition.shares import parse_shares

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from fembench.launch.launcher import command_line, environment, find_mpiexec, flavour
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parent
 
 
 def run_job(script, ranks, *arguments, timeout=170):
     """Standard output of `script` on so many ranks; the test fails with what it printed if it fails."""
     mpiexec = find_mpiexec()
     kind = flavour(mpiexec)
-    line = [*command_line(mpiexec, kind, ranks), sys.executable, str(HERE / script), *map(str, arguments)]
+    line = [*command_line(mpiexec, kind, ranks), sys.executable, str(TESTS / script), *map(str, arguments)]
     done = subprocess.run(
         line, env=environment(kind), capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
     )

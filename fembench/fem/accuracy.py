@@ -25,9 +25,3 @@ def l2_squares(
         error += float(np.vdot(dV, np.sum(miss**2, axis=2)))
         norm += float(np.vdot(dV, np.sum(there**2, axis=2)))
     return error, norm
-
-
-def l2_error(x: Array, cells: NDArray[np.int32], element: str, u: Array, exact: Field) -> float:
-    """|u - exact| / |exact| in the L2 norm of a whole mesh."""
-    error, norm = l2_squares(x, cells, element, u, exact)
-    return float(np.sqrt(error / norm))

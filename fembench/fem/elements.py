@@ -104,18 +104,6 @@ def element_stiffness(x_cells: Array, element: str, lam: float, mu: float) -> Ar
     return ke
 
 
-def element_mass(x_cells: Array, element: str) -> Array:
-    """me (n, npc, npc) = sum_q N_a N_b dV, the consistent mass for unit density, one component."""
-    rule = element_named(element).load_rule
-    N = element_named(element).shape(rule.points)
-    return np.einsum("qa,qb,eq->eab", N, N, measures(x_cells, element, rule))
-
-
-def volumes(x_cells: Array, element: str) -> Array:
-    """(n,) m³."""
-    return measures(x_cells, element, element_named(element).stiffness_rule).sum(axis=1)
-
-
 def interpolated(values: Array, element: str, rule: QuadratureRule) -> Array:
     """(n, n_q, 3) nodal values (n, npc, 3), coordinates for example, at the points of `rule`."""
     return element_named(element).shape(rule.points) @ values

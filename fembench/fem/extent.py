@@ -1,6 +1,5 @@
 """Extent: the bounding box of the whole mesh. Every rank must use the same one."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -40,9 +39,3 @@ class Extent(NamedTuple):
 def extent_of(x: Array) -> Extent:
     """The extent of nodes (n_nodes, 3); over ranks, take the minimum of `lo` and the maximum of `hi`."""
     return Extent(x.min(axis=0), x.max(axis=0))
-
-
-def merged(extents: Iterable[Extent]) -> Extent:
-    """The extent that holds all of them."""
-    boxes = list(extents)
-    return Extent(np.min([b.lo for b in boxes], axis=0), np.max([b.hi for b in boxes], axis=0))

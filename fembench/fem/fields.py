@@ -48,12 +48,6 @@ def manufactured(extent: Extent) -> Field:
     return lambda x: extent.size * _waves(x, extent) @ _AMPLITUDES
 
 
-def manufactured_gradient(x: Array, extent: Extent) -> Array:
-    """(n, 3, 3): [:, i, j] = du_i / dx_j of the manufactured displacement at points (n, 3)."""
-    cosines = np.cos(_angles(x, extent))
-    return np.einsum("nm,mi,mj->nij", cosines, _AMPLITUDES, _WAVES)
-
-
 def manufactured_body_force(extent: Extent, lam: float, mu: float) -> Field:
     """-div sigma of the manufactured displacement, N/m³."""
     along = np.sum(_WAVES * _AMPLITUDES, axis=1, keepdims=True) * _WAVES

@@ -34,11 +34,6 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Second Lamé parameter, the shear modulus, Pa."""
         return self.E / (2 * (1 + self.nu))
 
-    @property
-    def C(self) -> NDArray[np.float64]:
-        """Stiffness (6, 6) in Pa."""
-        return stiffness(self.lam, self.mu)
-
 
 def stiffness(lam: float, mu: float) -> NDArray[np.float64]:
     """C (6, 6): stress from engineering strain."""

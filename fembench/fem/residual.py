@@ -57,11 +57,6 @@ def diagonal(x: Array, cells: Cells, element: str, lam: float, mu: float) -> Arr
     return result
 
 
-def norm_estimate(x: Array, cells: Cells, element: str, lam: float, mu: float) -> float:
-    """A lower bound of the 2-norm of A, a small factor below it: its largest diagonal entry here."""
-    return float(diagonal(x, cells, element, lam, mu).max(initial=0.0))
-
-
 def _points(element: str) -> list[tuple[Array, float]]:
     """(dN/dxi (npc, 3), weight) of each quadrature point."""
     reference = element_named(element)

@@ -39,7 +39,7 @@ class ReferenceElement:
     shape: Callable[[Array], Array]  # -> N (n_q, n_nodes)
     slope: Callable[[Array], Array]  # -> dN/dxi (n_q, n_nodes, dim)
     stiffness_rule: QuadratureRule  # exact for the stiffness (hex8: of a parallelepiped)
-    load_rule: QuadratureRule  # at least degree 2: mass, body forces, tractions
+    load_rule: QuadratureRule  # at least degree 2: body forces, tractions
     fine_rule: QuadratureRule  # degree 5 or better: error norms
 
     @property

@@ -10,7 +10,6 @@ from pathlib import Path
 
 ROOT = Path("/")
 NO_LIMIT = 1 << 60  # bytes; version 1 writes a huge number for "none"
-LABS = "fembench."  # with which names of namespaces and control groups of a lab begin
 
 
 def read(path: Path) -> str:

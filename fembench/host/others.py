@@ -23,6 +23,7 @@ from fembench.host import cgroup, host
 from fembench.host.cgroup import ROOT, read
 from fembench.host.where import machine_key
 from fembench.ranks.comm import Comm
+from fembench.records.quiet import LAB_GROUP
 
 TICK = 1 / (os.sysconf("SC_CLK_TCK") if "SC_CLK_TCK" in getattr(os, "sysconf_names", {}) else 100)  # seconds
 MISCOUNT = 0.1  # part by which the counts of CPUs may miss the elapsed time
@@ -91,7 +92,7 @@ def share(begin: CpuTimes, end: CpuTimes, n_cpus: int) -> OthersShare:
 
 def _helpers(root: Path) -> list[int]:
     """Processes that work for this rank or slow it on purpose: the launcher's daemon, its lab's tenants."""
-    labs = [p for p in cgroup.folders("cpuset", root) if p.name.startswith(cgroup.LABS)]
+    labs = [p for p in cgroup.folders("cpuset", root) if p.name.startswith(LAB_GROUP)]
     tenants = [read(file).split() for lab in labs for file in lab.glob("tenant.*/cgroup.procs")]
     return [os.getppid(), *(int(pid) for pids in tenants for pid in pids)]
 

@@ -37,17 +37,6 @@ class LocalBox:
         return face_tags(self.plan, self.cells.reshape(-1, per_grid, self.cells.shape[1]), grid)
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Where a region is divided: cells whose key is below `key` go to the lower half.
-
-    The key of a grid cell is its lexicographic number by `axes`, the first axis the slowest.
-    """
-
-    axes: tuple[int, int, int]
-    key: int
-
-
 def local_box(plan: Box, targets: Sequence[float], part: int) -> LocalBox:
     """Part `part` of the box, its share of the grid cells close to targets[part]. Raises InputError."""
     return fill_region(plan, box_region(plan.cells, targets, part))
@@ -60,61 +49,27 @@ def box_region(counts: Counts, targets: Sequence[float], part: int) -> np.ndarra
     first, last = 0, len(sizes)
     while last - first > 1:
         middle = (first + last) // 2
-        lower, upper, _ = cut_region(region, int(sizes[first:middle].sum()), counts)
+        lower, upper = cut_region(region, int(sizes[first:middle].sum()), counts)
         region, first, last = (lower, first, middle) if part < middle else (upper, middle, last)
     return region
 
 
-def box_blocks(counts: Counts, targets: Sequence[float]) -> list[np.ndarray]:
-    """The regions of all parts, each (n_blocks, 3, 2) int64."""
-    sizes = _sizes(counts, targets)
-
-    def descend(region: np.ndarray, first: int, last: int) -> list[np.ndarray]:
-        if last - first == 1:
-            return [region]
-        middle = (first + last) // 2
-        lower, upper, _ = cut_region(region, int(sizes[first:middle].sum()), counts)
-        return descend(lower, first, middle) + descend(upper, middle, last)
-
-    return descend(np.array([[[0, n] for n in counts]], dtype=np.int64), 0, len(sizes))
-
-
-def parts_of_grid_cells(counts: Counts, targets: Sequence[float], grid: Sequence[np.ndarray]) -> np.ndarray:
-    """(n,) int32: the parts of some grid cells, by the cuts alone. grid: their indices i, j, k, each (n,)."""
-    sizes = _sizes(counts, targets)
-    result = np.zeros(len(grid[0]), dtype=np.int32)
-    stack = [(np.array([[[0, n] for n in counts]], dtype=np.int64), 0, len(sizes), np.arange(len(result)))]
-    while stack:
-        region, first, last, which = stack.pop()
-        if not len(which):
-            continue
-        if last - first == 1:
-            result[which] = first
-            continue
-        middle = (first + last) // 2
-        lower, upper, cut = cut_region(region, int(sizes[first:middle].sum()), counts)
-        below = _keys(cut, counts, [a[which] for a in grid]) < cut.key
-        stack += [(lower, first, middle, which[below]), (upper, middle, last, which[~below])]
-    return result
-
-
-def cut_region(region: np.ndarray, n_lower: int, counts: Counts) -> tuple[np.ndarray, np.ndarray, Cut]:
-    """The first `n_lower` grid cells of a region, counted across its longest side; the rest; the cut."""
+def cut_region(region: np.ndarray, n_lower: int, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    """The first `n_lower` grid cells of a region, counted across its longest side; the rest."""
     spans = region[:, :, 1].max(axis=0) - region[:, :, 0].min(axis=0)
     axes = tuple(int(a) for a in np.argsort(-spans, kind="stable"))
     lower: list[np.ndarray] = []
     upper: list[np.ndarray] = []
-    key, level = 0, region
+    level = region
     for axis in axes:
         at = _layer_of(level, axis, n_lower)
         below, level, above = _slice(level, axis, at)
         n_lower -= region_size(below)
         lower.append(below)
         upper.append(above)
-        key = key * counts[axis] + at
-    # n_lower is 0 now: the grid cell at `key` itself is the first of the upper half
+    # n_lower is 0 now: the one grid cell left is the first of the upper half
     upper.append(level)
-    return np.concatenate(lower), np.concatenate(upper), Cut((axes[0], axes[1], axes[2]), key)
+    return np.concatenate(lower), np.concatenate(upper)
 
 
 def fill_region(plan: Box, region: np.ndarray) -> LocalBox:
@@ -142,22 +97,6 @@ def fill_region(plan: Box, region: np.ndarray) -> LocalBox:
         global_nodes,
         (numbers[order][:, None] * per_grid + np.arange(per_grid)).reshape(-1),
     )
-
-
-def sharing_parts(plan: Box, targets: Sequence[float], nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every pair (position in `nodes`, part that contains the node) once, ascending: (n,), (n,) int64.
-
-    nodes: (m,) global numbers. Found from the cuts alone, without asking another rank.
-    """
-    indices = grid_indices([n + 1 for n in plan.cells], nodes)
-    pairs = []
-    for back in np.ndindex(2, 2, 2):  # the eight grid cells round a node
-        grid = [a - b for a, b in zip(indices, back)]
-        inside = np.flatnonzero(np.all([(a >= 0) & (a < n) for a, n in zip(grid, plan.cells)], axis=0))
-        part = parts_of_grid_cells(plan.cells, targets, [a[inside] for a in grid])
-        pairs.append(inside * len(targets) + part)
-    position, part = np.divmod(np.unique(np.concatenate(pairs)), len(targets))
-    return position, part
 
 
 def grid_indices(counts: Sequence[int], numbers: np.ndarray) -> list[np.ndarray]:
@@ -206,12 +145,6 @@ def _slice(region: np.ndarray, axis: int, at: int) -> tuple[np.ndarray, np.ndarr
         piece[:, axis] = np.clip(piece[:, axis], max(low, 0), high)
         pieces.append(piece[piece[:, axis, 1] > piece[:, axis, 0]])
     return pieces[0], pieces[1], pieces[2]
-
-
-def _keys(cut: Cut, counts: Counts, grid: Sequence[np.ndarray]) -> np.ndarray:
-    """(n,) int64: lexicographic numbers of grid cells by the axes of a cut."""
-    a, b, c = cut.axes
-    return (grid[a].astype(np.int64) * counts[b] + grid[b]) * counts[c] + grid[c]
 
 
 def _lattice(block: np.ndarray, strides: Counts, extra: int) -> np.ndarray:

@@ -43,11 +43,6 @@ class Partition:
         """(n_parts,): achieved share of the cells of each part."""
         return self.sizes / len(self.part_of_cell)
 
-    @property
-    def miss(self) -> float:
-        """Largest relative difference of an achieved share from its target."""
-        return float(np.max(np.abs(self.achieved / np.array(self.targets) - 1.0)))
-
 
 def metrics(mesh: Mesh, partition: Partition, fixed: np.ndarray | None = None) -> PartitionFacts:
     """Sizes of the parts, of their interfaces and of their messages.

@@ -5,10 +5,10 @@ no packet leaves. A link's rate is a token bucket at both of its ends; the bucke
 packet, or 100 microseconds), or a message of CG would pass at once out of a full one.
 """
 
-from fembench.host import cgroup
+from fembench.records.quiet import LAB_GROUP
 from fembench.synthetic.lab_cluster import HEAD, LabCluster, LabHost, bits_per_second
 
-PREFIX = cgroup.LABS
+PREFIX = LAB_GROUP
 PACKET = 1600  # bytes, with its headers
 QUEUE = 4 << 20  # bytes that may wait for a link
 

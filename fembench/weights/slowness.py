@@ -1,16 +1,12 @@
-"""From the times of machines alone to tasks, shares and bounds (Ferreira 2006, 5.7 and 5.8).
+"""Equal tasks per host, from the time of each host alone (Ferreira 2006, Section 5.7).
 
-    T_h      time of machine h alone for the whole work, seconds
-    share_h  (1 / T_h) / sum(1 / T): the part of the work with which all finish together
-
-Ferreira measured how many times slower one machine is than another, and gave the other that many more equal
-tasks. Compare like with like: each machine alone must run as many tasks as in the run together, or dense
-storage makes the bound meaningless.
+Ferreira measured how many times slower one host is than another, and gave the faster one that many times
+as many equal tasks. Each host alone must run as many tasks as in the run together; otherwise the times
+do not compare.
 """
 
 import heapq
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,24 +14,6 @@ import numpy.typing as npt
 from fembench.base.errors import InputError
 
 Array = npt.NDArray[np.float64]
-
-
-class Split(NamedTuple):
-    """The work divided so that all machines finish at once, communication not counted."""
-
-    seconds: float  # 1 / sum(1 / T)
-    shares: tuple[float, ...]  # of each machine; also the largest gain of adding that one to the others
-
-
-def slowness(slow: npt.ArrayLike, fast: npt.ArrayLike) -> Array:
-    """How many times longer the slow machine takes; any shape, as given."""
-    return np.asarray(slow, float) / np.asarray(fast, float)
-
-
-def ideal_split(times: Sequence[float]) -> Split:
-    """The weighted split of the work among machines with these times alone, and its time."""
-    speeds = 1 / _positive(times)
-    return Split(float(1 / speeds.sum()), tuple((speeds / speeds.sum()).tolist()))
 
 
 def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
@@ -61,17 +39,6 @@ def natural_tasks(times: Sequence[float]) -> int:
     """Tasks in all when the slowest machine gets one and each other what it can do meanwhile."""
     t = _positive(times)
     return int(np.floor(t.max() / t + 1e-9).sum())
-
-
-def bottleneck_time(tasks: Sequence[int], alone: Sequence[float]) -> float:
-    """T = max over hosts of (its tasks / all tasks) x its time alone with all of them, seconds."""
-    total = sum(tasks)
-    return max(k / total * t for k, t in zip(tasks, alone))
-
-
-def largest_gain(times: Sequence[float], host: int) -> float:
-    """The part of the others' time that adding `host` can save at most: its share of the ideal split."""
-    return ideal_split(times).shares[host]
 
 
 def _positive(times: Sequence[float]) -> Array:

@@ -1,9 +1,10 @@
-"""Meshes that the tests of `fem` share."""
+"""Meshes and a norm that the tests of `fem` share."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from fembench.fem.accuracy import l2_squares
 from fembench.fem.whole import WholeMesh, whole_mesh
 from fembench.mesh.box import box
 from fembench.mesh.mesh import Mesh
@@ -27,6 +28,12 @@ def skewed_cell(element, seed=0):
     mesh = box(cells=(1, 1, 1), element=element, lengths=(1.0, 1.0, 1.0))
     corners = mesh.x[mesh.cells[:1]]
     return corners + 0.15 * np.random.default_rng(seed).uniform(-1, 1, corners.shape)
+
+
+def l2_error(mesh, u, exact):
+    """|u - exact| / |exact| in the L2 norm of a whole mesh."""
+    error, norm = l2_squares(mesh.x, mesh.cells, mesh.element, u, exact)
+    return np.sqrt(error / norm)
 
 
 @dataclass

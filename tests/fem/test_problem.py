@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.fem.extent import Extent, extent_of, merged
+from fembench.fem.extent import Extent
 from fembench.fem.presets import PRESETS
 from fembench.fem.problem import Constraint, ProblemSpec, load_problem, needs_boundary, resolved
 from fembench.fem.selection import Selection
@@ -136,10 +136,3 @@ def test_an_extent_knows_its_diagonal_centre_and_tolerance():
     assert extent.tolerance == pytest.approx(13e-6)
     assert extent.size == 12.0
     np.testing.assert_array_equal(extent.centre, [2.5, 2.0, 6.0])
-
-
-def test_merged_extents_hold_all_of_them():
-    boxes = [extent_of(np.array(x, dtype=float)) for x in ([[0, 5, 1], [1, 2, 3]], [[4, 3, 2]], [[-1, 3, 2]])]
-    lo, hi = merged(boxes)
-    np.testing.assert_array_equal(lo, [-1, 2, 1])
-    np.testing.assert_array_equal(hi, [4, 5, 3])

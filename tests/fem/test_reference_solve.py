@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-from fem_meshes import ELEMENTS, distorted
+from fem_meshes import ELEMENTS, distorted, l2_error
 
 from fembench.base.errors import InputError
-from fembench.fem.accuracy import l2_error
 from fembench.fem.boundary import local_load
 from fembench.fem.extent import extent_of
 from fembench.fem.presets import BAR, CANTILEVER, CORNER_LOAD, GRAVITY, MANUFACTURED, PATCH
@@ -58,7 +57,7 @@ def test_the_manufactured_solution_is_approached_with_second_order(element):
     for n in (4, 8):
         mesh = box(cells=(2 * n, n, 2 * n), element=element, lengths=(1.0, 0.5, 1.0))
         exact = exact_solution(MANUFACTURED, extent_of(mesh.x))
-        errors.append(l2_error(mesh.x, mesh.cells, element, solve(MANUFACTURED, mesh), exact))
+        errors.append(l2_error(mesh, solve(MANUFACTURED, mesh), exact))
     assert errors[1] < 0.01
     assert 1.8 <= np.log2(errors[0] / errors[1]) <= 2.2
 

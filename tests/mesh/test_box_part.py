@@ -6,15 +6,12 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.mesh.box import Box, box, box_cells_for_equations, check_memory
 from fembench.mesh.box_part import (
-    box_blocks,
     box_region,
     cut_region,
     fill_region,
     grid_indices,
     local_box,
-    parts_of_grid_cells,
     region_size,
-    sharing_parts,
 )
 from fembench.mesh.facets import boundary_facets
 from fembench.ranks.box import box_piece
@@ -78,10 +75,8 @@ def test_the_face_tags_of_the_parts_are_those_of_the_box(counts, element, target
 
 
 @pytest.mark.parametrize(("counts", "element", "targets"), CASES)
-def test_a_rank_finds_its_region_without_the_others(counts, element, targets):
-    regions = box_blocks(counts, targets)
-    for part, region in enumerate(regions):
-        assert np.array_equal(box_region(counts, targets, part), region)
+def test_the_regions_that_ranks_find_alone_fill_the_box(counts, element, targets):
+    regions = [box_region(counts, targets, part) for part in range(len(targets))]
     assert sorted(n for region in regions for n in grid_cells_of(counts, region)) == list(
         range(np.prod(counts))
     )
@@ -89,37 +84,17 @@ def test_a_rank_finds_its_region_without_the_others(counts, element, targets):
 
 @pytest.mark.parametrize(("counts", "element", "targets"), CASES)
 def test_every_part_gets_its_share_to_one_grid_cell_but_never_nothing(counts, element, targets):
-    sizes = np.array([region_size(region) for region in box_blocks(counts, targets)])
+    regions = [box_region(counts, targets, part) for part in range(len(targets))]
+    sizes = np.array([region_size(region) for region in regions])
     wanted = normalised(targets) * np.prod(counts)
     lent = np.maximum(1.0 - wanted, 0.0).sum()  # to parts worth less than one cell
     assert np.all(np.abs(sizes - np.maximum(wanted, 1.0)) <= 1.0 + lent)
     assert sizes.min() >= 1
 
 
-@pytest.mark.parametrize(("counts", "element", "targets"), CASES)
-def test_the_part_of_a_grid_cell_follows_from_the_cuts_alone(counts, element, targets):
-    grid = grid_indices(counts, np.arange(np.prod(counts)))
-    part = parts_of_grid_cells(counts, targets, grid)
-    for p, region in enumerate(box_blocks(counts, targets)):
-        assert sorted(grid_cells_of(counts, region)) == np.flatnonzero(part == p).tolist()
-
-
-@pytest.mark.parametrize(("counts", "element", "targets"), CASES)
-def test_the_sharers_of_a_node_are_the_parts_whose_cells_touch_it(counts, element, targets):
-    plan = Box(counts, element)
-    parts = [local_box(plan, targets, part) for part in range(len(targets))]
-    nodes = np.random.default_rng(0).permutation(plan.n_nodes)
-    position, part = sharing_parts(plan, targets, nodes)
-    expected = [
-        (n, p) for n, node in enumerate(nodes) for p, own in enumerate(parts) if node in own.global_nodes
-    ]
-    assert list(zip(position.tolist(), part.tolist())) == expected
-
-
 def test_a_cut_counts_cells_across_the_longest_side_first():
     region = np.array([[[0, 2], [0, 3], [0, 5]]])
-    lower, upper, cut = cut_region(region, 6 * 2 + 2 * 1 + 1, (2, 3, 5))
-    assert cut.axes == (2, 1, 0)
+    lower, upper = cut_region(region, 6 * 2 + 2 * 1 + 1, (2, 3, 5))
     assert region_size(lower) == 15
     assert region_size(upper) == 15
     assert sorted(grid_cells_of((2, 3, 5), lower)) == list(range(15))
@@ -150,8 +125,6 @@ def test_a_part_of_a_box_of_three_thousand_million_equations_has_its_true_number
     nx, ny, _ = plan.cells
     assert local.global_cells[0] == 6 * (i + nx * (j + ny * k))  # the first node of a grid cell's first cell
     assert len(boundary_facets(local.cells, "tet4")[0]) < len(local.cells)
-    position, part = sharing_parts(plan, [1 / ranks] * ranks, local.global_nodes[-1:])
-    assert (position.tolist(), part.tolist()) == ([0], [ranks - 1])
 
 
 def test_node_numbers_beyond_32_bits_do_not_wrap():

@@ -30,7 +30,6 @@ def test_shares_are_achieved_to_one_percent_and_one_cell(spec, text, method):
     assert parts.part_of_cell.dtype == np.int32
     assert parts.sizes.sum() == mesh.n_cells
     assert parts.achieved.sum() == pytest.approx(1.0)
-    assert parts.miss == pytest.approx(np.abs(parts.sizes / mesh.n_cells / parts.targets - 1).max())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -120,7 +119,7 @@ def test_where_one_method_of_metis_misses_a_target_the_other_is_tried(monkeypatc
     monkeypatch.setattr(methods, "cut_graph", careless)
     parts = partition(mesh, (0.5, 0.5), "metis")
     assert asked == [True, False]
-    assert parts.miss <= 0.02
+    assert parts.achieved == pytest.approx(parts.targets, rel=0.02)
 
 
 def test_a_few_parts_are_bisected_and_many_parts_of_a_large_mesh_are_not():
@@ -137,8 +136,7 @@ def test_many_parts_of_a_larger_mesh_are_balanced(method):
     assert parts.sizes.max() / parts.sizes.mean() <= 1.02
 
 
-def test_seven_to_one_on_the_large_mesh_is_hit_within_one_percent():
+def test_seven_to_one_on_the_large_mesh_is_hit_within_a_tenth_of_a_percent():
     mesh = resolve("l")
     parts = partition(mesh, parse_shares("7:1", 2))
-    assert parts.achieved == pytest.approx([0.875, 0.125], rel=0.01)
-    assert parts.miss <= 0.001
+    assert parts.achieved == pytest.approx([0.875, 0.125], rel=0.001)

@@ -6,7 +6,6 @@ import time
 import numpy as np
 import pytest
 
-from fembench.partition.tasks import deal_tasks
 from fembench.studies.programs import calibrate, compute, farm, graphs
 from fembench.studies.programs.calibrate import messages, samples
 from fembench.studies.programs.compute import Worker, worker_of
@@ -14,6 +13,7 @@ from fembench.studies.programs.job import AppJob, Span, makespan, run_job
 from fembench.studies.programs.kernels import KERNELS, correct, just
 from fembench.studies.programs.real_messages import KINDS, case_of_messages
 from fembench.studies.programs.record import AppCase
+from fembench.studies.programs.tasks import deal_tasks
 from fembench.studies.scheduling.program_graphs import hosts_in_turn
 from fembench.studies.scheduling.task_graph import diamond, fork, fork_join, join, ring
 from fembench.synthetic import slowness, waits

@@ -1,10 +1,9 @@
 """Acceptance A10 and A14 of thesis-000: its 400 errors and 100 means, its estimates from first principles."""
 
 import pytest
-from thesis_000 import factors, rows
+from thesis_000 import factors, printed_tasks, rows
 
 from fembench.model.interval import TimeRange
-from fembench.partition.tasks import printed_tasks
 from fembench.studies.pamela import pamela_text
 from fembench.studies.pamela.bounds import Setting, predict
 from fembench.studies.pamela.interval_score import score

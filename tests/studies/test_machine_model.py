@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from thesis_000 import factors, machine_text, pi_model, rows, toy
+from thesis_000 import factors, machine_text, pi_model, printed_tasks, rows, toy
 
 from fembench.base.errors import InputError
 from fembench.model.interval import TimeRange
-from fembench.partition.tasks import deal_tasks, printed_tasks
-from fembench.partition.tasks import factors as relative
 from fembench.studies.pamela.bounds import Setting
 from fembench.studies.pamela.history import (
     History,
@@ -17,6 +15,8 @@ from fembench.studies.pamela.history import (
     machine_model,
 )
 from fembench.studies.pamela.machine_model import fastest, homogeneous, parse
+from fembench.studies.programs.tasks import deal_tasks
+from fembench.studies.programs.tasks import factors as relative
 
 
 def test_tasks_of_the_thesis():

@@ -8,7 +8,6 @@ from thesis_000 import PI, factors, pi_model, toy
 
 from fembench.base.errors import InputError
 from fembench.model.interval import TimeRange
-from fembench.partition.tasks import deal_tasks
 from fembench.studies.pamela import pamela_text
 from fembench.studies.pamela.bounds import Setting, predict
 from fembench.studies.pamela.costs import Conditionals, as_text, count, seconds
@@ -17,6 +16,7 @@ from fembench.studies.pamela.pamela import Operation
 from fembench.studies.pamela.pamela import as_text as model_text
 from fembench.studies.pamela.primes import share_of_primes
 from fembench.studies.pamela.terms import bound_terms, expression
+from fembench.studies.programs.tasks import deal_tasks
 
 TERMS = {  # App. A.4; a zero that is printed among the summands of T_COORD is left out
     "T_net": "sum[p](send[COORD,p](codeSize(task[1,0])))"

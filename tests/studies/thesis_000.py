@@ -1,6 +1,7 @@
 """The printed numbers of thesis-000: those of Tab. 5.1 and 5.2 from the package, the rest from tests/data."""
 
 import csv
+import math
 from pathlib import Path
 
 from fembench.model.interval import TimeRange
@@ -22,6 +23,11 @@ def rows(name):
 def factors(count):
     """W of the `count` fastest workers, Tab. 5.1."""
     return [float(r["performance_factor_w"]) for r in rows("machines") if r["performance_factor_w"]][:count]
+
+
+def printed_tasks(factors, tasks, static=1.0):
+    """Tasks of each worker as Eq. 3.6 is printed: rounded up, so that their sum may exceed the total."""
+    return tuple(math.ceil(static * tasks * w / sum(factors) - 1e-9) for w in factors)
 
 
 def machine_text():

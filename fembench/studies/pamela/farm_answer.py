@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from fembench.base.config import read_text
 from fembench.base.tables import table
 from fembench.base.units import seconds
-from fembench.partition.tasks import deal_tasks
 from fembench.studies.pamela import pamela
 from fembench.studies.pamela.bounds import Compose, Setting, TimeBounds, predict
 from fembench.studies.pamela.build import Network, build
@@ -20,6 +19,7 @@ from fembench.studies.pamela.pasl import BatchGraph
 from fembench.studies.pamela.series_parallel import layered, repeated, steps, text
 from fembench.studies.pamela.source import Loops, analyse
 from fembench.studies.pamela.terms import expression
+from fembench.studies.programs.tasks import deal_tasks
 
 SIZES = {"in": "dataSizeIn", "out": "dataSizeOut", "code": "codeSize"}  # names in BYTES -> in PAMELA
 

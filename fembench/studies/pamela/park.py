@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fembench.model.interval import TimeRange
-from fembench.partition.tasks import deal_tasks
 from fembench.studies.pamela.bounds import Compose, Setting, predict
 from fembench.studies.pamela.costs import Conditionals
 from fembench.studies.pamela.farm_models import App, FarmApplication, program
@@ -20,6 +19,7 @@ from fembench.studies.pamela.history import History, SampleSeries, add, machine_
 from fembench.studies.pamela.interval_score import IntervalScore, score
 from fembench.studies.pamela.machine_model import MachineModel, fastest
 from fembench.studies.pamela.virtual import execute
+from fembench.studies.programs.tasks import deal_tasks
 
 LABEL = "virtual park of 32 machines; no time in it is measured"
 SPEEDS = (1.0,) * 9 + (0.86,) * 11 + (0.635,) * 12

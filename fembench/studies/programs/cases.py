@@ -8,7 +8,6 @@ import msgspec
 from fembench.base.errors import InputError
 from fembench.model.interval import TimeRange
 from fembench.model.platform import Platform
-from fembench.partition.tasks import deal_tasks
 from fembench.studies.pamela.costs import Conditionals
 from fembench.studies.pamela.machine_model import MachineModel
 from fembench.studies.pamela.program_models import Farm, keeping, machine_of, predict_farm
@@ -16,6 +15,7 @@ from fembench.studies.programs.kernels import KERNELS
 from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord
 from fembench.studies.programs.settings import ProgramSettings
 from fembench.studies.programs.simulated import notice, simulated
+from fembench.studies.programs.tasks import deal_tasks
 from fembench.studies.scheduling.program_graphs import hosts_in_turn, interval, messages_of, shape
 from fembench.studies.scheduling.schedulers import METHODS
 from fembench.studies.scheduling.task_graph import TaskGraph

@@ -12,11 +12,11 @@ from fembench.studies.thesis_004.overview import EXPECTED
 from fembench.studies.thesis_004.pair_tables import HOSTS, alone, run_totals
 from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.plan import ONE_HOST, RUNS, StudyPlan
+from fembench.studies.thesis_004.split import bottleneck_time
 from fembench.studies.thesis_004.storage_tables import printed_work, work_of
 from fembench.studies.thesis_004.thesis import MESHES, number
 from fembench.studies.thesis_004.weighted import Weighted, results
 from fembench.weights.scaling import growth_exponents
-from fembench.weights.slowness import bottleneck_time
 
 Row = tuple[str, ...]  # experiment, statement, thesis, here
 

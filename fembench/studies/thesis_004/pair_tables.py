@@ -11,8 +11,8 @@ from fembench.studies.layout import beside
 from fembench.studies.thesis_004 import thesis
 from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.plan import ONE_HOST, RUNS, StudyPlan
+from fembench.studies.thesis_004.split import bottleneck_time, ideal_split
 from fembench.studies.thesis_004.thesis import MESHES, number
-from fembench.weights.slowness import bottleneck_time, ideal_split
 
 HOSTS = {"node8": "5_25", "node00": "5_26"}
 X_RUNS = "tasks on node00 : node8"

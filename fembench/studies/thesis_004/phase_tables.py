@@ -14,8 +14,8 @@ from fembench.studies.layout import beside
 from fembench.studies.thesis_004 import thesis
 from fembench.studies.thesis_004.phase_means import Phases, StudyRecords
 from fembench.studies.thesis_004.plan import StudyPlan, Want
+from fembench.studies.thesis_004.plausible import communication_share
 from fembench.studies.thesis_004.thesis import MESHES, number
-from fembench.weights.plausible import communication_share
 from fembench.weights.scaling import efficiency, speedup
 
 NOTHING = Phases(*[np.nan] * 7)

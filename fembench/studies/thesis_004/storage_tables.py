@@ -10,10 +10,10 @@ from fembench.studies import charts
 from fembench.studies.charts import Panel
 from fembench.studies.layout import beside
 from fembench.studies.thesis_004 import thesis
+from fembench.studies.thesis_004.dense import DenseWork, dense_work, local_equations
 from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.plan import ONE_HOST, StudyPlan, Want
 from fembench.studies.thesis_004.thesis import number
-from fembench.weights.dense import DenseWork, dense_work, local_equations
 
 EQUATIONS = 5565  # of the thesis' Mesh 3
 

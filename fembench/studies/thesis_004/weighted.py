@@ -18,9 +18,9 @@ from fembench.studies.thesis_004.machines import Placement
 from fembench.studies.thesis_004.pair_tables import run_totals
 from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.plan import ONE_HOST, RUNS, StudyPlan, Want
+from fembench.studies.thesis_004.split import ideal_split
 from fembench.studies.thesis_004.thesis import MESHES
 from fembench.weights.observe import observe
-from fembench.weights.slowness import ideal_split
 
 ROUNDS = (1, 2)
 HOSTS = ("node00", "node8")

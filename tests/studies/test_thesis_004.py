@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from thesis_tables import COMMUNICATION_TABLES, MESHES, PHASE_TABLES, one_task, rows, runs, totals
 
-from fembench.weights.dense import dense_work, local_equations
-from fembench.weights.plausible import (
+from fembench.studies.thesis_004.dense import dense_work, local_equations
+from fembench.studies.thesis_004.plausible import (
     TIMER_TOLERANCE,
     communication_share,
     compute_speedup,
@@ -14,6 +14,7 @@ from fembench.weights.plausible import (
     phases_disagree,
     timer_error,
 )
+from fembench.studies.thesis_004.split import bottleneck_time, ideal_split
 from fembench.weights.scaling import (
     against_each,
     amdahl,
@@ -23,7 +24,6 @@ from fembench.weights.scaling import (
     gustafson,
     speedup,
 )
-from fembench.weights.slowness import bottleneck_time, ideal_split, largest_gain, slowness
 
 ALONE = {"5_18": "5_6", "5_19": "5_7", "5_20": "5_8", "5_21": "5_9", "5_22": "5_10", "5_23": "5_11"}
 
@@ -61,7 +61,7 @@ def test_speedups_without_communication_are_those_of_the_derived_table():
 
 
 def test_mean_slowness_ratios():
-    ratios = np.array([[slowness(*totals(mesh)[tasks]) for mesh in MESHES] for tasks in (1, 2, 4, 8)])
+    ratios = np.array([[np.divide(*totals(mesh)[tasks]) for mesh in MESHES] for tasks in (1, 2, 4, 8)])
     assert ratios.mean(axis=1).round(4).tolist() == [7.6961, 12.1360, 11.7450, 9.1926]
     assert round(ratios[3, 1:].mean(), 4) == 11.5504
 
@@ -133,7 +133,7 @@ def test_the_ideal_weighted_split():
     assert [round(100 * s.shares[0], 2) for s in at_8] == [18.26, 8.98, 7.16]
     at_1 = [ideal_split(totals(mesh)[1]).seconds for mesh in MESHES]
     assert [round(at_1[0], 4), round(at_1[1], 2), round(at_1[2], 2)] == [0.8009, 19.92, 124.05]
-    assert round(100 * largest_gain(totals(3)[8], 0), 1) == 7.2
+    assert round(100 * ideal_split(totals(3)[8]).shares[0], 1) == 7.2
 
 
 def test_the_weighted_split_bounds_of_the_derived_table():

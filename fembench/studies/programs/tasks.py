@@ -13,11 +13,6 @@ def factors(seconds: Sequence[float]) -> tuple[float, ...]:
     return tuple(min(seconds) / t for t in seconds)
 
 
-def printed_tasks(factors: Sequence[float], tasks: int, static: float = 1.0) -> tuple[int, ...]:
-    """Tasks of each worker as Eq. 3.6 is printed: rounded up, so that their sum may exceed the total."""
-    return tuple(math.ceil(static * tasks * w / sum(factors) - 1e-9) for w in factors)
-
-
 def deal_tasks(factors: Sequence[float], tasks: int, static: float = 1.0) -> tuple[int, ...]:
     """Tasks of each worker by Eq. 3.6, by largest remainders, so that they sum to floor(static tasks).
 

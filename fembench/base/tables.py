@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 MISSING = "–"
+BAR = "│"  # for a bar inside a cell: an escaped one would show its backslash on a terminal
 
 
 def table(
@@ -14,8 +15,8 @@ def table(
 ) -> str:
     """`headers` over `rows` as lines that paste into Markdown.
 
-    `align` has one letter a column, `l` or `r`; without it, columns of numbers lean right. Floats
-    show `digits` significant digits, None shows a dash. A row that is shorter is filled with blanks.
+    `align` has one letter per column, `l` or `r`; by default, columns of numbers are aligned right. Floats
+    are shown with `digits` significant digits, None as a dash. Short rows are padded with blanks.
     """
     cells = [[_text(value, digits) for value in row] + [""] * (len(headers) - len(row)) for row in rows]
     columns = [[str(h), *(row[i] for row in cells)] for i, h in enumerate(headers)]
@@ -30,7 +31,7 @@ def _text(value: object, digits: int) -> str:
         return MISSING
     if isinstance(value, float):
         return f"{value:.{digits}g}"
-    return str(value).replace("|", "\\|").replace("\n", " ")
+    return str(value).replace("|", BAR).replace("\n", " ")
 
 
 def _side(column: Sequence[Sequence[object]]) -> str:

@@ -128,7 +128,7 @@ def _runner(options: argparse.Namespace, runs: Path, say):
             if outcome.record is None:
                 raise InputError(outcome.message) if outcome.kind == "input" else failed(outcome.message)
             save(outcome.record, runs)
-        say(f"{word}: {run_seconds([outcome.record])[0]:.4g} s a set")
+        say(f"{word}: {run_seconds([outcome.record])[0]:.4g} s per set")
         return outcome.record
 
     return one

@@ -6,14 +6,17 @@ A result is named by `mesh`, `variant` (what is computed and how: storage, preco
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 
+from fembench.base import units
 from fembench.records.case import FIELDS, fields_of
 from fembench.records.compare import Pool, host_names, pools, same_kind
 from fembench.records.record import Record
 from fembench.records.times import Times
 from fembench.report.measures import Time, times
 
+LONG_DECIMAL = re.compile(r"\d*\.\d{4,}")
 # fields that people vary on purpose: how a result is computed, and how its ranks share the mesh
 METHOD = tuple(n for n in fields_of("question", "method", varied=True) if n not in ("mesh", "storage"))
 SHARING = tuple(n for n in fields_of("placement", varied=True) if n not in ("ranks", "shares"))
@@ -144,13 +147,25 @@ def _variant(pool: Pool, siblings: Sequence[Pool], kinds: Sequence[Record]) -> s
 
 def _placement(pool: Pool, siblings: Sequence[Pool]) -> str:
     words = [
-        pool.case.placement.shares,
+        _shares(pool, siblings),
         *_words(pool, siblings, SHARING),
         *_words(pool, _twins(pool, siblings), SHARING_TOO),
     ]
     if pool.apart == "host set":
         words.append("on " + ", ".join(host_names(pool.first)))
     return " · ".join(w for w in words if w)
+
+
+def _shares(pool: Pool, siblings: Sequence[Pool]) -> str:
+    """The shares of a pool with three digits; all digits where they would equal those of another pool."""
+    exact, all_shares = pool.case.placement.shares, {p.case.placement.shares for p in siblings}
+    short = short_shares(exact)
+    return exact if any(short_shares(other) == short for other in all_shares - {exact}) else short
+
+
+def short_shares(text: str) -> str:
+    """'0.683,0.317' for '0.682944866,0.317055134': long decimals with three significant digits."""
+    return LONG_DECIMAL.sub(lambda found: units.digits(float(found[0])), text)
 
 
 def _twins(pool: Pool, siblings: Sequence[Pool]) -> list[Pool]:

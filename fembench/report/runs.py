@@ -7,7 +7,7 @@ from math import inf, isnan
 from fembench.records.case import FIELDS, Case
 from fembench.records.record import STATES, Failure, Record, Rule, leads_to
 from fembench.report.measures import CG
-from fembench.report.results import Result
+from fembench.report.results import Result, short_shares
 from fembench.report.table import Table, case_columns, case_of, integer, time, words
 
 NUMBER = re.compile(r"(?<![\w.-])-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)(?![\w.])")
@@ -143,7 +143,7 @@ def case_name(case: Case) -> str:
     for name, value in case.said().items():
         purpose = FIELDS[name].option.varied or FIELDS[name].role == "text"
         if purpose and name not in ("mesh", "storage", "ranks"):
-            words.append(FIELDS[name].shown(value))
+            words.append(FIELDS[name].shown(short_shares(value) if name == "shares" else value))
     return " · ".join(words)
 
 

@@ -3,12 +3,12 @@
     machine    a host; where speeds are emulated, a host at one of them
     alone      the same case on one rank of one machine
     S          T(alone) / T: one for every machine of the run (Ferreira 2006, Section 5.4.6), and S / P
-    s_p        speed of rank p, cells a second of computing
+    s_p        speed of rank p, cells per second of computing
     P_eq       sum(s_p) / max(s_p): how many of the fastest rank the ranks amount to
     E_het      (W / sum(s_p)) / T
     bounds     (3.7) to (3.9) on S against the fastest machine alone
 
-T is the time of a set, assembly and CG, on the slowest rank.
+T is the time of one set (assembly and CG) on the slowest rank.
 """
 
 import dataclasses

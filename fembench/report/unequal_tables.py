@@ -50,10 +50,11 @@ def efficiency(found: Sequence[Unequal]) -> Table:
         "E_het is the time that the work would take if all ranks computed from beginning to end, over the "
         "time that it took; 1 is perfect. P_eq is the number of ranks in units of the fastest. Speeds are "
         "cells per second of computing in the run with equal shares on the same ranks, named under 'speeds "
-        "from'. Shares chosen from that very run are judged on the data they were fitted to. The bounds "
-        "limit the speedup over the fastest machine alone (Ferreira 2006, Eqs 3.7 to 3.9). Each counts "
-        "more of what a rank does: work; waiting and communication too; work that a single rank would not "
-        "have done too. Time is lost where a bound drops.",
+        "from'. Shares chosen from that very run are judged on the data they were fitted to. The three "
+        "bounds are upper limits of the speedup over the fastest machine alone (Ferreira 2006, Eqs 3.7 to "
+        "3.9): the time of that machine over the largest time that a rank computes; then computes, waits "
+        "and communicates; then also does work that a single rank would not do. Where a bound drops, that "
+        "activity costs time.",
         (
             *case_columns(),
             time("run", "run"),
@@ -61,9 +62,9 @@ def efficiency(found: Sequence[Unequal]) -> Table:
             ratio("E_het", "e_het", 3),
             words("fastest alone", "fastest_alone"),
             ratio("speedup", "speedup"),
-            ratio("≤ (3.7)", "bound_work"),
-            ratio("≤ (3.8)", "bound_waiting"),
-            ratio("≤ (3.9)", "bound_extra"),
+            ratio("bound: computing", "bound_work"),
+            ratio("bound: + waiting, messages", "bound_waiting"),
+            ratio("bound: + extra work", "bound_extra"),
             words("speeds from", "speeds_from"),
             words("remarks"),
         ),

@@ -8,11 +8,13 @@ import pytest
 from report_sample import HOST, campaign, environment, make_failure, make_record, peers_record
 
 from fembench.cli import check
+from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.record import Rule, Verdict
 from fembench.report import tables
 from fembench.report.results import results
 from fembench.report.run_line import summary_line
+from fembench.report.runs import case_name
 from fembench.report.table import Table, integer, span, text, to_csv, to_json
 
 replace = msgspec.structs.replace
@@ -375,3 +377,19 @@ def test_a_base_with_the_most_ranks_says_why_there_is_no_speedup(base, told):
     out = tables.terminal(campaign((1, 2), ("m1",)), base=base)
     assert ("no run has more than 2 ranks, the requested base" in out) == told
     assert ("Speedup and efficiency" in out) != told
+
+
+@pytest.mark.parametrize(
+    ("shares", "settings"),
+    [
+        (["0.682944866,0.317055134", "7:1"], ["2 · 0.683,0.317", "2 · 7:1"]),
+        (["0.682944866,0.317055134", "0.683100000,0.316900000"], None),  # equal with three digits
+    ],
+)
+def test_shares_have_three_digits_where_those_tell_results_apart(shares, settings):
+    found = results([make_record(ranks=2, shares=text) for text in shares])
+    assert sorted(r.setting for r in found) == (settings or [f"2 · {text}" for text in shares])
+
+
+def test_a_failed_case_is_listed_with_short_shares():
+    assert "shares 0.683,0.317" in case_name(Case.of(mesh="m1", ranks=2, shares="0.682944866,0.317055134"))

@@ -91,9 +91,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     notes = _ways_of_sending(network.samples)
     if not classes:
         classes = _everywhere(network, {k: class_of_trains(each, gaps[k]) for k, each in costs.items()})
-        notes = [
-            "method I: a message takes L + g(m), none of which is known to keep a processor (Os = Or = 0)"
-        ]
+        notes = ["from trains alone: a message takes L + g(m), overheads are unknown and taken as 0"]
     return msgspec.structs.replace(
         network,
         classes=classes,
@@ -105,7 +103,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
 
 
 def class_of_trains(costs: Sequence[KielmannCost], gap: Sequence[tuple[int, float]]) -> PairClass:
-    """A class from method I alone: messages take L + g(m), without overheads (Mendes 2004, 4.3.2)."""
+    """A class from trains alone: messages take L + g(m), without overheads (Mendes 2004, 4.3.2)."""
     none = (CurvePiece(first=0, coefficients=(0.0,)),)
     whole = fit_jointly([k.m for k in costs], [curve([(k.latency + k.gap, 0.0) for k in costs])])
     gaps = fit_jointly(*_gap_curve(gap)).pieces[0]

@@ -15,7 +15,7 @@ Examples:
   fembench characterize --hosts fast:4,slow:4 --network -o machine.json
   fembench characterize --add-to machine.json --pairs classes --sites 'a=n1,n2;b=n3,n4'
   fembench characterize --emulate 1,1,0.5,0.25 --dilate 4 --quick      # SYNTHETIC speeds, to try it out
-  fembench lab run fembench characterize --network -o machine.json     # in a lab; the ranks are told
+  fembench lab run fembench characterize --network -o machine.json     # in a lab; it sets the ranks
 
 Next: fembench weights machine.json --rule rate -o weights.json
 """
@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fembench.records.network import NetworkSettings
+    from fembench.records.network import Method, NetworkSettings
 
 MOST = 1 << 30  # bytes of a message
+METHODS: dict[str, "Method"] = {"trains": "I", "pingpong": "II"}  # --method -> name in records (Mendes 2004)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,16 +86,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     network.add_argument(
         "--method",
-        choices=("I", "II", "both"),
+        choices=(*METHODS, "both"),
         default="both",
-        help="I: trains of messages, for L and g (Kielmann 2000); "
-        "II: ping-pongs, for Os, L and Or (Mendes 2004)",
+        help="trains: trains of messages, for L and g (Kielmann 2000); "
+        "pingpong: ping-pongs, for Os, L and Or (Mendes 2004)",
     )
     network.add_argument(
         "--send",
         choices=("isend", "send", "both"),
         default="both",
-        help="MPI call that method II measures; with both, the model uses MPI_Isend",
+        help="MPI call timed by --method pingpong; with both, the model uses MPI_Isend",
     )
     network.add_argument(
         "--model", default="", metavar="FILE", help="also write an HLogP file (Mendes 2004, Fig. 4.2)"
@@ -186,7 +187,7 @@ def _settings(options: argparse.Namespace) -> "NetworkSettings":
     return NetworkSettings(
         sizes=tuple(sizes),
         repetitions=options.repetitions,
-        methods=("I", "II") if options.method == "both" else (options.method,),
+        methods=tuple(METHODS.values()) if options.method == "both" else (METHODS[options.method],),
         modes=("isend", "send") if options.send == "both" else (options.send,),
     )
 

@@ -1,6 +1,8 @@
-"""Verbs and options that had another name in the release before: they still work and say what to type.
+"""Verbs and options renamed since the previous release: the old names still work, with a note.
 
-An entry stands here for one release. `old` and `new` are the words as typed.
+An entry stays for one release. `old` and `new` are the words as typed. Words that are also stored in files
+are renamed where those files are read: values of case fields in `records/case.py`, which options share, and
+rules of weights in `records/weights.py`.
 """
 
 from collections.abc import Sequence
@@ -8,9 +10,9 @@ from typing import NamedTuple
 
 
 class Renaming(NamedTuple):
-    """One verb, option, or option with its value that has a new name."""
+    """A verb, an option, or an option with its value that has a new name."""
 
-    verb: str  # whose option it is; "" for a verb
+    verb: str  # the verb that has the option; "" if a verb itself was renamed
     old: str
     new: str
 
@@ -21,11 +23,13 @@ RENAMED = (
     Renaming("", "pasl", "study pasl"),
     Renaming("", "schedule", "study schedule"),
     Renaming("weights", "--rule thesis", "--rule tasks"),
+    Renaming("characterize", "--method I", "--method trains"),
+    Renaming("characterize", "--method II", "--method pingpong"),
 )
 
 
 def renewed(words: Sequence[str]) -> tuple[list[str], list[Renaming]]:
-    """(the words as they are typed now, what was replaced); words after `--` are not fembench's."""
+    """(the words under their new names, the renamings used). Words after `--` are left alone."""
     end = words.index("--") if "--" in words else len(words)
     ours, used = list(words[:end]), []
     for entry in RENAMED:
@@ -39,7 +43,7 @@ def renewed(words: Sequence[str]) -> tuple[list[str], list[Renaming]]:
 
 
 def _replaced(words: list[str], old: list[str], new: list[str]) -> list[str]:
-    """The words with an option, or an option and its value, by its new name; `--option=value` too."""
+    """The words with an option, or an option and its value, replaced; also in the form `--option=value`."""
     found: list[str] = []
     while words:
         name, equals, value = words[0].partition("=")
@@ -53,6 +57,6 @@ def _replaced(words: list[str], old: list[str], new: list[str]) -> list[str]:
 
 
 def advice(entry: Renaming) -> str:
-    """The line that says what to type."""
+    """One line that gives the new name."""
     place = f"fembench {entry.verb}" if entry.verb else "fembench"
     return f"'{place} {entry.old}' is now '{place} {entry.new}'; the old name works until the next release"

@@ -71,11 +71,9 @@ def _option(field: CaseField) -> dict[str, Any]:
         return {"action": argparse.BooleanOptionalAction, "default": field.default, "help": text}
     if field.name == "storage":  # its default depends on the solver
         return {"choices": field.choices, "default": None, "help": text}
-    if field.default not in ("", 0, 0.0):
-        text += f" (default: {field.default})"
     found: dict[str, Any] = {"default": field.default, "help": text}
     if field.choices:
-        return found | {"choices": [word for word in field.choices if word]}
+        return found | {"choices": [word for word in field.choices if word], "metavar": said.metavar or None}
     if field.type is int:
         return found | {"type": whole(int(said.least), int(said.most)), "metavar": said.metavar or "N"}
     if field.type is float:

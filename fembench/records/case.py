@@ -62,7 +62,7 @@ class Option:
 
     help: str
     _: dataclasses.KW_ONLY
-    metavar: str = ""  # "": choices need none, whole numbers are N
+    metavar: str = ""  # "": a short list of choices needs none, whole numbers are N
     least: float = 0  # of a number in a new case; records of earlier versions may have less
     most: float = LARGEST  # of a whole number
     within: tuple[float, float] | None = None  # a number between these, themselves excluded
@@ -221,7 +221,9 @@ class CaseBalancing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     balance: Annotated[
         Balance,
         Option(
-            "move blocks of cells between ranks while CG runs, by this policy (recommended: amortised)",
+            "move blocks of cells between ranks while CG runs, by this policy (recommended: amortised): "
+            + ", ".join(typing.get_args(Balance)[1:]),
+            metavar="POLICY",
             short="balance {}",
         ),
     ] = ""
@@ -458,7 +460,9 @@ def _grouped(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-RENAMED = {"problem": {"thesis": "corner-load"}}  # values of the release before: {field: {old: new}}
+# {field: {old: new}}: values of the release before, in options, campaigns and records; records/weights.py has
+# those in files of weights, cli/renamed.py words that only a command line has
+RENAMED = {"problem": {"thesis": "corner-load"}}
 
 
 def renamed(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

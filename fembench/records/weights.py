@@ -19,7 +19,7 @@ from fembench.records.record import Frozen
 
 WEIGHTS_SCHEMA = 1
 Rule = Literal["tasks", "rate", "time", "comm", "given"]
-RULES_RENAMED = {"thesis": "tasks"}  # in files of earlier releases
+RULES_RENAMED = {"thesis": "tasks"}  # in files of earlier releases; fields of cases: records/case.py
 
 
 class RankShare(Frozen, frozen=True):

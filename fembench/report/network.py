@@ -41,7 +41,7 @@ def _how(network: Network) -> str:
     )
     calls = "MPI_Isend" if network.send_mode == "isend" else "MPI_Send"
     if not network.samples and network.trains:
-        calls = "method I (trains of MPI_Isend)"
+        calls = "trains of MPI_Isend alone"
     trips = network.settings.repetitions if network.settings else 0
     often = f", {trips} round trips per size" if trips else ""
     return f"{what}, {calls}{often}, {network.seconds:.0f} s"

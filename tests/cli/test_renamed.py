@@ -37,6 +37,8 @@ def test_the_new_name_exists_and_the_old_does_not(entry):
         "reproduce thesis-004 --quick --only E7,E9 --fast a:2 --slow c",
         "app pi --ranks 5 --emulate 1,1,1,0.5,0.5",
         "pasl pi.pas --source pi.py --free random -P 32",
+        "characterize --network --method I",
+        "characterize --network --method=II",
         "schedule graph.dot --hosts a:1,b:1 --method heft,cpop -o schedules.csv",
     ],
 )

@@ -1,9 +1,8 @@
-"""Blocks: a rank's cells cut finer, so that there is something to move (over-decomposition, V = c P).
+"""Over-decomposition: every rank cuts its part into c blocks, the units that can migrate (V = c P blocks).
 
-Every rank cuts its own part into c blocks; block g belongs at first to rank g // c. A block is a Subdomain as
-a rank's would be if there were V ranks: its nodes are numbered interior | interface | restrained, and its
-neighbours are blocks. So everything that works on a rank's cells works on a block's; with c = 1 the block is
-the rank's own subdomain.
+Block g starts on rank g // c. A block is a Subdomain like that of a rank in a run on V ranks: its nodes are
+numbered interior | interface | restrained, and its neighbours are blocks. Code that works on a rank's cells
+therefore works on a block. With c = 1, the block is the rank's own subdomain.
 """
 
 from dataclasses import dataclass
@@ -21,12 +20,12 @@ from fembench.ranks.sharing import Sharing
 from fembench.ranks.subdomain import Subdomain, build_subdomain
 
 F64 = NDArray[np.float64]
-MOST = 52  # blocks a rank: their set at a node travels as the bits of one double
+MOST = 52  # blocks per rank: the set of blocks at a node is sent as the bits of one double
 
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """One block as its first rank knows it."""
+    """One block on the rank where it starts."""
 
     id: int
     sub: Subdomain
@@ -36,7 +35,7 @@ class BlockPlan:
 
 
 def decompose(sub: Subdomain, interface: Interface, rhs: F64, c: int, seed: int = 0) -> list[BlockPlan]:
-    """The c blocks of this rank. Collective. Raises InputError where a part is too small, on this rank."""
+    """The c blocks of this rank. Collective. Raises InputError if this rank's part is too small."""
     if not 1 <= c <= MOST:
         raise InputError(f"blocks_per_rank = {c}: expected 1 to {MOST}")
     if c == 1:
@@ -55,13 +54,13 @@ def _whole(sub: Subdomain, interface: Interface, rhs: F64) -> BlockPlan:
 
 
 def _cut(sub: Subdomain, c: int, seed: int) -> NDArray[np.int32]:
-    """(n_cells,) equal parts, by the graph of the rank's cells."""
+    """(n_cells,) block of each cell: equal parts of the graph of the rank's cells."""
     mesh = Mesh(sub.x.copy(), sub.cells.copy(), sub.element, "part")
     return partition(mesh, (1 / c,) * c, seed=seed).part_of_cell
 
 
 def _masks(sub: Subdomain, part: NDArray[np.int32], c: int) -> NDArray[np.int64]:
-    """(n_nodes,) the own blocks that hold a node, bit k for block k."""
+    """(n_nodes,) the own blocks that contain each node, as bits: bit k for block k."""
     mask = np.zeros(sub.n_nodes, np.int64)
     for k in range(c):
         held = np.zeros(sub.n_nodes, bool)
@@ -71,7 +70,7 @@ def _masks(sub: Subdomain, part: NDArray[np.int32], c: int) -> NDArray[np.int64]
 
 
 def _neighbour_masks(interface: Interface, mine: NDArray[np.int64]) -> list[tuple[int, NDArray, NDArray]]:
-    """[(rank, nodes that it shares, its masks there)] by ascending rank. Collective over neighbours."""
+    """[(rank, nodes shared with it, its masks there)], ranks ascending. Collective over neighbours."""
     v = np.zeros(interface.n_dofs)
     v[::3] = mine[: interface.n_dofs // 3]
     theirs = interface.copies(v)
@@ -113,7 +112,9 @@ def _block(
         rows_in_space,
     )
     at_home = held[np.searchsorted(piece.global_nodes, block.global_nodes[: block.n_active])]
-    lowest = (mine[at_home] & -mine[at_home]) == 1 << k  # a node's load goes to one of the rank's blocks
+    lowest = (
+        mine[at_home] & -mine[at_home]
+    ) == 1 << k  # the load of a node goes to the lowest of the rank's blocks there
     load = np.where(lowest[:, None], rhs.reshape(-1, 3)[at_home], 0.0)
     return BlockPlan(first + k, block, active, load.ravel(), at_home)
 
@@ -127,7 +128,7 @@ def _sharing(
     c: int,
     first: int,
 ) -> Sharing:
-    """Who shares the nodes of own block k; neighbours are numbered by block, own and others' alike."""
+    """The sharing of own block k; its neighbours are blocks, of this rank and of others."""
     found: dict[int, NDArray[np.int32]] = {}
     for b in range(c):
         if b != k:

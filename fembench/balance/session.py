@@ -247,4 +247,6 @@ def settings_of(case: Case) -> Settings:
 def check_cells(n_cells: int, c: int) -> None:
     """Raises InputError if a rank has fewer cells than blocks."""
     if n_cells < c:
-        raise InputError(f"blocks_per_rank = {c}: a rank has {n_cells} cells; expected at least one a block")
+        raise InputError(
+            f"blocks_per_rank = {c}: a rank has {n_cells} cells; expected at least one per block"
+        )

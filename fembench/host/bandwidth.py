@@ -1,8 +1,8 @@
 """Memory bandwidth of this process: the roof of a product that must read its matrix (VALIDITY B3).
 
-`read` sums one array of doubles; `triad` computes a = b + s c, of which three numbers in four bytes
-move counted as STREAM does (24 bytes an entry; the read of a before it is written is not counted).
-Ranks share the memory of a host: the caller lets all of them measure at once, after a barrier.
+`read` sums one array of doubles; `triad` computes a = b + s c, counted as STREAM does: 24 bytes per entry,
+without the read of a before it is written. Ranks share the memory of a host: the caller lets all of them
+measure at once, after a barrier.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from fembench.kernels.backend import kernels
 DOUBLE = 8
 SMALLEST = 1 << 14  # bytes: below, a call costs more than the memory
 LARGEST = 1 << 27  # bytes: outside the caches of most processors, and quick to allocate
-SECONDS = 0.05  # of each kind of measurement
+SECONDS = 0.05  # per kernel
 FEWEST = 3  # batches, however long they take
 TRIADS, BRIEF, MODEST = 4, 0.01, 1 << 25  # repeats in turn, seconds of each, bytes at most
 BATCH = 5e-5  # seconds that calls fill between two readings of the clock
@@ -50,7 +50,7 @@ def roof(n_bytes: int, seconds: float = SECONDS) -> float:
 def triads(n_bytes: float) -> tuple[float, ...]:
     """Bytes per second of repeated triads, in turn, with arrays of about `n_bytes` in all.
 
-    One of them may catch a core in a slow second; the spread of many tells.
+    A single one may hit a slow second of its core; the spread over many shows that.
     """
     n = int(min(max(n_bytes, SMALLEST), MODEST)) // (3 * DOUBLE)
     stream = kernels.Stream(n)
@@ -71,7 +71,7 @@ def _best(call: Callable[[], object], seconds: float) -> float:
     """Seconds of one call: the least over batches that together fill `seconds`."""
     clock = time.perf_counter
     begin = clock()
-    call()  # its arrays come into the cache, or not
+    call()  # brings its arrays into the cache if they fit
     calls = max(1, int(BATCH / max(clock() - begin, 1e-9)))
     best, batches = float("inf"), 0
     start = clock()

@@ -1,7 +1,7 @@
-"""Which fembench this is: its commit, whether its sources are as committed, and their hash (VALIDITY E7).
+"""The build of fembench: its commit, whether the sources are unchanged, and their hash (VALIDITY E7).
 
-In a source tree, also one that is installed as editable, all three are looked up in every run. An installed
-package has no tree: when it is built, CMake runs `python build.py TREE FILE` and installs FILE beside the
+In a source tree, including an editable install, every run looks up all three. An installed package has no
+tree: when it is built, CMake runs `python build.py TREE FILE` and installs FILE beside the
 modules. Only the standard library is imported here.
 """
 
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-SOURCES = ("fembench", "CMakeLists.txt", "pyproject.toml")  # what decides how the program runs
+SOURCES = ("fembench", "CMakeLists.txt", "pyproject.toml")  # files that determine how the program runs
 SUFFIXES = {".py", ".pyi", ".pyx", ".pxd", ".c", ".h", ".toml", ".json", ".txt"}
 PACKAGE = Path(__file__).resolve().parent.parent
 BUILT = "built.json"  # in an installed package
@@ -22,12 +22,12 @@ class Build(NamedTuple):
     """One state of the program."""
 
     commit: str  # of the source tree, or "unknown"
-    dirty: bool  # False only where the sources are known to be as committed
-    sources: str  # SHA-256 of all sources; "" where it is not known
+    dirty: bool  # False only if the sources are known to be unchanged
+    sources: str  # SHA-256 of all sources; "" if unknown
 
 
 def this_build(package: Path = PACKAGE) -> Build:
-    """The build that runs: that of its source tree, or the one noted when it was installed."""
+    """The running build: looked up in its source tree, or as noted when it was installed."""
     if (package.parent / "CMakeLists.txt").exists():
         return Build(*source_state(package.parent), sources_hash(package.parent))
     try:
@@ -53,7 +53,7 @@ def version_text(package: Path = PACKAGE) -> str:
 def source_state(root: Path) -> tuple[str, bool]:
     """(commit of the source tree, or 'unknown'; True unless its sources are known to be as committed).
 
-    A tree that is no clone of its own is 'unknown', also where it lies in somebody's.
+    A tree that is not itself a clone is 'unknown', even inside another clone.
     """
     if not (root / ".git").exists():
         return "unknown", True
@@ -76,7 +76,7 @@ def sources_hash(root: Path) -> str:
 
 def _git(root: Path, *arguments: str) -> str | None:
     """What git prints, or None where it fails."""
-    import subprocess  # only one rank needs it, and it takes its time to import
+    import subprocess  # slow to import, and only one rank needs it
 
     line = ["git", "--no-optional-locks", "-C", str(root), *arguments]
     try:

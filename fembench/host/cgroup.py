@@ -1,8 +1,8 @@
-"""What the control groups of this process leave it: CPUs, CPU time, memory (Linux; versions 1 and 2).
+"""Limits of this process's control groups: CPUs, CPU time, memory (Linux; versions 1 and 2).
 
-A container or a batch job sees a whole machine in /proc but may use a part of it. Every function takes
-the root of the file system, so that it can be asked of another machine's files, and answers None
-where there is no limit or no control group.
+A container or a batch job sees the whole machine in /proc but may use only part of it. Every function takes
+the root of the file system, so that it also works on a copy of another machine's files, and returns None
+if there is no limit or no control group.
 """
 
 import math
@@ -47,7 +47,7 @@ def folders(controller: str, root: Path = ROOT) -> list[Path]:
 
 
 def allowed_cpus(root: Path = ROOT) -> tuple[int, ...] | None:
-    """CPUs that the job of this process may use, also where the process is bound to one of them."""
+    """CPUs that the job of this process may use, even if the process is bound to one of them."""
     for folder in folders("cpuset", root):
         for name in ("cpuset.cpus.effective", "cpuset.effective_cpus"):
             text = read(folder / name)
@@ -57,13 +57,13 @@ def allowed_cpus(root: Path = ROOT) -> tuple[int, ...] | None:
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:
-    """CPU seconds a second that this process's groups may use."""
+    """CPU seconds per second that this process's groups may use."""
     found = tightest_quota(root)
     return found[0] if found else None
 
 
 def tightest_quota(root: Path = ROOT) -> tuple[float, str] | None:
-    """(CPU seconds a second, path of the control group that sets them) of the smallest quota, if any."""
+    """(CPU seconds per second, path of the control group that sets them) of the smallest quota, if any."""
     mount = root / "sys/fs/cgroup"
     limits = [(_quota(folder), str(folder.relative_to(mount))) for folder in folders("cpu", root)]
     return min(((limit, name) for limit, name in limits if limit is not None), default=None)

@@ -1,7 +1,7 @@
-"""The facts of this host and this process that decide how fast a run is (VALIDITY C4, D3, E7).
+"""Facts about this host and this process that affect the speed of a run (VALIDITY C4, D3, E7).
 
-Read from /proc and /sys on Linux. Elsewhere what Python knows is given and the rest says "unknown":
-nothing here raises because a file is missing.
+Read from /proc and /sys on Linux. On other systems Python supplies what it knows, and the rest is "unknown".
+A missing file never raises.
 """
 
 import os
@@ -23,7 +23,7 @@ UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def host_facts(root: Path = ROOT) -> HostFacts:
-    """This host now. What was taken of its time is 0: ask a `taken_meter` when the run is over."""
+    """This host now. Steal and throttling are 0: a `taken_meter` measures them over the run."""
     quota = cgroup.tightest_quota(root) or (0.0, "")
     return HostFacts(
         name=platform.node(),
@@ -45,33 +45,33 @@ def host_facts(root: Path = ROOT) -> HostFacts:
 
 
 def affinity() -> tuple[int, ...]:
-    """CPUs that this process may run on; where the system does not tell, all of them."""
+    """CPUs that this process may run on; all of them if the system does not report it."""
     if hasattr(os, "sched_getaffinity"):
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))
 
 
 def usable_cores(root: Path = ROOT) -> int:
-    """Cores that the processes started here can use at once."""
+    """Cores that processes started here can use at the same time."""
     return _at_once(affinity(), root)
 
 
 def host_cores(root: Path = ROOT) -> int:
-    """Cores that all processes of this job together can use at once on this host.
+    """Cores that all processes of this job together can use at the same time on this host.
 
-    Not the affinity of one rank, which a launcher binds to its share of them.
+    This is not the affinity of one rank, which the launcher may bind to a few of these cores.
     """
     return _at_once(job_cpus(root), root)
 
 
 def job_cpus(root: Path = ROOT) -> tuple[int, ...]:
-    """CPUs (hardware threads) that the processes of this job may use, also where this one is bound."""
+    """CPUs (hardware threads) that this job may use, even if this process is bound to a few."""
     cpus = cgroup.allowed_cpus(root) or cgroup.cpu_set(read(root / CPUS / "online"))
     return cpus or tuple(range(os.cpu_count() or 1))
 
 
 def physical_cores(cpus: Collection[int], root: Path = ROOT) -> frozenset[str]:
-    """The cores that these CPUs belong to, each named by its CPUs: hardware threads of a core count once."""
+    """The cores that these CPUs belong to, each named by its CPUs; threads of one core count once."""
     return frozenset(_siblings(cpu, root) or str(cpu) for cpu in cpus)
 
 
@@ -85,12 +85,12 @@ def _siblings(cpu: int, root: Path) -> str:
 
 
 def _at_once(cpus: Collection[int], root: Path) -> int:
-    """How many of their cores a quota lets run."""
+    """How many of their cores the quota allows to run at the same time."""
     return cgroup.whole_cpus(cgroup.cpu_quota(root), len(physical_cores(cpus, root)))
 
 
 def cpu_model(root: Path = ROOT) -> str:
-    """The processor's name; on ARM, where the kernel gives none, its implementer and part numbers."""
+    """The processor's name; on ARM, where the kernel gives no name, the implementer and part numbers."""
     fields = dict(re.findall(r"^([\w ]+?)\s*:\s*(.*)$", read(root / "proc/cpuinfo"), re.M))
     for key in ("model name", "Model", "cpu model", "cpu"):
         if fields.get(key):
@@ -138,7 +138,7 @@ def caches(root: Path = ROOT) -> dict[str, int]:
 
 
 def cache_instances(level: int, root: Path = ROOT) -> int:
-    """How many caches of this level the host's CPUs have between them; 0 where unknown."""
+    """Number of caches of this level on the host; 0 where unknown."""
     sharers = {
         read(folder / "shared_cpu_list")
         for folder in (root / CPUS).glob("cpu[0-9]*/cache/index*")
@@ -160,7 +160,7 @@ def huge_pages(root: Path = ROOT) -> str:
 
 
 def load_average() -> float:
-    """Processes that wanted to run, mean over the last minute; 0 where the system does not tell."""
+    """Runnable processes, mean over the last minute; 0 if the system does not report it."""
     try:
         return os.getloadavg()[0]
     except (OSError, AttributeError):
@@ -168,7 +168,7 @@ def load_average() -> float:
 
 
 def peak_memory(root: Path = ROOT) -> int:
-    """The most memory that this process has held so far, bytes; 0 where unknown."""
+    """Peak resident memory of this process so far, bytes; 0 where unknown."""
     high = re.search(r"^VmHWM:\s+(\d+) kB", read(root / "proc/self/status"), re.M)
     if high:
         return int(high.group(1)) << 10
@@ -188,14 +188,14 @@ def stat_ticks(cpus: Collection[int], root: Path = ROOT) -> list[int]:
 
 
 class Taken(NamedTuple):
-    """What of the time of this process's CPUs others had, percent; 0 where the system does not tell."""
+    """CPU time lost to steal and to a quota, percent; 0 if the system does not report it."""
 
-    steal_percent: float  # the hypervisor
-    throttled_percent: float  # nobody: a quota held the control group back
+    steal_percent: float  # taken by the hypervisor
+    throttled_percent: float  # withheld by the quota of a control group
 
 
 def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counter) -> Callable[[], Taken]:
-    """A function that tells what was taken since now. A quota's part is not steal: somebody has set it."""
+    """A function that returns what was taken since now. Quota throttling is not steal: it is configured."""
     cpus = affinity()
     before = stat_ticks(cpus, root)
     held, begin = cgroup.throttled_seconds(root), clock()

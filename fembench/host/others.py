@@ -1,16 +1,16 @@
-"""What processes that do not belong to the job used of its processors (VALIDITY D6).
+"""CPU time that processes outside the job used on its CPUs (VALIDITY D6).
 
-    busy    elapsed time of the CPUs less idle, I/O wait, interrupts and steal (/proc/stat)
+    busy    elapsed time of the CPUs minus idle, I/O wait, interrupts and steal (/proc/stat)
     own     processor time of the ranks on this machine, of the launcher's daemons that started them, and of
             the tenants that slow the hosts of a lab on purpose
     others  busy - own, as a share of the elapsed time of the CPUs
 
 The CPUs are those that the ranks on this machine may run on, with the hardware threads that share a core
 with them. All hosts of a machine get one figure: hosts of a lab, or containers, share its processors.
-Interrupts count for nobody, because many serve the job's own messages.
+Interrupts count as neither, because many of them serve the job's own messages.
 
 The kernel counts in ticks of 10 ms, so idle time may be off by a tick per CPU at either end: 2 % in one
-second, 0.2 % in ten. Where the counts of a CPU do not add up to the elapsed time, the system does not tell.
+second, 0.2 % in ten. If the counts of a CPU do not add up to the elapsed time, the share is unknown.
 """
 
 import os
@@ -26,7 +26,7 @@ from fembench.ranks.comm import Comm
 from fembench.records.quiet import LAB_GROUP
 
 TICK = 1 / (os.sysconf("SC_CLK_TCK") if "SC_CLK_TCK" in getattr(os, "sysconf_names", {}) else 100)  # seconds
-MISCOUNT = 0.1  # part by which the counts of CPUs may miss the elapsed time
+MISCOUNT = 0.1  # largest relative difference of the counts of CPUs from the elapsed time
 
 
 class OthersShare(NamedTuple):
@@ -36,7 +36,7 @@ class OthersShare(NamedTuple):
     others_resolution: float  # at most 100
 
 
-UNKNOWN = OthersShare(-1.0, 100.0)  # the system does not tell
+UNKNOWN = OthersShare(-1.0, 100.0)  # the system does not report it
 
 
 class CpuTimes(NamedTuple):
@@ -69,7 +69,7 @@ def others_meter(
 
 
 def _look(machine: Comm, cpus: Collection[int], root: Path, clock: Clock) -> CpuTimes:
-    """Complete on the machine's first rank. Collective."""
+    """The CPU times now; complete only on the machine's first rank. Collective."""
     helpers = {f"process {pid}": _seconds(pid, root) for pid in _helpers(root)}
     machine.Barrier()
     used, at = time.process_time(), clock()
@@ -79,7 +79,7 @@ def _look(machine: Comm, cpus: Collection[int], root: Path, clock: Clock) -> Cpu
 
 
 def share(begin: CpuTimes, end: CpuTimes, n_cpus: int) -> OthersShare:
-    """The share of other processes in the time of so many CPUs, between two readings."""
+    """The share of other processes in the time of `n_cpus` CPUs, between two readings."""
     spent = [after - before for before, after in zip(begin.spent, end.spent)]
     passed = (end.at - begin.at) * n_cpus
     if len(spent) < 8 or abs(sum(spent) - passed) > MISCOUNT * passed + len(spent) * TICK * n_cpus:

@@ -1,4 +1,4 @@
-"""Where a result comes from (VALIDITY E7): versions, variables, BLAS threads; its build is in `build`."""
+"""Where a result comes from (VALIDITY E7): versions, variables, BLAS threads; `build` has the rest."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ from fembench.host.cgroup import ROOT, read
 
 PACKAGES = ("fembench", "numpy", "scipy", "mpi4py", "msgspec", "pymetis", "petsc4py")
 THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
-# Variables that change speed or results. What a launcher sets for every process is not among them.
+# Variables that change speed or results, except those that a launcher sets for every process.
 _MATTER = re.compile(
     r"(OMP|KMP|GOMP|OPENBLAS|MKL|BLIS|FEMBENCH|OMPI_MCA|OMPI_ALLOW|PRTE_MCA|MPICH|MPIR_CVAR|I_MPI|UCX|FI|PETSC)_.*"
     r"|SLURM_(JOB_ID|JOB_NODELIST|NTASKS|CPUS_PER_TASK|DISTRIBUTION)"
@@ -42,13 +42,13 @@ def version_of(package: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Python and the packages that decide speed and results; those that are installed."""
+    """Versions of Python and of the installed packages that affect speed and results."""
     found = {name: version_of(name) for name in PACKAGES}
     return {"python": platform.python_version()} | {name: v for name, v in found.items() if v}
 
 
 def variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Those environment variables that matter for a run, sorted."""
+    """The environment variables that matter for a run, sorted."""
     return {
         name: environment[name]
         for name in sorted(environment)
@@ -63,7 +63,7 @@ def blas_libraries(root: Path = ROOT) -> list[str]:
 
 
 def blas_threads() -> int:
-    """Threads that numpy's BLAS uses here: asked of the library, else of the environment."""
+    """Threads that numpy's BLAS uses, as the library reports or, failing that, the environment says."""
     import numpy.linalg  # noqa: F401  numpy loads its BLAS with it
 
     answers = [n for path in blas_libraries() if (n := _ask(path))]
@@ -74,7 +74,7 @@ def blas_threads() -> int:
 
 
 def _ask(path: str) -> int:
-    """The number of threads that a BLAS library reports; 0 where it does not answer."""
+    """The number of threads that a BLAS library reports; 0 if it reports none."""
     try:
         library = ctypes.CDLL(path)
     except OSError:

@@ -1,11 +1,11 @@
-"""The tenant of a slow host: it has what the host is not to have of a CPU's time, in turns of a millisecond.
+"""The tenant of a slow host: a process that takes the rest of a CPU's time, in turns of one millisecond.
 
-A quota of the kernel (CFS) would do the same on average, but not for an iteration: it is looked at once a
-tick (4 ms), so a rank that computes has bursts of 4 ms in 16 ms; between them the CPU is idle, its caches go
-to others, and a host of a quarter of the time is up to eight times as slow (docs/decisions/0007). A tenant in
-a real-time class comes and goes by the clock, and keeps the CPU awake.
+A CFS quota would do the same on average, but not within an iteration. The kernel checks it once per tick
+(4 ms), so a rank at a quarter of the time computes in bursts of 4 ms every 16 ms. Between them the CPU is
+idle and its caches are lost, and the host may be up to eight times as slow (docs/decisions/0007). A tenant in
+a real-time class follows the clock and keeps the CPU awake.
 
-Started by `lab` as a script of its own: python lab_tenant.py SPEED CPU GROUP ..., the groups it has to join.
+`lab` starts it as a script: python lab_tenant.py SPEED CPU GROUP..., with the groups to join.
 """
 
 import os
@@ -15,14 +15,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-TURN = 1e-3  # seconds in which the host has its part, and the tenant the rest
-LEAST = 0.06  # of the time that a host must have: the kernel leaves other classes 5 % of any CPU
+TURN = 1e-3  # seconds, divided between the host and the tenant
+LEAST = 0.06  # smallest speed of a host: the kernel reserves 5 % of each CPU for other scheduling classes
 
 
 def start(speed: float, cpu: int, groups: Sequence[Path]) -> bool:
-    """A tenant on one CPU, in these control groups; False where the system does not let it have its class.
+    """Start a tenant on one CPU in these control groups; False if the system refuses its scheduling class.
 
-    It outlives this process: whoever removes its groups ends it.
+    It outlives this process and ends when its groups are removed.
     """
     line = [sys.executable, "-IS", __file__, f"{speed:.9g}", str(cpu), *map(str, groups)]
     quiet = subprocess.DEVNULL
@@ -30,7 +30,7 @@ def start(speed: float, cpu: int, groups: Sequence[Path]) -> bool:
 
 
 def main(speed: float, cpu: int, groups: Sequence[str]) -> None:
-    """Join the groups, or fail; then go on alone and take turns until killed."""
+    """Join the groups or fail; then detach and take turns until killed."""
     for group in groups:
         with open(os.path.join(group, "cgroup.procs"), "w") as stream:
             stream.write(str(os.getpid()))
@@ -54,7 +54,7 @@ def take_turns(speed: float) -> None:
         left = turn - now()
         if left > 0:
             time.sleep(left)
-        else:  # it was held up itself: what is lost is not made up for
+        else:  # the tenant itself was delayed: skip the lost time
             turn -= left
 
 

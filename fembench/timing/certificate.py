@@ -1,9 +1,8 @@
 """The clock certificate (VALIDITY C2): which clock a run may use, judged before and after it.
 
-The counter is used only where the processor says that it ticks at a constant rate and in every
-state of sleep (`constant_tsc`, `nonstop_tsc`; on AArch64 the architecture says so), the kernel has not
-given it up, and ticks per second, measured against CLOCK_MONOTONIC_RAW, agree within 1e-4.
-Of the clocks that may be used a run takes the one that costs least to read, and says why.
+The processor's counter may be used if it ticks at a constant rate, also in sleep states (`constant_tsc`,
+`nonstop_tsc`; guaranteed on AArch64), if the kernel has not rejected it, and if repeated calibrations against
+CLOCK_MONOTONIC_RAW agree within 1e-4. A run uses the cheapest clock that may be used and records why.
 """
 
 import dataclasses
@@ -18,9 +17,9 @@ from fembench.timing.clocks import Clock, Pair, Rate
 LIMIT = 1e-4  # relative difference of ticks/s
 FLAGS = ("constant_tsc", "nonstop_tsc")
 FALLBACK = "perf_counter_ns"
-ALIKE = 1.25  # costs of a reading within this factor are alike: then the first of `clocks.CLOCKS` is taken
+ALIKE = 1.25  # reading costs within this factor count as equal; the first of `clocks.CLOCKS` is taken
 Costs = dict[str, float]  # clock -> ns per reading
-DISTRUST = ("hpet", "acpi_pm", "jiffies")  # what Linux turns to when the TSC failed its watchdog
+DISTRUST = ("hpet", "acpi_pm", "jiffies")  # Linux falls back to these when the TSC fails its watchdog
 CPUINFO = Path("/proc/cpuinfo")
 CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 
@@ -42,7 +41,7 @@ class Certificate:
 
 
 def tsc_flags(cpuinfo: Path = CPUINFO) -> tuple[str, ...]:
-    """Those of FLAGS that the kernel reports for every processor."""
+    """The members of FLAGS that the kernel reports for every processor."""
     try:
         lines = [x for x in cpuinfo.read_text().splitlines() if x.startswith("flags")]
     except OSError:
@@ -59,7 +58,7 @@ def clocksource(path: Path = CLOCKSOURCE) -> str:
 
 
 def objection() -> str:
-    """Why the counter cannot be trusted on this machine; empty if it can."""
+    """Why the counter cannot be trusted on this machine; "" if it can."""
     if not clocks.has_tsc():
         return "no counter: the compiled module is not built, or the processor has none"
     if platform.machine() in ("aarch64", "arm64"):
@@ -90,17 +89,17 @@ class Certifier:
         wtime: Callable[[], float] | None = None,
         agree: Callable[[Costs], Costs] = lambda costs: costs,
     ) -> None:
-        """`agree`, collective, makes of every rank's costs the ones that all go by: ranks use one clock."""
+        """`agree` combines the costs of all ranks, so that all choose the same clock. It is collective."""
         clocks.check_name(asked)
         self.asked = asked
         self.wtime = wtime
         self._agree = agree
 
     def start(self) -> Certificate:
-        """The clock to use, its rate, its costs. Takes about 25 ms; `certified` is final in `finish`.
+        """The clock to use, its rate and its costs. Takes about 25 ms; `finish` decides on `certified`.
 
-        Raises InputError for a clock that cannot be read here; for `tsc` falls back and says so. Collective
-        where ranks agree.
+        Raises InputError for a clock that cannot be read here; `tsc` falls back to another clock and gives
+        the reason. Collective.
         """
         reason, drift = self._judge_counter() if self.asked in ("auto", "tsc") else ("", 0.0)
         name, self._chosen = self._choose(reason) if self.asked in ("auto", "tsc") else (self.asked, "")
@@ -113,7 +112,7 @@ class Certifier:
         return self._start
 
     def _judge_counter(self) -> tuple[str, float]:
-        """(why not the counter, or "", and the drift seen) from the flags and two calibrations."""
+        """(objection to the counter or "", drift) from the flags and two calibrations."""
         reason = objection()
         if reason:
             return reason, 0.0
@@ -154,8 +153,8 @@ class Certifier:
         )
 
     def finish(self) -> Certificate:
-        """The certificate of the whole run. The counter's rate is now that of the whole run: give it
-        to the tracer before times are read. Takes 10 ms with the counter."""
+        """The certificate of the whole run. It has the counter's rate over the whole run: pass that rate to
+        the tracer before reading times. Takes 10 ms with the counter."""
         begin, end = self._begin, _stamp(self.clock)
         whole = clocks.rate_between(begin, end)
         if self.clock.name != "tsc":
@@ -166,7 +165,7 @@ class Certifier:
         reason = f"{' '.join(FLAGS)}, ticks/s " if platform.machine() == "x86_64" else "ticks/s "
         reason += f"{'agree within' if good else 'differ by'} {LIMIT if good else drift:.0e} before and after"
         reason += self._chosen
-        # over a short run the ends' uncertainty is larger than that of the calibration before
+        # on a short run, the calibration before it is more precise than the two ends of the run
         rate = min(whole, self._before, key=lambda r: r.uncertainty)
         return dataclasses.replace(
             self._start, certified=good, reason=reason, drift=drift, ticks_per_second=rate.ticks_per_second
@@ -185,7 +184,7 @@ def _standing(clock: Clock, objection: str) -> tuple[bool, str]:
 
 
 def _stamp(clock: Clock) -> Pair:
-    """`clock` and CLOCK_MONOTONIC_RAW at one moment."""
+    """Simultaneous readings of `clock` and CLOCK_MONOTONIC_RAW."""
     if clock.name == "tsc":
         return clocks.pair()
     raw = clocks.PYTHON_CLOCKS["monotonic_raw"]()
@@ -196,7 +195,7 @@ def _stamp(clock: Clock) -> Pair:
 def certify(
     asked: str = "auto", seconds: float = 0.1, wtime: Callable[[], float] | None = None
 ) -> Certificate:
-    """The certificate of a run that does nothing for `seconds`: what `fembench doctor` shows."""
+    """The certificate of an idle run of `seconds`, as `fembench doctor` shows it."""
     certifier = Certifier(asked, wtime)
     certifier.start()
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""The clocks by name: how each is read, how fast it ticks, what a reading costs.
+"""The clocks by name: how each is read, its rate, and the cost of one reading.
 
 `tsc` is the processor's counter (x86-64 TSC, AArch64 CNTVCT): reference time, not core cycles. Its
 rate is measured against CLOCK_MONOTONIC_RAW, which no time daemon adjusts.
@@ -17,8 +17,8 @@ from fembench.base.errors import InputError
 from fembench.timing.tracer import PYTHON_CLOCKS, TracerLike, compiled, make_tracer
 
 PAUSE = 0.01  # seconds between the two readings of a calibration
-SPANS = 1000  # spans timed together, to find the cost of one
-BATCHES = 45  # together longer than what another process takes in one turn
+SPANS = 1000  # spans timed together to find the cost of one
+BATCHES = 45  # together longer than a scheduler time slice of another process
 
 
 class Clock(NamedTuple):
@@ -27,7 +27,7 @@ class Clock(NamedTuple):
     name: str
     read: Callable[[], int]  # ticks
     ticks_per_second: float
-    kind: str  # "counter", "steady", "settable" (may be set back), "cpu" (stands still in a wait)
+    kind: str  # "counter", "steady", "settable" (may be set back), "cpu" (stops while the process waits)
 
 
 class Rate(NamedTuple):
@@ -38,14 +38,14 @@ class Rate(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """The counter and CLOCK_MONOTONIC_RAW at one moment."""
+    """Simultaneous readings of the counter and CLOCK_MONOTONIC_RAW."""
 
     ticks: int
     raw_ns: int
-    window_ns: int  # how far apart the two may be
+    window_ns: int  # most time between the two readings
 
 
-# name -> kind; in the order of tables
+# name -> kind, in the order in which tables list them
 CLOCKS: dict[str, str] = {
     "tsc": "counter",
     "perf_counter_ns": "steady",
@@ -57,12 +57,12 @@ CLOCKS: dict[str, str] = {
 
 
 def has_tsc() -> bool:
-    """True where the counter can be read: the compiled module is built and the processor has one."""
+    """Whether the counter can be read: the compiled module is built and the processor has a counter."""
     return compiled is not None and compiled.has_tsc()
 
 
 def check_name(name: str) -> None:
-    """Raises InputError for a name that is neither `auto` nor a clock's."""
+    """Raises InputError unless the name is `auto` or a clock."""
     if name not in (*CLOCKS, "auto"):
         near = difflib.get_close_matches(name, CLOCKS, n=1, cutoff=0.0)[0]
         raise InputError(f"unknown clock '{name}'; the nearest known is '{near}' (or 'auto')")
@@ -77,7 +77,7 @@ def available(wtime: Callable[[], float] | None = None) -> tuple[str, ...]:
 def open_clock(
     name: str, *, wtime: Callable[[], float] | None = None, ticks_per_second: float | None = None
 ) -> Clock:
-    """The clock of that name. `wtime` returns seconds (MPI's clock).
+    """The named clock. `wtime` returns seconds (MPI's clock).
 
     Without `ticks_per_second` the counter is calibrated now, which takes 10 ms. Raises InputError
     for an unknown name and for a clock that cannot be read here.
@@ -117,7 +117,7 @@ def calibrate(pause: float = PAUSE) -> Rate:
 
 
 def differences(clock: Clock, n: int = 2000) -> npt.NDArray[np.int64]:
-    """(n,) ticks between neighbouring readings: in a C loop where it is compiled, else from Python."""
+    """(n,) ticks between consecutive readings, in a C loop if compiled, else from Python."""
     if compiled is not None and clock.name in compiled.CODES:
         return np.asarray(compiled.back_to_back(clock.name, n))
     read = clock.read
@@ -125,16 +125,16 @@ def differences(clock: Clock, n: int = 2000) -> npt.NDArray[np.int64]:
 
 
 def quantum_ns(clock: Clock) -> float:
-    """The smallest usual step of the clock, or infinity where it never moved.
+    """The resolution of the clock: its smallest common step, or infinity if it never moved.
 
-    Usual: at least a tenth of all non-zero differences. Some processors add 1 to a counter that is
-    read twice within one of its steps; that is not its resolution.
+    A step is common if it makes up at least a tenth of all non-zero differences. Some processors add 1 to a
+    counter that is read twice within one step; that is not its resolution.
     """
     return smallest_usual_step(differences(clock)) / clock.ticks_per_second * 1e9
 
 
 def smallest_usual_step(ticks: npt.NDArray[np.int64]) -> float:
-    """Of the positive numbers, the smallest that makes up a tenth of them, else the smallest."""
+    """The smallest positive number that makes up a tenth of the positive numbers, else the smallest."""
     values, times = np.unique(ticks[ticks > 0], return_counts=True)
     if not len(values):
         return float("inf")
@@ -143,7 +143,7 @@ def smallest_usual_step(ticks: npt.NDArray[np.int64]) -> float:
 
 
 def reading_ns(clock: Clock) -> float:
-    """What a reading costs a span: in C where it is made there, else from Python; least mean of batches."""
+    """Cost of one reading inside a span (in C if compiled, else in Python): the least mean over batches."""
     return min(float(differences(clock, 500).mean()) for _ in range(9)) / clock.ticks_per_second * 1e9
 
 
@@ -175,12 +175,12 @@ def span_ns(tracer: TracerLike, phase: int = 0) -> float:
 
 
 def span_cost(name: str, ticks_per_second: float = 1e9, read: Callable[[], int] | None = None) -> float:
-    """`span_ns` of a fresh tracer on that clock."""
+    """`span_ns` of a new tracer on the named clock."""
     return span_ns(make_tracer(name, SPANS, ticks_per_second, read))
 
 
 def _cost(work: Callable[[], None], before: Callable[[], None] = lambda: None) -> float:
-    """Nanoseconds of one of the SPANS steps of `work`, median over batches."""
+    """Nanoseconds per step of `work`, which makes SPANS steps; median over batches."""
     batches = []
     for _ in range(BATCHES):
         before()

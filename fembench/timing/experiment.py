@@ -1,8 +1,8 @@
-"""What one reading of a clock costs, measured as in Ferreira (2006), Tables 5.2 and 5.3.
+"""The cost of reading each clock, measured as in Ferreira (2006), Tables 5.2 and 5.3.
 
-Each timer is called 100 times between two readings of the processor's counter; the costs are the best, the
-worst and the mean difference. The cost of the counter's own reading is not subtracted: the row `rdtsc` is
-exactly that. Rows `C` call the timers from C, as Ferreira did; rows `Python` call them from Python.
+Each timer is called 100 times, each call between two readings of the processor's counter. The table shows the
+best, worst and mean difference. The cost of the counter's own reading is not subtracted; the row `rdtsc`
+shows it. Rows `C` call the timers from C, as Ferreira did; rows `Python` call them from Python.
 """
 
 import time
@@ -19,7 +19,7 @@ CALLS = 100  # as in Ferreira (2006)
 
 
 class TimerCost(NamedTuple):
-    """What one call of a timer costs, in ticks of the reference clock."""
+    """The cost of one call of a timer, in ticks of the reference clock."""
 
     timer: str
     language: str  # "C" or "Python": where the call is made
@@ -58,7 +58,7 @@ PUBLISHED_MEAN_MS: dict[str, tuple[float, ...]] = {
     "gettimeofday()": (0.00030217, 0.00158965, 0.00141333),
     "MPI_Wtime()": (0.00076058, 0.00411428, 0.00345375),
 }
-# the published timer -> ours that is called the same way
+# published timer -> our timer that is called in the same way
 COUNTERPART = {
     "rdtsc instruction": "rdtsc",
     "rdtscll()": "rdtscp",
@@ -81,10 +81,10 @@ _IN_C = {
 def run_experiment(
     calls: int = CALLS, wtime: Callable[[], float] | None = None, wtime_address: int = 0
 ) -> Experiment:
-    """Time `calls` calls of every timer there is.
+    """Time `calls` calls of every available timer.
 
-    `wtime` is MPI's clock as Python calls it, `wtime_address` where its C function lies; without
-    them its rows are absent. Without the compiled module `perf_counter_ns` is the reference.
+    `wtime` is MPI's clock as a Python function, `wtime_address` the address of its C function; without them,
+    their rows are left out. Without the compiled module, `perf_counter_ns` is the reference.
     """
     if not clocks.has_tsc():
         rows = [
@@ -117,7 +117,7 @@ def _python_timers(wtime: Callable[[], float] | None) -> list[tuple[str, Callabl
 
 
 def _span(ticks_per_second: float) -> Callable[[], None]:
-    """One span of the tracer, stored."""
+    """A call that records one span."""
     tracer = make_tracer("tsc", 1_000_000, ticks_per_second)
     tracer.recording = True
     begin, end = tracer.begin, tracer.end

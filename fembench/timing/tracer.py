@@ -1,7 +1,7 @@
-"""The tracer: time by phase, and single spans of chosen iterations.
+"""The tracer: time per phase, and the individual spans of selected iterations.
 
-`make_tracer` gives the compiled one (`_tracer.pyx`, stamps in C) or, where nothing is compiled, its
-twin below, which says the same in Python, slowly. `NullTracer` has the same interface and does nothing.
+`make_tracer` returns the compiled tracer (`_tracer.pyx`, stamps in C) or, if it is not built, the Python
+twin below, which is slower. `NullTracer` has the same interface and does nothing.
 """
 
 import itertools
@@ -19,34 +19,34 @@ try:
     from fembench.timing import _tracer
 
     compiled = _tracer
-except ImportError:  # not built: the twin serves
+except ImportError:  # not built: use the twin
     compiled = None
 
 EVENT = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8"), ("message", "i4")])
-DEPTH = 16  # spans open at once
+DEPTH = 16  # most spans open at once
 Step: TypeAlias = tuple[Any, ...]  # (phase or Traffic, call, …) of a chain
 Message: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # (partners, bytes)
 
 
 class Traffic(NamedTuple):
-    """The phase of a step that sends or waits for messages, and what they are."""
+    """The phase of a step that sends messages or waits for them, with their partners and sizes."""
 
     phase: int
-    partners: tuple[int, ...]  # ranks; none: all ranks together
-    n_bytes: tuple[int, ...]  # to or from each partner; of an all-reduce one number
+    partners: tuple[int, ...]  # ranks; empty: all ranks together
+    n_bytes: tuple[int, ...]  # to or from each partner; one number for an all-reduce
 
 
 class Stamps(Protocol):
-    """What stamps need of a tracer."""
+    """The part of a tracer that stamps use."""
 
-    message: int  # what the span that ends next carries, a number from `carry`
+    message: int  # messages of the span that ends next: a number from `carry`
 
     def begin(self, phase: int, /) -> None: ...
     def end(self, phase: int, /) -> None: ...
 
 
 class TracerLike(Stamps, Protocol):
-    """What every tracer offers; `compiled.Tracer` documents it."""
+    """The interface of every tracer; `compiled.Tracer` documents it."""
 
     recording: bool
     iteration: int
@@ -120,7 +120,7 @@ class ReferenceTracer:
         self._keep(phase, self._open.pop()[1], now)
 
     def add(self, phase: int, begin: int, end: int, /) -> None:
-        """Count a span that was stamped with `now()` elsewhere."""
+        """Count a span whose ends were read elsewhere with `now()`."""
         if not self._known(phase):
             raise self._misuse("add", phase)
         self._keep(phase, begin, end)
@@ -134,7 +134,7 @@ class ReferenceTracer:
             self.dropped += 1
 
     def reset(self, events: bool = True) -> None:
-        """Sums and counts to zero, open spans forgotten; stored events too unless `events` is false."""
+        """Clear sums, counts and open spans; stored events too unless `events` is false."""
         self._sums = [0] * len(NAMES)
         self._spans = [0] * len(NAMES)
         self._open: list[tuple[int, int]] = []
@@ -143,14 +143,14 @@ class ReferenceTracer:
             self.dropped = 0
 
     def carry(self, partners: Sequence[int], n_bytes: Sequence[int]) -> int:
-        """What to set `message` to for spans that carry `n_bytes` to or from these ranks."""
+        """The value of `message` for spans that carry `n_bytes` to or from these ranks."""
         entry = (tuple(partners), tuple(n_bytes))
         if entry not in self.messages:
             self.messages.append(entry)
         return self.messages.index(entry)
 
     def make_room(self, kept: int, more: int) -> None:
-        """Forget all stored spans but the first `kept`, and those dropped; room for `more` besides."""
+        """Keep only the first `kept` stored spans and make room for `more`; no span counts as dropped."""
         del self._kept[kept:]
         self.capacity = len(self._kept) + more
         self.dropped = 0
@@ -168,7 +168,7 @@ class ReferenceTracer:
         return np.array(self._spans, dtype=np.int64)
 
     def events(self) -> npt.NDArray[Any]:
-        """(stored,) structured array: phase, iteration, begin, end, message; in the order of their ends."""
+        """(stored,) structured array: phase, iteration, begin, end, message; ordered by end."""
         zero, rate = self.origin, self.ticks_per_second
         rows = [(p, i, (begin - zero) / rate, (end - zero) / rate, m) for p, i, begin, end, m in self._kept]
         return np.array(rows, dtype=EVENT)
@@ -218,11 +218,11 @@ class NullTracer:
 
 
 def chain(tracer: Stamps, *steps: Step) -> Callable[[], float | None]:
-    """A call that makes many: each step is (phase, call, …), its calls' time together one span of the phase,
-    which names the messages where the phase is given as `Traffic`.
+    """One call that runs many. Each step is (phase, call, …); its calls together form one span of the phase.
+    A phase given as `Traffic` adds the messages to the span.
 
-    It returns the sum of the numbers that the calls return, None where none returns one. With the compiled
-    tracer, stamps and calls are made from C: half the cost of the same lines in Python.
+    The call returns the sum of the numbers that its calls return, or None if none returns a number. The
+    compiled tracer stamps and calls from C, at half the cost of the same lines in Python.
     """
     carry = getattr(tracer, "carry", NullTracer().carry)
     messages = [carry(*head[1:]) if isinstance(head, Traffic) else 0 for head, *_ in steps]
@@ -252,7 +252,7 @@ PYTHON_CLOCKS: dict[str, Callable[[], Callable[[], int]]] = {
     "monotonic_raw": lambda: _monotonic_raw,
     "time_ns": lambda: time.time_ns,
     "thread_time_ns": lambda: time.thread_time_ns,
-    "counter": lambda: itertools.count(1).__next__,  # every reading one more than the last; for tests
+    "counter": lambda: itertools.count(1).__next__,  # counts its own readings; for tests
 }
 
 
@@ -267,10 +267,10 @@ def make_tracer(
     ticks_per_second: float = 1e9,
     read: Callable[[], int] | None = None,
 ) -> TracerLike:
-    """A tracer on the clock of that name; the compiled one where it is built.
+    """A tracer on the named clock; the compiled one if it is built.
 
-    `capacity` spans can be stored. `ticks_per_second` is 1e9 for every clock but `tsc`, whose rate
-    comes from its certificate. `read` serves a clock that only the caller knows (`mpi_wtime`).
+    It stores up to `capacity` spans. `ticks_per_second` is 1e9 for every clock except `tsc`, whose rate
+    comes from its certificate. `read` reads a clock that only the caller knows (`mpi_wtime`).
     Raises ValueError for a clock that cannot be read here.
     """
     if compiled is not None and clock in compiled.CODES:
@@ -284,7 +284,7 @@ def make_tracer(
 class span:
     """`with span(tracer, READ): …` for set-up code; loops call begin and end.
 
-    A class, since a generator's context manager takes 10 microseconds that belong to no phase.
+    It is a class because a generator-based context manager adds 10 microseconds outside any phase.
     """
 
     __slots__ = ("_phase", "_tracer")

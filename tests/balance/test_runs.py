@@ -40,7 +40,7 @@ def test_a_drained_run_ends_correctly_and_its_record_says_so(tmp_path):
         assert ledger.owner == (1, 1, 1, 1)
         assert [look.iteration for look in ledger.looks if look.moves] == [20]
         assert sum(look.bytes for look in ledger.looks) == sum(record.balance.block_bytes[:2])
-    assert "Rebalancing: the bill" in done.stdout
+    assert "Rebalancing: cost and gain" in done.stdout
     assert record.verification.copies_identical
 
 

@@ -84,7 +84,7 @@ class BalanceFacts(LedgerStruct, frozen=True):
     block_cells: tuple[int, ...]
     block_bytes: tuple[int, ...]  # that move with it
     second_per_byte: float  # between ranks, measured at the start
-    ledgers: tuple[Ledger, ...]  # one a set
+    ledgers: tuple[Ledger, ...]  # one per set
 
 
 class Account(LedgerStruct, frozen=True):

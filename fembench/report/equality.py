@@ -1,4 +1,4 @@
-"""Are the ranks of a run equally fast? Judged by triads that were repeated in many runs (VALIDITY E2).
+"""Whether the ranks of a run are equally fast, judged by triads repeated in many runs (VALIDITY E2).
 
 A run is one sample, however many triads it holds: a core may run at two thirds of its speed for seconds
 on end. Runs on the same cores count together, whatever they solve. Where ranks are on several hosts,
@@ -18,7 +18,7 @@ from fembench.report.results import Result
 from fembench.report.table import Column, Table, integer, words
 from fembench.stats.summary import LEVEL, fewest_for, median_interval
 
-UNEQUAL = 1.25  # times as fast: a smaller difference counts as none
+UNEQUAL = 1.25  # ratio of speeds; smaller ratios count as equal
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Equality:
     needed: int  # for an interval
     fastest: str = ""
     slowest: str = ""
-    ratio: float = nan  # median over runs of the one's triad over the other's
-    low: float = nan  # interval of that median: 95 % for all pairs together; nan where runs are too few
+    ratio: float = nan  # triad of the fastest over that of the slowest, median over runs
+    low: float = nan  # interval of that median, 95 % for all pairs together; nan if there are too few runs
     high: float = nan
 
     @property
@@ -42,11 +42,11 @@ class Equality:
 
     @property
     def remark(self) -> str:
-        """What to know of an efficiency that takes the ranks for equal; "" where they are."""
+        """A caveat for an efficiency that assumes equal ranks; "" if they are equal."""
         if self.judged == "equal":
             return ""
         if self.judged == "unequal":
-            return f"unequal ranks (triad differs by {self.ratio - 1:.0%} in {self.runs} runs), no T1/(P Tp)"
+            return f"unequal ranks (triad differs by {self.ratio - 1:.0%} in {self.runs} runs): no efficiency"
         if not self.runs:
             return "ranks not yet shown to be equal: triads not repeated"
         if self.runs < self.needed:
@@ -55,18 +55,18 @@ class Equality:
 
 
 def why_unequal(record: Record) -> str:
-    """Why T1 / (P Tp) means nothing for this run, known without measuring (VALIDITY C4, E2), or ""."""
+    """Why T1 / (P Tp) is meaningless for this run, as known without measuring (VALIDITY C4, E2), or ""."""
     environment = record.environment
     if environment.oversubscribed:
         return "OVERSUBSCRIBED: functional only, no efficiency"
     if environment.synthetic:
-        return "SYNTHETIC: ranks made unequal, no T1/(P Tp)"
+        return "SYNTHETIC: ranks made unequal, no efficiency"
     models = cpu_models(record)
-    return f"unequal ranks ({len(models)} CPU models), no T1/(P Tp)" if len(models) > 1 else ""
+    return f"unequal ranks ({len(models)} CPU models): no efficiency" if len(models) > 1 else ""
 
 
 def unequal_ranks(record: Record, everyone: Iterable[Result]) -> str:
-    """Why T1 / (P Tp) means nothing for this run, by what is known or measured, or ""."""
+    """Why T1 / (P Tp) is meaningless for this run, as known or measured, or ""."""
     known = why_unequal(record)
     measured = equality(record, everyone)
     return known or (measured.remark if measured.judged == "unequal" else "")
@@ -81,7 +81,7 @@ def equality(record: Record, everyone: Iterable[Result]) -> Equality:
 
 
 def rank_speeds(found: Sequence[Result]) -> Table:
-    """A row for each set of cores that several ranks ran on."""
+    """One row per set of cores that several ranks ran on."""
     records = {_cores(r): r for r in _measured(found)}
     rows = []
     for record in records.values():
@@ -120,7 +120,7 @@ def rank_speeds(found: Sequence[Result]) -> Table:
 
 
 def _measured(found: Iterable[Result]) -> list[Record]:
-    """Records of several ranks with a core each, whose triads were repeated."""
+    """Records with repeated triads of several ranks on a core each."""
     return [
         record
         for result in found

@@ -1,7 +1,7 @@
 """Laws of speedup: Amdahl's for one size of problem, Gustafson's for sizes that grow with the ranks.
 
 Both take the best speedup over one rank (times of assembly and CG) for each P, and no fewer than three
-different P, one rank among them. Where ranks are unequal P is what they amount to (P_eq).
+different P, one rank among them. For unequal ranks, P is P_eq, their number in units of the fastest rank.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ def amdahl_laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list
 
 
 def gustafson_laws(speedups: Sequence[Speedup]) -> list[SpeedupLaw]:
-    """Gustafson's law for each variant and size a rank, of meshes that grow with P."""
+    """Gustafson's law for each variant and size per rank, of meshes that grow with P."""
     points: list[tuple[tuple[str, str], float, float]] = []
     size = 0.0
     counted = [s for s in speedups if _counts(s)]

@@ -20,12 +20,12 @@ from fembench.stats.summary import Interval
 
 Floats = npt.NDArray[np.float64]
 
-# Names of times: those of phases that are looked up here and there, and those of sums
+# Names of times: those of phases that are looked up by name, and those of sums
 PARTITION, ASSEMBLY, CG, WAIT = (ph.NAMES[k] for k in (ph.PARTITION, ph.ASSEMBLY, ph.CG, ph.WAIT))
-LOOP = f"{CG}.loop"  # what the parts of CG leave over
+LOOP = f"{CG}.loop"  # time in CG outside its parts
 SOLVE = f"{ASSEMBLY} + {CG}"
 PRODUCT = "product"  # matrix times vector
-VECTORS = "vectors"  # what else CG computes
+VECTORS = "vectors"  # other computing in CG
 SET = "set"
 RUN = "run"
 REST = "unattributed"
@@ -128,7 +128,7 @@ def host_of(record: Record, rank: int) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Communication:
-    """CG and the communication in it: of each rank the median over the sets of a run, then over runs."""
+    """CG and its communication per rank: the median over the sets of a run, then over runs."""
 
     cg: Floats  # (n_ranks,) seconds
     spent: Floats  # (n_ranks,) seconds

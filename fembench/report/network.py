@@ -1,4 +1,4 @@
-"""What messages cost, as text: classes of pairs, all-reduces, several pairs at once, H of the ranks."""
+"""The cost of messages as text: classes of pairs, all-reduces, several pairs at once, H of the ranks."""
 
 from collections.abc import Sequence
 
@@ -7,19 +7,19 @@ from fembench.base.units import seconds, size
 from fembench.records.network import Network, PairClass, both_ways_at, value_at
 
 SHOWN = (8, 1024, 16384, 262144, 1048576)  # bytes
-MOST_SIZES = 6  # whose costs are printed where others than SHOWN were asked for
+MOST_SIZES = 6  # sizes printed if the measured ones do not include SHOWN
 MOST = 12  # classes whose costs are printed; the profile has all
 H_HEADS = ["rank", "host", "product", "kernels", "processor", "by queue", "by load", "by clock"]
 H_TITLE = (
-    "H, time of a rank over the fastest rank's: by the product, by three kernels, by their processor time; "
-    "the last also corrected for the load then, by the run queue (4.1), the load average (4.2), or elapsed "
-    "over processor time, the clock (4.3); numbers are equations of Mendes (2004)"
+    "H: time of each rank over that of the fastest rank, for the product, for three kernels, and for their "
+    "processor time. The last is also corrected for the load at that time: by the run queue (Mendes 2004, "
+    "Eq. 4.1), by the load average (Eq. 4.2), and by elapsed over processor time ('by clock', Eq. 4.3)"
 )
 POLLS = 1.3  # factor from which waiting ranks keep their core (Mendes 2004)
 
 
 def as_text(network: Network, slowness: Sequence[Sequence[object]] = (), synthetic: str = "") -> str:
-    """All tables; `slowness` rows (rank, host, H by …) where somebody worked them out."""
+    """All tables; `slowness` rows (rank, host, H by …), if computed."""
     label = f" (SYNTHETIC: {synthetic})" if synthetic else ""
     parts = [f"Messages{label}: {_how(network)}", costs_table(network)]
     if any(one.beside for one in network.classes):
@@ -48,8 +48,8 @@ def _how(network: Network) -> str:
 
 
 def costs_table(network: Network) -> str:
-    """One row per class and size: T = Os + L + Or and its parts; the factor of T while a message travels the
-    other way; the gap; T of MPI_Send."""
+    """One row per class and size: T = Os + L + Or and its parts; the factor of T with a message in the
+    opposite direction; the gap; T with MPI_Send."""
     heads = ["pair", "rendezvous from", "bytes", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
     rows = []
     for k, one in enumerate(network.classes[:MOST]):
@@ -59,11 +59,11 @@ def costs_table(network: Network) -> str:
             rows.append([*head, size(m), *_costs(one, m), seconds(_total(blocking, m)) if blocking else None])
     more = len(network.classes) - MOST
     text = table(heads, rows, align="llrrrrrrrr")
-    return f"{text}\n{more} more classes: --json has all" if more > 0 else text
+    return f"{text}\n{more} more classes; --json shows all" if more > 0 else text
 
 
 def _shown(network: Network) -> tuple[int, ...]:
-    """Bytes of the messages whose costs are printed: the usual ones where they were measured."""
+    """Sizes whose costs are printed: the usual ones, if they were measured."""
     known = (network.settings.sizes if network.settings else ()) or SHOWN
     if set(SHOWN) <= set(known):
         return SHOWN
@@ -73,9 +73,9 @@ def _shown(network: Network) -> tuple[int, ...]:
 
 
 def beside_table(network: Network) -> str:
-    """One row per class and size: how much longer computing takes while messages travel both ways, and how
-    long the rank then still waits."""
-    heads = ["pair", "bytes", "computing takes longer", "then waits"]
+    """One row per class and size: how much longer computing takes while messages travel in both directions,
+    and how long the rank waits afterwards."""
+    heads = ["pair", "bytes", "computing takes longer by", "then waits"]
     rows = [
         [one.name if number == 0 else "", size(b.m), seconds(b.longer), seconds(b.left)]
         for one in network.classes[:MOST]
@@ -96,7 +96,7 @@ def _total(one: PairClass, m: int) -> float:
 
 
 def kielmann_table(network: Network) -> str:
-    """One row per class and size, with T = Os + L + Or of the same class beside."""
+    """One row per class and size, compared with T = Os + L + Or of the same class."""
     classes = {c.name: c for c in network.classes[:MOST]}
     rows: list[list[object]] = [
         [
@@ -126,14 +126,14 @@ def contention_table(network: Network) -> str:
 
 
 def progress_lines(network: Network) -> list[str]:
-    """What MPI does while nobody is in it, and what waiting ranks cost."""
+    """Whether messages progress while ranks compute, and what waiting ranks cost."""
     lines = []
     if network.overlap_left is not None:
         does = "travels" if network.overlap else "does not travel"
-        left = f"{network.overlap_left:.0%} of its time is left then"
+        left = f"{network.overlap_left:.0%} of its time remains afterwards"
         lines.append(f"a large message {does} while ranks compute: {left}")
     if network.polling is not None:
         keeps = "keep their core" if network.polling > POLLS else "leave their core to others"
-        took = f"beside one, on one core, computing takes {network.polling:.2f} times as long"
-        lines.append(f"ranks that wait {keeps}: {took}")
+        took = f"computing on the same core takes {network.polling:.2f} times as long"
+        lines.append(f"waiting ranks {keeps}: {took}")
     return lines

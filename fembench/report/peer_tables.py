@@ -23,9 +23,9 @@ class OverPeer(NamedTuple):
 
 
 def over_peer(record: PeersRecord, result: Result) -> OverPeer | None:
-    """CG of `result` held against the best serial peer; None where it solved another system or elsewhere.
+    """CG of `result` compared with the best serial peer; None if system or processor differ.
 
-    By the solve where both went to the same tolerance, else by the iteration.
+    Compares whole solves if both stop at the same tolerance, else single iterations.
     """
     mine, theirs = result.record, record.case
     same_system = (mine.mesh.hash, mine.case.question.problem) == (record.mesh.hash, theirs.question.problem)
@@ -52,7 +52,7 @@ def peers_tables(record: PeersRecord) -> list[Table]:
 
 
 def own_best(record: PeersRecord, ranks: int) -> PeerRun | None:
-    """Our own run that is first at the solution on so many ranks."""
+    """Our own run on `ranks` ranks that reaches the solution first."""
     ours = [r for r in record.runs if r.own and r.solves and r.ranks == ranks]
     return min(ours, key=lambda r: r.to_solution, default=None)
 
@@ -69,7 +69,7 @@ def _race(record: PeersRecord) -> Table:
         words("preconditioner"),
         Column("ranks", "ranks", number=True),
         integer("iterations"),
-        time("an iteration", "iteration"),
+        time("per iteration", "iteration"),
         percent("spread", "iteration_spread"),
         ratio("× own-sym", "iteration_over_own_ratio"),
         time("solve", "solve"),
@@ -86,8 +86,8 @@ def _race(record: PeersRecord) -> Table:
         "one system",
         note=f"Medians; 'spread' is the interquartile range over the median. {_parity(record)} '× own-sym' "
         "is the time of an iteration over ours with the same preconditioner and ranks; '× own best' is "
-        "set-up + solve over our fastest on as many ranks. Assembly leads from cells to the matrix; "
-        "PETSc assembles the element matrices of our kernels. A dash means that the matrix was given. "
+        "set-up + solve over our fastest on as many ranks. Assembly computes the matrix from the cells; "
+        "PETSc assembles the element matrices of our kernels. A dash: the peer was given the matrix. "
         + _load(record),
         columns=columns,
         rows=tuple(_row(record, r) for r in timed),
@@ -95,20 +95,20 @@ def _race(record: PeersRecord) -> Table:
 
 
 def _parity(record: PeersRecord) -> str:
-    """Who has a time."""
+    """Which runs have a time."""
     if record.parity == "iterate":
-        return "Only those have a time whose last iterate is that of numpy's CG on the exported system."
+        return "Only runs whose last iterate equals that of numpy's CG on the exported system have a time."
     return (
-        f"All stop at the same |r|/|f| ({record.case.stop.tolerance:g}, unpreconditioned), and only those "
-        "have a time whose solution is the exported one."
+        f"All stop at the same |r|/|f| ({record.case.stop.tolerance:g}, unpreconditioned). Only runs that "
+        "find the reference solution have a time."
     )
 
 
 def _load(record: PeersRecord) -> str:
-    """How busy the machine was before, for that decides how much a small difference means."""
+    """Load of the machine before the session; it limits what a small difference means."""
     busy = max(record.environment.hosts, key=lambda h: h.load_average / h.cores)
-    others = " (others were at work: expect noise)" if busy.load_average > 0.25 * busy.cores + 0.25 else ""
-    crowded = " More ranks than cores: times on many ranks say nothing."
+    others = " (the machine was busy: expect noise)" if busy.load_average > 0.25 * busy.cores + 0.25 else ""
+    crowded = " More ranks than cores: ignore times on many ranks."
     load = f"Load before the session: {busy.load_average:.2f} on {busy.cores} cores{others}."
     return load + (crowded if record.environment.oversubscribed else "")
 

@@ -17,23 +17,23 @@ SCALES = {
     "dofs": (1e6, "M dofs/s"),
     "bytes": (1e9, "GB/s"),
 }
-HELD_BACK, STEAL = 0.05, 2.0  # part, percent: above, the speeds are those of a disturbed machine
+HELD_BACK, STEAL = 0.05, 2.0  # fraction, percent: above these, the machine was disturbed
 
 
 def as_text(profile: Profile, relative: Sequence[float] = ()) -> str:
-    """All tables; `relative` overall speeds of the ranks, where somebody weighed the phases."""
+    """All tables; `relative`: overall speeds of the ranks, if the phases were weighted."""
     parts = [head(profile), hosts_table(profile), "", speeds_table(profile, relative)]
     names = [h.name for h in profile.environment.hosts]
     for host in range(min(len(names), SHOWN)):
         parts += ["", sizes_table(profile, host)]
     if len(names) > SHOWN:
-        parts += ["", f"{len(names) - SHOWN} more hosts: --json has all"]
+        parts += ["", f"{len(names) - SHOWN} more hosts; --json shows all"]
     lines = warnings(profile) + list(profile.notes)
     return "\n".join(parts + ([""] + lines if lines else []))
 
 
 def head(profile: Profile) -> str:
-    """What was measured; SYNTHETIC where speeds are not the machine's own."""
+    """What was measured, with the label SYNTHETIC if the speeds are emulated."""
     e = profile.environment
     kind = "quick, " if profile.quick else ""
     ranks, hosts = _counted(len(e.rank_host), "rank"), _counted(len(e.hosts), "host")
@@ -83,7 +83,7 @@ def hosts_table(profile: Profile) -> str:
 
 
 def speeds_table(profile: Profile, relative: Sequence[float] = (), level: Level = "memory") -> str:
-    """One row per rank, a column a phase: the speed matrix, half the width of its intervals behind each."""
+    """The speed matrix: one row per rank, one column per phase, each value with half its interval."""
     matrix = speed_matrix(profile, level)
     label = " (SYNTHETIC)" if profile.environment.synthetic else ""
     title = f"Speeds{label}, data in {level}, all ranks of a host at once; ± half the 95 % interval"
@@ -109,7 +109,7 @@ def _with_interval(value: float, part: float) -> str | None:
 
 
 def sizes_table(profile: Profile, host: int) -> str:
-    """Speeds of one host's median rank by level, all at once; then what more ranks leave a rank in memory."""
+    """Speeds of one host's median rank per level, all ranks at once; in memory also with fewer ranks."""
     e, everyone = profile.environment, ranks_on(profile, host)
     mine = [s for s in profile.speeds if e.rank_host[s.rank] == host]
     counts = sorted({s.corunning for s in mine})
@@ -135,42 +135,40 @@ def _median(speeds: Sequence[Speed], name: str, level: str, corunning: int, scal
 
 
 def warnings(profile: Profile) -> list[str]:
-    """Why these may not be the speeds of the machine."""
+    """Reasons why these may not be the speeds of the undisturbed machine."""
     e = profile.environment
     lines = []
     if e.oversubscribed:
         lines.append(
-            "OVERSUBSCRIBED: more ranks than cores, they share them; not the speed of a rank of its own"
+            "OVERSUBSCRIBED: more ranks than cores; not the speeds of ranks that have their own core"
         )
     held = [(part, rank) for rank, part in enumerate(profile.held_back) if part > HELD_BACK]
     if held:
         part, rank = max(held)
         who = f"rank {rank} on {host_names(profile)[rank]}"
-        lines.append(
-            f"{_counted(len(held), 'rank')} held back, {who} most: {part:.0%} of its time went to others"
-        )
+        lines.append(f"{_counted(len(held), 'rank')} kept off their CPU, {who} most: {part:.0%} of its time")
     lines += [line for host in range(len(e.hosts)) if (line := _still_cached(profile, host))]
     for h in e.hosts:
         if h.steal_percent > STEAL:
-            lines.append(f"{h.name}: {h.steal_percent:.1f} % of its time was stolen by the hypervisor")
+            lines.append(f"{h.name}: {h.steal_percent:.1f} % of its CPU time was stolen by the hypervisor")
         lines += [f"{h.name}: {text}"] if (text := others_used(h)) else []
         if h.throttled_percent > 0:
             lines.append(
-                f"{h.name}: {h.throttled_percent:.1f} % of its time was withheld by the quota of "
+                f"{h.name}: {h.throttled_percent:.1f} % of its CPU time was withheld by the quota of "
                 f"{h.cpu_quota:.3g} CPUs on control group {h.quota_group}"
             )
     return lines
 
 
 def others_used(host: HostFacts) -> str:
-    """That others used more of a host's CPUs than may be; "" where they did not."""
+    """A warning if other processes used too much of a host's CPU time, else ""."""
     if host.others_percent - host.others_resolution <= OTHERS:
         return ""
     return f"other processes used {host.others_percent:.1f} % of its CPU time"
 
 
 def _still_cached(profile: Profile, host: int) -> str:
-    """A line where the matrices 'in memory' of a host's ranks are not twice as large as its third cache."""
+    """A warning if the matrices 'in memory' of a host's ranks are below twice its L3 cache, else ""."""
     e = profile.environment
     facts, ranks = e.hosts[host], e.rank_host.count(host)
     inside = [
@@ -182,6 +180,6 @@ def _still_cached(profile: Profile, host: int) -> str:
     if not inside or ranks * min(inside) >= 2 * third:
         return ""
     return (
-        f"{facts.name}: its third cache ({size(third)}) may hold part of the data 'in memory' "
+        f"{facts.name}: its L3 cache ({size(third)}) may hold part of the data 'in memory' "
         f"({ranks} x {size(min(inside))})"
     )

@@ -14,7 +14,7 @@ NUMBER = re.compile(r"(?<![\w.-])-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)(?![\w
 
 
 def overview(results: Iterable[Result]) -> Table:
-    """One row a result, with its verdict."""
+    """One row per result, with its verdict."""
     rows = [
         (
             *case_of(r),

@@ -31,7 +31,7 @@ class Column:
     head: str
     key: str  # SI, the unit at its end; names are separated by blanks
     show: Callable[[Any], str] = str
-    number: bool = False  # leans right
+    number: bool = False  # aligned right
 
     def parts(self, value: Any) -> dict[str, object]:
         """Raw values by name; None where there is none."""
@@ -115,7 +115,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_json(table: Table) -> list[dict[str, object]]:
-    """One object a row; None where there is no value."""
+    """One object per row; None where there is no value."""
     return [
         {
             name: part

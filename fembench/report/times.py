@@ -76,7 +76,7 @@ def phases(results: Iterable[Result]) -> Table:
 
 
 def summary(results: Iterable[Result]) -> Table:
-    """The times that matter most, one row a result."""
+    """The most important times, one row per result."""
     names = (PARTITION, ASSEMBLY, CG)
     rows = [
         (
@@ -214,7 +214,7 @@ def send_receive(results: Iterable[Result]) -> Table:
 
 
 def rates(results: Iterable[Result]) -> Table:
-    """What CG achieves: time per iteration, flops and bytes (from the arrays touched), memory."""
+    """Rates of CG: time per iteration, flops and bytes (from the arrays touched), memory."""
     rows = []
     for r in (r for r in results if CG in r.times and r.record.solve.iterations):
         solve = r.record.solve

@@ -57,7 +57,7 @@ def parts(results: Iterable[Result]) -> Table:
 
 
 def balance(results: Iterable[Result]) -> Table:
-    """One row a partition: how even it is, and what it cost to cut."""
+    """One row per partition: how even it is, and how long the partitioning took."""
     rows = []
     for r in partitions(results):
         p = r.record.partition

@@ -8,8 +8,8 @@ from fembench.base.errors import InputError
 from fembench.stats.compare import Comparison, compare_paired, compare_unpaired, noise_of_series
 from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for, median
 
-NOT_SURE = ", but not beyond the noise: more --pairs, a quieter machine or longer runs (--seconds) would tell"
-LEAST_GAIN = 0.02  # of the time; a host that can save no more is better left out
+DECIDE = "run more --pairs, on a quieter machine or with longer runs (--seconds)"
+LEAST_GAIN = 0.02  # fraction of the time; a host that cannot save this much is better left out
 
 
 class Advice(NamedTuple):
@@ -22,9 +22,9 @@ class Advice(NamedTuple):
 
 
 def largest_gains(shares: Sequence[float], owners: Sequence[str]) -> dict[str, float]:
-    """The part of the others' time that each owner (host, or rank) can save at most: its ideal share.
+    """owner (host or rank) -> largest fraction of the others' time that adding it can save: its ideal share.
 
-    T without X is W / (S - s_X), with it at best W / S: the gain is s_X / S.
+    T without X is W / (S - s_X), and at best W / S with it: the gain is s_X / S.
     """
     if len(shares) != len(owners):
         raise InputError(f"{len(shares)} shares and {len(owners)} owners; expected one per rank")
@@ -49,14 +49,14 @@ def advise(
 ) -> Advice:
     """The verdict on weights whose equal and weighted runs were timed in turns, as many of each.
 
-    "no gain" is for a gain that the interval does not show or that the noise exceeds; with too few turns for
-    an interval the verdict is "not proven", with what was seen (also `captured`, the captured gain, where
-    it is one: it is taken at the speeds of each run, so that of runs whose speeds differ it may be a loss
-    although the time is less) and what would do: more turns, and less noise where it exceeds the gain.
+    "no gain": the interval does not show a gain, or the noise exceeds it. "not proven": too few turns for an
+    interval; the text gives what was seen and what would decide. It names `captured`, the captured gain, only
+    if positive: that gain is computed at the speeds of each run, so it may be negative although the time is
+    less.
 
-    `shares` follow from the speeds of the ranks; `owners` names for each rank what could be left out
-    (its host; the rank itself where all are on one). `noise` is the session's A/A noise (default: that
-    of the two series). `without` holds times of runs without an owner, where there are such.
+    `shares` follow from the speeds of the ranks. `owners` names for each rank what could be left out: its
+    host, or the rank itself if all are on one host. `noise` is the A/A noise of the session (default: that of
+    the two series). `without` maps an owner to the times of runs without it.
     """
     noise = max(noise_of_series(equal), noise_of_series(weighted)) if noise is None else noise
     comparison = compare_paired(equal, weighted, noise=noise, level=level)
@@ -106,12 +106,12 @@ def _why_none(comparison: Comparison, interval: Interval) -> str:
     low, high = (1 - 1 / end for end in interval[:2])
     seen = f"{_seen(comparison)}, {LEVEL:.0%}: {low:.1%} to {high:.1%}, A/A noise {comparison.noise:.1%}"
     if comparison.ratio - 1 > comparison.noise:
-        return f"{seen}: more --pairs would tell"
+        return f"{seen}; run more --pairs to decide"
     return seen
 
 
 def _measured(weighted: Samples, without: Mapping[str, Samples]) -> dict[str, str]:
-    """Owner -> what its runs without it showed."""
+    """owner -> what the runs without it showed."""
     with_all = median(weighted)
     changes = {owner: median(times) / with_all - 1 for owner, times in without.items()}
     return {
@@ -121,15 +121,17 @@ def _measured(weighted: Samples, without: Mapping[str, Samples]) -> dict[str, st
 
 
 def _doubts(measured: Mapping[str, str]) -> list[str]:
-    """What runs without an owner showed, where that did not decide."""
+    """What runs without an owner showed, if that did not decide the verdict."""
     return [
-        f"{text}{NOT_SURE}, and whether to leave {owner} out" if "less time" in text else text
+        f"{text}, but not beyond the noise; to decide whether to leave {owner} out, {DECIDE}"
+        if "less time" in text
+        else text
         for owner, text in measured.items()
     ]
 
 
 def faster_without(weighted: Samples, without: Samples, noise: float) -> bool:
-    """Does the run without a host take less time than the weighted run with it? As many of each are turns."""
+    """Whether runs without a host are faster than weighted runs with it; equally many count as turns."""
     if len(weighted) == len(without):
         return compare_paired(weighted, without, noise=noise).verdict == "slower"
     return compare_unpaired(weighted, without, noise=noise).verdict == "slower"

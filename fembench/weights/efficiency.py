@@ -56,10 +56,10 @@ def captured_gain(
 ) -> CapturedGain:
     """Captured gain of mean times, its interval by Fieller; `ideal` is a number or samples of its own.
 
-    Where equal and weighted runs are as many, they count as measured in turns. Assumes pairs (runs, where
-    they are no pairs) independent of each other and near to normal, three at least; the interval is None of
-    fewer, and where no series has any spread (the clock did not resolve it). Where six or more do not show
-    that equal runs are slower than the ideal, nothing is to be captured.
+    Equally many equal and weighted runs count as pairs measured in turns. Assumes at least three pairs (or
+    runs) that are independent and close to normal. The interval is None for fewer, or if no series has any
+    spread (the clock did not resolve it). If six or more do not show that equal runs are slower than the
+    ideal, there is nothing to capture.
     """
     e, w, i = (np.atleast_1d(np.asarray(v, float)) for v in (equal, weighted, ideal))
     if not (len(e) and len(w) and len(i)):

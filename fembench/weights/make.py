@@ -1,4 +1,4 @@
-"""Weights from records: one function a rule, each from the records of ordinary runs."""
+"""Weights from the records of ordinary runs, one function per rule."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,15 +16,15 @@ from fembench.weights.rules import Shares, comm_shares, rate_shares, time_shares
 from fembench.weights.slowness import natural_tasks, tasks_per_host
 
 Communication = Callable[[tuple[float, ...]], Sequence[float]]
-ONE_RUN = "intervals are of this one run: what changes from run to run is not in them"
-ONE_KIND = "cells count as equally costly: a part of costlier cells would look like a slow rank"
+ONE_RUN = "intervals hold for this one run; they do not include differences between runs"
+ONE_KIND = "all cells count as equally expensive; a part of expensive cells would look like a slow rank"
 
 
 def by_time(records: Sequence[Record]) -> Weights:
     """Rule `time`: share / time of any runs of the same ranks.
 
-    Sets of one run share what makes it differ from the next: of several records each run counts as one sample
-    (three give an interval); of one, its sets do, and a note says so.
+    The sets of one run are not independent of each other. With several records, each run is therefore one
+    sample (an interval needs three). With one record, its sets are the samples, and a note says so.
     """
     check_same(records)
     seen = pooled(records)
@@ -87,7 +87,7 @@ def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
 
 
 def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
-    """Raises InputError unless all records are runs of one kind that weights may be made of."""
+    """Raises InputError unless the records are valid runs of one kind, from which weights can be computed."""
     if not records:
         raise InputError("no records; expected at least one")
     first = records[0]
@@ -101,7 +101,7 @@ def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
         reason = same_kind(first, record, but=but)
         if reason == "mesh hash" and record.mesh.name != first.mesh.name:
             meshes = ", ".join(sorted({r.mesh.name for r in records}))
-            raise InputError(f"records of several meshes ({meshes}): choose those of one with --mesh")
+            raise InputError(f"records of several meshes ({meshes}): choose one with --mesh")
         if reason:
             raise InputError(f"{record.id} differs from {first.id} in {reason}; cannot be pooled")
 
@@ -126,7 +126,7 @@ def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weig
 
 
 def provisional(records: Sequence[Record]) -> tuple[str, ...]:
-    """A note on the records that are PROVISIONAL: how many, and of each rule the first reason; () of none."""
+    """A note on the PROVISIONAL records: their number and the first reason per rule; () if there are none."""
     found = [r for r in records if r.verdict.status == "PROVISIONAL"]
     reasons: dict[str, str] = {}
     for text in (reason for record in found for reason in record.verdict.reasons):

@@ -63,7 +63,7 @@ def hosts_of(record: Record) -> tuple[str, ...]:
 
 
 def owners_of(record: Record) -> tuple[str, ...]:
-    """For each rank what could be left out: its host, or itself where all ranks are on one."""
+    """For each rank what could be left out: its host, or the rank itself if all are on one host."""
     hosts = hosts_of(record)
     if len(set(hosts)) > 1:
         return hosts
@@ -76,15 +76,16 @@ def pooled(records: Sequence[Record]) -> Observation:
     for record, one in zip(records, seen):
         if len(one.hosts) != len(seen[0].hosts):
             counts = f"{ranks_in_words(len(one.hosts))}, {records[0].id} on {len(seen[0].hosts)}"
-            raise InputError(f"{record.id} ran on {counts}: choose those of one number with --ranks")
+            raise InputError(f"{record.id} ran on {counts}: choose one number of ranks with --ranks")
         if one.hosts != seen[0].hosts:
-            raise InputError(f"{record.id}: other hosts than {records[0].id}; records of the same ranks pool")
+            other = f"{record.id} ran on other hosts than {records[0].id}"
+            raise InputError(f"{other}; only runs of the same ranks can be pooled")
     names = ("cells", "compute", "messages", "waiting", "total")
     return Observation(seen[0].hosts, *(np.concatenate([getattr(o, name) for o in seen]) for name in names))
 
 
 def run_seconds(records: Sequence[Record]) -> list[float]:
-    """Of each run the median set, seconds of the slowest rank."""
+    """The median set of each run, seconds on the slowest rank."""
     return [float(np.median(observe(record).total)) for record in records]
 
 

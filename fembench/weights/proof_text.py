@@ -1,4 +1,4 @@
-"""A proof as a person reads it, and as JSON."""
+"""A proof as text and as JSON."""
 
 from typing import Any
 
@@ -37,9 +37,9 @@ def _times(proof: Proof) -> str:
     inside = [_percent(1 - 1 / bound) for bound in c.interval] if c.interval else None
     bounds = f"95 %: {inside[0]} to {inside[1]}" if inside else "too few pairs for an interval"
     rows = [
-        ["time of a set, equal shares", seconds(proof.equal), ""],
+        ["time per set, equal shares", seconds(proof.equal), ""],
         [
-            "time of a set, weighted",
+            "time per set, weighted",
             seconds(proof.weighted),
             f"{proof.over_ideal:.3f} x ideal at the speeds of its own run",
         ],
@@ -66,7 +66,7 @@ def _phases(proof: Proof) -> str:
 
 
 def _slow(proof: Proof, weights: Weights) -> str:
-    """The slow rank of the equal turns, by either estimator, and where the weights disagree with it."""
+    """The slow rank of the equal turns by both estimators, and whether the weights disagree."""
     slow, shares = proof.slow, shares_of(weights)
     by = f"by time per cell rank {slow.by_work}, by least waiting rank {slow.by_waiting}"
     lines = [f"slow rank in the equal turns: {slow} ({by})"]

@@ -252,7 +252,7 @@ def test_h_is_told_by_product_and_kernels_and_brought_up_to_date_by_three_laws()
     )  # queue of 2 a core, half a load, half served
     assert second[2:] == pytest.approx([2.0, 4.0, 4.0, 4.0, 6.0, 4.0])
     assert slowness_rows(planted_machine([1.0])) == []
-    assert "(4.3)" in as_text(profile.network, [first, second])
+    assert "Eq. 4.3" in as_text(profile.network, [first, second])
 
 
 @pytest.mark.parametrize(

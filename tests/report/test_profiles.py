@@ -54,7 +54,7 @@ def test_what_disturbs_is_named():
     profile = planted_profile([1.0, 1.0])
     assert "rank 1 on node8 most: 30%" in warnings(replace(profile, held_back=(0.1, 0.3)))[0]
     (line,) = warnings(hosts_changed(profile, steal_percent=7.0))
-    assert "node8: 7.0 % of its time was stolen by the hypervisor" in line
+    assert "node8: 7.0 % of its CPU time was stolen by the hypervisor" in line
     (line,) = warnings(hosts_changed(profile, others_percent=7.0, others_resolution=0.1))
     assert line == "node8: other processes used 7.0 % of its CPU time"
     slow = {"throttled_percent": 60.0, "cpu_quota": 0.25, "quota_group": "fembench.lab/node8"}
@@ -67,5 +67,5 @@ def test_what_disturbs_is_named():
 def test_data_that_the_third_cache_might_hold_are_pointed_out():
     profile = planted_profile([1.0, 1.0])
     (line,) = warnings(hosts_changed(profile, caches={"L3": 1 << 40}))
-    assert "third cache" in line
+    assert "L3 cache" in line
     assert warnings(hosts_changed(profile, caches={"L3": 1 << 20})) == []

@@ -84,7 +84,7 @@ def test_a_gain_that_one_of_six_turns_denies_says_so_and_asks_for_more():
     found = advise([2.0, 2.01, 2.0, 2.01, 2.0, 2.01], [1.0, 1.0, 1.0, 1.0, 1.0, 2.5], (1, 0.5), ("a", "b"))
     assert found.kind == "no gain"
     assert "weighted was faster in 5 of 6 turns (50.0% less time), 95%: -24.4% to 50.2%" in found.text
-    assert found.text.endswith("more --pairs would tell)")
+    assert found.text.endswith("run more --pairs to decide)")
 
 
 def test_a_host_is_left_out_for_runs_in_turns_only_if_all_of_six_agree():
@@ -167,5 +167,5 @@ def test_too_few_turns_still_name_the_rank_without_which_it_was_faster():
     found = advise(equal, weighted, shares, owners, without=fast)
     assert found.kind == "not proven"
     assert "without rank 1 93.6% less time than with these" in found.text
-    assert found.text.endswith("and whether to leave rank 1 out")
+    assert "to decide whether to leave rank 1 out, run more --pairs" in found.text
     assert "leave rank 1 out" not in advise(equal, weighted, shares, owners, without=slow).text

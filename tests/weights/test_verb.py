@@ -147,8 +147,8 @@ def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_pa
     made = planted([1.0, 0.5], id="m2", mesh=other)
     save(msgspec.structs.replace(made, case=made.case.with_(mesh="m2")), runs)
     assert main(["weights", str(runs)]) == 2
-    assert "several meshes (m1, m2): choose those of one with --mesh" in capsys.readouterr().err
+    assert "several meshes (m1, m2): choose one with --mesh" in capsys.readouterr().err
     assert main(["weights", str(runs), "--mesh", "m1"]) == 2
-    assert "choose those of one number with --ranks" in capsys.readouterr().err
+    assert "choose one number of ranks with --ranks" in capsys.readouterr().err
     assert main(["weights", str(runs), "--mesh", "m1", "--ranks", "2", "--export", "pyfr"]) == 0
     assert capsys.readouterr().out == "2:1\n"

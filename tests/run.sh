@@ -12,6 +12,7 @@ The last line says 'N passed, N failed'. Exit status 0: nothing failed.
 settings: FEMBENCH_WITH_PETSC=1   compile and install PETSc first (10 minutes, once), so that its tests run
   FEMBENCH_WITH_PEERS=1           install scikit-fem and pyamg, so that the comparisons with them run
   FEMBENCH_TEST_RANKS="1 2"       other counts of ranks
+  FEMBENCH_TEST_WORKERS=2         processes that share the serial tests; 0: none but this one
   FEMBENCH_TEST_LIMIT=180         seconds that one test may take
   FEMBENCH_ALLOWED_SKIPS=FILE     patterns, one a line; any other test that is skipped counts as failed
   FEMBENCH_VENV, FEMBENCH_PYTHON, FEMBENCH_MPI   as for run_bench.sh
@@ -37,6 +38,7 @@ trap 'rm -f "$tally"' EXIT
 export FEMBENCH_TEST_TALLY=$tally
 color=no # under mpiexec pytest sees a terminal where there is none
 [[ ! -t 1 ]] || color=yes
+WORKERS=${FEMBENCH_TEST_WORKERS:-2}
 read -ra RANKS <<<"${FEMBENCH_TEST_RANKS:-1 2 3 4}"
 
 total() { awk -v word="$1" '$1 == word { n += $2 } END { print n + 0 }' "$tally"; }
@@ -63,14 +65,18 @@ if (($# == 0)); then
     check "ruff check" ruff check .
     check "mypy" mypy
 fi
-session "serial tests" python -W error -m pytest -m "not mpi" "$@"
+# on two workers: half of the time goes into jobs that wait; what times itself runs afterwards, alone
+session "serial tests" python -W error -m pytest -n "$WORKERS" --dist loadfile -m "not mpi and not alone" "$@"
+session "serial tests that run alone" python -W error -m pytest -q --no-header -m "not mpi and alone" "$@"
 for n in "${RANKS[@]}"; do
     session "MPI tests on $n rank(s)" mpiexec -n "$n" python -W error -m pytest -q --no-header --color=$color \
         -p no:cacheprovider -m mpi "$@"
 done
 if (($# == 0)); then
-    session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -m "not mpi and not slow" \
-        -W "ignore:assertions not in test modules:pytest.PytestConfigWarning"
+    # assertions only narrow types (tests/test_architecture.py holds that), so a few rooms stand for all
+    session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -n "$WORKERS" --dist loadfile \
+        -m "not mpi and not slow" -W "ignore:assertions not in test modules:pytest.PytestConfigWarning" \
+        tests/base tests/records tests/solve tests/weights tests/cli
 fi
 
 skipped=$(grep '^skipped' "$tally" | sort -u)

@@ -281,6 +281,19 @@ def test_importing_fembench_imports_nothing_else():
     assert [n for n in done.stdout.split() if n.startswith(("fembench.", "numpy", "msgspec", "mpi4py"))] == []
 
 
+def test_assertions_in_the_package_only_narrow_types():
+    """So that python -O, which drops them, changes nothing."""
+    for path in ROOT.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            assert not (isinstance(node, ast.Name) and node.id == "__debug__"), where(path)
+            if isinstance(node, ast.Assert):
+                text = ast.unparse(node.test)
+                assert re.fullmatch(r"[\w.\[\]]+ is not None|isinstance\([\w.]+, \w+\)", text), (
+                    f"{where(path)}: assert {text}"
+                )
+
+
 def test_the_notebook_interface_belongs_to_the_office():
     rooms = {name.split(".")[1] for name in imports(ROOT / "notebook.py") if name.startswith("fembench.")}
     assert rooms <= {"base", "records", "report", "weights"}

@@ -314,30 +314,30 @@ def suite(clone, tmp_path):
 
 def test_the_suite_runs_checks_and_sessions_and_adds_them_up(suite):
     status, lines, calls = suite()
-    assert (status, lines[-1]) == (0, "15 passed, 0 failed")  # 3 checks, 6 sessions of 2
+    assert (status, lines[-1]) == (0, "17 passed, 0 failed")  # 3 checks, 7 sessions of 2
     assert [line for line in calls.splitlines() if line.startswith("mpiexec")] == [
         f"mpiexec -n {n}" for n in (1, 2, 3, 4)
     ]
-    assert calls.count("-W error -m pytest") == 6
+    assert calls.count("-W error -m pytest") == 7
     assert calls.count("-O -W error") == 1
 
 
 def test_with_arguments_only_what_was_asked_is_run(suite):
     status, lines, calls = suite("tests/mesh", "-k", "box", FEMBENCH_TEST_RANKS="2 5")
-    assert (status, lines[-1]) == (0, "6 passed, 0 failed")
-    assert calls.count("tests/mesh -k box") == 3
+    assert (status, lines[-1]) == (0, "8 passed, 0 failed")
+    assert calls.count("tests/mesh -k box") == 4
     assert "mpiexec -n 5" in calls
     assert "-O" not in calls
 
 
 def test_failures_of_sessions_and_of_checks_are_counted_once(suite):
     status, lines, _ = suite(TALLY="passed 1\\nfailed 1\\n", STATUS="1", LINT="1")
-    assert (status, lines[-1]) == (1, "6 passed, 9 failed")
+    assert (status, lines[-1]) == (1, "7 passed, 10 failed")
 
 
 def test_a_session_that_breaks_down_without_a_count_is_a_failure(suite):
     status, lines, _ = suite("tests/mesh", TALLY="", STATUS="139")
-    assert (status, lines[-1]) == (1, "0 passed, 5 failed")
+    assert (status, lines[-1]) == (1, "0 passed, 6 failed")
     assert "'serial tests' broke down with status 139" in lines
 
 
@@ -350,7 +350,7 @@ def test_a_skip_that_is_not_on_the_list_is_a_failure(suite, tmp_path):
     (tmp_path / "allowed").write_text("# reasons\n\ntest_a: .*root\n")
     tally = "passed 1\\nfailed 0\\nskipped x.py::test_a: as root\\nskipped x.py::test_b: no PETSc\\n"
     status, lines, _ = suite("x.py", TALLY=tally, FEMBENCH_ALLOWED_SKIPS=str(tmp_path / "allowed"))
-    assert (status, lines[-1]) == (1, "5 passed, 1 failed")
+    assert (status, lines[-1]) == (1, "6 passed, 1 failed")
     assert [line for line in lines if "not to be skipped" in line] == [
         "not to be skipped here: x.py::test_b: no PETSc"
     ]

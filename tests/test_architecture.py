@@ -111,6 +111,15 @@ def test_a_room_imports_only_what_the_table_allows(room):
             assert top != "fembench" or not rest or rest[0] in allowed, f"{where(path)} imports {name}"
 
 
+def test_no_two_modules_of_tests_have_one_name():
+    """pytest imports them all into one process."""
+    here = Path(__file__).parent
+    names = Counter(
+        path.name for path in here.rglob("*.py") if path.name not in ("conftest.py", "sitecustomize.py")
+    )
+    assert [name for name, times in names.items() if times > 1] == []
+
+
 def test_each_third_party_package_has_one_door():
     for path in (p for p in ROOT.rglob("*.py") if where(p) not in ALONE):
         for name in imports(path):

@@ -12,6 +12,7 @@ from fembench.records.phases import AXPY
 from fembench.synthetic.slowness import slowness_of
 from fembench.timing.tracer import make_tracer
 
+pytestmark = pytest.mark.alone
 USED, SLEPT = 0.002, 0.006
 
 

@@ -173,7 +173,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _settings(options: argparse.Namespace) -> "NetworkSettings":
-    """How messages are to be measured. Raises InputError."""
+    """The settings of the network measurement. Raises InputError."""
     from fembench.base.errors import InputError
     from fembench.base.units import bytes_of
     from fembench.records.network import NetworkSettings
@@ -212,7 +212,7 @@ def _speeds(options: argparse.Namespace, hostfile: str, folder: Path):
 
 
 def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: Path):
-    """The profile with what messages cost between its ranks. Raises InputError where these are others."""
+    """The profile with the message costs between its ranks. Raises InputError if the ranks differ."""
     import msgspec
 
     from fembench.base.errors import InputError
@@ -264,7 +264,7 @@ def _next(profile, output: str) -> str:
 
 
 def _hostfile(options: argparse.Namespace, folder: Path) -> str:
-    """The host file asked for; one is made of --hosts."""
+    """The host file given, or one written from --hosts."""
     from fembench.characterize.start import hosts_file
     from fembench.model.modeller_files import read_hosts
 
@@ -279,7 +279,7 @@ def _hostfile(options: argparse.Namespace, folder: Path) -> str:
 
 
 def _ranks(options: argparse.Namespace, hostfile: str) -> int:
-    """Those asked for, else one a speed, a slot, or a core."""
+    """--ranks; else one per slot, per emulated speed, per Slurm task or per core."""
     import os
 
     from fembench.base.errors import InputError
@@ -299,7 +299,7 @@ def _ranks(options: argparse.Namespace, hostfile: str) -> int:
 
 
 def _relative(profile) -> list[float]:
-    """Speeds of the ranks in a CG run, the fastest 1."""
+    """Speeds of the ranks in a CG run, relative to the fastest."""
     from fembench.weights.from_profile import by_profile
 
     shares = [r.share for r in by_profile(profile, "").ranks]

@@ -52,7 +52,7 @@ def examine() -> Iterator[Finding]:
 
 
 def launcher() -> Iterator[Finding]:
-    """The mpiexec that fembench would take, and whether two ranks meet under it."""
+    """The mpiexec that fembench would use, and whether it starts two ranks in one job."""
     from fembench.base.errors import InputError
     from fembench.host.checkup import PIP
     from fembench.launch.diagnosis import diagnosis
@@ -78,7 +78,7 @@ def launcher() -> Iterator[Finding]:
 
 
 def as_text(findings: list[Finding]) -> str:
-    """A table, then what to do, the required first."""
+    """A table, then what to do, required steps first."""
     from fembench.base.tables import table
 
     lines = [table(["item", "status", "found"], [[f.item, f.status, f.found] for f in findings], align="lll")]
@@ -86,7 +86,7 @@ def as_text(findings: list[Finding]) -> str:
         (f for f in findings if f.status != "ok"), key=lambda f: (not f.required, f.status != "problem")
     )
     if any(f.required for f in todo):
-        lines += ["", "Nothing runs before this is mended:"]
+        lines += ["", "Nothing runs until this is fixed:"]
         lines += [f"  {f.item}: {f.advice}" for f in todo if f.required]
     if any(not f.required for f in todo):
         lines += ["", "Could be better:"]

@@ -112,7 +112,7 @@ def _status(as_json: bool) -> None:
 
 
 def as_table(state) -> str:
-    """A row a host."""
+    """One row per host."""
     from fembench.base.tables import table
 
     rows = [

@@ -26,7 +26,7 @@ EXTRAS = {  # package -> its extra
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse, run the verb, and turn what went wrong into one line and an exit status."""
+    """Parse, run the verb, and turn errors into one line and an exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(words)
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    """The exit status of a command. Raises what goes wrong."""
+    """The exit status of a command. Errors are raised."""
     words, renamings = renewed(words)
     for entry in renamings:
         print(f"fembench: {advice(entry)}", file=sys.stderr)

@@ -30,7 +30,7 @@ def completion(shell: str) -> str:
 
 
 def every_action(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Every option and argument, of the verbs too."""
+    """Every option and argument, including those of the verbs."""
     found = list(parser._actions)
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -49,7 +49,7 @@ def pages() -> dict[str, str]:
 
 
 def write_pages(folder: Path) -> list[Path]:
-    """Write the man pages; their paths."""
+    """Write the man pages; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -110,7 +110,7 @@ def _rows(rows: list[tuple[str, str]]) -> list[str]:
 
 
 def _prose(text: str) -> list[str]:
-    """Paragraphs; those with indented lines as they are."""
+    """Paragraphs; those with indented lines stay unchanged."""
     lines = []
     for block in filter(None, re.split(r"\n\s*\n", text.strip("\n"))):
         lines += (

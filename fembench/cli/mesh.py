@@ -91,7 +91,7 @@ def _convert(options: argparse.Namespace) -> int:
 
 
 def _difference(mesh: "Mesh", written: "Mesh") -> str:
-    """What changed on the way through a file; empty where nothing did."""
+    """Differences after writing and reading back; empty if there are none."""
     import numpy as np
 
     if written.hash == mesh.hash:

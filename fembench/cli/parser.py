@@ -86,7 +86,7 @@ def option_strings(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A question that names the known word most like this one; empty where none is."""
+    """'; did you mean …?' with the most similar known word; '' if none is similar."""
     from difflib import get_close_matches
 
     found = get_close_matches(word, [k for k in known if k], 1)
@@ -100,7 +100,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def fill(text: str, width: int) -> str:
-    """Paragraphs folded to a width; those with indented lines as they are."""
+    """Paragraphs wrapped to a width; those with indented lines stay unchanged."""
     blocks = re.split(r"\n\s*\n", text.strip("\n"))
     literal = [bool(re.search(r"^\s", block, re.M)) for block in blocks]
     folded = [textwrap.fill(block, width, break_on_hyphens=False) for block in blocks]
@@ -115,14 +115,14 @@ def page(parser: argparse.ArgumentParser, width: int) -> str:
 
 
 def section_text(section: OptionList, width: int) -> str:
-    """A titled list, folded to a width."""
+    """A titled list, wrapped to a width."""
     note = [textwrap.indent(fill(section.note, width - 2), "  ")] if section.note else []
     rows = [row_text(typed, meaning, width) for typed, meaning in section.rows]
     return "\n".join([f"{section.title}:", *note, *rows])
 
 
 def usage(parser: argparse.ArgumentParser) -> str:
-    """One line: what must be given; all else is [options]."""
+    """One line: the required arguments, then [options]."""
     actions = [a for a in parser._actions if a.help != argparse.SUPPRESS]
     needed = [a for a in actions if a.required and a.option_strings]
     placed = [a for a in actions if not a.option_strings]
@@ -131,7 +131,7 @@ def usage(parser: argparse.ArgumentParser) -> str:
 
 
 def sections(parser: argparse.ArgumentParser) -> Iterator[OptionList]:
-    """What a page lists, in its order: arguments, own options, shared options by group."""
+    """The sections of a page, in order: arguments, own options, shared options by group."""
     for group in parser._action_groups:
         rows = [row for action in group._group_actions for row in rows_of(action)]
         if rows:
@@ -156,7 +156,7 @@ def typed(action: argparse.Action, *, short: bool = False) -> str:
 
 
 def meaning(action: argparse.Action) -> str:
-    """The help of an option, with its default where it has one that says something."""
+    """The help of an option, with its default if that is informative."""
     text = (action.help or "") % {"default": action.default, "prog": ""}
     quiet = action.default in (None, "", 0, [], (), argparse.SUPPRESS) or action.nargs == 0
     default = action.default if isinstance(action.default, str) else _number(action.default)
@@ -168,7 +168,7 @@ def _number(value: object) -> str:
 
 
 def row_text(typed: str, meaning: str, width: int) -> str:
-    """An entry of a page: what is typed, then its meaning beside it, or below where it is long."""
+    """An entry of a page: the option, with its meaning beside it, or below if it is long."""
     lines = textwrap.wrap(meaning, width - INDENT, break_on_hyphens=False) or [""]
     beside = len(typed) + 4 <= INDENT
     head = f"  {typed:{INDENT - 2}}{lines[0]}" if beside else f"  {typed}"

@@ -66,7 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """0, or 1 where a peer was there and has no time."""
+    """0, or 1 if a peer is installed but has no time."""
     import msgspec
 
     from fembench.cli.progress import progress, working
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _sometimes(show: Callable[[str], None]) -> Callable[[str], None]:
-    """A line of progress every two seconds at most."""
+    """A line of progress, at most every two seconds."""
     last = time.monotonic()
 
     def line(text: str) -> None:
@@ -110,7 +110,7 @@ def _sometimes(show: Callable[[str], None]) -> Callable[[str], None]:
 
 
 def job_of(options: argparse.Namespace):
-    """What the options ask for. Raises InputError."""
+    """The contest that the options describe. Raises InputError."""
     from fembench.base.errors import InputError
     from fembench.cli.shared import note_renamed, typed_command
     from fembench.peers.catalog import chosen, find_dolfinx
@@ -140,7 +140,7 @@ def job_of(options: argparse.Namespace):
 
 
 def _iterates_alike(iterations, entries) -> None:
-    """Raises InputError where the iterates of the entries are not those of numpy's."""
+    """Raises InputError if the iterates of the entries differ from those of numpy."""
     from fembench.base.errors import InputError
 
     if not iterations:

@@ -122,7 +122,7 @@ def hosts_of(text: str) -> list:
 
 
 def _finite(text: str) -> float:
-    """The number in a text; 0 where it is none, or not finite."""
+    """The number in a text; 0 if it is not a finite number."""
     try:
         value = float(text)
     except ValueError:
@@ -146,7 +146,7 @@ def pair_of(text: str) -> tuple[float, float]:
 
 
 def _speeds(record) -> list[float]:
-    """[rank] how fast it computed, against a core of its own at speed 1."""
+    """[rank] speed, relative to an unshared core of speed 1."""
     from fembench.synthetic.speeds import parse_speeds
 
     environment, placed = record.environment, record.environment.rank_host

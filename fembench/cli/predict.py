@@ -149,7 +149,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _answers(options: argparse.Namespace, study, cases: list, learned: list):
-    """The runs predicted by the method asked for."""
+    """The runs, predicted by the chosen method."""
     from fembench.base.errors import InputError
     from fembench.mesh.presets import resolve
     from fembench.model.answers import bounded_answers, simulated_answers
@@ -164,7 +164,7 @@ def _answers(options: argparse.Namespace, study, cases: list, learned: list):
 
 
 def _note(study, works: list) -> None:
-    """Say where the profile does not reach, and who else used its hosts while it was measured."""
+    """Report the limits of the profile, and other use of its hosts while it was measured."""
     from fembench.cli.progress import progress
     from fembench.report.profiles import others_used
 
@@ -176,7 +176,7 @@ def _note(study, works: list) -> None:
 
 
 def _study(options: argparse.Namespace):
-    """(the profile with edits and what runs teach, those runs); learned on the machine as it is."""
+    """(the profile with edits and learned rates, the runs used for learning); edits come after learning."""
     import dataclasses
 
     from fembench.cli.progress import progress
@@ -204,7 +204,7 @@ def _study(options: argparse.Namespace):
 
 
 def _as_now(options: argparse.Namespace, study):
-    """The study's rates, each rank slowed by what a law makes of its host's load now."""
+    """The study's rates, each rank slowed according to its host's present load."""
     from fembench.base.config import read_text
     from fembench.characterize.load_now import loads_of
     from fembench.cli.progress import progress
@@ -258,7 +258,7 @@ def _print_json(tree: list) -> None:
 
 
 def _score(options: argparse.Namespace) -> int:
-    """Add a run to the prediction that was written before it."""
+    """Add a run to the prediction written before it."""
     from fembench.base.errors import InputError
     from fembench.model.forecast_text import outcome_text
     from fembench.model.predictor import observed

@@ -27,7 +27,7 @@ def progress(text: str) -> None:
 
 
 class Doing:
-    """What is being done; a new text starts a new time."""
+    """The current activity; a new text restarts its clock."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -43,7 +43,7 @@ class Doing:
 
 @contextlib.contextmanager
 def working(text: str, *, patience: float = PATIENCE, every: float = EVERY) -> Iterator[Doing]:
-    """Show on a terminal what takes longer than `patience` seconds, and for how long; erased at the end."""
+    """Show on a terminal what has taken over `patience` seconds, and its time; erased at the end."""
     work = Doing(text)
     if not (sys.stderr and sys.stderr.isatty()):
         yield work

@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """0; what the verdicts are is `fembench check`'s to say."""
+    """Always 0; verdicts are the subject of `fembench check`."""
     from fembench.base.errors import InputError
     from fembench.cli.progress import working
     from fembench.report import page, table, tables

@@ -64,7 +64,7 @@ def case_option(parser: argparse._ActionsContainer, name: str) -> None:
 
 
 def _option(field: CaseField) -> dict[str, Any]:
-    """What argparse is to know of a field."""
+    """The arguments of `add_argument` for a field."""
     said = field.option
     text = said.help.replace("%", "%%")
     if field.type is bool:
@@ -115,13 +115,13 @@ def case_from(options: argparse.Namespace) -> Case:
 
 
 def note_renamed(values: Mapping[str, Any]) -> None:
-    """Say on stderr which values of case fields are called otherwise now."""
+    """Note on stderr which values of case fields were renamed."""
     for line in renamed(values)[1]:
         progress(f"fembench: note: {line}")
 
 
 def typed_command(arguments: Sequence[str] | None = None) -> str:
-    """What the user typed, as it can be typed again."""
+    """The command as typed, quoted for a shell."""
     return shlex.join(["fembench", *(sys.argv[1:] if arguments is None else arguments)])
 
 
@@ -142,7 +142,7 @@ def weighted(case: Case, path: str | None) -> Case:
 
 
 def warn_if_stale(path: str | None, record: Record) -> None:
-    """Say on stderr where the weights of a run no longer fit its machines."""
+    """Warn on stderr if the weights of a run no longer fit its machines."""
     if not path:
         return
     from fembench.records.weights import load_weights

@@ -138,7 +138,7 @@ def _machine(options: argparse.Namespace, graph):
 
 
 def _parallel(path: str, machine, result) -> str:
-    """Measures against the graph of one rank."""
+    """Measures relative to the graph of one rank."""
     from fembench.model.against import against_one_rank
     from fembench.model.graph import load_graph
 
@@ -147,7 +147,7 @@ def _parallel(path: str, machine, result) -> str:
 
 
 def _errors(path: str, graph, result) -> str:
-    """Errors against the times of a run."""
+    """Errors relative to the times of a run."""
     from fembench.model.against import run_errors
     from fembench.model.configuration import not_invalid
     from fembench.records.store import load

@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
-    """Run the study and say where its page is. Raises InputError."""
+    """Run the study and print the path of its page. Raises InputError."""
     from fembench.cli.progress import progress, working
     from fembench.cli.shared import typed_command
     from fembench.host.host import usable_cores
@@ -150,7 +150,7 @@ def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
 
 
 def _hosts(options: argparse.Namespace, name: str):
-    """The hosts that were given; none for a study that runs on emulated ones."""
+    """The hosts given; none for a study on emulated hosts."""
     from fembench.studies.study import HostsAsked
 
     if name != ON_HOSTS:

@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace):
-    """The options as values. Raises InputError where --machine does not go with them."""
+    """The options as values. Raises InputError if they conflict with --machine."""
     from fembench.base.errors import InputError
     from fembench.studies.programs.settings import ProgramSettings
 

@@ -77,7 +77,7 @@ def _invalid(records) -> list[str]:
 
 
 def _weighted(runs, path):
-    """The runs, those that the weights fit with their shares. Raises InputError where they fit none."""
+    """The runs, with shares where the weights fit. Raises InputError if they fit no run."""
     if not path:
         return runs
     from fembench.base.errors import InputError
@@ -116,7 +116,7 @@ def _refuse_other_hosts(runs, folder, hostfile) -> None:
 
 
 def _say_changes(runs, folder) -> None:
-    """A line for each file that has been edited or deleted since runs that depend on it were recorded."""
+    """A line for each file edited or deleted after runs that depend on it were recorded."""
     from collections import Counter
 
     from fembench.bench.inputs import gone
@@ -131,7 +131,7 @@ def _say_changes(runs, folder) -> None:
 
 
 def _execute(campaign, runs, folder, hostfile) -> tuple[list, int]:
-    """Run everything with a line per case; (the records, how many runs left none)."""
+    """Run everything, with a line per case; (the records, number of runs without one)."""
     from fembench.base.units import seconds
     from fembench.bench.campaign import Timekeeper, execute
     from fembench.cli.progress import progress, working

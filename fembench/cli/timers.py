@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def as_json(experiment: "Experiment", certificate: "Certificate") -> str:
-    """The experiment, its certificate and the published tables, machine-readable."""
+    """The experiment, its certificate and the published tables, for JSON output."""
     import dataclasses
 
     from fembench.timing import experiment as published
@@ -109,7 +109,7 @@ def _short(value: float) -> str:
 
 
 def _published(experiment: "Experiment") -> str:
-    """The published means beside ours, and how many rdtsc one MPI_Wtime costs."""
+    """The published means beside ours, and the cost of one MPI_Wtime in rdtsc calls."""
     from fembench.base.tables import table
     from fembench.timing import experiment as published
 

@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _graph(options: argparse.Namespace):
-    """That in a file, or that of the record in a file."""
+    """The trace in a file, or that of the record in a file."""
     from fembench.base.config import read_json
     from fembench.model.from_record import graph_of_record
     from fembench.model.graph import load_graph
@@ -132,7 +132,7 @@ def _binary(options: argparse.Namespace):
 
 
 def _program(options: argparse.Namespace):
-    """The executable's functions, priced; costs are measured where none are known."""
+    """The executable's functions, priced; unknown costs are measured."""
     from fembench.studies.binaries.binary import disassemble, program_of
     from fembench.studies.binaries.instructions import load_costs, measure_costs, save_costs
 

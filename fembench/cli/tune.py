@@ -17,8 +17,8 @@ import argparse
 import re
 from pathlib import Path
 
-ITERATIONS = 50  # fixed work, unless told
-SECONDS = 2.0  # of CG that each run fills with sets, unless told: less shows the moment, not the machine
+ITERATIONS = 50  # fixed work, by default
+SECONDS = 2.0  # of CG that each run fills with sets, by default: shorter runs show momentary noise
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _case(options: argparse.Namespace):
-    """The case, with fixed work and seconds to fill where they were not chosen. Raises InputError."""
+    """The case, with defaults for fixed work and seconds of CG. Raises InputError."""
 
     from fembench.base.errors import InputError
     from fembench.cli.shared import case_from
@@ -135,7 +135,7 @@ def _runner(options: argparse.Namespace, runs: Path, say):
 
 
 def _hosts_but(path: str, left_out: str, folder: Path) -> str:
-    """A host file without one host."""
+    """The path of a host file that omits one host."""
     from fembench.base.files import write_atomic
 
     write_atomic(folder / "others.hosts", "".join(f"{line}\n" for line in _others(path, left_out)))
@@ -143,7 +143,7 @@ def _hosts_but(path: str, left_out: str, folder: Path) -> str:
 
 
 def _others(path: str, left_out: str) -> list[str]:
-    """Lines of the host file but those of one host ("": all of them); none without a host file."""
+    """Lines of the host file except those of one host ("": all lines); none without a host file."""
     import os
 
     from fembench.base.config import read_text

@@ -76,12 +76,12 @@ def _of_programs(folder: str) -> list:
 
 
 def _synthetic(records: list) -> list[str]:
-    """How times were emulated, each way once."""
+    """The kinds of emulation, each once."""
     return list(dict.fromkeys(r.environment.synthetic for r in records if r.predicted))
 
 
 def _usable(records: list, what: str) -> list:
-    """The records that are not INVALID; says how many are."""
+    """The records that are not INVALID; reports how many are."""
     from fembench.model.configuration import not_invalid
 
     kept, note = not_invalid(records)
@@ -104,7 +104,7 @@ def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
 
 
 def _print(options: argparse.Namespace, cells: list, scores: dict, synthetic: list[str]) -> int:
-    """Cells and scores; 1 where too few are left to judge by."""
+    """Print cells and scores; 1 if too few are left for a score."""
     import json
 
     from fembench.model.score import cell_table, score_table, too_noisy

@@ -46,7 +46,7 @@ def one_line(verb: str) -> str:
 
 
 def top_parser() -> Parser:
-    """The parser of what stands before a verb."""
+    """The parser of the words before a verb."""
     parser = Parser(prog="fembench", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument(
         "--version", action="store_true", help="print the version, and the commit where known"
@@ -75,7 +75,7 @@ def verb_parser(verb: str) -> Parser:
 
 
 def build_parser() -> Parser:
-    """One parser of all verbs, for completion, man pages and the reference; a command builds one verb's."""
+    """A parser of all verbs, for completion, man pages and the reference; commands build only their own."""
     parser = top_parser()
     commands = parser.add_subparsers(dest="verb", metavar="VERB")
     for verb in verbs():
@@ -84,7 +84,7 @@ def build_parser() -> Parser:
 
 
 def check_verb(word: str) -> None:
-    """Raises InputError, with the nearest verb, where the word is none."""
+    """Raises InputError, with the nearest verb, if the word is not a verb."""
     if word not in verbs():
         raise InputError(f"unknown verb '{shown(word)}'{nearest(word, verbs())}; see fembench --help")
 

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _weights(options: argparse.Namespace):
-    """From records by the rule asked, or as they stand in a file of weights."""
+    """Weights from records by the chosen rule, or from a file of weights."""
     from fembench.base.config import read_json
     from fembench.base.errors import InputError
     from fembench.records.profile import is_profile
@@ -150,7 +150,7 @@ def _records(paths: list[Path]):
 
 
 def _chosen(records: list, mesh: str, ranks: int) -> list:
-    """The records of one mesh ("": any) on so many ranks (0: any). Raises InputError where there are none."""
+    """The records of one mesh ("": any) on `ranks` ranks (0: any). Raises InputError if there are none."""
     from fembench.base.errors import InputError
 
     found = [
@@ -166,7 +166,7 @@ def _chosen(records: list, mesh: str, ranks: int) -> list:
 
 
 def _wire(options: argparse.Namespace):
-    """What a message costs between two hosts: told, or measured. Raises InputError."""
+    """The cost of a message between two hosts, as given or measured. Raises InputError."""
     from fembench.base.errors import InputError
     from fembench.records.profile import load_profile
     from fembench.weights.links import parse_link, wire_of_links, wire_of_network
@@ -184,7 +184,7 @@ def _wire(options: argparse.Namespace):
 
 
 def communication_of(records, wire):
-    """A function of shares: partitions the records' mesh anew and prices its interface by the wire."""
+    """A function of shares that repartitions the records' mesh and prices its interface on the network."""
     import numpy as np
 
     from fembench.base.errors import InputError
@@ -243,6 +243,6 @@ def _interval(rank) -> str | None:
 
 
 def _relative(weights) -> list[float]:
-    """Speeds of the ranks, the fastest 1; their shares where no costs are known."""
+    """Speeds of the ranks, relative to the fastest; their shares if no costs are known."""
     speeds = [1 / r.cost if r.cost else r.share for r in weights.ranks]
     return [s / max(speeds) for s in speeds]

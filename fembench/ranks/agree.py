@@ -1,4 +1,4 @@
-"""Errors of input become the same error on every rank, so that nobody waits for a rank that gave up."""
+"""Turn an input error on one rank into the same error on all, so that no rank waits for one that gave up."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A box in parallel: every rank makes its own cells, nobody the whole mesh.
+"""A box in parallel: every rank makes its own cells, none the whole mesh.
 
 Tags and the boundary come from grid coordinates. The hash is of the specification, for no rank sees
 the content; it begins with "box-", so it is never taken for the hash of a mesh's content.
@@ -21,7 +21,7 @@ from fembench.ranks.subdomain import Subdomain
 
 
 def plan_of(spec: str) -> Box:
-    """The box that `spec` names. Raises InputError where it names a file."""
+    """The box that `spec` names. Raises InputError if it names a file."""
     plan = box_named(spec)
     if plan is None:
         raise InputError(f"mesh '{spec}': partitioner 'blocks' cuts boxes only; give a file metis or rcb")
@@ -29,13 +29,13 @@ def plan_of(spec: str) -> Box:
 
 
 def box_hash(plan: Box) -> str:
-    """What identifies the box, whoever makes it and in however many parts."""
+    """The identity of the box, independent of the number of parts."""
     text = f"{plan.cells} {plan.element} {plan.lengths}"
     return "box-" + hashlib.sha256(text.encode()).hexdigest()[:56]
 
 
 def box_piece(plan: Box, targets: tuple[float, ...], rank: int) -> Piece:
-    """The piece of one rank, made by itself."""
+    """The piece of one rank, made without communication."""
     check_memory(plan, targets[rank])
     part = local_box(plan, targets, rank)
     facet_tags = dict(part.facet_tags)
@@ -54,7 +54,7 @@ def box_piece(plan: Box, targets: tuple[float, ...], rank: int) -> Piece:
 
 
 def _on_face(plan: Box, name: str, x: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(n_nodes,) whether a node lies on face x0 … z1; exact, for the faces' coordinates are."""
+    """(n_nodes,) whether a node lies on face x0 … z1; exact, since the faces' coordinates are exact."""
     axis = "xyz".index(name[0])
     return x[:, axis] == (0.0 if name[1] == "0" else plan.lengths[axis])
 

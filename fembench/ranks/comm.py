@@ -36,12 +36,12 @@ def world() -> Comm:
 
 
 def alone() -> Comm:
-    """This rank by itself."""
+    """A communicator of this rank alone."""
     return MPI.COMM_SELF
 
 
 def persistent_allreduce(comm: Comm, *arguments: Any) -> Request | None:
-    """An all-reduce that can be started again and again, or None where MPI is older than 4.0. Collective."""
+    """A persistent all-reduce, or None if MPI is older than 4.0. Collective."""
     try:
         return comm.Allreduce_init(*arguments)
     except NotImplementedError:
@@ -55,7 +55,7 @@ def wtime() -> float:
 
 @functools.cache
 def address(name: str) -> int:
-    """Where a function of MPI lies in this process, for C that calls it; 0 where it cannot be found."""
+    """The address of an MPI function in this process, for calls from C; 0 if it cannot be found."""
     try:
         function = getattr(ctypes.CDLL(MPI.__file__), name)
     except (OSError, AttributeError):
@@ -64,7 +64,7 @@ def address(name: str) -> int:
 
 
 def start_and_wait(requests: Sequence[Request]) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Calls that start all of these persistent requests, and that wait for them all.
+    """Two functions: one starts all these persistent requests, one waits for all of them.
 
     The requests must live as long as the calls.
     """
@@ -76,12 +76,12 @@ def start_and_wait(requests: Sequence[Request]) -> tuple[Callable[[], object], C
 
 
 def wait(*requests: MPI.Request) -> None:
-    """Return when all of them are complete."""
+    """Return when all requests are complete."""
     MPI.Request.Waitall(requests)
 
 
 def send_to(comm: Comm, values: Any, rank: int, tag: int) -> Callable[[], object]:
-    """A call that sends doubles to a rank and returns when they may be overwritten."""
+    """A function that sends doubles to a rank and returns when they may be overwritten."""
     send = address("MPI_Send")
     if native is None or not send:
         return lambda: comm.Send([values, DOUBLE], rank, tag)
@@ -89,7 +89,7 @@ def send_to(comm: Comm, values: Any, rank: int, tag: int) -> Callable[[], object
 
 
 def receive_from(comm: Comm, values: Any, rank: int, tag: int) -> Callable[[], object]:
-    """A call that returns when doubles from a rank have come."""
+    """A function that returns when doubles from a rank have arrived."""
     receive = address("MPI_Recv")
     if native is None or not receive:
         return lambda: comm.Recv([values, DOUBLE], rank, tag)
@@ -102,7 +102,7 @@ def _typed(comm: Comm) -> tuple[int, int, int]:
 
 
 def sum_in_place(comm: Comm, values: "array[float]") -> Callable[[], object]:
-    """A call that replaces doubles by their sums over ranks. Collective."""
+    """A function that replaces doubles by their sums over ranks. Collective."""
     allreduce = address("MPI_Allreduce")
     if native is None or not allreduce:
         return lambda: comm.Allreduce(IN_PLACE, values, SUM)
@@ -122,7 +122,7 @@ def library() -> str:
 
 
 def abort_on_exception(comm: Comm) -> None:
-    """From now on an exception that nobody catches ends the whole job, naming the rank."""
+    """From now on, an uncaught exception ends the whole job and names the rank."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         traceback.print_exception(kind, error, trace)

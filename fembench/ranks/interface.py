@@ -147,7 +147,7 @@ class Update:
 
 
 def _one_by_one(interface: Interface) -> Iterator[Step]:
-    """Blocking messages, neighbour after neighbour in ascending order; of two ranks the lower sends first.
+    """Blocking messages, one neighbour at a time in ascending order; of two ranks, the lower sends first.
 
     No deadlock, even where a send waits for its receive: a rank that waits for q, which is busy with r, has a
     higher number than r. So along a circle of ranks that wait for each other numbers would fall for ever.
@@ -193,7 +193,7 @@ class PendingAllReduce:
 
 
 def _halves(owner: PendingAllReduce, comm: Comm, values: list, sums: list) -> tuple[list[Call], list[Call]]:
-    """The calls that begin and finish the sum, none alone; a persistent request is freed with its owner."""
+    """The functions that begin and finish the sum; a persistent request is freed with its owner."""
     if comm.size == 1:
         return [], []
     persistent = persistent_allreduce(comm, values, sums, SUM)

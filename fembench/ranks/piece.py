@@ -1,4 +1,4 @@
-"""Piece: one rank's cells as they leave the partition, and the ways a piece gets to its rank."""
+"""Piece: one rank's cells as they leave the partition, and their distribution to the rank."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ def extract(mesh: Mesh, partition: Partition, rank: int, facets: Mapping[str, Ta
 
 
 def scatter(comm: Comm, mesh: Mesh | None, partition: Partition | None, *, with_boundary: bool) -> Piece:
-    """Every rank's piece; mesh and partition are looked at on rank 0 only. Collective."""
+    """This rank's piece; mesh and partition are used on rank 0 only. Collective."""
     facets = on_root(comm, lambda: tagged_facets(mesh, with_boundary=with_boundary) if mesh else {})
     if facets is None or mesh is None or partition is None:
         return comm.recv(source=0)

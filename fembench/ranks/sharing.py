@@ -1,6 +1,6 @@
-"""Which ranks share which nodes, found without any rank seeing the whole mesh.
+"""Which ranks share which nodes, without a rank that holds the whole mesh.
 
-A rendezvous: global node number g is looked after by rank g mod P. Every rank reports its nodes
+A rendezvous: rank g mod P is in charge of global node g. Every rank reports its nodes
 there and hears back, for each node that others hold too, who they are. Volume per rank is its own
 number of nodes, whatever the size of the whole mesh.
 """
@@ -28,7 +28,7 @@ class Sharing:
 
 
 def find_sharing(comm: Comm, global_nodes: I64) -> Sharing:
-    """Sharing of the nodes (n_nodes,), each global number at most once a rank. Collective."""
+    """Sharing of the nodes (n_nodes,), each global number at most once per rank. Collective."""
     order = np.argsort(global_nodes, kind="stable")
     ascending = np.ascontiguousarray(global_nodes[order])
     pairs = _meet(comm, ascending)
@@ -50,7 +50,7 @@ def find_sharing(comm: Comm, global_nodes: I64) -> Sharing:
 
 
 def _meet(comm: Comm, numbers: I64) -> I64:
-    """(n, 2) pairs (global node, other rank that holds it too) of this rank's nodes."""
+    """(n, 2) pairs (global node, other rank that holds it) of this rank's nodes."""
     keeper = numbers % comm.size
     order = np.argsort(keeper, kind="stable")
     received, counts = exchange(comm, numbers[order], np.bincount(keeper, minlength=comm.size))
@@ -82,7 +82,7 @@ def _introductions(numbers: I64, source: I64) -> tuple[I64, I64]:
 
 
 def exchange(comm: Comm, values: I64, counts: NDArray[np.integer]) -> tuple[I64, I64]:
-    """Send counts[p] consecutive values to each rank p; what came, and how much from whom. Collective."""
+    """Send counts[p] consecutive values to each rank p; (values received, counts by source). Collective."""
     send = np.ascontiguousarray(counts, np.int64)
     receive = np.empty_like(send)
     comm.Alltoall(send, receive)

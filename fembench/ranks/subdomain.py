@@ -23,7 +23,7 @@ Reorder = Callable[..., NDArray[np.int32]]  # (x, *ends of ranges) -> new positi
 
 @dataclass(frozen=True)
 class Subdomain:
-    """What a rank computes on."""
+    """The cells and nodes of one rank."""
 
     element: str
     x: NDArray[np.float64]  # (n_nodes, 3)
@@ -104,7 +104,7 @@ def build_subdomain(
 def _kinds(
     cells: NDArray[np.int32], shared: NDArray[np.bool_], restrained: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """(n_nodes,) what each node is."""
+    """(n_nodes,) kind of each node."""
     dropped = restrained.all(axis=1)
     meets = (shared & ~dropped)[cells].any(axis=1)  # cells with nodes of the interface
     beside = np.zeros(shared.size, bool)

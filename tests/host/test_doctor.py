@@ -41,7 +41,7 @@ def test_what_to_do_is_printed_the_required_first(only, capsys):
     table, after = text.split("\n\n", 1)
     assert len(table.splitlines()) == 2 + 4
     assert after.splitlines() == [
-        "Nothing runs before this is mended:",
+        "Nothing runs until this is fixed:",
         "  numpy: pip install numpy",
         "",
         "Could be better:",

@@ -28,13 +28,13 @@ COMPUTE, MESSAGE = range(2)
 
 
 class Loops(NamedTuple):
-    """How often loops without messages go round."""
+    """The distribution of the number of turns of loops without messages."""
 
     mean: float
     limit: int
 
     def turns(self, rng: np.random.Generator) -> int:
-        """One number, drawn anew at each entry; at the mean or above the limit rules."""
+        """A number of turns, redrawn at each entry, at most `limit`."""
         if self.mean >= self.limit:
             return self.limit
         return int(min(self.limit, round(rng.exponential(self.mean))))
@@ -42,7 +42,7 @@ class Loops(NamedTuple):
 
 @dataclass
 class Passage:
-    """One entry into a loop."""
+    """One execution of a loop."""
 
     turns: int
     taken: int = 0
@@ -53,7 +53,7 @@ class Passage:
 
 @dataclass
 class Walk:
-    """A process on its way through the program."""
+    """The state of a process walking through the program."""
 
     rank: int
     ranks: int
@@ -91,7 +91,7 @@ class Executable:
         self.by_start = {f.start: f for f in functions.values()}
 
     def walk(self, rank: int, ranks: int, loops: Loops, rng: np.random.Generator, m: int) -> Walk:
-        """One process from the entry's begin to its return. Raises InputError where that takes too long."""
+        """Walk one process from entry to return. Raises InputError if that takes too many steps."""
         w = Walk(rank, ranks)
         stack: list[tuple[Function, int]] = []
         here, address = self.entry, self.entry.start
@@ -116,7 +116,7 @@ class Executable:
         raise InputError(f"rank {rank} passes more than {MOST} blocks; expected fewer turns of loops")
 
     def _called(self, v: Vertex) -> Function | None:
-        """The function that a call enters; what MPI and other libraries do is not followed."""
+        """The function that a call enters; calls into MPI and other libraries are not followed."""
         if v.kind != "call" or v.name.startswith("MPI_") or v.target is None:
             return None
         return self.by_start.get(v.target)
@@ -142,7 +142,7 @@ class Executable:
     def _again(
         self, w: Walk, here: Function, v: Vertex, depth: int, loops: Loops, rng: np.random.Generator
     ) -> bool:
-        """Whether a loop goes round once more; turns that must be like the last one are added at once."""
+        """Whether a loop runs another turn; turns identical to the last are added at once."""
         key = depth, v.start
         passage = w.loops.get(key)
         if passage is None:
@@ -168,7 +168,7 @@ class Executable:
         return loops.turns(rng)
 
     def _events(self, w: Walk, here: Function, v: Vertex, m: int) -> Iterator[Event]:
-        """The master talks to one slave after the other, slaves to the master."""
+        """The partner of a message: the master addresses the slaves in turn, a slave the master."""
         passed = w.peers.get(v.start, 0)
         w.peers[v.start] = passed + 1
         peer = 1 + passed % max(w.ranks - 1, 1) if w.rank == 0 else 0
@@ -197,7 +197,7 @@ def _tested_first(function: Function, branch: Vertex) -> bool:
 
 
 def disassemble(path: Path) -> str:
-    """What objdump says of an executable. Raises InputError."""
+    """objdump's listing of an executable. Raises InputError."""
     if not shutil.which("objdump"):
         raise InputError("no objdump; expected GNU binutils to be installed")
     done = subprocess.run(["objdump", "-d", str(path)], capture_output=True, text=True, check=False)

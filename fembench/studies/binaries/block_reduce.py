@@ -16,7 +16,7 @@ TAKEN = ("execute", "jump", "branch", "return")  # what may give cost to the dec
 
 
 def reduce_blocks(function: Function, level: int) -> None:
-    """Apply the reductions up to `level`, as long as one of them finds something."""
+    """Apply the reductions up to `level` until none of them applies."""
     if level < 1:
         return
     before = 0
@@ -49,7 +49,7 @@ def merge_passages(function: Function) -> None:
 
 
 def merge_groupings(function: Function) -> None:
-    """Level 2, one block at a time: what leads to it is then another thing for the next."""
+    """Level 2, one block at a time, since each removal changes the predecessors of the next."""
     while (found := _grouping(function)) is not None:
         v, leading = found
         for u in leading:
@@ -62,7 +62,7 @@ def merge_groupings(function: Function) -> None:
 
 
 def _grouping(function: Function) -> tuple[Vertex, list[Vertex]] | None:
-    """The first block that can go, and who leads to it."""
+    """The first removable block, and its predecessors."""
     leading, tests = _leading_to(function), _tests_of_loops(function)
     for v in function.vertices.values():
         who = leading.get(v.start, [])
@@ -73,7 +73,7 @@ def _grouping(function: Function) -> tuple[Vertex, list[Vertex]] | None:
 
 
 def _leads_on(function: Function, u: Vertex, v: Vertex) -> bool:
-    """Whether u leads to v and nowhere else, forwards, and may take over its cost."""
+    """Whether v is the only successor of u, further down, and u may take over its cost."""
     plain = u.kind == "jump" if u.end != v.start else u.kind == "execute"
     return plain and u.start < v.start and list(successors(function, u)) == [v.start]
 
@@ -97,7 +97,7 @@ def hoist_common(function: Function) -> None:
 
 
 def _skip(function: Function, decision: Vertex, v: Vertex) -> None:
-    """Let a decision lead to what follows the empty block v, which goes."""
+    """Redirect a decision to the successor of the empty block v, and remove v."""
     if decision.end == v.start:
         decision.end = v.end
     else:
@@ -115,7 +115,7 @@ def _leading_to(function: Function) -> dict[int, list[Vertex]]:
 
 
 def _tests_of_loops(function: Function) -> set[int]:
-    """Addresses of blocks that a backward jump leads to, or that come just before one."""
+    """Addresses of blocks that are the target of a backward jump or immediately precede one."""
     loops = [v for v in function.vertices.values() if v.kind in ("jump", "branch") and v.backward]
     tests = {v.target for v in loops if v.target is not None} | {v.start for v in loops}
     return tests | {v.start for v in function.vertices.values() if v.end in tests}

@@ -36,7 +36,7 @@ class Instruction(NamedTuple):
 
 @dataclass
 class Vertex:
-    """A block, or one instruction that is none."""
+    """A vertex: a block, or a single instruction of another kind."""
 
     start: int
     end: int
@@ -109,7 +109,7 @@ def instructions(text: str) -> Iterator[tuple[str, int, list[Instruction]]]:
 
 
 def kind_of(instruction: Instruction) -> Kind:
-    """Its type (Calzeta and de Souza 2008, 3.2.3)."""
+    """The type of an instruction (Calzeta and de Souza 2008, 3.2.3)."""
     m = instruction.mnemonic
     if m.startswith("call"):
         return "message" if _MESSAGE.search(instruction.operands) else "call"
@@ -155,7 +155,7 @@ def _function(
 
 
 def split(function: Function, address: int) -> None:
-    """Make a vertex begin at the address: the one around it is cut, its cost by lengths (Fig. 3.4)."""
+    """Split the vertex that contains the address there, its cost in proportion to lengths (Fig. 3.4)."""
     if address in function.vertices:
         return
     around = next(v for v in function.vertices.values() if v.start < address < v.end)
@@ -190,7 +190,7 @@ def separator(function: Function, master: frozenset[int]) -> int | None:
 
 
 def _way(parents: dict[int, int | None], address: int) -> list[int]:
-    """From the begin of the function to the address."""
+    """Addresses on the path from the start of the function to this one."""
     way: list[int] = []
     at: int | None = address
     while at is not None:
@@ -200,7 +200,7 @@ def _way(parents: dict[int, int | None], address: int) -> list[int]:
 
 
 def successors(function: Function, vertex: Vertex) -> Iterator[int]:
-    """Addresses that may follow inside the function. What stands behind an unconditional jump does not."""
+    """Successors inside the function; the instruction after an unconditional jump is not one."""
     if vertex.kind == "return":
         return
     if vertex.kind in ("jump", "branch") and vertex.target in function.vertices:

@@ -1,4 +1,4 @@
-"""What an instruction costs on this machine: measured, by class, with and without memory operands.
+"""Measured cost of instructions on this machine, by class, with and without memory operands.
 
 A small C program is compiled that runs long rows of each class, every instruction depending on the one
 before, as code without optimisation does; the time of a row over its length is the cost.
@@ -74,7 +74,7 @@ def class_of(instruction: Instruction) -> str:
 
 
 def measure_costs() -> dict[str, float]:
-    """{class: seconds}. Raises InputError where no C compiler for x86-64 is at hand."""
+    """{class: seconds}. Raises InputError without a C compiler for x86-64."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if not compiler:
         raise InputError("instruction costs need a C compiler; expected gcc, or --costs of another machine")
@@ -117,7 +117,7 @@ def save_costs(costs: Mapping[str, float], path: Path | str) -> None:
 
 
 def load_costs(path: Path | str) -> dict[str, float]:
-    """Costs in a file. Raises InputError where a class is missing or not positive."""
+    """Costs from a file. Raises InputError if a class is missing or not positive."""
     costs = read_json(path, dict[str, float])
     wrong = [name for name in ROWS if not costs.get(name, 0) > 0]
     if wrong:

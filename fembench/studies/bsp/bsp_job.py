@@ -1,4 +1,4 @@
-"""Bulk-synchronous programs as jobs of their own: what the ranks are told, and what they leave."""
+"""Bulk-synchronous programs as separate jobs: the input of the ranks, and their output."""
 
 import sys
 import tempfile
@@ -23,7 +23,7 @@ class PolicyRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ProgramJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the ranks read: one program, its cells one after another, as often as asked."""
+    """The job as its ranks read it: one program, its cells, and the number of repetitions."""
 
     program: Literal["shear-sort", "fractal"]
     size: tuple[int, ...]  # (N,), or (height, width, r)
@@ -36,7 +36,7 @@ class ProgramJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CellTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What came of a cell."""
+    """The result of a cell."""
 
     cell: PolicyRun
     seconds: tuple[float, ...]  # one a repetition
@@ -45,14 +45,14 @@ class CellTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ProgramTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a job leaves."""
+    """The result of a job."""
 
     job: ProgramJob
     cells: tuple[CellTimes, ...]
 
 
 def launch_program(job: ProgramJob, scratch: Path, timeout: float = 600.0) -> ProgramTimes:
-    """Run the job under MPI. Raises RunFailedError with one line where it leaves nothing."""
+    """Run the job under MPI. Raises RunFailedError, with one line, if it leaves no result."""
     line, kind = launcher_line(len(job.speeds))
     with tempfile.TemporaryDirectory(prefix=".job-", dir=scratch) as folder:
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))

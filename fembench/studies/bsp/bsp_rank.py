@@ -23,7 +23,7 @@ from fembench.synthetic.waits import FINE, timer_slack
 
 
 def program_of(job: ProgramJob) -> BspProgram:
-    """A fresh program."""
+    """A new instance of the program."""
     if job.program == "shear-sort":
         return ShearSort(job.size[0], job.n_blocks, job.supersteps)
     height, width, r = job.size
@@ -55,7 +55,7 @@ def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
 
 
 def settings_of(cell: PolicyRun) -> Settings:
-    """As the thesis ran them: the literal algorithms without hysteresis or rest."""
+    """The settings of the thesis: the published algorithms, without hysteresis or rest."""
     literal = cell.policy.startswith("migbsp")
     tuning = Tuning(band=cell.band, hysteresis=0.0 if literal else 0.02)
     return Settings(

@@ -90,7 +90,7 @@ class Fractal:
         self.n_domains, self.n_ranges = sum(counts), sum(map(len, self._ranges))
 
     def make(self, block: int) -> Arrays:
-        """Its domains for good, its ranges as the first guests."""
+        """The block's own domains, which stay, and its ranges as the first guests."""
         best = np.zeros((len(self._ranges[block]), BEST))
         best[:, 0] = np.inf
         return {
@@ -100,11 +100,11 @@ class Fractal:
         }
 
     def compute(self, step: int, block: int, arrays: Arrays) -> None:
-        """Guests against the block's domains."""
+        """Match the guest ranges against the block's domains."""
         match(arrays["guests"], arrays["domains"], arrays["best"], int(self._first[block]))
 
     def talk(self, comm: Comm, step: int, blocks: dict[int, Arrays], owner: NDArray[np.int64]) -> None:
-        """Guests go on to the next block of the ring."""
+        """Pass the guest ranges to the next block of the ring."""
         out: list[list] = [[] for _ in range(comm.size)]
         for i, arrays in blocks.items():
             following = (i + 1) % self.n_blocks

@@ -1,6 +1,6 @@
 """Shear-Sort of an N x N matrix (Gomes 2014, algorithms 7 and 8): columns and rows in turn, rows as a snake.
 
-A block sorts n = N / V columns in even supersteps and n rows in odd ones; then everybody gets everything, as
+A block sorts n = N / V columns in even supersteps and n rows in odd ones; then all lines are all-gathered, as
 in the thesis. The thesis goes on for N supersteps, far beyond the 2 log2 N + 1 that sort, to have long runs.
 Its local sort is a quicksort in its worst case; ours is odd-even transposition, N^2 on any data.
 """
@@ -44,7 +44,7 @@ class ShearSort:
         return slice(block * self.rows, (block + 1) * self.rows)
 
     def compute(self, step: int, block: int, arrays: Arrays) -> None:
-        """Columns downwards, or rows ascending where their number is even and descending where it is odd."""
+        """Sort columns downwards, or even rows ascending and odd rows descending."""
         lines = arrays["lines"]
         transposition_sort(lines)
         if step % 2:
@@ -52,7 +52,7 @@ class ShearSort:
             lines[odd] = lines[odd, ::-1]
 
     def talk(self, comm: Comm, step: int, blocks: dict[int, Arrays], owner: NDArray[np.int64]) -> None:
-        """Everybody gets all lines; each block takes its own of the other direction."""
+        """All-gather the lines; each block keeps its own lines of the other direction."""
         other = self._gather(comm, blocks, owner).T  # columns become rows, rows columns
         for i, arrays in blocks.items():
             arrays["lines"][:] = other[self._mine(i)]

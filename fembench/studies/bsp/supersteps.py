@@ -44,7 +44,7 @@ class BspProgram(Protocol):
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a program; result and ledger on rank 0."""
+    """The outcome of a program; result and ledger on rank 0 only."""
 
     seconds: float
     result: NDArray | None
@@ -58,7 +58,7 @@ def run_program(
     slowness: Slowness = FULL_SPEED,
     second_per_byte: float = 1e-9,
 ) -> Ran:
-    """Run a program to its end, balanced. Collective."""
+    """Run a program to its end, with balancing. Collective."""
     blocks, steps = ArrayBlocks(comm, program, slowness), program.supersteps
     facts = _facts(program.n_blocks, second_per_byte)
     balancer = Balancer(comm, blocks, facts, settings, lambda done, rr: steps - done)
@@ -74,7 +74,7 @@ def run_program(
 
 
 class ArrayBlocks:
-    """The blocks of a program that are on this rank now: dictionaries of arrays, timed one by one."""
+    """The program's blocks currently on this rank: dictionaries of arrays, timed individually."""
 
     per_move = 0.0
 
@@ -98,21 +98,21 @@ class ArrayBlocks:
         self._comm.Barrier()
 
     def begin(self) -> None:
-        """The work of a block may be another in every superstep."""
+        """Nothing: the work of a block may differ in every superstep."""
         self._slowness.new_work(ONCE)
 
     def open(self) -> None:
-        """A window begins."""
+        """Begin a measuring window."""
         self._spent[:] = 0.0
 
     def measured(self, iterations: int) -> Measured:
-        """The computing of each block."""
+        """The computing time of each block."""
         ids = list(self.blocks)
         sizes = [sum(a.nbytes for a in arrays.values()) for arrays in self.blocks.values()]
         return Measured(ids, (self._spent[ids] / iterations).tolist(), sizes)
 
     def agree(self) -> None:
-        """There is nothing to agree on: no work is the same again."""
+        """Nothing to agree on: work never repeats exactly."""
 
     def move(self, routes: list[Route], iteration: int) -> None:
         """Send and receive the arrays of blocks. Collective."""
@@ -126,7 +126,7 @@ class ArrayBlocks:
 
 
 def _facts(n_blocks: int, second_per_byte: float) -> BlockFacts:
-    """Blocks in a row; nobody counts their work, so they count as alike until they are measured."""
+    """Blocks in a row. Their work is unknown in advance; they count as equal until measured."""
     row = np.zeros((n_blocks, 3))
     row[:, 0] = np.arange(n_blocks)
     return BlockFacts(np.ones(n_blocks), np.zeros(n_blocks), row, Links.none(), second_per_byte)

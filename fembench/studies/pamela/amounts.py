@@ -1,7 +1,7 @@
 """Amounts: the arithmetic inside a model, such as 100*W[p]-1 or send[COORD,p](dataSizeIn(task[1,id])).
 
 They are written, parsed and printed as Python expressions. A name with brackets or parentheses is a
-*term*; what it is worth is looked up, all else is computed, on intervals.
+*term*: its value is looked up. Everything else is computed in interval arithmetic.
 """
 
 import ast
@@ -32,17 +32,17 @@ def names_in(text: str) -> frozenset[str]:
 
 
 def compact(text: str) -> str:
-    """The text as the thesis prints it: without blanks."""
+    """The text without blanks, as the thesis prints it."""
     return ast.unparse(tree(text)).replace(" ", "")
 
 
 def evaluate(text: str, environment: Environment, term: Term) -> Value:
-    """What an amount is worth. Raises InputError for what nobody knows."""
+    """The value of an amount. Raises InputError for an undefined name."""
     return _value(tree(text), environment, term, text)
 
 
 def number(text: str, environment: Environment, term: Term) -> float:
-    """An amount that must be a plain number: an index, a bound of a loop."""
+    """The value of an amount that must be a plain number: an index or a loop bound. Raises InputError."""
     value = evaluate(text, environment, term)
     if isinstance(value, TimeRange):
         raise InputError(f"'{shown(text)}' is the interval {value}; expected a number")

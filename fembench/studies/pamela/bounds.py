@@ -1,7 +1,7 @@
 """Bounds on the time of an application: critical path, and demand on each resource (Herai 2005, 3.2.3).
 
-    T_0   every resource is always free: branches and par loops take their maximum
-    T_r   all that is asked of resource r, one after the other (over its servers, where it has several)
+    T_0   no resource is ever busy: branches and par loops take their maximum
+    T_r   all uses of resource r, one after another (divided by the number of its servers)
     T     max(T_0, T_r …)  of the whole program: `global`, Eq. 3.4
           or of each phase, summed: `phase`
 
@@ -36,7 +36,7 @@ from fembench.studies.pamela.pamela import (
 
 @dataclass(frozen=True)
 class Bound:
-    """Of a part of a model, seconds."""
+    """Bounds of a part of a model, in seconds."""
 
     path: TimeRange  # T_0
     phased: TimeRange
@@ -45,7 +45,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class TimeBounds:
-    """The interval of the whole, and each term of its maximum."""
+    """The interval of the total time, and each term of the maximum."""
 
     seconds: TimeRange
     compose: Compose
@@ -54,13 +54,13 @@ class TimeBounds:
 
     @property
     def bottleneck(self) -> str:
-        """The term with the largest middle."""
+        """The term whose interval has the largest midpoint."""
         return max(self.terms, key=lambda name: self.terms[name].middle)
 
 
 @dataclass
 class Setting:
-    """Where a model is evaluated."""
+    """The machines and values that a model is evaluated with."""
 
     model: PamelaModel
     machine: MachineModel
@@ -74,7 +74,7 @@ class Setting:
     _counts: dict[str, OperationCost] = field(default_factory=dict)
 
     def environment(self) -> dict[str, float]:
-        """Names that a model may use besides its loops' variables."""
+        """Names that a model may use besides its loop variables."""
         return {**self.values, "P": float(self.workers), "COORD": 0.0}
 
     def task(self, batch: int, machine: int) -> TimeRange:
@@ -94,7 +94,7 @@ class Setting:
 
 
 def predict(setting: Setting, compose: Compose = "global") -> TimeBounds:
-    """The interval of the application L. Raises InputError for what the models do not say."""
+    """The interval of the application L. Raises InputError if the models leave something undefined."""
     environment = setting.environment()
     root = expand(setting.model.parts["L"], setting.model)
     items = root.items if isinstance(root, Sequence) else (root,)
@@ -120,7 +120,7 @@ def _between(whole: Bound, setting: Setting, compose: Compose) -> TimeBounds:
 
 
 def _labels(model: PamelaModel, items: tuple[Node, ...]) -> list[str]:
-    """Names of the parts that L is a sequence of; numbers where it is not one of names."""
+    """Names of the parts in the sequence L; numbers if L is not a sequence of names."""
     root = model.parts["L"]
     written = root.items if isinstance(root, Sequence) else (root,)
     if len(written) == len(items) and all(isinstance(i, Operation) for i in written):
@@ -129,7 +129,7 @@ def _labels(model: PamelaModel, items: tuple[Node, ...]) -> list[str]:
 
 
 def expand(node: Node, model: PamelaModel, inside: tuple[str, ...] = ()) -> Node:
-    """The node with the names of parts of the model replaced by those parts."""
+    """The node, with names of parts of the model replaced by the parts."""
     if isinstance(node, Operation):
         if node.name not in model.parts or node.name in inside:
             raise InputError(f"'{node.name}': no part of the model; outside of tasks expected use(…)")
@@ -144,7 +144,7 @@ def expand(node: Node, model: PamelaModel, inside: tuple[str, ...] = ()) -> Node
 
 
 def bound(node: Node, setting: Setting, environment: dict[str, float]) -> Bound:
-    """The bounds of a node; counters that it sets change `environment`."""
+    """The bounds of a node. Counters that it sets are changed in `environment`."""
     if isinstance(node, Sequence):
         return _after([bound(i, setting, environment) for i in node.items], setting)
     if isinstance(node, PamelaParallel):
@@ -192,7 +192,7 @@ def _repeated(one: Bound, turns: int, kind: str, setting: Setting) -> Bound:
 
 
 def _choice(node: Choice, setting: Setting, environment: dict[str, float]) -> Bound:
-    """The dearer branch whatever the policy: which one runs is known only inside tasks."""
+    """The more expensive branch, whatever the policy: the branch taken is known only inside tasks."""
     then, other = bound(node.then, setting, environment), bound(node.other, setting, environment)
     resources = {**then.demand, **other.demand}
     demand = {r: largest([then.demand.get(r, ZERO), other.demand.get(r, ZERO)]) for r in resources}
@@ -232,7 +232,7 @@ def _served(resource: str, demand: TimeRange, setting: Setting) -> TimeRange:
 
 
 def resource_name(text: str, setting: Setting, environment: Environment) -> str:
-    """'net', 'COORD', 'comp_3', 'net_3': a loop's variable alone is a machine's processor."""
+    """'net', 'COORD', 'comp_3', 'net_3'; a loop variable alone names a machine's processor."""
     node = tree(text)
     word = getattr(node, "id", None)
     if word is not None:
@@ -245,7 +245,7 @@ def resource_name(text: str, setting: Setting, environment: Environment) -> str:
 
 
 def term_of(setting: Setting, environment: Environment) -> Term:
-    """What the terms of an amount are worth."""
+    """The values of the terms of an amount."""
 
     def term(name: str, indices: tuple[float, ...], arguments: list[ast.expr]) -> Value:
         def argument() -> Value:
@@ -277,7 +277,7 @@ def _size(name: str, argument: ast.expr, setting: Setting, environment: Environm
 
 
 def _dealt(name: str, indices: tuple[float, ...], setting: Setting) -> float:
-    """S[batch,p]: tasks of a batch on machine p; W[p]: its share of those of the only batch that is dealt."""
+    """S[batch,p]: tasks of a batch on machine p; W[p]: machine p's share of the only dealt batch."""
     if name == "S" and len(indices) == 2:
         batch, machine = (int(i) for i in indices)
     elif len(setting.tasks) == 1 and len(indices) == 1:

@@ -31,7 +31,7 @@ def build(
     sizes: Mapping[tuple[str, int], float],
     network: Network = "bus",
 ) -> PamelaModel:
-    """The model of an application; `bodies` of its codes and what they call. Raises InputError.
+    """The model of an application from the `bodies` of its codes and their callees. Raises InputError.
 
     `sizes`: bytes by ("codeSize" | "dataSizeIn" | "dataSizeOut", batch from 0).
     """
@@ -56,7 +56,7 @@ def _structure(expression: Expression) -> Node:
 
 
 def _batch(graph: BatchGraph, batch: Batch, sizes: Mapping[tuple[str, int], float], network: Network) -> Node:
-    """𝔹 of a batch: its tasks, then what it sends to each batch that it feeds."""
+    """𝔹 of a batch: its tasks, then its messages to each batch that it feeds."""
     k = batch.number - 1
     consumers = [graph.batch(n) for n in graph.successors(batch.number)]
     done: list[Node] = []

@@ -1,6 +1,6 @@
-"""What a task costs: its body's operations counted, conditionals decided, and the sum on one machine.
+"""The cost of a task: count the operations of its body, decide conditionals, add up for one machine.
 
-Conditionals (Herai 2005, 4.5.1, 5.4.3): `worst` takes the dearer branch (the thesis' default), `best` the
+Conditionals (Herai 2005, 4.5.1, 5.4.3): `worst` takes the more expensive branch (default), `best` the
 cheaper, `mean` their mean, `q` weighs them by the probability of the first (Q).
 """
 
@@ -29,7 +29,7 @@ Price = Callable[[str], TimeRange]  # operation -> seconds
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Either of two costs."""
+    """A conditional: one of two costs."""
 
     then: "OperationCost"
     other: "OperationCost"
@@ -38,7 +38,7 @@ class Alternatives:
 
 @dataclass
 class OperationCost:
-    """Operations by name, loops (turns, cost of one) and conditionals."""
+    """Operations by name, loops (number of turns, cost of one turn) and conditionals."""
 
     operations: dict[str, float] = field(default_factory=dict)
     loops: list[tuple[float, "OperationCost"]] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Conditionals:
     q: Mapping[str, float] = field(default_factory=dict)
 
     def seconds(self, branches: Alternatives, then: TimeRange, other: TimeRange) -> TimeRange:
-        """The interval of a conditional. Raises InputError where Q is not given or not in [0, 1]."""
+        """The interval of a conditional. Raises InputError if Q is missing or outside [0, 1]."""
         if self.policy == "worst":
             return largest([then, other])
         if self.policy == "best":
@@ -67,7 +67,7 @@ class Conditionals:
 
 
 def count(body: Node, model: PamelaModel, known: Mapping[str, float] | None = None) -> OperationCost:
-    """The operations of a task's body; names of other bodies are counted in. Raises InputError."""
+    """The operations of a task's body, including those of bodies that it calls. Raises InputError."""
     cost = OperationCost()
     _count(body, model, dict(known or {}), cost, ())
     return cost
@@ -140,7 +140,7 @@ def _number(text: str, known: Mapping[str, float]) -> float:
 
 
 def depends(node: Node, name: str) -> bool:
-    """Whether a node uses a variable, or counts (sets one): then each turn of a loop may differ."""
+    """Whether a node reads the loop variable or sets a counter, so that turns of the loop may differ."""
     if isinstance(node, Sequence):
         return any(depends(i, name) for i in node.items)
     if isinstance(node, Choice):
@@ -159,7 +159,7 @@ def depends(node: Node, name: str) -> bool:
 
 
 def seconds(cost: OperationCost, price: Price, conditionals: Conditionals) -> TimeRange:
-    """The interval of a cost at these prices."""
+    """The interval of a cost, given the price of each operation."""
     low = high = 0.0
     for name, times in cost.operations.items():
         one = price(name)

@@ -1,7 +1,7 @@
 """Operations of an expression: accesses, arithmetic by type, calls (Herai 2005, 4.4.3, Figs 4.17, 4.18).
 
-What `and`, `or` and a chain of comparisons may leave out is a conditional. A part of a statement that no
-template reads is an error, unless it is a name or a literal.
+Operands that `and`, `or` and chained comparisons may skip are conditionals. A part of a statement that no
+template matches is an error, unless it is a name or a literal.
 """
 
 import ast
@@ -24,7 +24,7 @@ BARE = (ast.Name, ast.Attribute, ast.Constant)  # parts that need no template: t
 
 @dataclass(frozen=True)
 class Registered:
-    """What a vectorised call costs: `operation` for each element of one of its arguments."""
+    """The cost of a vectorised call: `operation` for each element of one of its arguments."""
 
     operation: str  # "" : known to cost nothing
     argument: int = -1  # whose elements count; -1: the call counts once
@@ -42,7 +42,7 @@ def operations(registry: Registry) -> set[str]:
 
 @dataclass
 class Scope:
-    """What is known of names at a place in a function."""
+    """Types, lengths and values of names, as far as they are known at a place in a function."""
 
     types: dict[str, str]
     values: dict[str, float]
@@ -52,14 +52,14 @@ class Scope:
 
 
 class Expressions:
-    """The expressions of one function; what is known of names changes from one to the next."""
+    """The expressions of one function. The known values of names change from one to the next."""
 
     def __init__(self, source: "Source", name: str, scope: Scope) -> None:
         self.source, self.name, self.scope = source, name, scope
         self.read: set[ast.AST] = set()  # expressions whose operations are counted
 
     def all_read(self, line: ast.stmt) -> None:
-        """Raises InputError where a statement's own expressions hold one that was not counted."""
+        """Raises InputError if an expression of the statement itself was not counted."""
         parts = [part for name, part in ast.iter_fields(line) if name != "annotation"]
         own = [n for part in parts for n in (part if isinstance(part, list) else [part])]
         for node in chain.from_iterable(ast.walk(n) for n in own if isinstance(n, ast.expr)):
@@ -100,7 +100,7 @@ class Expressions:
         raise self.source.fail(node, f"cannot cost '{ast.unparse(node)}'")
 
     def either(self, node: ast.IfExp) -> tuple[list[Node], str]:
-        """One value or another; its type is that of the first."""
+        """A conditional expression; its type is that of the first value."""
         kinds: list[str] = []
 
         def branch(value: ast.expr) -> Node:
@@ -113,26 +113,26 @@ class Expressions:
         return [*test, choice], kinds[0]
 
     def compared(self, operands: Sequence[ast.expr]) -> list[Node]:
-        """A comparison with the first; with the others only while it holds: a < b < c."""
+        """A chained comparison, a < b < c: later operands are compared only if the earlier ones hold."""
         nodes: list[Node] = [*self.expression(operands[0])[0], Operation("compare")]
         if len(operands) == 1:
             return nodes
         return [*nodes, self.choice(lambda: sequence(*self.compared(operands[1:])), lambda: NOTHING)]
 
     def until_decided(self, operands: Sequence[ast.expr]) -> list[Node]:
-        """The first operand; the others only where it does not decide: a and b, a or b."""
+        """`a and b`, `a or b`: later operands are evaluated only if the earlier ones do not decide."""
         nodes = self.expression(operands[0])[0]
         if len(operands) == 1:
             return nodes
         return [*nodes, self.choice(lambda: sequence(*self.until_decided(operands[1:])), lambda: NOTHING)]
 
     def place(self, node: ast.Subscript) -> list[Node]:
-        """What an element is found by: its array, if that is not just a name, and its index."""
+        """Operations that locate an element: its array, if that is more than a name, and its index."""
         array = [] if isinstance(node.value, ast.Name) else self.expression(node.value)[0]
         return [*array, *self.expression(node.slice)[0]]
 
     def stored(self, target: ast.expr, nodes: list[Node], kind: str, value: float | None) -> list[Node]:
-        """After its value, the assignment; what is known of the name changes."""
+        """The value, then the assignment; the known value of the name changes."""
         if isinstance(target, ast.Name):
             self.scope.values.pop(target.id, None)
             if value is not None and not self.scope.loops:
@@ -145,12 +145,12 @@ class Expressions:
         raise self.source.fail(target, f"cannot assign to '{ast.unparse(target)}'")
 
     def element(self, target: ast.Subscript, kind: str) -> list[Node]:
-        """The assignment to an element that is found already."""
+        """The assignment to an element that has been located already."""
         declared = self.type_of(ast.unparse(target.value), kind)
         return [Operation("array_access"), Operation(f"assign_{declared}")]
 
     def augmented(self, line: ast.AugAssign) -> list[Node]:
-        """a op= b: like a = a op b, but the place of an element is found once."""
+        """a op= b: like a = a op b, but the element is located once."""
         target = line.target
         before: ast.expr = ast.copy_location(ast.Name(ast.unparse(target), ast.Load()), target)
         if isinstance(target, ast.Subscript):
@@ -192,12 +192,12 @@ class Expressions:
         raise self.source.fail(node, f"call of '{name}': not registered, so its cost is not known")
 
     def handed(self, arguments: list[ast.expr]) -> list[Node]:
-        """What arguments of a registered call cost: nothing if they are names, which its own cost covers."""
+        """The cost of the arguments of a registered call; names are free, its own cost covers them."""
         made = [a for a in arguments if not isinstance(a, (ast.Name, ast.Attribute))]
         return list(chain.from_iterable(self.expression(a)[0] for a in made))
 
     def called(self, name: str, node: ast.Call) -> tuple[list[Node], str]:
-        """A function of the file: an assignment for each parameter, known values passed on."""
+        """A call of a function of the file: one assignment per parameter, with known values passed on."""
         function = self.source.functions[name]
         if name in self.source.open:
             raise self.source.fail(function, f"'{name}' calls itself: its depth is not known")
@@ -242,7 +242,7 @@ class Expressions:
         return self.scope.types.get(name, default)
 
     def choice(self, then: Callable[[], Node], other: Callable[[], Node]) -> Choice:
-        """Either of two; known afterwards is what both leave alike."""
+        """A conditional; known afterwards are the values on which both branches agree."""
         number = self.source.choices[self.name] = self.source.choices.get(self.name, 0) + 1
         before = dict(self.scope.values)
         one = then()
@@ -253,5 +253,5 @@ class Expressions:
 
 
 def _word(value: float) -> str:
-    """A number as part of a name, each number and type another: 1000, 0_5, 1em05, True."""
+    """A number as part of a name, distinct for each value and type: 1000, 0_5, 1em05, True."""
     return repr(value).replace(".", "_").replace("-", "m").replace("+", "p")

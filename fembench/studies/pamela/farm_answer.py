@@ -26,7 +26,7 @@ SIZES = {"in": "dataSizeIn", "out": "dataSizeOut", "code": "codeSize"}  # names 
 
 @dataclasses.dataclass(frozen=True)
 class FarmPark:
-    """The machines that a farm runs on."""
+    """The machines of a farm."""
 
     path: str  # of the machine model
     count: int = 0  # the fastest workers; 0: all
@@ -96,7 +96,7 @@ def model_of(
 def predicted(
     graph: BatchGraph, model: PamelaModel, park: FarmPark, conditionals: Conditionals, compose: Compose
 ) -> FarmAnswer:
-    """The run time on a park, tasks dealt by the speed of its workers. Raises InputError."""
+    """The run time on a park, with tasks dealt in proportion to the workers' speeds. Raises InputError."""
     machine = load(park.path)
     count = park.count or len(machine.workers)
     machine = homogeneous(machine, park.like, count) if park.like else fastest(machine, count)
@@ -112,7 +112,7 @@ def predicted(
 
 
 def as_tree(answer: FarmAnswer) -> dict[str, Any]:
-    """The answer as JSON has it."""
+    """The answer for JSON output."""
     found = answer.bounds
     return {
         "seconds": [found.seconds.low, found.seconds.high],

@@ -95,7 +95,7 @@ def Work(bound: "int[2]"):
 
 @dataclass(frozen=True)
 class FarmApplication:
-    """An application ready to be evaluated."""
+    """An application, ready for evaluation."""
 
     app: App
     version: str
@@ -129,7 +129,7 @@ def program(app: App, version: str, network: Network = "bus") -> FarmApplication
 
 
 def true_share(app: App, size: int) -> float:
-    """How often the conditional is true: points in the circle, primes, selected elements."""
+    """How often the conditional is true: fraction of points in the circle, primes, selected elements."""
     if app == "prim":
         return share_of_primes(0, size)
     return {"pi": 0.7853981633974483, "rand": SELECTED}.get(app, 0.0)

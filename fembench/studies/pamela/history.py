@@ -1,4 +1,4 @@
-"""History: the last samples of every operation of every machine, and the machine model that they make.
+"""History: the latest samples of every operation on every machine, and the machine model made of them.
 
 The thesis keeps a bounded first-in-first-out list of samples and an interval of most of them (Herai 2005,
 2.2 and Eqs 2.2, 2.3) and says neither how many nor how much: here 50, and 90 per cent.
@@ -14,7 +14,7 @@ KEPT, PERCENT = 50, 90.0
 
 
 class SampleSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Samples of one operation of one machine, or of one message; the oldest first, seconds."""
+    """Samples of one operation of one machine, or of one message, in seconds, oldest first."""
 
     machine: int
     operation: str = ""
@@ -24,7 +24,7 @@ class SampleSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All series of some machines."""
+    """All series of a set of machines."""
 
     kept: int = KEPT  # samples of a series
     percent: float = PERCENT  # of the samples that the interval holds
@@ -34,7 +34,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def add(history: History, new: SampleSeries) -> History:
-    """The history with more samples of one series; the oldest fall out."""
+    """The history with samples appended to one series; the oldest are dropped."""
     if not all(s > 0 for s in new.samples):
         raise InputError(f"samples of {new.operation or 'a message'}: expected seconds above 0")
     key = (new.machine, new.operation, new.target, new.n_bytes)

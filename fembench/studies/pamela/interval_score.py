@@ -1,4 +1,4 @@
-"""How far measured times lie outside predicted intervals (Herai 2005, Eqs 5.2 and 5.3)."""
+"""Distances of measured times from predicted intervals (Herai 2005, Eqs 5.2 and 5.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from fembench.model.interval import TimeRange
 
 
 def error(measured: float, predicted: TimeRange) -> float:
-    """0 inside; beyond it the distance over the middle of the interval, negative below it (Eq. 5.2)."""
+    """0 inside the interval; outside, the distance over its midpoint, negative below it (Eq. 5.2)."""
     if measured in predicted:
         return 0.0
     end = predicted.high if measured > predicted.high else predicted.low
@@ -18,7 +18,7 @@ def error(measured: float, predicted: TimeRange) -> float:
 
 @dataclass(frozen=True)
 class IntervalScore:
-    """Of many measurements, each against its interval; fractions."""
+    """The score of many measurements against their intervals, as fractions."""
 
     errors: tuple[float, ...]
     mean_error: float  # of |E|, Eq. 5.3
@@ -32,12 +32,12 @@ class IntervalScore:
 
     @property
     def over(self) -> int:
-        """Measurements below their interval: the prediction was too high."""
+        """Fraction of measurements below their interval: the prediction was too high."""
         return sum(e < 0 for e in self.errors)
 
 
 def score(measured: Sequence[float], predicted: Sequence[TimeRange]) -> IntervalScore:
-    """The score of measurements and their intervals, of equal number and at least one."""
+    """The score of measurements against their intervals: equally many, at least one."""
     errors = tuple(error(x, p) for x, p in zip(measured, predicted, strict=True))
     return IntervalScore(
         errors=errors,

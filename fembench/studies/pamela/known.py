@@ -1,4 +1,4 @@
-"""What is known of a kernel before it runs: values that follow from literals and known names."""
+"""Values known before a kernel runs, because they follow from literals and known names."""
 
 import ast
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ OPERATORS = {
 
 
 def value_of(node: ast.expr, known: Mapping[str, float]) -> float | None:
-    """A number that follows from literals and known names; None otherwise."""
+    """The number, if the expression follows from literals and known names; else None."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return node.value if abs(node.value) < LARGEST else None
     if isinstance(node, ast.Name):
@@ -41,7 +41,7 @@ def value_of(node: ast.expr, known: Mapping[str, float]) -> float | None:
 
 
 class Known(ast.NodeTransformer):
-    """Names that have a known value become it."""
+    """Replaces names by their known values."""
 
     def __init__(self, values: Mapping[str, float]) -> None:
         self.values = values
@@ -51,6 +51,6 @@ class Known(ast.NodeTransformer):
 
 
 def shortened(text: str) -> str:
-    """An expression; its value where that is known."""
+    """An expression, replaced by its value if that is known."""
     value = value_of(ast.parse(text, mode="eval").body, {})
     return text if value is None else f"{value:.0f}"

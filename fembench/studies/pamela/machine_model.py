@@ -1,4 +1,4 @@
-"""Machine model: how long each operation and each message takes on each machine, as intervals.
+"""Machine model: the time of each operation and each message on each machine, as intervals.
 
 Its file is that of Herai 2005, App. B; machine 0 is the coordinator, lines that begin with // are comments:
     // machine 1: itu
@@ -38,11 +38,11 @@ class MachineModel:
 
     @property
     def workers(self) -> tuple[int, ...]:
-        """Machines but the coordinator, the fastest first."""
+        """All machines except the coordinator, fastest first."""
         return tuple(sorted((p for p in self.operations if p), key=lambda p: (-self.factors.get(p, 1.0), p)))
 
     def cost(self, operation: str, machine: int) -> TimeRange:
-        """Seconds of one operation. Raises InputError where the model has none: it is not nothing."""
+        """Seconds of one operation. Raises InputError if the model lacks it; it never counts as 0."""
         if operation in self.free:
             return TimeRange(0.0, 0.0)
         known = self.operations.get(machine)
@@ -56,7 +56,7 @@ class MachineModel:
         return found
 
     def message(self, source: int, target: int, n_bytes: float) -> TimeRange:
-        """Seconds of a message; of the opposite direction where only that was measured. Raises InputError."""
+        """Seconds of a message; if only the opposite direction was measured, its time. Raises InputError."""
         sizes = self.sends.get((source, target)) or self.sends.get((target, source))
         if not sizes:
             raise InputError(f"messages between machines {source} and {target}: not in the machine model")
@@ -108,7 +108,7 @@ def load(path: Path | str, send_unit: float = 1.0) -> MachineModel:
 
 
 def fastest(model: MachineModel, count: int) -> MachineModel:
-    """The coordinator and the `count` fastest workers, numbered 1, 2, … anew. Raises InputError."""
+    """The coordinator and the `count` fastest workers, renumbered 1, 2, …. Raises InputError."""
     workers = model.workers
     if not 1 <= count <= len(workers):
         raise InputError(f"{count} machines: the machine model has {len(workers)} workers")
@@ -116,7 +116,7 @@ def fastest(model: MachineModel, count: int) -> MachineModel:
 
 
 def homogeneous(model: MachineModel, like: int, count: int) -> MachineModel:
-    """What if: `count` workers, all like one of the model. Raises InputError."""
+    """A hypothetical park of `count` workers, all like one of the model. Raises InputError."""
     return _renumbered(model, [_known(model, like)] * count)
 
 
@@ -127,7 +127,7 @@ def _known(model: MachineModel, machine: int) -> int:
 
 
 def _renumbered(model: MachineModel, chosen: Iterable[int]) -> MachineModel:
-    """Machine 0 and the chosen ones as 1, 2, …; one chosen twice is two machines."""
+    """Machine 0, and the chosen machines as 1, 2, …; a machine chosen twice counts as two."""
     new = dict(enumerate(chosen, 1))
     both = {0: 0, **new} if 0 in model.operations else new
     sends: dict[Pair, Mapping[int, TimeRange]] = {}

@@ -1,4 +1,4 @@
-"""Which names Python code binds, and where: what a file's constants and functions are once it is loaded.
+"""Which names Python code binds, and where: the constants and functions of a file after it is loaded.
 
 A name is a constant if its last value at the top of the file follows from literals. What is bound in any
 other way (in a conditional or loop, by an import, by `global` in a function) is not known. A name that a
@@ -16,7 +16,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def bound(node: ast.AST) -> set[str]:
-    """Names that a statement binds, those of functions inside it too."""
+    """Names that a statement binds, including those of functions inside it."""
     found = set()
     for n in ast.walk(node):
         if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load):
@@ -33,17 +33,17 @@ def bound(node: ast.AST) -> set[str]:
 
 
 def own_names(function: ast.FunctionDef) -> set[str]:
-    """A function's parameters, and what it binds."""
+    """The parameters of a function, and the names it binds."""
     return {a.arg for a in parameters(function)}.union(*(bound(line) for line in function.body))
 
 
 def parameters(function: ast.FunctionDef) -> list[ast.arg]:
-    """In their order, those by keyword last."""
+    """Parameters in order, keyword-only ones last."""
     return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
 
 
 def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:
-    """The functions that names stand for once the file is loaded; not what was bound otherwise since."""
+    """Functions by name after the file is loaded, without names rebound to something else."""
     found: dict[str, ast.FunctionDef] = {}
     for line in module.body:
         _forget(found, _at_top(line))
@@ -53,7 +53,7 @@ def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:
 
 
 def constants_of(module: ast.Module, until: ast.stmt | None = None) -> dict:
-    """Names that the file gives values that follow from literals, up to a statement or its end."""
+    """Names whose values follow from literals, up to a statement or to the end of the file."""
     found: dict = {}
     for line in module.body:
         if line is until:
@@ -66,13 +66,13 @@ def constants_of(module: ast.Module, until: ast.stmt | None = None) -> dict:
 
 
 def _forget(found: dict, names: set[str]) -> None:
-    """What these names stood for is not known any more; `from x import *` may bind every name."""
+    """Forget the values of these names; `from x import *` may bind every name."""
     for name in list(found) if "*" in names else names:
         found.pop(name, None)
 
 
 def bound_of(module: ast.Module) -> set[str]:
-    """Names that the file binds at its top or by `global`: there Python's own are hidden."""
+    """Names that the file binds at its top level or by `global`; they hide Python's built-ins."""
     return _global_names(module).union(*map(_at_top, module.body))
 
 
@@ -114,7 +114,7 @@ def _literal(value: ast.expr, known: dict) -> object:
 
 
 def matched(function: ast.FunctionDef, call: ast.Call) -> tuple[dict[str, ast.expr], dict[str, ast.expr]]:
-    """(arguments, defaults) of a call by parameter, in the order of parameters. Raises InputError."""
+    """(arguments, defaults) of a call, by parameter, in the parameters' order. Raises InputError."""
     spec, names = function.args, [a.arg for a in parameters(function)]
     if spec.vararg or spec.kwarg or any(isinstance(a, ast.Starred) for a in call.args):
         raise InputError("takes * or ** arguments: how many is not known")

@@ -15,21 +15,21 @@ from fembench.studies.pamela.amounts import compact
 
 @dataclass(frozen=True)
 class Sequence:
-    """One after the other: a;b."""
+    """A sequence: a;b."""
 
     items: tuple["Node", ...]
 
 
 @dataclass(frozen=True)
 class PamelaParallel:
-    """At the same time: a||b."""
+    """Parallel branches: a||b."""
 
     items: tuple["Node", ...]
 
 
 @dataclass(frozen=True)
 class PamelaLoop:
-    """`seq`: one after the other for every value of the variable; `par`: all at the same time."""
+    """A loop over the values of a variable: `seq` runs its turns in sequence, `par` in parallel."""
 
     kind: Literal["seq", "par"]
     variable: str
@@ -40,7 +40,7 @@ class PamelaLoop:
 
 @dataclass(frozen=True)
 class Choice:
-    """if{then}else{other}: either of both, without a condition; `name` is that of its probability Q."""
+    """if{then}else{other}: one of two branches, without a condition; `name` identifies its probability Q."""
 
     then: "Node"
     other: "Node"
@@ -49,7 +49,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Use:
-    """A resource is busy for an amount of seconds."""
+    """Use of a resource for an amount of seconds."""
 
     resource: str
     amount: str
@@ -57,14 +57,14 @@ class Use:
 
 @dataclass(frozen=True)
 class Delay:
-    """Seconds that pass without a resource."""
+    """A delay in seconds that uses no resource."""
 
     amount: str
 
 
 @dataclass(frozen=True)
 class Operation:
-    """`times` operations of a task's body, or the part of the model that is called so."""
+    """`times` operations of a task's body, or the part of the model of that name."""
 
     name: str
     times: str = "1"
@@ -72,7 +72,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Set:
-    """A counter gets a value: id=id+1."""
+    """An assignment to a counter: id=id+1."""
 
     name: str
     amount: str
@@ -85,7 +85,7 @@ NOTHING = Sequence(())
 
 @dataclass(frozen=True)
 class PamelaModel:
-    """Definitions by name; the application is `L`, and `L_path` where that is an upper bound only."""
+    """Definitions by name. The application is `L`; if that is only an upper bound, also `L_path`."""
 
     parts: Mapping[str, Node]  # "L", "L_0", and bodies of tasks: "ProcessData"
     tasks: Mapping[int, str] = field(default_factory=dict)  # batch, from 0 -> name of its body
@@ -93,7 +93,7 @@ class PamelaModel:
 
 
 def sequence(*items: Node) -> Node:
-    """One after the other, without brackets inside."""
+    """A sequence, with nested sequences flattened."""
     flat: list[Node] = []
     for item in items:
         flat += item.items if isinstance(item, Sequence) else [item]
@@ -101,7 +101,7 @@ def sequence(*items: Node) -> Node:
 
 
 def as_text(model: PamelaModel) -> str:
-    """The model as its file."""
+    """The model as the text of its file."""
     lines = [f"{name}={shown(node, 0)}" for name, node in model.parts.items()]
     lines += [f"task[{k}]={name};" for k, name in sorted(model.tasks.items())]
     lines += [f"{what}(task[{k}])={size:g};" for (what, k), size in sorted(model.sizes.items())]
@@ -109,7 +109,7 @@ def as_text(model: PamelaModel) -> str:
 
 
 def shown(node: Node, depth: int = 0) -> str:
-    """A node as text; blocks on lines of their own."""
+    """A node as text, with blocks on separate lines."""
     if isinstance(node, Sequence):
         if all(isinstance(i, Operation) for i in node.items) and depth == 0:
             return ";".join(_line(i, depth) for i in node.items) + ";"

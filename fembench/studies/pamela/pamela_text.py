@@ -50,7 +50,7 @@ def parse(text: str, where: str = "model") -> PamelaModel:
 
 
 def _definitions(text: str) -> list[tuple[str, str, str]]:
-    """(name, what stands between it and '=', body) of every definition outside of braces."""
+    """(name, text between it and '=', body) of every definition outside braces."""
     heads = [m for m in _HEAD.finditer(text) if _depth(text[: m.start()]) == 0]
     ends = [m.start() for m in heads[1:]] + [len(text)]
     return [(m.group(1), m.group(2), text[m.end() : end]) for m, end in zip(heads, ends)]
@@ -68,13 +68,13 @@ def _number(body: str, where: str) -> float:
 
 
 class Reader:
-    """Recursive descent through one definition."""
+    """A recursive-descent parser of one definition."""
 
     def __init__(self, text: str, where: str) -> None:
         self.text, self.where, self.at = text, where, 0
 
     def whole(self) -> Node:
-        """The text to its end. Raises InputError."""
+        """Parse the whole text. Raises InputError."""
         try:
             found = self.sequence()
         except RecursionError:
@@ -84,7 +84,7 @@ class Reader:
         return found
 
     def rest(self) -> str:
-        """What is left, without leading blanks."""
+        """The rest of the text, without leading blanks."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
         return self.text[self.at :]
@@ -93,7 +93,7 @@ class Reader:
         raise InputError(f"{self.where}: {message} at '{shown(self.rest(), 40)}'")
 
     def sequence(self) -> Node:
-        """Items up to the closing bracket or the end."""
+        """The items up to the closing bracket or the end."""
         items: list[Node] = []
         while (rest := self.rest()) and rest[0] not in _CLOSE:
             if rest[0] == ";":
@@ -149,7 +149,7 @@ class Reader:
         return found
 
     def inside(self, opening: int) -> str:
-        """The text in the parentheses that open `opening` characters from here; goes behind them."""
+        """The text in the parentheses that open `opening` characters ahead; moves past them."""
         start, depth = self.at + opening, 0
         for k in range(start, len(self.text)):
             depth += (self.text[k] in _OPEN) - (self.text[k] in _CLOSE)
@@ -187,7 +187,7 @@ class Reader:
 
 
 def _split(text: str) -> list[str]:
-    """At the commas outside of brackets."""
+    """The text, split at commas outside brackets."""
     parts, depth, start = [], 0, 0
     for k, letter in enumerate(text):
         depth += (letter in _OPEN) - (letter in _CLOSE)
@@ -198,7 +198,7 @@ def _split(text: str) -> list[str]:
 
 
 def _blanked(text: str) -> str:
-    """The text with what stands in parentheses or brackets replaced by dots; outer closing ones stay."""
+    """The text with the content of parentheses and brackets replaced by dots."""
     out, depth = [], 0
     for letter in text:
         closing = letter in ")]" and depth > 0

@@ -1,4 +1,4 @@
-"""A park of 32 unequal machines that exists only here, its samples, its machine model, and runs on it.
+"""A virtual park of 32 unequal machines: its samples, its machine model, and runs on it.
 
 Machines are those of Herai 2005, Tab. 5.1 (nine of speed 1, eleven of 0.86, twelve of 0.635, and a
 coordinator); operations cost what App. B says of machine 1, over the speed. Other users: in a sample, as in
@@ -46,14 +46,14 @@ COUNTS, RUNS, SAMPLES = (2, 4, 8, 16, 32), 4, 50
 
 
 def load_factor(draw: random.Random) -> float:
-    """How many times longer a machine takes in one sample, or in one run."""
+    """The factor by which a machine is slowed in one sample, or in one run."""
     usual = 1 + max(-2 * USUAL, min(draw.gauss(0, USUAL), 2 * USUAL))
     return usual + (draw.uniform(*MORE) if draw.random() < RARE else 0.0)
 
 
 @functools.cache
 def sampled(seed: int = 1) -> History:
-    """The park's history: what its benchmarks would have left."""
+    """The park's history, as benchmarks on it would have left it."""
     draw = random.Random(seed)
     speeds = {0: 1.0, **dict(enumerate(SPEEDS, 1))}
     history = History(factors={p: s for p, s in speeds.items() if p})
@@ -70,7 +70,7 @@ def sampled(seed: int = 1) -> History:
 
 
 def truth() -> MachineModel:
-    """What the samples scatter around."""
+    """The values around which samples scatter."""
     speeds = {0: 1.0, **dict(enumerate(SPEEDS, 1))}
     exact = {p: {o: TimeRange(c / s, c / s) for o, c in COSTS.items()} for p, s in speeds.items()}
     sizes = {n: TimeRange(LATENCY + PER_BYTE * n, LATENCY + PER_BYTE * n) for n in (64, 65536)}
@@ -78,7 +78,7 @@ def truth() -> MachineModel:
 
 
 def setting(made: FarmApplication, machine: MachineModel, count: int, conditionals: Conditionals) -> Setting:
-    """A program on the `count` fastest machines, its tasks dealt by Eq. 3.6."""
+    """A program on the `count` fastest machines, with tasks dealt by Eq. 3.6."""
     chosen = fastest(machine, count)
     dealt = deal_tasks([chosen.factors[p] for p in range(1, count + 1)], made.tasks)
     return Setting(made.model, chosen, count, {1: dict(enumerate(dealt, 1))}, conditionals)
@@ -97,7 +97,7 @@ def run(made: FarmApplication, count: int, draw: random.Random) -> float:
 
 @dataclass(frozen=True)
 class ParkOutcome:
-    """Runs of one version on one number of machines, and what was predicted."""
+    """Runs of one version on one number of machines, and their prediction."""
 
     app: App
     version: str
@@ -116,7 +116,7 @@ def experiment(
 ) -> list[ParkOutcome]:
     """Every version on 2 to 32 machines, four runs each, predicted from the park's samples.
 
-    The same seed gives the same runs, whatever the way of predicting.
+    The same seed gives the same runs, whatever the method of prediction.
     """
     machine = machine_model(sampled())
     found = []

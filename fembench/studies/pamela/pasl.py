@@ -22,7 +22,7 @@ _LINK = re.compile(
 
 @dataclass(frozen=True)
 class Batch:
-    """So many tasks that run the same code."""
+    """A batch: `cardinality` tasks that run the same code."""
 
     number: int  # from 1
     code: str  # "ProcessData"
@@ -34,13 +34,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchGraph:
-    """Batches in the order of their numbers."""
+    """A task graph: batches in ascending order of their numbers."""
 
     path: str
     batches: tuple[Batch, ...]
 
     def successors(self, number: int) -> tuple[int, ...]:
-        """Batches that a batch feeds."""
+        """The batches that take input from a batch."""
         return tuple(b.number for b in self.batches if number in b.inputs)
 
     def batch(self, number: int) -> Batch:
@@ -91,7 +91,7 @@ def _link(link: re.Match[str], code: dict[str, str], batches: dict[int, Batch], 
 
 
 def _check(graph: BatchGraph, where: str) -> None:
-    """First and last batch have one task each, and every other feeds and is fed."""
+    """Raises InputError unless first and last batch have one task, and all others have input and output."""
     if not graph.batches:
         raise InputError(f"{where}: no links; expected lines such as T1 = B1(1) << NULL")
     first, last = graph.batches[0], graph.batches[-1]

@@ -32,7 +32,7 @@ dataSizeOut(task[1])={bytes_out:.0f};
 
 @dataclass(frozen=True)
 class Farm:
-    """What the tasks of a program do; all tasks alike."""
+    """The operations of a program's tasks, which are all equal."""
 
     operations: Mapping[str, float]  # that a task certainly does
     bytes_in: float
@@ -45,7 +45,7 @@ class Farm:
 
 
 def machine_of(record: AppRecord) -> MachineModel:
-    """Intervals of a calibration; machine p is rank p. Raises InputError where the record is none."""
+    """Intervals of a calibration; machine p is rank p. Raises InputError for any other record."""
     if not record.samples:
         raise InputError(
             f"{record.id}: not a calibration; expected one of `fembench study app … --calibrate`"
@@ -74,7 +74,7 @@ def _with_messages(history: History, by_size: Samples, ranks: int) -> History:
 
 
 def factors_of(record: AppRecord) -> dict[int, float]:
-    """W of every worker: its median time for all operations together, against the fastest (Eq. 3.5)."""
+    """W of every worker: speed relative to the fastest, by the median time of all operations (Eq. 3.5)."""
     workers = range(1, record.case.ranks) if record.case.ranks > 1 else range(1)
     best: dict[str, float] = {
         name: min(_median(rows[p]) for p in workers) for name, rows in record.samples.items()
@@ -102,7 +102,7 @@ def model_text(farm: Farm) -> str:
 def predict_farm(
     farm: Farm, machine: MachineModel, *, compose: Compose = "phase", with_q: bool = True
 ) -> tuple[TimeBounds, AppPrediction]:
-    """The prediction, and as a record keeps it. Raises InputError."""
+    """The prediction, and its form in a record. Raises InputError."""
     workers = len(farm.dealt)
     decided = Conditionals("worst")
     if with_q and farm.chance:

@@ -44,7 +44,7 @@ Expression = Leaf | Series | Branches
 
 
 def definition(graph: BatchGraph, number: int) -> Expression:
-    """𝕃 of a batch in terms of 𝔹 and the 𝕃 of those that it feeds (Fig. 4.10)."""
+    """𝕃 of a batch in terms of 𝔹 and the 𝕃 of the batches that it feeds (Fig. 4.10)."""
     own, feeds = Leaf("B", number), graph.successors(number)
     if not feeds:
         return own
@@ -53,7 +53,7 @@ def definition(graph: BatchGraph, number: int) -> Expression:
 
 
 def repeated(expression: Expression) -> tuple[int, ...]:
-    """Batches that stand in it more than once; () of a series-parallel graph."""
+    """Batches that occur more than once; () for a series-parallel graph."""
     return tuple(k for k, n in Counter(_batches(expression)).items() if n > 1)
 
 
@@ -67,7 +67,7 @@ def layered(graph: BatchGraph) -> Expression:
 
 
 def steps(graph: BatchGraph) -> tuple[list[str], Expression]:
-    """(the lines of Fig. 4.12, the last expression). Raises InputError of a graph with too many paths."""
+    """(the lines of Fig. 4.12, the last expression). Raises InputError for a graph with too many paths."""
     first = graph.batches[0].number
     now: Expression = Leaf("L", first)
     own = {b.number: definition(graph, b.number) for b in graph.batches}
@@ -93,13 +93,13 @@ def _substituted(node: Expression, old: Leaf, new: Expression) -> Expression:
 
 
 def _series(items: tuple[Expression, ...]) -> Expression:
-    """One after the other, branches and leaves alone."""
+    """A sequence of branches and leaves, flattened."""
     flat = tuple(x for i in items for x in (i.items if isinstance(i, Series) else (i,)))
     return flat[0] if len(flat) == 1 else Series(flat)
 
 
 def _simplified(node: Expression) -> Expression:
-    """With the innermost common tail taken out; the node itself where there is none."""
+    """The node with its innermost common tail factored out; the node itself if there is none."""
     if isinstance(node, Leaf):
         return node
     for k, item in enumerate(node.items):

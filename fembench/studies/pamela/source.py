@@ -36,7 +36,7 @@ Loops = Literal["figure", "listing"]  # Fig. 4.19, or App. A.3, which counts a t
 def analyse(
     text: str, *, where: str = "source", registry: Registry | None = None, loops: Loops = "figure"
 ) -> "Source":
-    """The kernels of a file. Nothing of it is run. Raises InputError."""
+    """The kernels of a file, which is read but never run. Raises InputError."""
     try:
         module = ast.parse(text)
     except SyntaxError as error:
@@ -47,7 +47,7 @@ def analyse(
 
 
 class Source:
-    """The functions and constants of one file; bodies are made as they are asked for."""
+    """The functions and constants of one file; bodies are derived on demand."""
 
     def __init__(self, module: ast.Module, where: str, registry: Registry, loops: Loops) -> None:
         self.where, self.registry, self.style = where, registry, loops
@@ -58,7 +58,7 @@ class Source:
         self.open: list[str] = []  # functions that are being read
 
     def body(self, name: str) -> Node:
-        """Operations of a function called with its defaults, and nothing else known. Raises InputError."""
+        """Operations of a function whose parameters are known only by their defaults. Raises InputError."""
         if name in operations(self.registry):
             raise InputError(f"{self.where}: {name} is the name of an operation; expected another name")
         if name not in self.bodies:
@@ -71,7 +71,7 @@ class Source:
         return self.bodies[name]
 
     def default_values(self, function: ast.FunctionDef, defaults: Mapping[str, ast.expr]) -> dict[str, float]:
-        """Those of these defaults that are known where the function is defined."""
+        """The defaults whose values are known where the function is defined."""
         known = constants_of(self.module, until=function)
         found = {name: value_of(default, known) for name, default in defaults.items()}
         return {name: value for name, value in found.items() if value is not None}
@@ -85,7 +85,7 @@ class Source:
         return found
 
     def fail(self, node: ast.AST, message: str) -> InputError:
-        """What is wrong, and in which line."""
+        """The error, with its line."""
         return InputError(f"{self.where}, line {getattr(node, 'lineno', '?')}: {message}")
 
     def function(self, name: str, values: Mapping[str, float]) -> Node:
@@ -123,7 +123,7 @@ class Source:
             scope.lengths[name] = self.known(size, scope, f"length of {name}")
 
     def known(self, node: ast.expr, scope: Scope, what: str) -> float:
-        """The value of an expression. Raises InputError where it is not known."""
+        """The value of an expression. Raises InputError if it is unknown before the run."""
         value = value_of(node, scope.values)
         if value is None:
             raise self.fail(node, f"{what}: '{ast.unparse(node)}' is not known before it runs")
@@ -131,10 +131,10 @@ class Source:
 
 
 class FunctionBody(Expressions):
-    """The statements of one function, one after the other."""
+    """The statements of one function, in order."""
 
     def block(self, lines: list[ast.stmt]) -> Node:
-        """Operations of some statements; what follows a conditional return belongs to the other branch."""
+        """Operations of statements; those after a conditional return belong to the other branch."""
         nodes: list[Node] = []
         for k, line in enumerate(lines):
             if isinstance(line, ast.If) and _returns(line):
@@ -220,7 +220,7 @@ class FunctionBody(Expressions):
         return [Operation("assign_int"), PamelaLoop("seq", variable, low, last, sequence(*first, body))]
 
     def bound(self, node: ast.expr) -> str:
-        """A bound as text: numbers where they are known, else variables of the loops around."""
+        """A loop bound as text, with known values inserted; else variables of the enclosing loops."""
         value = value_of(node, self.scope.values)
         if value is not None:
             return f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}"
@@ -251,7 +251,7 @@ class FunctionBody(Expressions):
         return body
 
     def while_loop(self, line: ast.While) -> list[Node]:
-        """while i <= n, where i begins at a known value and its last statement is i += 1."""
+        """A loop `while i <= n` in which i begins at a known value and the last statement is i += 1."""
         variable, first, turns = self.while_turns(line)
         test = self.expression(line.test)[0]
         body = self.looped(line.body, variable, in_ones=first == round(first))
@@ -259,7 +259,7 @@ class FunctionBody(Expressions):
         return [*test, PamelaLoop("seq", variable, f"{round(first)}", last, sequence(body, *test))]
 
     def while_turns(self, line: ast.While) -> tuple[str, float, int]:
-        """(variable, its first value, turns)."""
+        """(variable, its first value, number of turns)."""
         test, last = line.test, line.body[-1]
         form = "expected 'while i < n', i known before, and 'i += 1' at its end"
         if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1):

@@ -17,7 +17,7 @@ from fembench.studies.pamela.pamela import (
 
 
 def expression(model: PamelaModel, conditionals: Conditionals | None = None) -> str:
-    """Costs of tasks, one a line, and T=max(…) with each term under the name of its resource."""
+    """Costs of tasks, one per line, and T=max(…), each term under the name of its resource."""
     tasks = [
         f"{name}={as_text(count(model.parts[name], model), conditionals)}"
         for name in dict.fromkeys(model.tasks.values())
@@ -36,19 +36,19 @@ def bound_terms(model: PamelaModel) -> dict[str, str]:
 
 
 def _of_family(root: Node, resource: str) -> str:
-    """All that is asked of a resource; of one for each machine, the largest over machines."""
+    """Total use of a resource; of a resource per machine, the maximum over machines."""
     own = [v for v in sorted(names_in(resource)) if v in variables(root)]
     text = _of_resource(root, resource, frozenset(own))
     return f"max[{','.join(own)}]({text})" if own else text
 
 
 def label(resource: str) -> str:
-    """What a resource is called: a loop's variable alone is a machine's processor."""
+    """The name of a resource; a loop variable alone names a machine's processor."""
     return "comp" if resource.islower() and len(resource) == 1 else resource
 
 
 def resources(node: Node) -> list[str]:
-    """Resources as they are written, in their order."""
+    """Resources as written, in order of first use."""
     if isinstance(node, Use):
         return [node.resource]
     inner: tuple[Node, ...] = ()
@@ -62,7 +62,7 @@ def resources(node: Node) -> list[str]:
 
 
 def variables(node: Node) -> set[str]:
-    """Variables of all loops."""
+    """The variables of all loops."""
     if isinstance(node, PamelaLoop):
         return {node.variable} | variables(node.body)
     if isinstance(node, (Sequence, PamelaParallel)):

@@ -1,8 +1,8 @@
-"""A model executed by machines that exist only here: processes, resources, and a clock (no time is measured).
+"""Discrete-event execution of a model on virtual machines; no time is measured.
 
 Each branch and each turn of a par loop is a process; a resource serves one use after the other, in the order
-in which they were asked for. How long a use takes is drawn anew for each run from what the machine model's
-samples were drawn from, so that predictions can be judged where the truth is known (Herai 2005, tier B).
+in which they were requested. Durations are redrawn in each run from the distribution behind the
+machine model's samples, so that predictions are tested where the truth is known (Herai 2005, tier B).
 """
 
 import heapq
@@ -20,7 +20,7 @@ Draw = Callable[[str, float], float]  # resource ("" : none), seconds as modelle
 
 @dataclass
 class VirtualClock:
-    """What happens next, and when each resource is free."""
+    """Pending events, and the time at which each resource becomes free."""
 
     now: float = 0.0
     events: list[tuple[float, int, "Process"]] = field(default_factory=list)
@@ -32,7 +32,7 @@ class VirtualClock:
         heapq.heappush(self.events, (moment, self.asked, process))
 
     def serve(self, resource: str, seconds: float, servers: int) -> float:
-        """When a use that is asked for now ends."""
+        """The time at which a use requested now ends."""
         free = self.free.setdefault(resource, [0.0] * servers)
         begin = max(heapq.heappop(free), self.now)
         heapq.heappush(free, begin + seconds)
@@ -40,14 +40,14 @@ class VirtualClock:
 
 
 class Process:
-    """A generator that yields moments at which it goes on, or the processes that it waits for."""
+    """A generator that yields the time at which it resumes, or the processes it waits for."""
 
     def __init__(self, steps: Iterator, parent: "Process | None" = None) -> None:
         self.steps, self.parent, self.waits = steps, parent, 0
 
 
 def execute(setting: Setting, draw: Draw) -> float:
-    """Seconds from beginning to end of the application in one run."""
+    """Seconds that the application takes in one run."""
     clock = VirtualClock()
     environment = setting.environment()
     root = expand(setting.model.parts["L"], setting.model)
@@ -59,7 +59,7 @@ def execute(setting: Setting, draw: Draw) -> float:
 
 
 def _advance(process: Process, clock: VirtualClock) -> None:
-    """One step; at its end the parent, if this was the last that it waited for."""
+    """Advance one process by one step; wake its parent if this was the last process it waited for."""
     wanted = next(process.steps, None)
     if isinstance(wanted, list):
         process.waits = len(wanted)

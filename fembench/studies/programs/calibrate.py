@@ -1,4 +1,4 @@
-"""Samples of what programs are made of: seconds of an operation on every rank, seconds of messages to rank 0,
+"""Samples that calibrate programs: seconds of an operation on every rank, seconds of messages to rank 0,
 seconds that a farm's messages keep its workers.
 
 Ranks that compute together in a run do so here; one pair after the other exchanges messages while the rest
@@ -27,7 +27,7 @@ BySize = dict[int, list[float]]  # bytes -> seconds
 
 
 class Calibrated(NamedTuple):
-    """What one rank sampled."""
+    """The samples of one rank."""
 
     samples: Samples
     messages: BySize  # half of a round trip with rank 0
@@ -39,7 +39,7 @@ NOTHING = Calibrated({}, {}, {}, {})
 
 
 def calibrate(worker: Worker, program: str, tasks: int, size: int, count: int) -> Calibrated:
-    """`count` samples of every operation of the program; of its messages. Collective."""
+    """`count` samples of every operation and message of the program. Collective."""
     found = samples(worker, program, tasks, size, count)
     sent = messages(worker)
     return Calibrated(found, sent, *(exchanges(worker) if program in KERNELS else ({}, {})))
@@ -63,7 +63,7 @@ def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> 
 
 
 def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
-    """Let emulated ranks find the least time of every operation of the program: alike in runs and before
+    """Let emulated ranks find the minimum time of every operation of the program, equally in runs and before
     samples, since the least of more samples is less. Does nothing at full speed. Collective."""
     task = _task(program, tasks, size)
     for _ in worker.slowness.rehearsals(alone(), LEARN):
@@ -72,7 +72,7 @@ def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
 
 
 def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:
-    """One task of the program, to be computed as it is told."""
+    """One task of the program, ready to run."""
     if program not in KERNELS:
         units = max(size, 1)
         return lambda do: do(graphs.UNIT, units, graphs.burn, units)
@@ -82,7 +82,7 @@ def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:
 
 
 def _sample(worker: Worker, task: Callable[[Do], object], count: int) -> Samples:
-    """Means of several tasks in a row; the very first is left out."""
+    """Means over several consecutive tasks, without the very first."""
     took: Samples = {}
 
     def timed(operation: str, times: float, function: Callable[..., Any], /, *arguments: object) -> Any:
@@ -144,7 +144,7 @@ def exchanges(worker: Worker) -> tuple[BySize, BySize]:
 
 
 def _coordinate(worker: Worker, rank: int, length: int) -> None:
-    """As a farm's coordinator: tasks dealt beforehand, then their results."""
+    """The coordinator's part: deal tasks, then collect their results."""
     tasks = range((1 + TRIPS) * IN_A_ROW)
     inputs = np.ones((len(tasks), length))  # each its own, or all but the first would come from a cache
     requests = [request for task in tasks for request in farm.hand(worker, rank, task, inputs[task])]

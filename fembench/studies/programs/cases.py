@@ -71,7 +71,7 @@ def _factors(calibration: AppRecord | None, workers: int) -> list[float]:
 
 
 def predicted(case: AppCase, calibration: AppRecord, settings: ProgramSettings) -> AppPrediction:
-    """The run time that the calibration predicts, in closed form. Raises InputError."""
+    """The run time predicted from the calibration, in closed form. Raises InputError."""
     if case.program not in KERNELS:
         return _graph(case, calibration)
     kernel = KERNELS[case.program]
@@ -97,7 +97,7 @@ def predicted(case: AppCase, calibration: AppRecord, settings: ProgramSettings) 
 def _beyond(
     calibration: AppRecord, machine: MachineModel, workers: int, bytes_in: float, bytes_out: float
 ) -> tuple[TimeRange, ...]:
-    """Seconds that a task's messages keep each worker, less those that its result is under way."""
+    """Seconds for which a task's messages occupy each worker, minus the transit time of its result."""
     ranks = calibration.case.ranks
     taking, answering = keeping(calibration.taking, ranks), keeping(calibration.answering, ranks)
     found = []
@@ -109,7 +109,7 @@ def _beyond(
 
 
 def _all_dealt(case: AppCase, machine: MachineModel) -> tuple[int, ...]:
-    """Tasks of each worker; those dealt during the run go to whoever is free: in proportion to W."""
+    """Tasks per worker; those dealt during the run go to whichever is free, that is, in proportion to W."""
     if sum(case.dealt) == case.tasks:
         return case.dealt
     return deal_tasks([machine.factors[p] for p in range(1, len(case.dealt) + 1)], case.tasks)
@@ -118,7 +118,7 @@ def _all_dealt(case: AppCase, machine: MachineModel) -> tuple[int, ...]:
 def both(
     case: AppCase, calibration: AppRecord, settings: ProgramSettings
 ) -> tuple[AppPrediction, AppPrediction | None]:
-    """In closed form, and by simulation: of task graphs, and of farms that deal all tasks before the run."""
+    """Predictions in closed form and, for task graphs and statically dealt farms, by simulation."""
     closed = predicted(case, calibration, settings)
     if case.ranks == 1 or (case.program in KERNELS and sum(case.dealt) < case.tasks):
         return closed, None
@@ -127,7 +127,7 @@ def both(
 
 
 def _enlarged(machine: MachineModel, workers: int) -> MachineModel:
-    """Workers beyond those calibrated are taken to be like the last one."""
+    """The calibration for more workers than were calibrated: the others are assumed to equal the last."""
     known = sorted(p for p in machine.operations if p)
     if not known:
         raise InputError("calibrated on one rank: expected a coordinator and at least one worker")
@@ -141,7 +141,7 @@ def _enlarged(machine: MachineModel, workers: int) -> MachineModel:
 
 
 def _unit(case: AppCase, calibration: AppRecord) -> list[tuple[float, float]]:
-    """[rank] seconds of the work of a task."""
+    """[rank] seconds of computing per task."""
     machine = machine_of(calibration)
     each = [machine.cost("unit", p) * case.size for p in range(case.ranks)]
     return [(i.low, i.high) for i in each]

@@ -1,4 +1,4 @@
-"""Computing at an emulated speed, and messages that are waited for asleep.
+"""Computing at an emulated speed, and waiting for messages without using the processor.
 
 A rank of speed s computes for (the least processor time that as much work takes) x dilation / s, as in a run
 of the benchmark (synthetic/slowness.py). Ranks that share a core therefore do not disturb each other, and a
@@ -24,15 +24,15 @@ NAP = 1e-3  # of a rank that is stretched
 
 
 def glance_of(factor: float) -> float:
-    """Seconds between two looks for a message, of a rank that is so many times stretched.
+    """Seconds between two polls for a message, on a rank slowed by this factor.
 
-    Ranks that wait look rarely: looking takes the cores from those that compute.
+    Waiting ranks poll rarely, because polling takes the cores from computing ranks.
     """
     return min(GLANCE * factor, MOST)
 
 
 def rest_until(comm: Comm, moment: int) -> None:
-    """Sleep until `moment` (perf_counter_ns); messages in flight go on meanwhile."""
+    """Sleep until `moment` (perf_counter_ns); messages in flight keep progressing."""
     while moment - time.perf_counter_ns() > 2 * NAP * 1e9:
         comm.Iprobe()
         time.sleep(NAP)
@@ -40,12 +40,12 @@ def rest_until(comm: Comm, moment: int) -> None:
 
 
 def worker_of(comm: Comm, speeds: Sequence[float], dilate: float) -> "Worker":
-    """The worker of this rank in a program whose ranks have these speeds."""
+    """This rank's worker in a program whose ranks have these speeds."""
     return Worker(comm, slowness_of(comm.rank, speeds, dilate, wait_until=partial(rest_until, comm)))
 
 
 class Worker:
-    """A rank of a program: computes at its speed, and waits for messages asleep."""
+    """A rank of a program: computes at its speed, and sleeps while it waits for messages."""
 
     def __init__(self, comm: Comm, slowness: Slowness = FULL_SPEED) -> None:
         self.comm, self.slowness = comm, slowness
@@ -54,7 +54,7 @@ class Worker:
         self.done = 0  # tasks
 
     def compute(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
-        """The function's result, after as long as so many operations take at this rank's speed."""
+        """The function's result, returned after the time of `times` operations at this rank's speed."""
         begin = time.perf_counter_ns()
         if times > 0:
             self.slowness.new_work(operation, {TASK: times})
@@ -67,16 +67,16 @@ class Worker:
         return result
 
     def hold(self, seconds: float) -> None:
-        """The rank can do nothing else for so long; its core is free for others."""
+        """Keep the rank busy for this time while its core is free for others."""
         if seconds > 0:
             rest_until(self.comm, time.perf_counter_ns() + round(seconds * 1e9))
 
     def after(self, seconds: float) -> float:
-        """The moment so much later, ns; the same on all ranks of one machine."""
+        """The time after this delay, in ns; all ranks of a machine share the clock."""
         return float(time.perf_counter_ns() + round(seconds * 1e9))
 
     def due(self, moment: float) -> bool:
-        """Whether it comes before the next look for messages: then after it; else after a short rest."""
+        """Whether `moment` comes before the next poll: returns after it, otherwise after a short sleep."""
         if (moment - time.perf_counter_ns()) * 1e-9 > self.glance:
             self.look_away()
             return False
@@ -84,16 +84,16 @@ class Worker:
         return True
 
     def look_away(self) -> None:
-        """Rest until the next look for messages."""
+        """Sleep until the next poll for messages."""
         time.sleep(self.glance)
 
     def receive(self, buffer: Array, source: int, tag: int) -> None:
-        """A message of known length; the core is free meanwhile."""
+        """Receive a message of known length; the core is free meanwhile."""
         self.arrived(source, tag)
         self.comm.Recv(buffer, source, tag)
 
     def arrived(self, source: int, tag: int) -> int:
-        """Wait for a message and say whose it is."""
+        """Wait for a message; return its source."""
         while not self.comm.Iprobe(source, tag):
             time.sleep(self.glance)
         return source
@@ -104,11 +104,11 @@ class Worker:
             time.sleep(self.glance)
 
     def meet(self) -> None:
-        """Wait for all ranks, asleep: spinning, a rank would take its core from those that still compute."""
+        """Wait for all ranks, asleep; a spinning rank would take its core from those still computing."""
         self.finished(self.comm.Ibarrier())
 
     def whose(self, tag: int) -> int:
-        """The rank whose message with this tag is here first."""
+        """The rank whose message with this tag arrives first."""
         while True:
             for rank in range(self.comm.size):
                 if rank != self.comm.rank and self.comm.Iprobe(rank, tag):

@@ -18,12 +18,12 @@ END = -1.0
 
 
 def inputs_of(program: str, tasks: int, size: int, seed: int) -> list[Array]:
-    """What each task is given."""
+    """The input of each task."""
     return [KERNELS[program].make(t, tasks, size, seed) for t in range(tasks)]
 
 
 def run(worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array], size: int) -> list[Array]:
-    """Outputs of all tasks on rank 0, which alone has the inputs; [] elsewhere. Collective."""
+    """Outputs of all tasks on rank 0, which alone holds the inputs; [] elsewhere. Collective."""
     if worker.comm.size == 1:
         return [compute(worker, program, data, size) for data in inputs]
     if worker.comm.rank == 0:
@@ -42,7 +42,7 @@ def compute(worker: Worker, program: str, data: Array, size: int) -> Array:
 def coordinate(
     worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array], size: int
 ) -> list[Array]:
-    """Deal, collect; each worker is told when there is nothing left for it."""
+    """Deal tasks and collect results; tell each worker when no task is left."""
     kernel, comm, tasks = KERNELS[program], worker.comm, len(inputs)
     outputs: list[Array] = [np.empty(0)] * tasks
     todo = iter(range(tasks))
@@ -69,14 +69,14 @@ def coordinate(
 
 
 def _another(send: Callable[[int, float], None], rank: int, todo: Iterator[int]) -> int:
-    """One more task for a rank, or its end."""
+    """Send a rank its next task, or the message that ends it."""
     task = next(todo, None)
     send(rank, END if task is None else task)
     return 0 if task is None else 1
 
 
 def serve(worker: Worker, program: str, size: int) -> None:
-    """Compute task after task until told to end."""
+    """Compute tasks until the end message arrives."""
     room = np.empty(0)
     while True:
         task, data = take(worker, room)
@@ -87,7 +87,7 @@ def serve(worker: Worker, program: str, size: int) -> None:
 
 
 def hand(worker: Worker, rank: int, task: float, data: Array) -> list[Any]:
-    """Send a task to a rank, or its end; the requests."""
+    """Send a rank a task, or the end message; returns the requests."""
     whole = [np.array([task, len(data)], float), data]
     return [worker.comm.Isend(part, rank, TASK) for part in (whole if task >= 0 else whole[:1])]
 
@@ -105,13 +105,13 @@ def take(worker: Worker, room: Array) -> tuple[float, Array]:
 
 
 def answer(worker: Worker, task: float, result: Array) -> None:
-    """Send the result of a task; a long one is gone when the coordinator has seen it."""
+    """Send the result of a task; a long message completes only when the coordinator receives it."""
     worker.comm.Send(np.array([task]), 0, RESULT)
     worker.comm.Send(result, 0, RESULT)
 
 
 def collect(worker: Worker, length: Callable[[int], int]) -> tuple[int, int, Array]:
-    """(rank, task, result) of what comes first; length(task) of its result."""
+    """(rank, task, result) of the first result to arrive; length(task) is the result's length."""
     rank, head = worker.whose(RESULT), np.empty(1)
     worker.comm.Recv(head, rank, RESULT)
     task = int(head[0])

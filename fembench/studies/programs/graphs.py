@@ -22,7 +22,7 @@ Edge = tuple[int, int]
 
 
 def burn(units: int) -> float:
-    """So many units of work; the same every time."""
+    """Do this many units of work, each identical."""
     x = kernels.empty(LENGTH)  # aligned, or what a unit takes is luck
     x[:] = np.linspace(0.0, 1.0, LENGTH)
     for _ in range(units * ROUNDS):
@@ -112,7 +112,7 @@ def run_calls(worker: Worker, case: AppCase, room: Room) -> tuple[float, float]:
 
 
 def _arrived(worker: Worker, waiting: dict[Edge, Any], data: dict[Edge, Array]) -> Iterator[Edge]:
-    """Edges in the order in which their messages are due; a request of None is here already."""
+    """Edges in the order in which their messages are due; a request of None has completed."""
     while waiting:
         here = [e for e, request in waiting.items() if request is None or request.Test()]
         for edge in here:
@@ -137,7 +137,7 @@ def _message(n_bytes: int, value: float = 0.0, due: float = 0.0) -> Array:
 
 
 def expected(n_tasks: int, edges: Sequence[tuple[int, int]]) -> float:
-    """What the last task must have, computed here."""
+    """The expected value of the last task, computed serially."""
     values: list[float] = []
     for task in range(n_tasks):
         values.append(1.0 + sum(values[a] for a, b in edges if b == task))

@@ -1,4 +1,4 @@
-"""What HLogP's parameters add up to in a ring and in a fork (Mendes 2004, 3.10 and 6.1)."""
+"""Run times of a ring and a fork as sums of HLogP parameters (Mendes 2004, 3.10 and 6.1)."""
 
 from collections.abc import Sequence
 
@@ -19,5 +19,5 @@ def fork_delay(overheads: Sequence[float], local: float) -> float:
 
 
 def error_percent(measured: float, estimated: float) -> float:
-    """|estimated - measured| in percent of what was measured."""
+    """|estimated - measured| in percent of the measured value."""
     return 100 * abs(estimated - measured) / measured

@@ -1,4 +1,4 @@
-"""One job of a small program: calibrate if asked, run it so many times, check what it found."""
+"""One job of a small program: calibrate on request, run the repetitions, check the results."""
 
 import time
 from collections.abc import Hashable, Mapping, Sequence
@@ -21,7 +21,7 @@ from fembench.synthetic.speeds import label, parse_speeds
 
 
 class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a job's ranks read."""
+    """The job as its ranks read it."""
 
     case: AppCase
     id: str
@@ -90,12 +90,12 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
 
 
 def _by_rank(rows: Sequence[Mapping[Any, Sequence[float]]]) -> Samples:
-    """What was sampled -> [rank] -> seconds, of what each rank has."""
+    """{quantity: [rank] seconds}, gathered from all ranks."""
     return {str(name): tuple(tuple(row[name]) for row in rows) for name in rows[0]}
 
 
 def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[float, float, float]:
-    """(seconds on rank 0, value, error over what is allowed) of one run. Collective."""
+    """(seconds on rank 0, value, error relative to the tolerance) of one run. Collective."""
     comm = worker.comm
     is_farm = case.program in KERNELS
     inputs = (
@@ -132,7 +132,7 @@ def _last_task(
 
 
 class Span(NamedTuple):
-    """When a rank was at work."""
+    """The time span in which a rank worked."""
 
     host: Hashable
     begin: float  # seconds of its host's clock

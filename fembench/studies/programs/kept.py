@@ -1,4 +1,4 @@
-"""Runs of small programs kept in a folder: what is there already is not measured again."""
+"""Runs of small programs kept in a folder; existing records are not measured again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from fembench.studies.programs.settings import ProgramSettings
 
 
 def kept_record(path: Path, case: AppCase, *, whatever: bool = False) -> AppRecord | None:
-    """The record in a file, or None; the record of another case only if `whatever` is there will do."""
+    """The record in a file, or None; `whatever` also accepts the record of another case."""
     record = load_app(path) if path.exists() else None
     return record if record is None or whatever or record.case == case else None
 
@@ -24,7 +24,7 @@ class ProgramRuns:
     only_kept: bool = False
 
     def kept(self, name: str, case: AppCase, make: Callable[[], AppRecord]) -> AppRecord | None:
-        """The record of that name and case; made where it is missing, unless only kept ones are wanted."""
+        """The record of that name and case; a missing one is made, unless `only_kept`."""
         path = self.folder / f"{name}.json"
         record = kept_record(path, case, whatever=self.only_kept)
         if record is None and not self.only_kept:

@@ -1,4 +1,4 @@
-"""What the tasks of the farm programs compute, and how many operations of which name that is.
+"""The kernels of the farm programs, and the number of operations of each name in a task.
 
 program    task                                        operations              thesis
 pi         points in the unit square                   pi_point                000
@@ -32,7 +32,7 @@ POWER = 6  # products of a matrix
 
 
 class Do(Protocol):
-    """Computes: says what comes out of so many operations of a name. A rank's Worker.compute; see `just`."""
+    """Runs a function as `times` operations of a name, such as a rank's Worker.compute; see `just`."""
 
     def __call__(
         self, operation: str, times: float, function: Callable[..., Any], /, *arguments: object
@@ -40,7 +40,7 @@ class Do(Protocol):
 
 
 def just(operation: str, times: float, function: Callable[..., Any], /, *arguments: object) -> Any:
-    """What comes out, as soon as it is there."""
+    """The function's result, without emulation."""
     return function(*arguments)
 
 
@@ -68,13 +68,13 @@ def pi_input(task: int, tasks: int, size: int, seed: int) -> Array:
 
 
 def pi_run(do: Do, data: Array, size: int) -> Array:
-    """Points inside the circle."""
+    """The number of points inside the circle."""
     points, seed = int(data[0]), int(data[1])
     return np.array([float(do("pi_point", points, points_inside, points, seed))])
 
 
 def points_inside(left: int, seed: int) -> int:
-    """Of so many in the unit square."""
+    """Points inside the circle, of `left` random points in the unit square."""
     rng, inside = np.random.default_rng(seed), 0
     chunk = kernels.empty((2, CHUNK))
     while left:
@@ -94,7 +94,7 @@ def range_input(task: int, tasks: int, size: int, seed: int) -> Array:
 
 
 def primes_run(do: Do, data: Array, size: int) -> Array:
-    """(primes in the range, sum of what the block makes of them)."""
+    """(number of primes in the range, sum of the block's results)."""
     first, last = int(data[0]), int(data[1])
     found = do("sieve_number", last - first, sieve, first, last, size)
     return np.array([float(len(found)), float(do("prime_block", len(found), prime_block, found).sum())])
@@ -111,7 +111,7 @@ def sieve(low: int, high: int, size: int) -> Whole:
 
 
 def prime_block(found: Whole) -> Whole:
-    """What is done for every prime: a few squares modulo it."""
+    """The block that runs for every prime: a few squares modulo it."""
     state = np.ones(len(found), np.int64)
     for _ in range(TURNS):
         state = (state * state + 1) % found
@@ -119,7 +119,7 @@ def prime_block(found: Whole) -> Whole:
 
 
 def small_primes(limit: int) -> list[int]:
-    """All below `limit`."""
+    """All primes below `limit`."""
     prime = np.ones(max(limit, 2), bool)
     prime[:2] = False
     for k in range(2, math.isqrt(limit) + 1):
@@ -135,12 +135,12 @@ def matrix_input(task: int, tasks: int, size: int, seed: int) -> Array:
 
 
 def matrices_run(do: Do, data: Array, size: int) -> Array:
-    """(A^7 + 1) * 2 / 3 - A, every element."""
+    """(A^7 + 1) * 2 / 3 - A, element by element."""
     return np.ravel(do(f"matrix_{size}", 1, power_and_chain, data.reshape(size, size)))
 
 
 def power_and_chain(a: Array) -> Array:
-    """A^7, then + * / - on every element."""
+    """A^7, then + * / - on each element."""
     b = power(a)
     b += 1.0
     b *= 2.0
@@ -150,7 +150,7 @@ def power_and_chain(a: Array) -> Array:
 
 
 def power(a: Array) -> Array:
-    """A times itself, POWER times."""
+    """A raised to POWER by repeated products."""
     b, room = a, kernels.empty((2, *a.shape))
     for turn in range(POWER):
         b = np.matmul(b, a, out=room[turn % 2])
@@ -158,20 +158,20 @@ def power(a: Array) -> Array:
 
 
 def partial_run(do: Do, data: Array, size: int) -> Array:
-    """A^7, and elements that chance selects through a chain of + - * /."""
+    """A^7, then a chain of + - * / on randomly selected elements."""
     raised, chosen = do(f"power_{size}", 1, power_and_choose, data.reshape(size, size))
     do("element", len(chosen), element_chain, raised, chosen)
     return raised
 
 
 def power_and_choose(a: Array) -> tuple[Array, Whole]:
-    """(A^7 as a vector, indices that chance selects; the same for the same matrix)."""
+    """(A^7 as a vector, randomly selected indices); the same selection for the same matrix."""
     chance = np.random.default_rng(int(1e6 * a[0, 0]))
     return power(a).ravel(), np.flatnonzero(chance.random(a.size) < SELECTED)
 
 
 def element_chain(values: Array, chosen: Whole) -> None:
-    """+ * / - on every element that was chosen, several times."""
+    """+ * / - on each selected element, several times."""
     picked = np.take(values, chosen, out=kernels.empty(len(chosen)))
     for _ in range(CHAIN):
         picked += 1.0
@@ -182,13 +182,13 @@ def element_chain(values: Array, chosen: Whole) -> None:
 
 
 def integral_run(do: Do, data: Array, size: int) -> Array:
-    """4 / (1 + x²) over a part of [0, 1]."""
+    """The integral of 4 / (1 + x²) over a part of [0, 1]."""
     first, last = int(data[0]), int(data[1])
     return np.array([do("trapezoid", last - first, trapezoids, first, last, size)])
 
 
 def trapezoids(first: int, last: int, size: int) -> float:
-    """Those from first to last - 1, of `size`."""
+    """The subintervals from first to last - 1, of `size`."""
     total = 0.0
     for begin in range(first, last, CHUNK):
         k = np.arange(begin, min(begin + CHUNK, last) + 1)
@@ -205,7 +205,7 @@ def product_input(task: int, tasks: int, size: int, seed: int) -> Array:
 
 
 def product_run(do: Do, data: Array, size: int) -> Array:
-    """Rows of A times B, a row at a time."""
+    """Rows of A B, computed row by row."""
     n = size * size
     rows, b = data[: len(data) - n].reshape(-1, size), data[len(data) - n :].reshape(size, size)
     return do(f"row_{size}", len(rows), rows_times, rows, b).ravel()
@@ -225,7 +225,7 @@ def _share(task: int, tasks: int, size: int) -> int:
 
 
 def prime_share(tasks: int, size: int) -> float:
-    """Part of the numbers below `size` that is prime (Herai 2005, 5.4.3: x / (log x - 1))."""
+    """Fraction of the numbers below `size` that is prime (Herai 2005, 5.4.3: x / (log x - 1))."""
     return 1 / (math.log(size) - 1) if size >= 8 else 0.5
 
 
@@ -267,7 +267,7 @@ KERNELS = {
 
 
 def correct(program: str, outputs: list[Array], tasks: int, size: int, seed: int) -> tuple[float, float]:
-    """(value, its error over what is allowed) of all outputs, by another way than the tasks took."""
+    """(value, error relative to the tolerance) of all outputs, checked by an independent method."""
     kernel = KERNELS[program]
     if program == "pi":
         inside = float(sum(o[0] for o in outputs))

@@ -1,4 +1,4 @@
-"""Start a small program under MPI and bring its record back."""
+"""Start a small program under MPI and return its record."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ def launch(
     calibrate: int = 0,
     timeout: float = PATIENCE,
 ) -> AppRecord:
-    """The record of one job. `scratch`: a folder that rank 0's host sees too.
+    """The record of one job. `scratch`: a folder also visible to rank 0's host.
 
     Raises InputError, or RunFailedError where the job ended without a record.
     """

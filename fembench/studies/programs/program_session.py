@@ -15,7 +15,7 @@ from fembench.studies.programs.settings import ProgramSettings
 
 @dataclass(frozen=True)
 class ProgramPlace:
-    """Where a program runs, and where its record goes."""
+    """The hosts of a program, and the folder of its record."""
 
     folder: Path  # of the records
     output: str = ""  # the record's file; "": in the folder, by its id
@@ -68,7 +68,7 @@ def run_with_network(
     tell: Callable[[str], None],
     model: str = "",
 ) -> tuple[AppRecord, str, bool, Path]:
-    """(record, text, whether it judges the prediction, its file) of a ring, fork or join with real messages.
+    """(record, text, whether it tests the prediction, its file) of a ring, fork or join with real messages.
 
     `machine`: the file of the profile whose network predicts them. Raises InputError and RunFailedError.
     """

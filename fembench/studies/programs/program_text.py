@@ -28,7 +28,7 @@ def _calibration(record: AppRecord) -> list[str]:
 
 
 def _messages(record: AppRecord) -> list[list[object]]:
-    """How long messages take, and how long those of a farm keep its workers: ranges over all ranks."""
+    """Times of messages, and how long a farm's messages occupy its workers; ranges over all ranks."""
     rows: list[list[object]] = []
     kinds = {"under way": record.messages, "taking a task": record.taking, "answering": record.answering}
     for kind, samples in kinds.items():

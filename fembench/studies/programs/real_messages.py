@@ -8,7 +8,7 @@ task takes what a calibration just before found.
     join   children elsewhere send to rank 0, which computes before and after: both tasks and every Or (6.1)
 
 The prediction is written before the run. It is scored against the median of the repetitions, with the 95 %
-interval of that median; a median that is not known well enough judges nothing.
+interval of that median; if the interval is too wide, the prediction is not tested.
 """
 
 import math
@@ -40,7 +40,7 @@ Calls = Literal["isend", "send"]
 def case_of_messages(
     kind: str, ranks: int, calls: Calls, *, n_bytes: int, tasks: int = 0, units: int = 0, repetitions: int = 0
 ) -> AppCase:
-    """The graph on so many ranks; children of fork and join compute nothing. Raises InputError."""
+    """The graph on `ranks` ranks; children of fork and join compute nothing. Raises InputError."""
     if kind not in KINDS:
         raise InputError(f"{kind} with --machine: expected one of {', '.join(KINDS)}")
     if ranks < 2:
@@ -113,7 +113,7 @@ def costs_of(case: AppCase, profile: Profile) -> list[MessageCost]:
 
 
 def messages_seconds(case: AppCase, costs: list[MessageCost]) -> float:
-    """By how much messages delay the last task."""
+    """Delay of the last task by messages."""
     if case.program == "ring":
         return ring_makespan((), costs)
     each = [c.send for c in costs] if case.program == "fork" else [c.receive for c in costs]
@@ -121,7 +121,7 @@ def messages_seconds(case: AppCase, costs: list[MessageCost]) -> float:
 
 
 def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str) -> AppPrediction:
-    """The prediction of a run that has not been made. Raises InputError."""
+    """The prediction of a future run. Raises InputError."""
     unit = calibration.samples.get("unit", ())
     if len(unit) < case.ranks:
         raise InputError(f"{calibration.id}: no samples of a unit of work on {case.ranks} ranks")
@@ -142,7 +142,7 @@ def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str
 
 
 class Judged(NamedTuple):
-    """One time, predicted and measured. Seconds and per cent of what was measured."""
+    """One time, predicted and measured, in seconds; errors are in percent of the measured time."""
 
     what: str  # makespan; messages
     predicted: float
@@ -158,7 +158,7 @@ class Judged(NamedTuple):
 
     @property
     def signed(self) -> float:
-        """Per cent; positive where the prediction is too long."""
+        """Percent; positive if the prediction is too long."""
         return 100 * (self.predicted / self.measured - 1) if self.measured else math.nan
 
     @property
@@ -169,14 +169,14 @@ class Judged(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """'within 5 %', 'off by more than 5 %', or why it cannot be told."""
+        """'within 5 %', 'off by more than 5 %', or why neither can be said."""
         if self.reason:
             return f"INVALID: {self.reason}"
         return f"within {LIMIT:g} %" if self.error <= LIMIT else f"off by more than {LIMIT:g} %"
 
 
 def judged(record: AppRecord, hosts: tuple[str, ...] = ()) -> list[Judged]:
-    """The whole run, and what messages add to it; `hosts` of the profile's ranks, to be held against."""
+    """The run time, and the part due to messages; `hosts`: the hosts of the profile's ranks."""
     if record.predicted is None or record.predicted.method != MEASURED_NETWORK:
         raise InputError(f"{record.id}: not predicted from a measured network")
     terms = record.predicted.terms
@@ -188,7 +188,7 @@ def judged(record: AppRecord, hosts: tuple[str, ...] = ()) -> list[Judged]:
 
 
 def _unlike(record: AppRecord, hosts: tuple[str, ...]) -> str:
-    """Why the run is not one that the profile speaks of; "" where it is."""
+    """Why the profile does not apply to the run; "" if it does."""
     environment = record.environment
     if record.error > 1:
         return "the program found a wrong value"
@@ -249,7 +249,7 @@ def predicted_run(
 
 
 def as_text(record: AppRecord, found: Sequence[Judged]) -> str:
-    """Predicted and measured, the error of the median with its interval."""
+    """A table of predicted and measured times, with the error of the median and its interval."""
     rows = [
         [
             one.what,

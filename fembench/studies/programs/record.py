@@ -1,4 +1,4 @@
-"""Record of a small parallel program (`fembench study app`): asked, predicted, measured, and right or wrong.
+"""Record of a small parallel program (`fembench study app`): case, prediction, times and correctness.
 
 Schema history:
     1  first; `simulated`, a prediction's `method`, `taking` and `answering` came later and may be missing
@@ -94,7 +94,7 @@ def load_app(path: Path | str) -> AppRecord:
 
 
 def load_apps(folder: Path | str) -> list[AppRecord]:
-    """All records of programs in a folder or in its `runs`; those of other things are passed over."""
+    """All records of programs in a folder or in its `runs`; other records are skipped."""
     paths = sorted([*Path(folder).glob("[!.]*.json"), *Path(folder).glob("runs/[!.]*.json")])
     trees = {path: read_json(path, dict) for path in paths}
     return [load_app(path) for path, tree in trees.items() if _of_program(tree)]

@@ -20,7 +20,7 @@ GRAPHS = "task graphs"
 
 
 def app_cells(records: Sequence[AppRecord]) -> list[ScoredConfiguration]:
-    """A cell for each run and each method that spoke of it; runs that gave a wrong result have none."""
+    """A cell for each run and each method that predicted it; runs with a wrong result have none."""
     right = [r for r in records if r.seconds and r.error <= 1]
     said = [(r, p) for r in right for p in (r.predicted, r.simulated) if p is not None]
     return [_cell(r, p) for r, p in said]
@@ -44,7 +44,7 @@ def _cell(record: AppRecord, p: AppPrediction) -> ScoredConfiguration:
 
 
 def middle(p: AppPrediction) -> float:
-    """What is most likely: the simulation's own, else the middle of the interval."""
+    """The point prediction: that of the simulation, else the midpoint of the interval."""
     return p.terms["makespan"][0] if p.method == SIMULATION else (p.low + p.high) / 2
 
 

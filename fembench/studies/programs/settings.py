@@ -1,4 +1,4 @@
-"""What a small program is asked to do: values, wherever they come from."""
+"""The settings of a small program, as values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ ROOM = 2.5  # cores kept free per emulated rank's share: a slow moment delays no
 
 @dataclass(frozen=True)
 class ProgramSettings:
-    """One run of a program. 0 and "" stand for the program's own default."""
+    """One run of a program. 0 and "" mean the program's own default."""
 
     program: str
     ranks: int = 2  # of a farm: the coordinator and its workers
@@ -42,7 +42,7 @@ def emulated_settings(
     idle: int = 0,
     dilate: float = 1.0,
 ) -> ProgramSettings:
-    """Ranks of these speeds, dilated so that they fit on the cores.
+    """The compute speeds of the ranks, dilated so that the ranks fit on the cores.
 
     The first `idle` ranks compute nothing; `dilate` is the smallest factor allowed.
     """

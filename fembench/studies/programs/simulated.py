@@ -38,7 +38,7 @@ HEAD = 8.0  # bytes that go before a task's input and its result
 
 
 def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cores: int = 0) -> AppPrediction:
-    """The prediction of a run that has not been made. Raises InputError."""
+    """The prediction of a future run. Raises InputError."""
     known = calibration.samples
     if not known:
         raise InputError(
@@ -66,7 +66,7 @@ def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cor
 
 
 def notice(case: AppCase) -> TimeRange:
-    """Seconds until a rank that waits sees that a message is there: at once, or after the longest rest."""
+    """Seconds until a waiting rank notices a message: at once, or after the longest sleep."""
     speeds = parse_speeds(case.emulate, case.ranks)
     return TimeRange(0.0, max(glance_of(case.dilate / s) for s in speeds))
 
@@ -92,7 +92,7 @@ def plan_of(
 def _farm(
     case: AppCase, costs: Mapping[str, Sequence[float]], with_q: bool, crowd: float
 ) -> tuple[tuple[Event, ...], ...]:
-    """Programs of the coordinator and the workers; tasks of a rank in the order in which they are dealt."""
+    """Programs of the coordinator and the workers; tasks per rank in the order of dealing."""
     kernel, numbers = KERNELS[case.program], iter(range(case.tasks))
     own = [[next(numbers) for _ in range(n)] for n in case.dealt]
     if sum(case.dealt) != case.tasks or case.ranks == 1:
@@ -224,7 +224,7 @@ def _pair(model: MachineModel, p: int, seen: float, keeps: MachineModel, to_work
 
 
 def _lines(seconds: Mapping[int, float]) -> tuple[CurvePiece, ...]:
-    """{bytes: seconds} and lines between; the last goes on, none falls."""
+    """{bytes: seconds}, interpolated linearly, extrapolated by the last line, never decreasing."""
     sizes = sorted(seconds)
     pieces = []
     for k, n in enumerate(sizes):

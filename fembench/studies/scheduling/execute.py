@@ -1,4 +1,4 @@
-"""A schedule executed under HLogP: overheads keep the processor; receives as they arrive (Mendes 2004)."""
+"""A schedule executed under HLogP: overheads occupy the processor; messages are received as they arrive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from fembench.studies.scheduling.task_graph import TaskGraph
 
 @dataclass(frozen=True)
 class Schedule:
-    """Who computes what, and in which order."""
+    """The host of each task, and the order of tasks."""
 
     method: str
     order: tuple[int, ...]  # all tasks; a host takes its own in this order
@@ -22,7 +22,7 @@ class Schedule:
 
 
 def makespan(graph: TaskGraph, platform: Platform, order: Sequence[int], host: Sequence[int]) -> float:
-    """Seconds until the last task is done. `order`: each task after those that feed it."""
+    """Seconds until the last task is done. `order`: each task after its predecessors (Mendes 2004)."""
     busy = [0.0] * platform.n_hosts
     arrival: dict[tuple[int, int], float] = {}
     last = 0.0

@@ -1,4 +1,4 @@
-"""Task graphs from files: JSON, and the part of Graphviz' DOT that says what a task graph needs.
+"""Task graphs from files: JSON, and the subset of Graphviz's DOT that a task graph needs.
 
 JSON   {"name": "mine", "tasks": [{"name": "a", "seconds": 1.5}, {"name": "b", "operations": 2e9}],
         "edges": [{"from": "a", "to": "b", "bytes": 65536}]}
@@ -47,7 +47,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class NamedGraph:
-    """A task graph whose tasks are numbered so that each comes after all that feed it."""
+    """A task graph whose tasks are numbered in topological order."""
 
     graph: TaskGraph
     names: tuple[str, ...]  # [task]
@@ -65,7 +65,7 @@ def read_graph(path: str, rate: float = 1e9) -> NamedGraph:
 
 
 def named(name: str, tasks: list[_Task], edges: list[_Edge], rate: float, where: str) -> NamedGraph:
-    """Checked, and in an order in which each task comes after all that feed it. Raises InputError."""
+    """The graph, checked and in topological order. Raises InputError."""
     work: dict[str, float] = {}
     for task in tasks:
         if task.name in work:
@@ -106,7 +106,7 @@ def _number(value: float, what: str) -> float:
 
 
 def _sorted(tasks: list[str], edges: list[tuple[str, str]], where: str) -> list[str]:
-    """Tasks after all that feed them, else in the order of the file. Raises InputError naming a cycle."""
+    """Tasks in topological order, otherwise in that of the file. Raises InputError naming a cycle."""
     feeds: dict[str, list[str]] = {t: [] for t in tasks}
     waiting = dict.fromkeys(tasks, 0)
     for a, b in edges:

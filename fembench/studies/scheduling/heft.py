@@ -11,7 +11,7 @@ from fembench.studies.scheduling.task_graph import TaskGraph
 
 
 def upward_ranks(graph: TaskGraph, platform: Platform) -> list[float]:
-    """[task] seconds from its beginning to the end of all, at mean costs (Topcuoglu et al. 2002)."""
+    """[task] upward rank: seconds from its start to the end, at mean costs (Topcuoglu et al. 2002)."""
     rank = [0.0] * graph.n_tasks
     mean = {size: platform.mean_message(size) for _, _, size in graph.edges}
     for t in reversed(range(graph.n_tasks)):
@@ -21,7 +21,7 @@ def upward_ranks(graph: TaskGraph, platform: Platform) -> list[float]:
 
 
 def by_rank(graph: TaskGraph, platform: Platform) -> list[int]:
-    """Tasks by upward rank, those that feed another before it also where its rank equals theirs."""
+    """Tasks by upward rank; of equal ranks, predecessors come first."""
     rank = upward_ranks(graph, platform)
     return sorted(range(graph.n_tasks), key=lambda t: (-rank[t], t))
 
@@ -37,7 +37,7 @@ def hlogp_heft(graph: TaskGraph, platform: Platform) -> Schedule:
 
 
 class _Hlogp:
-    """What is placed so far."""
+    """The partial schedule."""
 
     def __init__(self, graph: TaskGraph, platform: Platform) -> None:
         self.graph, self.platform = graph, platform
@@ -48,7 +48,7 @@ class _Hlogp:
         self._largest: dict[tuple[int, float], float] = {}
 
     def send(self, task: int, to: int, size: float) -> float:
-        """Send overhead; the largest of all hosts while the receiver's is not known."""
+        """Send overhead; while the receiver is unknown, the largest over all hosts."""
         p = self.host[task]
         if to in self.host:
             return self.platform.message(size, p, self.host[to]).send
@@ -62,7 +62,7 @@ class _Hlogp:
         return self._largest[key]
 
     def arrival(self, source: int, t: int, p: int) -> tuple[float, float]:
-        """(when the message from `source` is there, its receive overhead), were t on p."""
+        """(arrival of the message from `source`, its receive overhead) if t ran on p."""
         now, sends = self.finish[source], iter(self.graph.successors[source])
         s, size = next(sends)
         while s != t:
@@ -72,14 +72,14 @@ class _Hlogp:
         return now + cost.send + cost.latency, cost.receive
 
     def finish_on(self, t: int, p: int) -> float:
-        """When t would be done on p."""
+        """The finish time of t on p."""
         now = self.busy[p]
         for moment, overhead in sorted(self.arrival(q, t, p) for q, _ in self.graph.predecessors[t]):
             now = max(now, moment) + overhead
         return now + self.graph.work[t] * self.platform.slowness[p]
 
     def place(self, t: int, p: int) -> None:
-        """Put t on p, reserve its sends, shrink those of its predecessors where they are the last there."""
+        """Put t on p, reserve its sends, shrink reservations of predecessors that are last on their hosts."""
         self.finish[t] = self.finish_on(t, p)
         self.host[t] = p
         self.busy[p] = self.finish[t] + sum(self.largest(p, size) for _, size in self.graph.successors[t])
@@ -91,7 +91,7 @@ class _Hlogp:
 
 
 def latency_heft(graph: TaskGraph, platform: Platform, *, insertion: bool = False) -> Schedule:
-    """HEFT where messages cost time but no processor; with `insertion` a task may fill an earlier gap."""
+    """HEFT under the latency model: messages occupy no processor; `insertion`: tasks may fill gaps."""
     order = by_rank(graph, platform)
     slots: list[list[tuple[float, float]]] = [[] for _ in range(platform.n_hosts)]
     host: dict[int, int] = {}

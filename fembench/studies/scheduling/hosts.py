@@ -15,7 +15,7 @@ def given_hosts(
 ) -> Platform:
     """A processor for every slot; links are (seconds of latency, bytes/s), `overhead` is Os and Or each.
 
-    More slots than cores share these.
+    If a host has more slots than cores, the slots share the cores.
     """
     places = [(h, p) for p, h in enumerate(hosts) for _ in range(h.slots)]
 
@@ -48,7 +48,7 @@ def ranks_of(profile: Profile, where: str) -> Platform:
 
 
 def _numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """'a' where a host has one processor, 'a/0', 'a/1' where it has more."""
+    """'a' if the host has one processor; 'a/0', 'a/1' if it has more."""
     return tuple(
         name if names.count(name) == 1 else f"{name}/{list(names[:k]).count(name)}"
         for k, name in enumerate(names)

@@ -18,7 +18,7 @@ Row = dict[str, Any]  # a schedule as JSON has it
 
 
 def chosen_methods(text: str) -> list[str]:
-    """The methods in 'heft,cpop', each once; none for ''. Raises InputError."""
+    """The methods named in a text such as 'heft,cpop', without repetition. Raises InputError."""
     asked = [word.strip() for word in text.split(",") if word.strip()]
     for name in asked:
         if name not in METHODS:
@@ -28,13 +28,13 @@ def chosen_methods(text: str) -> list[str]:
 
 
 def schedules(made: NamedGraph, platform: Platform, names: Sequence[str] = ()) -> list[Row]:
-    """The schedule of each of these methods; without names, of all that can handle the graph."""
+    """The schedule of each named method; without names, of every method that can handle the graph."""
     chosen = names or usable(made.graph, platform)
     return [_row(name, METHODS[name](made.graph, platform), made, platform) for name in chosen]
 
 
 def _row(name: str, schedule: Schedule, made: NamedGraph, platform: Platform) -> Row:
-    """What the method promises, the makespan by HLogP, and every task."""
+    """The makespan that the method claims, the makespan under HLogP, and every task."""
     slots = timeline(made.graph, platform, schedule)
     return {
         "method": name,
@@ -50,7 +50,7 @@ def _row(name: str, schedule: Schedule, made: NamedGraph, platform: Platform) ->
 
 
 def as_tree(rows: Sequence[Row], made: NamedGraph, platform: Platform) -> dict[str, Any]:
-    """The schedules as JSON has them."""
+    """The schedules for JSON output."""
     return {"graph": made.graph.name, "hosts": list(platform.names), "schedules": list(rows)}
 
 
@@ -67,7 +67,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def as_text(rows: Sequence[Row], made: NamedGraph, platform: Platform) -> str:
-    """Makespans, the shortest first, and the time line of that schedule."""
+    """Makespans, shortest first, and the time line of the best schedule."""
     ranked = sorted(rows, key=lambda row: row["makespan"])
     best = ranked[0]
     cells = [

@@ -1,4 +1,4 @@
-"""The best schedule of all, by trying all: for graphs of a few tasks, to hold others against."""
+"""The optimal schedule by exhaustive search: a reference for graphs of a few tasks."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -12,7 +12,7 @@ MOST_TASKS = 8
 
 
 def optimum(graph: TaskGraph, platform: Platform) -> Schedule:
-    """Every assignment in every order that is possible. Raises InputError for more than eight tasks."""
+    """The best of all assignments in all feasible orders. Raises InputError for more than eight tasks."""
     if graph.n_tasks > MOST_TASKS:
         raise InputError(f"{graph.n_tasks} tasks: expected at most {MOST_TASKS} to try all schedules")
     orders = list(_orders(graph, ()))

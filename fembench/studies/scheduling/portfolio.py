@@ -1,4 +1,4 @@
-"""The best of several schedules by one judge, then improved by moving tasks.
+"""The best of several schedules under one objective, then improved by moving tasks.
 
 No list scheduler is safe: for each there are graphs on which another is more than twice as good. So all are
 made and judged alike, the judge being whatever predicts best: HLogP execution here, or a simulator.
@@ -15,7 +15,7 @@ from fembench.studies.scheduling.simple import cpop, fastest_host, round_robin
 from fembench.studies.scheduling.task_graph import TaskGraph
 
 Judge = Callable[[tuple[int, ...], tuple[int, ...]], float]  # order, host -> seconds
-MOST_LOOKS = 4000  # schedules judged while improving
+MOST_LOOKS = 4000  # evaluations while improving
 SEED = 5
 
 
@@ -34,7 +34,7 @@ def hlogp_judge(graph: TaskGraph, platform: Platform) -> Judge:
 def best(
     graph: TaskGraph, platform: Platform, judge: Judge | None = None, *, looks: int = MOST_LOOKS
 ) -> Schedule:
-    """The candidate that the judge likes best, improved; never worse than any candidate.
+    """The best candidate under `judge`, improved; never worse than any candidate.
 
     The three best are improved by moves, then shaken and improved again while looks are left.
     """
@@ -52,7 +52,7 @@ def best(
 
 
 class Looks:
-    """How many more schedules may be judged."""
+    """The number of evaluations left."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -66,7 +66,7 @@ class Looks:
 def _shaken(
     graph: TaskGraph, n_hosts: int, schedule: Schedule, draw: random.Random
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(order, host) with up to three tasks anywhere, and every other time another order."""
+    """(order, host) with up to three tasks moved at random and, every other time, the order changed."""
     moved = list(schedule.host)
     for t in draw.sample(range(len(moved)), min(3, len(moved))):
         moved[t] = draw.randrange(n_hosts)
@@ -107,7 +107,7 @@ def improved(
     judge: Judge,
     left: Looks,
 ) -> tuple[tuple[int, ...], tuple[int, ...], float]:
-    """(order, host, seconds) after moves that help: a task elsewhere, two exchanged, one earlier or later."""
+    """(order, host, seconds) after improving moves: a task moved, two exchanged, one earlier or later."""
     better = True
     while better:
         better = False

@@ -1,4 +1,4 @@
-"""Graphs of the programs that really run, and when they end by HLogP."""
+"""Task graphs of the programs that run under MPI, and their makespans by HLogP."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,7 +28,7 @@ def shape(name: str, tasks: int, n_bytes: int) -> TaskGraph:
 
 
 def hosts_in_turn(graph: TaskGraph, ranks: int) -> tuple[int, ...]:
-    """Task t on rank t modulo ranks; what a ring ends with is where it began."""
+    """Task t on rank t modulo ranks; a ring ends on the rank where it began."""
     place = [t % ranks for t in range(graph.n_tasks)]
     if graph.name.startswith("ring"):
         place[-1] = place[0]
@@ -41,7 +41,7 @@ def messages_of(
     edges: Sequence[tuple[int, int]],
     costs: Sequence[tuple[float, float, float]] = (),
 ) -> Messages:
-    """What messages cost where one takes `transfer` seconds, on one rank none, and sends do not block.
+    """The cost of messages of `transfer` seconds each; none within a rank, and sends do not block.
 
     With `costs` of every edge (Os, L, Or) it is those; a message is on its way while its sender is kept.
     """

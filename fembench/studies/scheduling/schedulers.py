@@ -1,4 +1,4 @@
-"""Every scheduler of this room, by the name that a user gives it."""
+"""All schedulers, by the names that users type."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,6 +31,6 @@ METHODS: dict[str, Method] = {
 
 
 def usable(graph: TaskGraph, platform: Platform) -> list[str]:
-    """The methods for this graph: trying all schedules is for a few tasks on a few hosts."""
+    """The methods for this graph; exhaustive search only for a few tasks on a few hosts."""
     few = graph.n_tasks <= MOST_TASKS and platform.n_hosts**graph.n_tasks <= 1000
     return [name for name in METHODS if name != "optimum" or few]

@@ -1,4 +1,4 @@
-"""Schedules to compare with: round robin, all on the fastest host, CPOP."""
+"""Baseline schedules: round robin, all on the fastest host, CPOP."""
 
 from fembench.model.platform import Platform
 from fembench.studies.scheduling.execute import Schedule, makespan
@@ -13,7 +13,7 @@ def round_robin(graph: TaskGraph, platform: Platform) -> Schedule:
 
 
 def fastest_host(graph: TaskGraph, platform: Platform) -> Schedule:
-    """Everything on the host of least slowness."""
+    """All tasks on the fastest host."""
     best = min(range(platform.n_hosts), key=lambda p: platform.slowness[p])
     return _promised("fastest host", graph, platform, (best,) * graph.n_tasks)
 
@@ -52,7 +52,7 @@ def cpop(graph: TaskGraph, platform: Platform) -> Schedule:
 
 
 def _critical_path(graph: TaskGraph, priority: list[float]) -> set[int]:
-    """From the first task of largest priority along successors of largest priority."""
+    """The critical path: from the entry task of highest priority along successors of highest priority."""
     entries = [t for t in range(graph.n_tasks) if not graph.predecessors[t]]
     t = max(entries, key=lambda t: priority[t])
     path = {t}

@@ -1,4 +1,4 @@
-"""Task graphs: work of each task, bytes of each edge; the shapes that Mendes 2004 and its tests use."""
+"""Task graphs: work per task, bytes per edge; and the shapes in Mendes 2004 and the tests."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ MIB4 = 4 * 1024 * 1024
 
 @dataclass(frozen=True)
 class TaskGraph:
-    """Tasks 0 to n-1, each after all that feed it."""
+    """A graph of tasks 0 to n-1 in topological order."""
 
     name: str
     work: tuple[float, ...]  # (n,) seconds on a host of H = 1

@@ -1,4 +1,4 @@
-"""When each task of a schedule runs, by HLogP execution, and a picture of it in text."""
+"""The time of each task in a schedule, by HLogP execution, and a picture of it in text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ def timeline(graph: TaskGraph, platform: Platform, schedule: Schedule) -> list[S
 
 
 def picture(tasks: Sequence[Mapping[str, Any]], hosts: Sequence[str]) -> str:
-    """A line per host: tasks by name, in brackets as long as they compute; '.' where it does not.
+    """A line per host: tasks by name, in brackets while they compute; '.' while the host is idle.
 
     `tasks` as `fembench study schedule --json` prints them: task, host, begin, end.
     """

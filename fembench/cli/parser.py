@@ -45,6 +45,8 @@ class Parser(argparse.ArgumentParser):
             word = unknown[0].partition("=")[0]
             kind = "option" if word.startswith("-") and word != "-" else "argument"
             known = option_strings(self) if kind == "option" else []
+            if word in known:
+                raise InputError(f"{word} goes with {' or '.join(_owners(self, word))}; {self._hint()}")
             raise InputError(f"unknown {kind} '{shown(word)}'{nearest(word, known)}; {self._hint()}")
         return options
 
@@ -83,6 +85,12 @@ def option_strings(parser: argparse.ArgumentParser) -> list[str]:
         if isinstance(action, argparse._SubParsersAction):
             found += [text for child in action.choices.values() for text in option_strings(child)]
     return found
+
+
+def _owners(parser: argparse.ArgumentParser, option: str) -> list[str]:
+    """The actions of a verb that have this option."""
+    choices = [a.choices.items() for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    return [name for named in choices for name, child in named if option in option_strings(child)]
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

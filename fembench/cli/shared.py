@@ -21,12 +21,21 @@ def whole(least: int, most: int = LARGEST) -> Callable[[str], int]:
     def number(text: str) -> int:
         if not re.fullmatch(r"[+-]?[0-9]{1,18}", text) or not least <= int(text) <= most:
             limits = (
-                f"number from {least} to {most}" if most < LARGEST else f"whole number of at least {least}"
+                f"number from {least} to {most}" if most < LARGEST else f"whole number {_limit(text, least)}"
             )
             raise argparse.ArgumentTypeError(f"{shown(text)}: expected a {limits}")
         return int(text)
 
     return number
+
+
+def _limit(text: str, least: int) -> str:
+    """The limit that a text exceeds: the largest count, or the least one where it is no number at all."""
+    return (
+        f"up to {LARGEST}"
+        if re.fullmatch(r"\+?[0-9]+", text) and int(text) > least
+        else f"of at least {least}"
+    )
 
 
 def real(least: float, most: float = math.inf, *, above: bool = False) -> Callable[[str], float]:

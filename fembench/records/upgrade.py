@@ -33,8 +33,10 @@ def _case_in_groups(old: Tree) -> Tree:
     for name, value in old.items():
         if name in group_of:
             made.setdefault(group_of[name], {})[name] = value
+        elif name in _CASE_1:
+            made[f"{name} of schema 2"] = value  # for the reader to refuse, as what follows
         else:
-            made[name] = value  # for the reader to refuse
+            made[name] = value
     return made
 
 

@@ -27,6 +27,11 @@ from fembench.cli.main import main
             "mesh info m1 --jason",
             "unknown option '--jason'; did you mean '--json'?; see fembench mesh --help",
         ),
+        (
+            "study --fast",
+            "--fast goes with thesis-004; see fembench study --help",
+        ),
+        ("run m1 --ranks 99999999999999", "--ranks 99999999999999: expected a whole number up to 2147483647"),
         ("--completion bsh", "--completion bsh: expected bash, zsh, fish or tcsh; did you mean 'bash'?"),
     ],
 )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.records import phases
 from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, SEND, TOP_LEVEL, WAIT
 from fembench.records.store import load
 from fembench.records.times import Times
@@ -18,6 +19,12 @@ replace = msgspec.structs.replace
 
 def with_sets(*sets):
     return Times(replace(RECORD, sets=sets))
+
+
+def test_each_number_of_a_phase_is_that_of_its_name():
+    spelled = {"start-up": "START_UP", "between sets": "BETWEEN"}
+    words = [spelled.get(name, name.removeprefix("cg.").upper()) for name in NAMES]
+    assert [getattr(phases, word) for word in words] == list(range(len(NAMES)))
 
 
 def test_timed_sets_are_all_but_the_warm_ups():

@@ -55,6 +55,7 @@ def test_a_prediction_of_schema_1_is_read_and_sealed_anew():
     prediction = load_prediction(DATA / "prediction-schema-1.json")
     assert prediction.schema == PREDICTION_SCHEMA
     assert prediction.predicted.case == Case.of(mesh="box:3x3x3", ranks=2)
+    assert prediction.predicted.problem["name"] == "corner-load"
     assert prediction == sealed(prediction.predicted)
 
 
@@ -64,3 +65,11 @@ def test_a_prediction_of_schema_1_that_was_changed_is_refused(tmp_path):
     path.write_text(text.replace('"ranks": 2', '"ranks": 3'))
     with pytest.raises(InputError, match="has been changed since"):
         load_prediction(path)
+
+
+def test_a_group_of_schema_2_in_a_case_of_schema_1_is_refused(tmp_path):
+    old = json.loads((DATA / "record-schema-1.json").read_text())
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({**old, "case": {"mesh": "m1", "method": {"solver": "own"}}}))
+    with pytest.raises(InputError, match="unknown key 'method of schema 2'"):
+        load(path)

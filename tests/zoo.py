@@ -1,4 +1,4 @@
-"""Graphs and platforms of gate A9 (thesis-001), and small ones at random."""
+"""Graphs and platforms of Mendes (2004), and small ones at random."""
 
 import random
 from collections.abc import Sequence

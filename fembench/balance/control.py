@@ -35,7 +35,7 @@ class Control:
         self._moved_at: dict[int, int] = {}
 
     def due(self, iteration: int, urgent: bool = False) -> bool:
-        """Whether to look after so many iterations; counts the call. `urgent`: a rank must leave."""
+        """Whether to look after this iteration; counts the call. `urgent`: a rank must leave."""
         if iteration % self.settings.gamma or not (self.policy.looks or urgent):
             return False
         self.wait -= 1

@@ -48,7 +48,7 @@ class OwnBlocks(Protocol):
         """A window begins: measure from here on."""
 
     def measured(self, iterations: int) -> Measured:
-        """What was measured in this window of so many iterations."""
+        """What was measured in this window of `iterations` iterations."""
 
     def agree(self) -> None:
         """Let emulated ranks agree on the times of their work. Collective."""

@@ -91,7 +91,7 @@ class MatrixBlocks:
 
 
 def migrate(comm: Comm, solver: BlockSolver, routes: list[Route]) -> int:
-    """Send and receive blocks, then bind anew what is here; bytes that this rank sent. Collective.
+    """Send and receive blocks, then rebind the local ones; returns the bytes sent by this rank. Collective.
 
     All ranks go through the routes in the same order, so no two ranks wait for each other.
     """

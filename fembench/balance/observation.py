@@ -2,12 +2,12 @@
 
 Symbols (Gomes 2014): blocks i < V are its processes, ranks j < P its processors, an iteration its superstep.
     T(i)      time[i]    seconds of block i in an iteration on its present rank
-    Speed(j)  speed[j]   work a second; any unit of work. A measured speed has background load in it, so
+    Speed(j)  speed[j]   work per second, in any unit of work. A measured speed has background load in it, so
                          the occupancy L of (4.10), (4.11) is 1 at the source and 0 at the target
     Inst(i)   inst[i]    work of block i = T(i) Speed(owner of i)                              (4.10)
     t_j       rank_time  sum of T(i) over the blocks of rank j                                  (4.3)
     SizeOf(i) size[i]    bytes that move with block i
-    K         seconds a byte between ranks
+    K         seconds per byte between ranks
 """
 
 import dataclasses

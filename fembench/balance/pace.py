@@ -1,9 +1,9 @@
 """Speeds of ranks and weights of blocks, estimated from noisy windows.
 
-One window's slowest rank is slow partly by chance: moving blocks off it by that one window's numbers promises
-more than it brings. So speeds and weights are aged over windows, and a difference that noise cannot explain
-(three times as large, or beyond JUMP) is taken for a change of the machine and believed at once. `noise` says
-how much windows differ from what was known.
+The slowest rank of one window is slow partly by chance, so moves decided on that window alone gain less than
+they promise. Speeds and weights are therefore averaged over windows with decaying weight. A difference beyond
+the noise (three times as large, or above JUMP) counts as a change of the machine and is adopted at once.
+`noise` is the usual difference between a window and the estimate.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from fembench.balance.observation import F64, I64
 
 AGED = 0.3  # share of the newest window
 JUMP = 0.3  # relative
-UNSEEN = 0.1  # noise, as long as nobody knows it
+UNSEEN = 0.1  # noise until it is known
 
 
 class Pace:

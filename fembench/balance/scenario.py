@@ -1,7 +1,7 @@
 """Scenarios for the virtual clock, from TOML: ranks, blocks, and what happens to them during a solve.
 
 name = "slows and recovers"
-speeds = [1, 1, 1, 1]      # of the ranks; or ranks = 300: so many of speed 1
+speeds = [1, 1, 1, 1]      # of the ranks; ranks = 300: 300 ranks of speed 1
 blocks = 16
 iterations = 400
 work = 4.0                 # of all blocks per iteration; a rank of speed 1 does 1 per second
@@ -17,7 +17,7 @@ speed = 0.33
 at = 200
 blocks = [0, 1]
 weight = 3.0
-[[events]]                 # a drift: the speed changes linearly to this one, over so many iterations
+[[events]]                 # a drift: the speed changes linearly to this one over `over` iterations
 at = 250
 rank = 1
 speed = 0.5
@@ -64,7 +64,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ranks: int = 0
     blocks: int
     iterations: int = 200
-    work: float = 0.0  # 0: one a rank
+    work: float = 0.0  # 0: one per rank
     move_cost: float = 0.03
     look_cost: float = 0.0
     communication: float = 0.0

@@ -1,8 +1,8 @@
 """Policies on a virtual clock: exact and repeatable, for any number of ranks.
 
-An iteration takes what its slowest rank computes, plus communication that no move changes; a move takes its
-cost, a look its own, both charged to the clock at once. Policies are told the true speeds at the moment of
-the look (as a short calibration would find them) and the measured times of the blocks, noise included.
+An iteration lasts as long as its slowest rank computes, plus communication that no move changes. Moves and
+looks advance the clock by their cost. At a look, a policy receives the true speeds (as a short calibration
+would find them) and the measured times of the blocks, with noise.
 """
 
 from collections.abc import Callable

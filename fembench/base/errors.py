@@ -10,7 +10,7 @@ class FembenchError(Exception):
 class InputError(FembenchError):
     """Something the user gave is wrong: the command line answers one line and exit status 2.
 
-    Whatever the message quotes, it stays one line of moderate length.
+    The message is kept to one line of moderate length, whatever it quotes.
     """
 
     def __init__(self, message: object) -> None:
@@ -20,7 +20,7 @@ class InputError(FembenchError):
 
 
 def shown(text: object, most: int = 60) -> str:
-    """A text that is quoted in a message: on one line, and cut after `most` characters."""
+    """A text to quote in a message: on one line, cut after `most` characters."""
     line = " ".join(str(text).split())
     return line if len(line) <= most else f"{line[:most]}…"
 

@@ -40,7 +40,7 @@ def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
 
 
 def write_atomic(path: Path | str, data: str | bytes, *, new: bool = False) -> None:
-    """Write the whole of `data` to `path`, or nothing; with `new` nothing to a file that exists."""
+    """Write the whole of `data` to `path`, or nothing. With `new`, an existing file is an error."""
     content = data.encode() if isinstance(data, str) else data
     with atomic_path(path, new=new) as temporary, open(temporary, "wb") as stream:
         stream.write(content)

@@ -1,7 +1,7 @@
 """Locks on folders: held by one process alone, or by several that share the folder.
 
 The lock is flock's, which the system releases when its process ends, however that happens. The text of the
-file, a line per process, only says who holds it; a file that is left behind locks nothing. On a file system
+file, a line per process, only names the holders; a leftover file locks nothing. On a file system
 without flock, a file that names a live process locks the folder for that process alone.
 """
 
@@ -21,7 +21,7 @@ from fembench.base.errors import InputError
 
 NAME = ".fembench-lock"
 BY_NAME = f"{NAME}-alone"  # on file systems without flock
-PATIENCE = 5.0  # seconds to wait for an owner who has not written its name yet
+PATIENCE = 5.0  # seconds to wait for an owner that has not written its name yet
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class _NoFlockError(Exception):
 
 @contextlib.contextmanager
 def locked(folder: Path, *, shared: bool = False, tidy: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold a folder alone, or share it. `tidy` is called first, where nobody else is in the folder.
+    """Hold a folder alone, or share it. `tidy` runs first if no other process uses the folder.
 
     Raises InputError naming the owner where the folder is held by others.
     """
@@ -92,7 +92,7 @@ def _acquire(path: Path, shared: bool, tidy: Callable[[], None]) -> Callable[[],
 
 
 def _take(handle: int, path: Path, shared: bool, tidy: Callable[[], None]) -> bool:
-    """Whether the lock was free. Who is alone clears the text and tidies, and only then shares."""
+    """Whether the lock was free. A process that is alone clears the text and tidies before it shares."""
     if _flock(handle, fcntl.LOCK_EX):
         if not _still_there(handle, path):
             return False
@@ -130,7 +130,7 @@ def _release(handle: int, path: Path) -> None:
 
 
 def _by_name(mark: Path, shared: bool) -> Callable[[], None]:
-    """The lock where there is no flock; those who share only see that nobody is there alone."""
+    """The lock without flock; a process that shares only checks that no other holds the folder alone."""
     for owner in _owners(mark.read_bytes() if mark.exists() else b""):
         if owner.alive:
             raise _busy(mark, [owner])

@@ -44,7 +44,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--loops", choices=("figure", "listing"), default="figure", help="template of a loop's turn"
     )
     parser.add_argument(
-        "--network", choices=("bus", "links"), default="bus", help="one for all, or one a machine"
+        "--network",
+        choices=("bus", "links"),
+        default="bus",
+        help="one bus for all machines, or one link per machine",
     )
     parser.add_argument("--machines", default="", metavar="FILE", help="machine model")
     parser.add_argument(

@@ -41,14 +41,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=real(0),
         default=1e-6,
         metavar="SECONDS",
-        help="--hosts: that a message keeps its sender and its receiver, each (default: %(default)s)",
+        help="with --hosts: time that a message occupies its sender, and its receiver (default: %(default)s)",
     )
     parser.add_argument(
         "--rate",
         type=real(0, above=True),
         default=1e9,
         metavar="N",
-        help="operations a second on a host of speed 1 (default: %(default)g)",
+        help="operations per second on a host of speed 1 (default: %(default)g)",
     )
     parser.add_argument("--method", default="", metavar="NAME,…", help="these alone (default: all)")
     parser.add_argument(

@@ -169,7 +169,9 @@ class Network(Frozen, frozen=True):
     allreduce: tuple[AllReduceTime, ...] = ()
     contention: tuple[Contention, ...] = ()
     overlap: bool | None = None  # a non-blocking message beyond the switch travels while ranks compute
-    polling: float | None = None  # time of a rank beside a waiting one on its core, over its time alone
+    polling: float | None = (
+        None  # time of a rank that shares its core with a waiting rank, over its time alone
+    )
     kernels: tuple[KernelTime, ...] = ()
     samples: tuple[PairSamples, ...] = ()
     notes: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from fembench.base.errors import InputError, shown
 
 SAME_HOST = "same host"
-FEW = 4  # hosts; up to so many, all pairs are measured by default
+FEW = 4  # hosts; up to this number, all pairs are measured by default
 
 
 class Classes(NamedTuple):

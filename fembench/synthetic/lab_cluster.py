@@ -35,7 +35,7 @@ class LabHost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     name: str
     cpus: tuple[int, ...]  # that it may use; hosts may share CPUs
     speed: float = 1.0  # part of these CPUs' time that it gets
-    slots: int = 0  # ranks that it takes; 0: one a CPU
+    slots: int = 0  # ranks that it takes; 0: one per CPU
     rate: str = ""  # of its link, each way: "100mbit"; "" unlimited
 
     @property

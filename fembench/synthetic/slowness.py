@@ -73,11 +73,11 @@ class Slowness(Protocol):
         (1 if not given): half of it takes half the time."""
 
     def learning(self) -> contextlib.AbstractContextManager[None]:
-        """Meanwhile nothing is stretched, and the least times of the work are found; later they hold."""
+        """Inside, nothing is stretched and the fastest times of the work are found; they hold afterwards."""
 
     def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
-        """Turns in which to do the work unstretched, for up to so many seconds on rank 0's clock and `most`
-        turns; none at full speed. Collective."""
+        """Turns of unstretched work, for up to `seconds` on rank 0 and up to `most` turns; no turns at
+        full speed. Collective."""
 
     def agree(
         self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min

@@ -1,4 +1,4 @@
-"""The worked examples of thesis-002's specification, as statistics."""
+"""The worked examples of Gomes (2014), as statistics."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Worked examples of thesis-002: detection, alpha, band, ageing, potential of migration, APBSP, tie stall."""
+"""Examples of Gomes (2014): detection, alpha, band, ageing, potential of migration, APBSP, tie stall."""
 
 import dataclasses
 

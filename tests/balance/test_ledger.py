@@ -150,7 +150,7 @@ def test_the_gain_of_a_policy_is_over_runs():
     )
 
 
-def test_plots_of_the_thesis_and_the_time_line():
+def test_published_plots_and_the_time_line():
     curves, blocks = balance_plots([balanced_record()])
     assert "deviation" in curves.svg
     assert "alpha" in curves.svg

@@ -106,7 +106,7 @@ def test_after_a_host_slows_the_new_optimum_is_near_in_five_looks_and_again_when
     assert result.supersteps[-1] <= 1.1 * 1.0
 
 
-def test_looks_become_rare_where_the_band_is_out_of_reach_and_the_thesis_algorithm_goes_on():
+def test_looks_become_rare_where_the_band_is_out_of_reach_and_the_published_algorithm_goes_on():
     scenario = of((0.5, 1, 1, 1), 8, iterations=400)
     ours, literal = run(scenario).ledger.looks, run(scenario, "migbsp++").ledger.looks
     assert not ours[-1].reachable

@@ -92,7 +92,7 @@ def test_a_network_of_other_hosts_is_not_added(known, capsys):
     assert load_profile(known).network is None
 
 
-def test_hosts_may_be_those_of_the_thesis_file(tmp_path):
+def test_hosts_may_be_those_of_a_file_of_the_modeller(tmp_path):
     (tmp_path / "list").write_text("caju.ic.uff.br\nn01.puc.br /home/x\n")
     options = argparse.Namespace(hosts=str(tmp_path / "list"), hostfile="")
     path = cli_characterize._hostfile(options, tmp_path)

@@ -1,4 +1,4 @@
-"""Estimators held against networks that are known: thesis-001's tables and a made-up one with noise."""
+"""Estimators against known networks: the tables of Mendes (2004) and a made-up one with noise."""
 
 import functools
 

@@ -22,8 +22,8 @@ def force_of(spec, mesh, u):
     ("cells", "deflection"),
     [((6, 4, 6), -1.3557948543e-07), ((12, 5, 11), -1.945452699e-07), ((13, 9, 13), -2.264046862e-07)],
 )
-def test_the_thesis_stand_ins_deflect_as_the_published_verification_values(cells, deflection):
-    """Seed 004, section 2.9; the first to all digits of its direct solution."""
+def test_the_stand_ins_deflect_as_the_published_verification_values(cells, deflection):
+    """The first to all digits of its direct solution."""
     mesh = box(cells=cells, element="tet4", lengths=(1.0, 0.5, 1.0))
     u = solve(CORNER_LOAD, mesh)
     loaded = np.all(mesh.x == [1.0, 0.5, 1.0], axis=1)

@@ -1,4 +1,4 @@
-"""Boxes against the source thesis' table of stand-ins, geometry, and arithmetic."""
+"""Boxes against the stand-ins for the meshes of Ferreira (2006), geometry, and arithmetic."""
 
 import itertools
 import time
@@ -19,7 +19,7 @@ STAND_INS = [  # cells, nodes, tetrahedra, restrained dofs, equations, structura
 
 
 @pytest.mark.parametrize(("cells", "nodes", "tets", "restrained", "equations", "nonzeros"), STAND_INS)
-def test_stand_ins_have_the_counts_of_the_thesis_table(cells, nodes, tets, restrained, equations, nonzeros):
+def test_stand_ins_have_the_published_counts(cells, nodes, tets, restrained, equations, nonzeros):
     mesh, plan = box(cells), Box(cells)
     free = mesh.x[:, 0] > 1e-12
     pairs = np.unique(np.concatenate([mesh.cells[:, [a, b]] for a in range(4) for b in range(4)]), axis=0)

@@ -1,4 +1,4 @@
-"""The committed unstructured meshes of the thesis' box."""
+"""The committed unstructured meshes of the box of Ferreira (2006)."""
 
 from pathlib import Path
 
@@ -9,17 +9,17 @@ from fembench.mesh.presets import resolve
 from fembench.mesh.quality import quality, volumes
 
 FOLDER = Path(__file__).parents[2] / "meshes"
-THESIS = {"thesis1": (233, 855, 618), "thesis2": (933, 4014, 2577), "thesis3": (1984, 9126, 5565)}
+MESHES = {"thesis1": (233, 855, 618), "thesis2": (933, 4014, 2577), "thesis3": (1984, 9126, 5565)}
 
 
-@pytest.mark.parametrize("name", THESIS)
-def test_the_sizes_are_near_those_of_the_thesis(name):
+@pytest.mark.parametrize("name", MESHES)
+def test_the_sizes_are_near_those_published(name):
     mesh = resolve(str(FOLDER / f"{name}.msh"))
     equations = 3 * np.count_nonzero(mesh.x[:, 0] > 1e-9)
-    assert (mesh.n_nodes, mesh.n_cells, equations) == pytest.approx(THESIS[name], rel=0.06)
+    assert (mesh.n_nodes, mesh.n_cells, equations) == pytest.approx(MESHES[name], rel=0.06)
 
 
-@pytest.mark.parametrize("name", THESIS)
+@pytest.mark.parametrize("name", MESHES)
 def test_they_fill_the_box_with_well_shaped_tetrahedra_and_named_faces(name):
     mesh = resolve(str(FOLDER / f"{name}.msh"))
     assert volumes(mesh.x, mesh.cells, "tet4").sum() == pytest.approx(0.5, rel=1e-12)
@@ -33,7 +33,7 @@ def test_they_fill_the_box_with_well_shaped_tetrahedra_and_named_faces(name):
         assert area[:, axis].sum() == pytest.approx((1 if side else -1) * (1.0 if axis == 1 else 0.5))
 
 
-@pytest.mark.parametrize("name", THESIS)
+@pytest.mark.parametrize("name", MESHES)
 def test_the_loaded_corner_is_a_node(name):
     mesh = resolve(str(FOLDER / f"{name}.msh"))
     assert np.count_nonzero((mesh.x == [1.0, 0.5, 1.0]).all(axis=1)) == 1

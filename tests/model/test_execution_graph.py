@@ -140,7 +140,7 @@ REAL = (3.11, 2.95, 2.45, 2.09, 1.76, 1.33, 0.93, 0.64)
 SIMULATED = (4.24, 1.79, 1.42, 2.97, 0.05, 1.42, 2.56, 1.65)
 
 
-def test_errors_of_thesis_003_look_small_because_those_of_processes_cancel():
+def test_published_errors_look_small_because_those_of_processes_cancel():
     assert mean_error([1.90], [2.01]) == pytest.approx(5.8, abs=0.05)  # printed means of Table 4.1
     assert mean_error(REAL, SIMULATED) == pytest.approx(5.5, abs=0.05)
     assert makespan_error(REAL, SIMULATED) == pytest.approx(36.3, abs=0.05)

@@ -1,4 +1,4 @@
-"""Acceptance A1 and A2 of thesis-000."""
+"""Time ranges against the tables of Herai (2005)."""
 
 import random
 
@@ -46,7 +46,7 @@ def test_ends_in_the_wrong_order_are_refused():
         ((3, 1, 2, 9), 75, TimeRange(1, 3)),
     ],
 )
-def test_windows_of_the_thesis(samples, keep, expected):
+def test_published_windows(samples, keep, expected):
     assert shortest_window(samples, keep) == expected
 
 

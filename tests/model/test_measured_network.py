@@ -146,7 +146,7 @@ def test_parameters_of_every_class_follow_from_the_samples():
     assert any("differ by" in note for note in network.notes)
 
 
-def test_kielmann_s_parameters_are_those_of_the_thesis_formulas():
+def test_kielmann_s_parameters_are_those_of_the_published_formulas():
     found = kielmann_costs("x", list(trains(0, 1)))
     rtt_0, g_0 = 2 * (2 * O + L), (2 * (2 * O + L) + 19e-6) / 20
     assert [k.m for k in found] == [0, 64, 65536, 524288]
@@ -273,7 +273,7 @@ def test_a_host_is_as_slow_as_each_law_says_it_is_now(law, factors):
         brought_up_to_date(profile, law, msgspec.structs.replace(now, host="c"))
 
 
-def test_a_profile_becomes_the_thesis_file_and_that_a_machine(tmp_path, capsys):
+def test_a_profile_becomes_a_file_of_the_modeller_and_that_a_machine(tmp_path, capsys):
     profile = with_kernels(planted_machine([1.0, 0.5], ("a", "b"), network=planted_network(2)))
     model = model_of(profile, 1000)
     assert [h.H for h in model.hosts] == [100, 200]

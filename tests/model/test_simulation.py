@@ -1,4 +1,4 @@
-"""Both simulators against closed forms, against each other, and against thesis-003's numbers."""
+"""Both simulators against closed forms, each other, and the numbers of Calzeta and de Souza (2008)."""
 
 import dataclasses
 import itertools
@@ -107,7 +107,7 @@ def test_messages_that_travel_beside_computing_cost_it_time_and_are_taken_in_aft
 @pytest.mark.parametrize(
     ("ranks", "seconds", "messages"), [(2, 0.732104192, 2), (4, 0.244106192, 6), (8, 0.104681620571, 14)]
 )
-def test_master_and_slaves_as_in_table_4_2_of_thesis_003(ranks, seconds, messages):
+def test_master_and_slaves_as_in_table_4_2_of_calzeta_and_de_souza(ranks, seconds, messages):
     result = both(master_slaves(ranks, 0.732, 16, 8))
     assert result.makespan == pytest.approx(seconds, abs=1e-12)
     assert result.messages.sum() == messages
@@ -199,7 +199,7 @@ def test_cg_on_two_ranks_is_the_sum_of_its_parts():
     assert both(cg_chain([seconds] * 2, n, halo)).makespan == pytest.approx(n * turn, rel=1e-9)
 
 
-def test_the_cg_chain_of_thesis_003s_review_needs_the_speed_of_each_rank():
+def test_the_cg_chain_needs_the_speed_of_each_rank():
     speeds = (1, 1, 0.5, 1)
     equal = both(cg_chain([0.01] * 4, 50, 2400), machine(4, speeds=speeds)).makespan
     shares = np.array(speeds) / sum(speeds)

@@ -92,7 +92,7 @@ def test_a_plane_cut_of_the_smallest_stand_in_shares_its_nodes():
     assert facts.message_bytes == ((840,), (840,))
 
 
-def test_one_part_has_all_blocks_of_the_stiffness_of_the_thesis_stand_in():
+def test_one_part_has_all_blocks_of_the_stiffness_of_the_stand_in():
     mesh = resolve("m3")
     facts = metrics(mesh, partition(mesh, (1.0,)), clamped(mesh))
     assert facts.blocks == (214470 // 9,)  # structural non-zeros of the table of stand-ins

@@ -1,4 +1,4 @@
-"""HLogP against thesis-001's own numbers: every table that it can be held against, exactly."""
+"""HLogP against the tables of Mendes (2004), exactly."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from fembench.records.sites import by_pair, by_site
     ("actual", "printed", "within", "agree"),
     [("4.18", "4.21", 0.15, 85), ("4.19", "4.22", 0.06, 88), ("4.20", "4.23", 0.06, 87)],
 )
-def test_one_pair_stands_for_its_class_as_in_the_thesis(actual, printed, within, agree):
+def test_one_pair_stands_for_its_class_as_published(actual, printed, within, agree):
     _, values = matrix(actual)
     _, errors = matrix(printed)
     classes = by_site(SITES)
@@ -43,7 +43,7 @@ def test_latency_of_the_equations_is_that_of_table_4_33():
     assert error[table["m"] >= 32768].max() <= 1.8 + 0.05
 
 
-def test_the_equations_give_the_numbers_of_the_thesis_ring():
+def test_the_equations_give_the_numbers_of_the_published_ring():
     near, far = message_cost(UFF, 2097152), message_cost(UFF_PUC, 2097152)
     assert near.latency == pytest.approx(181712, abs=1)
     assert near.receive == pytest.approx(3438, abs=1)

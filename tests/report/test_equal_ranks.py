@@ -1,4 +1,4 @@
-"""Are ranks equally fast? Planted triads: bytes a second of every rank in every run."""
+"""Whether ranks are equally fast, from planted triads: bytes per second of every rank in every run."""
 
 import math
 

@@ -104,7 +104,7 @@ def test_a_host_that_can_add_almost_nothing_is_to_be_left_out():
 
 
 def test_a_host_without_which_the_run_is_faster_is_to_be_left_out():
-    # the source thesis: run 3 takes 49.8 s, the fast machine alone 24.4 s; adding node00 gains 7.2 % at most
+    # Ferreira (2006): run 3 takes 49.8 s, the fast machine alone 24.4 s; adding node00 gains 7.2 % at most
     shares = (1 / 316.657648, 1 / 24.417126)
     found = advise(
         noisy(80, 1), noisy(49.8, 2), shares, ("node00", "node8"), without={"node00": noisy(24.4, 3)}

@@ -138,7 +138,7 @@ def pair_of(text: str) -> tuple[float, float]:
         latency, bandwidth = (float(word) for word in text.split(","))
     except ValueError:
         raise InputError(
-            f"link '{shown(text)}': expected seconds and bytes a second, as 50e-6,118e6"
+            f"link '{shown(text)}': expected seconds and bytes per second, as 50e-6,118e6"
         ) from None
     if not (0 <= latency < math.inf and 0 < bandwidth < math.inf):
         raise InputError(f"link '{shown(text)}': expected a latency of 0 or more, and a bandwidth above 0")

@@ -117,7 +117,7 @@ def rms(values: list[float]) -> float:
 
 
 def iterates(system: System, iterations: int, loads: int) -> dict[str, dict[str, float]]:
-    """preconditioner -> solver -> error of x after so many iterations, root mean square over random loads."""
+    """preconditioner -> solver -> error of x after the iterations, root mean square over random loads."""
     with_petsc = importlib.util.find_spec("petsc4py") is not None
     found: dict[str, dict[str, list[float]]] = {}
     for f in random_loads(system, loads):

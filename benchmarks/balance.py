@@ -1,4 +1,4 @@
-"""What rebalancing costs and brings: overhead, gain, adaptivity, prediction; static weights beside it.
+"""Costs and gains of rebalancing: overhead, gain, adaptivity, prediction; static weights for comparison.
 
     python benchmarks/balance.py [--only overhead,blocks,gain,still,change,weights] [--json]
 

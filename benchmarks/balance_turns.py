@@ -2,7 +2,7 @@
 
     mpiexec -n RANKS python benchmarks/balance_turns.py FOLDER
 
-A job of its own for every run would put minutes between what is compared; here solves follow each other, in
+Separate jobs would put minutes between the solves that are compared; here they follow each other, in
 an order that is reversed every other turn. Every solve starts from the beginning, blocks at home.
 """
 

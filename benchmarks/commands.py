@@ -11,7 +11,7 @@ FEMBENCH = (sys.executable, "-m", "fembench")
 
 
 def fembench(*words: str, capture: bool = False) -> str:
-    """Run one command of fembench, told before; what it printed, where that is asked for.
+    """Announce and run one command of fembench; its output, if requested.
 
     Status 1 is a result: measured, but not valid.
     """

@@ -1,4 +1,4 @@
-"""Unequal ranks: are planted speeds found, do weights reach the ideal, what do rules bring in a lab?
+"""Unequal ranks: are planted speeds found, do weights reach the ideal, how much do the rules gain in a lab?
 
     python benchmarks/heterogeneity.py [--only speeds,lab] [--json FILE]
 

@@ -1,10 +1,10 @@
-"""What the Python loop costs: microseconds an iteration beside the same loop in C, on a small mesh.
+"""Cost of the Python loop: microseconds per iteration, beside the same loop in C, on a small mesh.
 
     python benchmarks/loop.py [--ranks 1,2] [--mesh m1] [--json]
 
 Both loops call the same compiled kernels and the same MPI functions in the same order (their solutions are
-bit-identical, which is checked); what Python takes longer is the cost of the loop, with the tracer's stamps
-and without. The variants stand beside it. All configurations take turns in one process a rank; times are
+bit-identical, which is checked); the difference in time is the cost of the loop, with the tracer's stamps
+and without. The variants stand beside it. All configurations take turns in one process per rank; times are
 medians over the turns, differences are medians of the differences within a turn.
 """
 
@@ -197,7 +197,7 @@ class LoopInC:
         self._residuals = np.empty(0)
 
     def solve(self, f, iterations: int):
-        """The solution after so many iterations."""
+        """The solution after this many iterations."""
         if self._residuals.size != iterations:
             self._residuals = np.empty(iterations)
         rr = next(self._solver.iterations(f))  # the start is Python's in both

@@ -1,4 +1,4 @@
-"""Memory of ranks: the peak of each on a box made in parallel, in all and for each node of its mesh.
+"""Peak memory of each rank on a box made in parallel: total, and per node of its mesh.
 
     python benchmarks/memory.py [--mesh xl] [--ranks 1,2,4] [--json]
 

@@ -4,7 +4,7 @@
 
 Twelve minutes. Hosts of speed 1, 0.5 and 0.25 behind unequal links; three parts, of one, two and three sixths
 of the mesh. The hosts' profile is measured, a run in the default placement recorded, a placement chosen; then
-all six are run, in turns. Prints what each took and whether the chosen one is within 3 % and the noise of the
+all six are run, in turns. Prints each time, and whether the chosen one is within 3 % and the noise of the
 best. Exit status 1 if not.
 """
 

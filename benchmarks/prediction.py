@@ -1,14 +1,14 @@
-"""How good predictions are: measure the machine, learn, predict, run, judge; in one command.
+"""Accuracy of predictions: measure the machine, learn, predict, run and compare, in one command.
 
     python benchmarks/prediction.py emulated   16 emulated ranks of speeds 1 : 4; learned on 4, 10, 14,
-                                               judged on 3, 6, 8 and 16, other meshes and shares
+                                               tested on 3, 6, 8 and 16, other meshes and shares
     python benchmarks/prediction.py lab        two unequal hosts, 100 Mbit/s between them (root)
     python benchmarks/prediction.py real       this machine's own cores
 
 Half an hour, a quarter, six minutes. Every step writes into --folder (default: results/prediction-WHICH)
 and is passed over where it is done: an interrupted benchmark goes on. Predictions are written, and sealed,
-before the runs that judge them. Prints the tables of fembench validate and whether the promises hold. Exit
-status 1 if one does not, or if noise left too little to judge by.
+before the runs that test them. Prints the tables of fembench validate and whether the promises hold. Exit
+status 1 if one does not, or if noise leaves too little to compare.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def measure(folder: Path, which: str, lab: str, how: Sequence[str]) -> None:
 
 
 def run_all(folder: Path, lab: str) -> None:
-    """Runs to learn from, predictions, runs to be judged by."""
+    """Training runs, predictions, held-out runs."""
     sweep = ("--no-report", "--results")
     inside(lab, "sweep", str(folder / "train.toml"), *sweep, str(folder / "train"))
     fembench("validate", str(folder / "grid.toml"), "--cases", str(folder / "held.toml"))

@@ -1,4 +1,4 @@
-"""How fast, in ratios: everything that the project promises of its speed, measured now, in one table.
+"""All promises about speed, as ratios, measured in one session and shown in one table.
 
     python benchmarks/speed.py [--quick] [--only WORD ...] [--json FILE]
 
@@ -39,7 +39,7 @@ class Row:
     measured: float | None  # None: could not be measured; `what` says why
     low: float | None = None  # quartiles of the samples, where there are some
     high: float | None = None
-    target: float | None = None  # None: stated, not judged
+    target: float | None = None  # None: stated, not tested
     at_least: bool = True
 
     @property

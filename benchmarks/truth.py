@@ -1,10 +1,10 @@
-"""Does fembench tell a difference from none on this machine? A/A comparisons, and a planted slowdown of 5 %.
+"""Does fembench detect differences on this machine? A/A comparisons, and a planted slowdown of 5 %.
 
     python benchmarks/truth.py [--quick] [--json FILE]
 
 The same case is compared with itself twenty times, and twenty times with itself dilated by 1.05: each phase
 of computing lasts 5 % longer than it takes at that moment. Promised: nothing is found in at least 19 of the
-first, the slowdown in at least 19 of the others. Exit status 1 where a promise is not kept.
+first, the slowdown in at least 19 of the others. Exit status 1 if a promise is not kept.
 
 A comparison is one job, in which both take turns set by set, a few hundredths of a second each, in reversed
 order in every second turn. So a core that changes its speed for seconds on end disturbs both alike. The

@@ -43,7 +43,7 @@ def batch_of(way: Way, slowest: float) -> float:
 
 
 def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: bool = False) -> Way:
-    """How to time on a host with this many ranks; `quota` in CPUs; in a lab others may delay it."""
+    """The way to time on a host with this many ranks; `quota` in CPUs; in a lab, others may delay it."""
     if emulated:
         return "stretched"
     return "elapsed" if lab or quota is not None or ranks > cores else "processor"
@@ -140,7 +140,7 @@ class Meter:
         return elapsed, used
 
     def _stamped(self, probe: Probe, calls: int) -> tuple[float, float]:
-        """As _timed, of calls one after the other."""
+        """Like _timed, for consecutive calls."""
         tracer, call, phase = self._tracer, probe.call, probe.number
         before = tracer.now()
         tracer.begin(phase)

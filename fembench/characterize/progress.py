@@ -106,7 +106,7 @@ def counted(turns: int) -> float:
 
 
 def _timed(turns: int, comm: Comm, waiting: int, counted: Callable[[int], float] = counted) -> float:
-    """Seconds of the loop; then the other rank is told, which sleeps or waits for that in MPI."""
+    """Seconds of the loop; its end is then reported to the other rank, which sleeps or waits in MPI."""
     took = counted(turns)
     comm.Send(EMPTY, waiting, CONTROL)
     return took

@@ -75,5 +75,5 @@ def intervals(answers: Answers) -> list[tuple[int, float, float, float]]:
 
 
 def fewest_ranks(answers: Answers, deadline: float) -> int:
-    """The fewest ranks that solve the system in time. Raises InputError where none do."""
+    """The fewest ranks that solve the system in time. Raises InputError if no number does."""
     return smallest([work.ranks for work in answers.works], answers.solutions, deadline)

@@ -75,7 +75,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Correction:
-    """What runs on the machine teach: factors on the profile's prices, and costs that no profile shows."""
+    """Learned from runs on the machine: factors on the profile's prices, and costs absent from profiles."""
 
     assembly: Factor = Factor()
     product: Factor = Factor()
@@ -133,7 +133,7 @@ def inside_product(work: Workload, price: Price, rank: int) -> float:
 
 
 def stretched_by(work: Workload, rates: Rates) -> float:
-    """The factor by which a case is dilated more than the profile; 1 where the case has no dilation."""
+    """The case's dilation relative to the profile's; 1 if the case has none."""
     return work.case.synthetic.dilate / rates.dilate if work.case.synthetic.dilate != 1 else 1.0
 
 

@@ -120,7 +120,7 @@ def _path(phase: Phase) -> TimeRange:
 
 
 def _demand(phase: Phase, work: CgSet) -> Demand:
-    """Seconds asked of each resource of each host."""
+    """Seconds of use of each resource of each host."""
     return _summed(
         {(activity.resource, host): seconds}
         for activity in phase

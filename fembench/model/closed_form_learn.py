@@ -48,6 +48,6 @@ def _error(study: Predictor, record: Record) -> float:
 def in_closed_form(
     study: Predictor, correction: ClosedFormCorrection, learned: Sequence[Record], case: Case
 ) -> Prediction:
-    """What the closed form says of a run, to be written before it. Raises InputError."""
+    """The closed-form prediction of a run, to be written before it. Raises InputError."""
     work = study.workload(case)
     return bound_of(study, work, bounded(study, work, TURNS, correction=correction), learned)

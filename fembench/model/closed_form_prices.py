@@ -33,7 +33,7 @@ REDUCED = 8  # bytes of an all-reduce
 
 @dataclass(frozen=True)
 class ClosedFormCorrection:
-    """What runs on the machine teach about an iteration."""
+    """Rates learned from runs on the machine, per iteration."""
 
     scale: float = 1.0  # measured over predicted
     half_width: float = 0.0  # of the logarithm, for nine runs in ten; 0: unknown, the profile's visits decide

@@ -53,7 +53,7 @@ class RunMedians(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What one run teaches."""
+    """The sample that one run provides."""
 
     solver: str
     assembly: Array  # (n, 3) units, ranks on the host, measured over predicted time
@@ -220,6 +220,6 @@ def _per_byte(times: Array, n_bytes: Array) -> float:
 
 
 def _median(values: Sequence[float]) -> float:
-    """Median of the known values; 0 where none is known."""
+    """Median of the known values; 0 if none is known."""
     known = [v for v in values if not math.isnan(v)]
     return float(np.median(known)) if known else 0.0

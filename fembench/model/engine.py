@@ -42,7 +42,7 @@ class SegmentRun:
 
 @dataclass(frozen=True)
 class SimulationOutcome:
-    """Final clocks of all ranks, and where their time went: busy + wait + overhead = finish."""
+    """Final clocks of all ranks, and their breakdown: busy + wait + overhead = finish."""
 
     finish: Array  # (n_ranks,) seconds
     busy: Array  # (n_ranks, n_phases)

@@ -97,7 +97,7 @@ def forecast(
 
 
 def per_iteration(result: SimulationOutcome, turns: int) -> float:
-    """Seconds per iteration in the steady state; the mean of all where there is none."""
+    """Seconds per iteration in the steady state; if there is none, the mean of all iterations."""
     run = result.runs[-1]
     return run.advance / run.period if run.period else result.makespan / turns
 
@@ -199,7 +199,7 @@ def with_collectives(machine: Machine, profile: Profile) -> Machine:
 
 
 def smallest(ranks: Sequence[int], seconds: Sequence[float], deadline: float) -> int:
-    """The fewest ranks that meet the deadline. Raises InputError where none do."""
+    """The fewest ranks that meet the deadline. Raises InputError if no number does."""
     enough = [p for p, t in sorted(zip(ranks, seconds)) if t <= deadline]
     if not enough:
         raise InputError(

@@ -22,7 +22,7 @@ def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, le
 
 
 def outcome_text(prediction: Prediction, record: str) -> str:
-    """How far the prediction was off the run with this id, as a whole and by phase."""
+    """Errors of the prediction for the run with this id, in total and by phase."""
     seen = next(o for o in prediction.observed if o.record == record)
     said, took = seconds(prediction.predicted.iteration), seconds(seen.iteration)
     lines = [f"predicted {said} per iteration, measured {took}: error {seen.error:+.1%}"]

@@ -148,7 +148,7 @@ def _mean_spans(spans: dict[int, list[Span]], found: Sequence[float]) -> list[tu
 
 
 def _events(record: Record, rank: int, phase: int, seconds: float) -> Program:
-    """What one span stands for."""
+    """The kind of one span."""
     exchange = list(zip(record.partition.neighbours[rank], record.partition.message_bytes[rank]))
     if phase == SEND:
         return (
@@ -170,7 +170,7 @@ def _scalars(record: Record) -> int:
 
 
 def message_of(record: Record) -> RecordedMessages:
-    """What a message costs, as the record shows.
+    """The cost of a message according to the record.
 
     An all-reduce ends log2 P exchanges after the last rank has begun it. Of each wait, the end less the time
     when the last neighbour had sent is L(m). Both need the common clock that a record's events have. The

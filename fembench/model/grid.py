@@ -2,9 +2,9 @@
 
     machine = "machine.json"             profile of the machine
     training = "results/train"           campaign to learn from
-    held_out = "results/held"            campaign to judge by: other ranks, meshes and shares
+    held_out = "results/held"            held-out campaign: other ranks, meshes and shares
     predictions = "predictions"          folder of the predictions, written before the held-out runs
-    learn = false                        judge the profile alone; training runs fit only the simpler models
+    learn = false                        test the profile alone; training runs fit only the simpler models
     apps = "results/apps"                records of fembench study app, with predictions made before they ran
 
 Paths are relative to the file. A held-out run counts only if it began after its prediction.
@@ -50,7 +50,7 @@ from fembench.records.record import Record
 
 
 class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a GRID.toml holds."""
+    """The content of a GRID.toml."""
 
     machine: str
     training: str
@@ -136,12 +136,12 @@ def _about(said: Predicted, case: Case) -> bool:
 
 
 def predictions(folder: Path) -> list[Prediction]:
-    """The predictions in a folder; [] where it does not exist."""
+    """The predictions in a folder; [] if it does not exist."""
     return [load_prediction(path) for path in sorted(folder.glob("[!.]*.json"))]
 
 
 def all_predictions(folder: Path) -> list[Prediction]:
-    """Those in a folder. Raises InputError where there are none."""
+    """The predictions in a folder. Raises InputError if there are none."""
     found = predictions(folder)
     if not found:
         raise InputError(f"{folder}: no predictions; expected --cases CAMPAIGN.toml before the runs")
@@ -153,7 +153,7 @@ def judge_held_out(
 ) -> Judgement:
     """Score predictions by the held-out runs, beside baselines fitted to the training runs.
 
-    Raises InputError where no run can be judged, or held out and training overlap.
+    Raises InputError if no run can be compared, or held-out and training runs overlap.
     """
     cells, kept = judge(said, held_out)
     if not cells:
@@ -200,7 +200,7 @@ def judge(
 
 
 def grid_of(study: Predictor, runs: Sequence[Record]) -> Grid:
-    """What baselines know of one configuration."""
+    """The data on one configuration that baselines may use."""
     work = of_record(runs[0])
     slots = study.slots(work.ranks)
     units = sum(work.product_units()) / work.ranks

@@ -82,7 +82,7 @@ def relative(slowness: Array) -> Array:
 
 
 def hosts_to_ask(profile: Profile, names: Sequence[str] = ()) -> tuple[str, ...]:
-    """These hosts of the profile; all of its hosts where none are named. Raises InputError."""
+    """The named hosts of the profile; all hosts if none are named. Raises InputError."""
     known = tuple(dict.fromkeys(host_names(profile)))
     for name in names:
         if name not in known:

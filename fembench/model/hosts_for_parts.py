@@ -40,7 +40,7 @@ class Ground:
     machine: Callable[[Place], Machine]
 
     def best(self) -> Placement:
-        """The best placement, searched in closed form and judged by simulation. Raises InputError."""
+        """The best placement, searched in closed form and evaluated by simulation. Raises InputError."""
         part = self.work.parts
         parts = Parts(tuple(self.alone), part.neighbours, part.message_bytes)
         platform = platform_of(self.hosts, self.messages)
@@ -112,7 +112,7 @@ def measured(record: Record, profile: Profile, where: str = "profile") -> Ground
 
 
 def _messages(link: Link) -> Messages:
-    """What messages between hosts cost, as the search in closed form asks for it."""
+    """The cost of messages between hosts, for the search in closed form."""
 
     def message(size: float, source: int, target: int) -> MessageCost:
         return message_cost(link(source, target), size, same_host=source == target)

@@ -39,7 +39,7 @@ def events_of(work: Workload, rank: int, price: Price) -> Program:
 
 
 class _Rank:
-    """What one rank does."""
+    """The program of one rank."""
 
     def __init__(self, work: Workload, rank: int, price: Price) -> None:
         self._work, self._rank, self._price = work, rank, price

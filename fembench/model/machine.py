@@ -121,7 +121,7 @@ def steady_class(
 
 
 def checked_speeds(speeds: Sequence[float], ranks: int) -> tuple[float, ...]:
-    """One speed per rank; 1 where none are given. Raises InputError."""
+    """One speed per rank; 1 if none are given. Raises InputError."""
     found = tuple(speeds) or (1.0,) * ranks
     if len(found) != ranks or not all(0 < s < float("inf") for s in found):
         raise InputError(f"{len(found)} speeds {list(found)[:8]}; expected {ranks} positive ones")

@@ -15,7 +15,7 @@ NETWORK = "network"  # time of messages between Os and Or
 
 
 class Bar(NamedTuple):
-    """What a rank did from `begin` to `end`, seconds."""
+    """The activity of a rank from `begin` to `end`, in seconds."""
 
     rank: int
     begin: float
@@ -80,7 +80,7 @@ def by_rank(path: list[PathSegment]) -> dict[int, float]:
 
 
 def _order(run: SegmentRun) -> list[int]:
-    """Number of the kept turn that stands for each turn."""
+    """Number of the kept turn that represents each turn."""
     first = len(run.turns) - run.rest
     repeated = list(range(first - run.period, first)) * run.repeats if run.repeats else []
     return [*range(first), *repeated, *range(first, len(run.turns))]
@@ -118,7 +118,7 @@ def _through(
 
 
 def _add_steps(plan: SimulationPlan, node: Node, until: float, path: list[PathSegment]) -> None:
-    """What the node did before `until`, the last first."""
+    """The node's activities before `until`, latest first."""
     for step in reversed(node.steps):
         if step.offset < until:
             kind = "compute" if step.compute else "overhead"

@@ -1,4 +1,4 @@
-"""Simulate an iteration of a run on other hosts, to judge placements.
+"""Simulate an iteration of a run on other hosts, to compare placements.
 
 The computing of each rank is priced by a machine profile, or taken from the run and scaled to a host of speed
 1 with one core per rank. Messages and sums have the solver's order and overlap.
@@ -62,7 +62,7 @@ def _price(seconds: Sequence[float], counted: Recipe) -> Price:
 
 
 def slowed(prices: Sequence[Price], factors: Sequence[float]) -> list[Price]:
-    """[rank] prices of ranks that compute so many times longer."""
+    """[rank] prices of ranks slowed by these factors."""
     return [
         dataclasses.replace(
             price,

@@ -14,7 +14,7 @@ from fembench.model.iteration_time import CandidateHost, Parts
 Place = tuple[int, ...]  # [rank] -> host
 Cost = Callable[[Place], float]
 MOST_LOOKS = 20_000
-JUDGED = 400  # placements that the judge evaluates
+JUDGED = 400  # placements evaluated by the judge
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _ends(work: float, host: CandidateHost, load: float, ranks: int) -> float:
 
 
 def filled(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
-    """The fastest hosts filled one after the other: neighbours in rank are neighbours in place."""
+    """The fastest hosts filled in turn, so that consecutive ranks share a host."""
     order = sorted(range(len(hosts)), key=lambda p: hosts[p].slowness)
     slots = [p for p in order for _ in range(min(hosts[p].slots, hosts[p].cores))]
     slots += [p for p in order for _ in range(hosts[p].slots - min(hosts[p].slots, hosts[p].cores))]

@@ -203,7 +203,7 @@ class _Parts:
             self._hold_back(slots)
 
     def _meet(self, slots: dict[int, int]) -> None:
-        """Slow down pairs of opposite messages where both ranks send before they wait."""
+        """Slow down pairs of opposite messages if both ranks send before they wait."""
         taken = {slots.get(k, k): node for k, node in self._waits if k < 0}  # message -> who waits for it
         between = {  # those of collectives are scaled as a whole
             key: [n for n in numbers if n in taken] for key, numbers in self._sends.items() if key[2] >= 0

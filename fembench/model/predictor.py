@@ -50,7 +50,7 @@ class Predictor:
     rates: Rates
     edits: tuple[str, ...] = ()  # of the machines
     link: AssumedLink | None = None
-    factor: float = 1.0  # the network is so many times faster
+    factor: float = 1.0  # the factor by which the network is faster
     contention: bool | None = None  # None: as measured
     storage: str = "sym"
     correction: Correction | None = None
@@ -73,7 +73,7 @@ class Predictor:
         return slots, machine, [names[s.model] for s in slots]
 
     def workload(self, case: Case, mesh: Mesh | None = None) -> Workload:
-        """What each rank has to do; shares 'balanced' are found first. Raises InputError."""
+        """The workload of each rank; shares 'balanced' are computed first. Raises InputError."""
         mesh = resolve(case.question.mesh) if mesh is None else mesh
         return workload(self.settled(case, mesh, self.slots(case.placement.ranks)), mesh)
 

@@ -2,7 +2,7 @@
 
 The error is predicted / measured - 1 of the time of an iteration. A cell is one configuration; its measured
 time is the median of its runs. An interval is about one run, and contains it or not. Cells whose sets have a
-coefficient of variation above NOISY are too noisy to judge a prediction; they are counted and left out.
+coefficient of variation above NOISY are too noisy to test a prediction; they are counted and left out.
 """
 
 import math
@@ -69,7 +69,7 @@ class PredictionScore(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """What baselines know of a configuration."""
+    """The data on a configuration that baselines may use."""
 
     ranks: int
     work: float  # blocks of the whole mesh
@@ -184,12 +184,12 @@ def baseline_cells(
 
 
 def too_noisy(cells: Sequence[ScoredConfiguration], scores: dict[str, PredictionScore]) -> str:
-    """Why fembench's own predictions cannot be judged by these cells; "" where they can."""
+    """Why these cells cannot test fembench's own predictions; "" if they can."""
     ours = [s for name, s in scores.items() if name not in BASELINES]
     if not any(s.invalid for s in ours):
         return ""
     left_out = sum(s.left_out for s in ours)
-    return f"INVALID: {left_out} of {len(cells)} cells vary too much from run to run to judge predictions"
+    return f"INVALID: {left_out} of {len(cells)} cells vary too much from run to run to test predictions"
 
 
 def score_table(scores: dict[str, PredictionScore]) -> str:

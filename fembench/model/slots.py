@@ -68,7 +68,7 @@ def _edited(profile: Profile, storage: str, slots: list[Slot], edit: str) -> lis
 
 
 def chosen(slots: Sequence[Slot], ranks: int) -> list[Slot]:
-    """The first `ranks` of them. Raises InputError where there are fewer."""
+    """The first `ranks` of them. Raises InputError if there are fewer."""
     if ranks < 1 or ranks > len(slots):
         raise InputError(
             f"{ranks} ranks; the profile has slots for {len(slots)}: expected 1 to {len(slots)}, or "

@@ -35,7 +35,7 @@ class Workload:
 
     @property
     def product_unit(self) -> str:
-        """What product_units() counts, as tables call it."""
+        """The name, in tables, of what product_units() counts."""
         return "cells" if storage_of(self.case.method.storage).unit == "cells" else "blocks"
 
     def product_units(self) -> tuple[int, ...]:

@@ -35,7 +35,7 @@ class PeersJob(msgspec.Struct, frozen=True, kw_only=True):
     case: Case  # mesh, problem, ranks, how it is cut, relative tolerance
     names: tuple[str, ...]  # Entry.name
     repetitions: int
-    iterations: int = 0  # > 0: repetitions do so many iterations; 0: they go on to the tolerance
+    iterations: int = 0  # > 0: iterations per repetition; 0: iterate to the tolerance
     parity: Parity = "solution"
     export: str = ""
     dolfinx_python: str = ""

@@ -1,6 +1,6 @@
-"""Run under mpiexec by test_standins: the thesis' stand-ins on 1 … 8 ranks of one job.
+"""Run under mpiexec by test_standins: meshes m1 to m3 on up to 8 ranks of one job.
 
-Prints one JSON line per solve on rank 0: python standin_job.py [RANKS ... | counts]
+Prints one JSON line per solve on rank 0: python standin_job.py counts|'{MESH: [RANKS, …], …}'
 """
 
 import json
@@ -97,10 +97,10 @@ def relative(u, reference):
     return float(np.abs(u - reference).max() / np.abs(reference).max())
 
 
-def main(world_comm, n_ranks):
+def main(world_comm, ranks_of):
     """Ranks that a solve does not need wait asleep: spinning, they would take the cores from it."""
-    comms = {n: world_comm.Split(0 if world_comm.rank < n else 1) for n in n_ranks}
-    for mesh in ("m1", "m2", "m3"):
+    comms = {n: world_comm.Split(0 if world_comm.rank < n else 1) for n in range(1, 9)}
+    for mesh, n_ranks in ranks_of.items():
         whole = None
         for n in n_ranks:
             if world_comm.rank < n:
@@ -164,4 +164,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["counts"]:
         printed_counts(world())
     else:
-        main(world(), [int(n) for n in sys.argv[1:]] or range(1, 9))
+        main(world(), json.loads(sys.argv[1]))

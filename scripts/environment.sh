@@ -166,10 +166,10 @@ install_base() {
     reason=$(why_no_kernels "$VENV/bin/python")
     if [[ -z $reason ]]; then
         step "compiling the kernels, installing fembench and its libraries" \
-            pip_install --no-build-isolation -e "$ROOT[report]" || exit 3
+            pip_install --no-build-isolation -e "$ROOT[report,completion]" || exit 3
     else
         SKBUILD_WHEEL_CMAKE=false step "installing fembench and its libraries, without compiled kernels" \
-            pip_install --no-build-isolation -e "$ROOT[report]" || exit 3
+            pip_install --no-build-isolation -e "$ROOT[report,completion]" || exit 3
     fi
 }
 

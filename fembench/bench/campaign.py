@@ -229,6 +229,20 @@ def reference_of(record: Record) -> Reference:
     )
 
 
+def reference_beside(case: Case, runs: Path) -> Reference | None:
+    """The reference for a case from the newest one-rank run of the same question in a folder of records.
+
+    None if there is no such run, it is INVALID, or its mesh or problem file has changed since. Records that
+    cannot be read are passed over.
+    """
+    one_rank = sorted(runs.glob("[!.]*-p1-*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in one_rank:
+        with contextlib.suppress(InputError):
+            if _question(load(path).case) == _question(case):
+                return held_against(case, str(path))
+    return None
+
+
 def held_against(case: Case, path: str) -> Reference:
     """The reference for a case, from a file. Raises InputError if it answers another question."""
     record, inputs = load(path), Inputs()

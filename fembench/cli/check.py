@@ -5,7 +5,7 @@ record is VALID or PROVISIONAL, and 1 if one is INVALID.
 
 Examples:
   fembench check results/scaling
-  fembench check results/single/runs/m1-sym-none-p2-r1.json --json
+  fembench check results/single/runs/m1-*.json --json
 """
 
 import argparse

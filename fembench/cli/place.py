@@ -6,8 +6,8 @@ hosts with their slots, cores and relative speed, or use a machine profile with 
 network. Greedy starts are improved by pairwise exchange; a simulated iteration decides between them.
 
 Examples:
-  fembench place results/single/runs/m3-p4-r1.json --machine machine.json
-  fembench place results/single/runs/m3-p4-r1.json --hosts fast:4:2:1,slow:4:1:0.5
+  fembench place results/single/runs/m3-*.json --machine machine.json
+  fembench place results/single/runs/m3-*.json --hosts fast:4:2:1,slow:4:1:0.5
   fembench place record.json --hosts a:2:2,b:2:2 --link 50e-6,118e6 --format rankfile -o ranks.txt
   fembench place record.json --hosts a:2:2,b:2:2 --format slurm -o tasks.txt
 """

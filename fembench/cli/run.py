@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
-    from fembench.bench.campaign import failure_of, held_against
+    from fembench.bench.campaign import failure_of, held_against, reference_beside
     from fembench.bench.campaign_file import run_id
     from fembench.cli.progress import progress, working
     from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
@@ -60,7 +60,9 @@ def run(options: argparse.Namespace) -> int:
             scratch=folder,
             hostfile=options.hostfile,
             timeout=options.timeout,
-            reference=held_against(case, options.reference) if options.reference else None,
+            reference=(
+                held_against(case, options.reference) if options.reference else reference_beside(case, folder)
+            ),
             fields_path=(folder / f"{id}.fields.npz").resolve() if case.output.fields else None,
         )
         if outcome.record is not None:

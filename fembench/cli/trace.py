@@ -5,7 +5,7 @@ record with traced iterations or, with --binary, from the disassembly of an MPI 
 and messages, with measured costs of instructions.
 
 Examples:
-  fembench trace results/single/runs/m3-p4.json -o graph.json
+  fembench trace results/single/runs/m3-*.json -o graph.json
   fembench trace graph.json --level 3 --show --ranks 0
   fembench trace graph.json --dot graph.dot && dot -Tsvg graph.dot -o graph.svg
   fembench trace --binary ./program --ranks 4 -o graph.json

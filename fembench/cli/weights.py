@@ -5,7 +5,7 @@ machine profile; `comm` equalises finish times including communication, and need
 `tasks` gives each host a whole number of equal tasks, from runs on each host alone.
 
 Examples:
-  fembench weights results/single/runs/m3-p4.json -o weights.json
+  fembench weights results/single/runs/m3-*.json -o weights.json
   fembench weights results/scaling --mesh m --ranks 2 -o weights.json
   fembench weights results/alone --rule tasks --ranks 8
   fembench weights machine.json --rule rate -o weights.json

@@ -21,6 +21,7 @@ from fembench.stats.summary import drift
 
 EPS = float(np.finfo(float).eps)
 UNEQUAL_SHARES = 0.05
+ONE_RANK_FIRST = "first run the same case on one rank, with the same results folder"
 FIRST = "first of its kind; give a record of the same mesh, problem and work to `fembench run --reference`"
 Check = Callable[[Record], Iterator[Rule]]
 
@@ -76,7 +77,9 @@ def _against_reference(record: Record) -> Iterator[Rule]:
     reference, v = record.reference, record.verification
     if reference is None:
         missing = (
-            "add the same case on one rank to this campaign" if record.case.placement.ranks > 1 else FIRST
+            "first run the same case on one rank, with the same results folder"
+            if record.case.placement.ranks > 1
+            else FIRST
         )
         yield Rule(
             id="A4",

@@ -101,7 +101,7 @@ def close_the_loop(
         contestants.append((f"without {others.owner}", others.case, others.host, trail.without))
     for pair in range(1, pairs + 1):
         for name, one, host, kept in contestants[:: 1 if pair % 2 else -1]:
-            kept.append(run(one, f"turn {pair}/{pairs}, {name}", without=host))
+            kept.append(run(one, f"pair {pair}/{pairs}, {name}", without=host))
     return trail
 
 

@@ -1,13 +1,14 @@
 """A reference that was given: used where it answers the same question, refused otherwise."""
 
 import json
+import os
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.bench.campaign import held_against
+from fembench.bench.campaign import held_against, reference_beside
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.mesh.box import box
@@ -70,3 +71,17 @@ def test_it_is_refused_before_anything_runs(given, capsys):
     assert main(["run", "m2", "--reference", given(mesh="m1")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("expected the mesh of the case, 'm2'")
+
+
+def test_the_newest_one_rank_run_in_the_results_folder_is_the_reference_of_a_run(given, tmp_path):
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    assert reference_beside(CASE, runs) is None
+    for k, changes in enumerate([{}, {"iterations": 7}, {"status": "INVALID"}]):
+        path = Path(given(**changes)).rename(runs / f"box-sym-none-p1-{k}-r1.json")
+        os.utime(path, (k, k))
+    (runs / "box-sym-none-p1-9-r1.json").write_text("{")
+    assert reference_beside(CASE, runs).energy == load(FROZEN).verification.energy
+    assert reference_beside(CASE.with_(iterations=8), runs) is None
+    (runs / "box-sym-none-p1-0-r1.json").unlink()
+    assert reference_beside(CASE, runs) is None  # what is left answers another question, or is INVALID

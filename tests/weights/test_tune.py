@@ -134,7 +134,7 @@ def test_the_order_within_turns_is_reversed_in_every_second_one():
         return run(case, word, **options)
 
     close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), noted, lambda text: None, rounds=1, pairs=2)
-    turns = [word.partition(", ")[2] for word in words if word.startswith("turn")]
+    turns = [word.partition(", ")[2] for word in words if word.startswith("pair")]
     assert turns == ["equal", "weighted", "without node00", "without node00", "weighted", "equal"]
 
 

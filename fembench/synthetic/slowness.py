@@ -10,8 +10,8 @@ The processor time of a phase is the least that the same work has taken on this 
 measurement also contains cold caches, other ranks that compute at that moment and other users of the core. An
 emulated machine has none of these, and stretched they would dominate (on a shared core the same work takes
 1.5 times as long for seconds on end). Work counts as the same if the two phases before it are the same, until
-`new_work` says otherwise. A run first rehearses: it repeats its set unstretched while data stay in the third
-cache. Then the ranks of a host agree on the median of their times per unit of work (cell, flop, node): they
+`new_work` says otherwise. A run first rehearses: it repeats its set unstretched while its data stay in
+the last-level cache. Then the ranks of a host agree on the median of their times per unit of work (cell, flop, node): they
 are to differ by their speeds and their parts, not by the core they happen to run on. Where blocks move, there
 is no rehearsal: at each look, and after each set, ranks agree on the least time that any of them has seen.
 

@@ -234,3 +234,29 @@ def test_every_declaration_is_complete_and_named_once():
 def test_an_unknown_name_is_refused_with_those_that_are_known(find, word):
     with pytest.raises(InputError, match=f"'{word}': expected one of [a-z, -]+"):
         find(word)
+
+
+@pytest.mark.parametrize(
+    ("variant", "precond", "flops"),
+    [
+        # per entry: d = r + beta d; <d, q>; x, r; <r, r>
+        ("standard", "none", 2 + 2 + 4 + 2),
+        # D r once in the direction and once in the step, where <r, D r> comes beside <r, r>
+        ("standard", "jacobi", (1 + 2) + 2 + (4 + 2) + (1 + 2)),
+        # a 3x3 block times a vector: three products and two sums per entry
+        ("standard", "block-jacobi", (5 + 2) + 2 + (4 + 2) + (5 + 2)),
+        # beside z = D r: six modes summed, six added; <r, z> in a pass of its own
+        ("standard", "two-level", 2 + 2 + (4 + 2) + (6 + 6 + 1) + 2),
+        # p, s, x, r; <r, r>, <w, r>
+        ("single-reduction", "none", 4 * 2 + 2 * 2),
+        ("single-reduction", "jacobi", 4 * 2 + 1 + 3 * 2),
+        # z, s, p, x, r, w; <r, r>, <w, r>
+        ("pipelined", "none", 6 * 2 + 2 * 2),
+    ],
+)
+def test_flops_are_those_counted_by_hand(variant, precond, flops):
+    assert recipe(Combination(precond=precond, variant=variant)).counted(N).flops == N * flops
+
+
+def test_the_coarse_matrix_has_six_columns_per_rank_and_six_rows_per_kind_of_node():
+    assert precond_of("two-level").coarse_entries(kinds=3, ranks=4) == 6 * 4 * 6 * 3

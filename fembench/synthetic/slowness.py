@@ -11,9 +11,9 @@ measurement also contains cold caches, other ranks that compute at that moment a
 emulated machine has none of these, and stretched they would dominate (on a shared core the same work takes
 1.5 times as long for seconds on end). Work counts as the same if the two phases before it are the same, until
 `new_work` says otherwise. A run first rehearses: it repeats its set unstretched while its data stay in
-the last-level cache. Then the ranks of a host agree on the median of their times per unit of work (cell, flop, node): they
-are to differ by their speeds and their parts, not by the core they happen to run on. Where blocks move, there
-is no rehearsal: at each look, and after each set, ranks agree on the least time that any of them has seen.
+the last-level cache. Then the ranks of a host agree on the median of their times per unit of work (cell, flop,
+node): they should differ by their speeds and parts, not by the core they happen to run on. If blocks move,
+there is no rehearsal: at each look, and after each set, ranks agree on the least time that any has seen.
 
 Ranks of a host take turns: where there is time to spare, a rank computes at once, in the middle or near the
 end of its phase. All ranks begin a phase together, and would slow each other down if they computed side by

@@ -11,7 +11,7 @@ measurement also contains cold caches, other ranks that compute at that moment a
 emulated machine has none of these, and stretched they would dominate (on a shared core the same work takes
 1.5 times as long for seconds on end). Work counts as the same if the two phases before it are the same, until
 `new_work` says otherwise. A run first rehearses: it repeats its set unstretched while its data stay in
-the last-level cache. Then the ranks of a host agree on the median of their times per unit of work (cell, flop,
+the last-level cache. Then the ranks of a host agree on the median time per unit of work (cell, flop,
 node): they should differ by their speeds and parts, not by the core they happen to run on. If blocks move,
 there is no rehearsal: at each look, and after each set, ranks agree on the least time that any has seen.
 

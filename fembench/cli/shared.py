@@ -31,11 +31,8 @@ def whole(least: int, most: int = LARGEST) -> Callable[[str], int]:
 
 def _limit(text: str, least: int) -> str:
     """The limit that a text exceeds: the largest count, or the least one where it is no number at all."""
-    return (
-        f"up to {LARGEST}"
-        if re.fullmatch(r"\+?[0-9]+", text) and int(text) > least
-        else f"of at least {least}"
-    )
+    digits = re.fullmatch(r"\+?0*([0-9]+)", text)
+    return f"up to {LARGEST}" if digits and len(digits[1]) >= len(str(LARGEST)) else f"of at least {least}"
 
 
 def real(least: float, most: float = math.inf, *, above: bool = False) -> Callable[[str], float]:

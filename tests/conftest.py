@@ -35,7 +35,8 @@ def pytest_runtest_protocol(item):
 def pytest_terminal_summary(terminalreporter):
     """Lines 'passed N', 'failed N', 'skipped REASON' for tests/run.sh, which adds the sessions up."""
     path, stats = os.environ.get("FEMBENCH_TEST_TALLY"), terminalreporter.stats
-    if path:
+    a_worker = hasattr(terminalreporter.config, "workerinput")  # whose counts the main process adds up
+    if path and not a_worker:
         failed = len(stats.get("failed", ())) + len(stats.get("error", ()))
         skipped = [f"skipped {report.nodeid}: {report.longrepr[2]}\n" for report in stats.get("skipped", ())]
         with open(path, "a") as stream:

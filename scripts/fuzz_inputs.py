@@ -313,7 +313,7 @@ def _records(folder: Path) -> list[Reader]:
 
 def _failure(record) -> dict:
     plain = {
-        "schema": 1,
+        "schema": record.schema,
         "id": "x",
         "created": record.created,
         "case": _plain(record.case),

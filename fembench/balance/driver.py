@@ -100,7 +100,7 @@ class Balancer:
         self._open(0)
 
     def after(self, iteration: int, rr: float = 0.0) -> bool:
-        """So many iterations are done: look if it is time; whether blocks have moved. Collective if it is."""
+        """Look if it is time, after these iterations; whether blocks moved. Collective if it looks."""
         if iteration % self.settings.gamma:
             return False
         if self._own and self._own[-1].measured < 0:

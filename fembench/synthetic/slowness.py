@@ -163,7 +163,7 @@ class EmulatedSlowness:
         self._work, self._amounts, self._before = work, amounts, (-1, -1)
 
     def follow(self, iteration: int) -> None:
-        """So many iterations are done: go on at the speed that the rank has from here on."""
+        """Continue at the speed that this rank has after this number of iterations."""
         self.factor = self._changes.get(iteration, self.factor)
 
     @contextlib.contextmanager

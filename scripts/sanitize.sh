@@ -59,7 +59,7 @@ used=$(cd "$work/overlay" && under_sanitizers "$VENV/bin/python" -c \
 [[ $used == "$work/overlay/"* ]] || fail "the modules under test are not those with sanitizers: $used"
 
 # A finding ends its session, not those of the other folders.
-(($# > 0)) || set -- tests/kernels tests/timing tests/dist tests/solve/test_operators.py tests/solve/test_precond.py \
+(($# > 0)) || set -- tests/kernels tests/timing tests/ranks tests/solve/test_operators.py tests/solve/test_precond.py \
     tests/solve/test_variants.py tests/solve/test_edges.py
 failed=0
 for tests in "$@"; do

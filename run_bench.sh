@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
-# Install what is missing, then run a campaign of the benchmark and print its report: see --help.
+# Install what is missing, then run a campaign or any verb of fembench: see --help.
 set -uo pipefail
 
 help() {
     cat <<'TEXT'
-usage: ./run_bench.sh [CAMPAIGN.toml] [--results DIR] [--hostfile FILE] [more options of 'fembench sweep']
-       ./run_bench.sh VERB ...        any other verb of fembench: doctor, mesh, run, report, ...
+usage: ./run_bench.sh [CAMPAIGN.toml] [options of 'fembench sweep']
+       ./run_bench.sh VERB ...        any verb of fembench: doctor, mesh, run, report, ...
 
-Runs a campaign of the fembench benchmark: builds everything on the first start (under 2 minutes, into .venv),
-runs every case of the campaign on real MPI ranks, verifies it, prints the tables and the path of the report.
-Without a CAMPAIGN.toml it runs the default campaign: about 2 minutes on 2 cores. Ctrl-C loses nothing:
-the same command goes on where it stopped.
+Installs fembench on the first start (two to three minutes, into .venv), then hands its arguments to it.
+Without a verb, it runs a campaign: './run_bench.sh FILE' is short for './run_bench.sh sweep FILE'. Each case of
+the campaign runs on real MPI ranks and is verified; the tables and the path of the report are printed. Without
+a CAMPAIGN.toml, it runs the default campaign: about two minutes on two cores. You can stop it at any time
+(Ctrl-C): the same command continues where it stopped.
 
-  CAMPAIGN.toml      what to run: meshes x storages x ranks x shares; see docs/ and fembench/bench/default.toml
-  --results DIR      where records and report go (results/<campaign>/ unless told)
-  --hostfile FILE    an MPI host file: run on these machines. Inside a Slurm allocation nothing is needed:
-                     the same command, from the batch script or an interactive shell, uses the allocation.
+  CAMPAIGN.toml      what to run: meshes x storages x ranks x shares; see docs/howto/campaign.md
+                     and fembench/bench/default.toml
+  --results DIR      folder for records and report (default: results/NAME)
+  --hostfile FILE    run on the hosts of this MPI host file. Inside a Slurm allocation it is not needed:
+                     fembench uses the allocation, from a batch script or an interactive shell.
 
 first steps:
   ./run_bench.sh                        the default campaign
@@ -23,14 +25,15 @@ first steps:
   ./run_bench.sh run m1 --ranks 2       one case: 630 equations on two ranks
   ./run_bench.sh sweep --help           every option of a campaign
 
-needs: Python >= 3.10 with venv; a C compiler and Python.h for the fast kernels (Debian, Ubuntu: apt-get install
-  python3-venv python3-dev build-essential); the network on the first start. Takes the mpiexec on PATH, else
-  Open MPI from PyPI. A machine without a compiler runs the slow reference kernels, and says so.
-settings: FEMBENCH_VENV=DIR     another place for the environment than .venv
-  FEMBENCH_PYTHON=PYTHON        the Python to make it with
-  FEMBENCH_WITH_PETSC=1         also compile and install PETSc, to compare with (10 minutes, once)
-  FEMBENCH_MPI=wheel            Open MPI from PyPI even where an mpiexec is on PATH
-exit status: 0 good, 1 measured but invalid or failed, 2 something in your input, 3 the installation failed
+requirements: Python >= 3.10 with venv; a C compiler and Python.h for the fast kernels (Debian, Ubuntu: apt-get
+  install python3-venv python3-dev build-essential); network access on the first start. The mpiexec on PATH is
+  used if there is one, else Open MPI is installed from PyPI. Without a compiler, fembench runs its slow
+  reference kernels, and says so.
+settings: FEMBENCH_VENV=DIR     put the environment somewhere other than .venv
+  FEMBENCH_PYTHON=PYTHON        create it with this Python
+  FEMBENCH_WITH_PETSC=1         also compile and install PETSc, for comparison (once, 10 minutes)
+  FEMBENCH_MPI=wheel            install Open MPI from PyPI even if an mpiexec is on PATH
+exit status: 0 good, 1 measured but invalid or failed, 2 an error in your input, 3 the installation failed
 TEXT
 }
 
@@ -40,7 +43,7 @@ case ${1:-} in
     exit 0
     ;;
 --version | --completion) ;;
-"" | -* | *.* | */*) set -- sweep "$@" ;; # an option or a file: it belongs to a campaign
+"" | -* | *.* | */*) set -- sweep "$@" ;; # an option or a file: a campaign
 *) [[ ! -f $1 ]] || set -- sweep "$@" ;;
 esac
 

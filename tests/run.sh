@@ -4,17 +4,17 @@ set -uo pipefail
 
 help() {
     cat <<'TEXT'
-usage: tests/run.sh                       everything: format, lint, types, the serial tests, the MPI tests on
-                                          1, 2, 3 and 4 ranks, the quick serial tests once more under python -O
-       tests/run.sh PYTEST-ARGUMENTS ...  only those tests, serially and on 1 to 4 ranks:
+usage: tests/run.sh                       run everything: format, lint, types, the serial tests, the MPI tests on
+                                          1, 2, 3 and 4 ranks, the quick serial tests again under python -O
+       tests/run.sh PYTEST-ARGUMENTS ...  run only the selected tests, serially and on 1 to 4 ranks:
                                           tests/run.sh tests/mesh -k box
-The last line says 'N passed, N failed'. Exit status 0: nothing failed.
-settings: FEMBENCH_WITH_PETSC=1   compile and install PETSc first (10 minutes, once), so that its tests run
+The last line says 'N passed, N failed'. The exit status is 0 if nothing failed.
+settings: FEMBENCH_WITH_PETSC=1   compile and install PETSc first (once, 10 minutes), so that its tests run
   FEMBENCH_WITH_PEERS=1           install scikit-fem and pyamg, so that the comparisons with them run
-  FEMBENCH_TEST_RANKS="1 2"       other counts of ranks
-  FEMBENCH_TEST_WORKERS=2         processes that share the serial tests; 0: none but this one
-  FEMBENCH_TEST_LIMIT=180         seconds that one test may take
-  FEMBENCH_ALLOWED_SKIPS=FILE     patterns, one a line; any other test that is skipped counts as failed
+  FEMBENCH_TEST_RANKS="1 2"       numbers of ranks for the MPI tests (default: 1 2 3 4)
+  FEMBENCH_TEST_WORKERS=N         worker processes for the serial tests (default: 2); 0: no extra process
+  FEMBENCH_TEST_LIMIT=180         time limit of one test, in seconds
+  FEMBENCH_ALLOWED_SKIPS=FILE     patterns, one per line; a skipped test that matches none counts as failed
   FEMBENCH_VENV, FEMBENCH_PYTHON, FEMBENCH_MPI   as for run_bench.sh
 TEXT
 }
@@ -28,7 +28,7 @@ fi
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/environment.sh"
 prepare_environment base test ${FEMBENCH_WITH_PEERS:+peers} ${FEMBENCH_WITH_PETSC:+petsc}
 
-# more ranks than cores are wanted here, and waiting ranks must make room (Open MPI 4, 5; MPICH asks nothing)
+# tests run more ranks than cores, and waiting ranks must yield (Open MPI 4, 5; MPICH needs no setting)
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
 
@@ -49,7 +49,7 @@ check() {
     if "${@:2}"; then echo "passed 1" >>"$tally"; else echo "failed 1" >>"$tally"; fi
 }
 
-# session NAME COMMAND...: a pytest session, which counts for itself; one that breaks down counts as a failure
+# session NAME COMMAND...: a pytest session, which adds its own counts; one that crashes counts as a failure
 session() {
     local status before
     before=$(total failed)
@@ -65,7 +65,7 @@ if (($# == 0)); then
     check "ruff check" ruff check .
     check "mypy" mypy
 fi
-# on two workers: half of the time goes into jobs that wait; what times itself runs afterwards, alone
+# on two workers, because half of the time jobs wait; tests that measure time run afterwards, alone
 session "serial tests" python -W error -m pytest -n "$WORKERS" --dist loadfile -m "not mpi and not alone" "$@"
 session "serial tests that run alone" python -W error -m pytest -q --no-header -m "not mpi and alone" "$@"
 for n in "${RANKS[@]}"; do
@@ -73,7 +73,7 @@ for n in "${RANKS[@]}"; do
         -p no:cacheprovider -m mpi "$@"
 done
 if (($# == 0)); then
-    # assertions only narrow types (tests/test_architecture.py holds that), so a few rooms stand for all
+    # assertions only narrow types (tests/test_architecture.py checks that), so a few rooms represent all
     session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -n "$WORKERS" --dist loadfile \
         -m "not mpi and not slow" -W "ignore:assertions not in test modules:pytest.PytestConfigWarning" \
         tests/base tests/records tests/solve tests/weights tests/cli
@@ -83,7 +83,7 @@ skipped=$(grep '^skipped' "$tally" | sort -u)
 if [[ -n ${FEMBENCH_ALLOWED_SKIPS:-} ]]; then
     while IFS= read -r line; do
         echo "failed 1" >>"$tally"
-        echo "not to be skipped here: ${line#skipped }"
+        echo "must not be skipped here: ${line#skipped }"
     done < <(grep -vE -f <(grep -vE '^(#|$)' "$FEMBENCH_ALLOWED_SKIPS") <<<"$skipped" | grep .)
 elif [[ -n $skipped ]]; then
     printf '\n%s\n' "$skipped"

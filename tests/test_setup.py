@@ -351,6 +351,6 @@ def test_a_skip_that_is_not_on_the_list_is_a_failure(suite, tmp_path):
     tally = "passed 1\\nfailed 0\\nskipped x.py::test_a: as root\\nskipped x.py::test_b: no PETSc\\n"
     status, lines, _ = suite("x.py", TALLY=tally, FEMBENCH_ALLOWED_SKIPS=str(tmp_path / "allowed"))
     assert (status, lines[-1]) == (1, "6 passed, 1 failed")
-    assert [line for line in lines if "not to be skipped" in line] == [
-        "not to be skipped here: x.py::test_b: no PETSc"
+    assert [line for line in lines if "must not be skipped" in line] == [
+        "must not be skipped here: x.py::test_b: no PETSc"
     ]

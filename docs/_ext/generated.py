@@ -36,15 +36,24 @@ MARK = re.compile(r"<!-- generated: ([\w-]+)(?: (\S+))? -->")
 
 
 def plain(text: str) -> str:
-    """Text as it stands, whatever Markdown would make of it."""
-    return re.sub(r"([\\`*_<>\[\]|{}$])", r"\\\1", " ".join(text.split()))
+    """Text on one line, with the characters of Markdown escaped."""
+    return escaped(" ".join(text.split()))
+
+
+def escaped(text: str) -> str:
+    """Text with the characters of Markdown escaped; blanks stay."""
+    return re.sub(r"([\\`*_<>\[\]|{}$])", r"\\\1", text)
 
 
 def prose(text: str) -> str:
     """Text whose only markup is `code`."""
-    return "".join(
-        f"`{part}`" if k % 2 else plain(part) for k, part in enumerate(re.split("`([^`]*)`", text))
-    )
+    parts = re.split("`([^`]*)`", " ".join(text.split()))
+    return "".join(f"`{part}`" if k % 2 else escaped(part) for k, part in enumerate(parts))
+
+
+def sentence_case(text: str) -> str:
+    """Plain text that starts with a capital; the rest keeps its case."""
+    return plain(text[:1].upper() + text[1:])
 
 
 def code(text: str) -> str:
@@ -69,8 +78,9 @@ def verb_page(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
     yield from described(parser.description or "")
     yield fenced(usage(parser).removeprefix("usage: "))
     for section in sections(parser):
-        yield f"**{plain(section.title).capitalize()}**\n"
-        yield plain(section.note) + "\n"
+        yield f"**{sentence_case(section.title)}**\n"
+        if section.note:
+            yield plain(section.note) + "\n"
         yield table(("typed", "meaning"), ((code(typed), prose(text)) for typed, text in section.rows))
     if parser.epilog:
         yield from described(parser.epilog)
@@ -91,7 +101,7 @@ def command_line() -> str:
     """Every verb under the heading of its group."""
     parts = []
     for group, names in GROUPS.items():
-        parts.append(f"## {group.capitalize()}\n\n{plain(NOTES[group]).capitalize()}.\n")
+        parts.append(f"## {sentence_case(group)}\n\n{sentence_case(NOTES[group])}.\n")
         parts += [part for verb in names if verb in verbs() for part in verb_page(verb_parser(verb), 3)]
     return "\n".join(parts)
 
@@ -246,7 +256,7 @@ def case_options() -> str:
             )
             for field in fields
         ]
-        parts.append(f"## {title.capitalize()}\n\n{table(('key', 'values', 'default', 'meaning'), rows)}")
+        parts.append(f"## {sentence_case(title)}\n\n{table(('key', 'values', 'default', 'meaning'), rows)}")
     return "\n".join(parts)
 
 

@@ -43,6 +43,11 @@ def test_a_struct_is_shown_with_the_comments_of_its_fields_and_all_structs_in_it
     assert "| `size` | integer | required | in metres |" in page
 
 
+def test_code_in_prose_keeps_the_blanks_around_it_and_headings_keep_their_capitals():
+    assert generated.prose("after `--`  go\n to `a_b` or a_b") == "after `--` go to `a_b` or a\\_b"
+    assert generated.sentence_case("rebalancing while CG runs") == "Rebalancing while CG runs"
+
+
 def test_every_declared_method_is_on_the_page_of_methods_with_its_cost():
     page = generated.methods()
     assert all(f"| `{m.name}` | " in page for m in (*storages(), *preconds(), *variants()))

@@ -1,12 +1,11 @@
-"""Rounding: fused inner products against exact sums, iterates against long doubles, beside numpy and PETSc.
+"""Rounding errors of fused inner products and of iterates, compared with those of numpy and PETSc.
 
     python benchmarks/accuracy.py [--mesh m] [--iterations 50] [--draws 20] [--loads 5] [--json]
 
-An inner product's error is that against an exact sum (error-free products, math.fsum); it is given over the
-error of numpy's pairwise sum of the same numbers, root mean squares over the draws. An iterate's error is
-|x - x_ref| / |x_ref| after the given iterations, x_ref the same algorithm in long doubles on the same matrix,
-root mean square over random loads.
-"""
+The error of an inner product is its difference from an exact sum (error-free products, math.fsum); the table
+shows it relative to the error of numpy's pairwise sum of the same numbers, as root mean squares over the
+draws. The error of an iterate is |x - x_ref| / |x_ref| after the given iterations, where x_ref comes from the
+same algorithm in long doubles on the same matrix; root mean square over random loads."""
 
 import argparse
 import dataclasses
@@ -36,7 +35,9 @@ SPLIT = 2.0**27 + 1  # Dekker's constant: halves of 26 bits
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mesh", default="m")
     parser.add_argument("--iterations", type=int, default=50)
     parser.add_argument("--draws", type=int, default=20, help="random vectors for each inner product")
@@ -80,7 +81,7 @@ def dots(prepared: Prepared, draws: int) -> dict[str, float]:
 def draw(
     prepared: Prepared, x: F64, r: F64, d: F64, q: F64, inverse: F64
 ) -> dict[str, tuple[float, F64, F64]]:
-    """name -> (what the kernel says a . b is, a, b)"""
+    """name -> (a . b as the kernel computes it, a, b)"""
     none = np.empty(0)
     found = {"d.q": (kernels.Dot(d, q, none).run(), d.copy(), q.copy())}
     plain = kernels.CGVectors(x, r, d, q, r, none)
@@ -98,7 +99,7 @@ def draw(
 
 
 def errors_of(values: tuple[float, ...], a: F64, b: F64) -> tuple[float, ...]:
-    """How far each value is from a . b: products as sums of two doubles (Dekker 1971), added by math.fsum."""
+    """The error of each value of a . b: products as sums of two doubles (Dekker 1971), added by math.fsum."""
     p = a * b
     (a1, a2), (b1, b2) = halves(a), halves(b)
     rest = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2)
@@ -150,7 +151,7 @@ def after(entry: Entry, prepared: Prepared, iterations: int) -> F64:
 
 
 def long_double(K: Any, f: F64, precond: str, iterations: int) -> NDArray[np.longdouble]:
-    """x of the textbook's algorithm in long doubles."""
+    """x from the textbook algorithm in long doubles."""
     data, starts = K.data.astype(np.longdouble), K.indptr[:-1]
     inverse = 1 / K.diagonal().astype(np.longdouble) if precond == "jacobi" else np.longdouble(1)
     x, r = np.zeros(f.size, np.longdouble), f.astype(np.longdouble)

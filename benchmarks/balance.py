@@ -2,19 +2,19 @@
 
     python benchmarks/balance.py [--only overhead,blocks,gain,still,change,weights] [--json]
 
-Compared solves take turns in one job (balance_turns.py), so that what disturbs the machine disturbs all of
-them alike. A ratio is the median over turns of the ratios within a turn, from the least to the most of them;
-noise is what the base does against itself, one turn against the next. Times are those of CG on the
-slowest rank. Unequal machines are emulated (SYNTHETIC): four ranks share the cores of this machine, dilated
-so that they fit side by side. Each takes two to five minutes on two cores.
+The compared solves alternate in one job (balance_turns.py), so that disturbances of the machine affect all of
+them alike. A ratio is the median over turns of the ratios within a turn, given with their minimum and
+maximum; noise is the difference of the base from itself, one turn compared with the next. Times are those of
+CG on the slowest rank. Unequal hosts are emulated (SYNTHETIC): four ranks share the cores of this machine,
+dilated so that all have time to compute. Each part takes two to five minutes on two cores.
 
-    overhead  c = 1 blocks a rank against plain parts, c = 4 against c = 1, policy observe against none
-    blocks    c = 1, 2, 4, 8 without balancing
+    overhead  c = 1 block per rank compared with plain parts, c = 4 with c = 1, policy observe with none
+    blocks    c = 1, 2, 4, 8 blocks per rank without balancing
     gain      speeds 0.5 1 1 1, c = 2, 4
-    still     where nothing can be won: one block a rank, and equal speeds
-    change    a rank slows by 3 in mid-run
+    still     nothing to gain: one block per rank, or equal speeds
+    change    a rank becomes three times slower in mid-run
     weights   static weights alone, balancing alone, both: on a static and on a changing cluster
-    lab       two hosts of a lab, the CPU time of one lowered in mid-run (needs root; only when it is named)
+    lab       two hosts of a lab, the CPU time of one reduced in mid-run (root; runs only if it is named)
 """
 
 import argparse
@@ -67,14 +67,14 @@ class Bench:
         )
 
     def emulated(self, mesh: str = "l", iterations: int = 300, **fields) -> Case:
-        """Four ranks side by side on the cores of this machine, dilated so that all have time to spare and
-        naps of ranks that wait are short beside an iteration."""
+        """Four ranks on the cores of this machine, dilated so that all have time to spare and the naps of
+        waiting ranks are short compared with an iteration."""
         dilate = round(5 * len(SPEEDS) / usable_cores() * self.options.stretch, 2)
         more = {"first_look": 1} if fields.get("balance") else {}
         return self.case(mesh, iterations, ranks=len(SPEEDS), dilate=dilate, **more, **fields)
 
     def run(self, cases: dict[str, Case], turns: int, warmups: int = 0) -> Found:
-        """What came of the cases, solved in turns by one job."""
+        """The results of the cases, solved in turns by one job."""
         job = Turns(cases, self.options.turns or turns, warmups)
         ranks = next(iter(cases.values())).placement.ranks
         line, kind = launcher_line(ranks)
@@ -89,7 +89,7 @@ class Bench:
 
 
 def against(found: Found, name: str, base: str) -> dict:
-    """Columns that say how much longer `name` takes than `base`."""
+    """Columns that show how much longer `name` takes than `base`."""
     a, b = found[name].seconds, found[base].seconds
     more = sorted(100 * (x / y - 1) for x, y in zip(a, b))
     return {
@@ -112,7 +112,7 @@ def gained(found: Found, name: str, base: str) -> dict:
 
 
 def bill(solved: Solved) -> dict:
-    """Moves of a solve, and what looks and moves cost; medians."""
+    """Number of moves of a solve, and the cost of looks and moves; medians."""
     looks = [ledger.looks for ledger in solved.ledgers]
     return {
         "moves": median(sum(len(look.moves) for look in one) for one in looks),
@@ -122,7 +122,7 @@ def bill(solved: Solved) -> dict:
 
 
 def overhead(bench: Bench) -> list[dict]:
-    """One rank a core, nothing emulated."""
+    """One rank per core, without emulation."""
     cores = usable_cores()
     common = {"mesh": "l", "iterations": 100, "ranks": cores}
     cases = {
@@ -141,11 +141,11 @@ def overhead(bench: Bench) -> list[dict]:
 
 
 def blocks(bench: Bench) -> list[dict]:
-    """What more blocks cost."""
+    """The cost of more blocks."""
     common = {"mesh": "l", "iterations": 100, "ranks": usable_cores(), "balance": "none"}
     cases = {f"c = {c}": bench.case(**common, blocks_per_rank=c) for c in (1, 2, 4, 8)}
     found = bench.run(cases, turns=12, warmups=1)
-    return [{"blocks a rank": name, **against(found, name, "c = 1")} for name in list(cases)[1:]]
+    return [{"blocks per rank": name, **against(found, name, "c = 1")} for name in list(cases)[1:]]
 
 
 def optimum(c: int, speeds=SPEEDS) -> float:
@@ -157,17 +157,17 @@ def optimum(c: int, speeds=SPEEDS) -> float:
 
 
 def gain(bench: Bench) -> list[dict]:
-    """Whole solves, cost included; the optimum is that of whole blocks from the first iteration on."""
+    """Whole solves, cost included; the optimum assigns whole blocks from the first iteration on."""
     return balanced(bench, [("0.5 1 1 1", SLOW, 2), ("0.5 1 1 1", SLOW, 4)])
 
 
 def still(bench: Bench) -> list[dict]:
-    """Nothing can be won: what does the balancer do?"""
+    """There is nothing to gain: what does the balancer do?"""
     return balanced(bench, [("0.5 1 1 1", SLOW, 1), ("equal", EQUAL, 4)])
 
 
 def balanced(bench: Bench, jobs: list[tuple[str, str, int]]) -> list[dict]:
-    """(name, speeds, blocks a rank) with and without the balancer."""
+    """Each of `jobs`, (name, speeds, blocks per rank), with and without the balancer."""
     policy, cases = bench.options.policy, {}
     for name, emulate, c in jobs:
         for way in ("none", policy):
@@ -178,7 +178,7 @@ def balanced(bench: Bench, jobs: list[tuple[str, str, int]]) -> list[dict]:
         moved = f"{name}, c = {c}, {policy}"
         errors = [e for ledger in found[moved].ledgers for e in prediction_errors(ledger)]
         rows.append(
-            {"speeds": name, "blocks a rank": c, **gained(found, moved, f"{name}, c = {c}, none"),
+            {"speeds": name, "blocks per rank": c, **gained(found, moved, f"{name}, c = {c}, none"),
              "optimum %": optimum(c) if emulate == SLOW else 0.0, **bill(found[moved]),
              "prediction off, median %": 100 * median(errors) if errors else None}
         )  # fmt: skip
@@ -186,7 +186,7 @@ def balanced(bench: Bench, jobs: list[tuple[str, str, int]]) -> list[dict]:
 
 
 def change(bench: Bench) -> list[dict]:
-    """A rank slows by 3 in mid-run: look by look after it, medians over the turns."""
+    """A rank becomes three times slower in mid-run: each look after that, medians over the turns."""
     policy, iterations = bench.options.policy, bench.options.iterations or 300
     at = iterations // 3 // 10 * 10
     slows = {"emulate": EQUAL, "emulate_change": f"{at}:0.333,1,1,1", "blocks_per_rank": 4}
@@ -203,7 +203,7 @@ def change(bench: Bench) -> list[dict]:
         over = sorted(100 * (step / new - 1) for step in steps)
         rows.append(
             {"look": k + 1, "after iteration": median(looks[k].iteration for looks in after),
-             "s an iteration": median(steps), "new optimum": new, "over it %": median(over), "from": over[0],
+             "s per iteration": median(steps), "new optimum": new, "over it %": median(over), "from": over[0],
              "to": over[-1], "moves": median(len(looks[k].moves) for looks in after)}
         )  # fmt: skip
     total = gained(found, policy, "none")
@@ -213,8 +213,8 @@ def change(bench: Bench) -> list[dict]:
 
 
 def weights(bench: Bench) -> list[dict]:
-    """The same job four ways on two clusters; the cluster that changes swaps its slow rank in mid-run. The
-    least time is marked, and what lies within the noise of it; three turns prove no difference."""
+    """The same job done in four ways on two clusters; in the changing cluster, another rank becomes slow in
+    mid-run. The shortest time is marked, and all within its noise; three turns prove no difference."""
     iterations = bench.options.iterations or 600
     half = iterations // 2 // 10 * 10
     clusters = {
@@ -242,7 +242,7 @@ def weights(bench: Bench) -> list[dict]:
         enough = max(columns["gain %"] for columns in four) - four[0]["noise %"]
         rows += [
             {"cluster": cluster, "way": way, **columns, **bill(found[name]),
-             "least": "<" if columns["gain %"] >= enough else ""}
+             "shortest": "<" if columns["gain %"] >= enough else ""}
             for way, name, columns in zip(ways, names, four)
         ]  # fmt: skip
     return rows
@@ -256,18 +256,18 @@ cpus = [{first}]
 name = "slowing"
 cpus = [{second}]
 """
-SLOWED = 0.35  # of its CPU that the host has left
+SLOWED = 0.35  # fraction of its CPU that the host keeps
 MOMENT = 7.0  # seconds after the start of a run: the solve is under way
 
 
 def lab(bench: Bench) -> list[dict]:
-    """Weights from before (equal hosts) are equal shares: plain parts. How far they are from 'nothing',
-    blocks that stay, says what the noise is."""
+    """Static weights from equal hosts are equal shares, that is, plain parts. Their difference from
+    'nothing', where blocks stay, shows the noise."""
     mesh, rounds = bench.options.mesh or "m", str(bench.options.iterations or 12000)
     common = ("--iterations", rounds, "--sets", "1", "--warmups", "0", "--trace-iterations", "0")
     ways = {
         "nothing": ("--balance", "none"),
-        "static weights from before": ("--shares", "1:1"),
+        "static weights, equal": ("--shares", "1:1"),
         "balancing": ("--balance", bench.options.policy),
     }
     runs: dict[str, list[Record]] = {name: [] for name in ways}
@@ -285,7 +285,7 @@ def last_cg(record: Record) -> float:
 
 
 def in_lab_row(name: str, records: list[Record]) -> dict:
-    """What came of one way; moves and blocks of the run of median time."""
+    """The results of one way; moves and blocks of the run with the median time."""
     records = sorted(records, key=last_cg)
     took, middle = [last_cg(record) for record in records], records[len(records) // 2]
     one = counted(middle.balance)[-1][1] if middle.balance else None
@@ -301,7 +301,7 @@ def in_lab_row(name: str, records: list[Record]) -> dict:
 
 
 def in_lab(arguments: list[str]) -> Record:
-    """The record of one run in a fresh lab, whose second host slows at MOMENT."""
+    """The record of one run in a new lab, whose second host slows down at MOMENT."""
     me = [sys.executable, "-m", "fembench"]
     with tempfile.TemporaryDirectory() as scratch:
         cluster = Path(scratch, "lab.toml")
@@ -326,14 +326,18 @@ ROOTS = {"lab": lab}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mesh", default="", help="instead of the one that a measurement is made for")
-    parser.add_argument("--iterations", type=int, default=0, help="of a solve, likewise")
-    parser.add_argument("--turns", type=int, default=0, help="solves of each case, likewise")
-    parser.add_argument("--stretch", type=float, default=1.0, help="dilate emulated ranks so much more")
-    parser.add_argument("--policy", default="amortised")
-    parser.add_argument("--only", default=",".join(GROUPS))
-    parser.add_argument("--json", action="store_true")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--mesh", default="", help="use this mesh in all parts")
+    parser.add_argument("--iterations", type=int, default=0, help="iterations of a solve, in all parts")
+    parser.add_argument("--turns", type=int, default=0, help="solves of each case, in all parts")
+    parser.add_argument(
+        "--stretch", type=float, default=1.0, help="dilate emulated ranks by this additional factor"
+    )
+    parser.add_argument("--policy", default="amortised", help="policy to measure (default: %(default)s)")
+    parser.add_argument("--only", default=",".join(GROUPS), metavar="PART,…", help="run only these parts")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
     result = {}
     groups = GROUPS | ROOTS

@@ -2,9 +2,9 @@
 
     mpiexec -n RANKS python benchmarks/balance_turns.py FOLDER
 
-Separate jobs would put minutes between the solves that are compared; here they follow each other, in
-an order that is reversed every other turn. Every solve starts from the beginning, blocks at home.
-"""
+With separate jobs, minutes would pass between the compared solves; here they follow each other, in an order
+that is reversed in every second turn. Every solve starts from the beginning, with all blocks on their first
+rank."""
 
 import sys
 from pathlib import Path
@@ -26,7 +26,7 @@ from fembench.timing.tracer import TracerLike, make_tracer
 
 
 class Turns(msgspec.Struct, frozen=True):
-    """The job: cases by name, solved once a turn each."""
+    """The job: cases by name, each solved once per turn."""
 
     cases: dict[str, Case]
     turns: int
@@ -34,18 +34,18 @@ class Turns(msgspec.Struct, frozen=True):
 
 
 class Solved(msgspec.Struct):
-    """What came of a case: one entry a turn."""
+    """The results of a case: one entry per turn."""
 
-    seconds: list[float]  # of CG, slowest rank
-    ledgers: list[Ledger]  # none where blocks do not look or move
+    seconds: list[float]  # CG, slowest rank
+    ledgers: list[Ledger]  # empty if nothing looks or moves
 
 
 def run(comm: Comm, job: Turns) -> dict[str, Solved] | None:
     """All turns; on rank 0. Collective."""
-    parts: dict[str, Prepared] = {}  # by shares: all else is alike
+    parts: dict[str, Prepared] = {}  # by shares; everything else is equal
     timed: dict[str, Timed] = {}
     tracers: dict[str, TracerLike] = {}
-    slow: dict[tuple, Slowness] = {}  # each knows the least time of its work from solve to solve
+    slow: dict[tuple, Slowness] = {}  # each remembers the shortest time of its work from solve to solve
     for name, case in job.cases.items():
         if case.placement.shares not in parts:
             parts[case.placement.shares] = prepare(comm, case, make_tracer())
@@ -68,7 +68,7 @@ def run(comm: Comm, job: Turns) -> dict[str, Solved] | None:
 
 
 def _work(case: Case) -> tuple:
-    """What emulated ranks compute alike in: policies and shares are compared at the same time of a unit."""
+    """Fields whose cases share an emulation: policies and shares are compared with the same time per unit."""
     return (
         case.balancing.blocks_per_rank if case.balancing.balance else 0,
         case.synthetic.emulate,

@@ -11,7 +11,7 @@ FEMBENCH = (sys.executable, "-m", "fembench")
 
 
 def fembench(*words: str, capture: bool = False) -> str:
-    """Announce and run one command of fembench; its output, if requested.
+    """Print and run one command of fembench; returns its output if `capture`.
 
     Status 1 is a result: measured, but not valid.
     """
@@ -23,14 +23,14 @@ def fembench(*words: str, capture: bool = False) -> str:
 
 
 def inside(lab: str, *words: str, capture: bool = False) -> str:
-    """The command in a lab; here, where its name is empty."""
+    """Run the command in a lab, or on this machine if the name of the lab is empty."""
     before = ("lab", "run", "--name", lab, *FEMBENCH) if lab else ()
     return fembench(*before, *words, capture=capture)
 
 
 @contextlib.contextmanager
 def built(name: str, hosts: str) -> Iterator[str]:
-    """A lab for a while, and its name; `hosts` is the text of its [[hosts]] (needs root)."""
+    """Build a lab, yield its name, remove it; `hosts` is the text of its [[hosts]] (needs root)."""
     with tempfile.TemporaryDirectory() as scratch:
         cluster = Path(scratch, "lab.toml")
         cluster.write_text(f'name = "{name}"\n{hosts}')

@@ -2,16 +2,16 @@
 
     python benchmarks/heterogeneity.py [--only speeds,lab] [--json FILE]
 
-    speeds      speeds planted by emulation, found by characterize and from records of three runs
+    speeds      emulated speeds, as found by characterize and from the records of three runs
     two, four   fembench tune with emulated speeds (1, .5) and (1, 1, .5, .5)
     equal       the same with equal ranks: nothing to gain
-    useless     the same with (1, 1, 1, .02): better left out
-    lab-speeds  a lab of two hosts with 100 % and 25 % of a CPU: its speeds found            (root)
-    lab         fembench tune in that lab, and the fast host alone                           (root)
-    links       rule comm beside rule rate: three ranks in a row, the last behind a slow link  (root)
+    useless     the same with (1, 1, 1, .02): the last rank is better left out
+    lab-speeds  a lab of two hosts with 100 % and 25 % of a CPU: the speeds that characterize finds    (root)
+    lab         fembench tune in that lab, and the fast host alone                                     (root)
+    links       rule comm compared with rule rate: three ranks in a row, the last behind a slow link   (root)
 
-Run it where nothing else runs. Two to six minutes each; the tables say what was promised and whether it
-holds.
+Run it on an idle machine. Each part takes two to six minutes. The tables show each measurement, its target
+and whether it is met.
 """
 
 import argparse
@@ -52,7 +52,7 @@ cpus = [0, 1]
 slots = 1
 rate = "20mbit"
 """
-Rows = Iterator[tuple[str, str, str, bool]]  # what, measured, promised, kept
+Rows = Iterator[tuple[str, str, str, bool]]  # what, measured, target, met
 
 
 def planted(speeds: str) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def off(weights: str, truth: list[float]) -> float:
 
 
 def speeds() -> Rows:
-    """Each three times in turns, so that what disturbs one processor for a while does not decide."""
+    """Each three times in turns, so that a temporary disturbance of one processor does not decide."""
     texts = ("1,1,0.5,0.25", "1,0.7", "1,0.13")
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(3):
@@ -89,7 +89,7 @@ def speeds() -> Rows:
 
 
 def tuned(mesh: str, *options: str, lab: str = "") -> dict:
-    """What fembench tune --json printed."""
+    """The output of fembench tune --json."""
     with tempfile.TemporaryDirectory() as folder:
         return json.loads(inside(lab, "tune", mesh, *options, "--results", folder, "--json", capture=True))
 
@@ -134,11 +134,13 @@ def lab_speeds() -> Rows:
     with tempfile.TemporaryDirectory() as folder, built("unequal", UNEQUAL) as lab:
         machine = str(Path(folder, "machine.json"))
         inside(lab, "characterize", "-o", machine, capture=True)
-        for level, cells in (("second cache", "2000"), ("third cache", "90000"), ("memory", "0")):
+        for level, cells in (("L2 cache", "2000"), ("L3 cache", "90000"), ("memory", "0")):
             how = ("--rule", "rate", "--cells", cells, "--json")
             found = off(fembench("weights", machine, *how, capture=True), [1, 0.25])
             what = f"lab, 100 % and 25 % of a CPU, data in the {level}: largest error"
-            if level == "memory":  # who has a CPU for a quarter of the time has less than a quarter of caches
+            if (
+                level == "memory"
+            ):  # a host with a quarter of the CPU time has less than a quarter of the caches
                 yield what, f"{found:.1%}", "", True
             else:
                 yield what, f"{found:.1%}", "<= 10 %", found <= 0.1
@@ -156,7 +158,8 @@ def lab() -> Rows:
 
 
 def links() -> Rows:
-    """A rank whose neighbours are on its own host has no message to wait for: rule comm gives it more."""
+    """A rank whose neighbours are on its own host does not wait for messages, so rule comm gives it a larger
+    share."""
     mesh = ("box:24x48x24", "--ranks", "3", "--partitioner", "rcb", "--no-overlap", "--dilate", "16")
     fixed = ("--iterations", "40", "--sets", "3", "--json")
     with tempfile.TemporaryDirectory() as folder, built("row", ROW) as lab:
@@ -178,14 +181,14 @@ def links() -> Rows:
             for rule, more in (("rate", ()), ("comm", ("--machine", machine)))
         }
         took: dict[str, list[float]] = {rule: [] for rule in shares}
-        for turn in range(6):  # the fewest that give an interval; reversed every second time
+        for turn in range(6):  # the fewest that give an interval; the order is reversed in every second turn
             for rule, text in list(shares.items())[:: -1 if turn % 2 else 1]:
                 took[rule].append(run(text)[0])
     against = compare_paired(took["rate"], took["comm"], noise=noise_of_series(took["rate"]))
     gain, low, high = (1 - 1 / ratio for ratio in (against.ratio, *against.interval[:2]))
     found = f"{gain:.1%} (95 %: {low:.1%} to {high:.1%}; A/A noise {against.noise:.1%})"
     for rule, text in shares.items():
-        yield f"rule {rule}: a set", f"{median(took[rule]):.3f} s, shares {text}", "", True
+        yield f"rule {rule}: time per set", f"{median(took[rule]):.3f} s, shares {text}", "", True
     yield "rule comm against rate: gain", found, "> 0", gain > 0
 
 
@@ -199,10 +202,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default=",".join(GROUPS))
-    parser.add_argument("--json", metavar="FILE", help="write the rows here")
+    parser.add_argument("--only", default=",".join(GROUPS), metavar="PART,…", help="run only these parts")
+    parser.add_argument("--json", metavar="FILE", help="write the rows to this file")
     options = parser.parse_args()
-    heads, rows = ["what", "measured", "promised", "kept"], []
+    heads, rows = ["what", "measured", "target", "met"], []
     for name in options.only.split(","):
         if name not in GROUPS:
             parser.error(f"--only {name}; expected some of {', '.join(GROUPS)}")

@@ -1,13 +1,13 @@
-"""Kernels against the bandwidth roof of the same minutes: products, vector updates, assembly, numberings.
+"""Kernels relative to the memory bandwidth (the roof): products, vector updates, assembly, numberings.
 
     python benchmarks/kernels.py [--meshes m3,l,jittered:61] [--processes 1] [--turns 15] [--json]
 
-All kernels of a mesh take turns in one process. A turn runs each kernel once unmeasured (as in a loop, caches
-hold what the last call left), then measures enough calls to fill 20 ms. Times are CPU times of the thread:
-other work on the machine disturbs them less than wall-clock times. "of the roof" is the median over the turns
-of the kernel's bytes a second over those of a plain read of as many bytes as the symmetric matrix has, in the
-same turn, with its 95 % interval. Bytes are those that must move: matrix, d read, q read and written.
-With --processes P the kernels run in P processes at once, bound to P cores, and the roof is theirs together.
+All kernels of a mesh take turns in one process. A turn runs each kernel once untimed (as in a loop, the
+caches contain what the last call left), then times enough calls to fill 20 ms. Times are CPU times of the
+thread: other work on the machine disturbs them less than wall-clock times. "of the roof" is the bandwidth of
+the kernel divided by that of a plain read, in the same turn, of as many bytes as the symmetric matrix has:
+the median over the turns, with its 95 % interval. Bytes are those that must move: matrix, d read, q read and
+written. With --processes P, the kernels run in P processes at once, bound to P cores, and so does the read.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from fembench.stats.summary import median, median_interval
 
 ROOF = "read"
 STORAGES = ("sym", "bsr", "csr", "ebe")
-SHORTEST = 20_000_000  # ns of calls that one measurement adds up
+SHORTEST = 20_000_000  # ns; a measurement sums up calls that take at least this long
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,24 @@ class Kernel:
     name: str
     run: Callable[[], Any]
     bytes: int = 0
-    cells: int = 0  # of assembly: how many cells a call works through
+    cells: int = 0  # cells per call; assembly only
 
 
-Makers = dict[str, Callable[[str], Kernel]]  # what makes the kernel of a name; no matrix is made in vain
+Makers = dict[str, Callable[[str], Kernel]]  # name -> its constructor: builds only what is needed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "--meshes", default="m3,l,jittered:61", help="presets, box:…, files, jittered:N for N³ nodes"
     )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--turns", type=int, default=15)
-    parser.add_argument("--only", default="", metavar="REGEX", help="only kernels with such names")
+    parser.add_argument(
+        "--only", default="", metavar="REGEX", help="only kernels whose names match this regular expression"
+    )
     parser.add_argument("--json", action="store_true", help="print results as JSON")
     options = parser.parse_args()
     results = [measure(mesh, options) for mesh in options.meshes.split(",")]
@@ -233,7 +237,7 @@ def assembly(x: np.ndarray, cells: np.ndarray) -> Makers:
 
 
 def report(result: dict) -> str:
-    """One table a mesh."""
+    """One table per mesh."""
     roof = result["bytes"][ROOF] / np.array(result["ns"][ROOF])
     rows = []
     for name, ns in result["ns"].items():
@@ -247,9 +251,10 @@ def report(result: dict) -> str:
             spread = f"{interval.low:.0f} – {interval.high:.0f}" if interval else None
             row += [result["processes"] * moved / median(ns), round(median(ratio)), spread]
         rows.append(row)
+    processes = f"{result['processes']} process{'es' * (result['processes'] > 1)}"
     head = (
         f"{result['mesh']}: {result['nodes']} nodes, {result['cells']} cells, "
-        f"{result['processes']} process(es), {result['turns']} turns, {result['isa']}"
+        f"{processes}, {result['turns']} turns, {result['isa']}"
     )
     heads = ["kernel", "µs", "GB/s", "% of the roof", "95 %", "M cells/s"]
     return f"{head}\n{table(heads, rows, align='lrrrrr', digits=3)}"

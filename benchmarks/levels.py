@@ -1,8 +1,8 @@
-"""Iterations against ranks: Jacobi and the two-level preconditioner on the same cuts of the same mesh.
+"""Iterations by number of ranks: Jacobi and the two-level preconditioner on the same partitions of a mesh.
 
     python benchmarks/levels.py [--mesh m] [--ranks 2,4,8,16] [--tolerance 1e-8] [--json]
 
-Counts of iterations only: more ranks than cores are fine.
+Only iterations are counted, so there may be more ranks than cores.
 """
 
 import argparse
@@ -16,10 +16,14 @@ from fembench.records.case import Case
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mesh", default="m")
-    parser.add_argument("--ranks", default="2,4,8,16", help="counts of ranks, separated by commas")
-    parser.add_argument("--tolerance", type=float, default=1e-8, help="of |r|/|f|")
+    parser.add_argument("--ranks", default="2,4,8,16", help="numbers of ranks, separated by commas")
+    parser.add_argument(
+        "--tolerance", type=float, default=1e-8, help="relative residual |r|/|f| at which to stop"
+    )
     parser.add_argument("--json", action="store_true", help="print results as JSON")
     options = parser.parse_args()
     ranks = [int(count) for count in options.ranks.split(",")]
@@ -35,7 +39,7 @@ def main() -> None:
 
 
 def iterations(mesh: str, ranks: int, precond: str, tolerance: float) -> int:
-    """Of one solve."""
+    """Number of iterations of one solve."""
     case = Case.of(
         mesh=mesh,
         ranks=ranks,

@@ -1,12 +1,11 @@
-"""Cost of the Python loop: microseconds per iteration, beside the same loop in C, on a small mesh.
+"""Cost of the loop in Python compared with the same loop in C: microseconds per iteration on a small mesh.
 
     python benchmarks/loop.py [--ranks 1,2] [--mesh m1] [--json]
 
 Both loops call the same compiled kernels and the same MPI functions in the same order (their solutions are
-bit-identical, which is checked); the difference in time is the cost of the loop, with the tracer's stamps
-and without. The variants stand beside it. All configurations take turns in one process per rank; times are
-medians over the turns, differences are medians of the differences within a turn.
-"""
+bit-identical, which is checked); the difference in time is the cost of the loop, with and without the
+tracer's stamps. The other variants are measured, too. All configurations take turns in one process per rank;
+times are medians over the turns, differences are medians of the differences within a turn."""
 
 import argparse
 import ctypes
@@ -25,19 +24,22 @@ from typing import Any
 import numpy as np
 
 from fembench.base.tables import table
+from fembench.base.units import plural
 from fembench.launch.launcher import command_line, environment, find_mpiexec, flavour
 from fembench.stats.summary import median, median_interval
 
 HERE = Path(__file__).resolve()
-COMPILER = os.environ.get("CC", "cc")  # for the loop in C; without it the rest is measured
+COMPILER = os.environ.get("CC", "cc")  # for the loop in C; without a compiler, only the rest is measured
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ranks", default="1,2", help="counts of ranks, separated by commas")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ranks", default="1,2", help="numbers of ranks, separated by commas")
     parser.add_argument("--mesh", default="m1")
     parser.add_argument("--precond", default="none")
-    parser.add_argument("--iterations", type=int, default=200, help="of one solve")
+    parser.add_argument("--iterations", type=int, default=200, help="iterations of one solve")
     parser.add_argument("--turns", type=int, default=200, help="solves of each configuration")
     parser.add_argument("--json", action="store_true", help="print results as JSON")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -50,7 +52,7 @@ def main() -> None:
 
 
 def run(ranks: int, arguments: list[str]) -> dict:
-    """This program as a worker on that many ranks; what rank 0 found."""
+    """The result of rank 0 of this program, started as a worker on this number of ranks."""
     mpiexec = find_mpiexec()
     kind = flavour(mpiexec)
     with tempfile.TemporaryDirectory() as folder:
@@ -60,16 +62,16 @@ def run(ranks: int, arguments: list[str]) -> dict:
 
 
 def report(result: dict) -> str:
-    """Times of the configurations, and what each takes longer than the loop in C."""
+    """Times of the configurations, and by how much each is slower than the loop in C."""
     times, more = result["times"], result["more_than_c"]
     head = (
-        f"{result['ranks']} rank(s), {result['mesh']}: {result['equations']} equations, "
+        f"{plural(result['ranks'], 'rank')}, {result['mesh']}: {result['equations']} equations, "
         f"{result['turns']} turns of {result['iterations']} iterations, {result['mpi']}"
     )
     rows = [[name, t["median"], t["low"], t["high"], t["minimum"]] for name, t in times.items()]
-    rows += [[f"{name}: more than in C", t["median"], t["low"], t["high"]] for name, t in more.items()]
-    rows += [["standard: cg less its phases", result["left_over"]]]
-    return f"{head}\n{table(['µs an iteration', 'median', '95 % from', 'to', 'minimum'], rows, digits=3)}"
+    rows += [[f"{name}, minus C", t["median"], t["low"], t["high"]] for name, t in more.items()]
+    rows += [["Python, standard: cg minus its phases", result["left_over"]]]
+    return f"{head}\n{table(['µs per iteration', 'median', '95 % from', 'to', 'minimum'], rows, digits=3)}"
 
 
 def work(options: argparse.Namespace) -> None:
@@ -80,7 +82,7 @@ def work(options: argparse.Namespace) -> None:
     setup = Setup(comm, options)
     calls = setup.calls()
     if "C" in calls and calls["C"]().tobytes() != calls["Python, standard"]().x.tobytes():
-        print("loop.py: the loop in C gave another solution than the loop in Python", file=sys.stderr)
+        print("loop.py: the solutions of the loops in C and in Python differ", file=sys.stderr)
         comm.Abort(1)
     samples, left_over = take_turns(comm, calls, setup.tracer, options)
     if comm.rank:
@@ -101,7 +103,7 @@ def work(options: argparse.Namespace) -> None:
 
 
 def take_turns(comm, calls, tracer, options) -> tuple[dict[str, list[float]], list[float]]:
-    """Microseconds an iteration of every configuration, and what the traced standard loop leaves over."""
+    """Microseconds per iteration of every configuration, and the rest of cg of the traced standard loop."""
     from fembench.records.phases import CG, CG_PARTS
 
     samples: dict[str, list[float]] = {name: [] for name in calls}
@@ -258,7 +260,7 @@ def number(value) -> int:
 
 
 def compiled() -> ctypes.CDLL:
-    """loop_in_c.c as a library, by the C compiler that is there."""
+    """loop_in_c.c as a library, compiled by the C compiler of this machine."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "loop_in_c.so")
         source = HERE.with_name("loop_in_c.c")

@@ -1,8 +1,8 @@
-"""Peak memory of each rank on a box made in parallel: total, and per node of its mesh.
+"""Peak memory of each rank on a box generated in parallel: total, and per mesh node.
 
     python benchmarks/memory.py [--mesh xl] [--ranks 1,2,4] [--json]
 
-Peaks are of the whole run (VmHWM): libraries, mesh, assembly, solve, verification.
+The peak is that of the whole run (VmHWM): libraries, mesh, assembly, solve, verification.
 """
 
 import argparse
@@ -19,16 +19,18 @@ from fembench.records.times import Times
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mesh", default="xl")
-    parser.add_argument("--ranks", default="1,2,4", help="counts of ranks, separated by commas")
+    parser.add_argument("--ranks", default="1,2,4", help="numbers of ranks, separated by commas")
     parser.add_argument("--json", action="store_true", help="print results as JSON")
     options = parser.parse_args()
     found = [measure(options.mesh, int(ranks)) for ranks in options.ranks.split(",")]
     if options.json:
         print(json.dumps(found, indent=1))
         return
-    heads = ["ranks", "all together", "largest rank", "largest rank over one rank", "bytes a node"]
+    heads = ["ranks", "all ranks", "largest rank", "largest rank over one rank", "bytes per mesh node"]
     one = next((f["largest"] for f in found if f["ranks"] == 1), None)
     rows = [
         [

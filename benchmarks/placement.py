@@ -1,11 +1,11 @@
-"""Whether `fembench place` chooses the best placement, measured on a lab of three hosts (root).
+"""Does `fembench place` choose the best placement? Measured in a lab of three hosts (root).
 
     python benchmarks/placement.py
 
-Twelve minutes. Hosts of speed 1, 0.5 and 0.25 behind unequal links; three parts, of one, two and three sixths
-of the mesh. The hosts' profile is measured, a run in the default placement recorded, a placement chosen; then
-all six are run, in turns. Prints each time, and whether the chosen one is within 3 % and the noise of the
-best. Exit status 1 if not.
+The hosts have speeds 1, 0.5 and 0.25 and unequal links; the three parts are one, two and three sixths of the
+mesh. The benchmark measures the hosts' profile, records a run in the default placement, lets `fembench place`
+choose, and then runs all six placements in turns. It prints the time of each, and whether the chosen one is
+within 3 % and the noise of the best. The exit status is 1 if it is not. It takes twelve minutes.
 """
 
 import argparse
@@ -42,7 +42,7 @@ rate = "100mbit"
 NAMES = ("fast", "middle", "slow")
 PLACES = list(itertools.permutations(range(len(NAMES))))  # hosts of the parts
 CASE = (
-    *("box:2000000", "--ranks", "3", "--shares", "1:2:3"),  # large: quotas are 20 ms coarse
+    *("box:2000000", "--ranks", "3", "--shares", "1:2:3"),  # large, because quotas have a period of 20 ms
     *("--storage", "ebe", "--iterations", "10", "--sets", "3"),
 )
 TURNS = 2  # runs of each placement
@@ -53,7 +53,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--folder", default="results/placement", help="default: %(default)s")
+    parser.add_argument(
+        "--folder", default="results/placement", help="folder for all results (default: %(default)s)"
+    )
     folder = Path(parser.parse_args().folder)
     folder.mkdir(parents=True, exist_ok=True)
     with built("placement", HOSTS) as lab:
@@ -67,7 +69,8 @@ def main() -> int:
 
 
 def choose(lab: str, folder: Path, machine: str) -> tuple[tuple[int, ...], float]:
-    """What `fembench place` makes of a run in the default placement, and the seconds that it promises."""
+    """The placement that `fembench place` chooses from a run in the default placement, and its predicted
+    seconds."""
     inside(lab, "run", *CASE, "--results", str(folder / "default"))
     record = next((folder / "default").rglob("runs/*.json"))
     print(fembench("place", str(record), "--machine", machine, capture=True))
@@ -84,12 +87,12 @@ def run(lab: str, folder: Path, place: tuple[int, ...]) -> None:
 
 
 def word(place: tuple[int, ...]) -> str:
-    """As a table has it."""
+    """A placement as tables show it."""
     return "-".join(NAMES[p] for p in place)
 
 
 def judge(folder: Path, chosen: tuple[int, ...], promised: float) -> int:
-    """The table; 0 where the chosen placement is as good as the best."""
+    """Prints the table; 0 if the chosen placement is as good as the best."""
     took = {p: sorted(measured(r).iteration for r in load_all(folder / word(p))) for p in PLACES}
     middle = {p: statistics.median(times) for p, times in took.items()}
     best = min(middle, key=lambda p: middle[p])
@@ -100,9 +103,9 @@ def judge(folder: Path, chosen: tuple[int, ...], promised: float) -> int:
     ]
     print(table(["placement", "iteration", "from", "to", ""], rows, align="lrrrl"))
     off = middle[chosen] / middle[best] - 1
-    print(f"promised: {seconds(promised)}, {promised / middle[chosen] - 1:+.1%}")
+    print(f"predicted: {seconds(promised)}, {promised / middle[chosen] - 1:+.1%}")
     kept = off <= CLOSE + noise
-    print(f"chosen: {off:.1%} above the best; half range {noise:.1%}; {'kept' if kept else 'NOT kept'}")
+    print(f"chosen: {off:.1%} above the best; half range {noise:.1%}; {'met' if kept else 'NOT MET'}")
     return 0 if kept else 1
 
 

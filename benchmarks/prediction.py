@@ -1,14 +1,15 @@
 """Accuracy of predictions: measure the machine, learn, predict, run and compare, in one command.
 
-    python benchmarks/prediction.py emulated   16 emulated ranks of speeds 1 : 4; learned on 4, 10, 14,
-                                               tested on 3, 6, 8 and 16, other meshes and shares
-    python benchmarks/prediction.py lab        two unequal hosts, 100 Mbit/s between them (root)
-    python benchmarks/prediction.py real       this machine's own cores
+    python benchmarks/prediction.py emulated   16 emulated ranks of speeds 1 : 4; training on 4, 10 and 14
+                                               ranks, tests on 3, 6, 8 and 16 with other meshes and shares
+                                               (half an hour)
+    python benchmarks/prediction.py lab        two unequal hosts, 100 Mbit/s between them (root; 15 minutes)
+    python benchmarks/prediction.py real       this machine's own cores (6 minutes)
 
-Half an hour, a quarter, six minutes. Every step writes into --folder (default: results/prediction-WHICH)
-and is passed over where it is done: an interrupted benchmark goes on. Predictions are written, and sealed,
-before the runs that test them. Prints the tables of fembench validate and whether the promises hold. Exit
-status 1 if one does not, or if noise leaves too little to compare.
+Every step writes into --folder (default: results/prediction-WHICH) and is skipped if it has been done: an
+interrupted benchmark continues. Predictions are written and sealed before the runs that test them. Prints the
+tables of fembench validate and whether the targets are met. The exit status is 1 if one is not, or if the
+runs are too noisy to compare.
 """
 
 import argparse
@@ -42,14 +43,16 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("which", choices=tuple(PROMISES))
-    parser.add_argument("--folder", default="", help="default: results/prediction-WHICH")
+    parser.add_argument(
+        "--folder", default="", help="folder for all results (default: results/prediction-WHICH)"
+    )
     parser.add_argument("--quick", action="store_true", help="measure the machine with --quick")
     options = parser.parse_args()
     folder = Path(options.folder or f"results/prediction-{options.which}")
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("train.toml", "held.toml"):
         shutil.copyfile(HERE / options.which / name, folder / name)
-    learn = options.which != "lab"  # whose hosts share a machine: a run on one rank has it for itself
+    learn = options.which != "lab"  # its hosts share a machine: a run on one rank has the machine for itself
     (folder / "grid.toml").write_text(GRID.format(learn=str(learn).lower()))
     hosts = HERE / options.which / "cluster.toml"
     with built("prediction", hosts.read_text()) if hosts.exists() else contextlib.nullcontext("") as lab:
@@ -59,7 +62,7 @@ def main() -> int:
 
 
 def measure(folder: Path, which: str, lab: str, how: Sequence[str]) -> None:
-    """The machine's profile with its network; of the network without what emulates slow ranks."""
+    """The machine's profile with its network; the network is measured without emulation."""
     machine = folder / "machine.json"
     if machine.exists():
         return
@@ -79,18 +82,18 @@ def run_all(folder: Path, lab: str) -> None:
 
 
 def judge(folder: Path, which: str) -> int:
-    """Tables, and the promises one by one; 0 where all hold."""
+    """Prints the tables and the targets; 0 if all are met."""
     print(fembench("validate", str(folder / "grid.toml"), capture=True))
     scores = json.loads(fembench("validate", str(folder / "grid.toml"), "--json", capture=True))
     (folder / "scores.json").write_text(json.dumps(scores, indent=1))
     ours = scores["fembench"]
     rows = list(promises(ours, scores, which))
-    print(table(["promise", "measured", "kept"], rows, align="lrl"))
+    print(table(["target", "measured", "met"], rows, align="lrl"))
     return 0 if all(row[2] == "yes" for row in rows) else 1
 
 
 def promises(ours: dict, scores: dict, which: str):
-    """(promise, measured, yes or no) of this benchmark."""
+    """(target, measured, yes or no) of this benchmark."""
     median, p90, bias, least, most, tau, best = PROMISES[which]
     asked = [(f"median |error| <= {median:.0%}", ours["median"], ours["median"] <= median)]
     if p90 is not None:

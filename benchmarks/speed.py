@@ -1,12 +1,12 @@
-"""All promises about speed, as ratios, measured in one session and shown in one table.
+"""Measure every speed target of benchmarks/README.md, as ratios, in one session.
 
-    python benchmarks/speed.py [--quick] [--only WORD ...] [--json FILE]
+    python benchmarks/speed.py [--quick] [--only PART ...] [--json FILE]
 
-Each ratio is of numbers measured in turns in one session; it is the median, with its quartiles. The roof is
-measured in the same turns. Without --quick: boxes `l` and `xl`, an unstructured mesh of 681 k dofs, half an
-hour; with it `m` and a small unstructured mesh, some minutes. Needs petsc4py, scikit-fem and pyamg for the
-lines about them; without them those lines say "not measured" and the others stand. Exit status 1 if a target
-is not met or could not be measured.
+Each ratio compares numbers measured alternately in one session; the table shows its median and quartiles. The
+roof (the memory bandwidth) is measured in the same turns. It takes half an hour, with the boxes `l` and `xl`
+and an unstructured mesh of 681 000 dofs; with --quick a few minutes, with `m` and a small unstructured mesh.
+Comparisons need petsc4py, scikit-fem and pyamg; a line whose package is missing says "not measured". The exit
+status is 1 if a target is not met or could not be measured.
 """
 
 import argparse
@@ -34,10 +34,10 @@ CACHE = Path(tempfile.gettempdir()) / "fembench-benchmarks"
 class Row:
     """One line of the table."""
 
-    line: str  # of the list of promises in README.md
+    line: str  # of the list of targets in README.md
     what: str
     measured: float | None  # None: could not be measured; `what` says why
-    low: float | None = None  # quartiles of the samples, where there are some
+    low: float | None = None  # quartiles of the samples, if there are any
     high: float | None = None
     target: float | None = None  # None: stated, not tested
     at_least: bool = True
@@ -69,7 +69,7 @@ class Sizes:
     memory: str
     accuracy: str
     levels: tuple[str, ...]
-    solved: str  # to the solution: the peers take minutes for more
+    solved: str  # to the solution: with a larger mesh, the peers take minutes
     repetitions: int
 
 
@@ -78,11 +78,15 @@ FULL = Sizes("l", ("l", "xl"), 61, "xl", "m", ("m", "l"), "m", 15)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="smaller meshes")
     parser.add_argument("--only", nargs="+", default=[], choices=[p.__name__ for p in PARTS], metavar="PART",
-                        help=", ".join(p.__name__ for p in PARTS))  # fmt: skip
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write rows and what was measured here")
+                        help=f"measure only these: {', '.join(p.__name__ for p in PARTS)}")  # fmt: skip
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the rows and all measurements to this file"
+    )
     options = parser.parse_args()
     tools = Tools()
     host, (commit, dirty, _) = host_facts(), this_build()
@@ -102,11 +106,11 @@ def main() -> int:
 
 
 def attempt(part: Callable[["Tools", Sizes], Iterator[Row]], tools: "Tools", sizes: Sizes) -> list[Row]:
-    """The rows of one part. What goes wrong ends the part with a row that says so; rows before it stay."""
+    """The rows of one part. An error ends the part with a row that states it; earlier rows are kept."""
     rows: list[Row] = []
     try:
         for row in part(tools, sizes):
-            rows.append(row)  # one at a time: an exception loses none of those before
+            rows.append(row)  # one at a time, so that an exception loses no earlier row
     except (subprocess.CalledProcessError, LookupError, ValueError) as error:
         said = getattr(error, "stderr", "") or str(error) or type(error).__name__
         reason = said.strip().splitlines()[-1]
@@ -119,14 +123,14 @@ class NotTimed(LookupError):
 
 
 class Tools:
-    """The programs that measure; keeps what they found and how busy the machine was."""
+    """Runs the measuring programs; keeps their results and the load of the machine."""
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
         self.loads: dict[str, float] = {}
 
     def run(self, *words: object) -> Any:
-        """What a program prints as JSON. Raises CalledProcessError."""
+        """The JSON output of a program. Raises CalledProcessError."""
         line = [str(word) for word in words]
         name = " ".join([Path(line[0]).name, *line[1:]])
         load = os.getloadavg()[0]
@@ -164,7 +168,7 @@ def products(tools: Tools, sizes: Sizes) -> Iterator[Row]:
 
 
 def of_roof(found: dict[str, Any], name: str) -> Any:
-    """Bytes a second of a kernel over those of the read in the same turn."""
+    """Bandwidth of a kernel relative to that of the read in the same turn."""
     speed, roof = (found["bytes"][n] / np.array(found["ns"][n]) for n in (name, "read"))
     return speed / roof
 
@@ -182,13 +186,14 @@ def iterations(tools: Tools, sizes: Sizes) -> Iterator[Row]:
 
 
 def race(tools: Tools, mesh: Path | str, ranks: int, repetitions: int, *only: str) -> list[dict[str, Any]]:
-    """Iterations of peers without preconditioner and with Jacobi, those whose iterates agree."""
+    """Timed iterations of the peers whose iterates agree, without preconditioner and with Jacobi."""
     words = ["--precond", "none", "jacobi", "--iterations", 20, "--parity", "iterate"]
     return peers(tools, mesh, "--ranks", ranks, "--only", *only, "--repetitions", repetitions, *words)
 
 
 def solutions(tools: Tools, sizes: Sizes) -> Iterator[Row]:
-    """Line 6: to the solution, PETSc's multigrid and scikit-fem with pyamg over ours; assembly of line 4."""
+    """Line 6: time to solution of PETSc's multigrid and of scikit-fem with pyamg, over ours; assembly of line
+    4."""
     words = ["--only", "own-sym", "petsc", "scikit-fem", "--precond", "jacobi", "two-level", "gamg", "pyamg"]
     runs = peers(tools, sizes.solved, "--ranks", 2, *words, "--repetitions", 3, "--tolerance", 1e-7)
 
@@ -202,7 +207,9 @@ def solutions(tools: Tools, sizes: Sizes) -> Iterator[Row]:
         for other in others:
             own = min((r for r in runs if r["peer"] == "own-sym" and r["ranks"] == other["ranks"]), key=spent)
             what = f"to the solution: {peer} {precond} over own {own['precond']}, {sizes.solved}"
-            yield Row("6", f"{what}, {other['ranks']} rank(s)", spent(other) / spent(own))
+            yield Row(
+                "6", f"{what}, {other['ranks']} rank{'s' * (other['ranks'] > 1)}", spent(other) / spent(own)
+            )
     ours, theirs = pick(runs, "own-sym", "jacobi", 1), pick(runs, "scikit-fem", "pyamg", 1)
     times_faster = float(np.median(theirs["assembly"]) / np.median(ours["assembly"]))
     yield Row("4", f"assembly of scikit-fem over own, {sizes.solved}", times_faster, target=15)
@@ -220,7 +227,7 @@ def pick(runs: list[dict[str, Any]], peer: str, precond: str, ranks: int) -> dic
     for run in runs:
         if (run["peer"], run["precond"], run["ranks"]) == (peer, precond, ranks):
             return run
-    raise NotTimed(f"{peer} with {precond} was not timed on {ranks} rank(s)")
+    raise NotTimed(f"{peer} with {precond} was not timed on {ranks} rank{'s' * (ranks > 1)}")
 
 
 def over_own(
@@ -246,7 +253,7 @@ def against_petsc(runs: list[dict[str, Any]], mesh: str, targets: dict[int, floa
 
 
 def unstructured(side: int) -> Path:
-    """The jittered mesh of kernels.py as a file, kept for the next time, in the shape of the boxes."""
+    """The jittered mesh of kernels.py, in the shape of the boxes, as a file kept for the next time."""
     path = CACHE / f"jittered-{side}.vtu"
     if not path.exists():
         from kernels import jittered
@@ -264,7 +271,7 @@ def loop(tools: Tools, sizes: Sizes) -> Iterator[Row]:
     for ranks, target in ((1, 2.5), (2, 5.0)):
         found = tools.run("loop.py", "--json", "--ranks", ranks)[0]
         more = found["more_than_c"]["Python, standard"]
-        what = f"µs an iteration that the loop in Python costs, {ranks} rank(s)"
+        what = f"µs per iteration that the loop in Python adds, {ranks} rank{'s' * (ranks > 1)}"
         yield Row("2", what, more["median"], more["low"], more["high"], target, at_least=False)
 
 
@@ -295,7 +302,7 @@ def memory(tools: Tools, sizes: Sizes) -> Iterator[Row]:
     mesh = sizes.memory
     yield Row("5", f"GiB on 2 ranks, {mesh}", two["together"] / 2**30, target=8, at_least=False)
     worst = max(f["a_node"] for f in (one, two, four))
-    yield Row("5", f"bytes a node on a rank, {mesh}", worst, target=3000, at_least=False)
+    yield Row("5", f"bytes per mesh node on a rank, {mesh}", worst, target=3000, at_least=False)
     yield Row("5", f"largest rank of 4 over 1 rank, {mesh}", four["largest"] / one["largest"], target=0.35,
               at_least=False)  # fmt: skip
 

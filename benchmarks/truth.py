@@ -2,24 +2,25 @@
 
     python benchmarks/truth.py [--quick] [--json FILE]
 
-The same case is compared with itself twenty times, and twenty times with itself dilated by 1.05: each phase
-of computing lasts 5 % longer than it takes at that moment. Promised: nothing is found in at least 19 of the
-first, the slowdown in at least 19 of the others. Exit status 1 if a promise is not kept.
+A case is compared with itself twenty times, and twenty times with itself dilated by 1.05: each computing
+phase lasts 5 % longer than it takes at that moment. The targets: no difference is found in at least 19 of the
+A/A comparisons, and the slowdown is found in at least 19 of the others. The exit status is 1 if a target is
+not met.
 
-A comparison is one job, in which both take turns set by set, a few hundredths of a second each, in reversed
-order in every second turn. So a core that changes its speed for seconds on end disturbs both alike. The
-turns are cut into 14 runs, one after the other. The job ends when the 99 % interval of the runs' ratios is
-within 2 %, whatever the ratio, or after 18 seconds. The runs are judged twice:
+A comparison is one job, in which both cases alternate set by set, a few hundredths of a second each, in
+reversed order in every second turn. So a core that changes its speed for seconds disturbs both alike. The
+turns are divided into 14 consecutive runs. The job ends when the 99 % interval of the runs' ratios is
+within 2 %, whatever the ratio, or after 18 seconds. Two verdicts follow from the runs:
 
     tune     `advise`: the median ratio of the runs, its interval, the A/A noise of neighbouring sets; at
-             99 %, as of twenty verdicts at 95 % one is expected to be wrong
-    report   `ratio_unpaired`: the ratio of typical runs, as for a speedup; it knows of no turns, so on a
-             noisy machine it finds less, and only its A/A verdict is promised
+             99 %, because one of twenty verdicts at 95 % is expected to be wrong
+    report   `ratio_unpaired`: the ratio of typical runs, as for a speedup; it ignores turns, so it detects
+             less on a noisy machine, and only its A/A verdict has a target
 
-Fourteen runs leave room for one that disagrees: equal things are called different in 0.3 % of comparisons
-(tests/stats/test_truth.py simulates it on a machine of two speeds). Run it where nothing else runs: about
-5 minutes on a quiet machine, up to 15 on a noisy one. --quick makes three comparisons of each kind: it shows
-gross errors and proves little.
+With fourteen runs, one may disagree: equal cases are called different in 0.3 % of comparisons
+(tests/stats/test_truth.py simulates this on a machine with two speeds). Run it on an idle machine: it takes
+about 5 minutes on a quiet machine, up to 15 on a noisy one. --quick makes three comparisons of each kind: it
+shows gross errors and proves little.
 """
 
 import argparse
@@ -46,8 +47,8 @@ HERE = Path(__file__).resolve().parent
 SLOWER = 1.05
 WITHIN, LEAST, LONGEST = 0.02, 6 * RUNS, 18.0  # of the ratio; turns; seconds
 TIMEOUT = 300.0
-RANKS = "default: %(default)s; more wait for each other, and for whatever else their cores do"
-HEADS = ["compared", "ratio", "99 %", "A/A noise", "turns", "a set", "took", "tune says", "report says"]
+RANKS = "number of ranks (default: %(default)s); several ranks wait for each other, and so add noise"
+HEADS = ["compared", "ratio", "99 %", "A/A noise", "turns", "set", "duration", "tune", "report"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Found:
     noise: float
     turns: int
     set_seconds: float
-    seconds: float  # that the comparison took, start of the job included
+    seconds: float  # duration of the comparison, start of the job included
     tune: str  # slower, faster (the first), or no difference shown
     report: str
 
@@ -72,7 +73,7 @@ class Found:
 
 
 def measure(case: Case, slower: float) -> Took:
-    """The times of both, from a job of their own."""
+    """The times of both, from a separate job."""
     line, kind = launcher_line(case.placement.ranks)
     job = Pairs(case, slower, WITHIN, LEAST, LONGEST)
     with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +116,7 @@ def by_report(ratio: Ratio) -> str:
 
 
 def compare_all(case: Case, times: int) -> list[Found]:
-    """A/A and planted in turns, so that both see the same hours of the machine."""
+    """A/A and planted comparisons alternately, so that both are made under the same conditions."""
     found = []
     for k in range(times):
         for planted in (False, True):
@@ -143,7 +144,7 @@ def row(f: Found) -> list[str]:
 
 
 def promises(found: list[Found]) -> list[tuple[str, str, str, bool]]:
-    """(what, measured, promised, kept). The report, which compares without turns, promises no detection."""
+    """(what, measured, target, met). The report compares without turns and has no target for detection."""
     same, planted = ([f for f in found if f.planted == kind] for kind in (False, True))
     n = len(same)
     least = n - 1 if n >= 20 else n
@@ -162,13 +163,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="three comparisons of each kind: proves little")
-    parser.add_argument("--mesh", default="s", help="default: %(default)s")
+    parser.add_argument("--quick", action="store_true", help="three comparisons of each kind; proves little")
+    parser.add_argument("--mesh", default="s", help="mesh of the case (default: %(default)s)")
     parser.add_argument("--ranks", type=int, default=1, metavar="N", help=RANKS)
     parser.add_argument(
-        "--iterations", type=int, default=20, metavar="N", help="of CG (default: %(default)s)"
+        "--iterations",
+        type=int,
+        default=20,
+        metavar="N",
+        help="iterations of CG per set (default: %(default)s)",
     )
-    parser.add_argument("--json", metavar="FILE", help="write all of it here")
+    parser.add_argument("--json", metavar="FILE", help="write all comparisons to this file")
     options = parser.parse_args()
     case = Case.of(
         mesh=options.mesh,
@@ -181,10 +186,10 @@ def main() -> int:
     found = compare_all(case, 3 if options.quick else 20)
     print(table(HEADS, [row(f) for f in found], align="lrrrrrrll"), end="\n\n")
     rows = promises(found)
-    print(table(["what", "measured", "promised", "kept"], [[*r[:3], "yes" if r[3] else "NO"] for r in rows]))
-    print(f"\n{sum(f.seconds for f in found):.0f} s in all")
+    print(table(["what", "measured", "target", "met"], [[*r[:3], "yes" if r[3] else "NO"] for r in rows]))
+    print(f"\ntotal: {sum(f.seconds for f in found):.0f} s")
     if options.quick:
-        print("--quick: three comparisons of each kind show gross errors only; leave it out for the proof")
+        print("--quick: three comparisons of each kind show gross errors only; run without it for the proof")
     if options.json:
         tree = {"comparisons": [asdict(f) for f in found], "promises": rows}
         write_atomic(options.json, json.dumps(tree, indent=1))

@@ -2,9 +2,8 @@
 
     mpiexec -n RANKS python benchmarks/truth_turns.py FOLDER
 
-Both are the same work on the same mesh; the first may have to compute more slowly, by a factor of what each
-phase takes at that moment. The order is reversed in every second turn. Both go through the same tracer: what
-it costs, it costs both.
+Both do the same work on the same mesh; the first may be slowed down, by a factor on the time that each phase
+takes at that moment. The order is reversed in every second turn. Both use the same tracer, at the same cost.
 """
 
 import sys
@@ -25,7 +24,7 @@ from fembench.stats.compare import compare_paired, median_ratio
 from fembench.synthetic.slowness import EmulatedSlowness
 from fembench.timing.tracer import TracerLike, make_tracer
 
-RUNS, LEVEL = 14, 0.99  # that the turns are cut into; of verdicts
+RUNS, LEVEL = 14, 0.99  # number of runs that the turns are divided into; level of the verdicts
 
 
 class Pairs(msgspec.Struct, frozen=True):
@@ -33,14 +32,14 @@ class Pairs(msgspec.Struct, frozen=True):
 
     case: Case
     slower: float
-    within: float  # half the width of the ratio's interval at which they have been measured enough
+    within: float  # half the width of the ratio's interval at which to stop
     least: int  # turns
-    seconds: float  # after which it ends in any case
+    seconds: float  # after which the job ends in any case
     warmups: int = 6  # turns before those that count
 
 
 class Took(msgspec.Struct):
-    """Seconds of assembly and CG on the slowest rank, one entry a turn."""
+    """Seconds of assembly and CG on the slowest rank, one entry per turn."""
 
     first: list[float]
     second: list[float]

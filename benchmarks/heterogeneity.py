@@ -138,9 +138,8 @@ def lab_speeds() -> Rows:
             how = ("--rule", "rate", "--cells", cells, "--json")
             found = off(fembench("weights", machine, *how, capture=True), [1, 0.25])
             what = f"lab, 100 % and 25 % of a CPU, data in the {level}: largest error"
-            if (
-                level == "memory"
-            ):  # a host with a quarter of the CPU time has less than a quarter of the caches
+            # a host with a quarter of the CPU time has less than a quarter of the caches
+            if level == "memory":
                 yield what, f"{found:.1%}", "", True
             else:
                 yield what, f"{found:.1%}", "<= 10 %", found <= 0.1

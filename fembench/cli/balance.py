@@ -1,11 +1,11 @@
 """Compare rebalancing policies, or show what one did.
 
 With --virtual, every policy runs a scenario on a virtual clock: the result is exact, repeatable, and
-independent of this machine's cores. Without it, prints the decisions in the record of a rebalanced run,
-made with `fembench run MESH --ranks 4 --balance amortised`.
+independent of this machine's cores. Without it, the verb prints the decisions in the
+record of a rebalanced run, such as `fembench run MESH --ranks 4 --balance amortised`.
 
 Examples:
-  fembench balance --virtual slow-host                         # a scenario that comes with it
+  fembench balance --virtual slow-host                         # a scenario that comes with fembench
   fembench balance --virtual my.toml --policies none,amortised --look-every 5
   fembench balance results/single/runs/l-sym-none-p4-0123abcd-r1.json
 
@@ -34,7 +34,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
     virtual = parser.add_argument_group("scenarios")
-    virtual.add_argument("--policies", default="", metavar="NAME,…", help="only these (default: all)")
+    virtual.add_argument(
+        "--policies", default="", metavar="NAME,…", help="only these policies (default: all)"
+    )
     virtual.add_argument(
         "--look-every",
         type=whole(1),
@@ -77,7 +79,9 @@ def _ledgers(options: argparse.Namespace) -> int:
     records = [load(path) for path in options.what]
     for record, path in zip(records, options.what):
         if record.balance is None:
-            raise InputError(f"{path}: a run without --balance; a scenario needs --virtual")
+            raise InputError(
+                f"{path}: a run without --balance; expected a rebalanced run, or --virtual for a scenario"
+            )
     if options.json:
         print(msgspec.json.encode([r.balance for r in records]).decode())
         return 0
@@ -117,7 +121,7 @@ def _settings(options: argparse.Namespace) -> list:
         raise InputError(f"--policies {unknown[0]}: expected some of {', '.join(POLICIES)}")
     if options.look_every < 1 or options.first_look < 1 or not 0 < options.band < 1:
         raise InputError("expected --look-every and --first-look of at least 1, --band between 0 and 1")
-    names = list(dict.fromkeys(["none", *names]))  # what the others are held against
+    names = list(dict.fromkeys(["none", *names]))  # the baseline of the others
     return [
         Settings(
             policy=name,
@@ -137,10 +141,11 @@ def _drain(text: str, ranks: int) -> dict[int, int]:
 
 def _show(scenario, runs: list, looks: bool) -> None:
     from fembench.base.tables import table
+    from fembench.base.units import plural
     from fembench.records.ledger import bill
     from fembench.report.balance_tables import moves_text, prediction_errors
 
-    print(f"{scenario.name}: {scenario.blocks} blocks on {scenario.n_ranks} ranks, VIRTUAL clock\n")
+    print(f"{scenario.name}: {scenario.blocks} blocks on {plural(scenario.n_ranks, 'rank')}, VIRTUAL clock\n")
     rows = []
     for r in runs:
         spent, won = bill(r.ledger)

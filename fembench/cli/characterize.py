@@ -7,7 +7,7 @@ The result is a machine profile, which `weights`, `place`, `predict` and `simula
 
 With --network, it also measures the messages between each pair of hosts, a few seconds per pair: overhead
 and latency by message size (HLogP), gaps, all-reduces, several pairs at once, how far messages progress
-while ranks compute, what waiting ranks cost the others, and the slowness H of each rank by three kernels.
+while ranks compute, how much waiting ranks slow down others, and the slowness H of each rank (three kernels).
 
 Examples:
   fembench characterize --network -o machine.json
@@ -15,7 +15,7 @@ Examples:
   fembench characterize --hosts fast:4,slow:4 --network -o machine.json
   fembench characterize --add-to machine.json --pairs classes --sites 'a=n1,n2;b=n3,n4'
   fembench characterize --emulate 1,1,0.5,0.25 --dilate 4 --quick      # SYNTHETIC speeds, to try it out
-  fembench lab run fembench characterize --network -o machine.json     # in a lab; it sets the ranks
+  fembench lab run fembench characterize --network -o machine.json     # in a lab, on all its ranks
 
 Next: fembench weights machine.json --rule rate -o weights.json
 """
@@ -48,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--ranks", type=whole(0), default=0, metavar="N", help="number of ranks (default: one per slot)"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="fewer and shorter measurements, messages of up to 1 MiB"
+        "--quick", action="store_true", help="fewer and shorter measurements, and messages of up to 1 MiB"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the machine profile (JSON)")
     parser.add_argument("--json", action="store_true", help="print the profile as JSON instead of tables")
@@ -59,7 +59,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--add-to",
         default="",
         metavar="FILE",
-        help="measure only the network, and add it to this profile of the same ranks (or write -o)",
+        help="measure only the network, and add it to this profile of the same ranks (or to -o)",
     )
     network.add_argument(
         "--pairs",
@@ -151,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raises InputError for options that do not fit each other."""
+    """Raises InputError for options that do not fit together."""
     from fembench.base.errors import InputError
 
     network = options.network or options.add_to
@@ -183,7 +183,9 @@ def _settings(options: argparse.Namespace) -> "NetworkSettings":
     except ValueError as error:
         raise InputError(f"--sizes {options.sizes}: {error}") from error
     if sizes and (len(sizes) < 3 or not 1 <= sizes[0] <= sizes[-1] <= MOST):
-        raise InputError(f"--sizes {options.sizes}: expected three different sizes or more, of 1 byte to 1G")
+        raise InputError(
+            f"--sizes {options.sizes}: expected at least three different sizes, from 1 byte to 1G"
+        )
     return NetworkSettings(
         sizes=tuple(sizes),
         repetitions=options.repetitions,
@@ -216,6 +218,7 @@ def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: P
     import msgspec
 
     from fembench.base.errors import InputError
+    from fembench.base.units import plural
     from fembench.characterize.estimate import estimated
     from fembench.characterize.start import measure_links
     from fembench.cli.progress import progress, working
@@ -238,8 +241,8 @@ def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: P
     names = tuple(host.name for host in profile.environment.hosts)
     if (found.hosts, found.rank_host) != (names, placed):
         raise InputError(
-            f"{len(found.rank_host)} ranks on {', '.join(found.hosts)}; expected those of the profile: "
-            f"{len(placed)} on {', '.join(names)}, in the same order"
+            f"{plural(len(found.rank_host), 'rank')} on {', '.join(found.hosts)}; "
+            f"expected those of the profile: {len(placed)} on {', '.join(names)}, in the same order"
         )
     return msgspec.structs.replace(profile, schema=PROFILE_SCHEMA, network=estimated(found.network, placed))
 

@@ -1,6 +1,6 @@
 """Apply the validity rules to records again.
 
-Prints the measured value of each rule beside its threshold, and the verdict. The exit status is 0 if every
+Prints the measured value of each rule next to its threshold, and the verdict. The exit status is 0 if every
 record is VALID or PROVISIONAL, and 1 if one is INVALID.
 
 Examples:

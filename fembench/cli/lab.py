@@ -1,28 +1,28 @@
 """Emulate a cluster of unequal hosts on this machine (root).
 
 A lab gives each host a network namespace, a fraction of the CPU time and a link rate. Every record from a
-lab is labelled SYNTHETIC. CPU time is dealt out in slices of a millisecond: use meshes whose iterations
+lab is labelled SYNTHETIC. CPU time is divided into slices of one millisecond: use meshes whose iterations
 last several milliseconds (m, l).
 
 Examples:
   fembench lab up cluster.toml                    # build it
   fembench lab run fembench run m3 --ranks 2      # run a command in it
-  fembench lab speed node00 0.1                   # slow a host down, even during a run
+  fembench lab speed slow 0.1                     # slow a host down, even during a run
   fembench lab status
   fembench lab down                               # end what runs in it, and remove it
 
 A lab's file:
   name = "pair"
-  priority = true        # optional: the lab goes before all other processes of this machine
+  priority = true        # optional: the lab has priority over all other processes of this machine
   quota = true           # optional: slow hosts get a CPU quota, as containers do, in slices of 20 ms
   [[hosts]]
-  name = "node8"
+  name = "fast"
   cpus = [0]
   [[hosts]]
-  name = "node00"
+  name = "slow"
   cpus = [1]
-  speed = 0.25           # fraction of its CPUs' time
-  rate = "100mbit"       # of its link, each way
+  speed = 0.25           # fraction of its CPUs' time that it gets
+  rate = "100mbit"       # of its link, in each direction
 """
 
 import argparse
@@ -46,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="command to run")
     speed = actions.add_parser("speed", help="change the fraction of its CPUs' time that a host gets")
     speed.add_argument("host", metavar="HOST", help="name of the host")
-    speed.add_argument("speed", type=real(0.001, 1), metavar="FRACTION", help="0.001 to 1")
+    speed.add_argument("speed", type=real(0.001, 1), metavar="FRACTION", help="new fraction, 0.001 to 1")
     speed.add_argument("--name", help="name of the lab (default: the only one)", default="", metavar="LAB")
     speed.add_argument("--json", action="store_true", help="print JSON instead of a table")
     status = actions.add_parser("status", help="list the labs")

@@ -1,6 +1,6 @@
 """The entry point `fembench VERB …`: finds the verb, parses its options and runs it.
 
-Exit status: 0 good, 1 measured but invalid or failed, 2 your input, anything else is ours.
+Exit status: 0 good, 1 measured but invalid or failed, 2 an error in the input, anything else is a bug.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if extra is None:
             raise
         print(
-            f"fembench: {error.name} is not installed: pip install 'fembench[{extra}]' brings it",
+            f"fembench: {error.name} is not installed; install it with: pip install 'fembench[{extra}]'",
             file=sys.stderr,
         )
         return 2
@@ -76,13 +76,13 @@ def _run(words: list[str]) -> int:
     check_verb(words[0])
     end = words.index("--") if "--" in words else len(words)
     options = verb_parser(words[0]).parse_args(_spelled_out(words[:end])[1:])
-    options.after = words[end + 1 :]  # what follows `--` is for somebody else, such as PETSc
+    options.after = words[end + 1 :]  # what follows `--` is passed on, for example to PETSc
     with signals_raised():
         return int(options.run(options))
 
 
 def _spelled_out(words: list[str]) -> list[str]:
-    """The words, with the study of an experiment that is typed by its name alone. Raises InputError."""
+    """The words, completed by the study if only an experiment is named. Raises InputError."""
     if words[0] != "study":
         return words
     from fembench.cli.study import spelled_out
@@ -91,7 +91,7 @@ def _spelled_out(words: list[str]) -> list[str]:
 
 
 def _without_verb(words: list[str]) -> int:
-    """--help, --version and --completion. Raises InputError where nothing, or no option, is given."""
+    """--help, --version and --completion. Raises InputError if there is neither a verb nor an option."""
     if not words:
         raise InputError("expected a verb, such as 'fembench doctor'; see fembench --help")
     if words[0] in ("-h", "--help"):

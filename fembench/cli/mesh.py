@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         required=True,
         metavar="FILE",
-        help="the suffix chooses the format: .vtu .msh .vtk …",
+        help="file to write; its suffix chooses the format: .vtu .msh .vtk …",
     )
     described = actions.add_parser("info", help="print counts, equations, hash, quality, volume and tags")
     described.add_argument("mesh", metavar="MESH", help="preset, box:… or file")
@@ -86,7 +86,7 @@ def _convert(options: argparse.Namespace) -> int:
     except InputError as error:
         raise InputError(f"{options.output} is written but cannot be read back: {error}") from error
     if lost:
-        print(f"this format does not carry everything: {lost}")
+        print(f"this format does not keep everything: {lost}")
     return 0
 
 
@@ -97,10 +97,10 @@ def _difference(mesh: "Mesh", written: "Mesh") -> str:
     if written.hash == mesh.hash:
         return ""
     if mesh.x.shape != written.x.shape or not np.array_equal(mesh.cells, written.cells):
-        return "nodes or cells come back renumbered"
+        return "nodes or cells are renumbered"
     found = [
         f"coordinates differ by up to {d:.1e} m" for d in [float(np.abs(mesh.x - written.x).max())] if d > 0
     ]
     before, after = {*mesh.node_tags, *mesh.facet_tags}, {*written.node_tags, *written.facet_tags}
     found += [f"tags {', '.join(sorted(before - after))} are lost"] if before - after else []
-    return "; ".join(found) or "tags come back changed"
+    return "; ".join(found) or "tags are changed"

@@ -1,9 +1,9 @@
 """Choose which host computes which part of the mesh.
 
-Finds the placement with the shortest predicted iteration and writes it as a launcher's file. The record of
-any run on this many ranks says what each part computes and which parts it exchanges messages with. Give the
-hosts with their slots, cores and relative speed, or use a machine profile with its measured speeds and
-network. Greedy starts are improved by pairwise exchange; a simulated iteration decides between them.
+Finds the placement with the shortest predicted iteration and writes it as a file for the launcher. The record
+of any run on this number of ranks says what each part computes and with which parts it exchanges messages.
+Give the hosts with their slots, cores and relative speed, or a machine profile with measured speeds and
+network. Greedy placements are improved by pairwise exchange; a simulated iteration decides between them.
 
 Examples:
   fembench place results/single/runs/m3-*.json --machine machine.json
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--hosts",
         default="",
         metavar="HOSTS",
-        help="NAME:SLOTS[:CORES[:SPEED]],…; speed 1: that of the hosts of the record",
+        help="NAME:SLOTS[:CORES[:SPEED]],…; speed 1 is that of the hosts of the record",
     )
     parser.add_argument(
         "--link", default="50e-6,118e6", metavar="SECONDS,BYTES/S", help="network between hosts"
@@ -43,9 +43,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("rankfile", "hostfile", "mpich", "slurm"),
         default="rankfile",
-        help="format of the launcher's file",
+        help="format of the file for the launcher",
     )
-    parser.add_argument("-o", "--output", default="", metavar="FILE", help="write the launcher's file")
+    parser.add_argument("-o", "--output", default="", metavar="FILE", help="write the file for the launcher")
     parser.add_argument("--json", action="store_true", help="print the placement as JSON instead of tables")
 
 
@@ -94,7 +94,7 @@ def _text(found, hosts: Sequence, computes: Sequence[float]) -> str:
     judged = sorted([*found.starts, (found.start, found.seconds)], key=lambda pair: -pair[1])
     return "\n".join(
         [
-            table(["rank", "host", "computes, an iteration"], ranks, align="rlr"),
+            table(["rank", "host", "computing per iteration"], ranks, align="rlr"),
             "",
             table(["placement", "predicted iteration"], [[n, seconds(t)] for n, t in judged], align="lr"),
         ]
@@ -112,10 +112,12 @@ def hosts_of(text: str) -> list:
         speed = _finite(found["speed"] or "1") if found else 0.0
         if not found or speed <= 0:
             raise InputError(
-                f"hosts: cannot read '{shown(word)}'; expected NAME:SLOTS:CORES:SPEED, as a:4:2:0.5"
+                f"hosts: cannot read '{shown(word)}'; expected NAME:SLOTS:CORES:SPEED, such as a:4:2:0.5"
             )
         if any(host.name == found["name"] for host in hosts):
-            raise InputError(f"hosts: {found['name']} is given twice; expected it once, with all its slots")
+            raise InputError(
+                f"hosts: {found['name']} is given twice; expected one entry per host, with all its slots"
+            )
         slots = int(found["slots"])
         hosts.append(CandidateHost(found["name"], slots, int(found["cores"] or slots), 1 / speed))
     return hosts
@@ -138,7 +140,7 @@ def pair_of(text: str) -> tuple[float, float]:
         latency, bandwidth = (float(word) for word in text.split(","))
     except ValueError:
         raise InputError(
-            f"link '{shown(text)}': expected seconds and bytes per second, as 50e-6,118e6"
+            f"link '{shown(text)}': expected seconds and bytes per second, such as 50e-6,118e6"
         ) from None
     if not (0 <= latency < math.inf and 0 < bandwidth < math.inf):
         raise InputError(f"link '{shown(text)}': expected a latency of 0 or more, and a bandwidth above 0")
@@ -151,6 +153,6 @@ def _speeds(record) -> list[float]:
 
     environment, placed = record.environment, record.environment.rank_host
     speeds = parse_speeds(record.case.synthetic.emulate, record.case.placement.ranks)
-    if record.case.synthetic.emulate:  # each as if on a core of its own
+    if record.case.synthetic.emulate:  # each as if it had a core for itself
         return list(speeds)
     return [s / max(1.0, placed.count(k) / environment.hosts[k].cores) for s, k in zip(speeds, placed)]

@@ -1,16 +1,16 @@
 """Predict the time of a run before it starts.
 
 Prints the time of a CG iteration with an interval meant to contain nine runs out of ten, its parts by
-phase, and what limits it. The mesh is partitioned as in the run. Computation is priced by the speeds in a
-machine profile, at the size of each rank and with the other ranks of its host running; messages by the
-profile's network, or by --link. Runs already made on the machine (--learn) correct the prediction. With
---method analytic, the answer is a closed form: T = max(…) as an expression, an interval, and the load on
-each resource.
+phase, and what limits it. The mesh is partitioned as in the run. Computing times follow from the speeds in a
+machine profile, at the size of each rank and with the other ranks of its host running; message times from
+the profile's network, or from --link. Runs already made on the machine (--learn) correct the prediction.
+With --method analytic, the answer is a closed form: T = max(…) as an expression, an interval, and the load
+on each resource.
 
 Examples:
   fembench predict m3 --machine machine.json --ranks 1,2,4,8
   fembench predict m3 --machine machine.json --ranks 4 --shares balanced -o before.json
-  fembench predict m --machine machine.json --ranks 2,4,8 --machines 'add:node8*2' --network x10
+  fembench predict m --machine machine.json --ranks 2,4,8 --machines 'add:fast*2' --network x10
   fembench predict m --machine machine.json --link 2e-5,1e9 --ranks 1,2,4,8,16 --iterations 900 --deadline 2.5
   fembench predict m3 --machine machine.json --solver petsc --learn results/petsc --ranks 4
   fembench predict m3 --machine machine.json --ranks 4 --method analytic
@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import case_option, real, whole
 
     parser.add_argument("mesh", metavar="MESH", help="preset, box:…, or a mesh file, as in fembench run")
-    parser.add_argument("--machine", required=True, metavar="FILE", help="profile made by characterize")
+    parser.add_argument("--machine", required=True, metavar="FILE", help="machine profile from characterize")
     parser.add_argument(
         "--ranks", default="", metavar="N,…", help="numbers of ranks (default: that of the profile)"
     )
@@ -53,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="RECORD",
-        help="correct by these records, or folders of records, of runs on the machine; may be repeated",
+        help="correct the prediction by this record, or folder of records, of runs on the machine; may be repeated",
     )
     parser.add_argument(
         "--iterations",
@@ -85,7 +85,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS,BYTES/S[,SECONDS]",
         help="latency, bandwidth and overhead of a network that replaces the profile's",
     )
-    if_.add_argument("--network", default="x1", metavar="xFACTOR", help="a network this many times as fast")
+    if_.add_argument(
+        "--network", default="x1", metavar="xFACTOR", help="a network that is faster by this factor"
+    )
     if_.add_argument(
         "--contention",
         action=argparse.BooleanOptionalAction,
@@ -104,10 +106,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--now",
         choices=("queue", "load", "clock"),
         default="",
-        help="the profile's hosts under their load at this moment: slowness H by run queue, load average or "
-        "clock, the best (Mendes 2004, eq. 4.1 to 4.3)",
+        help="predict for the present load of the hosts: slowness H from the run queue, the load average or "
+        "the clock, which is the most accurate (Mendes 2004, eq. 4.1 to 4.3)",
     )
-    if_.add_argument("--hostfile", default="", metavar="FILE", help="--now: only these hosts")
+    if_.add_argument("--hostfile", default="", metavar="FILE", help="with --now: ask only these hosts")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -120,7 +122,9 @@ def run(options: argparse.Namespace) -> int:
     study, learned = _study(options)
     cases = _cases(options, len(study.profile.environment.rank_host))
     if options.output and len(cases) > 1:
-        raise InputError(f"-o {options.output} with {len(cases)} numbers of ranks; expected one per file")
+        raise InputError(
+            f"-o {options.output} with {len(cases)} numbers of ranks; expected one number per file"
+        )
     with working(f"predict: {options.mesh}"):
         answers = _answers(options, study, cases, learned)
     _note(study, answers.works)
@@ -136,10 +140,11 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print(answers.text)
     if options.deadline:
+        from fembench.base.units import plural
         from fembench.model.answers import fewest_ranks
 
         ranks = fewest_ranks(answers, options.deadline)
-        print(f"\ndeadline {options.deadline:g} s: {ranks} ranks are enough")
+        print(f"\ndeadline {options.deadline:g} s: {plural(ranks, 'rank')} suffice{'s' * (ranks == 1)}")
     if options.output:
         print(
             f"prediction: {options.output}; after the run: fembench predict {options.mesh} "
@@ -219,7 +224,7 @@ def _as_now(options: argparse.Namespace, study):
         found = brought_up_to_date(profile, law, now)
         progress(f"{now.host}: {max(found.values()):.2f} times slower now than in the profile, by {law}")
         factors |= found
-    progress("message costs are those of the profile: load is taken not to change them (Mendes 2004, 4.4.6)")
+    progress("message costs are those of the profile, assumed not to depend on load (Mendes 2004, 4.4.6)")
     return slowed(study.rates, factors)
 
 
@@ -238,12 +243,13 @@ def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
     try:
         counts = [int(word) for word in options.ranks.split(",")] if options.ranks else [ranks_of_profile]
     except ValueError:
-        raise InputError(f"ranks '{options.ranks}'; expected numbers such as 1,2,4") from None
+        raise InputError(f"--ranks '{options.ranks}': expected numbers such as 1,2,4") from None
     counts = list(dict.fromkeys(counts))
     shares = "" if options.shares == "equal" else options.shares
     if len(counts) > 1 and shares not in ("", BALANCED):
         raise InputError(
-            f"shares {shares} for ranks {options.ranks}; expected equal or balanced, or one number"
+            f"--shares {shares} with --ranks {options.ranks}: expected equal or balanced shares, or one "
+            "number of ranks"
         )
     fields = [name for name in ("mesh", *CASE) if name != "storage"]
     values = {name: getattr(options, name) for name in fields} | {"storage": _storage(options)}
@@ -266,7 +272,7 @@ def _score(options: argparse.Namespace) -> int:
     from fembench.records.store import load
 
     if not options.output:
-        raise InputError("--against needs -o FILE, the prediction to be scored")
+        raise InputError("--against needs -o FILE, the prediction to score")
     record = load(options.against)
     kept = add_outcome(options.output, observed(load_prediction(options.output), record))
     print(outcome_text(kept, record.id))

@@ -1,7 +1,7 @@
 """Verbs and options renamed since the previous release: the old names still work, with a note.
 
-An entry stays for one release. `old` and `new` are the words as typed. Words that are also stored in files
-are renamed where those files are read: values of case fields in `records/case.py`, which options share, and
+An entry stays for one release. `old` and `new` are the words as typed. Names that are also stored in files
+are renamed where those files are read: values of case fields (also as options) in `records/case.py`, and
 rules of weights in `records/weights.py`.
 """
 
@@ -59,4 +59,4 @@ def _replaced(words: list[str], old: list[str], new: list[str]) -> list[str]:
 def advice(entry: Renaming) -> str:
     """One line that gives the new name."""
     place = f"fembench {entry.verb}" if entry.verb else "fembench"
-    return f"'{place} {entry.old}' is now '{place} {entry.new}'; the old name works until the next release"
+    return f"'{place} {entry.old}' is now '{place} {entry.new}'; the old name works in this release only"

@@ -14,14 +14,16 @@ import argparse
 import sys
 from pathlib import Path
 
-MANY_PER_CORE = 8  # ranks; from more on it is said that starting takes long
+MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import case_options, job_options
 
     parser.add_argument("--results", default="results/single", metavar="DIR", help="folder for the record")
-    parser.add_argument("--weights", metavar="FILE", help="take the shares from a file of tune or weights")
+    parser.add_argument(
+        "--weights", metavar="FILE", help="take the shares from this file, written by tune or weights"
+    )
     parser.add_argument(
         "--reference",
         metavar="RECORD",
@@ -35,6 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
+    from fembench.base.units import plural
     from fembench.bench.campaign import failure_of, held_against, reference_beside
     from fembench.bench.campaign_file import run_id
     from fembench.cli.progress import progress, working
@@ -51,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         turns = f"{each} ranks per core take turns (OVERSUBSCRIBED: functional only)"
         progress(f"{case.placement.ranks} ranks on this machine: {turns}; starting them may take minutes")
     stem = run_id(case, 1).rsplit("-r", 1)[0]
-    doing = working(f"run: {case.question.mesh} on {case.placement.ranks} ranks")
+    doing = working(f"run: {case.question.mesh} on {plural(case.placement.ranks, 'rank')}")
     with occupied(folder, shared=True), reserved(folder, stem) as id, doing:
         outcome = launch(
             case,

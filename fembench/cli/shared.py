@@ -1,4 +1,4 @@
-"""Options and words that several verbs share."""
+"""Options and messages that several verbs share."""
 
 import argparse
 import math
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fembench.base.errors import InputError, shown
+from fembench.base.units import plural
 from fembench.cli.progress import progress
 from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.records.case import FIELDS, LARGEST, Case, CaseField, new_case, renamed
@@ -99,7 +100,7 @@ def hosts_option(parser: argparse.ArgumentParser) -> None:
 
 
 def job_options(parser: argparse.ArgumentParser, timeout: float) -> None:
-    """Where a job runs and how long it may take; `timeout` in seconds, 0: for ever."""
+    """Where a job runs and how long it may take; `timeout` in seconds, 0: no limit."""
     hosts_option(parser)
     limit = f"default: {timeout:g}" if timeout else "default: no limit"
     parser.add_argument(
@@ -142,13 +143,13 @@ def weighted(case: Case, path: str | None) -> Case:
     weights = load_weights(path)
     if len(weights.ranks) != case.placement.ranks:
         raise InputError(
-            f"{path}: weights of {len(weights.ranks)} ranks; the case has {case.placement.ranks}"
+            f"{path}: weights of {plural(len(weights.ranks), 'rank')}; the case has {case.placement.ranks}"
         )
     return case.with_(shares=as_text(weights))
 
 
 def warn_if_stale(path: str | None, record: Record) -> None:
-    """Warn on stderr if the weights of a run no longer fit its machines."""
+    """Warn on stderr if the weights of a run no longer fit its hosts."""
     if not path:
         return
     from fembench.records.weights import load_weights

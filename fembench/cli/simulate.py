@@ -2,7 +2,7 @@
 
 Prints how long each rank is busy, waits and spends on messages, when it finishes, how much each phase
 contributes to the critical path, and what to improve first. The network comes from a machine profile or
-from --link; a graph made from a record can also use the message costs seen in that run.
+from --link; a graph made from a record can also use the message costs observed in that run.
 
 Examples:
   fembench simulate graph.json
@@ -14,7 +14,7 @@ Examples:
 import argparse
 
 AS_SEEN = (
-    "network: message costs are those seen in the run, which include waiting and interruptions; "
+    "network: message costs are those observed in the run, which include waiting and interruptions; "
     "--machine PROFILE has measured ones"
 )
 
@@ -34,7 +34,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="latency, bandwidth and overhead of messages between all ranks",
     )
     parser.add_argument("--base", metavar="GRAPH", help="the graph of one rank, for speedup and efficiency")
-    parser.add_argument("--against", metavar="RECORD", help="print the errors against the CG times of a run")
+    parser.add_argument(
+        "--against", metavar="RECORD", help="print the errors relative to the CG times of this run"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON instead of tables")
 
     if_ = parser.add_argument_group("what if")
@@ -46,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=real(0, above=True),
         default=1.0,
         metavar="FACTOR",
-        help="a network this many times as fast",
+        help="a network that is faster by this factor",
     )
     if_.add_argument(
         "--contention",
@@ -108,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         print(AS_SEEN)
     skipped = sum(run.repeats * run.period for run in result.runs)
     if skipped:
-        print(f"simulated {result.simulated} turns of loops, skipped {skipped} that repeat them")
+        print(f"turns of loops: {result.simulated} simulated, {skipped} identical ones skipped")
     if replay:
         print(f"replay: {replay}")
     return 0
@@ -126,7 +128,7 @@ def _machine(options: argparse.Namespace, graph):
     try:
         speeds = tuple(float(word) for word in options.speeds.split(",")) if options.speeds else ()
     except ValueError:
-        raise InputError(f"speeds '{options.speeds}'; expected numbers such as 1,1,0.5") from None
+        raise InputError(f"--speeds '{options.speeds}': expected numbers such as 1,1,0.5") from None
     if options.machine:
         machine = machine_in_file(options.machine, graph, speeds, options.contention)
     else:

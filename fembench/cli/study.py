@@ -1,12 +1,12 @@
 """Repeat the source studies, and run their small programs.
 
-Without a word it lists the studies, one sentence each. With the name of a study it runs all of it, or some of
-its experiments. Stop it whenever you like: the same command resumes where it stopped.
+Without arguments, it lists the studies in one sentence each. With the name of a study, it runs all of it or
+some of its experiments. You can stop it at any time: the same command continues where it stopped.
 
 Examples:
-  fembench study                                       # every study in one sentence, and how to go on
+  fembench study                                       # the studies in one sentence each, and next steps
   fembench study thesis-004 --list                     # its experiments
-  fembench study explain thesis-004 E7                 # what the source did, and what is measured again
+  fembench study explain thesis-004 E7                 # what the source did, and what is repeated
   fembench study thesis-004 --quick                    # all of it, in about twelve minutes on two cores
   fembench study thesis-004 E7,E9 --quick              # two of its experiments
   fembench study E7 --quick                            # one experiment, by its name alone
@@ -23,7 +23,7 @@ from typing import Any
 
 from fembench.studies.sentences import SENTENCES
 
-ON_HOSTS = "thesis-004"  # the only one whose experiments may run on given hosts
+ON_HOSTS = "thesis-004"  # the only study whose experiments can run on given hosts
 TOOLS = {"app": "study_program", "pasl": "study_pasl", "schedule": "study_schedule"}  # their modules
 
 
@@ -32,21 +32,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     words = parser.add_subparsers(
         dest="word",
-        metavar="WORD",
-        title="words",
-        description="A study, one of its experiments (--list names them), explain, or a tool.",
+        metavar="NAME",
+        title="arguments",
+        description="a study, one of its experiments (--list names them), explain, or a tool",
     )
     for name, sentence in SENTENCES.items():
-        child = words.add_parser(name, help=sentence, description=f"Measure again: {sentence}.")
+        child = words.add_parser(name, help=sentence, description=f"Repeat the study: {sentence}.")
         _study_options(child, hosts=name == ON_HOSTS)
     for name in TOOLS:
         module = _tool(name)
         description, examples = split(module.__doc__ or "")
         line = description.partition("\n")[0].rstrip(".")
+        line = line[:1].lower() + line[1:]
         module.arguments(words.add_parser(name, help=line, description=description, epilog=examples))
-    explain = words.add_parser("explain", help="what a source did, what is measured again, and how")
-    explain.add_argument("study", metavar="STUDY")
-    explain.add_argument("experiments", nargs="?", default="", metavar="NAME,…")
+    explain = words.add_parser("explain", help="what the source of a study did, what is repeated, and how")
+    explain.add_argument("study", metavar="STUDY", help="a study, or one of its experiments")
+    explain.add_argument(
+        "experiments", nargs="?", default="", metavar="NAME,…", help="only these experiments"
+    )
 
 
 def _tool(name: str) -> Any:
@@ -56,27 +59,31 @@ def _tool(name: str) -> Any:
 def _study_options(parser: argparse.ArgumentParser, *, hosts: bool) -> None:
     from fembench.cli.shared import real
 
-    parser.add_argument("experiments", nargs="?", default="", metavar="NAME,…", help="these alone")
     parser.add_argument(
-        "--only", default="", metavar="NAME,…", help="these experiments alone, in a page of their own"
+        "experiments", nargs="?", default="", metavar="NAME,…", help="only these experiments (default: all)"
     )
-    parser.add_argument("--list", action="store_true", help="list the experiments of the study, and end")
-    parser.add_argument("--explain", action="store_true", help="explain the study, and end")
+    parser.add_argument(
+        "--only", default="", metavar="NAME,…", help="only these experiments, on a separate page"
+    )
+    parser.add_argument("--list", action="store_true", help="list the experiments of the study and stop")
+    parser.add_argument("--explain", action="store_true", help="explain the study and stop")
     parser.add_argument(
         "--quick", action="store_true", help="fewer sets and iterations; all tables and plots"
     )
-    parser.add_argument("--page", action="store_true", help="measure nothing; make the page of what there is")
     parser.add_argument(
-        "--results", metavar="DIR", help="where everything goes (default: results/STUDY[-quick])"
+        "--page", action="store_true", help="measure nothing; build the page from existing results"
+    )
+    parser.add_argument(
+        "--results", metavar="DIR", help="folder for records and page (default: results/STUDY[-quick])"
     )
     if not hosts:
         return
-    group = parser.add_argument_group("hosts", "without any, hosts are emulated (SYNTHETIC)")
+    group = parser.add_argument_group("hosts", "without these options, hosts are emulated (SYNTHETIC)")
     group.add_argument(
-        "--fast", default="", metavar="HOST[:CORES],…", help="fast hosts, all alike; two cores each"
+        "--fast", default="", metavar="HOST[:CORES],…", help="fast hosts, all equal (default: two cores each)"
     )
     group.add_argument(
-        "--slow", default="", metavar="HOST[:CORES],…", help="slow hosts, all alike; one core each"
+        "--slow", default="", metavar="HOST[:CORES],…", help="slow hosts, all equal (default: one core each)"
     )
     group.add_argument(
         "--hostfile", default="", metavar="FILE", help="an MPI host file; --slow names the slow hosts in it"
@@ -87,7 +94,7 @@ def _study_options(parser: argparse.ArgumentParser, *, hosts: bool) -> None:
         type=real(0, 1),
         default=0.0,
         metavar="SPEED",
-        help="emulated, lab: speed of a slow processor relative to a fast one (default: 0.13, 1 : 7.7)",
+        help="speed of a slow processor, emulated or in a lab, relative to a fast one (default: 0.13, 1 : 7.7)",
     )
 
 

@@ -1,9 +1,9 @@
 """Predict the run time of a farm application from its description in PASL.
 
-The output is the task graph, its series-parallel form, the PAMELA model and T = max(...). A PASL file names
-batches of tasks, the number of tasks in each and who feeds whom. With the kernels' source (restricted Python,
-one function per code; it is read, never run) costs are counted; with a machine model the run time follows as
-an interval.
+Prints the task graph, its series-parallel form, the PAMELA model and T = max(...). A PASL file names batches
+of tasks, the number of tasks in each, and which batch feeds which. Costs are counted from the kernels' source
+(restricted Python, one function per code; it is read, never run). With a machine model, the run time follows
+as an interval.
 
 Examples:
   fembench study pasl pi.pas --trace                       # graph, and its reduction step by step
@@ -18,30 +18,30 @@ import argparse
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import whole
 
-    parser.add_argument("file", metavar="FILE", help="PASL: batches, cardinalities, links")
-    parser.add_argument("--trace", action="store_true", help="every step of the reduction")
+    parser.add_argument("file", metavar="FILE", help="PASL file: batches, cardinalities, links")
+    parser.add_argument("--trace", action="store_true", help="print every step of the reduction")
     parser.add_argument(
-        "--source", default="", metavar="FILE.py", help="kernels; BYTES = {code: {in, out, code}}"
+        "--source", default="", metavar="FILE.py", help="kernels, and BYTES = {code: {in, out, code}}"
     )
     parser.add_argument(
         "--call",
         action="append",
         default=[],
         metavar="NAME=OP[:ARG]",
-        help="a vectorised call and its operation",
+        help="operation of a vectorised call",
     )
     parser.add_argument(
-        "--free", action="append", default=[], metavar="NAME", help="a call or operation of no cost"
+        "--free", action="append", default=[], metavar="NAME", help="a call or operation without cost"
     )
     parser.add_argument(
         "--same",
         action="append",
         default=[],
         metavar="OP=OTHER",
-        help="an operation that costs what another does",
+        help="an operation with the same cost as another",
     )
     parser.add_argument(
-        "--loops", choices=("figure", "listing"), default="figure", help="template of a loop's turn"
+        "--loops", choices=("figure", "listing"), default="figure", help="template for a turn of a loop"
     )
     parser.add_argument(
         "--network",
@@ -51,17 +51,30 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--machines", default="", metavar="FILE", help="machine model")
     parser.add_argument(
-        "-P", type=whole(0), default=0, metavar="N", help="the N fastest workers (default: all)"
+        "-P", type=whole(0), default=0, metavar="N", help="use only the N fastest workers (default: all)"
     )
     parser.add_argument(
-        "--like", type=whole(0), default=0, metavar="N", help="what if all workers were like machine N"
+        "--like", type=whole(0), default=0, metavar="N", help="assume that all workers are like machine N"
     )
     parser.add_argument(
-        "--if", dest="policy", choices=("worst", "mean", "best", "q"), default="worst", help="conditionals"
+        "--if",
+        dest="policy",
+        choices=("worst", "mean", "best", "q"),
+        default="worst",
+        help="how conditionals are counted",
     )
-    parser.add_argument("--q", action="append", default=[], metavar="[NAME=]Q", help="how often one is true")
     parser.add_argument(
-        "--compose", choices=("global", "phase"), default="global", help="bounds by phase or not"
+        "--q",
+        action="append",
+        default=[],
+        metavar="[NAME=]Q",
+        help="with --if q: how often a conditional is true",
+    )
+    parser.add_argument(
+        "--compose",
+        choices=("global", "phase"),
+        default="global",
+        help="bound each phase, or the whole program",
     )
     parser.add_argument("--json", action="store_true", help="print the prediction as JSON")
 

@@ -1,9 +1,9 @@
 """Run a small parallel program, predicted before it runs.
 
-Farms (a coordinator deals tasks to workers): pi primes matrices partial integral product. Task graphs: ring
-fork join diamond fork-join. Calibrate first, then run; the prediction is written before the run starts. With
---machine, the real messages of a ring, fork or join are predicted from a measured network (Os, L, Or) and a
-calibration made just before; the error is that of the median, INVALID if the runs vary too much.
+Farms (a coordinator distributes tasks to workers): pi primes matrices partial integral product. Task graphs:
+ring fork join diamond fork-join. Calibrate first, then run; the prediction is written before the run starts.
+With --machine, the real messages of a ring, fork or join are predicted from a measured network (Os, L, Or)
+and a calibration made just before; the error is that of the median, or INVALID if the runs vary too much.
 
 Examples:
   fembench study app ring --machine machine.json --bytes 4194304        # from characterize --network
@@ -11,8 +11,8 @@ Examples:
   fembench study app pi --ranks 5 --calibrate -o machine.json           # samples of its operations
   fembench study app pi --ranks 5 --model machine.json                  # predicted, run, scored
   fembench study app partial --ranks 5 --model machine.json --if worst  # bounds without probabilities
-  fembench study app diamond --ranks 4 --schedule heft --model machine.json   # scheduled, not dealt in turn
-  fembench study app pi --ranks 5 --emulate 1,1,.86,.86,.635 --dilate 16  # SYNTHETIC: unequal machines
+  fembench study app diamond --ranks 4 --schedule heft --model machine.json   # scheduled, not in turn
+  fembench study app pi --ranks 5 --emulate 1,1,.86,.86,.635 --dilate 16  # SYNTHETIC: unequal hosts
 """
 
 import argparse
@@ -37,11 +37,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=whole(0),
         default=0,
         metavar="N",
-        help="points, numbers, rows; units of work of a graph's task",
+        help="size of a task: points, numbers, rows, or units of work in a graph",
     )
-    parser.add_argument("--bytes", type=whole(0), default=65536, metavar="N", help="of a message in a graph")
+    parser.add_argument("--bytes", type=whole(0), default=65536, metavar="N", help="message size in a graph")
     parser.add_argument(
-        "--static", type=real(0, 1), default=1.0, metavar="FRACTION", help="part of the tasks dealt before"
+        "--static",
+        type=real(0, 1),
+        default=1.0,
+        metavar="FRACTION",
+        help="fraction of the tasks assigned in advance; the rest on demand",
     )
     parser.add_argument(
         "--repetitions",
@@ -63,39 +67,47 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--rankfile",
         default="",
         metavar="FILE",
-        help="hosts for mpiexec or srun, or Open MPI's rankfile",
+        help="hosts for mpiexec or srun: a host file, or a rankfile for Open MPI",
     )
     parser.add_argument("--calibrate", action="store_true", help="sample the operations instead of running")
-    parser.add_argument("--samples", type=whole(1), default=20, metavar="N", help="of each operation")
+    parser.add_argument("--samples", type=whole(1), default=20, metavar="N", help="samples of each operation")
     parser.add_argument("--model", default="", metavar="RECORD", help="predict from this calibration")
     parser.add_argument(
         "--machine",
         default="",
         metavar="PROFILE",
-        help="ring, fork, join: messages predicted from its network",
+        help="ring, fork, join: predict messages from the network of this profile",
     )
     parser.add_argument(
         "--send",
         choices=("isend", "send"),
         default="isend",
-        help="--machine: messages by MPI_Isend or MPI_Send (default: %(default)s)",
+        help="with --machine: send messages by MPI_Isend or MPI_Send (default: %(default)s)",
     )
     parser.add_argument(
         "--if", dest="policy", choices=("q", "worst"), default="q", help="how conditionals are decided"
     )
     parser.add_argument(
-        "--compose", choices=("phase", "global"), default="phase", help="bounds by phase or not"
+        "--compose",
+        choices=("phase", "global"),
+        default="phase",
+        help="bound each phase, or the whole program",
     )
     parser.add_argument("--cores", type=whole(0), default=0, metavar="N", help="cores that the workers share")
     parser.add_argument(
         "--schedule",
         choices=("turn", "heft", "latency-heft", "cpop", "fastest", "portfolio"),
         default="turn",
-        help="tasks of a graph to ranks (default: %(default)s; others need --model)",
+        help="how tasks of a graph are assigned to ranks (default: %(default)s; others need --model)",
     )
-    parser.add_argument("--seed", type=whole(0), default=0, metavar="N")
-    parser.add_argument("--results", default="results/apps", metavar="DIR", help="default: %(default)s")
-    parser.add_argument("-o", "--output", default="", metavar="FILE", help="the record goes here")
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="seed of the random numbers")
+    parser.add_argument(
+        "--results",
+        default="results/apps",
+        metavar="DIR",
+        help="folder for the record (default: %(default)s)",
+    )
+    parser.add_argument("-o", "--output", default="", metavar="FILE", help="write the record to this file")
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
 
 
@@ -137,7 +149,7 @@ def _settings(options: argparse.Namespace):
 
     held = options.calibrate or options.emulate or options.dilate != 1 or options.schedule != "turn"
     if options.machine and held:
-        raise InputError("--machine: expected no --calibrate, --emulate, --dilate or --schedule beside it")
+        raise InputError("--machine cannot be combined with --calibrate, --emulate, --dilate or --schedule")
     return ProgramSettings(
         program=options.program,
         ranks=options.ranks,

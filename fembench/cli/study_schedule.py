@@ -5,8 +5,8 @@ The graph is a JSON or DOT file: tasks with seconds (on a host of speed 1) or op
    "edges": [{"from": "a", "to": "b", "bytes": 65536}]}
   digraph { a [seconds=1.5]; b [operations=2e9]; a -> b [bytes=65536]; }
 
-The output is the makespan of every method, and a time line of the shortest schedule. All schedules are
-executed by the same model, HLogP: overheads keep processors busy, latencies do not.
+Prints the makespan of every method, and a time line of the shortest schedule. All schedules are
+executed under the same model, HLogP: overheads keep processors busy, latencies do not.
 Methods: heft (HLogP), latency-heft, insertion-heft, cpop, turn (round robin), fastest (all on one host),
 portfolio (the best of these, improved), optimum (every schedule of a few tasks).
 
@@ -22,19 +22,19 @@ import argparse
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import real
 
-    parser.add_argument("graph", metavar="GRAPH", help="a file ending in .json, .dot or .gv")
+    parser.add_argument("graph", metavar="GRAPH", help="task graph: a .json, .dot or .gv file")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
-        "--machine", default="", metavar="FILE", help="profile of fembench characterize --network"
+        "--machine", default="", metavar="FILE", help="machine profile from fembench characterize --network"
     )
     where.add_argument(
-        "--hosts", default="", metavar="NAME:SLOTS[:CORES[:SPEED]],…", help="each slot takes tasks"
+        "--hosts", default="", metavar="NAME:SLOTS[:CORES[:SPEED]],…", help="hosts; every slot executes tasks"
     )
     parser.add_argument(
-        "--link", default="50e-6,118e6", metavar="S,B/S", help="between hosts (default: %(default)s)"
+        "--link", default="50e-6,118e6", metavar="S,B/S", help="network between hosts (default: %(default)s)"
     )
     parser.add_argument(
-        "--inside", default="1e-6,5e9", metavar="S,B/S", help="inside a host (default: %(default)s)"
+        "--inside", default="1e-6,5e9", metavar="S,B/S", help="messages inside a host (default: %(default)s)"
     )
     parser.add_argument(
         "--overhead",
@@ -50,9 +50,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="operations per second on a host of speed 1 (default: %(default)g)",
     )
-    parser.add_argument("--method", default="", metavar="NAME,…", help="these alone (default: all)")
+    parser.add_argument("--method", default="", metavar="NAME,…", help="only these methods (default: all)")
     parser.add_argument(
-        "-o", "--output", default="", metavar="FILE", help="every task of every schedule, CSV"
+        "-o", "--output", default="", metavar="FILE", help="write every task of every schedule (CSV)"
     )
     parser.add_argument("--json", action="store_true", help="print the schedules as JSON")
 

@@ -1,7 +1,7 @@
 """Run a campaign of many cases and report it.
 
-Runs the cases in turns, each as an MPI job of its own, prints the tables and builds the report. You can
-stop it at any time: the same command continues where it stopped. Runs whose mesh or problem file has
+Runs the cases in interleaved order, each as a separate MPI job, prints the tables and builds the report. You
+can stop it at any time: the same command continues where it stopped. Runs whose mesh or problem file has
 changed are repeated. All records of a results folder must come from the same hosts: another host file is
 refused. Without a file, it runs the default campaign.
 
@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights",
         metavar="FILE",
-        help="shares for those cases that have this number of ranks and no shares of their own",
+        help="shares for all cases with this number of ranks and without shares",
     )
     hosts_option(parser)
     parser.add_argument("--dry-run", action="store_true", help="list the runs and stop")
@@ -81,6 +81,7 @@ def _weighted(runs, path):
     if not path:
         return runs
     from fembench.base.errors import InputError
+    from fembench.base.units import plural
     from fembench.bench.campaign_file import CampaignRun, run_id
     from fembench.cli.shared import weighted
     from fembench.records.weights import load_weights
@@ -88,7 +89,7 @@ def _weighted(runs, path):
     ranks = len(load_weights(path).ranks)
     fits = [run.case.placement.ranks == ranks and not run.case.placement.shares for run in runs]
     if not any(fits):
-        raise InputError(f"{path}: weights of {ranks} ranks fit no case of the campaign")
+        raise InputError(f"{path}: weights of {plural(ranks, 'rank')} fit no case of the campaign")
     cases = [weighted(run.case, path) if fit else run.case for run, fit in zip(runs, fits)]
     return [CampaignRun(run_id(case, run.repetition), case, run.repetition) for case, run in zip(cases, runs)]
 
@@ -103,7 +104,7 @@ def _say_damaged(folder) -> None:
 
 
 def _refuse_other_hosts(runs, folder, hostfile) -> None:
-    """Raises InputError where records of the campaign were made with another host file."""
+    """Raises InputError if records of the campaign were made with another host file."""
     from fembench.base.errors import InputError, shown
 
     others = folder.on_other_hosts(runs, hostfile)
@@ -111,7 +112,7 @@ def _refuse_other_hosts(runs, folder, hostfile) -> None:
         asked = shown(others[0].environment.hosts_asked) or "none"
         raise InputError(
             f"{folder.runs}: records made with another host file ({asked}): {len(others)}; "
-            "a results folder holds one set of hosts: give another --results"
+            "one folder takes records of the same hosts only: give another --results"
         )
 
 
@@ -140,7 +141,7 @@ def _execute(campaign, runs, folder, hostfile) -> tuple[list, int]:
 
     to_do = sum(folder.record(run) is None for run in runs)
     if to_do < len(runs):
-        progress(f"{len(runs) - to_do} of {len(runs)} runs have a record already")
+        progress(f"{len(runs) - to_do} of {len(runs)} runs already have a record")
     clock, failed, records = Timekeeper(to_do), 0, []
     made = execute(campaign, runs, folder, command=typed_command(), hostfile=hostfile)
     with working(f"sweep: run 1 of {len(runs)}") as now:

@@ -1,7 +1,7 @@
 """Measure what one reading of each clock costs.
 
-Calls each timer 100 times and prints the best, worst and mean cost in ticks of the processor's counter and
-in nanoseconds, beside the numbers published for four machines in 2006.
+Calls each timer 100 times and prints the lowest, highest and mean cost, in ticks of the processor's counter
+and in nanoseconds, next to the numbers published for four machines in 2006.
 
 Examples:
   fembench timers
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         note = ""
     except (ImportError, RuntimeError) as error:  # mpi4py without an MPI library raises RuntimeError
         experiment = run_experiment(options.calls)
-        note = f"no MPI here, so no MPI_Wtime: {str(error).splitlines()[0]}"
+        note = f"MPI_Wtime not measured, no MPI here: {str(error).splitlines()[0]}"
     certificate = certify()
     print(as_json(experiment, certificate) if options.json else as_text(experiment, certificate, note))
     return 0

@@ -1,6 +1,6 @@
 """Extract the execution graph of a run or of a program.
 
-The graph holds what every rank computed, which messages it sent and what it waited for. It comes from a
+The graph contains what each rank computed, which messages it sent and what it waited for. It comes from a
 record with traced iterations or, with --binary, from the disassembly of an MPI program: its blocks, loops
 and messages, with measured costs of instructions.
 
@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=whole(0, 3),
         default=0,
         metavar="N",
-        help="reduce the graph, 0 to 3, and the blocks of --binary (default: 0)",
+        help="reduce the graph, and the blocks of --binary, by this level, 0 to 3 (default: 0)",
     )
     parser.add_argument("--show", action="store_true", help="print the events")
     parser.add_argument(
@@ -44,28 +44,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     binary.add_argument(
         "--loop-mean", type=real(0), default=10, metavar="N", help="mean number of turns of a loop"
     )
-    binary.add_argument("--loop-limit", type=whole(1), default=10, metavar="N", help="most turns of a loop")
-    binary.add_argument("--bytes", type=whole(0), default=8, metavar="N", help="size of a message")
+    binary.add_argument(
+        "--loop-limit", type=whole(1), default=10, metavar="N", help="maximum number of turns of a loop"
+    )
+    binary.add_argument("--bytes", type=whole(0), default=8, metavar="N", help="message size")
     binary.add_argument("--blocks", metavar="NAME", help="print the blocks of this function and stop")
     binary.add_argument(
         "--costs",
         metavar="FILE",
-        help="costs of instructions; if the file does not exist, they are measured and written to it",
+        help="instruction costs; if the file does not exist, they are measured and written to it",
     )
     binary.add_argument(
-        "--seed", type=whole(0), default=0, metavar="N", help="seed of the turns of loops and of branches"
+        "--seed",
+        type=whole(0),
+        default=0,
+        metavar="N",
+        help="seed of the random numbers of loop turns and branches",
     )
 
 
 def run(options: argparse.Namespace) -> int:
     from fembench.base.errors import InputError
     from fembench.base.tables import table
+    from fembench.base.units import plural
     from fembench.model.graph import count, length, save_graph
     from fembench.model.reduce import reduced
     from fembench.model.show import as_table, write_dot
 
     if bool(options.source) == bool(options.binary):
-        raise InputError("expected a record, a graph, or --binary EXE: one of them")
+        raise InputError("expected a record, a graph or --binary FILE, and only one of them")
     if options.binary and options.blocks:
         return _print_blocks(options)
     graph = reduced(_binary(options) if options.binary else _graph(options), options.level)
@@ -77,9 +84,7 @@ def run(options: argparse.Namespace) -> int:
         words = options.ranks.split(",") if options.ranks and not options.binary else []
         chosen = list(dict.fromkeys(int(word) if re.fullmatch("[0-9]{1,9}", word) else -1 for word in words))
         if not all(0 <= rank < graph.ranks for rank in chosen):
-            raise InputError(
-                f"ranks {options.ranks} of a graph of {graph.ranks}; expected numbers below that"
-            )
+            raise InputError(f"--ranks {options.ranks}: expected ranks of the graph, 0 to {graph.ranks - 1}")
         if options.json:
             events = {rank: graph.programs[rank] for rank in chosen or range(graph.ranks)}
             print(_json({"phases": graph.phases, "events": events}))
@@ -92,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         ranks = [dict(zip(heads, row)) for row in rows]
         print(_json({"source": graph.source, "note": graph.note, "lost": graph.lost, "ranks": ranks}))
         return 0
-    print(f"execution graph of {graph.source}, {graph.ranks} ranks\n")
+    print(f"execution graph of {graph.source}, {plural(graph.ranks, 'rank')}\n")
     print(table(heads, rows))
     if graph.note:
         print(graph.note)
@@ -120,7 +125,7 @@ def _binary(options: argparse.Namespace):
     from fembench.studies.binaries.binary import Loops, graph_of_program
 
     if not re.fullmatch("[0-9]{1,9}", options.ranks) or int(options.ranks) < 1:
-        raise InputError(f"--binary with ranks '{options.ranks}'; expected their number")
+        raise InputError(f"--binary with --ranks '{options.ranks}': expected a number of ranks")
     return graph_of_program(
         _program(options),
         int(options.ranks),

@@ -1,7 +1,7 @@
 """Find the best shares for one case, and prove the gain.
 
 Runs the case with equal shares, derives weights from the speed of each rank, and runs it with these
-weights, for a few rounds. Then it runs equal and weighted shares in turns and concludes: use these weights,
+weights, in a few rounds. Then it alternates equal and weighted shares and gives a verdict: use these weights,
 no detectable gain, not proven (fewer than six pairs), or leave a host out. If the slowest host can save
 less than 30 % of the time, the other hosts are also timed without it. Every run does fixed work:
 50 iterations per set, and sets until CG has taken 2 s; --iterations, --sets and --seconds change that.
@@ -19,7 +19,7 @@ import re
 from pathlib import Path
 
 ITERATIONS = 50  # fixed work, by default
-SECONDS = 2.0  # of CG that each run fills with sets, by default: shorter runs show momentary noise
+SECONDS = 2.0  # seconds of CG per run, by default; shorter runs are dominated by momentary noise
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,13 +29,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", help="file for the weights (default: DIR/weights.json)"
     )
     parser.add_argument("--results", metavar="DIR", help="folder for records (default: results/tune-MESH)")
-    parser.add_argument("--rounds", type=whole(1), default=2, metavar="N", help="rounds of weighing, at most")
+    parser.add_argument(
+        "--rounds", type=whole(1), default=2, metavar="N", help="maximum number of rounds that derive weights"
+    )
     parser.add_argument(
         "--pairs",
         type=whole(1),
         default=6,
         metavar="N",
-        help="pairs of an equal and a weighted run (default: 6, the fewest that can prove a gain)",
+        help="pairs of runs with equal and with weighted shares (default: 6, the fewest that can prove a gain)",
     )
     job_options(parser, timeout=600.0)
     parser.add_argument("--json", action="store_true", help="print the proof as JSON instead of tables")
@@ -89,11 +91,9 @@ def _case(options: argparse.Namespace):
 
     case = case_from(options)
     if case.placement.shares:
-        raise InputError("tune finds the shares itself; leave --shares out")
+        raise InputError("tune finds the shares itself; omit --shares")
     if case.placement.ranks < 2:
-        raise InputError(
-            f"tune --ranks {case.placement.ranks}: expected at least 2, there is nothing to share on one"
-        )
+        raise InputError(f"tune --ranks {case.placement.ranks}: expected at least 2 ranks to share the mesh")
     if options.rounds < 1 or options.pairs < 1:
         raise InputError("tune: expected at least one round and one pair")
     return case.with_(

@@ -3,8 +3,8 @@
 GRID.toml names a machine profile, a campaign of training runs, a campaign of held-out runs (at least two of
 five configurations, with other numbers of ranks, meshes and shares) and a folder for predictions. Call it
 with --cases before the held-out campaign: it writes the predictions, simulated and in closed form. Call it
-again after the campaign: it prints their errors, beside those of simpler models. Records of small programs
-hold their own predictions: name their folder in GRID.toml (apps = "…"), or give the folder instead of
+again after the campaign: it prints their errors and those of simpler models. Records of small programs
+contain their predictions: name their folder in GRID.toml (apps = "…"), or give the folder instead of
 GRID.toml.
 
 Examples:

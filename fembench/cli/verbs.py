@@ -19,7 +19,7 @@ GROUPS = {
 }
 NOTES = {
     "first steps": "check this machine, measure it, read the results",
-    "unequal hosts": "measure how fast each rank is, give it as much work as fits",
+    "unequal hosts": "measure how fast each rank is, and give it as much work as fits",
     "prediction": "estimate the time of a run before it starts, and check it",
     "more": "meshes, other solvers, rebalancing, clocks, emulated hosts",
 }
@@ -46,10 +46,10 @@ def one_line(verb: str) -> str:
 
 
 def top_parser() -> Parser:
-    """The parser of the words before a verb."""
+    """The parser of the options without a verb."""
     parser = Parser(prog="fembench", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument(
-        "--version", action="store_true", help="print the version, and the commit where known"
+        "--version", action="store_true", help="print the version, and the commit if it is known"
     )
     parser.add_argument(
         "--completion",

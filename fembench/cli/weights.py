@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "records",
         nargs="+",
         metavar="RECORD",
-        help="records, folders of records, a machine profile, or a file of weights",
+        help="records, folders of records, a machine profile, or a weights file",
     )
     parser.add_argument(
         "--rule",
@@ -55,17 +55,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[HOST=]SECONDS,BYTES/S",
-        help="latency and bandwidth between hosts, of all or of one; may be repeated",
+        help="latency and bandwidth of messages between all hosts, or of one host; may be repeated",
     )
     messages.add_argument("--machine", metavar="FILE", help="machine profile with a network")
 
     profile = parser.add_argument_group("from a machine profile")
-    profile.add_argument("--storage", default="sym", metavar="STORAGE", help="storage whose product counts")
+    profile.add_argument(
+        "--storage", default="sym", metavar="STORAGE", help="storage whose product speed is used"
+    )
     profile.add_argument(
         "--iterations", type=whole(0), default=100, metavar="N", help="CG iterations per assembly"
     )
     profile.add_argument(
-        "--cells", type=whole(0), default=0, metavar="N", help="cells per rank (default: the most measured)"
+        "--cells",
+        type=whole(0),
+        default=0,
+        metavar="N",
+        help="cells per rank (default: the largest measured number)",
     )
 
 
@@ -152,6 +158,7 @@ def _records(paths: list[Path]):
 def _chosen(records: list, mesh: str, ranks: int) -> list:
     """The records of one mesh ("": any) on `ranks` ranks (0: any). Raises InputError if there are none."""
     from fembench.base.errors import InputError
+    from fembench.base.units import plural
 
     found = [
         r
@@ -159,9 +166,11 @@ def _chosen(records: list, mesh: str, ranks: int) -> list:
         if mesh in ("", r.mesh.name, r.case.question.mesh) and (not ranks or r.case.placement.ranks == ranks)
     ]
     if records and not found:
-        there = ", ".join(sorted({f"{r.mesh.name} on {r.case.placement.ranks}" for r in records}))
+        there = ", ".join(
+            sorted({f"{r.mesh.name} on {plural(r.case.placement.ranks, 'rank')}" for r in records})
+        )
         asked = " ".join([*([f"--mesh {mesh}"] if mesh else []), *([f"--ranks {ranks}"] if ranks else [])])
-        raise InputError(f"{asked}: no such records; there are (mesh on ranks) {there}")
+        raise InputError(f"{asked}: no such records; there are records of {there}")
     return found
 
 
@@ -197,11 +206,11 @@ def communication_of(records, wire):
     first, seen = records[0], pooled(records)
     if first.case.placement.partitioner == "blocks":
         raise InputError(
-            f"{first.id} was cut by partitioner blocks, under MPI only; --rule comm expects metis or rcb"
+            f"{first.id}: partitioner blocks works only under MPI; expected metis or rcb for --rule comm"
         )
     mesh = resolve(first.case.question.mesh)
     if mesh.hash != first.mesh.hash:
-        raise InputError(f"mesh {first.case.question.mesh} is not that of {first.id}; expected the same file")
+        raise InputError(f"mesh {first.case.question.mesh} is not that of {first.id}; expected the same mesh")
     iterations = first.solve.iterations
     sent = iterations * np.array([sum(row) for row in first.partition.message_bytes], float)
     own = np.divide(np.median(seen.messages, axis=0), sent, out=np.zeros(len(sent)), where=sent > 0)

@@ -74,7 +74,7 @@ def test_a_failed_run_is_tried_again_and_a_good_one_is_not(tmp_path):
     before = good.stat().st_mtime_ns
     done, _ = sweep(tmp_path, "")
     assert done.returncode == 0, done.stderr
-    assert "1 of 2 runs have a record already" in done.stderr
+    assert "1 of 2 runs already have a record" in done.stderr
     assert good.stat().st_mtime_ns == before
     assert len(record_paths(tmp_path / "out")) == 2
     assert not list((tmp_path / "out" / "runs").glob("*.failed.json"))

@@ -59,7 +59,7 @@ def test_a_renamed_verb_and_option_run_and_say_what_to_type_on_stderr(once, caps
     assert main(["clocks", "--json", *words]) == 0
     said = capsys.readouterr()
     assert '"calls": 3' in said.out
-    late = "the old name works until the next release"
+    late = "the old name works in this release only"
     assert said.err.splitlines() == [
         f"fembench: 'fembench clocks' is now 'fembench timers'; {late}",
         f"fembench: 'fembench timers --count' is now 'fembench timers --calls'; {late}",

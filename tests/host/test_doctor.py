@@ -67,7 +67,7 @@ def test_json_has_every_finding(only, capsys):
 def test_this_machine_can_run_what_its_tests_run(capsys):
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
-    assert "Nothing runs before" not in text
+    assert "Nothing runs until" not in text
     for item in ("MPI library", "two ranks", "clock", "affinity", "CPU quota", "disk", "kernels", "governor"):
         assert f"| {item} " in text
 
@@ -114,7 +114,7 @@ def test_what_open_mpi_said_of_ranks_that_do_not_meet_is_shown(monkeypatch, tmp_
     fake.chmod(0o755)
     monkeypatch.setattr("fembench.launch.launcher.find_mpiexec", lambda: str(fake))
     _, finding = doctor.launcher()
-    assert finding.found.startswith("do not meet: 3 ranks, but the hosts have fewer slots")
+    assert finding.found.startswith("do not start in one job: 3 ranks, but the hosts have fewer slots")
 
 
 SLOTS = (

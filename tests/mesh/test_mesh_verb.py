@@ -59,7 +59,7 @@ def test_convert_says_what_a_format_does_not_carry(capsys, tmp_path):
     assert "does not carry" not in out
     status, out, _ = said(capsys, "convert", tmp_path / "a.msh", tmp_path / "a.mesh")
     assert status == 0
-    assert "this format does not carry everything: tags x0, x1, y0, y1, z0, z1 are lost" in out
+    assert "this format does not keep everything: tags x0, x1, y0, y1, z0, z1 are lost" in out
     assert read(tmp_path / "a.msh").hash == resolve("m1").hash
 
 

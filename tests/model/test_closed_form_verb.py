@@ -139,5 +139,5 @@ def test_several_numbers_of_ranks_make_a_table_and_a_deadline(machine_file, caps
         main([*words, "--ranks", "1,2", "--shares", "balanced", "--iterations", "9", "--deadline", "9"]) == 0
     )
     text = capsys.readouterr().out
-    assert "deadline 9 s: 1 ranks are enough" in text
+    assert "deadline 9 s: 1 rank suffices" in text
     assert "T = max(" not in text

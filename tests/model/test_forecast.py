@@ -631,7 +631,7 @@ def test_a_prediction_that_was_changed_is_refused(tmp_path, machine_file):
         (["--ranks", "9"], "slots for 4"),
         (["--ranks", "2,x"], "expected numbers"),
         (["--ranks", "2,4", "--shares", "1:1"], "or one number"),
-        (["--ranks", "2,4", "-o", "a.json"], "expected one per file"),
+        (["--ranks", "2,4", "-o", "a.json"], "expected one number per file"),
         (["--network", "fast"], "x10"),
         (["--network", "x1.2.3"], "x10"),
         (["--network", "x0"], "x10"),
@@ -653,7 +653,7 @@ def test_the_verb_sweeps_plots_and_meets_deadlines(tmp_path, capsys, machine_fil
     words = ["predict", "m3", "--machine", machine_file, "--ranks", "1,2,4", "--iterations", "400"]
     assert main([*words, "--shares", "balanced", "--deadline", "10", "--plot", str(tmp_path / "t.svg")]) == 0
     text = capsys.readouterr().out
-    assert "deadline 10 s: 1 ranks are enough" in text
+    assert "deadline 10 s: 1 rank suffices" in text
     assert (tmp_path / "t.svg").read_text().startswith("<?xml")
     assert main([*words, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 3
@@ -704,9 +704,9 @@ def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, capsys):
     [
         (["trace"], "one of them"),
         (["trace", "GRAPH", "--level", "7"], "expected a number from 0 to 3"),
-        (["trace", "GRAPH", "--show", "--ranks", "5"], "below that"),
-        (["trace", "GRAPH", "--show", "--ranks", "x"], "below that"),
-        (["trace", "--binary", "x", "--ranks", "²"], "expected their number"),
+        (["trace", "GRAPH", "--show", "--ranks", "5"], "expected ranks of the graph, 0 to 1"),
+        (["trace", "GRAPH", "--show", "--ranks", "x"], "expected ranks of the graph, 0 to 1"),
+        (["trace", "--binary", "x", "--ranks", "²"], "expected a number of ranks"),
         (["simulate", "GRAPH", "--network", "nan"], "expected a number above 0"),
         (["simulate", "GRAPH", "--network", "0"], "expected a number above 0"),
         (["simulate", "GRAPH", "--speeds", "1,x"], "expected numbers"),

@@ -20,7 +20,9 @@ def test_without_the_extra_the_page_is_refused_in_one_line_that_says_how_to_get_
     shutil.copytree(REFERENCE / "runs", tmp_path / "runs")
     done = fembench("report", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 2, done.stderr
-    assert done.stderr == "fembench: jinja2 is not installed: pip install 'fembench[report]' brings it\n"
+    assert (
+        done.stderr == "fembench: jinja2 is not installed; install it with: pip install 'fembench[report]'\n"
+    )
     assert not (tmp_path / "report").exists()
 
 

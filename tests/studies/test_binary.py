@@ -221,7 +221,7 @@ def test_what_is_no_program_is_refused_in_one_line(tmp_path, capsys):
     (tmp_path / "a").write_text("no program")
     for words, message in (
         (["--binary", str(tmp_path / "a"), "--ranks", "2"], "file format not recognized"),
-        (["--binary", str(tmp_path / "a")], "expected their number"),
+        (["--binary", str(tmp_path / "a")], "expected a number of ranks"),
     ):
         assert main(["trace", *words]) == 2
         told = capsys.readouterr().err

@@ -101,7 +101,7 @@ def test_a_measured_network_does_what_its_link_does(record, tmp_path, capsys):
     [
         (["--rule", "comm"], "expected --link SECONDS,BYTES/S or --machine PROFILE"),
         (["--link", "1e-6,1e9"], "--link with --rule time"),
-        (["--ranks", "4"], "--ranks 4: no such records; there are (mesh on ranks) m1 on 3"),
+        (["--ranks", "4"], "--ranks 4: no such records; there are records of m1 on 3 ranks"),
         (["--mesh", "m2"], "--mesh m2: no such records"),
         (["--rule", "comm", "--link", "fast"], "link 'fast'"),
         (["--rule", "tasks"], "several hosts"),

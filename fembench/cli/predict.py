@@ -53,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="RECORD",
-        help="correct the prediction by this record, or folder of records, of runs on the machine; may be repeated",
+        help="correct by this record, or folder of records, of runs on the machine; may be repeated",
     )
     parser.add_argument(
         "--iterations",

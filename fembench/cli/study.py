@@ -94,7 +94,7 @@ def _study_options(parser: argparse.ArgumentParser, *, hosts: bool) -> None:
         type=real(0, 1),
         default=0.0,
         metavar="SPEED",
-        help="speed of a slow processor, emulated or in a lab, relative to a fast one (default: 0.13, 1 : 7.7)",
+        help="speed of a slow processor, emulated or in a lab; a fast one has 1 (default: 0.13, 1 : 7.7)",
     )
 
 

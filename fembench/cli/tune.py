@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=whole(1),
         default=6,
         metavar="N",
-        help="pairs of runs with equal and with weighted shares (default: 6, the fewest that can prove a gain)",
+        help="pairs of equal and weighted runs (default: 6, the fewest that can prove a gain)",
     )
     job_options(parser, timeout=600.0)
     parser.add_argument("--json", action="store_true", help="print the proof as JSON instead of tables")

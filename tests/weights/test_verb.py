@@ -81,7 +81,7 @@ def test_a_replicated_run_gives_the_comm_rule_what_any_other_does(record, capsys
 def test_the_comm_rule_refuses_parts_that_it_cannot_cut_again(record, capsys):
     path = changed(record, {"partitioner": "blocks"}, method="blocks")
     assert main(["weights", path, "--rule", "comm", "--link", "2e-5,1e9"]) == 2
-    assert "was cut by partitioner blocks, under MPI only" in capsys.readouterr().err
+    assert "partitioner blocks works only under MPI" in capsys.readouterr().err
 
 
 def test_a_measured_network_does_what_its_link_does(record, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""A campaign: many cases, each in a job of its own, interleaved, resumable at any point.
+"""A campaign: many cases, each in a separate job, interleaved, resumable at any point.
 
 Folder: results/<campaign>/{campaign.toml, runs/<id>.json | <id>.failed.json, report/}. A run that has a
 record is repeated only if its mesh or problem has changed; the old record moves to runs/superseded/ unless
@@ -17,6 +17,7 @@ import msgspec
 from fembench.base.config import json_tree, read_text, read_toml
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.base.units import plural
 from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
 from fembench.launch.hostfile import hosts_asked
@@ -27,7 +28,7 @@ from fembench.records.record import NOT_RECORDED, SCHEMA, Failure, Record, Refer
 from fembench.records.store import load, record_paths, save
 
 DEFAULT = Path(__file__).with_name("default.toml")
-QUESTION = fields_of("question")  # what a run and the one-rank run that it is held against have in common
+QUESTION = fields_of("question")  # fields that a run has in common with its one-rank reference
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Done:
 
     run: CampaignRun
     record: Record | None
-    outcome: JobOutcome | None  # None where the record was there already
+    outcome: JobOutcome | None  # None if the record already existed
 
 
 class Folder:
@@ -94,7 +95,7 @@ class Folder:
         """Records by case and repetition, for files named by an earlier version."""
         found = {}
         for path in record_paths(self.path):
-            with contextlib.suppress(InputError):  # damaged files are for others to report
+            with contextlib.suppress(InputError):  # damaged files are reported elsewhere
                 record, repetition = self._load(path), path.stem.rpartition("-r")[2]
                 if repetition.isdigit() and path.stem != run_id(record.case, int(repetition)):
                     found[record.case, int(repetition)] = path
@@ -208,7 +209,7 @@ def execute(
 
 
 def _question(case: Case) -> bytes:
-    """The question of a case, without how it is computed."""
+    """The question of a case, without the method."""
     return msgspec.json.encode([case.flat()[name] for name in QUESTION])
 
 
@@ -233,7 +234,7 @@ def reference_beside(case: Case, runs: Path) -> Reference | None:
     """The reference for a case from the newest one-rank run of the same question in a folder of records.
 
     None if there is no such run, it is INVALID, or its mesh or problem file has changed since. Records that
-    cannot be read are passed over.
+    cannot be read are skipped.
     """
     one_rank = sorted(runs.glob("[!.]*-p1-*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in one_rank:
@@ -244,11 +245,11 @@ def reference_beside(case: Case, runs: Path) -> Reference | None:
 
 
 def held_against(case: Case, path: str) -> Reference:
-    """The reference for a case, from a file. Raises InputError if it answers another question."""
+    """The reference for a case, from a file. Raises InputError if it is for another question."""
     record, inputs = load(path), Inputs()
     where = f"reference {path}"
     if record.case.placement.ranks != 1 or record.verdict.status == "INVALID":
-        found = f"{record.verdict.status}, {record.case.placement.ranks} ranks"
+        found = f"{record.verdict.status}, {plural(record.case.placement.ranks, 'rank')}"
         raise InputError(f"{where}: {found}; expected a record of one rank that is not INVALID")
     if not inputs.same_mesh(case, record):
         other = f"mesh '{record.case.question.mesh}'"

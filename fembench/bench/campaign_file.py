@@ -6,7 +6,7 @@ timeout = 300              # seconds per run
 
 [[cases]]                  # lists are multiplied out; a plain value is a list of one
 mesh = ["m1", "m3"]
-ranks = [1, 2, "cores"]    # "cores": all usable cores of this machine, not hardware threads
+ranks = [1, 2, "cores"]    # "cores": all usable cores of this host, not hardware threads
 storage = ["csr", "dense"]
 shares = ["", "7:1"]       # shares that do not match the ranks are skipped, with a note
 """
@@ -29,7 +29,7 @@ NOW_RELATIVE = (
     "tolerance without tolerance_kind is now relative to the load; "
     "for newtons, as before, write tolerance_kind = 'absolute'"
 )
-MOST_RUNS = 100_000  # of a campaign; more are a slip of the keyboard
+MOST_RUNS = 100_000  # runs of a campaign; more are a typing error
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,7 +81,7 @@ def expand(campaign: Campaign, where: str) -> list[CampaignRun]:
 
 
 def outdated(campaign: Campaign) -> list[str]:
-    """A line for each thing that means something else than in the release before, with what to write now."""
+    """A line for each setting whose meaning has changed since the last release, with what to write now."""
     found: dict[str, None] = {}
     for table in campaign.cases:
         values = [{key: value} for key, listed in table.items() for value in _listed(listed)]

@@ -3,7 +3,7 @@
 Weights come from the global number of a dof by a counter-based hash (splitmix64), so every rank
 computes those of its own dofs without knowing the others. For zero-mean unit-variance weights w,
 E[(w . (u - v))^2] = |u - v|^2: the root mean square of the differences of two fingerprints
-estimates the distance between two solutions that were never on one machine.
+estimates the distance between two solutions that were never on the same host.
 """
 
 import numpy as np

@@ -31,8 +31,8 @@ def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
 
 def better_roof(matrix_bytes: int, before: Roofs) -> float:
     """The roof of a matrix, bytes/s: the better of before and after the sets, so that a disturbance after
-    them does not make a sound product look impossible. A smaller matrix may fit into a nearer cache than the
-    array read before; then that value does not count."""
+    them does not make a correct product look impossible. A smaller matrix may fit into a faster cache than
+    the array read before; then the value before is not used."""
     after = roof(matrix_bytes)
     return max(after, before.roof) if min(before.n_bytes, LARGEST) >= min(matrix_bytes, LARGEST) else after
 
@@ -63,8 +63,8 @@ def solve_facts(
     counts = last.counts - result.outside  # of the iterations alone
     updates = _an_iteration(int(counts[UNPACK]), last.iterations)
     products = last.counts[SPMV_INTERIOR] / max(last.iterations, 1)  # with those that belong to no iteration
-    products = products or 1.0  # PETSc's log does not always tell
-    told = max(updates, 0)  # nor here
+    products = products or 1.0  # PETSc's log does not always report it
+    told = max(updates, 0)  # as above
     comm.Barrier()
     here = (
         float(products * operator.flops + measured.work.flops),

@@ -24,8 +24,8 @@ from fembench.solve.operators import Operator
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
-ROOM = 64  # spans per iteration that the trace has room for, and eight per neighbour, where no warm-up tells
-LEARN, LEARNT = 5.0, 40  # seconds and sets of a rehearsal, at most
+ROOM = 64  # spans per iteration in the trace, plus eight per neighbour, if no warm-up has counted them
+LEARN, LEARNT = 5.0, 40  # maximum seconds and sets of a rehearsal
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Measurement:
     work: Work  # of one iteration, products apart
     result: CGResult
     sets: list[SetTicks]
-    others: OthersShare | None = None  # meanwhile
+    others: OthersShare | None = None  # during the sets
     balance: BalanceFacts | None = None  # on rank 0, where blocks may move
 
 
@@ -105,11 +105,11 @@ def measure(
             case.effort.warmups,
         )
         with span(tracer, SYNC):
-            solver = None  # the last set's matrix and vectors go before the next are made
+            solver = None  # frees the last set's matrix and vectors before the next are allocated
             comm.Barrier()
         solver, result = _set(comm, case, prepared, tracer, make, control)
         tracer.recording = False
-        ended = tracer.now()  # first: what follows is no part of the set
+        ended = tracer.now()  # first, because what follows does not belong to the set
         if (
             len(sets) == case.effort.warmups - 1
         ):  # a rehearsal: as many spans, and some more where blocks move
@@ -146,7 +146,7 @@ def _rehearse(
     begin = tracer.now()
     solver: Solver | None = None
     for _ in slowness.rehearsals(comm, LEARN, LEARNT):
-        solver = None  # the last set's matrix and vectors go before the next are made
+        solver = None  # frees the last set's matrix and vectors before the next are allocated
         solver, result = _set(comm, case, prepared, tracer, _solver, control)
     if solver is None:
         return []

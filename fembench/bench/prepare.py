@@ -61,7 +61,7 @@ class Origin:
     name: str
     hash: str
     targets: tuple[float, ...]
-    cut: int | None  # facets between parts; None where it must be counted
+    cut: int | None  # facets between parts; None if they must be counted
 
 
 def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
@@ -98,7 +98,7 @@ def _origin(mesh: Mesh | None, parts: Partition | None) -> Origin | None:
 def _prepare_box(
     comm: Comm, case: Case, spec: ProblemSpec, targets: tuple[float, ...], tracer: TracerLike
 ) -> Prepared:
-    """Make a box in parallel: reading and partitioning are one step."""
+    """Generate a box in parallel: reading and partitioning are one step."""
     with span(tracer, READ):
         plan = together(comm, lambda: plan_of(case.question.mesh))
         piece = together(comm, lambda: box_piece(plan, targets, comm.rank))

@@ -1,6 +1,6 @@
-"""Energies and fingerprints that ship with fembench, so that a first run has a reference.
+"""Energies and fingerprints that come with fembench, so that a first run has a reference.
 
-references.json is made by scripts/make_references.py: a direct solve, independent of the solver that is
+references.json is written by scripts/make_references.py: a direct solve, independent of the solver that is
 timed, for the small presets; CG to 1e-13 for the larger ones. The key is the content of the mesh and of
 the problem, so a changed preset has no reference.
 """
@@ -20,7 +20,7 @@ FILE = Path(__file__).with_name("references.json")
 
 def key_of(mesh_hash: str, spec: ProblemSpec) -> str:
     """The key of a reference."""
-    problem = msgspec.json.encode(resolved(spec) | {"name": ""}, order="sorted")  # whatever it is called
+    problem = msgspec.json.encode(resolved(spec) | {"name": ""}, order="sorted")  # independent of its name
     return hashlib.sha256(mesh_hash.encode() + problem).hexdigest()[:32]
 
 

@@ -1,4 +1,4 @@
-"""After the clock has stopped: is the answer right? (VALIDITY A.)
+"""Verification after the clock has stopped: rules A of docs/validity.md.
 
 The check is independent of the timed code: internal forces are summed element by element from
 strains (`fem.residual`), never from the stored matrix.
@@ -54,7 +54,7 @@ class Solved:
 
 
 def verify(solved: Solved) -> Verification:
-    """Every check of VALIDITY A that a single run allows. Collective."""
+    """Every check of rules A that a single run allows. Collective."""
     sub, interface = solved.sub, solved.interface
     comm = interface.comm
     u, owned = solved.u, sub.owned_nodes

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fembench.kernels.backend import kernels
 
 DOUBLE = 8
-SMALLEST = 1 << 14  # bytes: below, a call costs more than the memory
+SMALLEST = 1 << 14  # bytes; below this, the call costs more than the memory access
 LARGEST = 1 << 27  # bytes: outside the caches of most processors, and quick to allocate
 SECONDS = 0.05  # per kernel
 FEWEST = 3  # batches, however long they take
@@ -50,7 +50,7 @@ def roof(n_bytes: int, seconds: float = SECONDS) -> float:
 def triads(n_bytes: float) -> tuple[float, ...]:
     """Bytes per second of repeated triads, in turn, with arrays of about `n_bytes` in all.
 
-    A single one may hit a slow second of its core; the spread over many shows that.
+    A single triad may coincide with a slow second of its core; the spread of many shows that.
     """
     n = int(min(max(n_bytes, SMALLEST), MODEST)) // (3 * DOUBLE)
     stream = kernels.Stream(n)

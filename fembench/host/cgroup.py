@@ -13,7 +13,7 @@ NO_LIMIT = 1 << 60  # bytes; version 1 writes a huge number for "none"
 
 
 def read(path: Path) -> str:
-    """The text of a small file, stripped; '' where it cannot be read."""
+    """The text of a small file, stripped; '' if it cannot be read."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:

@@ -1,6 +1,6 @@
 """What fembench needs, whether this machine has it, and how to get it: the findings of `fembench doctor`.
 
-A check never raises: if something cannot be determined, that is a finding of its own. MPI and PETSc are
+A check never raises: if something cannot be determined, that is a finding, too. MPI and PETSc are
 checked in separate processes, because a broken MPI ends the process that initializes it.
 """
 
@@ -70,7 +70,7 @@ def _python(version: tuple[int, ...]) -> Finding:
 
 
 def _package(name: str, how: str, *, required: bool) -> Finding:
-    """A package, judged by its metadata; it is not imported."""
+    """A package, by its metadata; it is not imported."""
     if importlib.util.find_spec(name) is not None:
         return ok(name, provenance.version_of(name) or "installed")
     status: Status = "problem" if required else "missing (optional)"
@@ -105,7 +105,10 @@ def _kernels() -> Finding:
         return Finding("kernels", "problem", text, f"{PIP} --no-build-isolation -e .", required=True)
     if os.environ.get("FEMBENCH_KERNELS") == "reference":
         return Finding(
-            "kernels", "problem", "slow reference kernels, as FEMBENCH_KERNELS asks", "unset FEMBENCH_KERNELS"
+            "kernels",
+            "problem",
+            "slow reference kernels, requested by FEMBENCH_KERNELS",
+            "unset FEMBENCH_KERNELS",
         )
     return Finding(
         "kernels", "problem", "slow reference kernels: the C kernels are not compiled", f"{BUILD}, {REBUILD}"

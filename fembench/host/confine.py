@@ -23,7 +23,7 @@ def confine(wanted: Sequence[int]) -> None:
     cores = own_cores(affinity())
     if max(wanted) >= len(cores):
         raise InputError(
-            f"host {os.uname().nodename}: {max(wanted) + 1} cores wanted, {len(cores)} usable; "
+            f"host {os.uname().nodename}: {max(wanted) + 1} cores requested, {len(cores)} usable; "
             "name fewer, as in HOST:CORES"
         )
     if hasattr(os, "sched_setaffinity"):

@@ -1,4 +1,4 @@
-"""A line of the check-up of `fembench doctor`. Imports no library, so it can tell of any that is missing."""
+"""A line of the check-up of `fembench doctor`. Imports no library, so that it can report any missing one."""
 
 from typing import Literal, NamedTuple
 
@@ -6,12 +6,12 @@ Status = Literal["ok", "missing (optional)", "problem"]
 
 
 class Finding(NamedTuple):
-    """What was found of one item."""
+    """What was found about one item."""
 
     item: str
     status: Status
     found: str
-    advice: str = ""  # what to type, where the status is not ok
+    advice: str = ""  # what to do, if the status is not ok
     required: bool = False  # nothing runs without it
 
 

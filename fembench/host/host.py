@@ -1,6 +1,6 @@
 """Facts about this host and this process that affect the speed of a run (VALIDITY C4, D3, E7).
 
-Read from /proc and /sys on Linux. On other systems Python supplies what it knows, and the rest is "unknown".
+Read from /proc and /sys on Linux. On other systems, facts that Python does not know are "unknown".
 A missing file never raises.
 """
 

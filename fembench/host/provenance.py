@@ -32,7 +32,7 @@ _BLAS_CALLS = (
 
 
 def version_of(package: str) -> str:
-    """The installed version of a package, '' where it is not installed."""
+    """The installed version of a package, '' if it is not installed."""
     from importlib import metadata
 
     try:

@@ -1,7 +1,7 @@
 """Which ranks share a host, and which hosts share a machine.
 
-A host is known by its name and by the boot of its kernel: two machines may carry one name ("localhost"), and
-hosts of a lab, or containers, with names of their own may be one machine.
+A host is identified by its name and by the boot of its kernel: two machines may have the same name
+("localhost"), and hosts of a lab, or containers, may have different names on one machine.
 """
 
 import itertools
@@ -16,7 +16,7 @@ Key = tuple[str, str]  # a host: its name, and its machine's
 
 
 def machine_key(root: Path = ROOT) -> str:
-    """The same for all processes under one kernel; the host's name where the system does not tell."""
+    """The same for all processes under one kernel; the host's name if the system does not report it."""
     return read(root / "proc/sys/kernel/random/boot_id") or platform.node()
 
 
@@ -25,7 +25,7 @@ def host_key(root: Path = ROOT) -> Key:
     return platform.node(), machine_key(root)
 
 
-def told_apart(keys: Sequence[Key]) -> list[str]:
+def distinct_names(keys: Sequence[Key]) -> list[str]:
     """A name for each host, the same for the same key: a second host of one name is 'name-2'."""
     names: dict[Key, str] = {}
     taken = {name for name, _ in keys}
@@ -38,4 +38,4 @@ def told_apart(keys: Sequence[Key]) -> list[str]:
 
 def host_names(comm: Comm) -> list[str]:
     """[rank] -> name of its host, unique in this job. Collective."""
-    return told_apart(comm.allgather(host_key()))
+    return distinct_names(comm.allgather(host_key()))

@@ -102,17 +102,17 @@ SIGNS = (
     Sign(
         "input",
         r"parse error in the hostfile: (\S+) It occur\w+ on line number (\d+)",
-        "{0}: cannot read line {1}; expected lines such as 'node1 slots=2'",
+        "{0}: cannot read line {1}; expected lines such as 'host1 slots=2'",
     ),
     Sign(
         "input",
         r"multiple definitions of the slot count .*?hostfile: (\S+) node: (\S+)",
-        "{0}: host {1} is there more than once; expected one line per host with all its slots",
+        "{0}: host {1} is listed more than once; expected one line per host with all its slots",
     ),
     Sign(
         "input",
         r"token (\S+) not supported at this time",
-        "MPICH does not know '{0}' in a host file; expected lines such as 'node1:2'",
+        "MPICH does not know '{0}' in a host file; expected lines such as 'host1:2'",
     ),
 )
 _NOISE = re.compile(
@@ -135,7 +135,7 @@ def why_nothing(folder: Path, ended: Ended, timeout: float) -> tuple[str, str]:
 
 def diagnosis(status: int, output: str) -> tuple[str, str]:
     """(kind, one line): which rank ended the job and how, or what the launcher refused."""
-    output = output.replace("\0", "").replace("\r", "")  # also of output that did not come by run_ranks
+    output = output.replace("\0", "").replace("\r", "")  # also for output that did not come from run_ranks
     refused = re.search(r"^fembench: rank \d+ on \S+ raised InputError: (.*)$", output, re.M)
     if refused:
         return "input", refused.group(1)

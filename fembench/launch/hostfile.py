@@ -1,9 +1,9 @@
 """Host files: their format, and the options that pass them to a launcher.
 
-rankfile   'rank 0=node1 slot=0'   Open MPI: a host and a core for every rank
-else       'node1 slots=2', 'node1:2', 'node1'   a list of hosts for Open MPI, MPICH or Slurm
+rankfile   'rank 0=host1 slot=0'   Open MPI: a host and a core for every rank
+else       'host1 slots=2', 'host1:2', 'host1'   a list of hosts for Open MPI, MPICH or Slurm
 
-A list of hosts is checked before anything starts, because launchers do not name the mistake in it.
+A list of hosts is checked before anything starts, because launchers do not say what is wrong with it.
 """
 
 import os
@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
+from fembench.base.units import plural
 
-SHARED = "core:overload-allowed"  # how ranks are bound where a host may take more of them than it has cores
+SHARED = "core:overload-allowed"  # how ranks are bound if a host may take more ranks than it has cores
 _RANK = re.compile(r"rank\s+(\d{1,9})\s*=\s*(\S+)\s+slots?\s*=\s*(\S+)")
 
 _HOST = re.compile(
@@ -31,7 +32,7 @@ class HostfileLine(NamedTuple):
     line: int
     name: str
     slots: int  # 0: not given, one rank
-    colon: bool  # given as 'node1:2'
+    colon: bool  # given as 'host1:2'
 
 
 def host_options(path: str, kind: str, ranks: int) -> list[str]:
@@ -58,7 +59,7 @@ def hosts_of(text: str, where: str) -> list[HostfileLine]:
     """The hosts in a list. Raises InputError that names the line."""
     found = [_host(number, line, where) for number, line in _numbered(text)]
     if not found:
-        raise InputError(f"{where}: no hosts in it; expected lines such as 'node1 slots=2'")
+        raise InputError(f"{where}: no hosts in it; expected lines such as 'host1 slots=2'")
     return found
 
 
@@ -68,7 +69,7 @@ def _host(number: int, line: str, where: str) -> HostfileLine:
     slots = named.group(1) if named else match.group(2) if match else None
     if not match or (slots is not None and not re.fullmatch(r"0*[1-9][0-9]{0,8}", slots)):
         raise InputError(
-            f"{where}, line {number}: cannot read '{shown(line)}'; expected lines such as 'node1 slots=2', "
+            f"{where}, line {number}: cannot read '{shown(line)}'; expected lines such as 'host1 slots=2', "
             "with at least 1 slot"
         )
     return HostfileLine(number, match.group(1), int(slots or 0), match.group(2) is not None)
@@ -120,7 +121,7 @@ def _rankfile_options(path: str, text: str, kind: str, ranks: int) -> list[str]:
         raise InputError(f"{path}: a rankfile is Open MPI's; expected a list of hosts ({kind})")
     places = placed(text, path)
     if len(places) != ranks:
-        raise InputError(f"{path} places {len(places)} ranks; the case has {ranks}")
+        raise InputError(f"{path} places {plural(len(places), 'rank')}; the case has {ranks}")
     slots = Counter(host for host, _ in places)
     hosts = ",".join(f"{host}:{n}" for host, n in slots.items())
     binding = "core" if len(set(places)) == len(places) else SHARED

@@ -37,8 +37,8 @@ ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
     "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
     "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
 }
-RANK = ("fembench.bench.rank", "fembench.balance.rank")  # what ranks run: parts stay, or blocks may move
-PLACED = (  # what says that Open MPI takes its hosts and their slots from elsewhere
+RANK = ("fembench.bench.rank", "fembench.balance.rank")  # module of the ranks: parts stay, or blocks may move
+PLACED = (  # variables that show that Open MPI takes its hosts and slots from elsewhere
     "PBS_JOBID",
     "LSB_JOBID",
     "PE_HOSTFILE",
@@ -168,7 +168,7 @@ def launch(
             case=case,
             id=id,
             command=command,
-            launcher=" ".join([Path(line[0]).name, *line[1:]]),  # which library it is, the record knows
+            launcher=" ".join([Path(line[0]).name, *line[1:]]),  # the record names the library
             reference=reference,
             fields_path=str(fields_path or ""),
             cores=tuple(cores),
@@ -177,7 +177,7 @@ def launch(
         )
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
         full = [*line, sys.executable, "-m", RANK[bool(case.balancing.balance)], folder]
-        crowded = case.synthetic.dilate > 1 and "--oversubscribe" in line  # in a lab its own settings hold
+        crowded = case.synthetic.dilate > 1 and "--oversubscribe" in line  # in a lab, its own settings apply
         variables = environment(kind, case.method.solver, asleep=crowded)
         ended = run_ranks(full, variables, timeout)
         return _outcome(Path(folder), ended, timeout)
@@ -249,7 +249,7 @@ def _tie_to(parent: int) -> Callable[[], None]:
 
     def tie() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it ended before the line above: nobody would ask any more
+        if os.getppid() != parent:  # the parent ended before the line above
             os._exit(1)
 
     return tie

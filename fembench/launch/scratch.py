@@ -1,4 +1,4 @@
-"""Folders that jobs write into: locks, record names, and cleaning up after processes that were killed."""
+"""Folders that jobs write into: locks, record names, and cleaning up after killed processes."""
 
 import contextlib
 import os
@@ -66,7 +66,7 @@ def _reserve(folder: Path, id: str) -> bool:
         os.close(os.open(_mark(folder, id), os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return False
-    if not _used(folder, id):  # whoever had it before saves its record first, then frees the id
+    if not _used(folder, id):  # a process saves its record before it frees the id
         return True
     _mark(folder, id).unlink()
     return False

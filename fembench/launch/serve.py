@@ -5,10 +5,11 @@ from pathlib import Path
 
 from fembench.base.errors import FembenchError, InputError
 from fembench.base.files import write_atomic
+from fembench.base.units import plural
 from fembench.ranks.agree import all_arrive
 from fembench.ranks.comm import Comm, abort
 
-PATIENCE = 5.0  # seconds that a rank with an error waits for the others to have it too
+PATIENCE = 5.0  # seconds that a rank with an error waits for the others to have it, too
 LONG = 600.0  # seconds that the others wait for rank 0 to write the result
 
 
@@ -20,11 +21,11 @@ def expect(comm: Comm, ranks: int) -> None:
             "mpi4py's MPI library; fembench doctor names both"
         )
     if comm.size != ranks:
-        raise InputError(f"{ranks} ranks were requested, but the launcher started {comm.size}")
+        raise InputError(f"{plural(ranks, 'rank')} requested, but the launcher started {comm.size}")
 
 
 def serve(folder: Path, comm: Comm, run: Callable[[bytes], bytes | None], result: str) -> int:
-    """`run` the job.json in `folder`, which only rank 0 needs to see; 0, or 2 if it could not be run.
+    """`run` the job.json in `folder`, which only rank 0 needs to see; returns 0, or 2 if it could not be run.
 
     What `run` returns on rank 0 becomes the file `result`; a FembenchError becomes error.txt. Collective.
     """

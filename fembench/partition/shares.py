@@ -8,14 +8,15 @@ import re
 from collections.abc import Sequence
 
 from fembench.base.errors import InputError, shown
+from fembench.base.units import plural
 
-LARGEST_COUNT = 1_000_000  # of ranks; a longer list is a typing error
+LARGEST_COUNT = 1_000_000  # ranks; a longer list is a typing error
 
 
 def parse_shares(text: str, ranks: int) -> tuple[float, ...]:
     """One share per rank, in the order of ranks, summing to 1. Raises InputError."""
     if not 1 <= ranks <= LARGEST_COUNT:
-        raise InputError(f"shares for {ranks} ranks; expected 1 to {LARGEST_COUNT}")
+        raise InputError(f"shares for {plural(ranks, 'rank')}; expected 1 to {LARGEST_COUNT}")
     if not text.strip():
         return (1.0 / ranks,) * ranks
     weights: list[float] = []
@@ -25,7 +26,7 @@ def parse_shares(text: str, ranks: int) -> tuple[float, ...]:
             raise InputError(f"shares '{shown(text)}' name more than {LARGEST_COUNT} ranks; expected {ranks}")
         weights += [weight] * count
     if len(weights) != ranks:
-        raise InputError(f"shares '{shown(text)}' name {len(weights)} ranks; expected {ranks}")
+        raise InputError(f"shares '{shown(text)}' name {plural(len(weights), 'rank')}; expected {ranks}")
     return normalise(weights)
 
 

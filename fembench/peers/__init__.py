@@ -1,1 +1,1 @@
-"""The same linear system solved by other codes, for comparison."""
+"""The same linear system solved by other packages, for comparison."""

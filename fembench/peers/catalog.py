@@ -1,4 +1,4 @@
-"""Peers: the codes that solve the exported system, what each needs installed, and how to install it.
+"""Peers: the packages that solve the exported system, their requirements, and how to install them.
 
 Parallel peers run on one rank and on the number requested; the others on one. All iterate until
 |r|_2 <= tolerance |f|_2, unpreconditioned.
@@ -31,7 +31,7 @@ class Entry:
     peer: str
     precond: str
     needs: tuple[str, ...] = ()  # packages to import
-    get: str = ""  # what to type where they are missing
+    get: str = ""  # how to install them
     parallel: bool = False
 
     @property

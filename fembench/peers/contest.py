@@ -1,7 +1,7 @@
 """One peer: built, compared with the exported u, and timed; an error ends only this peer's part.
 
 All functions are collective. A peer on one rank works on rank 0 while the other ranks sleep, so that they
-neither take its memory bandwidth nor its core.
+take neither its memory bandwidth nor its core.
 """
 
 import math
@@ -25,14 +25,14 @@ from fembench.records.contest import Parity, PeerRun
 from fembench.solve.iterate import StoppingCriterion
 
 PARITY = 1e-6  # |u - u_exported| / |u_exported| that a peer must reach to be timed
-ENOUGH = 10.0  # seconds of building after which a peer is not built once more
+ENOUGH = 10.0  # seconds of building after which a peer is not built again
 T = TypeVar("T")
 
 
 class PeersJob(msgspec.Struct, frozen=True, kw_only=True):
     """The job as its ranks read it."""
 
-    case: Case  # mesh, problem, ranks, how it is cut, relative tolerance
+    case: Case  # mesh, problem, ranks, partition, relative tolerance
     names: tuple[str, ...]  # Entry.name
     repetitions: int
     iterations: int = 0  # > 0: iterations per repetition; 0: iterate to the tolerance
@@ -51,7 +51,7 @@ class Stage:
     comm: Comm
     job: PeersJob
     serial: Prepared | None  # on rank 0
-    parallel: Prepared | None  # on all, where they are more than one
+    parallel: Prepared | None  # on all ranks, if there are several
     system: System | None  # on rank 0
     iterates: dict[str, F64] = field(default_factory=dict)  # on rank 0, by preconditioner, of numpy
 
@@ -112,7 +112,7 @@ class Contest:
 
 
 def _warm(seconds: list[float]) -> tuple[float, ...]:
-    """All but the first, which loads libraries and touches pages; the first if there is no other."""
+    """All but the first, which loads libraries and touches pages; the first if it is the only one."""
     return tuple(seconds[1:] or seconds)
 
 

@@ -1,4 +1,4 @@
-"""The peers that run on one rank: numpy, scipy, scikit-fem with pyamg, DOLFINx in a Python of its own."""
+"""The peers that run on one rank: numpy, scipy, scikit-fem with pyamg, DOLFINx in a separate Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 F64 = NDArray[np.float64]
-FOREIGN_ERRORS = (  # what other people's code has been seen to raise
+FOREIGN_ERRORS = (  # exceptions that other packages have been seen to raise
     ArithmeticError,
     AttributeError,
     ImportError,

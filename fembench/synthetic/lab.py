@@ -5,7 +5,7 @@ daemons on them through an agent in place of ssh and talks TCP. Everything carri
 and a state file lists it before it is made, so that `down` finds all of it also after a kill.
 
 A slow host gets its fraction of each millisecond of its CPUs; a tenant gets the rest (lab_tenant.py). So it
-is slow whatever waiting ranks do. A kernel quota replaces the tenant if the host shares its CPUs with another
+is slow regardless of how ranks wait. A kernel quota replaces the tenant if the host shares its CPUs with another
 one, or if the cluster file asks for it. The kernel grants quotas in periods of 5 ms and checks them every 4
 ms. Therefore work shorter than about 20 ms is not slowed evenly, and the result depends on how ranks wait. If
 they sleep (Open MPI 5), they save quota: total times are right, but a host that waits a lot looks faster than
@@ -52,16 +52,16 @@ exec nsenter --net={net}"$host" unshare --uts \\
 
 
 class LabState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a lab consists of, as its state file has it."""
+    """The content of a lab, as in its state file."""
 
     cluster: LabCluster
-    complete: bool  # False while it is being built, or where that was interrupted
+    complete: bool  # False while it is being built, or if building was interrupted
     namespaces: tuple[str, ...]
     groups: tuple[str, ...]
 
 
 def up(path: Path | str, folder: Path = FOLDER) -> LabState:
-    """Build the lab that a TOML file describes. Raises InputError, after removing what was half built."""
+    """Build the lab that a TOML file describes. Raises InputError, after removing an incomplete lab."""
     require_root()
     trees = lab_groups.hierarchies()
     usable = lab_groups.usable_cpus(trees)
@@ -133,7 +133,7 @@ def set_speed(name: str, host: str, speed: float, folder: Path = FOLDER) -> LabS
 
 
 def labs(folder: Path = FOLDER) -> list[str]:
-    """Names of all labs that have left traces, including half-built ones."""
+    """Names of all labs that have left traces, including incomplete ones."""
     names = {p.name for p in folder.iterdir() if p.is_dir()} if folder.is_dir() else set()
     spaces = NAMESPACES.iterdir() if NAMESPACES.is_dir() else ()
     names |= {p.name.split(".")[1] for p in spaces if p.name.startswith(PREFIX) and p.name.count(".") == 2}
@@ -144,14 +144,14 @@ def labs(folder: Path = FOLDER) -> list[str]:
 
 
 def state_of(name: str, folder: Path = FOLDER) -> LabState:
-    """The state of a lab. Raises InputError if there is none, or if it is half built."""
+    """The state of a lab. Raises InputError if there is none, or if it is incomplete."""
     check_name(name, "lab")
     path = folder / name / "state.json"
     if not path.exists():
         raise InputError(f"no lab {name}; expected one of {labs(folder)}, or fembench lab up CLUSTER.toml")
     state = read_json(path, LabState)
     if not state.complete:
-        raise InputError(f"lab {name} is half built; fembench lab down {name}, then up again")
+        raise InputError(f"lab {name} is incomplete; run fembench lab down {name}, then lab up again")
     return state
 
 
@@ -169,7 +169,9 @@ def enter(state: LabState, command: Sequence[str], *, spin: bool = False, folder
     """Replace this process by `command`, run at the head of a lab. Raises InputError; never returns."""
     require_root()
     if not command:
-        raise InputError("no command; expected one to run in the lab, as in fembench lab run fembench doctor")
+        raise InputError(
+            "no command; expected one to run in the lab, such as fembench lab run fembench doctor"
+        )
     name = state.cluster.name
     if shutil.which(command[0]) is None:
         raise InputError(f"{command[0]}: no such command")
@@ -183,7 +185,7 @@ def enter(state: LabState, command: Sequence[str], *, spin: bool = False, folder
 def environment(
     state: LabState, variables: Mapping[str, str], *, spin: bool = False, folder: Path = FOLDER
 ) -> dict[str, str]:
-    """`variables` with those that make Open MPI (4 and 5) and fembench use the lab."""
+    """`variables`, and those that make Open MPI (4 and 5) and fembench use the lab."""
     home = folder / state.cluster.name
     agent, network = str(home / "agent"), state.cluster.network
     kept = {name: value for name, value in variables.items() if name not in PLACEMENT}

@@ -2,13 +2,13 @@
 
 name = "pair"
 [[hosts]]
-name = "node8"
+name = "fast"
 cpus = [0]
 [[hosts]]
-name = "node00"
+name = "slow"
 cpus = [1]
 speed = 0.25        # of its CPUs' time
-rate = "100mbit"    # of its link, each way
+rate = "100mbit"    # of its link, in each direction
 
 A slow host shares its CPUs with a tenant (lab_tenant.py). It has a kernel quota instead if the file says so
 (quota = true, as containers have), or if another host shares one of its CPUs.
@@ -51,11 +51,11 @@ class LabCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     name: str = "lab"
     network: str = "10.213.77.0/24"  # addresses inside the lab; they exist nowhere else
     quota: bool = False  # slow hosts have a quota of the kernel, no tenant
-    priority: bool = False  # before all other processes of this machine, which then wait
+    priority: bool = False  # has priority over all other processes of this machine
 
     @property
     def label(self) -> str:
-        """How its heterogeneity is emulated, for records (VALIDITY E8)."""
+        """How its heterogeneity is emulated, for records (rule E8)."""
         return f"lab {self.name}: " + ", ".join(map(_described, self.hosts))
 
     def alone(self, host: LabHost) -> bool:

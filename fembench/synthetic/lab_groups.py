@@ -18,9 +18,9 @@ from fembench.synthetic import lab_tenant
 from fembench.synthetic.lab_cluster import HEAD, LabCluster, LabHost
 from fembench.synthetic.lab_network import PREFIX
 
-PERIOD = 5000  # microseconds: short against a phase that is timed
+PERIOD = 5000  # microseconds; short compared with a timed phase
 TENANT = "tenant."  # and a host's name: names of hosts have no dot
-LEAST_QUOTA = 1000  # microseconds: the kernel takes no less
+LEAST_QUOTA = 1000  # microseconds; the kernel accepts no less
 NEEDED = ("cpu", "cpuset")
 PRIORITY = {1: ("cpu.shares", "262144"), 2: ("cpu.weight", "10000")}  # the most that the kernel takes
 

@@ -1,4 +1,4 @@
-"""Emulated slowness: a rank of speed s takes 1/s of the time for all it computes (SYNTHETIC, VALIDITY E8).
+"""Emulated slowness: a rank of speed s takes 1/s of the time for all it computes (SYNTHETIC, rule E8).
 
 Every job has one `Slowness` per rank, made by `slowness_of`. If nothing is emulated, it is `FULL_SPEED`: its
 methods do nothing, and it leaves the tracer alone, so no iteration pays for it. Otherwise the rank waits
@@ -8,18 +8,18 @@ ranks can share a core and still run side by side: with a dilation of F each com
 
 The processor time of a phase is the least that the same work has taken on this rank so far. A single
 measurement also contains cold caches, other ranks that compute at that moment and other users of the core. An
-emulated machine has none of these, and stretched they would dominate (on a shared core the same work takes
-1.5 times as long for seconds on end). Work counts as the same if the two phases before it are the same, until
+emulated host has none of these, and when stretched they would dominate (on a shared core, the same work takes
+1.5 times as long for seconds). Work counts as the same if the two phases before it are the same, until
 `new_work` says otherwise. A run first rehearses: it repeats its set unstretched while its data stay in
 the last-level cache. Then the ranks of a host agree on the median time per unit of work (cell, flop,
 node): they should differ by their speeds and parts, not by the core they happen to run on. If blocks move,
 there is no rehearsal: at each look, and after each set, ranks agree on the least time that any has seen.
 
-Ranks of a host take turns: where there is time to spare, a rank computes at once, in the middle or near the
-end of its phase. All ranks begin a phase together, and would slow each other down if they computed side by
-side.
+Ranks of a host take turns: if there is time to spare, a rank computes at the beginning, in the middle or near
+the end of its phase. All ranks begin a phase together, and would slow each other down if they computed at the
+same time.
 
-Ranks that outnumber the cores sleep meanwhile, to make room for each other; ranks with a core each spin,
+While they wait, ranks that share a core sleep, to make room for each other; ranks with a core each spin,
 which keeps the core warm. A phase cannot last less than its work takes. What exceeds its time, or a sleep
 that ends late because all cores are busy, is made up for in the next phases, which wait less. At dilation 1
 the fastest ranks never wait, and so show the noise of the machine.
@@ -41,8 +41,8 @@ from fembench.synthetic.waits import glance_at_clock, sleep_until, spin_until
 from fembench.timing.tracer import TracerLike
 
 T = TypeVar("T", bound=Hashable)
-TASK = -1  # a piece of work that is no phase of a run
-# phases whose time is compared between ranks together, by what they have in common
+TASK = -1  # a piece of work that is not a phase of a run
+# kinds of work that ranks compare -> the phases of each
 ALIKE = {ASSEMBLY: "assembly", SPMV_INTERIOR: "product", SPMV_INTERFACE: "product"}
 REST = "vectors"
 Amounts = Mapping[int, float]  # phase -> how much of its work, positive
@@ -55,7 +55,7 @@ MOST_LATE = 50_000_000  # ns that are made up for: a longer delay does not come 
 
 
 class Slowness(Protocol):
-    """How much more slowly this rank computes than it could, and what is done about it."""
+    """The slowdown of this rank's computing."""
 
     factor: float  # times as long as at full speed
 
@@ -63,10 +63,10 @@ class Slowness(Protocol):
         """The tracer to measure with: its compute phases last as long as they must."""
 
     def begin(self, phase: int = TASK, /) -> None:
-        """A phase begins, or a piece of work that is none."""
+        """A phase, or another piece of work, begins."""
 
     def end(self, phase: int = TASK, /) -> None:
-        """Its work is done: wait until it has lasted as long as it must."""
+        """Its work is done: wait until its duration is reached."""
 
     def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None:
         """From now on phases do other work than before, known by this name, or other amounts of the same work

@@ -5,6 +5,7 @@ import re
 from typing import NamedTuple
 
 from fembench.base.errors import InputError, shown
+from fembench.base.units import plural
 
 
 class Change(NamedTuple):
@@ -23,7 +24,9 @@ def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
     except ValueError:
         raise InputError(f"emulate '{shown(text)}': expected speeds such as 1,1,0.5,0.25") from None
     if len(speeds) != ranks:
-        raise InputError(f"emulate '{shown(text)}': {len(speeds)} speeds for {ranks} ranks")
+        raise InputError(
+            f"emulate '{shown(text)}': {plural(len(speeds), 'speed')} for {plural(ranks, 'rank')}"
+        )
     if not all(math.isfinite(s) and 0 < s <= 1 for s in speeds):
         raise InputError(f"emulate '{shown(text)}': expected speeds above 0 and up to 1")
     return speeds

@@ -114,7 +114,7 @@ def test_hosts_are_read(tmp_path):
         (["--hosts", "a b"], "cannot read 'a b'"),
         (["--hostfile", "/no/such/file"], "cannot read /no/such/file"),
         (["--emulate", "1,2"], "speeds above 0 and up to 1"),
-        (["--ranks", "2", "--emulate", "1"], "1 speeds for 2 ranks"),
+        (["--ranks", "2", "--emulate", "1"], "1 speed for 2 ranks"),
         (["--ranks", "1", "--dilate", "0.5"], "--dilate 0.5: expected a number of at least 1"),
         (["-o", "/proc/no/machine.json"], "cannot write"),
         (["--ranks", "1", "--network"], "a network of 1 rank; expected --ranks 2"),

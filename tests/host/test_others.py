@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from fembench.host import host, others, where
 from fembench.host.others import UNKNOWN, CpuTimes, others_meter, share
-from fembench.host.where import host_names, told_apart
+from fembench.host.where import distinct_names, host_names
 from fembench.ranks.comm import alone, world
 
 IDLE = (0.0,) * 8
@@ -93,7 +93,7 @@ def test_the_tenants_of_a_lab_slow_its_hosts_on_purpose_and_are_no_others(tmp_pa
 
 def test_hosts_of_one_name_are_told_apart_by_their_machines():
     keys = [("n", "a"), ("n", "b"), ("n", "a"), ("n-2", "c"), ("n", "d"), ("m", "a")]
-    assert told_apart(keys) == ["n", "n-3", "n", "n-2", "n-4", "m"]
+    assert distinct_names(keys) == ["n", "n-3", "n", "n-2", "n-4", "m"]
 
 
 @pytest.mark.mpi

@@ -51,9 +51,9 @@ def test_a_killed_rank_is_named(text, message):
         (printed.NO_PROGRAM, "/no/such/python does not exist on host vm"),
         (printed.MPICH_PROGRAM, "/no/such does not exist on host vm"),
         (printed.NO_SLOT, "the rankfile names slot 7, which its host does not have"),
-        (printed.HOST_LINE, "/dev/fd/63: cannot read line 1; expected lines such as 'node1 slots=2'"),
-        (printed.TWICE, "/tmp/h: host vm is there more than once; expected one line per host"),
-        (printed.MPICH_SLOTS, "MPICH does not know 'slots' in a host file; expected lines such as 'node1:2'"),
+        (printed.HOST_LINE, "/dev/fd/63: cannot read line 1; expected lines such as 'host1 slots=2'"),
+        (printed.TWICE, "/tmp/h: host vm is listed more than once; expected one line per host"),
+        (printed.MPICH_SLOTS, "MPICH does not know 'slots' in a host file; expected lines such as 'host1:2'"),
     ],
 )
 def test_what_a_launcher_refuses_is_the_users_to_mend_and_said_in_one_line(text, words):
@@ -201,7 +201,7 @@ def test_ranks_of_one_slot_may_share_its_core(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "text", "message"),
     [
-        ("openmpi", "rank 0=a slot=0\n", "places 1 ranks; the case has 2"),
+        ("openmpi", "rank 0=a slot=0\n", "places 1 rank; the case has 2"),
         ("openmpi", "rank 0=a slot=0\nrank 0=b slot=0\n", "rank 0 is placed twice"),
         ("openmpi", "rank 0=a slot=0\nrank 2=b slot=0\n", "no line for rank 1"),
         ("openmpi", "rank 0=a slot=0\nrank one=b\n", "cannot read 'rank one=b'"),

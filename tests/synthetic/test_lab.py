@@ -153,7 +153,7 @@ lab.up({str(cluster)!r})
 """
     assert subprocess.run([sys.executable, "-c", code]).returncode == 9
     assert NAME in lab.labs()
-    with pytest.raises(InputError, match="half built"):
+    with pytest.raises(InputError, match="is incomplete"):
         lab.state_of(NAME)
     lab.down(NAME)
     assert traces() == []

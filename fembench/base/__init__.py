@@ -1,1 +1,1 @@
-"""Errors, units, atomic files, TOML and JSON: what every room stands on."""
+"""Errors, units, atomic files, TOML and JSON: used by every room."""

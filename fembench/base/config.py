@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a file. Raises InputError naming it where it cannot be read."""
+    """The text of a file. Raises InputError, naming it, if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -37,12 +37,12 @@ def read_toml(path: Path | str, kind: type[T]) -> T:
 
 
 def read_json(path: Path | str, kind: type[T]) -> T:
-    """The struct of type `kind` that a JSON file holds. Raises InputError."""
+    """The struct of type `kind` in a JSON file. Raises InputError."""
     return convert(json_tree(path), kind, where=str(path))
 
 
 def json_tree(path: Path | str) -> Any:
-    """What a JSON file holds, as plain values. Raises InputError."""
+    """The content of a JSON file, as plain values. Raises InputError."""
     try:
         return msgspec.json.decode(read_text(path).encode())
     except (msgspec.DecodeError, RecursionError) as error:
@@ -58,7 +58,7 @@ def convert(tree: Any, kind: type[T], *, where: str) -> T:
 
 
 def _explain(message: str, kind: type) -> str:
-    """msgspec's message; where it is about an unknown key, with the nearest known key."""
+    """msgspec's message; for an unknown key, with the nearest known key."""
     unknown = re.search(r"unknown field `(.+?)`", message)
     if not unknown:
         return message.replace("`", "'")

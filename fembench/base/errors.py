@@ -4,11 +4,11 @@ LONGEST = 800  # characters of a message
 
 
 class FembenchError(Exception):
-    """Base of all that fembench raises on purpose."""
+    """Base of all exceptions that fembench raises on purpose."""
 
 
 class InputError(FembenchError):
-    """Something the user gave is wrong: the command line answers one line and exit status 2.
+    """Wrong input: the command line prints one line and exits with status 2.
 
     The message is kept to one line of moderate length, whatever it quotes.
     """

@@ -13,7 +13,7 @@ from fembench.base.errors import InputError
 def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
     """A temporary name in the folder of `path`; renamed to it on success, removed on failure.
 
-    `new`: only if there is no such file, also where several processes write it at once.
+    `new`: only if there is no such file, also if several processes write it at once.
     Raises InputError naming the path and the system's reason (not writable, disk full, …).
     """
     target = Path(path)

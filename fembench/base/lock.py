@@ -54,7 +54,7 @@ class _NoFlockError(Exception):
 def locked(folder: Path, *, shared: bool = False, tidy: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold a folder alone, or share it. `tidy` runs first if no other process uses the folder.
 
-    Raises InputError naming the owner where the folder is held by others.
+    Raises InputError, naming the owner, if others hold the folder.
     """
     path = Path(folder) / NAME
     try:

@@ -35,7 +35,7 @@ def _text(value: object, digits: int) -> str:
 
 
 def _side(column: Sequence[Sequence[object]]) -> str:
-    """'r' where every value that is there is a number."""
+    """'r' if every value present is a number."""
     values = [cell[0] for cell in column if len(cell) and cell[0] is not None]
     return "r" if values and all(isinstance(v, (int, float)) for v in values) else "l"
 

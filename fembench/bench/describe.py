@@ -1,4 +1,4 @@
-"""Provenance of a run, gathered from its ranks (VALIDITY E7)."""
+"""Provenance of a run, gathered from its ranks (rule E7)."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

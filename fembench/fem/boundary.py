@@ -87,7 +87,7 @@ def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Ar
 
 
 def body_density(spec: ProblemSpec, extent: Extent) -> Field | None:
-    """Points (n, 3) -> body force (n, 3) in N/m³, or None where there is none."""
+    """Points (n, 3) -> body force (n, 3) in N/m³, or None if there is none."""
     constant = np.array(spec.body.force) + spec.material.rho * np.array(spec.body.gravity)
     if spec.body.field is None:
         return (lambda x: np.broadcast_to(constant, x.shape)) if constant.any() else None

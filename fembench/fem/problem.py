@@ -16,7 +16,7 @@
     [body]
     gravity = [0.0, -9.80665, 0.0]            # m/s², times rho; or force = […] in N/m³
 
-If two constraints act on one dof, the later one holds.
+If two constraints act on one dof, the later one wins.
 """
 
 from pathlib import Path

@@ -74,7 +74,7 @@ def _multilinear_slope(xi: Array, corners: Array) -> Array:
 
 
 def _gauss(n: int, dim: int) -> QuadratureRule:
-    """Gauss-Legendre with n points a direction on [-1, 1]^dim: degree 2n - 1."""
+    """Gauss-Legendre with n points per direction on [-1, 1]^dim: degree 2n - 1."""
     p, w = np.polynomial.legendre.leggauss(n)
     points = np.stack(np.meshgrid(*[p] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     weights = np.prod(np.stack(np.meshgrid(*[w] * dim, indexing="ij"), axis=-1), axis=-1).ravel()

@@ -75,20 +75,19 @@ def check(spec: ProblemSpec, found: Survey) -> None:
             _check_tag(spec, on.tag, found.facet_tags if on_facets else found.node_tags, on_facets)
         if found.counts[row] == 0:
             kind = "facet of the boundary" if on_facets else "node"
-            raise InputError(f"{where} holds no {kind}{_hint(found, row)}")
+            raise InputError(f"{where} selects no {kind}{_hint(found, row)}")
         if on.point is not None and found.counts[row] > 1:
             raise InputError(
                 f"{where} selects {found.counts[row]} nodes, expected one; merge them in the mesh"
             )
     held = restrained_motions(found.restrained_gram)
     if held < 6:
-        what = "no clamped node" if held == 0 else "no clamped node that holds the rest"
         raise InputError(
-            f"problem '{spec.name}': {what}: {held} of 6 rigid motions are restrained, the system is singular"
+            f"problem '{spec.name}': the body can still move: {held} of 6 rigid motions are restrained; expected all"
         )
     if found.n_free == 0:
         raise InputError(
-            f"problem '{spec.name}': every dof of the mesh is prescribed, nothing is left to solve;"
+            f"problem '{spec.name}': every dof of the mesh is prescribed, so nothing is left to solve;"
             " expected a finer mesh or fewer constraints"
         )
 

@@ -1,4 +1,4 @@
-"""Memory bandwidth of this process: the roof of a product that must read its matrix (VALIDITY B3).
+"""Memory bandwidth of this process: the roof of a product that must read its matrix (rule B3).
 
 `read` sums one array of doubles; `triad` computes a = b + s c, counted as STREAM does: 24 bytes per entry,
 without the read of a before it is written. Ranks share the memory of a host: the caller lets all of them

@@ -1,7 +1,7 @@
-"""The build of fembench: its commit, whether the sources are unchanged, and their hash (VALIDITY E7).
+"""The build of fembench: its commit, whether the sources are unchanged, and their hash (rule E7).
 
 In a source tree, including an editable install, every run looks up all three. An installed package has no
-tree: when it is built, CMake runs `python build.py TREE FILE` and installs FILE beside the
+tree: when it is built, CMake runs `python build.py TREE FILE` and installs FILE next to the
 modules. Only the standard library is imported here.
 """
 
@@ -37,7 +37,7 @@ def this_build(package: Path = PACKAGE) -> Build:
 
 
 def version_text(package: Path = PACKAGE) -> str:
-    """What `fembench --version` prints: the version as installed, and the commit where it is known."""
+    """What `fembench --version` prints: the version as installed, and the commit if it is known."""
     from importlib import metadata
 
     try:
@@ -75,7 +75,7 @@ def sources_hash(root: Path) -> str:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """What git prints, or None where it fails."""
+    """The output of git, or None if it fails."""
     import subprocess  # slow to import, and only one rank needs it
 
     line = ["git", "--no-optional-locks", "-C", str(root), *arguments]

@@ -1,4 +1,4 @@
-"""Facts about this host and this process that affect the speed of a run (VALIDITY C4, D3, E7).
+"""Facts about this host and this process that affect the speed of a run (rules C4, D3, E7).
 
 Read from /proc and /sys on Linux. On other systems, facts that Python does not know are "unknown".
 A missing file never raises.

@@ -1,4 +1,4 @@
-"""CPU time that processes outside the job used on its CPUs (VALIDITY D6).
+"""CPU time that processes outside the job used on its CPUs (rule D6).
 
     busy    elapsed time of the CPUs minus idle, I/O wait, interrupts and steal (/proc/stat)
     own     processor time of the ranks on this machine, of the launcher's daemons that started them, and of

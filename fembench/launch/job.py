@@ -16,5 +16,5 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     reference: Reference | None = None
     fields_path: str = ""
     cores: tuple[tuple[int, ...], ...] = ()  # [rank] -> its host's cores that it runs on; (): the launcher's
-    synthetic: str = ""  # how heterogeneity is emulated around the job (VALIDITY E8)
+    synthetic: str = ""  # how heterogeneity is emulated around the job (rule E8)
     hosts_asked: str = ""  # as Environment.hosts_asked has it

@@ -1,4 +1,4 @@
-"""Structured boxes of tet4 (six Kuhn tetrahedra a grid cell) or hex8, any size.
+"""Structured boxes of tet4 (six Kuhn tetrahedra per grid cell) or hex8, any size.
 
 Node number i + (nx + 1) (j + (ny + 1) k); grid cells in the order k, j, i; the tetrahedra of a grid
 cell, one for each order of the axes, run along paths from its corner (i, j, k) to (i+1, j+1, k+1).

@@ -1,6 +1,6 @@
-"""The two cells that fembench knows, as tables: nodes, facets, corners.
+"""Tables of the two supported cells: nodes, facets, corners.
 
-Node order is VTK's. A tet4 is positive where det(x1 - x0, x2 - x0, x3 - x0) > 0; a hex8 has its
+Node order is VTK's. A tet4 is positive if det(x1 - x0, x2 - x0, x3 - x0) > 0; a hex8 has its
 bottom 0-3 counter-clockwise seen from above and its top 4-7 over it.
 """
 

@@ -147,12 +147,12 @@ def bits_of_tags(mesh: Mesh) -> tuple[Arrays, Arrays]:
 def physical_groups(mesh: Mesh) -> tuple[list[tuple[str, np.ndarray]], list[np.ndarray], Arrays]:
     """Blocks of cells, their physical numbers, and names -> (number, dimension): the cells, then every tag.
 
-    Raises InputError for a name that tags both nodes and facets, which meshio cannot keep apart.
+    Raises InputError for a name that tags both nodes and facets, which meshio cannot distinguish.
     """
     both = sorted(set(mesh.facet_tags) & set(mesh.node_tags))
     if both:
         raise InputError(
-            f"tag '{both[0]}' names both nodes and facets, which a .msh file cannot hold; expected .vtu"
+            f"tag '{both[0]}' names both nodes and facets, which a .msh file cannot contain; expected .vtu"
         )
     element = element_named(mesh.element)
     blocks, names = [(element.meshio, mesh.cells)], {"solid": np.array([1, 3])}

@@ -30,7 +30,7 @@ REFUSED = (
 )
 NASTRAN = (".bdf", ".fem", ".nas")  # meshio writes some coordinates in a form that cannot be read
 PATIENCE = 100  # reads past the end of a file
-# all that a parser of a foreign format has been seen to raise on a bad file
+# exceptions that parsers have been seen to raise on bad files
 FOREIGN_ERRORS = (
     ArithmeticError,
     AssertionError,
@@ -117,7 +117,7 @@ def _read_again(temporary: Path, path: Path | str) -> None:
     try:
         read(temporary)
     except InputError as error:
-        reason = "this format's columns do not hold its coordinates; expected .vtu, .msh, .vtk, …"
+        reason = "the columns of this format cannot hold its coordinates; expected .vtu, .msh, .vtk, …"
         raise InputError(f"cannot write mesh {path}: {reason}") from error
 
 

@@ -99,11 +99,11 @@ def one_of(words: Sequence[str]) -> str:
 
 
 def product_name(choice: MethodChoice) -> str:
-    """The name, in a machine profile, of the product that prices the choice's own."""
+    """The name, in a machine profile, of the product whose speed prices that of the choice."""
     return f"product {storage_of(choice.storage).priced_as}"
 
 
 def load(reference: str) -> Any:
-    """What "module:name" stands for; the name may have dots."""
+    """The object named by "module:name"; the name may have dots."""
     module, name = reference.split(":")
     return attrgetter(name)(import_module(module))

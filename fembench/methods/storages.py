@@ -1,4 +1,4 @@
-"""Every storage of the stiffness matrix: who solves with it, what builds it, what a product with it costs."""
+"""Every storage of the stiffness matrix: which solver has it, what builds it, what a product costs."""
 
 from dataclasses import dataclass
 from typing import Literal

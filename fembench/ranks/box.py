@@ -1,7 +1,7 @@
-"""A box in parallel: every rank makes its own cells, none the whole mesh.
+"""A box in parallel: every rank generates only its own cells.
 
-Tags and the boundary come from grid coordinates. The hash is of the specification, for no rank sees
-the content; it begins with "box-", so it is never taken for the hash of a mesh's content.
+Tags and the boundary come from grid coordinates. The hash is that of the specification, because no rank has
+the whole content; it begins with "box-", so it is never taken for the hash of a mesh's content.
 """
 
 import hashlib
@@ -24,7 +24,9 @@ def plan_of(spec: str) -> Box:
     """The box that `spec` names. Raises InputError if it names a file."""
     plan = box_named(spec)
     if plan is None:
-        raise InputError(f"mesh '{spec}': partitioner 'blocks' cuts boxes only; give a file metis or rcb")
+        raise InputError(
+            f"mesh '{spec}': partitioner 'blocks' works only for boxes; use metis or rcb for a file"
+        )
     return plan
 
 

@@ -1,7 +1,7 @@
-"""The one door to mpi4py. Everyone else receives a communicator as an argument.
+"""The only importer of mpi4py. All other modules receive a communicator as an argument.
 
-What every iteration calls is bound to its arguments here and called from C (`_native.pyx`); where that is
-not built, or MPI's functions cannot be found in the process, mpi4py serves.
+Functions of every iteration are bound to their arguments here and called from C (`_native.pyx`); if that
+is not built, or MPI's functions cannot be found in the process, mpi4py is used.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from mpi4py import MPI
 native: Any
 try:
     native = importlib.import_module("fembench.ranks._native")
-except ImportError:  # not built: mpi4py serves
+except ImportError:  # not built: mpi4py is used
     native = None
 
 Comm = MPI.Intracomm
@@ -97,7 +97,7 @@ def receive_from(comm: Comm, values: Any, rank: int, tag: int) -> Callable[[], o
 
 
 def _typed(comm: Comm) -> tuple[int, int, int]:
-    """Handles of doubles and of the ranks, and the bytes of a status."""
+    """Handles of the datatype and the communicator, and the bytes of a status."""
     return MPI._handleof(DOUBLE), MPI._handleof(comm), MPI._sizeof(MPI.Status)
 
 

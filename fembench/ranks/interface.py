@@ -149,9 +149,9 @@ class Update:
 def _one_by_one(interface: Interface) -> Iterator[Step]:
     """Blocking messages, one neighbour at a time in ascending order; of two ranks, the lower sends first.
 
-    No deadlock, even where a send waits for its receive: a rank that waits for q, which is busy with r, has a
-    higher number than r. So along a circle of ranks that wait for each other numbers would fall for ever.
-    """
+    No deadlock, even if a send waits for its receive: a rank that waits for q, which is busy with r, has a
+    higher number than r. So in a cycle of ranks that wait for each other, the numbers would have to decrease
+    forever."""
     comm = interface.comm
     for rank, n_bytes, part in zip(interface.neighbours, interface.message_bytes, interface.slices):
         send = (

@@ -1,9 +1,8 @@
-"""Which ranks share which nodes, without a rank that holds the whole mesh.
+"""Which ranks share which nodes, although no rank holds the whole mesh.
 
-A rendezvous: rank g mod P is in charge of global node g. Every rank reports its nodes
-there and hears back, for each node that others hold too, who they are. Volume per rank is its own
-number of nodes, whatever the size of the whole mesh.
-"""
+A rendezvous: rank g mod P is in charge of global node g. Every rank reports its nodes there and receives, for
+each node that other ranks also hold, the numbers of these ranks. Volume per rank is its own number of nodes,
+whatever the size of the whole mesh."""
 
 from dataclasses import dataclass
 

@@ -42,7 +42,7 @@ from fembench.timing.tracer import TracerLike
 
 T = TypeVar("T", bound=Hashable)
 TASK = -1  # a piece of work that is not a phase of a run
-# kinds of work that ranks compare -> the phases of each
+# phase -> kind of work, whose times ranks compare
 ALIKE = {ASSEMBLY: "assembly", SPMV_INTERIOR: "product", SPMV_INTERFACE: "product"}
 REST = "vectors"
 Amounts = Mapping[int, float]  # phase -> how much of its work, positive

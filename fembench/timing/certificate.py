@@ -1,4 +1,4 @@
-"""The clock certificate (VALIDITY C2): which clock a run may use, judged before and after it.
+"""The clock certificate (rule C2): which clock a run may use, checked before and after the run.
 
 The processor's counter may be used if it ticks at a constant rate, also in sleep states (`constant_tsc`,
 `nonstop_tsc`; guaranteed on AArch64), if the kernel has not rejected it, and if repeated calibrations against
@@ -67,7 +67,7 @@ def objection() -> str:
     if missing:
         return f"processor without {' and '.join(missing)}"
     source = clocksource()
-    return f"the kernel gave the TSC up for {source}" if source in DISTRUST else ""
+    return f"the kernel has replaced the TSC by {source}" if source in DISTRUST else ""
 
 
 def relative_difference(a: Rate, b: Rate) -> float:
@@ -81,7 +81,7 @@ def worst_costs(ranks: Sequence[Costs]) -> Costs:
 
 
 class Certifier:
-    """Chooses the clock before a run (`start`) and judges it after (`finish`)."""
+    """Chooses the clock before a run (`start`) and checks it afterwards (`finish`)."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Certifier:
         Raises InputError for a clock that cannot be read here; `tsc` falls back to another clock and gives
         the reason. Collective.
         """
-        reason, drift = self._judge_counter() if self.asked in ("auto", "tsc") else ("", 0.0)
+        reason, drift = self._check_counter() if self.asked in ("auto", "tsc") else ("", 0.0)
         name, self._chosen = self._choose(reason) if self.asked in ("auto", "tsc") else (self.asked, "")
         if name != "tsc" and self.asked in ("auto", "tsc") and not reason:
             reason = "others are cheaper to read" if "tsc" in self._chosen else "not certified on every rank"
@@ -111,7 +111,7 @@ class Certifier:
         self._start = self._describe(reason, drift)
         return self._start
 
-    def _judge_counter(self) -> tuple[str, float]:
+    def _check_counter(self) -> tuple[str, float]:
         """(objection to the counter or "", drift) from the flags and two calibrations."""
         reason = objection()
         if reason:

@@ -69,7 +69,7 @@ def check_name(name: str) -> None:
 
 
 def available(wtime: Callable[[], float] | None = None) -> tuple[str, ...]:
-    """Names of the clocks that can be read here; `mpi_wtime` where `wtime` is given."""
+    """Names of the clocks that can be read here; `mpi_wtime` if `wtime` is given."""
     absent = ({"tsc"} if not has_tsc() else set()) | ({"mpi_wtime"} if wtime is None else set())
     return tuple(name for name in CLOCKS if name not in absent)
 
@@ -108,7 +108,7 @@ def rate_between(a: Pair, b: Pair) -> Rate:
 
 
 def calibrate(pause: float = PAUSE) -> Rate:
-    """Ticks per second of the counter, over `pause` seconds. Raises InputError where there is none."""
+    """Ticks per second of the counter, over `pause` seconds. Raises InputError if there is none."""
     if not has_tsc():
         raise InputError("no processor counter can be read here: the compiled module is not built")
     before = pair()

@@ -47,7 +47,7 @@ BAD = {
     "a garbage mesh": (["garbage.msh"], "garbage.msh"),
     "a mesh in two dimensions": (["flat.vtk"], "2-D mesh"),
     "an unknown preset": (["m9"], "m9"),
-    "no clamped node": (["m1", "--problem", "no_clamp.toml"], "no clamped node"),
+    "no clamped node": (["m1", "--problem", "no_clamp.toml"], "the body can still move"),
     "a load that is not a number": (["m1", "--problem", "nan.toml"], "finite"),
     "an unknown key": (["m1", "--problem", "typo.toml"], "'constraints'"),
     "shares of another count": (["m1", "--shares", "7:1:1:1"], "shares"),

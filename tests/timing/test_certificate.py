@@ -48,7 +48,7 @@ def test_without_the_flags_the_run_falls_back_and_says_so(good_machine, asked):
 def test_a_counter_that_the_kernel_gave_up_is_not_used(good_machine):
     good_machine[1].write_text("hpet\n")
     reason, _, choice = Certifier().start().reason.partition("; cheapest of ")
-    assert reason == "instead of tsc: the kernel gave the TSC up for hpet"
+    assert reason == "instead of tsc: the kernel has replaced the TSC by hpet"
     assert "tsc" not in choice
 
 

@@ -5,7 +5,8 @@
 The error of an inner product is its difference from an exact sum (error-free products, math.fsum); the table
 shows it relative to the error of numpy's pairwise sum of the same numbers, as root mean squares over the
 draws. The error of an iterate is |x - x_ref| / |x_ref| after the given iterations, where x_ref comes from the
-same algorithm in long doubles on the same matrix; root mean square over random loads."""
+same algorithm in long doubles on the same matrix; root mean square over random loads.
+"""
 
 import argparse
 import dataclasses

@@ -4,7 +4,8 @@
 
 With separate jobs, minutes would pass between the compared solves; here they follow each other, in an order
 that is reversed in every second turn. Every solve starts from the beginning, with all blocks on their first
-rank."""
+rank.
+"""
 
 import sys
 from pathlib import Path

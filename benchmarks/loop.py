@@ -5,7 +5,8 @@
 Both loops call the same compiled kernels and the same MPI functions in the same order (their solutions are
 bit-identical, which is checked); the difference in time is the cost of the loop, with and without the
 tracer's stamps. The other variants are measured, too. All configurations take turns in one process per rank;
-times are medians over the turns, differences are medians of the differences within a turn."""
+times are medians over the turns, differences are medians of the differences within a turn.
+"""
 
 import argparse
 import ctypes

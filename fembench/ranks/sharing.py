@@ -2,7 +2,8 @@
 
 A rendezvous: rank g mod P is in charge of global node g. Every rank reports its nodes there and receives, for
 each node that other ranks also hold, the numbers of these ranks. Volume per rank is its own number of nodes,
-whatever the size of the whole mesh."""
+whatever the size of the whole mesh.
+"""
 
 from dataclasses import dataclass
 

@@ -83,7 +83,8 @@ def check(spec: ProblemSpec, found: Survey) -> None:
     held = restrained_motions(found.restrained_gram)
     if held < 6:
         raise InputError(
-            f"problem '{spec.name}': the body can still move: {held} of 6 rigid motions are restrained; expected all"
+            f"problem '{spec.name}': the body can still move: {held} of 6 rigid motions are restrained;"
+            " expected all of them"
         )
     if found.n_free == 0:
         raise InputError(

@@ -151,7 +151,8 @@ def _one_by_one(interface: Interface) -> Iterator[Step]:
 
     No deadlock, even if a send waits for its receive: a rank that waits for q, which is busy with r, has a
     higher number than r. So in a cycle of ranks that wait for each other, the numbers would have to decrease
-    forever."""
+    forever.
+    """
     comm = interface.comm
     for rank, n_bytes, part in zip(interface.neighbours, interface.message_bytes, interface.slices):
         send = (

@@ -1,4 +1,4 @@
-"""fembench: a parallel finite-element benchmark for clusters whose nodes may be unequal.
+"""fembench: a parallel finite-element benchmark for clusters whose hosts may be unequal.
 
 For notebooks and scripts: `fembench.load("results/NAME")` gives the runs of a folder and their tables.
 Every rank of a job imports this file, so it imports nothing before it is asked.

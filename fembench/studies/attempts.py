@@ -1,4 +1,4 @@
-"""How much of a study is measured, and the loop that measures it."""
+"""The effort of a study, and the loop that measures its runs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ProgramEffort:
-    """How much is measured where a study runs programs under MPI."""
+    """How much a study that runs programs under MPI measures."""
 
     repetitions: int
-    samples: int  # of each operation, in a calibration
-    counts: tuple[int, ...] = ()  # of workers, or of processes
+    samples: int  # per operation, in a calibration
+    counts: tuple[int, ...] = ()  # numbers of workers or processes
     scale: float = 1.0  # of the work
-    dilate: float = 1.0  # SYNTHETIC: smallest factor by which all ranks compute more slowly
-    real_repetitions: int = 0  # of runs whose messages are real
+    dilate: float = 1.0  # SYNTHETIC: smallest factor by which all ranks are slowed down
+    real_repetitions: int = 0  # of runs with real messages
 
 
 class Attempts:
-    """Tells how the measurements go, and remembers those that failed."""
+    """Reports progress, and collects failures."""
 
     def __init__(self, tell: Tell) -> None:
         self.tell = tell
@@ -32,7 +32,7 @@ class Attempts:
     def each(
         self, wanted: Sequence[tuple[str, Callable[[], Made | None]]], line: Callable[[Made], str]
     ) -> list[Made]:
-        """Everything that (name, how to measure it) yields. A failure is reported, and the rest goes on."""
+        """Results of all (name, function to measure it); a failure is reported, and the next one runs."""
         found = []
         for k, (name, make) in enumerate(wanted, 1):
             place = f"[{k}/{len(wanted)}] "

@@ -1,10 +1,10 @@
-"""All studies: by name, by experiment, and as text."""
+"""All studies: looked up by name or experiment, and described as text."""
 
 import textwrap
 from difflib import get_close_matches
 
 from fembench.base.errors import InputError, shown
-from fembench.studies.study import Study, StudyExperiment
+from fembench.studies.study import Study
 from fembench.studies.thesis_000.farm_study import STUDY as FARMS
 from fembench.studies.thesis_001.grid_study import STUDY as GRID
 from fembench.studies.thesis_002.bsp_study import STUDY as BSP
@@ -18,10 +18,10 @@ TOOLS = {
     "pasl FILE": "task graph, PAMELA model and run time of a farm application in PASL",
     "schedule GRAPH": "schedule a task graph on unequal hosts with HEFT, CPOP and others",
 }
-NEXT = """How to go on:
-  fembench study thesis-004 --list         its experiments
+NEXT = """Next steps:
+  fembench study thesis-004 --list         list its experiments
   fembench study explain thesis-004        what the source did, and what is measured again
-  fembench study thesis-004 --quick        all of it, with few repetitions
+  fembench study thesis-004 --quick        run all of it, with few repetitions
   fembench study thesis-004 E7,E9          two experiments; `fembench study E7` runs one
   fembench study app --help                the small programs; likewise pasl, schedule"""
 
@@ -37,7 +37,7 @@ def study_named(name: str) -> Study:
 
 
 def owner_of(experiment: str) -> Study:
-    """The one study with an experiment of that name. Raises InputError where none or several have it."""
+    """The study that has an experiment of that name. Raises InputError if none or several have it."""
     found = [study for study in STUDIES if experiment in study.names]
     if len(found) > 1:
         names = ", ".join(study.name for study in found)
@@ -51,13 +51,13 @@ def owner_of(experiment: str) -> Study:
 
 
 def overview() -> str:
-    """Every study and tool in one sentence each, and how to go on."""
+    """One line per study and tool, and the next steps."""
     return "\n".join(
         [
-            "Studies, each a source measured again:",
+            "Studies, each repeating the measurements of one source:",
             *_columns({study.name: study.sentence for study in STUDIES}),
             "",
-            "Tools that they are made with:",
+            "Tools that the studies use:",
             *_columns(TOOLS),
             "",
             NEXT,
@@ -66,31 +66,25 @@ def overview() -> str:
 
 
 def listing(study: Study) -> str:
-    """Every experiment in one sentence."""
+    """One line per experiment."""
     return "\n".join(_columns({e.name: e.sentence for e in study.experiments}, indent=0))
 
 
 def explanation(study: Study, only: tuple[str, ...] = ()) -> str:
-    """One screen: what the source did, what is measured again and how, how long it takes, what to look at."""
+    """A study on one screen; with `only`, just what these experiments measure and what to look at."""
     head = [f"{study.name}: {study.sentence}", f"Source: {study.source}.", ""]
-    chosen = [e for e in study.experiments if e.name in only]
-    if chosen:
-        head += [line for e in chosen for line in (*_about(e), "")]
     about = {
         "What the source did": study.did,
         "What is measured again, and how": study.again,
         "How long it takes": study.takes,
         "What to look at": study.look,
     }
-    for title, text in about.items():
+    for title, text in () if only else about.items():
         head += [f"{title}:", textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    for one in (e for e in study.experiments if e.name in only):
+        head += [f"{one.name}: {one.sentence}.", *([f"  In the page: {one.look}."] if one.look else [])]
     command = " ".join([study.name, ",".join(only)]).rstrip()
     return "\n".join([*head, "", f"Run it: fembench study {command} --quick"])
-
-
-def _about(experiment: StudyExperiment) -> list[str]:
-    look = [f"  In the page: {experiment.look}."] if experiment.look else []
-    return [f"{experiment.name}: {experiment.sentence}.", *look]
 
 
 def _columns(texts: dict[str, str], indent: int = 2) -> list[str]:

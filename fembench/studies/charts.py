@@ -1,4 +1,4 @@
-"""Charts of the studies: grouped and stacked bars, and lines, in several panels."""
+"""Charts of the studies in several panels: grouped bars, stacked bars, lines."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ Series = Mapping[str, Sequence[float]]
 
 
 class Panel(NamedTuple):
-    """Values by series and category; nan where there is none."""
+    """Values by series and category; nan if missing."""
 
     title: str
     names: Sequence[str]  # categories
@@ -35,7 +35,7 @@ def grouped(
     columns: int = 3,
     height: float = 3.2,
 ) -> Plot:
-    """Bars beside each other, one group a category; `line` is drawn across; `top` is where all axes end."""
+    """Bars side by side, one group per category. `line`: dashed line at this height; `top`: end of all y."""
     with canvas.figure(len(panels), columns=columns, height=height) as (drawn, axes_of):
         for axes, panel in zip(axes_of, panels):
             width = 0.84 / len(panel.series)
@@ -80,7 +80,7 @@ def curves(
     dashed: str = "thesis",
     columns: int = 3,
 ) -> Plot:
-    """Points joined by lines, one panel a group; series whose name has `dashed` in it are dashed."""
+    """Points joined by lines; series whose name contains `dashed` are dashed."""
     with canvas.figure(len(panels), columns=columns, height=3.3) as (drawn, axes_of):
         for axes, panel in zip(axes_of, panels):
             for k, (label, heights) in enumerate(panel.series.items()):

@@ -1,14 +1,25 @@
-"""Tables of a source with its printed numbers beside ours, under its column names."""
+"""Tables with our numbers next to those printed in the source."""
 
+import csv
+import functools
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from fembench.report.table import Column, Table, words
 
 THESIS = "thesis_"
 
 
+@functools.cache
+def source_table(study: str, name: str) -> tuple[dict[str, str], ...]:
+    """Rows of a printed table, from data/NAME.csv of a study's package such as 'thesis_000'."""
+    path = Path(__file__).parent / study / "data" / f"{name}.csv"
+    with open(path, newline="", encoding="utf-8") as stream:
+        return tuple(csv.DictReader(stream))
+
+
 def figure_of(value: float) -> str:
-    """Four significant digits, thousands apart, no powers of ten down to a millionth."""
+    """Four significant digits; groups of thousands; powers of ten only below 1e-4."""
     if abs(value) >= 1000:
         return f"{value:,.0f}".replace(",", " ")
     return f"{value:.4g}" if abs(value) >= 1e-4 or not value else f"{value:.2e}"
@@ -32,7 +43,7 @@ def beside(
     measures: Sequence[str],
     rows: Iterable[tuple[Sequence[object], Sequence[float], Sequence[float]]],
 ) -> Table:
-    """Rows of (keys, our values, the thesis' values): ours under the thesis' names, its own beside each."""
+    """A table of (keys, our values, printed values), each of our columns followed by the printed one."""
     columns = [words(k) if k == "platform" else count(k) for k in keys]
     for m in measures:
         columns += [value(m), value(f"{THESIS}{m}", "thesis")]

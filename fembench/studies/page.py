@@ -1,4 +1,4 @@
-"""The page of a study: one HTML and one Markdown page, with CSV, SVG and exports beside them."""
+"""The page of a study as HTML and Markdown, with its tables as CSV, plots as SVG, and exports."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ TEMPLATES = {"report.md": "report.md.j2", "index.html": "page.html.j2"}
 
 
 def publish(folder: Path, title: str, outcome: StudyOutcome, only: Sequence[str] = ()) -> Path:
-    """Write the page into the study's folder; returns index.html. `only`: the experiments that it is of."""
+    """Write the page into the study's folder; returns index.html. `only`: its experiments; () means all."""
     target = folder / report_name(only)
     sections = [s for s in outcome.sections if s.plots or any(t.rows for t in s.tables)]
     for section in sections:
@@ -33,7 +33,7 @@ def publish(folder: Path, title: str, outcome: StudyOutcome, only: Sequence[str]
 
 
 def _exported(campaign: CampaignResults, target: Path) -> list[str]:
-    """Write times, time lines and bodies of the records; returns the files' names in the page's folder."""
+    """Write times, time lines and deformed bodies; returns the names of the files, relative to the page."""
     if not campaign.records:
         return []
     folder = target / "exports"
@@ -53,7 +53,7 @@ def render(
     files: Sequence[str],
     ways: Sequence[str],
 ) -> str:
-    """The templates of every report."""
+    """A page from one of the templates of `fembench report`."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(str(fembench.report.__file__)).parent),
         autoescape=template.endswith(".html.j2"),

@@ -1,4 +1,4 @@
-"""Run a study: measure what is wanted and missing, then make its page."""
+"""Run a study: measure what is missing, then write its page."""
 
 import contextlib
 from pathlib import Path
@@ -13,15 +13,15 @@ from fembench.studies.study import Study, StudyRequest
 
 
 class StudyPage(NamedTuple):
-    """A page that was made."""
+    """A written page."""
 
     path: Path  # index.html
     findings: str
-    good: bool  # nothing failed, and every run counts
+    good: bool  # nothing failed, and every run is valid
 
 
 def run_study(study: Study, request: StudyRequest, tell: Tell) -> StudyPage:
-    """Measure and publish; a second call goes on where the first one stopped. Raises InputError."""
+    """Measure and publish; a second call resumes where the first stopped. Raises InputError."""
     attempts = Attempts(tell)
     with contextlib.ExitStack() as held:
         for name in () if request.only_kept else study.folders:
@@ -35,7 +35,7 @@ def run_study(study: Study, request: StudyRequest, tell: Tell) -> StudyPage:
 
 
 def _nothing(request: StudyRequest, attempts: Attempts) -> str:
-    """Why there is nothing to make a page of."""
+    """Why there is nothing to show."""
     if attempts.failed:
         return f"{request.folder}: nothing could be measured; first failure: {attempts.failed[0]}"
     return f"{request.folder}: nothing measured yet; leave --page out"

@@ -17,34 +17,34 @@ class StudyExperiment:
     """One experiment of a study."""
 
     name: str
-    sentence: str  # what is measured, and the tables of the source that it repeats
+    sentence: str  # what is measured, and which tables of the source it repeats
     look: str = ""  # what to look at in the page
 
 
 @dataclass(frozen=True)
 class HostsAsked:
-    """The hosts to run on, as typed: NAME or NAME:CORES. None at all: hosts are emulated."""
+    """The hosts to run on, as typed: NAME or NAME:CORES. Without any, hosts are emulated."""
 
     fast: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
     hostfile: str = ""
-    slow_speed: float = 0.0  # SYNTHETIC: of a slow host, relative to a fast one; 0: the study's own
+    slow_speed: float = 0.0  # SYNTHETIC: of a slow host, relative to a fast one; 0: the study's default
 
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """What of a study is to be run, where, and with how much effort."""
+    """Which experiments to run, where, and with how much effort."""
 
     folder: Path
     quick: bool
-    cores: int  # that ranks started here may use
+    cores: int  # available to ranks started here
     only: tuple[str, ...] = ()  # experiments; (): all
-    only_kept: bool = False  # measure nothing; show what there is
+    only_kept: bool = False  # measure nothing; show existing records
     command: str = ""  # as typed, for the records
     hosts: HostsAsked = HostsAsked()
 
     def wants(self, name: str) -> bool:
-        """Whether an experiment is among those asked for."""
+        """Whether an experiment is requested."""
         return wanted(name, self.only)
 
 
@@ -55,10 +55,10 @@ class StudyOutcome:
     sections: Sequence[Section]
     findings: Sequence[Table]  # shown in the terminal too
     valid: bool = True
-    synthetic: Sequence[str] = ()  # in which respects times were made up
-    records: Sequence[Record] = ()  # of FEM runs, with a verdict each
+    synthetic: Sequence[str] = ()  # what was emulated or simulated
+    records: Sequence[Record] = ()  # of FEM runs, each with a verdict
     failures: Sequence[Failure] = ()
-    fields: Mapping[str, Path] = field(default_factory=dict)  # record id -> its file of displacements
+    fields: Mapping[str, Path] = field(default_factory=dict)  # record id -> file of its displacements
 
 
 @dataclass(frozen=True)
@@ -74,19 +74,16 @@ class Study:
     look: str  # what to look at in the page
     experiments: tuple[StudyExperiment, ...]
     measure: Callable[[StudyRequest, Attempts], StudyOutcome | None]  # None: nothing was measured yet
-    folders: tuple[str, ...] = (
-        ".",
-        "runs",
-    )  # in the study's folder, that nobody else may write into meanwhile
+    folders: tuple[str, ...] = (".", "runs")  # locked during a run; relative to the study's folder
 
     @property
     def sentence(self) -> str:
-        """What it is about."""
+        """The study in one sentence."""
         return SENTENCES[self.name]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its experiments."""
+        """The names of its experiments."""
         return tuple(e.name for e in self.experiments)
 
     def chosen(self, text: str) -> tuple[str, ...]:
@@ -100,10 +97,10 @@ class Study:
 
 
 def wanted(name: str, only: Sequence[str]) -> bool:
-    """Whether an experiment is among those asked for; () means all."""
+    """Whether an experiment is requested; () means all."""
     return not only or name in only
 
 
 def report_name(only: Sequence[str]) -> str:
-    """The folder of the page: 'report', or another for a page of some experiments."""
+    """The folder of the page: 'report', or 'report-E7-E9' for a page of these experiments."""
     return "-".join(("report", *only))

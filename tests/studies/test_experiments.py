@@ -92,6 +92,7 @@ def test_an_experiment_is_explained_by_its_name_alone(capsys):
         told = capsys.readouterr().out
         assert "E7: communication inside CG" in told
         assert "fembench study thesis-004 E7" in told
+        assert "What the source did" not in told
 
 
 def test_every_experiment_has_one_study_and_a_slip_of_the_keys_is_told_the_nearest_name(capsys):

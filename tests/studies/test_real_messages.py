@@ -111,9 +111,7 @@ def test_runs_that_vary_or_are_few_or_elsewhere_judge_nothing():
     before = promise(case, calibration(case), profile(), "machine.json")
     good = ran(case, before, 0.01)
     assert judged(good, ("node8",) * 3)[0].reason == ""
-    assert (
-        "too noisy to judge: the median is known to" in judged(ran(case, before, 0.01, noise=0.3))[0].verdict
-    )
+    assert "too noisy: the median is known to" in judged(ran(case, before, 0.01, noise=0.3))[0].verdict
     assert "5 repetitions" in judged(ran(case, before, 0.01, repetitions=5))[0].verdict
     assert "the profile is of a, b, c" in judged(good, ("a", "b", "c"))[0].verdict
     (host,) = good.environment.hosts

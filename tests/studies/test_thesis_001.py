@@ -1,4 +1,4 @@
-"""thesis-001 anew: its time lines, costs of messages, a page from planted runs, without MPI."""
+"""The study thesis-001: its time lines, costs of messages, and a page from planted runs, without MPI."""
 
 import csv
 
@@ -169,7 +169,7 @@ def test_the_page_has_both_numbers(study, unrendered):
     assert {p.stem for p in (page.parent / "plots").iterdir()} == {"held_rings", "schedules", "messages"}
     text = page.with_name("report.md").read_text()
     assert "SYNTHETIC" in text
-    assert text.count("held at the thesis' own constants: a check of the executor, not of the model") >= 3
+    assert text.count("with the thesis' own constants: a test of the executor, not of the model") >= 3
 
 
 def test_laws_of_h_are_off_by_what_their_tables_say():

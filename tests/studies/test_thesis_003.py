@@ -1,4 +1,4 @@
-"""thesis-003 anew: its printed errors from its tables, and a page from planted runs, without MPI."""
+"""The study thesis-003: the errors that its tables imply, and a page from planted runs, without MPI."""
 
 import csv
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The tables of the thesis that the package carries."""
 
+from pathlib import Path
+
 import pytest
 
 from fembench.studies.thesis_004 import thesis
@@ -7,7 +9,8 @@ from fembench.studies.thesis_004.storage_tables import printed_work
 
 
 def test_the_package_carries_every_table_of_chapter_5():
-    assert {path.stem for path in thesis.DATA.glob("*.csv")} == {f"table_5_{n}" for n in range(1, 34)}
+    data = Path(thesis.__file__).parent / "data"
+    assert {path.stem for path in data.glob("*.csv")} == {f"table_5_{n}" for n in range(1, 34)}
     assert all(thesis.rows(f"5_{n}") for n in range(1, 34))
 
 

@@ -1,4 +1,4 @@
-"""Bulk-synchronous programs as separate jobs: the input of the ranks, and their output."""
+"""Bulk-synchronous programs as separate jobs: input and output of the ranks."""
 
 import sys
 import tempfile
@@ -23,25 +23,25 @@ class PolicyRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ProgramJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The job as its ranks read it: one program, its cells, and the number of repetitions."""
+    """The input of the ranks: one program, the runs to make of it, and the number of repetitions."""
 
     program: Literal["shear-sort", "fractal"]
     size: tuple[int, ...]  # (N,), or (height, width, r)
     n_blocks: int
-    supersteps: int  # or rounds of the ring
-    speeds: tuple[float, ...]  # of the ranks, at most 1
+    supersteps: int  # of a sort; rounds of the ring for the fractal
+    speeds: tuple[float, ...]  # [rank], at most 1
     dilate: float
     cells: tuple[PolicyRun, ...]
     repetitions: int = 1
 
 
 class CellTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The result of a cell."""
+    """The result of one PolicyRun."""
 
     cell: PolicyRun
-    seconds: tuple[float, ...]  # one a repetition
-    ledger: Ledger  # of the last one
-    agrees: bool  # the answer is that of the first cell
+    seconds: tuple[float, ...]  # [repetition]
+    ledger: Ledger  # of the last repetition
+    agrees: bool  # same answer as the first run
 
 
 class ProgramTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +52,7 @@ class ProgramTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def launch_program(job: ProgramJob, scratch: Path, timeout: float = 600.0) -> ProgramTimes:
-    """Run the job under MPI. Raises RunFailedError, with one line, if it leaves no result."""
+    """Run the job under MPI. Raises RunFailedError if it leaves no result."""
     line, kind = launcher_line(len(job.speeds))
     with tempfile.TemporaryDirectory(prefix=".job-", dir=scratch) as folder:
         Path(folder, "job.json").write_bytes(msgspec.json.encode(job))

@@ -1,4 +1,4 @@
-"""What every rank of a program's job runs: `python -m fembench.studies.bsp.bsp_rank FOLDER`."""
+"""The process of each rank of a program's job: `python -m fembench.studies.bsp.bsp_rank FOLDER`."""
 
 import sys
 from pathlib import Path
@@ -31,7 +31,7 @@ def program_of(job: ProgramJob) -> BspProgram:
 
 
 def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
-    """Every cell, interleaved over the repetitions; on rank 0. Collective."""
+    """The result on rank 0, None elsewhere; runs are interleaved over the repetitions. Collective."""
     timer_slack(FINE)
     per_byte = probe(comm)
     ran: dict[PolicyRun, list[Ran]] = {cell: [] for cell in job.cells}
@@ -41,7 +41,7 @@ def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
             ran[cell].append(run_program(comm, program_of(job), settings_of(cell), slowness, per_byte))
     if comm.rank:
         return None
-    answer = cast(NDArray, next(iter(ran.values()))[0].result)  # rank 0 has them
+    answer = cast(NDArray, next(iter(ran.values()))[0].result)  # never None on rank 0
     cells = [
         CellTimes(
             cell=cell,
@@ -55,7 +55,7 @@ def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
 
 
 def settings_of(cell: PolicyRun) -> Settings:
-    """The settings of the thesis: the published algorithms, without hysteresis or rest."""
+    """The balancer's settings; the published algorithms run without hysteresis or cooldown."""
     literal = cell.policy.startswith("migbsp")
     tuning = Tuning(band=cell.band, hysteresis=0.0 if literal else 0.02)
     return Settings(
@@ -64,7 +64,7 @@ def settings_of(cell: PolicyRun) -> Settings:
 
 
 def main(folder: Path, comm: Comm) -> int:
-    """Run the job in `folder`: 0, or 2 where it could not be run."""
+    """Run the job in `folder`; returns the exit status, 2 if it could not run."""
 
     def run(text: bytes) -> bytes | None:
         job = msgspec.json.decode(text, type=ProgramJob)

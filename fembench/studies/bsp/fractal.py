@@ -1,11 +1,13 @@
 """Fractal image compression on a ring (Gomes 2014, algorithms 9 and 10; after Jackson and Mahmoud 1996).
 
-The image is cut into ranges of r x r and overlapping domains of 2r x 2r, stride r. Every block has some
-ranges and some domains. In a superstep it holds the ranges that are its guests against its domains, shrunk
-and in eight orientations, with the best contrast s and brightness o; then the guests go on to the next block
-of the ring. After V supersteps all ranges have seen all domains and are home.
+The image is cut into ranges of r x r pixels and overlapping domains of 2r x 2r with stride r; every block
+owns some of each. In a superstep a block matches its guest ranges against its own domains, shrunk to r x r
+and in eight orientations, with the best contrast s and brightness o. Then the guests move on to the next
+block of the ring. After V supersteps, V being the number of blocks, all ranges have met all domains and are
+home.
 
-Error of a range R and a domain D, both of N = r^2 numbers (5.1 to 5.3; o by least squares, 5.4 misprinted):
+Error of a range R and a domain D of N = r^2 pixels each (5.1 to 5.3; o by least squares, since 5.4 is
+misprinted):
     s = (N sum D R - sum D sum R) / (N sum D^2 - (sum D)^2),  o = (sum R - s sum D) / N
     error = mean (s D + o - R)^2
 """
@@ -14,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.ranks.comm import Comm
-from fembench.studies.bsp.supersteps import Arrays
+from fembench.studies.bsp.supersteps import Arrays, gathered
 
 F64 = NDArray[np.float64]
 ISOMETRIES = 8
-BEST = 4  # error, domain, s, o; the orientation is in the number of the domain
+BEST = 4  # error, number of the oriented domain, s, o
 
 
 def picture(height: int, width: int, seed: int = 0) -> F64:
-    """(height, width) a synthetic image in 0 … 1: waves, an edge and some noise."""
+    """(height, width) a synthetic image with values from 0 to 1: waves, an edge and noise."""
     y, x = np.mgrid[0:height, 0:width] / max(height, width)
     noise = np.random.default_rng(seed).normal(0, 0.02, (height, width))
     waves = 0.5 + 0.25 * np.sin(23 * x + 9 * y) * np.cos(17 * y) + 0.2 * (x + 0.4 * y > 0.6)
@@ -30,14 +32,14 @@ def picture(height: int, width: int, seed: int = 0) -> F64:
 
 
 def ranges_of(image: F64, r: int) -> F64:
-    """(n, r^2) the ranges, row by row."""
+    """(n, r^2) ranges, row by row."""
     h, w = (n // r for n in image.shape)
     tiles = image[: h * r, : w * r].reshape(h, r, w, r).swapaxes(1, 2)
     return np.ascontiguousarray(tiles.reshape(h * w, r * r))
 
 
 def domains_of(image: F64, r: int) -> F64:
-    """(n, r^2) domains shrunk to r x r by means of four, row by row; stride r."""
+    """(n, r^2) domains with stride r, row by row, each shrunk to r x r by averaging 2 x 2 pixels."""
     h, w = image.shape[0] // r - 1, image.shape[1] // r - 1
     found = np.empty((h * w, r, r))
     for k in range(h * w):
@@ -47,7 +49,7 @@ def domains_of(image: F64, r: int) -> F64:
 
 
 def oriented(domains: F64, r: int) -> F64:
-    """(8 n, r^2): each domain turned and mirrored, the eight of one domain together."""
+    """(8 n, r^2): each domain in its eight rotations and reflections, adjacent to each other."""
     tiles = domains.reshape(-1, r, r)
     turned = [np.rot90(tiles, k, axes=(1, 2)) for k in range(4)]
     all_ = [*turned, *(t[:, :, ::-1] for t in turned)]
@@ -55,7 +57,7 @@ def oriented(domains: F64, r: int) -> F64:
 
 
 def match(ranges: F64, domains: F64, best: F64, first: int) -> None:
-    """Better `best` (n, 4) where one of these domains (8 m, r^2), number `first` on, fits a range better."""
+    """Update `best` (n, 4) in place with better matches in domains (8 m, r^2), numbered from `first`."""
     n = ranges.shape[1]
     sum_d, sum_r = domains.sum(axis=1), ranges.sum(axis=1)
     square_d, square_r = (domains**2).sum(axis=1), (ranges**2).sum(axis=1)
@@ -75,7 +77,7 @@ def match(ranges: F64, domains: F64, best: F64, first: int) -> None:
 
 
 class Fractal:
-    """The program: ranges travel the ring of blocks once."""
+    """The program: in each round the ranges travel once around the ring of blocks."""
 
     def __init__(
         self, height: int, width: int, r: int, n_blocks: int, rounds: int = 1, seed: int = 0
@@ -90,7 +92,7 @@ class Fractal:
         self.n_domains, self.n_ranges = sum(counts), sum(map(len, self._ranges))
 
     def make(self, block: int) -> Arrays:
-        """The block's own domains, which stay, and its ranges as the first guests."""
+        """The block's domains, which never leave it, and its own ranges as first guests."""
         best = np.zeros((len(self._ranges[block]), BEST))
         best[:, 0] = np.inf
         return {
@@ -114,8 +116,5 @@ class Fractal:
                 blocks[i]["guests"], blocks[i]["best"] = guests, best
 
     def result(self, comm: Comm, blocks: dict[int, Arrays]) -> NDArray | None:
-        """(n_ranges, 4) error, oriented domain, s, o of every range."""
-        parts = comm.gather({i: arrays["best"] for i, arrays in blocks.items()})
-        if parts is None:
-            return None
-        return np.concatenate([a for _, a in sorted({i: a for p in parts for i, a in p.items()}.items())])
+        """(n_ranges, 4) error, number of the oriented domain, s, o."""
+        return gathered(comm, {i: arrays["best"] for i, arrays in blocks.items()})

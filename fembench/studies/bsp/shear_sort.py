@@ -1,8 +1,8 @@
 """Shear-Sort of an N x N matrix (Gomes 2014, algorithms 7 and 8): columns and rows in turn, rows as a snake.
 
 A block sorts n = N / V columns in even supersteps and n rows in odd ones; then all lines are all-gathered, as
-in the thesis. The thesis goes on for N supersteps, far beyond the 2 log2 N + 1 that sort, to have long runs.
-Its local sort is a quicksort in its worst case; ours is odd-even transposition, N^2 on any data.
+in the thesis. 2 log2 N + 1 supersteps suffice to sort; the thesis runs N, to get long runs. Its local sort is
+quicksort in the worst case; ours is odd-even transposition, which takes N^2 on any data.
 """
 
 from math import ceil, log2
@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.ranks.comm import Comm
-from fembench.studies.bsp.supersteps import Arrays
+from fembench.studies.bsp.supersteps import Arrays, gathered
 
 F64 = NDArray[np.float64]
 
 
 def transposition_sort(rows: F64) -> None:
-    """Every row ascending, in place: N passes of compare and exchange."""
+    """Sort every row in ascending order, in place: N passes of compare and exchange."""
     for k in range(rows.shape[1]):
         left, right = rows[:, k % 2 : -1 : 2], rows[:, k % 2 + 1 :: 2]
         low = np.minimum(left, right)
@@ -26,7 +26,7 @@ def transposition_sort(rows: F64) -> None:
 
 
 class ShearSort:
-    """The program; `n_blocks` must divide `size`."""
+    """The program. `n_blocks` must divide `size`."""
 
     def __init__(self, size: int, n_blocks: int, supersteps: int = 0, seed: int = 0) -> None:
         if size % n_blocks:
@@ -37,14 +37,14 @@ class ShearSort:
         self._matrix = np.random.default_rng(seed).random((size, size))
 
     def make(self, block: int) -> Arrays:
-        """The lines that the block sorts in this superstep."""
+        """The columns that the block sorts first."""
         return {"lines": np.ascontiguousarray(self._matrix[:, self._mine(block)].T)}
 
     def _mine(self, block: int) -> slice:
         return slice(block * self.rows, (block + 1) * self.rows)
 
     def compute(self, step: int, block: int, arrays: Arrays) -> None:
-        """Sort columns downwards, or even rows ascending and odd rows descending."""
+        """Sort columns in ascending order; rows ascending if even, descending if odd."""
         lines = arrays["lines"]
         transposition_sort(lines)
         if step % 2:
@@ -52,13 +52,13 @@ class ShearSort:
             lines[odd] = lines[odd, ::-1]
 
     def talk(self, comm: Comm, step: int, blocks: dict[int, Arrays], owner: NDArray[np.int64]) -> None:
-        """All-gather the lines; each block keeps its own lines of the other direction."""
+        """All-gather the lines; each block then takes its lines in the other direction."""
         other = self._gather(comm, blocks, owner).T  # columns become rows, rows columns
         for i, arrays in blocks.items():
             arrays["lines"][:] = other[self._mine(i)]
 
     def _gather(self, comm: Comm, blocks: dict[int, Arrays], owner: NDArray[np.int64]) -> F64:
-        """(N, N) all lines by number."""
+        """(N, N) all lines in order."""
         order = [i for rank in range(comm.size) for i in np.flatnonzero(owner == rank)]
         counts = np.bincount(owner, minlength=comm.size) * self.rows * self.size
         mine = [arrays["lines"] for arrays in blocks.values()]
@@ -72,13 +72,6 @@ class ShearSort:
         return matrix
 
     def result(self, comm: Comm, blocks: dict[int, Arrays]) -> NDArray | None:
-        """The matrix. After an even number of supersteps the blocks hold columns, else rows."""
-        parts = comm.gather({i: arrays["lines"] for i, arrays in blocks.items()})
-        if parts is None:
-            return None
-        lines = np.concatenate([a for _, a in sorted(_merged(parts).items())])
-        return lines.T if self.supersteps % 2 == 0 else lines
-
-
-def _merged(parts: list[dict[int, F64]]) -> dict[int, F64]:
-    return {i: a for part in parts for i, a in part.items()}
+        """The sorted matrix. Blocks hold its columns after an even number of supersteps, else its rows."""
+        lines = gathered(comm, {i: arrays["lines"] for i, arrays in blocks.items()})
+        return lines if lines is None or self.supersteps % 2 else lines.T

@@ -1,8 +1,7 @@
-"""Bulk-synchronous programs over migratable blocks, balanced as a solver's blocks are (balance/driver.py).
+"""Bulk-synchronous programs over migratable blocks, balanced by the solver's balancer (balance/driver.py).
 
-A program (`BspProgram`) is a set of blocks that compute and then talk; a superstep is both, with a barrier.
-Blocks are dictionaries of arrays, and what is in the dictionary moves with them. Computing is stretched to
-emulated speeds (SYNTHETIC, synthetic/slowness.py).
+In each superstep all blocks compute, then communicate, then meet at a barrier. A block is a dictionary of
+arrays, all of which move with it. Computing is slowed to emulated speeds (SYNTHETIC, synthetic/slowness.py).
 """
 
 import time
@@ -44,7 +43,7 @@ class BspProgram(Protocol):
 
 @dataclass(frozen=True)
 class Ran:
-    """The outcome of a program; result and ledger on rank 0 only."""
+    """The outcome of a program; result and ledger are None except on rank 0."""
 
     seconds: float
     result: NDArray | None
@@ -83,10 +82,10 @@ class ArrayBlocks:
         n = program.n_blocks
         self.owner = np.arange(n, dtype=np.int64) * comm.size // n
         self.blocks = {i: program.make(i) for i in range(n) if self.owner[i] == comm.rank}
-        self._spent = np.zeros(n)  # s of computing by block in this window, stretched
+        self._spent = np.zeros(n)  # [block] emulated seconds of computing in this window
 
     def superstep(self, step: int) -> None:
-        """Compute and talk."""
+        """Compute, communicate, wait for all ranks."""
         for i, arrays in self.blocks.items():
             self._slowness.begin()
             used = time.thread_time_ns()
@@ -98,21 +97,21 @@ class ArrayBlocks:
         self._comm.Barrier()
 
     def begin(self) -> None:
-        """Nothing: the work of a block may differ in every superstep."""
+        """Declare that work never repeats: a block's work may differ in every superstep."""
         self._slowness.new_work(ONCE)
 
     def open(self) -> None:
-        """Begin a measuring window."""
+        """Open a measurement window."""
         self._spent[:] = 0.0
 
     def measured(self, iterations: int) -> Measured:
-        """The computing time of each block."""
+        """Computing time per superstep and bytes of each block."""
         ids = list(self.blocks)
         sizes = [sum(a.nbytes for a in arrays.values()) for arrays in self.blocks.values()]
         return Measured(ids, (self._spent[ids] / iterations).tolist(), sizes)
 
     def agree(self) -> None:
-        """Nothing to agree on: work never repeats exactly."""
+        """Do nothing: work never repeats, so there are no times to agree on."""
 
     def move(self, routes: list[Route], iteration: int) -> None:
         """Send and receive the arrays of blocks. Collective."""
@@ -125,8 +124,17 @@ class ArrayBlocks:
         self.blocks = dict(sorted(self.blocks.items()))
 
 
+def gathered(comm: Comm, arrays: dict[int, NDArray]) -> NDArray | None:
+    """All blocks' arrays in the order of blocks on rank 0, None elsewhere. Collective."""
+    parts = comm.gather(arrays)
+    if parts is None:
+        return None
+    merged = {i: array for part in parts for i, array in part.items()}
+    return np.concatenate([merged[i] for i in sorted(merged)])
+
+
 def _facts(n_blocks: int, second_per_byte: float) -> BlockFacts:
-    """Blocks in a row. Their work is unknown in advance; they count as equal until measured."""
+    """Blocks in a row; their work is unknown in advance and assumed equal until measured."""
     row = np.zeros((n_blocks, 3))
     row[:, 0] = np.arange(n_blocks)
     return BlockFacts(np.ones(n_blocks), np.zeros(n_blocks), row, Links.none(), second_per_byte)

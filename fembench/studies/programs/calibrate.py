@@ -1,8 +1,7 @@
-"""Samples that calibrate programs: seconds of an operation on every rank, seconds of messages to rank 0,
-seconds that a farm's messages keep its workers.
+"""Calibration of programs: times of operations, of messages to rank 0, and of a farm's tasks and results.
 
-Ranks that compute together in a run do so here; one pair after the other exchanges messages while the rest
-sleeps.
+Ranks that compute at the same time in a run do so here, too. Messages are exchanged by one pair at a time,
+while all other ranks sleep.
 """
 
 import time
@@ -20,8 +19,8 @@ PING, PONG = 3, 4
 SIZES = (8, 4096, 65536, 524288)  # bytes
 EXCHANGED = (8, 65536, 1048576)  # bytes of a farm's tasks and results
 TRIPS = 7  # samples of a message
-LEARN = 3.0  # seconds, longer than a core of a shared machine is slow at a stretch
-IN_A_ROW = 5  # a run has many tasks and messages too: their mean is what it takes
+LEARN = 3.0  # seconds, longer than a slow spell of a core on a shared machine
+IN_A_ROW = 5  # consecutive tasks or messages per sample: a run takes their mean
 Samples = dict[str, list[float]]  # operation -> seconds of one
 BySize = dict[int, list[float]]  # bytes -> seconds
 
@@ -31,8 +30,8 @@ class Calibrated(NamedTuple):
 
     samples: Samples
     messages: BySize  # half of a round trip with rank 0
-    taking: BySize  # of farms: what receiving a task keeps it
-    answering: BySize  # and sending a result
+    taking: BySize  # farms: receiving a task occupies the worker
+    answering: BySize  # farms: sending a result occupies the worker
 
 
 NOTHING = Calibrated({}, {}, {}, {})
@@ -46,10 +45,9 @@ def calibrate(worker: Worker, program: str, tasks: int, size: int, count: int) -
 
 
 def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> Samples:
-    """`count` samples of every operation of the program, each of several tasks in a row, on this rank.
-    Collective.
+    """`count` samples of every operation on this rank, each the mean over consecutive tasks. Collective.
 
-    A farm's coordinator does not compute with its workers, so it is sampled alone.
+    The coordinator of a farm does not compute at the same time as its workers, so it is sampled alone.
     """
     found: Samples = {}
     apart = program in KERNELS and worker.comm.size > 1
@@ -63,8 +61,10 @@ def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> 
 
 
 def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
-    """Let emulated ranks find the minimum time of every operation of the program, equally in runs and before
-    samples, since the least of more samples is less. Does nothing at full speed. Collective."""
+    """Let emulated ranks find the minimum time of every operation; does nothing at full speed. Collective.
+
+    Runs and calibrations do so equally long, since a minimum over more samples is smaller.
+    """
     task = _task(program, tasks, size)
     for _ in worker.slowness.rehearsals(alone(), LEARN):
         task(worker.compute)
@@ -82,7 +82,7 @@ def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:
 
 
 def _sample(worker: Worker, task: Callable[[Do], object], count: int) -> Samples:
-    """Means over several consecutive tasks, without the very first."""
+    """Means over several consecutive tasks, without the first task."""
     took: Samples = {}
 
     def timed(operation: str, times: float, function: Callable[..., Any], /, *arguments: object) -> Any:
@@ -99,8 +99,8 @@ def _sample(worker: Worker, task: Callable[[Do], object], count: int) -> Samples
 def messages(worker: Worker) -> BySize:
     """Bytes -> seconds of a message between this rank and rank 0, half of a round trip. Collective.
 
-    Both wait in MPI for it: how rarely a run's ranks look for messages is no matter of the message. Each is
-    the mean of several in a row; the very first are left out.
+    Both ranks wait inside MPI: the polling interval of a run does not belong to the message. Each sample is
+    the mean of several consecutive messages; the first sample is dropped.
     """
     comm = worker.comm
     found: BySize = {n: [] for n in SIZES}
@@ -125,8 +125,9 @@ def messages(worker: Worker) -> BySize:
 
 
 def exchanges(worker: Worker) -> tuple[BySize, BySize]:
-    """Seconds that this rank is kept by taking a task, and by answering, as in a farm's run: the task is
-    there, and the coordinator looks for results from time to time. Collective.
+    """(taking, answering): seconds for which a task and its result occupy this rank in a farm. Collective.
+
+    As in a run, the task has already arrived, and the coordinator polls for results.
     """
     taking: BySize = {n: [] for n in EXCHANGED}
     answering: BySize = {n: [] for n in EXCHANGED}
@@ -146,7 +147,7 @@ def exchanges(worker: Worker) -> tuple[BySize, BySize]:
 def _coordinate(worker: Worker, rank: int, length: int) -> None:
     """The coordinator's part: deal tasks, then collect their results."""
     tasks = range((1 + TRIPS) * IN_A_ROW)
-    inputs = np.ones((len(tasks), length))  # each its own, or all but the first would come from a cache
+    inputs = np.ones((len(tasks), length))  # one each; a shared input would come from the cache
     requests = [request for task in tasks for request in farm.hand(worker, rank, task, inputs[task])]
     for _ in tasks:
         farm.collect(worker, lambda task: length)
@@ -155,8 +156,10 @@ def _coordinate(worker: Worker, rank: int, length: int) -> None:
 
 
 def _serve(worker: Worker) -> tuple[list[float], list[float]]:
-    """As a farm's worker whose computing ends at any moment between two looks of the coordinator: seconds of
-    taking a task and of answering, means of several in a row."""
+    """The worker's part: (taking, answering) seconds, each the mean of several consecutive tasks.
+
+    Computing is replaced by sleeping, so that it ends at any point between two polls of the coordinator.
+    """
     took, room = [], np.empty(0)
     for turn in range((1 + TRIPS) * IN_A_ROW):
         time.sleep(worker.glance * (1 + turn % IN_A_ROW / IN_A_ROW))

@@ -1,4 +1,4 @@
-"""Cases of the small programs, and what a calibration predicts for them."""
+"""Cases of the small programs, and their predictions from a calibration."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,14 +20,14 @@ from fembench.studies.scheduling.program_graphs import hosts_in_turn, interval, 
 from fembench.studies.scheduling.schedulers import METHODS
 from fembench.studies.scheduling.task_graph import TaskGraph
 
-UNITS = 20  # of work of a graph's task: about 10 ms each
+UNITS = 20  # of work per task of a graph, about 10 ms each
 
 
 def case_of(settings: ProgramSettings, calibration: AppRecord | None) -> AppCase:
-    """The case that the settings describe; tasks are dealt by the calibrated speeds W. Raises InputError."""
+    """The case of these settings; tasks are dealt by the calibrated speeds W. Raises InputError."""
     ranks = settings.ranks
     if ranks < 1 or settings.repetitions < 1 or min(settings.tasks, settings.size, settings.samples - 1) < 0:
-        raise InputError("ranks, repetitions and samples: expected 1 or more; tasks and size 0 or more")
+        raise InputError("ranks, repetitions and samples: expected 1 or more; tasks and size: 0 or more")
     common: dict[str, Any] = {
         "program": settings.program,
         "ranks": ranks,
@@ -57,7 +57,7 @@ def case_of(settings: ProgramSettings, calibration: AppRecord | None) -> AppCase
     )
     if settings.schedule != "turn":
         if calibration is None:
-            raise InputError(f"--schedule {settings.schedule}: expected --model RECORD, of a calibration")
+            raise InputError(f"--schedule {settings.schedule}: expected --model RECORD, a calibration")
         made = METHODS[settings.schedule](graph, _platform(case, calibration))
         return msgspec.structs.replace(case, order=made.order, host=made.host)
     return case
@@ -97,7 +97,7 @@ def predicted(case: AppCase, calibration: AppRecord, settings: ProgramSettings) 
 def _beyond(
     calibration: AppRecord, machine: MachineModel, workers: int, bytes_in: float, bytes_out: float
 ) -> tuple[TimeRange, ...]:
-    """Seconds for which a task's messages occupy each worker, minus the transit time of its result."""
+    """[worker] seconds for which a task's messages occupy it, beyond the transit time of the result."""
     ranks = calibration.case.ranks
     taking, answering = keeping(calibration.taking, ranks), keeping(calibration.answering, ranks)
     found = []
@@ -109,7 +109,7 @@ def _beyond(
 
 
 def _all_dealt(case: AppCase, machine: MachineModel) -> tuple[int, ...]:
-    """Tasks per worker; those dealt during the run go to whichever is free, that is, in proportion to W."""
+    """Tasks per worker; tasks dealt during the run go to idle workers, so in proportion to W."""
     if sum(case.dealt) == case.tasks:
         return case.dealt
     return deal_tasks([machine.factors[p] for p in range(1, len(case.dealt) + 1)], case.tasks)
@@ -127,7 +127,7 @@ def both(
 
 
 def _enlarged(machine: MachineModel, workers: int) -> MachineModel:
-    """The calibration for more workers than were calibrated: the others are assumed to equal the last."""
+    """The model extended to more workers than were calibrated, all equal to the last."""
     known = sorted(p for p in machine.operations if p)
     if not known:
         raise InputError("calibrated on one rank: expected a coordinator and at least one worker")

@@ -1,7 +1,7 @@
 """A farm: rank 0 deals tasks to the other ranks and collects their results (Herai 2005, 3.3).
 
-A part of the tasks is dealt beforehand, in proportion to W (Eq. 3.6); the rest one by one, to whoever has
-sent a result. With one rank alone it computes all tasks itself.
+A part of the tasks is dealt in advance, in proportion to W (Eq. 3.6); the rest one by one, to workers that
+have sent all results they owe. A single rank computes all tasks itself.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ def inputs_of(program: str, tasks: int, size: int, seed: int) -> list[Array]:
 
 
 def run(worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array], size: int) -> list[Array]:
-    """Outputs of all tasks on rank 0, which alone holds the inputs; [] elsewhere. Collective."""
+    """Outputs of all tasks on rank 0, [] elsewhere; only rank 0 needs the inputs. Collective."""
     if worker.comm.size == 1:
         return [compute(worker, program, data, size) for data in inputs]
     if worker.comm.rank == 0:
@@ -42,7 +42,7 @@ def compute(worker: Worker, program: str, data: Array, size: int) -> Array:
 def coordinate(
     worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array], size: int
 ) -> list[Array]:
-    """Deal tasks and collect results; tell each worker when no task is left."""
+    """Deal tasks and collect results; end each worker when no task is left."""
     kernel, comm, tasks = KERNELS[program], worker.comm, len(inputs)
     outputs: list[Array] = [np.empty(0)] * tasks
     todo = iter(range(tasks))
@@ -69,7 +69,7 @@ def coordinate(
 
 
 def _another(send: Callable[[int, float], None], rank: int, todo: Iterator[int]) -> int:
-    """Send a rank its next task, or the message that ends it."""
+    """Send a rank its next task or the end message; returns the number of tasks sent."""
     task = next(todo, None)
     send(rank, END if task is None else task)
     return 0 if task is None else 1
@@ -93,8 +93,10 @@ def hand(worker: Worker, rank: int, task: float, data: Array) -> list[Any]:
 
 
 def take(worker: Worker, room: Array) -> tuple[float, Array]:
-    """(number of the next task, its input), in `room` where that is large enough: pages never touched before
-    cost more than the message."""
+    """(number of the next task, its input); reuses `room` if large enough.
+
+    Touching new pages would cost more than the message.
+    """
     head = np.empty(2)
     worker.receive(head, 0, TASK)
     length = int(head[1])
@@ -105,7 +107,7 @@ def take(worker: Worker, room: Array) -> tuple[float, Array]:
 
 
 def answer(worker: Worker, task: float, result: Array) -> None:
-    """Send the result of a task; a long message completes only when the coordinator receives it."""
+    """Send the result of a task; a long message completes only once the coordinator receives it."""
     worker.comm.Send(np.array([task]), 0, RESULT)
     worker.comm.Send(result, 0, RESULT)
 

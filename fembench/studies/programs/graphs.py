@@ -1,7 +1,7 @@
 """Task graphs on ranks: ring, fork, join, diamond, fork-join (Mendes 2004, F12).
 
-A task waits for those that feed it, burns its work, and sends to those that it feeds. What it sends is one
-more than the sum of what it received, so the result shows that every message was taken into account.
+A task waits for its predecessors, does its work, and sends to its successors. The value it sends is one more
+than the sum of the values received, so the result shows that every message arrived.
 """
 
 import time
@@ -16,14 +16,14 @@ from fembench.studies.programs.record import AppCase
 
 UNIT = "unit"  # of work
 ROUNDS, LENGTH = 100, 8_000  # of one unit
-VALUE, DUE = 0, 1  # of a message: its sum, and when it may be received, ns
+VALUE, DUE = 0, 1  # entries of a message: its value, and the earliest time to receive it, ns
 FREE = (0.0, 0.0, 0.0)
 Edge = tuple[int, int]
 
 
 def burn(units: int) -> float:
-    """Do this many units of work, each identical."""
-    x = kernels.empty(LENGTH)  # aligned, or what a unit takes is luck
+    """Do this many identical units of work."""
+    x = kernels.empty(LENGTH)  # aligned; otherwise the time of a unit varies between processes
     x[:] = np.linspace(0.0, 1.0, LENGTH)
     for _ in range(units * ROUNDS):
         x *= 0.999
@@ -32,12 +32,11 @@ def burn(units: int) -> float:
 
 
 def run(worker: Worker, case: AppCase) -> tuple[float, float]:
-    """(what the last task of the graph has, on the rank that had it, 0 elsewhere; when this rank's last task
-    was done, perf_counter seconds). Collective.
+    """(value of the graph's last task on its rank, 0 elsewhere; end of this rank's last task). Collective.
 
-    Receives are posted beforehand and sends do not block, so no order of tasks can lock the ranks. Where the
-    case says what an edge costs (Os, L, Or of HLogP), both ranks are kept as long: the sender says when its
-    message is due, so all must read one clock, as ranks on one machine do.
+    The end is in seconds of perf_counter. Receives are posted in advance and sends do not block, so no order
+    of tasks can deadlock. If the case gives the cost of an edge (Os, L, Or of HLogP), it is emulated: the
+    message carries the time at which it is due, so all ranks must share a clock, that is, a machine.
     """
     comm, n, me = worker.comm, len(case.order), worker.comm.rank
     cost = dict(zip(case.edges, case.costs or (FREE,) * len(case.edges)))
@@ -45,7 +44,7 @@ def run(worker: Worker, case: AppCase) -> tuple[float, float]:
     inbox = {e: _message(case.n_bytes) for e in remote if case.host[e[1]] == me}
     coming = {e: comm.Irecv(data, case.host[e[0]], tag(*e, n)) for e, data in inbox.items()}
     values: dict[int, float] = {}
-    outbox: dict[Edge, Array] = {}  # messages to tasks of this rank too: those are only read
+    outbox: dict[Edge, Array] = {}  # messages, including those to tasks of this rank, which are not sent
     sent, done = [], 0.0
     for task in case.order:
         if case.host[task] != me:
@@ -71,7 +70,7 @@ def run(worker: Worker, case: AppCase) -> tuple[float, float]:
 
 
 class Room:
-    """Buffers of this rank, touched before the clock starts: one to receive into, one per sending task."""
+    """Buffers of this rank, touched before the run is timed: one to receive, one per sending task."""
 
     def __init__(self, case: AppCase, rank: int) -> None:
         length = max(case.n_bytes // 8, 2)
@@ -81,8 +80,10 @@ class Room:
 
 
 def run_calls(worker: Worker, case: AppCase, room: Room) -> tuple[float, float]:
-    """As `run`, by the MPI calls that `characterize --network` times: MPI_Isend or MPI_Send; a rank that
-    waits probes without rest and receives when a message is there. Collective."""
+    """As `run`, but with the MPI calls that `characterize --network` times. Collective.
+
+    Messages are sent by MPI_Isend or MPI_Send; a waiting rank probes continuously.
+    """
     comm, n, me = worker.comm, len(case.order), worker.comm.rank
     values: dict[int, float] = {}
     sent, done = [], 0.0
@@ -112,7 +113,7 @@ def run_calls(worker: Worker, case: AppCase, room: Room) -> tuple[float, float]:
 
 
 def _arrived(worker: Worker, waiting: dict[Edge, Any], data: dict[Edge, Array]) -> Iterator[Edge]:
-    """Edges in the order in which their messages are due; a request of None has completed."""
+    """Edges in the order in which their messages are due; the request None is complete."""
     while waiting:
         here = [e for e, request in waiting.items() if request is None or request.Test()]
         for edge in here:
@@ -126,7 +127,7 @@ def _arrived(worker: Worker, waiting: dict[Edge, Any], data: dict[Edge, Array]) 
 
 
 def tag(source: int, target: int, n_tasks: int) -> int:
-    """One for each edge."""
+    """The tag of an edge."""
     return source * n_tasks + target
 
 

@@ -1,4 +1,4 @@
-"""One job of a small program: calibrate on request, run the repetitions, check the results."""
+"""One job of a small program: a calibration, or repeated runs with a check of the result."""
 
 import time
 from collections.abc import Hashable, Mapping, Sequence
@@ -21,7 +21,7 @@ from fembench.synthetic.speeds import label, parse_speeds
 
 
 class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The job as its ranks read it."""
+    """The input of the ranks."""
 
     case: AppCase
     id: str
@@ -29,7 +29,7 @@ class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     launcher: str
     predicted: AppPrediction | None = None
     simulated: AppPrediction | None = None
-    calibrate: int = 0  # samples of each operation; > 0: nothing else is done
+    calibrate: int = 0  # samples per operation; if > 0, the job only calibrates
     synthetic: str = ""
 
 
@@ -54,7 +54,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
             busy.append(worker.busy)
             done.append(worker.done)
     rows = comm.gather((found, tuple(busy), tuple(done)))
-    messages_cost = "messages cost what the case says" if case.costs else ""
+    messages_cost = "emulated message costs" if case.costs else ""
     synthetic = ", ".join(filter(None, [job.synthetic, label(case.emulate, case.dilate), messages_cost]))
     environment = describe(
         comm,
@@ -125,23 +125,25 @@ def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[floa
 def _last_task(
     comm: Comm, case: AppCase, begin: float, last: float, done: float
 ) -> tuple[float, float, float]:
-    """(seconds until the last task was done, by the clock of its rank; its value; the error). Collective."""
+    """(seconds until the end of the last task, by its rank's clock; its value; the error). Collective."""
     mine = comm.rank == case.host[-1]
     value, seconds = (sum(each) for each in zip(*comm.allgather((last, done - begin if mine else 0.0))))
     return seconds, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0
 
 
 class Span(NamedTuple):
-    """The time span in which a rank worked."""
+    """The time span of a rank's work."""
 
     host: Hashable
     begin: float  # seconds of its host's clock
-    done: float  # 0: it had no task
+    done: float  # 0: the rank had no task
 
 
 def makespan(spans: Sequence[Span]) -> float:
-    """Seconds from the first begin to the last end; of several hosts, which have no common clock, the longest
-    that a rank took. Ranks leave a barrier one after the other: that one began late makes nothing shorter."""
+    """Seconds from the first begin to the last end; on several hosts, which share no clock, the longest span.
+
+    The first begin counts because ranks leave the barrier one after another.
+    """
     busy = [s for s in spans if s.done]
     if len({s.host for s in busy}) == 1:
         return max(s.done for s in busy) - min(s.begin for s in busy)

@@ -1,4 +1,4 @@
-"""Runs of small programs kept in a folder; existing records are not measured again."""
+"""Runs of small programs in a folder; runs that already have a record are not repeated."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from fembench.studies.programs.settings import ProgramSettings
 
 
 def kept_record(path: Path, case: AppCase, *, whatever: bool = False) -> AppRecord | None:
-    """The record in a file, or None; `whatever` also accepts the record of another case."""
+    """The record in a file if it is of this case, else None; `whatever` accepts any case."""
     record = load_app(path) if path.exists() else None
     return record if record is None or whatever or record.case == case else None
 
 
 @dataclass(frozen=True)
 class ProgramRuns:
-    """The folder of the records, and whether missing ones are measured."""
+    """A folder of records. `only_kept`: missing ones are not measured."""
 
     folder: Path
     only_kept: bool = False
 
     def kept(self, name: str, case: AppCase, make: Callable[[], AppRecord]) -> AppRecord | None:
-        """The record of that name and case; a missing one is made, unless `only_kept`."""
+        """The record of that name and case; if missing, it is made, unless `only_kept`."""
         path = self.folder / f"{name}.json"
         record = kept_record(path, case, whatever=self.only_kept)
         if record is None and not self.only_kept:
@@ -33,7 +33,7 @@ class ProgramRuns:
         return record
 
     def calibration(self, name: str, settings: ProgramSettings) -> AppRecord | None:
-        """Samples of the program's operations."""
+        """The calibration of a program."""
         case = case_of(settings, None)
         return self.kept(
             name, case, lambda: launch(case, id=name, scratch=self.folder, calibrate=settings.samples)
@@ -42,7 +42,7 @@ class ProgramRuns:
     def run(
         self, name: str, case: AppCase, calibration: AppRecord, settings: ProgramSettings
     ) -> AppRecord | None:
-        """A run that is predicted from the calibration before it starts."""
+        """A run, predicted from the calibration before it starts."""
 
         def make() -> AppRecord:
             closed, graph = both(case, calibration, settings)

@@ -1,15 +1,15 @@
-"""The kernels of the farm programs, and the number of operations of each name in a task.
+"""The kernels of the farm programs, and the operations per task.
 
 program    task                                        operations              thesis
 pi         points in the unit square                   pi_point                000
 primes     a sieve of numbers, a block for each prime  sieve_number, prime_block   000
 matrices   powers of a matrix, + - * / on every element  matrix_N              000
-partial    the same on elements that chance selects    power_N, element        000
+partial    the same on randomly selected elements      power_N, element        000
 integral   trapezoids                                  trapezoid               003
 product    rows of a matrix times a matrix             row_N                   003
 
-Arrays that are worked on begin at a multiple of 64 bytes (kernels.empty): elsewhere every second load reads
-two cache lines, and the same operation takes up to a fifth longer in one process than in the next.
+Working arrays are aligned to 64 bytes (kernels.empty). Otherwise every second load touches two cache lines,
+and the same operation takes up to a fifth longer in one process than in another.
 """
 
 import math
@@ -24,15 +24,15 @@ from fembench.kernels.backend import kernels
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
-CHUNK = 8192  # points at a time: they stay in cache, and their arrays on the heap
-TURNS = 4  # of the block that runs for primes
-CHAIN = 60  # of the operations on selected elements
+CHUNK = 8192  # points at a time, which stay in the cache
+TURNS = 4  # iterations of the block that runs for primes
+CHAIN = 60  # repetitions of the operations on selected elements
 SELECTED = 0.25
 POWER = 6  # products of a matrix
 
 
 class Do(Protocol):
-    """Runs a function as `times` operations of a name, such as a rank's Worker.compute; see `just`."""
+    """Runs a function that does `times` operations of a name: Worker.compute, or `just`."""
 
     def __call__(
         self, operation: str, times: float, function: Callable[..., Any], /, *arguments: object
@@ -48,17 +48,17 @@ def just(operation: str, times: float, function: Callable[..., Any], /, *argumen
 class Kernel:
     """One farm program. Inputs and outputs are float64 vectors."""
 
-    tasks: int  # usual number; 0: one a worker
-    size: int  # usual size
+    tasks: int  # default number; 0: one per worker
+    size: int  # default size
     make: Callable[[int, int, int, int], Array]  # task, tasks, size, seed -> input
-    run: Callable[[Do, Array, int], Array]  # how to compute, input, size -> output
-    out: Callable[[int, int, int], int]  # task, tasks, size -> numbers of the output
-    counts: Callable[[int, int], dict[str, float]]  # tasks, size -> operations that a task certainly does
-    chance: Callable[[int, int], tuple[str, float, float]] | None = None  # -> operation, times, Q
+    run: Callable[[Do, Array, int], Array]  # executor, input, size -> output
+    out: Callable[[int, int, int], int]  # task, tasks, size -> length of the output
+    counts: Callable[[int, int], dict[str, float]]  # tasks, size -> unconditional operations of a task
+    chance: Callable[[int, int], tuple[str, float, float]] | None = None  # -> conditional operation, times, Q
 
 
 def part(task: int, tasks: int, size: int) -> tuple[int, int]:
-    """The task's range of `size` things."""
+    """The task's range of `size` items."""
     return size * task // tasks, size * (task + 1) // tasks
 
 
@@ -101,7 +101,7 @@ def primes_run(do: Do, data: Array, size: int) -> Array:
 
 
 def sieve(low: int, high: int, size: int) -> Whole:
-    """The primes from low to high - 1, of numbers below `size`."""
+    """The primes from low to high - 1; high is at most `size`."""
     numbers = np.arange(low, high)
     prime = numbers >= 2
     for p in small_primes(math.isqrt(max(size, 4)) + 1):
@@ -111,7 +111,7 @@ def sieve(low: int, high: int, size: int) -> Whole:
 
 
 def prime_block(found: Whole) -> Whole:
-    """The block that runs for every prime: a few squares modulo it."""
+    """The block that runs for every prime: repeated squares modulo the prime."""
     state = np.ones(len(found), np.int64)
     for _ in range(TURNS):
         state = (state * state + 1) % found
@@ -140,7 +140,7 @@ def matrices_run(do: Do, data: Array, size: int) -> Array:
 
 
 def power_and_chain(a: Array) -> Array:
-    """A^7, then + * / - on each element."""
+    """A^7, then + * / - on every element."""
     b = power(a)
     b += 1.0
     b *= 2.0
@@ -150,7 +150,7 @@ def power_and_chain(a: Array) -> Array:
 
 
 def power(a: Array) -> Array:
-    """A raised to POWER by repeated products."""
+    """A^7, by POWER repeated products."""
     b, room = a, kernels.empty((2, *a.shape))
     for turn in range(POWER):
         b = np.matmul(b, a, out=room[turn % 2])
@@ -158,7 +158,7 @@ def power(a: Array) -> Array:
 
 
 def partial_run(do: Do, data: Array, size: int) -> Array:
-    """A^7, then a chain of + - * / on randomly selected elements."""
+    """A^7, then a chain of + * / - on randomly selected elements."""
     raised, chosen = do(f"power_{size}", 1, power_and_choose, data.reshape(size, size))
     do("element", len(chosen), element_chain, raised, chosen)
     return raised
@@ -182,13 +182,13 @@ def element_chain(values: Array, chosen: Whole) -> None:
 
 
 def integral_run(do: Do, data: Array, size: int) -> Array:
-    """The integral of 4 / (1 + x²) over a part of [0, 1]."""
+    """The integral of 4 / (1 + x²) over the task's part of [0, 1]."""
     first, last = int(data[0]), int(data[1])
     return np.array([do("trapezoid", last - first, trapezoids, first, last, size)])
 
 
 def trapezoids(first: int, last: int, size: int) -> float:
-    """The subintervals from first to last - 1, of `size`."""
+    """The sum over subintervals first to last - 1, of `size`."""
     total = 0.0
     for begin in range(first, last, CHUNK):
         k = np.arange(begin, min(begin + CHUNK, last) + 1)
@@ -205,14 +205,14 @@ def product_input(task: int, tasks: int, size: int, seed: int) -> Array:
 
 
 def product_run(do: Do, data: Array, size: int) -> Array:
-    """Rows of A B, computed row by row."""
+    """The task's rows of A B."""
     n = size * size
     rows, b = data[: len(data) - n].reshape(-1, size), data[len(data) - n :].reshape(size, size)
     return do(f"row_{size}", len(rows), rows_times, rows, b).ravel()
 
 
 def rows_times(rows: Array, b: Array) -> Array:
-    """Rows times a matrix."""
+    """Rows times a matrix, one row after the other."""
     product = kernels.empty(rows.shape)
     for row, out in zip(rows, product):
         np.dot(row, b, out)
@@ -267,7 +267,7 @@ KERNELS = {
 
 
 def correct(program: str, outputs: list[Array], tasks: int, size: int, seed: int) -> tuple[float, float]:
-    """(value, error relative to the tolerance) of all outputs, checked by an independent method."""
+    """(value, error / tolerance) of all outputs, checked by an independent method."""
     kernel = KERNELS[program]
     if program == "pi":
         inside = float(sum(o[0] for o in outputs))

@@ -1,4 +1,4 @@
-"""Start a small program under MPI and return its record."""
+"""Run a small program under MPI and return its record."""
 
 import os
 import sys
@@ -30,9 +30,9 @@ def launch(
     calibrate: int = 0,
     timeout: float = PATIENCE,
 ) -> AppRecord:
-    """The record of one job. `scratch`: a folder also visible to rank 0's host.
+    """The record of one job. `scratch`: a folder that rank 0's host can also see.
 
-    Raises InputError, or RunFailedError where the job ended without a record.
+    Raises InputError, or RunFailedError if the job ends without a record.
     """
     line, kind = launcher_line(case.ranks, hostfile)
     parse_speeds(case.emulate, case.ranks)

@@ -1,6 +1,6 @@
-"""What every rank of `fembench study app` runs: `python -m fembench.studies.programs.program_rank FOLDER`.
+"""Process of each rank of `fembench study app`: `python -m fembench.studies.programs.program_rank FOLDER`.
 
-FOLDER holds job.json; rank 0 leaves app.json there, or error.txt.
+It reads FOLDER/job.json; rank 0 writes app.json or error.txt there.
 """
 
 import sys
@@ -16,7 +16,7 @@ from fembench.synthetic.waits import FINE, timer_slack
 
 
 def main(folder: Path, comm: Comm) -> int:
-    """Run the job in `folder`: 0, or 2 where it could not be run."""
+    """Run the job in `folder`; returns the exit status, 2 if it could not run."""
 
     def run(text: bytes) -> bytes | None:
         job = msgspec.json.decode(text, type=AppJob)

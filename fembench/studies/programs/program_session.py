@@ -1,4 +1,4 @@
-"""One run of a small program from its settings: predicted if a model is given, run, recorded."""
+"""A run of a small program from its settings: predicted if there is a model, run, recorded."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,9 +35,9 @@ def run_program(
     model: str = "",
     calibrate: bool = False,
 ) -> tuple[AppRecord, Path]:
-    """(record, its file) of a run, or of a calibration. `model`: the calibration that predicts it.
+    """(record, its file) of a run or a calibration. `model`: file of the calibration that predicts the run.
 
-    Raises InputError, or RunFailedError where the job ended without a record.
+    Raises InputError, or RunFailedError if the job ends without a record.
     """
     calibration = load_app(model) if model else None
     case = case_of(settings, calibration)
@@ -70,7 +70,7 @@ def run_with_network(
 ) -> tuple[AppRecord, str, bool, Path]:
     """(record, text, whether it tests the prediction, its file) of a ring, fork or join with real messages.
 
-    `machine`: the file of the profile whose network predicts them. Raises InputError and RunFailedError.
+    `machine`: file of the profile whose network predicts them. Raises InputError or RunFailedError.
     """
     profile = load_profile(machine)
     case = real_messages.case_of_messages(

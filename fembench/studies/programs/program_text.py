@@ -9,7 +9,7 @@ from fembench.studies.programs.record import AppRecord
 
 
 def as_text(record: AppRecord) -> str:
-    """Times and the score of the prediction, or the intervals of a calibration."""
+    """Times of the runs and scores of their predictions, or the intervals of a calibration."""
     label = [f"SYNTHETIC: {record.environment.synthetic}"] if record.environment.synthetic else []
     return "\n\n".join([*label, *(_calibration(record) if record.samples else _runs(record))])
 
@@ -28,7 +28,7 @@ def _calibration(record: AppRecord) -> list[str]:
 
 
 def _messages(record: AppRecord) -> list[list[object]]:
-    """Times of messages, and how long a farm's messages occupy its workers; ranges over all ranks."""
+    """Times of messages, and times for which a farm's messages occupy its workers; ranges over all ranks."""
     rows: list[list[object]] = []
     kinds = {"under way": record.messages, "taking a task": record.taking, "answering": record.answering}
     for kind, samples in kinds.items():

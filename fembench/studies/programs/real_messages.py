@@ -1,14 +1,14 @@
-"""Ring, fork and join with real messages, predicted from the network that `characterize --network` measured.
+"""Ring, fork and join with real messages, predicted from the network measured by `characterize --network`.
 
-A message of m bytes takes T = Os + L + Or, each from the profile of the two hosts (Mendes 2004, 3.10); a
-task takes what a calibration just before found.
+A message of m bytes takes T = Os + L + Or, each from the profile of its two hosts (Mendes 2004, 3.10). The
+times of tasks come from a calibration made just before. The prediction is
 
     ring   every rank computes and sends to the next: all tasks and all T
     fork   rank 0 computes, sends to children elsewhere, computes: both tasks and every Os (6.1)
     join   children elsewhere send to rank 0, which computes before and after: both tasks and every Or (6.1)
 
-The prediction is written before the run. It is scored against the median of the repetitions, with the 95 %
-interval of that median; if the interval is too wide, the prediction is not tested.
+It is written before the run, and compared with the median of the repetitions and its 95 % interval. If that
+interval is too wide, the run does not test the prediction.
 """
 
 import math
@@ -33,14 +33,14 @@ from fembench.studies.scheduling.program_graphs import USUAL
 
 KINDS = ("ring", "fork", "join")
 REPETITIONS, UNITS = 20, 20
-LIMIT = 5.0  # per cent: of an error that is small, and of half the interval that can tell
+LIMIT = 5.0  # per cent: largest good error, and largest half width of the interval of a valid run
 Calls = Literal["isend", "send"]
 
 
 def case_of_messages(
     kind: str, ranks: int, calls: Calls, *, n_bytes: int, tasks: int = 0, units: int = 0, repetitions: int = 0
 ) -> AppCase:
-    """The graph on `ranks` ranks; children of fork and join compute nothing. Raises InputError."""
+    """The case of a graph; children of fork and join compute nothing. Raises InputError."""
     if kind not in KINDS:
         raise InputError(f"{kind} with --machine: expected one of {', '.join(KINDS)}")
     if ranks < 2:
@@ -90,7 +90,9 @@ def costs_of(case: AppCase, profile: Profile) -> list[MessageCost]:
     """Os, L and Or of every message between ranks, in the order of the edges. Raises InputError."""
     network, placed = profile.network, profile.environment.rank_host
     if network is None:
-        raise InputError("the profile has no network: expected one of `fembench characterize --network`")
+        raise InputError(
+            "the profile has no network: expected a profile of `fembench characterize --network`"
+        )
     if case.ranks > len(placed):
         raise InputError(f"{case.ranks} ranks: the profile has {len(placed)}")
     classes = network.classes if network.send_mode == case.calls else network.blocking
@@ -113,11 +115,11 @@ def costs_of(case: AppCase, profile: Profile) -> list[MessageCost]:
 
 
 def messages_seconds(case: AppCase, costs: list[MessageCost]) -> float:
-    """Delay of the last task by messages."""
+    """Delay of the last task due to messages."""
     if case.program == "ring":
         return ring_makespan((), costs)
     each = [c.send for c in costs] if case.program == "fork" else [c.receive for c in costs]
-    return fork_delay(each, 0.0)  # inside a rank nothing is sent
+    return fork_delay(each, 0.0)  # no message inside a rank
 
 
 def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str) -> AppPrediction:
@@ -142,41 +144,41 @@ def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str
 
 
 class Judged(NamedTuple):
-    """One time, predicted and measured, in seconds; errors are in percent of the measured time."""
+    """A predicted and a measured time, in seconds. Errors are in per cent of the measured time."""
 
-    what: str  # makespan; messages
+    what: str  # "makespan" or "messages"
     predicted: float
     measured: float  # median of the repetitions
     low: float  # its 95 % interval; nan: too few repetitions
     high: float
-    reason: str  # why nothing can be said of the prediction; "": it can
+    reason: str  # why the run does not test the prediction; "": it does
 
     @property
     def error(self) -> float:
-        """Per cent."""
+        """The absolute error, per cent."""
         return error_percent(self.measured, self.predicted)
 
     @property
     def signed(self) -> float:
-        """Percent; positive if the prediction is too long."""
+        """The error, per cent; positive if the prediction is too long."""
         return 100 * (self.predicted / self.measured - 1) if self.measured else math.nan
 
     @property
     def between(self) -> tuple[float, float]:
-        """(low, high) of the signed error, per cent, at the ends of the median's interval."""
+        """(low, high) signed errors, per cent, at the ends of the median's interval."""
         ends = [100 * (self.predicted / t - 1) for t in (self.high, self.low)]
         return ends[0], ends[1]
 
     @property
     def verdict(self) -> str:
-        """'within 5 %', 'off by more than 5 %', or why neither can be said."""
+        """'within 5 %', 'off by more than 5 %', or 'INVALID' with the reason."""
         if self.reason:
             return f"INVALID: {self.reason}"
         return f"within {LIMIT:g} %" if self.error <= LIMIT else f"off by more than {LIMIT:g} %"
 
 
 def judged(record: AppRecord, hosts: tuple[str, ...] = ()) -> list[Judged]:
-    """The run time, and the part due to messages; `hosts`: the hosts of the profile's ranks."""
+    """Makespan and the part due to messages, with their errors; `hosts`: the hosts of the profile's ranks."""
     if record.predicted is None or record.predicted.method != MEASURED_NETWORK:
         raise InputError(f"{record.id}: not predicted from a measured network")
     terms = record.predicted.terms
@@ -200,7 +202,7 @@ def _unlike(record: AppRecord, hosts: tuple[str, ...]) -> str:
         return f"others used {used} (at most {OTHERS:g} %)"
     ran = tuple(environment.hosts[k].name for k in environment.rank_host)
     if hosts and ran != hosts[: len(ran)]:
-        return f"ran on {', '.join(ran)}; the profile is of {', '.join(hosts[: len(ran)])}"
+        return f"ran on {', '.join(ran)}; the profile is for {', '.join(hosts[: len(ran)])}"
     return ""
 
 
@@ -211,7 +213,7 @@ def _judge(what: str, predicted: float, times: np.ndarray, wrong: str) -> Judged
     if not wrong and interval is None:
         wrong = f"{len(times)} repetitions: expected six or more"
     if not wrong and half > LIMIT:
-        wrong = f"too noisy to judge: the median is known to ± {half:.0f} % (at most {LIMIT:g} %)"
+        wrong = f"too noisy: the median is known to ± {half:.0f} % (at most {LIMIT:g} %)"
     return Judged(what, predicted, middle, low, high, wrong)
 
 
@@ -228,9 +230,11 @@ def predicted_run(
     command: str = "",
     hostfile: str = "",
 ) -> AppRecord:
-    """The record of a run whose prediction was written before it; calibrated just before where no calibration
-    is given. `source` names the profile. Raises InputError, RunFailedError."""
-    costs_of(case, profile)  # what is wrong with the profile shows before anything is measured
+    """The record of a run that is predicted first, and calibrated before that if no calibration is given.
+
+    `source`: name of the profile. Raises InputError or RunFailedError.
+    """
+    costs_of(case, profile)  # a wrong profile is an error before anything is measured
     if calibration is None:
         say(f"calibrating: units of work on {case.ranks} ranks")
         calibration = launch(
@@ -244,12 +248,12 @@ def predicted_run(
         save_app(calibration, scratch / f"{id}-calibrated.json")
     before = promise(case, calibration, profile, source)
     whole, messages = (seconds(before.terms[name][0]) for name in ("makespan", "messages"))
-    say(f"predicted: {whole}, of it messages {messages}")
+    say(f"predicted: {whole}, including {messages} for messages")
     return launch(case, id=id, scratch=scratch, command=command, hostfile=hostfile, predicted=before)
 
 
 def as_text(record: AppRecord, found: Sequence[Judged]) -> str:
-    """A table of predicted and measured times, with the error of the median and its interval."""
+    """A table of predicted and measured times, and the error of the median with its interval."""
     rows = [
         [
             one.what,

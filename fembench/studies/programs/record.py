@@ -1,7 +1,8 @@
-"""Record of a small parallel program (`fembench study app`): case, prediction, times and correctness.
+"""Record of a small parallel program (`fembench study app`): case, predictions, times and correctness.
 
 Schema history:
-    1  first; `simulated`, a prediction's `method`, `taking` and `answering` came later and may be missing
+    1  first; `simulated`, `taking`, `answering` and a prediction's `method` were added later and may be
+    missing
 """
 
 from pathlib import Path
@@ -21,21 +22,21 @@ Samples = dict[str, tuple[tuple[float, ...], ...]]
 
 
 class AppCase(Frozen, frozen=True):
-    """Everything that decides what one program computes."""
+    """Everything that determines the work of a program."""
 
     program: str  # pi, primes, …; ring, fork, …
     ranks: int
     tasks: int = 0  # of a farm
-    size: int = 0  # points, numbers, rows: of all tasks or of one, as the program says
-    n_bytes: int = 0  # of a message between tasks of a graph
-    dealt: tuple[int, ...] = ()  # tasks of each worker before the run (Eq. 3.6)
+    size: int = 0  # points, numbers or rows, of all tasks or of one, depending on the program
+    n_bytes: int = 0  # per message between tasks of a graph
+    dealt: tuple[int, ...] = ()  # [worker] tasks dealt before the run (Eq. 3.6)
     order: tuple[int, ...] = ()  # of the tasks of a graph
     host: tuple[int, ...] = ()  # [task of a graph] -> rank
     edges: tuple[tuple[int, int], ...] = ()
     idle: tuple[int, ...] = ()  # tasks of a graph that only receive and send
     costs: tuple[tuple[float, float, float], ...] = ()  # [edge] Os, L, Or in seconds (SYNTHETIC); (): real
-    # isend, send: messages of a graph by the calls that `characterize --network` times, ranks waiting in MPI;
-    # "": sent without blocking and looked for from time to time
+    # isend, send: messages of a graph use the calls that `characterize --network` times; ranks wait in MPI.
+    # "": sends do not block, and receivers poll
     calls: Literal["", "isend", "send"] = ""
     repetitions: int = 3
     emulate: str = ""  # speed of each rank (SYNTHETIC)
@@ -44,12 +45,12 @@ class AppCase(Frozen, frozen=True):
 
 
 class AppPrediction(Frozen, frozen=True):
-    """Written before the run (VALIDITY E5)."""
+    """A prediction, written before the run (VALIDITY E5)."""
 
     low: float  # seconds
     high: float
     terms: dict[str, tuple[float, float]]
-    model: str  # where the machine model came from
+    model: str  # source of the machine model
     compose: str
     conditionals: str
     method: str = ANALYTIC
@@ -64,24 +65,24 @@ class AppRecord(Frozen, frozen=True):
     case: AppCase
     environment: Environment
     predicted: AppPrediction | None
-    seconds: tuple[float, ...]  # of each repetition, from barrier to the end of the last task
+    seconds: tuple[float, ...]  # [repetition] from the barrier to the end of the last task
     busy: tuple[tuple[float, ...], ...]  # [rank][repetition] seconds of computing
     done: tuple[tuple[int, ...], ...]  # [rank][repetition] tasks
-    value: float  # what the program found
-    error: float  # its distance from what is right, over what is allowed: at most 1
+    value: float  # the result of the program
+    error: float  # of the result, relative to the tolerance; correct up to 1
     samples: Samples  # calibration: operation -> [rank] -> seconds
     messages: Samples  # calibration: bytes -> [rank] -> seconds to rank 0
-    simulated: AppPrediction | None = None  # by the execution graph, as old as `predicted`
-    # calibration of a farm: bytes -> [rank] -> seconds that a worker is kept by
-    taking: Samples = msgspec.field(default_factory=dict)  # receiving a task that is there
-    answering: Samples = msgspec.field(default_factory=dict)  # sending a result until the coordinator took it
+    simulated: AppPrediction | None = None  # from the execution graph, also written before the run
+    # calibration of a farm: bytes -> [rank] -> seconds for which a worker is occupied by
+    taking: Samples = msgspec.field(default_factory=dict)  # receiving a task that has arrived
+    answering: Samples = msgspec.field(default_factory=dict)  # sending a result until it is received
 
     def __post_init__(self) -> None:
         check_id(self.id)
 
 
 def save_app(record: AppRecord, path: Path | str) -> None:
-    """Write a record as JSON, whole or not at all."""
+    """Write a record as JSON, atomically."""
     write_atomic(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
 
 
@@ -94,7 +95,7 @@ def load_app(path: Path | str) -> AppRecord:
 
 
 def load_apps(folder: Path | str) -> list[AppRecord]:
-    """All records of programs in a folder or in its `runs`; other records are skipped."""
+    """All records of programs in a folder and its `runs`; other records are skipped."""
     paths = sorted([*Path(folder).glob("[!.]*.json"), *Path(folder).glob("runs/[!.]*.json")])
     trees = {path: read_json(path, dict) for path in paths}
     return [load_app(path) for path, tree in trees.items() if _of_program(tree)]

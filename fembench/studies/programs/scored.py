@@ -1,4 +1,4 @@
-"""Programs that were predicted before they ran, as cells of the tables of `validate`."""
+"""Predicted runs of small programs, as rows of the tables of `fembench validate`."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from fembench.model.score import PredictionScore, ScoredConfiguration, score
 from fembench.records.prediction import SIMULATION
 from fembench.studies.programs.record import AppPrediction, AppRecord
 
-GROUPS = {  # what their predictions have in common
+GROUPS = {  # programs with similar predictions
     "pi": "farms",
     "matrices": "farms",
     "primes": "farms, conditionals",
@@ -20,7 +20,7 @@ GRAPHS = "task graphs"
 
 
 def app_cells(records: Sequence[AppRecord]) -> list[ScoredConfiguration]:
-    """A cell for each run and each method that predicted it; runs with a wrong result have none."""
+    """One configuration per record and method of prediction; records with a wrong result are left out."""
     right = [r for r in records if r.seconds and r.error <= 1]
     said = [(r, p) for r in right for p in (r.predicted, r.simulated) if p is not None]
     return [_cell(r, p) for r, p in said]
@@ -49,7 +49,7 @@ def middle(p: AppPrediction) -> float:
 
 
 def app_scores(cells: Sequence[ScoredConfiguration]) -> dict[str, PredictionScore]:
-    """'farms, analytic' -> the score of its cells."""
+    """Group and method, such as 'farms, analytic' -> score."""
     groups: dict[str, list[ScoredConfiguration]] = {}
     for cell in cells:
         name = GROUPS.get(cell.mesh.split()[0], GRAPHS)

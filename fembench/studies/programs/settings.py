@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fembench.studies.pamela.bounds import Compose
 
-ROOM = 2.5  # cores kept free per emulated rank's share: a slow moment delays no rank
+ROOM = 2.5  # spare capacity of the cores, so that slow moments do not delay emulated ranks
 
 
 @dataclass(frozen=True)
@@ -16,17 +16,17 @@ class ProgramSettings:
     ranks: int = 2  # of a farm: the coordinator and its workers
     tasks: int = 0
     size: int = 0  # points, numbers or rows; units of work of one task of a graph
-    n_bytes: int = 65536  # of a message between tasks of a graph
+    n_bytes: int = 65536  # per message between tasks of a graph
     static: float = 1.0  # fraction of the tasks dealt before the run
     repetitions: int = 4
-    samples: int = 20  # of each operation, in a calibration
-    emulate: str = ""  # SYNTHETIC: speed of each rank
-    dilate: float = 1.0  # SYNTHETIC: factor by which all ranks compute more slowly
+    samples: int = 20  # per operation, in a calibration
+    emulate: str = ""  # SYNTHETIC: speed per rank
+    dilate: float = 1.0  # SYNTHETIC: factor by which all ranks are slowed down
     seed: int = 0
     schedule: str = "turn"  # how tasks of a graph are placed
     compose: Compose = "phase"  # bounds per phase, or of the whole run: "global"
-    policy: str = "q"  # conditionals: by their probability Q, or "worst"
-    cores: int = 0  # that the workers share; 0: one each
+    policy: str = "q"  # conditionals: weighted by their probability Q, or "worst"
+    cores: int = 0  # shared by the workers; 0: one each
 
 
 def emulated_settings(
@@ -42,9 +42,9 @@ def emulated_settings(
     idle: int = 0,
     dilate: float = 1.0,
 ) -> ProgramSettings:
-    """The compute speeds of the ranks, dilated so that the ranks fit on the cores.
+    """Settings for ranks of these speeds, dilated to fit on the cores.
 
-    The first `idle` ranks compute nothing; `dilate` is the smallest factor allowed.
+    `idle`: number of first ranks that compute nothing; `dilate`: smallest dilation.
     """
     return ProgramSettings(
         program=program,

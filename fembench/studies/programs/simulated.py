@@ -1,11 +1,10 @@
-"""Small programs predicted by simulating their execution graph, from the same calibration.
+"""Predictions of small programs by simulating their execution graphs, from the same calibration.
 
-The graph is that of the program: a farm's coordinator sends all tasks that are dealt and waits for results;
-a worker receives, computes, answers; a task of a graph waits for those that feed it. What a rank computes
-costs one sample of its calibration for the whole run; DRAWS runs are drawn, their middle nine tenths are the
-interval. Messages take the middle of their samples and leave a host one after the other; a farm's keep its
-workers (Os, Or) as long as the calibration found; a rank that waits sees one after half of its rest between
-two looks, in the mean.
+The coordinator of a farm sends all tasks and waits for results; a worker receives, computes and answers; a
+task of a graph waits for its predecessors. Each of DRAWS simulated runs draws one calibration sample per rank
+and operation; the interval is the middle nine tenths of the runs. Messages take the midpoints of their
+intervals and leave a host one after another. Messages of a farm occupy its workers (Os, Or) for the
+calibrated times. A waiting rank notices a message after half a polling interval on average.
 """
 
 import random
@@ -34,7 +33,7 @@ from fembench.synthetic.speeds import parse_speeds
 DRAWS, SEED, TAIL = 40, 7, 0.05
 COMPUTE, MESSAGE = range(2)
 SEND, RECEIVE = 0, 2  # of an edge's cost
-HEAD = 8.0  # bytes that go before a task's input and its result
+HEAD = 8.0  # bytes sent before the input and the result of a task
 
 
 def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cores: int = 0) -> AppPrediction:
@@ -42,7 +41,7 @@ def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cor
     known = calibration.samples
     if not known:
         raise InputError(
-            f"{calibration.id}: not a calibration; expected one of `fembench study app … --calibrate`"
+            f"{calibration.id}: not a calibration; expected a record of `fembench study app … --calibrate`"
         )
     crowd = max(1.0, (case.ranks - 1) / cores) if cores and case.program in KERNELS else 1.0
     machine = machine_from(calibration, case)
@@ -66,7 +65,7 @@ def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cor
 
 
 def notice(case: AppCase) -> TimeRange:
-    """Seconds until a waiting rank notices a message: at once, or after the longest sleep."""
+    """Seconds until a waiting rank notices a message: 0 to the longest polling interval."""
     speeds = parse_speeds(case.emulate, case.ranks)
     return TimeRange(0.0, max(glance_of(case.dilate / s) for s in speeds))
 
@@ -74,15 +73,15 @@ def notice(case: AppCase) -> TimeRange:
 def makespan(
     case: AppCase, costs: Mapping[str, Sequence[float]], machine: Machine, with_q: bool, crowd: float = 1.0
 ) -> float:
-    """Seconds of one simulated run; costs[operation][rank], of more ranks than those the last one's."""
-    seen = notice(case).high if case.program in KERNELS else 0.0  # of the first task and the last result
+    """Seconds of one simulated run. costs[operation][rank]; further ranks cost as much as the last."""
+    seen = notice(case).high if case.program in KERNELS else 0.0  # for the first task and the last result
     return simulate_events(plan_of(case, costs, machine, with_q, crowd)).makespan + seen
 
 
 def plan_of(
     case: AppCase, costs: Mapping[str, Sequence[float]], machine: Machine, with_q: bool, crowd: float = 1.0
 ) -> SimulationPlan:
-    """The program's execution graph on the machine, ready to be simulated."""
+    """The program's execution graph on the machine, ready for simulation."""
     made = _farm(case, costs, with_q, crowd) if case.program in KERNELS else _tasks(case, costs)
     return make_plan(
         ExecutionGraph(phases=("compute", "message"), programs=made, source=case.program), machine
@@ -97,7 +96,7 @@ def _farm(
     own = [[next(numbers) for _ in range(n)] for n in case.dealt]
     if sum(case.dealt) != case.tasks or case.ranks == 1:
         raise InputError(
-            "only farms that deal all tasks before they run, to one worker or more, are simulated"
+            "only farms that deal all tasks before the run, to at least one worker, can be simulated"
         )
     into = [
         round(HEAD + 8 * len(kernel.make(t, case.tasks, case.size, case.seed))) for t in (0, case.tasks - 1)
@@ -122,7 +121,7 @@ def _farm(
 def task_seconds(
     kernel: Kernel, case: AppCase, costs: Mapping[str, Sequence[float]], rank: int, with_q: bool
 ) -> float:
-    """Seconds of one task on a rank, its conditional weighed by Q or taken as if it always held."""
+    """Seconds of one task on a rank, its conditional weighted by Q or assumed true."""
 
     def cost(name: str) -> float:
         if name not in costs:
@@ -159,7 +158,7 @@ def _tasks(case: AppCase, costs: Mapping[str, Sequence[float]]) -> tuple[tuple[E
 
 
 def _inside(case: AppCase, task: int, end: int, part: int) -> list[Event]:
-    """What messages of a task to others of its rank keep it, as their sender (end 0) or receiver (1)."""
+    """Time for which messages within the rank occupy a task as their sender (end 0) or receiver (end 1)."""
     seconds = sum(
         cost[part]
         for edge, cost in zip(case.edges, case.costs)
@@ -174,7 +173,7 @@ def _message(kind: type[Send] | type[Receive], case: AppCase, peer: int, source:
 
 
 def machine_from(calibration: AppRecord, case: AppCase) -> Machine:
-    """Every rank on a host of its own; messages as the case says, else as those of rank 0 with the worker."""
+    """A machine with one host per rank. Messages cost what the case says, else what was calibrated."""
     model, ranks = machine_of(calibration), case.ranks
     seen = 0.0 if case.program in KERNELS else notice(case).middle
     known = range(1, min(ranks, calibration.case.ranks))
@@ -209,8 +208,8 @@ def _given(cost: MessageCost) -> PairClass:
 
 
 def _pair(model: MachineModel, p: int, seen: float, keeps: MachineModel, to_worker: bool) -> PairClass:
-    """Messages to rank p or from it: what grows with them keeps the network; they keep the worker as long as
-    `keeps` says, and are under way for what is left of their time."""
+    """Messages to or from rank p: they occupy the worker as long as `keeps` says; the rest of their time is
+    latency. The part of their time that grows with their size occupies the network."""
     times = {n: model.message(p, 0, n).middle for n in sorted(model.sends[p, 0])}
     kept = {n: interval.middle for n, interval in keeps.sends[p, 0].items()}
     least, none = times[min(times)], (CurvePiece(first=0, coefficients=(0.0,)),)
@@ -224,7 +223,7 @@ def _pair(model: MachineModel, p: int, seen: float, keeps: MachineModel, to_work
 
 
 def _lines(seconds: Mapping[int, float]) -> tuple[CurvePiece, ...]:
-    """{bytes: seconds}, interpolated linearly, extrapolated by the last line, never decreasing."""
+    """{bytes: seconds} as a piecewise linear curve that never decreases; the last piece extrapolates."""
     sizes = sorted(seconds)
     pieces = []
     for k, n in enumerate(sizes):

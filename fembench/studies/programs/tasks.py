@@ -1,4 +1,4 @@
-"""Tasks of a farm, dealt to workers by their relative speed. Source: R. H. Herai (2005), Eqs 3.5 and 3.6."""
+"""Tasks of a farm dealt to workers by their relative speeds (Herai 2005, Eqs 3.5 and 3.6)."""
 
 import math
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from fembench.base.errors import InputError
 
 
 def factors(seconds: Sequence[float]) -> tuple[float, ...]:
-    """W of each worker from its time for a test program: the fastest is 1 (Eq. 3.5)."""
+    """W of each worker from its time for a test program; 1 for the fastest (Eq. 3.5). Raises InputError."""
     if not seconds or not all(0 < t < math.inf for t in seconds):
         raise InputError(f"times of the test program {list(seconds)}: expected seconds above 0")
     return tuple(min(seconds) / t for t in seconds)
 
 
 def deal_tasks(factors: Sequence[float], tasks: int, static: float = 1.0) -> tuple[int, ...]:
-    """Tasks of each worker by Eq. 3.6, by largest remainders, so that they sum to floor(static tasks).
+    """Tasks per worker (Eq. 3.6), rounded by largest remainders to a sum of floor(static x tasks).
 
     Raises InputError.
     """

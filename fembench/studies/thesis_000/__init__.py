@@ -1,1 +1,1 @@
-"""Analytic prediction of farm applications with intervals, measured again."""
+"""Herai (2005) repeated: interval predictions of farm applications."""

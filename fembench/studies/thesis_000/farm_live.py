@@ -1,7 +1,7 @@
 """The farm programs of Herai (2005) under MPI on emulated machines: calibrated, predicted, run, scored.
 
-Machines have the three speeds of his Table 5.1. Each rank computes at its speed, and all are dilated so that
-they fit on the cores here (SYNTHETIC). Kept runs are not measured again.
+The machines have the three speeds of Table 5.1. All ranks are slowed down (dilated) so that they fit on the
+cores here (SYNTHETIC). Runs that already have a record are not repeated.
 """
 
 import dataclasses
@@ -20,21 +20,21 @@ from fembench.studies.programs.settings import ProgramSettings, emulated_setting
 from fembench.studies.study import wanted
 
 SPEEDS = (1.0, 0.86, 0.635)
-PROGRAMS = {"pi": "pi", "primes": "prim", "matrices": "mat", "partial": "rand"}  # ours -> the thesis'
-SIZES = {"pi": 1.2e8, "primes": 1.2e8, "matrices": 384, "partial": 384}  # of about four seconds of computing
+PROGRAMS = {"pi": "pi", "primes": "prim", "matrices": "mat", "partial": "rand"}  # our name -> the source's
+SIZES = {"pi": 1.2e8, "primes": 1.2e8, "matrices": 384, "partial": 384}  # about four seconds of computing
 TASKS = {"pi": 100, "primes": 100, "matrices": 100, "partial": 100}
-QUICK = ProgramEffort(repetitions=4, samples=12, counts=(2, 4), scale=0.5)  # scale: of the usual work
+QUICK = ProgramEffort(repetitions=4, samples=12, counts=(2, 4), scale=0.5)  # half the work
 FULL = ProgramEffort(repetitions=4, samples=20, counts=(2, 4, 8, 15))
 
 
 @dataclass(frozen=True)
 class FarmRun:
-    """One program on so many workers."""
+    """One program on a number of workers."""
 
     program: str
     workers: int
     record: AppRecord
-    worst: AppPrediction  # the same run, had conditionals been taken at their worst
+    worst: AppPrediction  # of the same run, with conditionals at their worst
 
     @property
     def informed(self) -> IntervalScore:
@@ -47,12 +47,12 @@ def _score(record: AppRecord, p: AppPrediction) -> IntervalScore:
 
 
 def worst_score(live: FarmRun) -> IntervalScore:
-    """Of the prediction without Q."""
+    """The score of the prediction without Q."""
     return _score(live.record, live.worst)
 
 
 def settings_of(program: str, workers: int, cores: int, effort: ProgramEffort) -> ProgramSettings:
-    """A farm on emulated workers. Less work means smaller tasks, or fewer where a task has a fixed size."""
+    """A farm on emulated workers. Less work means smaller tasks, or fewer if the size of a task is fixed."""
     speeds = sorted((SPEEDS[k % 3] for k in range(workers)), reverse=True)
     smaller = SIZES[program] > 1000
     return emulated_settings(
@@ -70,7 +70,7 @@ def settings_of(program: str, workers: int, cores: int, effort: ProgramEffort) -
 def measure(
     runs: ProgramRuns, effort: ProgramEffort, cores: int, attempts: Attempts, only: Sequence[str] = ()
 ) -> list[FarmRun]:
-    """Every program wanted, on every number of workers."""
+    """Every requested program, on every number of workers."""
     writable(runs.folder)
     todo = [
         (f"{program} on {workers} workers", functools.partial(_one, runs, program, workers, cores, effort))

@@ -1,4 +1,4 @@
-"""Figures 5.1 to 5.10 of Herai (2005), ours beside the printed ones."""
+"""Figures 5.1 to 5.10 of Herai (2005), with our numbers and the printed ones."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ from fembench.studies.thesis_000.farm_printed import KINDS, printed
 
 
 def times(name: str, outcomes: Sequence[ParkOutcome]) -> Plot:
-    """Intervals as bars, runs as points, by number of machines; ours above, the printed ones below."""
+    """Intervals as bars, runs as points, by number of machines; ours at the top, the printed ones below."""
     with canvas.figure(8, columns=4, height=2.7) as (drawn, axes_of):
         for k, version in enumerate(VERSIONS):
             mine = [(o.predicted.low, o.predicted.high, o.measured) for o in outcomes if o.version == version]
-            rows = [r for r in printed("results") if r["version"] == f"{name}_{version}"]
+            rows = [r for r in printed("farm_results") if r["version"] == f"{name}_{version}"]
             theirs = [
                 (
                     float(r["estimate_min_s"]),
@@ -33,8 +33,7 @@ def times(name: str, outcomes: Sequence[ParkOutcome]) -> Plot:
             drawn,
             f"times_{name}",
             f"{KINDS[name][2]}: predicted and measured (Figs {KINDS[name][4].split(',')[0]}, C)",
-            "Bars: the predicted interval. Points: four runs. Top: here, on the virtual park; bottom: the "
-            "thesis.",
+            "Bars: predicted interval. Points: four runs. Top: here, on the virtual park; bottom: thesis.",
         )
 
 
@@ -63,7 +62,7 @@ def _bars(axes: canvas.Axes, series: Sequence[tuple[float, float, Sequence[float
 
 
 def hits(name: str, outcomes: Sequence[ParkOutcome], theirs: dict[tuple[str, int], IntervalScore]) -> Plot:
-    """Number of runs inside the interval."""
+    """Number of runs inside the interval, by number of machines."""
     panels = []
     for version in VERSIONS:
         mine = [float(o.score.hits) for o in outcomes if o.version == version]

@@ -1,15 +1,14 @@
-"""What Herai (2005) printed: applications, tables, and the scores that follow from them."""
+"""The applications and tables of Herai (2005), and the scores that follow from the printed numbers."""
 
-import csv
 import functools
-from pathlib import Path
 
 from fembench.model.interval import TimeRange
+from fembench.studies.layout import source_table
 from fembench.studies.pamela.farm_models import App
 from fembench.studies.pamela.interval_score import IntervalScore, score
 
-DATA = Path(__file__).parent / "data"
-# the source's name -> application, with Q, what it is, tables, figures
+printed = functools.partial(source_table, "thesis_000")
+# name in the source -> application, whether Q is used, description, tables, figures
 KINDS: dict[str, tuple[App, bool, str, str, str]] = {
     "pi": ("pi", False, "Monte-Carlo π", "5.7, 5.8, C.1–C.3", "5.1, 5.2"),
     "prim": ("prim", False, "primes, conditionals at their worst", "5.9, 5.10, C.4–C.6", "5.3, 5.4"),
@@ -26,17 +25,10 @@ KINDS: dict[str, tuple[App, bool, str, str, str]] = {
 BEYOND = {"mat by phase": ("mat", False), "rand with Q, by phase": ("rand", True)}
 
 
-@functools.cache
-def printed(name: str) -> tuple[dict[str, str], ...]:
-    """A table of the thesis, from data/."""
-    with open(DATA / f"farm_{name}.csv", newline="", encoding="utf-8") as stream:
-        return tuple(csv.DictReader(stream))
-
-
 def thesis_scores() -> dict[tuple[str, int], IntervalScore]:
-    """(version, machines) -> what the thesis' own numbers give by Eqs 5.2 and 5.3."""
+    """(version, machines) -> score of the printed intervals and times by Eqs 5.2 and 5.3."""
     found = {}
-    for row in printed("results"):
+    for row in printed("farm_results"):
         ends = TimeRange(float(row["estimate_min_s"]), float(row["estimate_max_s"]))
         times = [float(row[f"measured_{k}_s"]) for k in range(1, 5)]
         found[row["version"], int(row["machines"])] = score(times, [ends] * 4)

@@ -1,4 +1,4 @@
-"""Herai (2005) again: analytic prediction with intervals, on a virtual park and as farms under MPI."""
+"""Herai (2005) repeated: interval predictions of farms, on a virtual park and under MPI."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,8 @@ from fembench.studies.thesis_000.farm_plots import hits, times
 from fembench.studies.thesis_000.farm_printed import BEYOND, KINDS, thesis_scores
 from fembench.studies.thesis_000.farm_tables import Results, every_run, live_table, machines, means
 
-PARK = "its interval and its hits of 20, in Findings"
-FARM = "the interval, and the same one with conditionals at their worst"
+PARK = "the interval, and the hits out of 20, in Findings"
+FARM = "the interval, and the interval with conditionals at their worst"
 EXPERIMENTS = (
     StudyExperiment("pi", "Monte-Carlo π on the virtual park (Tables 5.7, 5.8)", PARK),
     StudyExperiment(
@@ -35,7 +35,7 @@ EXPERIMENTS = (
 
 
 def virtual(only: Sequence[str] = ()) -> Results:
-    """These applications (all) on the virtual park."""
+    """The requested applications on the virtual park; () means all."""
     kinds = {name: kind for name, kind in KINDS.items() if wanted(name, only)}
     made: Results = {name: experiment(app, with_q=q) for name, (app, q, *_) in kinds.items()}
     beyond = {name: kind for name, kind in BEYOND.items() if wanted(name.split()[0], only)}
@@ -55,16 +55,16 @@ def compose(results: Results, live: Sequence[FarmRun]) -> list[Section]:
 
 
 def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome:
-    """Farms under MPI, then the virtual park. Raises InputError."""
+    """The study: farms under MPI, then the virtual park. Raises InputError."""
     effort = farm_live.QUICK if request.quick else farm_live.FULL
     runs = ProgramRuns(request.folder / "runs", request.only_kept)
     live = farm_live.measure(runs, effort, request.cores, attempts, request.only)
-    attempts.tell("virtual park: seven predictions of every version, 2 to 32 machines")
+    attempts.tell("virtual park: seven predictions per version, 2 to 32 machines")
     return outcome(virtual(request.only), live)
 
 
 def outcome(results: Results, live: Sequence[FarmRun]) -> StudyOutcome:
-    """Both, ready for the page."""
+    """The results, ready for the page."""
     findings = [means(results, thesis_scores())] if results else []
     findings += [live_table(live)] if live else []
     return StudyOutcome(
@@ -80,16 +80,17 @@ STUDY = Study(
     title="Herai (2005) measured again",
     source="R. H. Herai, analytic prediction with intervals (Campinas, 2005)",
     did=(
-        "Four farm programs were described in PASL, their Java code was counted, and T = max(...) gave an "
-        "interval for their run time on 2 to 32 unequal machines. Four runs of each were held against it."
+        "Four farm programs were described in PASL and the operations of their Java code were counted. "
+        "T = max(...) gave an interval for the run time on 2 to 32 unequal machines, which was compared with "
+        "four runs."
     ),
     again=(
         "The same formulas predict runs on a virtual park (SYNTHETIC: a simulation of 32 machines). The four "
-        "programs also run under MPI on emulated machines of three speeds (SYNTHETIC): calibrated, "
-        "predicted, run."
+        "programs are also calibrated, predicted and run under MPI, on emulated machines of three speeds "
+        "(SYNTHETIC)."
     ),
     takes="about 3 minutes on two cores with --quick",
-    look="Findings: mean error and hits of each version, the printed ones beside ours.",
+    look="Findings: mean error and hits of each version, ours and the printed ones.",
     experiments=EXPERIMENTS,
     measure=measure,
 )

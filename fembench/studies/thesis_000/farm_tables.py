@@ -1,4 +1,4 @@
-"""Tables of Herai (2005), with the numbers of the virtual park and of MPI runs beside the printed ones."""
+"""Tables of Herai (2005): the numbers of the virtual park and of MPI runs next to the printed ones."""
 
 from collections.abc import Sequence
 
@@ -47,11 +47,11 @@ def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Tab
     return beside(
         "means",
         "Mean error and hits of 20 (Tables 5.8, 5.10, 5.12, 5.14, 5.16; Figs 5.2 to 5.10)",
-        "SYNTHETIC: our numbers come from the virtual park. Mean error in per cent by Eqs 5.2 and 5.3; it is "
-        "0 inside the interval. The thesis prints 4.218 for primQ_D, its rows give 6.018; for mat it counts "
-        "30 hits, its rows give 29. 'By phase' (bounds summed over phases) and 'rand with Q' (the sampling "
-        "fraction as Q) are not in the thesis. A wide interval cannot lower the middle error, |measured - "
-        "middle| / measured.",
+        "SYNTHETIC: our numbers come from the virtual park. The mean error (per cent, Eqs 5.2, 5.3) counts "
+        "runs inside the interval as 0; the middle error, |measured - middle| / measured, does not, so a "
+        "wider interval cannot lower it. The thesis prints 4.218 for primQ_D, but its rows give 6.018; it "
+        "counts 30 hits for mat, but its rows give 29. 'By phase' (bounds summed over phases) and 'rand with "
+        "Q' (Q is the sampling fraction) are not in the thesis.",
         ("platform",),
         ("mean_error_percent", "hits", "middle_error_percent", "half_width_percent"),
         rows,
@@ -59,7 +59,7 @@ def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Tab
 
 
 def live_table(live: Sequence[FarmRun]) -> Table:
-    """The farm programs under MPI, predicted and measured."""
+    """Farm programs under MPI, predicted and measured."""
     rows = []
     for one in live:
         informed, worst, record = one.informed, worst_score(one), one.record
@@ -94,17 +94,17 @@ def live_table(live: Sequence[FarmRun]) -> Table:
     return Table(
         "live",
         "Farm programs under MPI, predicted before they ran",
-        f"SYNTHETIC ({label.split(',')[0]}, …: three speeds, all dilated). Seconds; medians of the runs of "
-        "a job. The machine model is a calibration just before; conditionals by Q, beside them at their "
-        "worst.",
+        f"SYNTHETIC ({label.split(',')[0]}, …: three speeds, all dilated). Seconds; the measured time is the "
+        "median over the runs of a job. The machine model is a calibration made just before. Errors are "
+        "given with conditionals weighted by Q and with conditionals at their worst.",
         columns,
         tuple(rows),
     )
 
 
 def machines() -> Table:
-    """Table 5.1 beside the virtual park."""
-    theirs = [r for r in printed("machines") if r["performance_factor_w"]]
+    """Table 5.1, and the speeds of the virtual park."""
+    theirs = [r for r in printed("farm_machines") if r["performance_factor_w"]]
     rows = tuple(
         (int(r["machine"]), f"{r['subnet']}:{r['name']}", r["cpu"], float(r["performance_factor_w"]), mine)
         for r, mine in zip(theirs, SPEEDS)
@@ -126,7 +126,7 @@ def every_run(name: str, outcomes: Sequence[ParkOutcome]) -> Table:
         s = o.score
         their = next(
             r
-            for r in printed("results")
+            for r in printed("farm_results")
             if r["version"] == f"{name}_{o.version}" and int(r["machines"]) == o.machines
         )
         rows.append(

@@ -1,1 +1,1 @@
-"""HLogP: rings, fork and join, schedules and messages, measured again."""
+"""Mendes (2004) repeated: HLogP predictions of rings, fork and join, schedules and messages."""

@@ -1,8 +1,8 @@
 """The applications of Mendes (2004) under MPI on emulated hosts: calibrated, predicted, run.
 
-The printed speeds of hosts, and Os, L and Or of messages, are emulated on a shorter time scale (SYNTHETIC).
-Rings, fork and join are predicted from the same Os, L and Or, so they check the executor, not the model;
-grid_real has them with real messages. Kept runs are not measured again.
+The printed speeds of hosts and the printed Os, L and Or of messages are emulated on a shorter time scale
+(SYNTHETIC). Rings, fork and join are predicted from the same Os, L and Or: they test the executor, not the
+model; grid_real runs them with real messages. Runs that already have a record are not repeated.
 """
 
 import functools
@@ -36,7 +36,7 @@ from fembench.studies.thesis_001.grid_plan import (
     rings,
 )
 
-LEAST = 60.0  # smallest dilation: few ranks compute at once, or they would slow each other on one core
+LEAST = 60.0  # smallest dilation: with less, ranks that compute at the same time would share a core
 BYTES = 65536  # real size of a message; its cost is emulated
 QUICK = ProgramEffort(3, 6, scale=1.2, real_repetitions=20)  # scale: units of work per second of the source
 FULL = ProgramEffort(5, 12, scale=5.0, real_repetitions=60)
@@ -44,13 +44,13 @@ FULL = ProgramEffort(5, 12, scale=5.0, real_repetitions=60)
 
 @dataclass(frozen=True)
 class GridRun:
-    """One application. Seconds of the thesis: ours over the scale."""
+    """One application. Times are on the thesis' time scale: our seconds divided by `scale`."""
 
     kind: str  # "ring", "fork", "join", or the graph that was scheduled
     name: str
     record: AppRecord
-    scale: float  # seconds here of one of the thesis
-    promised: float  # makespan here as the method itself says
+    scale: float  # seconds here per second of the thesis
+    promised: float  # makespan that the method itself predicts, seconds here
 
     @property
     def measured(self) -> float:
@@ -62,20 +62,20 @@ class GridRun:
 
     @property
     def delay(self) -> float:
-        """Time of rank 0 that was not computing."""
+        """Time in which rank 0 did not compute."""
         return float(np.median(np.array(self.record.seconds) - np.array(self.record.busy[0]))) / self.scale
 
 
 @dataclass(frozen=True)
 class GridBench:
-    """Where runs go, and how they are made."""
+    """The folder, effort and cores of the runs."""
 
     runs: ProgramRuns
     effort: ProgramEffort
     cores: int
 
     def calibration(self, name: str, speeds: Sequence[float], seconds: float) -> AppRecord | None:
-        """Samples of a task that took this many seconds in the source, on hosts of these speeds."""
+        """Samples of a task that takes `seconds` in the source, on hosts of these speeds."""
         settings = self.settings("fork", speeds, seconds)
         return self.runs.calibration(f"calibrated-{name}-{settings.size}", settings)
 
@@ -93,12 +93,12 @@ class GridBench:
         )
 
     def run(self, name: str, case: AppCase, calibration: AppRecord) -> AppRecord | None:
-        """Predicted, then run."""
+        """The record of a run, predicted before it starts."""
         return self.runs.run(name, case, calibration, self.settings(case.program, (1.0,)))
 
 
 def measure(bench: GridBench, attempts: Attempts, only: Sequence[str] = ()) -> list[GridRun]:
-    """Rings, fork and join with emulated messages, and schedules, those asked for."""
+    """The requested rings, fork and join with emulated messages, and schedules."""
     writable(bench.runs.folder)
     todo: list[tuple[str, Callable[[], GridRun | None]]] = []
     if wanted("held", only):
@@ -119,22 +119,22 @@ def _line(run: GridRun) -> str:
 
 
 def unit_of(calibration: AppRecord, rank: int = 0) -> float:
-    """Seconds of a unit of work."""
+    """Seconds per unit of work on a rank."""
     return float(np.median(calibration.samples["unit"][rank]))
 
 
 def transfer_of(calibration: AppRecord) -> float:
-    """Seconds that a message really takes until its receiver sees it."""
+    """Seconds until the receiver notices a real message."""
     return (machine_of(calibration).message(1, 0, BYTES) + notice(calibration.case)).middle
 
 
 def scale_of(calibration: AppRecord, seconds: float) -> float:
-    """Seconds here per second of the thesis, where the task took `seconds`."""
+    """Seconds here per second of the thesis, for a task that takes `seconds` there."""
     return calibration.case.size * unit_of(calibration) / seconds
 
 
 def _case(bench: GridBench, graph: TaskGraph, calibration: AppRecord) -> AppCase:
-    """The graph with the tasks that were calibrated; places, orders and costs are to follow."""
+    """The graph with the calibrated tasks; hosts, order and costs are still missing."""
     return msgspec.structs.replace(
         calibration.case,
         program=graph.name,
@@ -165,7 +165,7 @@ def _ring(bench: GridBench, ring: Ring) -> GridRun | None:
 
 
 def _delayed(bench: GridBench, kind: str) -> GridRun | None:
-    """Fork or join of ten tasks, eight of them on other hosts, where nothing is computed."""
+    """Fork or join of ten tasks, eight of them on other hosts, where they compute nothing."""
     calibration = bench.calibration("hosts", SPEEDS, TASK)
     if calibration is None:
         return None

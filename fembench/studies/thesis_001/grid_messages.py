@@ -1,4 +1,4 @@
-"""The cost of messages between two ranks of this machine, and H of loaded hosts, beside Mendes (2004)."""
+"""Cost of messages on this machine and slowness H of loaded hosts, compared with Mendes (2004)."""
 
 import subprocess
 import sys
@@ -19,7 +19,8 @@ from fembench.report.table import Table, words
 from fembench.studies import charts
 from fembench.studies.charts import Panel
 from fembench.studies.layout import count, value
-from fembench.studies.thesis_001.grid_plan import MICRO, Row, error_of, printed
+from fembench.studies.programs.hlogp_sums import error_percent
+from fembench.studies.thesis_001.grid_plan import MICRO, Row, printed
 
 H_LAWS: dict[str, tuple[str, float, Callable[[Row], float]]] = {  # law -> (table, printed mean, estimate)
     "queue (4.1)": (
@@ -35,7 +36,7 @@ H_LAWS: dict[str, tuple[str, float, Callable[[Row], float]]] = {  # law -> (tabl
     ),
 }
 
-SIZES = ",".join(str(8 << k) for k in range(20))  # 8 B to 4 MiB, as fork and join have
+SIZES = ",".join(str(8 << k) for k in range(20))  # 8 B to 4 MiB, the messages of fork and join
 MOST_RANKS = 9  # hosts of fork and join
 
 
@@ -44,14 +45,14 @@ def _floats(row: Row, *names: str) -> list[float]:
 
 
 def measure_network(folder: Path, cores: int, *, only_kept: bool = False) -> Profile | None:
-    """The profile with the cost of messages between the ranks here; measured once. Raises RunFailedError."""
+    """The profile of the network between the ranks here, measured once. Raises RunFailedError."""
     path = folder / "machine.json"
     if not path.exists():
         if only_kept:
             return None
         line = [sys.executable, "-m", "fembench", "characterize", "--quick", "--network", "--sizes", SIZES]
         ranks = str(max(2, min(cores, MOST_RANKS)))
-        with tempfile.TemporaryDirectory() as scratch:  # the study's own folder is occupied by this process
+        with tempfile.TemporaryDirectory() as scratch:  # this process has locked the study's own folder
             made = Path(scratch, "machine.json")
             done = subprocess.run([*line, "--ranks", ranks, "-o", str(made)], capture_output=True, text=True)
             if done.returncode:
@@ -83,7 +84,7 @@ def message_table(network: Network) -> Table:
         "messages",
         "Messages on one host: L, Os, Or (Tables 4.15, 5.2)",
         "Two ranks of this machine; medians in microseconds. The whole measurement took "
-        f"{network.seconds:.1f} s. Under MPICH-G2 a waiting rank keeps the processor from the other for a "
+        f"{network.seconds:.1f} s. Under MPICH-G2 a waiting rank blocks the processor of the other for a "
         "tenth of a second.",
         columns,
         tuple(rows),
@@ -91,12 +92,12 @@ def message_table(network: Network) -> Table:
 
 
 def _parameters(s: PairSamples) -> list[float]:
-    """L, Os, Or."""
+    """Medians of L, Os and Or, seconds."""
     return [float(np.median(x)) for x in (latencies(s), s.os_measure, s.or_mirror)]
 
 
 def waiting_table(network: Network) -> Table:
-    """Table 5.1: the time of a task beside a waiting one, relative to its time alone."""
+    """Table 5.1: time of a task that shares its processor with a waiting one, relative to its time alone."""
     rows = printed("table_5_1")
     ratio = {
         name: max(float(r[f"{name}_same_unit_us"]) / float(r[f"{name}_separate_units_us"]) for r in rows)
@@ -105,9 +106,8 @@ def waiting_table(network: Network) -> Table:
     columns = (value("here"), value("thesis_g2", "MPICH-G2"), value("thesis_lam", "LAM"))
     return Table(
         "waiting",
-        "A task beside one that waits, on one processor (Table 5.1)",
-        "Time relative to the task alone. Where waiting slows the other task, run no more than one rank per "
-        "core.",
+        "A task that shares its processor with a waiting one (Table 5.1)",
+        "Time relative to the task alone. If waiting slows the other task, run at most one rank per core.",
         columns,
         ((network.polling if network.polling else np.nan, ratio["mpich_g2"], ratio["lam"]),),
     )
@@ -117,7 +117,7 @@ def slowness_table() -> Table:
     """Tables 4.27 to 4.29, recomputed from the printed loads and clocks."""
     rows = []
     for name, (number, mean, law) in H_LAWS.items():
-        found = [error_of(float(r["h_measured"]), law(r)) for r in printed(f"table_{number}")]
+        found = [error_percent(float(r["h_measured"]), law(r)) for r in printed(f"table_{number}")]
         rows.append((name, float(np.mean(found)), mean, max(found)))
     columns = (
         words("law"),
@@ -128,15 +128,15 @@ def slowness_table() -> Table:
     return Table(
         "slowness",
         "H of loaded hosts, estimated (Tables 4.27 to 4.29)",
-        "The formulas of the thesis, recomputed from its own queues, loads and clocks. Errors are per cent "
-        "of the measured H; the thesis divides some of them by the estimate.",
+        "The formulas of the thesis, evaluated with its own queue lengths, loads and clock times. Errors are "
+        "in per cent of the measured H; the thesis divides some of them by the estimate.",
         columns,
         tuple(rows),
     )
 
 
 def message_plot(network: Network) -> Plot:
-    """L, Os and Or over the size, as Figs 4.10 and 5.3 to 5.5."""
+    """L, Os and Or by message size, as in Figs 4.10 and 5.3 to 5.5."""
     panels = []
     theirs = {int(float(r["message_bytes"])): r for r in printed("table_5_2")}
     some = [64 << (2 * k) for k in range(11)]
@@ -152,8 +152,8 @@ def message_plot(network: Network) -> Plot:
         panels.append(Panel(title, names, series, "µs", "bytes"))
     return charts.curves(
         "messages",
-        "What messages cost on one host (Figs 5.3 to 5.5)",
-        "MPI_Isend; logarithmic, so what is negative is missing.",
+        "Cost of messages on one host (Figs 5.3 to 5.5)",
+        "MPI_Isend. The scale is logarithmic: values of 0 or less are left out.",
         panels,
         log=True,
     )

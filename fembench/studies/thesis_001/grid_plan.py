@@ -1,27 +1,26 @@
 """The experiments of Mendes (2004) with applications: rings, fork and join, schedules of task graphs.
 
-Times of tasks and costs of messages (Os, L, Or) are the printed ones on a shorter time scale; hosts differ by
-the printed factors H. The scale is the time of a task here over its time in the thesis. Messages of 4 MiB
-under LAM-MPI stand for those of chapter 6, whose sizes are not given.
+Times of tasks and costs of messages (Os, L, Or) are the printed ones, on a shorter time scale: the time of a
+task here divided by its time in the thesis. Hosts differ by the printed factors H. Chapter 6 does not give
+the sizes of its messages; here they cost as much as 4 MiB under LAM-MPI.
 """
 
-import csv
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from fembench.model.platform import Platform
 from fembench.records.hlogp import MessageCost
+from fembench.studies.layout import source_table
 from fembench.studies.scheduling.execute import Schedule
 from fembench.studies.scheduling.heft import hlogp_heft, latency_heft
 from fembench.studies.scheduling.portfolio import best
 from fembench.studies.scheduling.simple import round_robin
 from fembench.studies.scheduling.task_graph import TaskGraph, diamond, fork_join
 
-DATA = Path(__file__).parent / "data"
+printed = functools.partial(source_table, "thesis_001")
 MICRO = 1e-6
-TASK = 5.05  # seconds of a task of chapter 6, the modeller's kernel
+TASK = 5.05  # seconds of a task in chapter 6
 REMOTE = (351304 * MICRO, -350929 * MICRO, 357019 * MICRO)  # Table 5.4, 4 MiB, MPI_Send: Os, L, Or
 LOCAL = (10974 * MICRO, 0.0, 10974 * MICRO)  # Table 5.3
 H = (26, 26, 40, 42, 26, 26, 40, 40, 40, 40)  # sn02 sn04 jenipapo caju sn16 sn17 n19 … n22 (Table 4.13)
@@ -31,31 +30,24 @@ Costs = tuple[float, float, float]
 Row = dict[str, str]
 
 
-@functools.cache
-def printed(name: str) -> tuple[Row, ...]:
-    """A table of the thesis, as it lies in data/."""
-    with open(DATA / f"{name}.csv", newline="", encoding="utf-8") as stream:
-        return tuple(csv.DictReader(stream))
-
-
 @dataclass(frozen=True)
 class Ring:
-    """Three tasks, each feeding the next, the last the first one's host (3.10). Seconds."""
+    """Three tasks on three hosts; each sends to the next, the last to the first host (3.10). Seconds."""
 
     name: str
     tables: str
     tasks: tuple[float, ...]  # (3,)
-    costs: tuple[Costs, ...]  # (3,) of the messages between them
+    costs: tuple[Costs, ...]  # (3,) one per message
     measured: float
     estimated: float
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """[host] as its task's time says, to a hundredth."""
+        """[host] relative speed, from the time of its task, to a hundredth."""
         return tuple(min(1.0, round(self.tasks[0] / t, 2)) for t in self.tasks)
 
 
-RINGS = {  # name -> time line, its column, table of measured times, its row
+RINGS = {  # name -> table of the time line, its column, table of measured times, its row
     "64 KiB, one site": ("4_24", "iia_uff_uff_us", "4_25", 0),
     "64 KiB, two sites": ("4_24", "iia_uff_puc_us", "4_25", 1),
     "2 MiB, one site": ("4_37", "uff_uff_us", "4_38", 0),
@@ -66,7 +58,7 @@ RINGS = {  # name -> time line, its column, table of measured times, its row
 
 
 def rings() -> list[Ring]:
-    """All of them, in the order of the tables."""
+    """All rings, in the order of the tables."""
     found = []
     for name, (line, column, result, row) in RINGS.items():
         values = [float(r[column]) * MICRO for r in printed(f"table_{line}")][:12]
@@ -94,7 +86,7 @@ METHODS: dict[str, Callable[[TaskGraph, Platform], Schedule]] = {
     "round robin": round_robin,
     "portfolio": best,
 }
-# (graph, method) -> row of the thesis' results; there is none of the portfolio
+# (graph, method) -> row of the printed results; the portfolio has none
 THESIS = {
     ("diamond", "HEFT, HLogP"): 0,
     ("diamond", "HEFT, latency"): 2,
@@ -105,7 +97,7 @@ THESIS = {
 
 
 def thesis_schedule(graph: str, method: str) -> tuple[float, float]:
-    """(predicted, executed) makespan, seconds; nan where the thesis has none."""
+    """(predicted, executed) makespan, seconds; nan if the thesis has none."""
     row = THESIS.get((graph, method))
     if row is None:
         return float("nan"), float("nan")
@@ -116,9 +108,9 @@ def thesis_schedule(graph: str, method: str) -> tuple[float, float]:
 
 
 def platform(task: tuple[float, ...], scale: float, transfer: float) -> Platform:
-    """Hosts on which a task takes task[host] seconds, messages that cost the thesis' values times `scale`.
+    """Hosts on which a task takes task[host] seconds and messages cost the thesis' values times `scale`.
 
-    `transfer`: seconds that a message really takes here, which none can be faster than.
+    `transfer`: seconds that a real message takes here, a lower bound for remote messages.
     """
     remote, local = (tuple(scale * part for part in cost) for cost in (REMOTE, LOCAL))
 
@@ -128,8 +120,3 @@ def platform(task: tuple[float, ...], scale: float, transfer: float) -> Platform
         return MessageCost(remote[0], max(remote[1], transfer - remote[0]), remote[2])
 
     return Platform(task, message)
-
-
-def error_of(measured: float, predicted: float) -> float:
-    """Percent of what was measured."""
-    return 100 * abs(predicted - measured) / measured

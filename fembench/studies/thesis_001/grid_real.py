@@ -1,4 +1,4 @@
-"""Rings, fork and join of Mendes (2004) with real messages here, predicted from the measured network."""
+"""Rings, fork and join of Mendes (2004) with real messages, predicted from the network measured here."""
 
 import functools
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from fembench.records.profile import Profile, host_names
 from fembench.report.table import Table, words
 from fembench.studies.attempts import Attempts, Tell
 from fembench.studies.layout import value
+from fembench.studies.programs.hlogp_sums import error_percent
 from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.programs.real_messages import (
     LIMIT,
@@ -20,19 +21,19 @@ from fembench.studies.programs.real_messages import (
 )
 from fembench.studies.programs.record import AppRecord
 from fembench.studies.study import wanted
-from fembench.studies.thesis_001.grid_plan import MICRO, error_of, printed, rings
+from fembench.studies.thesis_001.grid_plan import MICRO, printed, rings
 
-MOST = {"ring": 3, "fork": 9, "join": 9}  # hosts of the thesis
+MOST = {"ring": 3, "fork": 9, "join": 9}  # hosts in the thesis
 
 
 @dataclass(frozen=True)
 class Real:
-    """One application with messages of one size and call, as in the thesis."""
+    """One application of the thesis, with messages of one size sent by one MPI call."""
 
     kind: str
     n_bytes: int
     calls: Calls
-    like: str  # the thesis' run: a name of RINGS, or fork, join
+    like: str  # the corresponding run in the thesis: a name of RINGS, or fork, join
 
     @property
     def name(self) -> str:
@@ -41,12 +42,12 @@ class Real:
 
     @property
     def thesis_error(self) -> float:
-        """Per cent of the time measured in the thesis."""
+        """The thesis' own error, in per cent of its measured time."""
         for ring in rings():
             if ring.name == self.like:
-                return error_of(ring.measured, ring.estimated)
+                return error_percent(ring.measured, ring.estimated)
         said = next(r for r in printed("fork_join") if r["case"] == self.like)
-        return error_of(*(float(said[f"{n}_delay_us"]) * MICRO for n in ("measured", "predicted")))
+        return error_percent(*(float(said[f"{n}_delay_us"]) * MICRO for n in ("measured", "predicted")))
 
 
 RUNS = (
@@ -70,7 +71,7 @@ class RealRun:
 def measure(
     runs: ProgramRuns, profile: Profile, attempts: Attempts, repetitions: int, only: Sequence[str] = ()
 ) -> list[RealRun]:
-    """The applications asked for, each calibrated, predicted, run."""
+    """The requested applications, each calibrated, predicted and run."""
     writable(runs.folder)
     todo = [
         (real.name, functools.partial(_one, real, profile, runs, repetitions, attempts.tell))
@@ -98,7 +99,7 @@ def _one(real: Real, profile: Profile, runs: ProgramRuns, repetitions: int, tell
 
 
 def real_table(found: Sequence[RealRun]) -> Table:
-    """Predicted and measured times; the error of the median with its interval."""
+    """Predicted and measured times, and the error of the median with its interval."""
     rows = [
         (
             f"{f.real.kind}, {f.real.n_bytes >> 10} KiB, MPI_{f.real.calls.capitalize()}: {score.what}",
@@ -128,12 +129,12 @@ def real_table(found: Sequence[RealRun]) -> Table:
         "real_messages",
         "Rings, fork and join with real messages, predicted from the measured network",
         "Real messages on this machine. Os, L and Or come from `characterize --network` (machine.json), "
-        "the cost of tasks from a calibration just before; the prediction was written before the run. The "
-        "error is that of the median, in per cent of the measured time; 'from' and 'to' are the errors at "
-        f"the ends of its 95 % interval. If the interval is wider than ± {LIMIT:g} %, the run is INVALID "
-        "and judges nothing. 'messages' is the time beyond computing: all messages of a ring, the send "
-        "overheads of a fork, the receive overheads of a join. The thesis gives errors of whole rings, and "
-        "of the delays of fork and join.",
+        "the cost of tasks from a calibration made just before; the prediction was written before the run. "
+        "The error is that of the median, in per cent of the measured time; 'from' and 'to' are the errors "
+        f"at the ends of its 95 % interval. If the interval is wider than ± {LIMIT:g} %, the run is INVALID "
+        "and does not test the prediction. 'messages' is the time beyond computing: all messages of a ring, "
+        "the send overheads of a fork, the receive overheads of a join. The thesis gives the errors of whole "
+        "rings, and of the delays of fork and join.",
         columns,
         tuple(rows),
     )

@@ -1,4 +1,4 @@
-"""Mendes (2004) again: HLogP with rings, fork and join, and schedules of task graphs."""
+"""Mendes (2004) repeated: HLogP with rings, fork and join, and schedules of task graphs."""
 
 from collections.abc import Sequence
 
@@ -45,28 +45,28 @@ EXPERIMENTS = (
     ),
     StudyExperiment(
         "held",
-        "rings, fork, join held at the thesis' own Os, L, Or: checks the executor, not the model",
-        "errors near zero: ranks do as they are told",
+        "rings, fork and join with the thesis' own Os, L and Or: tests the executor, not the model",
+        "errors near zero: ranks follow the prescribed times",
     ),
     StudyExperiment(
         "diamond",
         "schedules of a diamond of 25 tasks on ten hosts (6.2)",
-        "HEFT by latency promises too little: overheads keep processors busy",
+        "HEFT under the latency model predicts too little, because overheads keep processors busy",
     ),
     StudyExperiment(
         "fork-join",
         "schedules of a fork-join of 14 tasks on ten hosts (7)",
-        "predicted against executed makespan",
+        "predicted and executed makespan",
     ),
     StudyExperiment(
         "messages",
-        "the cost of messages between two ranks here (Tables 4.15, 5.1, 5.2)",
+        "cost of messages between two ranks here (Tables 4.15, 5.1, 5.2)",
         "L, Os and Or by size, and the cost of waiting",
     ),
     StudyExperiment(
         "slowness",
-        "H of loaded hosts from the thesis' own loads and clocks (Tables 4.27 to 4.29)",
-        "the mean error of each law, recomputed",
+        "slowness H of loaded hosts, from the thesis' own loads and clocks (Tables 4.27 to 4.29)",
+        "the recomputed mean error of each formula",
     ),
 )
 
@@ -74,7 +74,7 @@ EXPERIMENTS = (
 def compose(
     found: Sequence[GridRun], real: Sequence[RealRun], network: Network | None, only: Sequence[str] = ()
 ) -> list[Section]:
-    """The sections of these experiments (all), real messages first."""
+    """The sections of the page; `only`: those of these experiments, () means all."""
     sections = [Section("Rings, fork and join", [], [real_table(real)])] if real else []
     if any(r.kind in GRAPHS for r in found):
         sections.append(Section("Schedules", [schedule_plot(found)], [schedule_table(found)]))
@@ -90,7 +90,7 @@ def compose(
 
 
 def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
-    """Real messages here, and its applications on emulated hosts. Raises InputError."""
+    """The study: real messages here, then applications on emulated hosts. Raises InputError."""
     effort = grid_live.QUICK if request.quick else grid_live.FULL
     runs = ProgramRuns(request.folder / "runs", request.only_kept)
     network, real = _real_messages(request, runs, effort.real_repetitions, attempts)
@@ -103,10 +103,10 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
 def _real_messages(
     request: StudyRequest, runs: ProgramRuns, repetitions: int, attempts: Attempts
 ) -> tuple[Network | None, list[RealRun]]:
-    """The network here, and the runs predicted from it; nothing where no experiment asked for needs them."""
+    """The network here and the runs predicted from it; nothing if no requested experiment needs them."""
     if request.only and not {*REAL, "messages"} & set(request.only):
         return None, []
-    attempts.tell("messages between the ranks here: about a minute")
+    attempts.tell("measuring messages between the ranks here: about a minute")
     try:
         profile = grid_messages.measure_network(request.folder, request.cores, only_kept=request.only_kept)
     except RunFailedError as error:
@@ -120,7 +120,7 @@ def _real_messages(
 def outcome(
     found: Sequence[GridRun], real: Sequence[RealRun], network: Network | None, only: Sequence[str] = ()
 ) -> StudyOutcome:
-    """All of it, ready for the page."""
+    """The results, ready for the page."""
     sections = compose(found, real, network, only)
     return StudyOutcome(
         sections=sections,
@@ -136,14 +136,15 @@ STUDY = Study(
     source="H. de A. Mendes, HLogP (Niteroi, 2004)",
     did=(
         "HLogP describes a grid by the slowness H of its hosts and by L, Os and Or of every message size. It "
-        "predicted rings, fork and join, and the makespans of schedules by HEFT, which were then executed."
+        "predicted the times of rings, forks and joins, and the makespans of HEFT schedules, which were then "
+        "executed."
     ),
     again=(
         "Rings, fork and join run with real messages and are predicted from the network measured here. "
-        "Schedules run on emulated hosts whose messages cost the source's own Os, L and Or (SYNTHETIC)."
+        "Schedules run on emulated hosts, with messages that cost the source's Os, L and Or (SYNTHETIC)."
     ),
     takes="about 5 minutes on two cores with --quick",
-    look="Rings, fork and join: the error of the median. Schedules: promised and executed makespans.",
+    look="Rings, fork and join: the error of the median. Schedules: predicted and executed makespans.",
     experiments=EXPERIMENTS,
     measure=measure,
 )

@@ -1,4 +1,4 @@
-"""Rings, fork and join, and schedules of Mendes (2004), ours beside the printed ones."""
+"""Rings, fork and join, and schedules of Mendes (2004): our numbers and the printed ones."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,7 @@ from fembench.report.table import Table
 from fembench.studies import charts
 from fembench.studies.charts import Panel
 from fembench.studies.layout import beside
+from fembench.studies.programs.hlogp_sums import error_percent
 from fembench.studies.thesis_001.grid_live import GridRun
 from fembench.studies.thesis_001.grid_plan import (
     CHILDREN,
@@ -16,17 +17,15 @@ from fembench.studies.thesis_001.grid_plan import (
     LOCAL,
     MICRO,
     REMOTE,
-    error_of,
     printed,
     rings,
 )
 from fembench.studies.thesis_001.grid_plan import thesis_schedule as theirs_of
 
-HELD = "held at the thesis' own constants: a check of the executor, not of the model"
+HELD = "with the thesis' own constants: a test of the executor, not of the model"
 SYNTHETIC = (
-    "SYNTHETIC: hosts with the speeds of the thesis and messages with its Os, L and Or are emulated on a "
-    "shorter time scale. Our seconds are divided by that scale: the time of a task here over its time in "
-    "the thesis."
+    "SYNTHETIC: the thesis' hosts, and messages with its Os, L and Or, are emulated on a shorter time scale. "
+    "Our seconds are divided by that scale, the time of a task here over its time in the thesis."
 )
 
 
@@ -37,12 +36,12 @@ def ring_table(found: Sequence[GridRun]) -> Table:
         for run in (r for r in found if r.kind == "ring" and r.name == ring.name):
             pair = [run.measured, run.expected]
             said = [ring.measured, ring.estimated]
-            rows.append(((run.name,), [*pair, error_of(*pair)], [*said, error_of(*said)]))
+            rows.append(((run.name,), [*pair, error_percent(*pair)], [*said, error_percent(*said)]))
     return beside(
         "held_rings",
         f"Rings {HELD} (Tables 4.25, 4.38, 5.11)",
-        f"{SYNTHETIC} Ranks wait as long as these constants say, and the estimate uses the same constants. "
-        "Errors are per cent of the measured time; the thesis divides by the larger of both times.",
+        f"{SYNTHETIC} Messages are emulated, and rings estimated, with the same constants. Errors are in per "
+        "cent of the measured time; the thesis divides by the larger of the two times.",
         ("platform",),
         ("measured_s", "estimated_s", "error_percent"),
         rows,
@@ -61,14 +60,17 @@ def delay_table(found: Sequence[GridRun]) -> Table:
             float(said[f"{n}_us"]) * MICRO for n in ("mean_overhead", "measured_delay", "predicted_delay")
         ]
         rows.append(
-            ((run.kind,), [each, took, total, error_of(took, total)], [*theirs, error_of(*theirs[1:])])
+            (
+                (run.kind,),
+                [each, took, total, error_percent(took, total)],
+                [*theirs, error_percent(*theirs[1:])],
+            )
         )
     return beside(
         "held_delays",
         f"Fork and join {HELD} (6.1)",
-        f"{SYNTHETIC} Ranks wait as long as these constants say, and the sum uses the same constants. "
-        "By what the task on the sender's, the receiver's own host is later: eight overheads "
-        "and the local message.",
+        f"{SYNTHETIC} Messages are emulated, and delays summed, with the same constants. The delay is of "
+        "the task on the sender's (fork) or receiver's host (join): eight overheads and the local message.",
         ("platform",),
         ("overhead_s", "measured_delay_s", "sum_s", "error_percent"),
         rows,
@@ -84,17 +86,17 @@ def schedule_table(found: Sequence[GridRun]) -> Table:
         rows.append(
             (
                 (f"{run.kind}: {run.name}",),
-                [*pair, error_of(pair[1], pair[0])],
-                [*said, error_of(said[1], said[0])],
+                [*pair, error_percent(pair[1], pair[0])],
+                [*said, error_percent(said[1], said[0])],
             )
         )
     return beside(
         "schedules",
-        "Schedules: predicted by their own model, and executed (6.2, 7)",
-        f"{SYNTHETIC} Messages are held at the thesis' constants. "
-        "The diamond has 25 tasks, the fork-join 14, on ten hosts; sizes of messages and hosts "
-        "of the thesis' runs are lost, so errors and ratios are to be compared. HEFT under the latency model "
-        "does not know that overheads keep processors. 'portfolio' is the best of all methods, improved.",
+        "Schedules: makespan predicted by the scheduler's own model, and executed (6.2, 7)",
+        f"{SYNTHETIC} The diamond has 25 tasks, the fork-join 14, on ten hosts. The sizes of messages and "
+        "the hosts of the thesis' runs are lost: compare errors and ratios, not seconds. HEFT under the "
+        "latency model ignores that overheads occupy processors. 'portfolio' is the best of all methods, "
+        "improved.",
         ("platform",),
         ("predicted_s", "executed_s", "error_percent"),
         rows,
@@ -120,7 +122,7 @@ def schedule_plot(found: Sequence[GridRun]) -> Plot:
     return charts.grouped(
         "schedules",
         "Schedules (6.2, 7)",
-        "Seconds on the time scale of the thesis: ours are divided by the scale.",
+        "Seconds on the time scale of the thesis.",
         panels,
         columns=2,
         height=3.0,
@@ -128,7 +130,7 @@ def schedule_plot(found: Sequence[GridRun]) -> Plot:
 
 
 def ring_plot(found: Sequence[GridRun]) -> Plot:
-    """Errors of the rings."""
+    """Errors of the rings, here and in the thesis."""
     made = ring_table(found)
     at = {c.key: k for k, c in enumerate(made.columns)}
     names = [str(row[0]) for row in made.rows]

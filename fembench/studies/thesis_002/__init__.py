@@ -1,1 +1,1 @@
-"""MigBSP++: rebalancing of bulk-synchronous programs, measured again."""
+"""Gomes (2014) repeated: MigBSP++, rebalancing of bulk-synchronous programs."""

@@ -1,22 +1,20 @@
 """The experiments of Gomes (2014): two programs, twenty scenarios, strategies over alpha x D (Tables 12-15).
 
-The seven machines are emulated: dilated ranks of these relative speeds on the cores here. The thesis does not
-give the speeds; SPEEDS is our guess from the processors that it lists.
+The seven machines are emulated: dilated ranks of relative speeds SPEEDS on the cores here. The thesis does
+not give the speeds; ours are a guess from the processors that it lists.
 """
 
-import csv
 import functools
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from fembench.studies.bsp.bsp_job import PolicyRun, ProgramJob
+from fembench.studies.layout import source_table
 
-DATA = Path(__file__).parent / "data"
 # 2 x Celeron 430, Celeron 520, E5400, i7-3632QM, i3-2330M, Atom Z530
 SPEEDS = (1.0, 1.0, 0.9, 1.6, 2.2, 1.6, 0.5)
 ALPHAS, BANDS = (2, 4, 8), (0.3, 0.2, 0.1)
-# strategy of the thesis -> our policy; Scotch and TopoCent are not here, metis-shares and rcb are not there
+# strategy of the thesis -> our policy; we lack Scotch and TopoCent, the thesis lacks metis-shares and rcb
 STRATEGIES = {
     "NullLB": "none",
     "GreedyCommLB": "greedy",
@@ -27,7 +25,7 @@ STRATEGIES = {
     "MigBSPLB-B": "migbsp++",
 }
 OURS = ("amortised", "migbsp++-scan", "metis-shares", "rcb", "diffusion")
-GRID = ("SC", "MigBSPLB-A", "MigBSPLB-B")  # run for every alpha and band
+GRID = ("SC", "MigBSPLB-A", "MigBSPLB-B")  # run with every alpha and band
 
 
 class BspScenario(NamedTuple):
@@ -38,7 +36,7 @@ class BspScenario(NamedTuple):
     program: str
     size: tuple[int, ...]
     n_blocks: int
-    supersteps: int  # rounds of the ring for the fractal
+    supersteps: int  # of the sort; 0 for the fractal
 
     @property
     def key(self) -> str:
@@ -61,14 +59,14 @@ class BspEffort:
     alphas: tuple[int, ...]
     bands: tuple[float, ...]
     shrink: int  # the fractal's picture is 1920 / shrink wide
-    coarser: int  # its ranges are 1 / coarser of the thesis'
+    coarser: int  # ranges are 1 / coarser of the thesis' size
     ring: int  # supersteps of the fractal, in whole rounds
-    dilate: float  # beside what the cores ask for
-    supersteps: int = 0  # at most so many of a sort; 0: as many as the matrix has rows
+    dilate: float  # in addition to the dilation that fits the ranks on the cores
+    supersteps: int = 0  # largest number for a sort; 0: the rows of the matrix
 
 
 def scenarios() -> tuple[BspScenario, ...]:
-    """All of them, in the order of the tables."""
+    """All scenarios, in the order of the tables."""
     found = [BspScenario("12", k, "shear-sort", (n,), v, n) for k, (n, v) in SHEAR.items()]
     for table, (r, names) in FRACTAL.items():
         found += [BspScenario(table, k, "fractal", (1080, 1920, r), 7 * c, 0) for c, k in enumerate(names, 1)]
@@ -104,7 +102,7 @@ def job_of(scenario: BspScenario, effort: BspEffort, cores: int) -> ProgramJob:
 
 
 def cells(effort: BspEffort) -> tuple[PolicyRun, ...]:
-    """Every strategy; those of the grid for every alpha and band."""
+    """The runs of every strategy; strategies in GRID run with every alpha and band."""
     plain = [STRATEGIES[s] for s in STRATEGIES if s not in GRID] + list(OURS)
     made = [PolicyRun(policy=policy) for policy in plain]
     made += [
@@ -119,15 +117,15 @@ def cells(effort: BspEffort) -> tuple[PolicyRun, ...]:
 @functools.cache
 def thesis(table: str) -> dict[tuple[str, str, str], dict[str, float]]:
     """(strategy, alpha, band) -> scenario -> seconds, as printed."""
-    with open(DATA / f"table_{table}.csv", newline="", encoding="utf-8") as stream:
-        return {
-            (row.pop("strategy"), row.pop("alpha"), row.pop("band")): {k: float(v) for k, v in row.items()}
-            for row in csv.DictReader(stream)
-        }
+    keys = ("strategy", "alpha", "band")
+    return {
+        (row["strategy"], row["alpha"], row["band"]): {k: float(v) for k, v in row.items() if k not in keys}
+        for row in source_table("thesis_002", f"table_{table}")
+    }
 
 
 def thesis_seconds(scenario: BspScenario, strategy: str, alpha: int, band: float) -> float | None:
-    """The printed time, None for a strategy that the thesis did not run."""
+    """The printed time; None if the thesis did not run the strategy."""
     table = thesis(scenario.table)
     row = table.get((strategy, str(alpha), f"{band:g}")) or table.get((strategy, "", ""))
     return None if row is None else row[scenario.name]

@@ -1,4 +1,4 @@
-"""Gomes (2014) again: MigBSP++, rebalancing of bulk-synchronous programs."""
+"""Gomes (2014) repeated: MigBSP++, rebalancing of bulk-synchronous programs."""
 
 import functools
 from collections.abc import Sequence
@@ -41,13 +41,13 @@ EXPERIMENTS = tuple(
 
 
 def chosen(effort: BspEffort, only: Sequence[str] = ()) -> list[BspScenario]:
-    """The scenarios asked for by name; without any, those of the effort."""
+    """The requested scenarios; () means those of the effort."""
     names = only or [f"{table}-{name}" for table, name in effort.scenarios]
     return [s for s in scenarios() if s.key in names]
 
 
 def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
-    """Its programs on seven emulated machines. Raises InputError."""
+    """The study: both programs on seven emulated machines. Raises InputError."""
     effort = QUICK if request.quick else FULL
     found = times_of(request, chosen(effort, request.only), effort, attempts)
     return outcome(found) if found else None
@@ -56,8 +56,7 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
 def times_of(
     request: StudyRequest, todo: Sequence[BspScenario], effort: BspEffort, attempts: Attempts
 ) -> Found:
-    """The times of every strategy in these scenarios, one file each; one of another plan is measured "
-    "again."""
+    """Times of every strategy, one file per scenario; a file of a different job is measured again."""
     writable(request.folder)
     made = [(s.key, functools.partial(_one, request, s, job_of(s, effort, request.cores))) for s in todo]
     return dict(attempts.each(made, lambda one: summary(*one)))
@@ -77,7 +76,7 @@ def _one(
 
 
 def compose(found: Found) -> list[Section]:
-    """Findings first, then the tables of the thesis, then curves."""
+    """The sections of the page: findings, the tables of the thesis, curves."""
     sections = [
         Section("Findings", [], [best_table(found)]),
         Section("Overhead without moves", [], [overhead_table(found)]),
@@ -103,15 +102,15 @@ STUDY = Study(
     title="Gomes (2014) measured again",
     source="R. de Q. Gomes, MigBSP++, balancing of programs in phases (Sao Leopoldo, 2014)",
     did=(
-        "A shear sort and a fractal image ran in 20 scenarios on seven unequal machines, without balancing "
-        "and with seven strategies that move blocks between machines, over three alphas and three tolerances "
-        "D."
+        "A shear sort and a fractal image compression ran in 20 scenarios on seven unequal machines: without "
+        "balancing, and with strategies that move blocks between machines, for three values of alpha and of "
+        "the tolerance D."
     ),
     again=(
         "Both programs run on seven emulated machines (SYNTHETIC: their speeds are a guess from the "
         "processors that the source lists), with its strategies and with fembench's own policies."
     ),
-    takes="six scenarios in about 6 minutes on two cores with --quick; all twenty without it",
+    takes="about 6 minutes on two cores with --quick (six scenarios); without it, all twenty",
     look="Findings: the best gain of each strategy. Compare gains, not seconds: the picture is smaller here.",
     experiments=EXPERIMENTS,
     measure=measure,

@@ -1,4 +1,4 @@
-"""Tables 12 to 15 and the curves of Gomes (2014), ours beside the printed ones."""
+"""Tables 12 to 15 and the curves of Gomes (2014): our numbers and the printed ones."""
 
 from statistics import median
 
@@ -30,7 +30,7 @@ def _null(times: ProgramTimes) -> CellTimes:
 
 
 def _rows(found: Found) -> list[tuple[BspScenario, CellTimes, float, float | None, float | None]]:
-    """(scenario, cell, our gain, thesis seconds, thesis gain) of every cell."""
+    """(scenario, cell, our gain, thesis seconds, thesis gain), one row per cell."""
     rows = []
     for scenario, times in found.items():
         null, printed = _seconds(_null(times)), thesis_seconds(scenario, "NullLB", 0, 0.0)
@@ -66,7 +66,7 @@ def times_table(found: Found) -> Table:
         "thesis002_times",
         "Times (Tables 12 to 15)",
         "Gain is the time saved relative to no balancing, in the thesis and here. Compare gains, not "
-        "seconds: the picture is smaller here, the local sort is another one, and processors are faster.",
+        "seconds: here the picture is smaller, the local sort a different one, and processors are faster.",
         (
             words("table"),
             words("scenario"),
@@ -80,14 +80,14 @@ def times_table(found: Found) -> Table:
             percent("gain", "gain"),
             percent("gain, thesis", "thesis_gain"),
             integer("moves"),
-            words("answer as without moves", "agrees"),
+            words("same answer as without moves", "agrees"),
         ),
         tuple(rows),
     )
 
 
 def overhead_table(found: Found) -> Table:
-    """SC against NullLB (6.1), least and most over alpha and band."""
+    """SC against NullLB (6.1): smallest and largest overhead over alpha and band."""
     rows = []
     for scenario, times in found.items():
         null = _seconds(_null(times))
@@ -99,8 +99,8 @@ def overhead_table(found: Found) -> Table:
         rows.append((scenario.table, scenario.name, min(ours), max(ours), min(more), max(more)))
     return Table(
         "thesis002_overhead",
-        "Overhead of looking without moving (6.1)",
-        "Least and most over all values of alpha and D that were run.",
+        "Overhead of observing without moving (6.1)",
+        "Smallest and largest overhead over the values of alpha and D that were run.",
         (
             words("table"),
             words("scenario"),
@@ -114,7 +114,7 @@ def overhead_table(found: Found) -> Table:
 
 
 def best_table(found: Found) -> Table:
-    """The best gain of each strategy with a grid, and of the amortised policy."""
+    """The best gain of MigBSP, MigBSP++ and Refine over their runs, and the gain of the amortised policy."""
     rows = []
     for scenario in found:
         mine = _rows({scenario: found[scenario]})
@@ -128,9 +128,8 @@ def best_table(found: Found) -> Table:
     return Table(
         "thesis002_gains",
         "Best gain over no balancing",
-        "The best over alpha and D. A is MigBSP (one move, detection per process); B is MigBSP++ as printed. "
-        "'amortised' is fembench's default, run once with alpha 2 and D 0.3; the thesis has no such "
-        "strategy.",
+        "Best over alpha and D. A is MigBSP (one move, detection per process), B is MigBSP++ as printed. "
+        "'amortised' is fembench's default, run only with alpha 2 and D 0.3; the thesis lacks it.",
         (
             words("table"),
             words("scenario"),
@@ -148,7 +147,7 @@ def best_table(found: Found) -> Table:
 
 
 def plots(found: Found) -> list[Plot]:
-    """Figures 48 to 69: times of the ranks at every look, for A, B and amortised at alpha 2, D 0.3."""
+    """Figures 48 to 69: times per rank at every observation, for A, B and amortised at alpha 2, D 0.3."""
     made: list[Plot] = []
     for scenario, times in found.items():
         for cell in times.cells:

@@ -1,1 +1,1 @@
-"""Execution graphs of master/slave programs, measured again."""
+"""Calzeta and de Souza (2008) repeated: execution graphs of master/slave programs."""

@@ -3,9 +3,10 @@
 Processes are equal, emulated and dilated so that they fit on the cores here (SYNTHETIC). Each program is
 calibrated once, with eight processes. Every run is predicted from that calibration in two ways:
 
-graph    the execution graph, with the true number of turns of every loop
-drawn    as in the source: a loop without messages makes a random number of turns, exponentially distributed
-         around the process's even share and limited to all turns (3.2.3; mean = limit: exactly that number)
+graph    the execution graph, with the true number of iterations of every loop
+drawn    as in the source: a loop without messages makes a random number of iterations, exponentially
+         distributed with the even share as its mean, and limited to all iterations (3.2.3; if mean = limit,
+         exactly that number)
 """
 
 import functools
@@ -29,8 +30,8 @@ from fembench.studies.study import wanted
 
 INTEGRAL, PRODUCT = "integral", "product"
 CALIBRATED = 8  # processes
-SIZE = {INTEGRAL: 16_000_000, PRODUCT: 400}  # trapezoids; rows, as the thesis
-SIMULATIONS, SEED = 5, 3  # as the thesis
+SIZE = {INTEGRAL: 16_000_000, PRODUCT: 400}  # trapezoids; rows, as in the thesis
+SIMULATIONS, SEED = 5, 3  # number of simulations as in the thesis
 Floats = npt.NDArray[np.float64]
 
 
@@ -40,14 +41,14 @@ FULL = ProgramEffort(repetitions=9, samples=10, counts=(2, 4, 8, 16), dilate=200
 
 @dataclass(frozen=True)
 class SlavesRun:
-    """One program on so many processes. Seconds of a process: a slave's computing, the master's end."""
+    """One program on P processes. Seconds per process: computing of a slave, end of the master."""
 
     record: AppRecord
     real: Floats  # (P,) medians
     graph: Floats  # (P,)
     drawn: Floats  # (SIMULATIONS, P)
-    turns: Floats  # (P,) of the loop in the first of those, parts of all turns
-    messages: tuple[int, ...]  # [process] that it sends, in the graph
+    turns: Floats  # (P,) iterations of the loop in the first of those, as fractions of all
+    messages: tuple[int, ...]  # [process] number sent, in the graph
 
     @property
     def name(self) -> str:
@@ -73,7 +74,7 @@ def settings_of(program: str, processes: int, cores: int, effort: ProgramEffort)
 def measure(
     runs: ProgramRuns, effort: ProgramEffort, cores: int, attempts: Attempts, only: Sequence[str] = ()
 ) -> list[SlavesRun]:
-    """The programs wanted."""
+    """The requested programs, calibrated, predicted and run."""
     writable(runs.folder)
     runs_of = [(INTEGRAL, CALIBRATED), *((PRODUCT, p) for p in effort.counts)]
     todo = [
@@ -101,7 +102,7 @@ def _one(
 
 
 def live_of(record: AppRecord, calibration: AppRecord) -> SlavesRun:
-    """A run beside both simulations of it, which know nothing of the run."""
+    """A run, and both of its simulations, which use only the calibration."""
     case = record.case
     machine, seen = machine_from(calibration, case), notice(case).high
     known = {name: [float(np.median(row)) for row in rows] for name, rows in calibration.samples.items()}
@@ -126,16 +127,16 @@ def live_of(record: AppRecord, calibration: AppRecord) -> SlavesRun:
 
 
 def _of_ranks(each: Sequence[float], ranks: int) -> list[float]:
-    """[rank] seconds; ranks beyond those calibrated are like the last."""
+    """[rank] seconds; ranks beyond the calibrated ones are assumed to equal the last."""
     return [each[min(r, len(each) - 1)] for r in range(ranks)]
 
 
 def _turns(rng: np.random.Generator, limit: int, ranks: int) -> Floats:
-    """(P,) turns of each slave's loop over all turns; the master has none."""
+    """(P,) random iterations of each slave's loop, as fractions of all; the master has none."""
     loops = Loops(limit / (ranks - 1), limit)
     return np.array([0.0, *(loops.turns(rng) / limit for _ in range(ranks - 1))])
 
 
 def _per_process(result: SimulationOutcome, seen: float) -> Floats:
-    """(P,) the master's end, when it sees the last answer; the slaves' computing."""
+    """(P,) seconds until the master notices the last answer; computing time of each slave."""
     return np.array([result.finish[0] + seen, *result.busy[1:].sum(axis=1)])

@@ -1,4 +1,4 @@
-"""Calzeta and de Souza (2008) again: simulation of the execution graph of two small programs."""
+"""Calzeta and de Souza (2008) repeated: simulated execution graphs of two small programs."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ EXPERIMENTS = (
     StudyExperiment(
         "integral",
         "an integral on eight processes, simulated and run (Table 4.1)",
-        "the error of the mean hides those of single processes",
+        "the error of the mean hides the errors of single processes",
     ),
     StudyExperiment(
         "product",
@@ -43,7 +43,7 @@ def compose(found: Sequence[SlavesRun]) -> list[Section]:
 
 
 def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
-    """Its programs on emulated machines. Raises InputError."""
+    """The study: both programs on emulated machines. Raises InputError."""
     effort = slaves_live.QUICK if request.quick else slaves_live.FULL
     runs = ProgramRuns(request.folder / "runs", request.only_kept)
     found = slaves_live.measure(runs, effort, request.cores, attempts, request.only)
@@ -67,16 +67,17 @@ STUDY = Study(
         "E. P. Calzeta and T. A. D. de Souza, simulation of the execution graph (Sao Jose do Rio Preto, 2008)"
     ),
     did=(
-        "The binary of a program was disassembled into blocks, each with its cycles; loops without messages "
-        "went round as often as an exponential distribution says. Five simulations were averaged and held "
-        "against runs on up to eight processes."
+        "The binary of a program was disassembled into blocks, each with its cycles. The iterations of loops "
+        "without messages were drawn from an exponential distribution. The mean of five simulations was "
+        "compared with runs on up to eight processes."
     ),
     again=(
         "An integral and a matrix product run on equal emulated machines (SYNTHETIC). Each run is predicted "
-        "twice from one calibration: with the true numbers of turns, and with drawn ones as in the source."
+        "twice from one calibration: with the true numbers of iterations, and with random ones as in the "
+        "source."
     ),
     takes="about 2 minutes on two cores with --quick",
-    look="Findings: three measures of the same error. What drawing loops costs is the gap between both ways.",
+    look="Findings: three measures of error. The gap between both predictions is the cost of random loops.",
     experiments=EXPERIMENTS,
     measure=measure,
 )

@@ -1,6 +1,5 @@
-"""Tables 4.1 to 4.5 and the figures of Calzeta and de Souza (2008), ours beside the printed ones."""
+"""Tables 4.1 to 4.5 and the figures of Calzeta and de Souza (2008): our numbers and the printed ones."""
 
-import csv
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,24 +14,17 @@ from fembench.studies import charts
 from fembench.studies.binaries.binary import Loops, graph_of_program, program_of
 from fembench.studies.binaries.instructions import ROWS
 from fembench.studies.charts import Panel
-from fembench.studies.layout import beside, count, value
+from fembench.studies.layout import beside, count, source_table, value
 from fembench.studies.thesis_003.slaves_live import INTEGRAL, PRODUCT, SIMULATIONS, Floats, SlavesRun
 
-DATA = Path(__file__).parent / "data"
+printed = functools.partial(source_table, "thesis_003")
 TABLES = {(INTEGRAL, 8): "4.1", (PRODUCT, 2): "4.3", (PRODUCT, 4): "4.4", (PRODUCT, 8): "4.5"}
 WAYS = ("graph", "drawn loops")
 ERRORS = ("mean_error_percent", "makespan_error_percent", "process_error_percent")
 
 
-@functools.cache
-def printed(name: str) -> tuple[dict[str, str], ...]:
-    """A table of the thesis, as it lies in data/."""
-    with open(DATA / f"{name}.csv", newline="", encoding="utf-8") as stream:
-        return tuple(csv.DictReader(stream))
-
-
 def thesis_times(live: SlavesRun) -> tuple[list[float], list[float]]:
-    """([process] simulated, real) seconds as printed; empty where the thesis has no such run."""
+    """([process] simulated, real) seconds as printed; empty if the thesis has no such run."""
     number = TABLES.get((live.record.case.program, live.record.case.ranks))
     if number is None:
         return [], []
@@ -41,13 +33,13 @@ def thesis_times(live: SlavesRun) -> tuple[list[float], list[float]]:
 
 
 def errors(real: Sequence[float] | Floats, simulated: Sequence[float] | Floats) -> list[float]:
-    """Percent: of the mean over processes (the thesis' own measure), of the end, of a process."""
+    """Errors in per cent: of the mean over processes (the thesis' measure), of the makespan, per process."""
     pair = list(real), list(simulated)
     return [mean_error(*pair), makespan_error(*pair), process_error(*pair)]
 
 
 def error_table(found: Sequence[SlavesRun]) -> Table:
-    """Errors of both ways of predicting, beside those of the thesis."""
+    """Errors of both predictions, and of the thesis."""
     rows = []
     for live in found:
         simulated, real = thesis_times(live)
@@ -59,12 +51,12 @@ def error_table(found: Sequence[SlavesRun]) -> Table:
     return beside(
         "errors",
         "Errors of the simulations (4.1, 4.2)",
-        "SYNTHETIC: our processes are equal and emulated. Per cent of the measured time. The thesis gives "
-        "the error of the mean over processes, in which errors of single processes cancel: about 5 and 4 "
-        "in its text; the values here follow from its tables. 'graph' is the execution graph with the true "
-        f"turns of loops; 'drawn loops' averages {SIMULATIONS} simulations with random turns, as the thesis "
-        "does; 'a single draw' is the mean |error| of one of them. Our costs come from a calibration with "
-        "eight processes, those of the thesis from a table of cycles.",
+        "SYNTHETIC: our processes are equal and emulated. Errors are in per cent of the measured time. The "
+        "thesis gives the error of the mean over processes, in which errors of single processes cancel: "
+        "about 5 and 4 in its text; the values here follow from its tables. 'graph' is the execution graph "
+        f"with the true iterations of loops; 'drawn loops' averages {SIMULATIONS} simulations with random "
+        "iterations, as the thesis does; 'a single draw' is the mean |error| of one of them. Our costs come "
+        "from a calibration with eight processes, those of the thesis from a table of cycles.",
         ("platform",),
         ERRORS,
         rows,
@@ -91,15 +83,15 @@ def process_table(live: SlavesRun) -> Table:
     return Table(
         f"times_{live.record.case.program}_{live.record.case.ranks}",
         title,
-        "SYNTHETIC: dilated seconds here. Process 0 is the master, timed until the last answer; for slaves, "
-        "the time they compute.",
+        "SYNTHETIC: our seconds are dilated. Process 0 is the master, timed until the last answer; the times "
+        "of slaves are computing times.",
         columns,
         tuple(rows),
     )
 
 
 def messages_table(found: Sequence[SlavesRun]) -> Table:
-    """Table 4.2: sends, which all are received."""
+    """Table 4.2: messages, each sent and received once."""
     theirs = {int(r["processes"]): (int(r["sends"]), int(r["receives"])) for r in printed("table_4_2")}
     rows = []
     for live in (x for x in found if x.record.case.program == PRODUCT):
@@ -119,9 +111,9 @@ def messages_table(found: Sequence[SlavesRun]) -> Table:
     return Table(
         "messages",
         "Messages (Table 4.2)",
-        "Run: tasks and answers that the matrix product really sent (the message that ends a slave is not "
-        "counted). Executable: the blocks of the program in appendix B of the thesis, from its disassembly, "
-        "walked by that many processes.",
+        "Run: tasks and answers sent by the matrix product (without the messages that end the slaves). "
+        "Executable: messages on the walks of that many processes through the disassembly of the program in "
+        "appendix B of the thesis.",
         columns,
         tuple(rows),
     )
@@ -129,8 +121,8 @@ def messages_table(found: Sequence[SlavesRun]) -> Table:
 
 @functools.cache
 def executable_messages(processes: int) -> tuple[int, int]:
-    """(sends, receives) of appendix B's program, which is read and not run."""
-    text = (DATA / "integral.objdump").read_text(encoding="utf-8")
+    """(sends, receives) of the program in appendix B, which is read but not run."""
+    text = (Path(__file__).parent / "data" / "integral.objdump").read_text(encoding="utf-8")
     program = program_of(text, dict.fromkeys(ROWS, 1e-9), "main")
     graph = graph_of_program(program, processes, Loops(10.0, 20), 8, 1, "appendix B")
     events = [e for p in graph.programs for e in flat(p)]
@@ -155,8 +147,8 @@ def speedup_table(found: Sequence[SlavesRun]) -> Table:
     return beside(
         "speedups",
         "Speedup over two processes, matrix product",
-        "Of the makespan, and of the mean over processes. Three slaves can be at most three times as fast as "
-        "one, seven at most seven times.",
+        "Of the makespan, and of the mean over processes. The speedup cannot exceed the number of slaves: "
+        "three on four processes, seven on eight.",
         ("processes",),
         ("real_makespan", "simulated_makespan", "real_mean", "simulated_mean"),
         rows,
@@ -164,7 +156,7 @@ def speedup_table(found: Sequence[SlavesRun]) -> Table:
 
 
 def times_plot(found: Sequence[SlavesRun]) -> Plot:
-    """Figures 4.5, 4.6: time of each process."""
+    """Figures 4.5 and 4.6: time per process."""
     panels = []
     for live in found:
         names = [str(p) for p in range(len(live.real))]
@@ -178,7 +170,7 @@ def times_plot(found: Sequence[SlavesRun]) -> Plot:
     return charts.grouped(
         "times",
         "Time of each process (Tables 4.1, 4.3 to 4.5, Figs 4.5, 4.6)",
-        "Left: here; right: the thesis, whose simulation draws loops at random. Process 0 is the master.",
+        "Left: here; right: the thesis, which simulates with random loops. Process 0 is the master.",
         panels,
         columns=2,
         height=2.7,
@@ -186,18 +178,18 @@ def times_plot(found: Sequence[SlavesRun]) -> Plot:
 
 
 def loops_plot(found: Sequence[SlavesRun]) -> Plot:
-    """Figures 4.2, 4.4: turns of the slaves' loop."""
+    """Figures 4.2 and 4.4: iterations of the slaves' loop."""
     panels = []
     for live in found:
         p = live.record.case.ranks
         due = [0.0, *([1.0 / (p - 1)] * (p - 1))]
         series = {"drawn": (100 * live.turns).tolist(), "done": (100 * np.array(due)).tolist()}
-        panels.append(Panel(live.name, [str(r) for r in range(p)], series, "% of all turns", "process"))
+        panels.append(Panel(live.name, [str(r) for r in range(p)], series, "% of all iterations", "process"))
     return charts.grouped(
         "loops",
-        "Turns of the slaves' loop (Figs 4.2, 4.4)",
-        "Drawn: one simulation with random loops, as in the thesis. Done: the turns that the program makes. "
-        "Loops with messages are never drawn.",
+        "Iterations of the slaves' loop (Figs 4.2, 4.4)",
+        "Drawn: one simulation with random loops, as in the thesis. Done: the iterations of the program. "
+        "Loops with messages are never random.",
         panels,
         columns=4,
         height=2.6,

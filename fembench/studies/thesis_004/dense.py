@@ -1,9 +1,7 @@
-"""Work of dense blocks: why splitting them saves work, unlike sparse storage.
+"""Work of dense blocks, as Ferreira (2006) stores them: unlike sparse storage, splitting saves work.
 
-For matrices stored as in Ferreira (2006).
-
-n    equations of the whole    n_i  equations that task i touches, private and shared
-dense work of a task ~ n_i^2; of all tasks on one processor ~ sum n_i^2
+n    all equations    n_i  equations that task i touches, private and shared
+The work of a task is proportional to n_i^2, that of all tasks on one processor to sum n_i^2.
 """
 
 from collections.abc import Sequence
@@ -14,28 +12,28 @@ import numpy.typing as npt
 
 
 class DenseWork(NamedTuple):
-    """Work relative to one task's n^2."""
+    """Work relative to that of a single task, n^2."""
 
-    total: float  # all tasks, on one processor one after another
-    largest: float  # the largest task: on processors of their own
+    total: float  # all tasks on one processor
+    largest: float  # the largest task: one processor per task
 
     @property
     def gain_on_one(self) -> float:
-        """Speedup on one processor, without any parallelism."""
+        """Speedup from splitting on one processor, without any parallelism."""
         return 1 / self.total
 
     @property
     def gain_on_many(self) -> float:
-        """Speedup on a processor per task, without communication."""
+        """Speedup on one processor per task, without communication."""
         return 1 / self.largest
 
 
 def local_equations(
     elements: Sequence[int], shared: Sequence[int], equations: int
 ) -> npt.NDArray[np.float64]:
-    """(P,) equations that each task touches, estimated from its elements and its shared ones.
+    """(P,) equations that each task touches, estimated from its elements and its shared equations.
 
-    A shared one is taken to be of two tasks; private ones divide like the elements.
+    Every shared equation is assumed to belong to two tasks; private ones are divided like the elements.
     """
     part = np.asarray(elements, float) / sum(elements)
     return part * (equations - sum(shared) / 2) + np.asarray(shared, float)

@@ -1,4 +1,4 @@
-"""Findings: each statement of the thesis, its number and ours."""
+"""Findings: statements of the thesis with its numbers and ours."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,11 +22,11 @@ Row = tuple[str, ...]  # experiment, statement, thesis, here
 
 
 def findings(plan: StudyPlan, found: StudyRecords, notes: str, only: Sequence[str] = ()) -> Section:
-    """The first section of the page: what these experiments found; () means all."""
+    """The first section of the page: findings of the experiments in `only`; () means all."""
     rows = [*_slowness(plan, found), *_runs(plan, found), *_storage(plan, found), *_weighted(plan, found)]
     rows = [row for row in rows if wanted(row[0], only)] or [("", "see the tables below", "", "")]
     heads = (words("experiment"), words("statement"), words("thesis"), words("here"))
-    return Section("Findings", [], [Table("findings", "What was found", notes, heads, tuple(rows))])
+    return Section("Findings", [], [Table("findings", "Findings", notes, heads, tuple(rows))])
 
 
 def _slowness(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
@@ -38,7 +38,7 @@ def _slowness(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
     ]
     yield (
         "E9",
-        "factor by which node00 is slower, mean over meshes; 1, 2, 4 and 8 tasks",
+        "slowness of node00 relative to node8, mean over meshes; 1, 2, 4 and 8 tasks",
         *(", ".join(f"{r:.1f}" for r in each) for each in ratios),
     )
     mine_cg = [_one_task(plan, found, mesh) for mesh in MESHES]
@@ -50,7 +50,7 @@ def _slowness(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
     here = growth_exponents([630, 2592, 5460], mine_cg) if all(np.isfinite(mine_cg)) else [np.nan] * 2
     yield (
         "E3",
-        "time of an iteration grows as equations to this power (dense: 2, less if a cache helps; sparse: 1)",
+        "time per iteration grows as a power of the equations (dense: 2, less if a cache helps; sparse: 1)",
         *(", ".join(f"{v:.2f}" for v in each) for each in (printed, here)),
     )
 
@@ -64,19 +64,19 @@ def _runs(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
     mine = [run_totals(plan, found, mesh) for mesh in MESHES]
     theirs = [{r: t for r, (_, _, t) in thesis.runs(k).items()} for k in (1, 2, 3)]
     sides = ((theirs, _thesis_alone()), (mine, _alone(plan, found)))
-    yield "E10", "fastest of runs 1 to 11, on Meshes 1, 2 and 3", *(
+    yield "E10", "fastest of runs 1 to 11 on Meshes 1, 2 and 3", *(
         ", ".join(_best(runs) for runs in side) for side, _ in sides
     )  # fmt: skip
     for host in HOSTS:
-        yield "E10", f"runs faster than one task on {host}, of 33", *(
+        yield "E10", f"runs, out of 33, that are faster than one task on {host}", *(
             str(sum(t < hosts[k][host][1] for k, runs in enumerate(side) for t in runs.values()))
             for side, hosts in sides
         )  # fmt: skip
-    yield "E10", "fastest run over node8 alone at its best", *(
+    yield "E10", "time of the fastest run / best time of node8 alone", *(
         ", ".join(f"{min(r.values()) / min(hosts[k]['node8'].values()):.2f}" for k, r in enumerate(side))
         for side, hosts in sides
     )  # fmt: skip
-    yield "E10", "mean error of the bottleneck model over 11 runs, %", *(
+    yield "E10", "mean error of the bottleneck model over the 11 runs, %", *(
         ", ".join(f"{_model_error(runs, hosts[k]):.1f}" for k, runs in enumerate(side))
         for side, hosts in sides
     )  # fmt: skip
@@ -112,11 +112,11 @@ def _storage(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
     if mine:
         yield (
             "E14",
-            "Mesh 3, dense, 8 tasks on one core: speedup of CG (predicted from the work saved)",
+            "Mesh 3, dense, 8 tasks on one core: speedup of CG (in brackets: predicted from the work saved)",
             f"{printed.one_dense:.2f} ({printed.dense.gain_on_one:.2f})",
             f"{mine.one_dense:.2f} ({mine.dense.gain_on_one:.2f})",
         )
-        yield "E14", "the same with csr: no work is saved", "–", f"{mine.one_csr:.2f}"
+        yield "E14", "the same with csr, where no work is saved", "–", f"{mine.one_csr:.2f}"
 
 
 def _weighted(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
@@ -129,11 +129,16 @@ def _weighted(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
         tasks = ", ".join(dict.fromkeys(w.kind.tasks for w in each)) + " tasks"
         if storage == "dense":
             gains = ", ".join(f"{w.best_seconds / w.seconds:.2f}" for w in each)
-            yield "E13", f"weighted, dense, {tasks}: times faster than the best of runs 1 to 11", "–", gains
+            yield "E13", f"weighted, dense, {tasks}: speedup over the best of runs 1 to 11", "–", gains
         ideal = ", ".join(f"{w.seconds / w.ideal:.2f}" for w in each)
-        yield "E13", f"weighted, {storage}, {tasks}: time over the ideal split's", "–", ideal
+        yield "E13", f"weighted, {storage}, {tasks}: time / time of the ideal split", "–", ideal
         verdicts = "; ".join(f"{w.mesh}: {w.verdict}" for w in each)
-        yield "E13", f"weighted, {storage}, {tasks}: against node8 alone with as many tasks", "–", verdicts
+        yield (
+            "E13",
+            f"weighted, {storage}, {tasks}: compared with node8 alone with as many tasks",
+            "–",
+            verdicts,
+        )
 
 
 def _fastest(runs: list[Weighted]) -> Weighted | None:

@@ -1,4 +1,4 @@
-"""thesis-004 in a lab of one fast and one slow host, built for it and removed afterwards (root)."""
+"""thesis-004 in a temporary lab of one fast and one slow host (needs root)."""
 
 import subprocess
 import sys
@@ -25,9 +25,9 @@ slots = 8
 
 
 def run(arguments: Sequence[str], slow: float = 0.0) -> int:
-    """`fembench study` with these arguments on a host of speed 0.9 and one `slow` times as fast.
+    """Run `fembench study` with these arguments on a host of speed 0.9 and one `slow` times as fast.
 
-    `slow` = 0: as slow as the slow cluster was. Returns the exit status. Raises InputError.
+    `slow` = 0: the ratio of the thesis' clusters. Returns the exit status. Raises InputError.
     """
     lab.require_root()
     cpus = lab_groups.usable_cpus(lab_groups.hierarchies())

@@ -1,11 +1,10 @@
-"""The two kinds of hosts that Ferreira (2006) compares, and where tasks go on them.
+"""The fast and slow hosts of Ferreira (2006), and the placement of tasks on them.
 
-Hosts are given, or emulated: then every task is a rank here, slowed down as if it ran on its host. k tasks on
-a host with c cores of speed s compute at s min(1, c / k) each; all are dilated by the same factor, so that
-they fit side by side on the cores here. On a given host tasks use its first c cores only: up to c tasks
-have one core each, more tasks share all c.
-
-A fast host has two processors (node8, Cluster 1), a slow one has one (node00, Cluster 2).
+A fast host has two processors (node8, Cluster 1), a slow one has one (node00, Cluster 2). Hosts are real or
+emulated. On a real host tasks use its first c cores only: up to c tasks have one core each, more tasks share
+all c. On emulated hosts every task is a rank here, slowed to the speed it would have on its host: k tasks on
+c cores of speed s compute at s min(1, c / k) each. All are dilated by the same factor to fit on the cores
+here.
 """
 
 import re
@@ -18,10 +17,10 @@ from fembench.launch.hostfile import hosts_of
 from fembench.records.case import Case
 
 SLOW_SPEED = 0.13  # of one processor: 1 / 7.7 (Tables 5.25, 5.26, one task)
-MOST_AT_ONCE = 8.0  # summed speeds of the ranks in the largest experiment: 8 fast hosts, a task each
-# small meshes are dilated more: today a core computes an iteration of m1 in less time than a message takes
+MOST_AT_ONCE = 8.0  # sum of all speeds in the largest experiment: 8 fast hosts with one task each
+# small meshes are dilated more: a core of today computes an iteration of m1 faster than a message travels
 DILATION = {"m1": 3, "m2": 2, "m3": 1}
-ROOM = 1.2  # cores are left idle so much, or ranks would be late
+ROOM = 1.2  # spare capacity of the cores; without it ranks would be late
 
 
 class StudyHost(NamedTuple):
@@ -29,10 +28,10 @@ class StudyHost(NamedTuple):
 
     name: str
     cores: int
-    speed: float = 1.0  # of a core, relative to a fast host's; 0: not known
+    speed: float = 1.0  # of a core, relative to that of a fast host; 0: unknown
 
 
-Placement = tuple[tuple[StudyHost, int], ...]  # hosts in the order of ranks, with their tasks
+Placement = tuple[tuple[StudyHost, int], ...]  # (host, its tasks), in the order of ranks
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Machines:
 
     @property
     def label(self) -> str:
-        """How they are emulated; "" for real ones."""
+        """Description of the emulation; "" for real hosts."""
         if not self.emulated:
             return ""
         fast, slow = self.fast[0], self.slow[0]
@@ -56,17 +55,17 @@ class Machines:
         )
 
     def one_each(self, kind: str, tasks: int) -> Placement | None:
-        """One task on each of so many hosts of 'cluster1' or 'cluster2'; None where there are too few."""
+        """One task on each of `tasks` hosts of 'cluster1' or 'cluster2'; None if there are too few."""
         hosts = self.fast if kind == "cluster1" else self.slow
         return tuple((host, 1) for host in hosts[:tasks]) if tasks <= len(hosts) else None
 
     def mixed(self, on_slow: int, on_fast: int) -> Placement:
-        """So many tasks on node00, and on node8."""
+        """Tasks on node00 and on node8."""
         pair = ((self.slow[0], on_slow), (self.fast[0], on_fast))
         return tuple((host, tasks) for host, tasks in pair if tasks)
 
     def alone(self, tasks: int, cores: int) -> Placement:
-        """So many tasks on so many cores of the first fast host; () for the machine that launches."""
+        """Tasks on some cores of the first fast host; () means the launching machine."""
         return () if self.emulated else ((self.fast[0]._replace(cores=cores), tasks),)
 
     def place(self, case: Case, placement: Placement) -> Case:
@@ -82,12 +81,12 @@ class Machines:
 
 
 def speeds(placement: Placement) -> tuple[float, ...]:
-    """Speed of every rank: tasks on one host share its cores."""
+    """Speed per rank: tasks on one host share its cores."""
     return tuple(host.speed * min(1.0, host.cores / tasks) for host, tasks in placement for _ in range(tasks))
 
 
 def confinement(placement: Placement) -> tuple[tuple[int, ...], ...]:
-    """[rank] -> the cores of its host that it runs on: one of its own, or all where tasks outnumber them."""
+    """[rank] -> cores of its host that it may use: one, or all if tasks outnumber cores."""
     return tuple(
         (task,) if tasks <= host.cores else tuple(range(host.cores))
         for host, tasks in placement
@@ -96,7 +95,7 @@ def confinement(placement: Placement) -> tuple[tuple[int, ...], ...]:
 
 
 def emulated(cores: int, slow_speed: float = SLOW_SPEED) -> Machines:
-    """Eight fast and eight slow hosts on a machine with so many cores. Raises InputError."""
+    """Eight fast and eight slow hosts emulated on `cores` cores. Raises InputError."""
     if not 0.001 <= slow_speed <= 1:
         raise InputError(f"speed of the slow hosts {slow_speed:g}: expected 0.001 to 1")
     dilate = max(1.0, round(ROOM * MOST_AT_ONCE / cores + 0.049, 1))
@@ -114,7 +113,7 @@ def given(fast: Sequence[str], slow: Sequence[str]) -> Machines:
     names = [host.name for kind in hosts for host in kind]
     if not all(hosts) or len(set(names)) < len(names):
         raise InputError(
-            f"fast hosts {list(fast)}, slow hosts {list(slow)}: expected at least one each, once"
+            f"fast hosts {list(fast)}, slow hosts {list(slow)}: expected at least one of each, none twice"
         )
     if hosts[0][0].cores < 2:
         raise InputError(
@@ -131,7 +130,7 @@ def _host(text: str, cores: int) -> StudyHost:
 
 
 def host_file(placement: Placement, kind: str = "openmpi") -> str:
-    """A host file that fills the hosts in the order of ranks, for a launcher of this kind."""
+    """A host file for a launcher of this kind that fills the hosts in the order of ranks."""
     if kind == "srun":  # task k runs on the host of line k
         return "".join(f"{host.name}\n" * tasks for host, tasks in placement)
     slots = ":" if kind == "mpich" else " slots="
@@ -139,5 +138,5 @@ def host_file(placement: Placement, kind: str = "openmpi") -> str:
 
 
 def hosts_in(text: str, where: str = "host file") -> list[str]:
-    """NAME:SLOTS of every line of a host file. Raises InputError."""
+    """NAME:SLOTS, or NAME, per line of a host file. Raises InputError."""
     return [f"{host.name}:{host.slots}" if host.slots else host.name for host in hosts_of(text, where)]

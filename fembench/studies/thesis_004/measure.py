@@ -1,4 +1,4 @@
-"""Measure the wanted cases that have no record yet: one folder per campaign, resumable at any point."""
+"""Measure the cases that have no record yet: one folder per campaign, resumable at any point."""
 
 import contextlib
 import os
@@ -19,16 +19,16 @@ from fembench.records.record import Record
 from fembench.studies.thesis_004.machines import confinement, host_file
 from fembench.studies.thesis_004.plan import CORES, StudyPlan, Want, Where
 
-SHARING = {  # what lets a host take more tasks than it has cores; each task confines itself
+SHARING = {  # launcher options to run more tasks than cores on a host; each task confines itself
     "openmpi": ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none"),
     "mpich": ("-bind-to", "none"),
     "srun": ("--overcommit", "--cpu-bind=none"),
 }
-YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # tasks that share a core make room for each other
+YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # for tasks that share a core
 
 
 class StudyFolder:
-    """The folder of a study and the records in it."""
+    """The folder of a study, and its records."""
 
     def __init__(self, path: Path, plan: StudyPlan, command: str) -> None:
         self.path, self.plan, self.command = path, plan, command
@@ -37,7 +37,7 @@ class StudyFolder:
         self._folders: dict[Where, Folder] = {}
 
     def folder(self, where: Where) -> Folder:
-        """The campaign's folder, made where it is not there. Raises InputError for another campaign's."""
+        """The campaign's folder, created if missing. Raises InputError if it belongs to another campaign."""
         if where not in self._folders:
             folder = Folder(self.path / where)
             with tempfile.TemporaryDirectory() as scratch:
@@ -48,13 +48,13 @@ class StudyFolder:
         return self._folders[where]
 
     def _description(self, where: Where) -> str:
-        """campaign.toml: the cases known in advance, so that two plans never mix in a folder."""
+        """campaign.toml with the cases known in advance, so that two plans never mix in one folder."""
         cases = [want.case for want in self.plan.wants() if want.where == where]
         head = f'name = "{where}"\nrepetitions = {self.plan.effort.repetitions}\n'
         return head + "".join(map(_toml, cases))
 
     def missing(self, wants: Sequence[Want]) -> int:
-        """How many runs have no record yet."""
+        """Number of runs without a record."""
         return sum(self.folder(w.where).record(run) is None for w in wants for run in self._runs(w))
 
     def _runs(self, want: Want) -> list[CampaignRun]:
@@ -64,7 +64,7 @@ class StudyFolder:
     def measure(
         self, wants: Sequence[Want], ended: Callable[[Done], None], *, only_kept: bool = False
     ) -> None:
-        """Run what has no record (unless `only_kept`); afterwards `records` has all that there is."""
+        """Run what has no record, unless `only_kept`; then load all existing records into `records`."""
         for group in [] if only_kept else _groups(wants):
             first = group[0]
             folder = self.folder(first.where)
@@ -92,7 +92,7 @@ class StudyFolder:
 
 
 def _groups(wants: Sequence[Want]) -> list[list[Want]]:
-    """Cases that run in one environment, in the order wanted."""
+    """Cases grouped by their environment, in the order of `wants`."""
     groups: dict[object, list[Want]] = {}
     for want in wants:
         key = (
@@ -105,7 +105,7 @@ def _groups(wants: Sequence[Want]) -> list[list[Want]]:
 
 @contextlib.contextmanager
 def _environment(want: Want, real: bool) -> Iterator[str]:
-    """Cores, variables and host file for a group of runs; the name of the file, "" for none."""
+    """Set cores and variables for a group of runs; yields the name of their host file, "" for none."""
     kept, mask = dict(os.environ), os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     cores = 0 if real else CORES.get(want.where, 0)
     try:
@@ -125,7 +125,7 @@ def _environment(want: Want, real: bool) -> Iterator[str]:
 
 
 def _toml(case: Case) -> str:
-    """[[cases]] with what is not the default."""
+    """A [[cases]] entry with all values that are not defaults."""
     changed = {"mesh": case.question.mesh} | case.said()
     return "\n[[cases]]\n" + "".join(f"{k} = {_literal(v)}\n" for k, v in changed.items())
 

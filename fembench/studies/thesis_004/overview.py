@@ -1,4 +1,4 @@
-"""E0, E1, E2, E5, E6: hosts, timers, meshes, time lines, iterations."""
+"""Sections E0, E1, E2, E5 and E6: hosts, timers, meshes, time lines, iterations."""
 
 import dataclasses
 import math
@@ -21,7 +21,7 @@ from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.plan import FINER, StudyPlan, Want
 from fembench.studies.thesis_004.thesis import MESHES, number
 
-OURS_OF = {  # the thesis' timer -> ours, called from C
+OURS_OF = {  # timer in the thesis -> our timer, called from C
     "rdtsc_instruction": "rdtsc",
     "rdtscll": "rdtscp",
     "gettimeofday": "gettimeofday",
@@ -32,7 +32,7 @@ MACHINES = ("machine_1", "machine_2", "machine_3")
 
 
 def hosts(machines: Machines, records: Sequence[Record]) -> Section:
-    """E0: our hosts and those of the thesis."""
+    """E0: our hosts, and those of the thesis."""
     kinds = [
         (kind, ", ".join(h.name for h in group), group[0].cores, group[0].speed or None)
         for kind, group in (("cluster 1 (fast)", machines.fast), ("cluster 2 (slow)", machines.slow))
@@ -40,11 +40,10 @@ def hosts(machines: Machines, records: Sequence[Record]) -> Section:
     ours = Table(
         "machines",
         "Hosts of the experiments",
-        "Emulated: a task sleeps after each phase, so that it computes as slowly as it would on its host. "
-        f"Speeds are per processor; all are dilated {machines.dilate:g} times so that the hosts fit this "
-        "machine."
+        "Emulated: a task sleeps after each phase, so that it computes at the speed of its host. Speeds are "
+        f"per processor. All hosts are dilated {machines.dilate:g} times so that they fit on this machine."
         if machines.emulated
-        else "Real hosts, as given. Tasks are confined to that many cores.",
+        else "Real hosts, as given. Tasks are confined to the listed number of processors.",
         (words("kind"), words("hosts"), count("processors"), value("speed")),
         tuple(kinds),
     )
@@ -64,7 +63,7 @@ def _plain(v: float | str) -> str:
 
 
 def timers(tree: Mapping[str, Any]) -> Section:
-    """E1: the cost of reading each timer (Tables 5.2 and 5.3)."""
+    """E1: cost of reading a timer (Tables 5.2 and 5.3)."""
     found = {t["timer"]: t for t in tree.get("timers", ()) if t["language"] == "C"}
     ours = {thesis_name: found.get(name, {}) for thesis_name, name in OURS_OF.items()}
     columns = ["here_cycles", *(f"{m}_cycles" for m in MACHINES)]
@@ -80,8 +79,8 @@ def timers(tree: Mapping[str, Any]) -> Section:
     cycles = Table(
         "timers",
         "Cost of a call, cycles (Table 5.2)",
-        "Of 100 calls from C; here in ticks of the time-stamp counter "
-        f"({tree.get('ticks_per_second', 0) / 1e6:.0f} MHz). rdtscll is held against rdtscp.",
+        "100 calls from C; here in ticks of the time-stamp counter "
+        f"({tree.get('ticks_per_second', 0) / 1e6:.0f} MHz). rdtscll is compared with our rdtscp.",
         (words("timer"), words("statistic", "statistic_of_100_calls"), *(value(c) for c in columns)),
         tuple(rows),
     )
@@ -120,7 +119,7 @@ def _bars(ours: Mapping[str, Mapping[str, float]]) -> Plot:
     return charts.grouped(
         "timers",
         "Cost of a timer call (Figs 5.1, 5.2, 5.3)",
-        "Cycles per call, logarithmic scale; 100 calls. rdtsc is the cheapest on every machine.",
+        "Cycles per call, logarithmic scale; 100 calls. rdtsc is cheapest on every machine.",
         panels,
         log=True,
         columns=2,
@@ -134,7 +133,7 @@ def _means(here: Sequence[float], names: Mapping[str, str], printed: Sequence[th
     return charts.grouped(
         "timers_ms",
         "Mean cost of a timer call (Fig. 5.4)",
-        "Milliseconds, logarithmic.",
+        "Milliseconds, logarithmic scale.",
         [Panel("", list(names.values()), series, "ms", "")],
         log=True,
     )
@@ -153,8 +152,8 @@ def meshes(plan: StudyPlan, found: StudyRecords, pictures: list[Plot]) -> Sectio
     table = beside(
         "meshes",
         "Meshes (Table 5.5)",
-        "The meshes of the thesis are lost. The stand-ins divide the same solid (1 x 0.5 x 1 m, x = 0 "
-        "clamped, 500 N at a corner) into Kuhn tetrahedra, with about as many equations.",
+        "The meshes of the thesis are lost. Ours divide the same solid (1 x 0.5 x 1 m, clamped at x = 0, "
+        "500 N at a corner) into Kuhn tetrahedra, with about as many equations.",
         ("mesh",),
         columns,
         rows,
@@ -189,8 +188,8 @@ def iterations(plan: StudyPlan, found: StudyRecords) -> Section:
     table = Table(
         "iterations",
         "Iterations and equations (Fig. 5.22)",
-        "Iterations to ‖r‖ ≤ 1e-6 N without a preconditioner, on one rank. The values of the thesis were in "
-        "a figure and are lost. 'Expected' comes from an independent solver on the same boxes.",
+        "Iterations to ‖r‖ ≤ 1e-6 N without a preconditioner, on one rank. The thesis gives its values only "
+        "in a figure, which is lost. 'Expected' comes from an independent solver on the same boxes.",
         (words("mesh"), count("equations"), count("iterations"), count("expected")),
         tuple(rows),
     )

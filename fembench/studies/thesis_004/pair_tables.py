@@ -1,4 +1,4 @@
-"""E9, E10, E11: one host of each kind: totals alone, runs 1 to 11 together, pairs."""
+"""Sections E9, E10 and E11: totals of each host alone, runs 1 to 11 on both, pairs of hosts."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ Totals = dict[int, float]  # tasks -> seconds
 
 
 def alone(plan: StudyPlan, found: StudyRecords, host: str, mesh: str) -> Totals:
-    """Totals of one host alone."""
+    """tasks -> total of one host alone, seconds."""
     fast = host == "node8"
     return {
         tasks: found.total(
@@ -33,12 +33,12 @@ def alone(plan: StudyPlan, found: StudyRecords, host: str, mesh: str) -> Totals:
 
 
 def run_totals(plan: StudyPlan, found: StudyRecords, mesh: str) -> Totals:
-    """run -> seconds."""
+    """run -> total, seconds."""
     return {run: found.total(plan.on_hosts(mesh, plan.machines.mixed(a, b))) for run, (a, b) in RUNS.items()}
 
 
 def totals(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E9: Tables 5.25 and 5.26, slowness ratios, and the weights that follow."""
+    """E9: Tables 5.25 and 5.26, the slowness of node00, and the weights that follow."""
     mine = {host: [alone(plan, found, host, mesh) for mesh in MESHES] for host in HOSTS}
     printed = {host: [thesis.totals(host, k) for k in (1, 2, 3)] for host in HOSTS}
     columns = [f"mesh_{k}_total_ms" for k in (1, 2, 3)]
@@ -54,7 +54,7 @@ def totals(plan: StudyPlan, found: StudyRecords) -> Section:
     table = beside(
         "totals",
         "Totals on one host alone (Tables 5.25, 5.26)",
-        "Milliseconds for partitioning, assembly and CG together; means over tasks.",
+        "Milliseconds for partitioning, assembly and CG together, means over tasks.",
         ("platform", "tasks"),
         columns,
         rows,
@@ -95,8 +95,8 @@ def _ratios(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]]) -> 
     return beside(
         "slowness",
         "Slowness of node00 relative to node8",
-        "The thesis takes 7.7 (one task) and gives node8 seven of eight tasks. With both processors of node8 "
-        "busy the ratio is about twice as large, so that rule overloads node00.",
+        "The thesis uses 7.7 (one task) and gives node8 seven of eight tasks. That overloads node00: with "
+        "both processors of node8 busy, the ratio is about twice as large.",
         ("tasks",),
         ("mesh_1_ratio", "mesh_2_ratio", "mesh_3_ratio", "mean_ratio"),
         rows,
@@ -123,8 +123,8 @@ def _weights(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]]) ->
     return beside(
         "weights",
         "Weights: the share of node00 with which both hosts finish together",
-        "From the totals of each host alone, with equal numbers of tasks. The share is also the largest "
-        "fraction of node8's time that adding node00 can save.",
+        "From the totals of each host alone, with equal numbers of tasks. Adding node00 can save at most "
+        "this share of node8's time.",
         ("mesh", "tasks"),
         ("share_of_node00_percent", "ideal_s"),
         rows,
@@ -132,7 +132,7 @@ def _weights(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]]) ->
 
 
 def together(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E10: runs 1 to 11, speedup and efficiency against each host, the bottleneck model."""
+    """E10: runs 1 to 11, their speedup and efficiency, and the bottleneck model."""
     mine = {mesh: run_totals(plan, found, mesh) for mesh in MESHES}
     printed = {mesh: {r: t for r, (_, _, t) in thesis.runs(k + 1).items()} for k, mesh in enumerate(MESHES)}
     rows = [
@@ -142,7 +142,7 @@ def together(plan: StudyPlan, found: StudyRecords) -> Section:
     table = beside(
         "runs",
         "Runs 1 to 11: tasks on node00 and node8 (Table 5.27)",
-        "Seconds. Parts are equal, as in the thesis; only the number of tasks per host balances the load.",
+        "Seconds. Parts are equal, as in the thesis: only the number of tasks per host balances the load.",
         ("run", "tasks_on_node00", "tasks_on_node8"),
         [f"mesh_{k}_total_s" for k in (1, 2, 3)],
         rows,
@@ -164,8 +164,8 @@ def _detail(plan: StudyPlan, found: StudyRecords, k: int, mesh: str, runs: Total
     return beside(
         f"speedup_m{k + 1}",
         f"Speedup and efficiency of the runs, Mesh {k + 1}",
-        "Against one task on each host; efficiency is per task. In the model the host that finishes last "
-        "decides, T = max(a/p T_node00(p), b/p T_node8(p)); its error is relative to the measured time.",
+        "Relative to one task on each host; efficiency is speedup per task. The model takes the host that "
+        "finishes last, T = max(a/p T_node00(p), b/p T_node8(p)); its error is in per cent of the run.",
         ("run", "tasks_on_node00", "tasks_on_node8"),
         (
             "speedup_vs_node8",
@@ -204,8 +204,8 @@ def _times_plot(
     return charts.grouped(
         "runs",
         "Time of the runs (Figs 5.33, 5.34, 5.35)",
-        "Runs 1 to 11 by their tasks on node00 and node8, relative to one task on node8 (dashed line). The "
-        "more tasks the slow host has, the longer the others wait for it.",
+        "Runs 1 to 11 by tasks on node00 and node8, relative to one task on node8 (dashed line). The more "
+        "tasks the slow host has, the longer the others wait for it.",
         panels,
         line=1.0,
         columns=1,
@@ -235,11 +235,11 @@ def _speedup_plots(
             charts.grouped(
                 f"{what}_runs",
                 f"{title} of the runs ({figures})",
-                "Against one task on node8 (left) and on node00 (right). Runs below the line are slower than "
-                "that host alone; the thesis left them out."
+                "Relative to one task on node8 (left) and on node00 (right). Runs below the line are slower "
+                "than that host alone; the thesis leaves them out."
                 if what == "speedup"
-                else "Speedup over the number of tasks, as in the thesis; above 1 because dense work shrinks "
-                "when it is split (E14).",
+                else "Speedup divided by the number of tasks, as in the thesis. It exceeds 1, as splitting "
+                "saves dense work (E14).",
                 panels,
                 line=1.0,
                 columns=2,
@@ -250,7 +250,7 @@ def _speedup_plots(
 
 
 def pairs(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E11: two tasks on two hosts: fast and fast, fast and slow, slow and slow."""
+    """E11: two tasks on two fast hosts, on a fast and a slow one, on two slow ones."""
     m = plan.machines
     columns = ("cluster_1_total_s", "heterogeneous_total_s", "cluster_2_total_s")
     rows, panels = [], []
@@ -266,8 +266,8 @@ def pairs(plan: StudyPlan, found: StudyRecords) -> Section:
         "pairs",
         "Two tasks on two hosts (Tables 5.28, 5.29, 5.30)",
         "Seconds. Table 5.28 of the thesis is shifted by one column (its values should be 0.57, 3.22 and "
-        "3.29 s); in Table 5.30, 382.81 should be 372.82, and 389.48 probably 380.49. The table shows them "
-        "as printed, the picture corrected.",
+        "3.29 s); in Table 5.30, 382.81 should be 372.82, and 389.48 probably 380.49. This table shows the "
+        "printed values, the figure the corrected ones.",
         ("mesh", "tasks", "machines"),
         columns,
         rows,
@@ -275,7 +275,7 @@ def pairs(plan: StudyPlan, found: StudyRecords) -> Section:
     plot = charts.grouped(
         "pairs",
         "Pairs of hosts (Fig. 5.36)",
-        "Relative to the mixed pair. With equal parts a mixed pair is hardly faster than two slow hosts.",
+        "Relative to the mixed pair. With equal parts, a mixed pair is hardly faster than two slow hosts.",
         panels,
     )
     return Section("E11 pairs of hosts", [plot], [table])

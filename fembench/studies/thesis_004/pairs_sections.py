@@ -1,4 +1,4 @@
-"""The sections of the page about Ferreira (2006): findings, E0 to E14, slips, every run."""
+"""The sections of the page: findings, E0 to E14, slips in the printed tables, every run."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ EVERY_RUN = "Every run"
 def compose(
     study: StudyFolder, found: StudyRecords, timers: dict[str, Any], only: Sequence[str] = ()
 ) -> list[Section]:
-    """The sections of these experiments (all); one without either plot or table is left out."""
+    """The sections of the experiments in `only`, () means all; empty ones are left out."""
     plan = study.plan
     records = [r for group in study.records.values() for r in group]
     made: dict[str, Callable[[], Section]] = {
@@ -54,15 +54,15 @@ def compose(
 
 
 def note(plan: StudyPlan, found: StudyRecords) -> str:
-    """How it was measured, in a few sentences."""
+    """The conditions of the measurements, in a few sentences."""
     m, effort = plan.machines, plan.effort
     words = []
     if m.emulated:
         words.append(
-            "SYNTHETIC: E3, E7, E9, E10, E11, E13 and the right half of E14 ran on emulated hosts: one "
-            f"slow host has one processor of speed {m.slow[0].speed:.3g}, a fast one two of speed 1, all "
-            f"dilated {m.dilate:g} times. Tasks on one host share its processors evenly; messages are "
-            "those of this machine and are not slowed. A lab with CPU quotas cannot hold these meshes: "
+            "SYNTHETIC: E3, E7, E9, E10, E11, E13 and the right half of E14 ran on emulated hosts: a slow "
+            f"host has one processor of speed {m.slow[0].speed:.3g}, a fast one two of speed 1, all "
+            f"dilated {m.dilate:g} times. Tasks on one host share its processors evenly. Messages are "
+            "those of this machine, at full speed. CPU quotas cannot emulate such hosts for these meshes: "
             "an iteration is shorter than two quota periods."
         )
     place = "here" if m.emulated else f"of {m.fast[0].name}"
@@ -72,24 +72,24 @@ def note(plan: StudyPlan, found: StudyRecords) -> str:
     )
     if not m.emulated:
         words.append(
-            f"E2 and E6 ran on {m.fast[0].name} too. Tasks are confined to the first cores of their host, as "
-            "many as the table of E0 lists: one each, or all of them where tasks outnumber cores. E1 was "
-            "measured on the machine that launches."
+            f"E2 and E6 ran on {m.fast[0].name}, too. Tasks are confined to the first cores of their host, "
+            "as many as the table of E0 lists: one each, or all of them if tasks outnumber cores. E1 was "
+            "measured on the launching machine."
         )
     if any(effort.iterations.values()):
         timed = ", ".join(
             f"{mesh} {k} of {found.iterations.get(mesh, 0)}" for mesh, k in effort.iterations.items()
         )
         words.append(
-            f"Quick: fewer iterations were timed on these hosts ({timed}; csr all) and CG "
-            "scaled up to all; every iteration costs the same. Few sets: a difference of some per cent "
-            "means nothing."
+            f"Quick: on these hosts fewer iterations were timed ({timed}; csr: all) and the time of CG was "
+            "scaled up; all iterations cost the same. With few sets, differences of some per cent mean "
+            "nothing."
         )
     return " ".join(words)
 
 
 def _bodies(study: StudyFolder, found: StudyRecords) -> tuple[list[Plot], list[Plot]]:
-    """Pictures of the parts, and of the deformed body."""
+    """Pictures of the parts and of the deformed body; [] if there is no record."""
     record = found.record(study.plan.sparse("m3", 8, fields=True))
     path = fields_path(study.path / "sparse", record.id) if record else None
     if path is None or not path.is_file():

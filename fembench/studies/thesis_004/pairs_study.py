@@ -1,4 +1,4 @@
-"""Ferreira (2006) again: his program's phases on fast and slow hosts, experiments E0 to E14."""
+"""Ferreira (2006) repeated: phases of a parallel FEM program on fast and slow hosts, E0 to E14."""
 
 import subprocess
 import sys
@@ -24,8 +24,8 @@ from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, StudyPlan
 
 EXPERIMENTS = (
-    StudyExperiment("E0", "the hosts (Tables 5.1, 5.4)", "tables of the hosts, ours and the source's"),
-    StudyExperiment("E1", "what reading a timer costs (Tables 5.2, 5.3)", "ticks per call, best and worst"),
+    StudyExperiment("E0", "hosts (Tables 5.1, 5.4)", "tables of our hosts and of the source's"),
+    StudyExperiment("E1", "cost of reading a timer (Tables 5.2, 5.3)", "ticks per call, best and worst"),
     StudyExperiment("E2", "sizes and pictures of the meshes (Table 5.5)", "equations, and the deformed body"),
     StudyExperiment(
         "E3",
@@ -35,49 +35,51 @@ EXPERIMENTS = (
     StudyExperiment(
         "E4",
         "phases with all tasks on one host, on two cores and on one (Tables 5.12 to 5.17)",
-        "what the second core gains, and what sharing one core costs",
+        "the gain from a second core, and the cost of sharing one core",
     ),
     StudyExperiment(
         "E5", "time lines of two tasks on two cores and on one (Figs 5.20, 5.21)", "when each task waits"
     ),
     StudyExperiment("E6", "iterations against equations (Fig. 5.22)", "the curve, continued to finer meshes"),
     StudyExperiment(
-        "E7", "communication inside CG (Tables 5.18 to 5.23)", "the share of communication as tasks are added"
+        "E7",
+        "communication inside CG (Tables 5.18 to 5.23)",
+        "the share of communication, which grows with the number of tasks",
     ),
     StudyExperiment(
         "E8", "send and receive inside one host (Table 5.24)", "receive includes waiting for the partner"
     ),
     StudyExperiment(
         "E9",
-        "totals of one host of each kind, and how much slower the slow one is (Tables 5.25, 5.26)",
+        "totals of a fast and a slow host alone, and their ratio (Tables 5.25, 5.26)",
         "the ratio that sets the shares of E13",
     ),
     StudyExperiment(
         "E10",
-        "runs 1 to 11: a fast and a slow host together (Table 5.27)",
+        "runs 1 to 11 on a fast and a slow host together (Table 5.27)",
         "whether any run beats node8 alone",
     ),
     StudyExperiment(
         "E11",
         "pairs of hosts: fast, mixed, slow (Tables 5.28 to 5.30)",
-        "a mixed pair is as slow as a slow one",
+        "a mixed pair is as slow as two slow hosts",
     ),
     StudyExperiment("E12", "the parts of Mesh 3 (Tables 5.31 to 5.33)", "equations per part, and interfaces"),
     StudyExperiment(
         "E13",
         "weighted parts on a fast and a slow host (the source's future work)",
-        "gain over the best of runs 1 to 11, and the ideal",
+        "the gain over the best of runs 1 to 11, and the ideal split",
     ),
     StudyExperiment(
         "E14",
-        "dense against sparse storage: why the speedups are super-linear",
-        "dense gains on one core, where nothing runs in parallel",
+        "dense and sparse storage: why the speedups are super-linear",
+        "speedup of dense storage on one core, where nothing runs in parallel",
     ),
 )
 
 
 def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome:
-    """Its experiments on emulated or given hosts. Raises InputError."""
+    """The study, on emulated or real hosts. Raises InputError."""
     plan = StudyPlan(machines_of(request.hosts, request.cores), QUICK if request.quick else FULL)
     study = StudyFolder(request.folder, plan, request.command)
     timers = load_timers(_timers(request.folder / "timers.json")) if request.wants("E1") else {}
@@ -90,7 +92,7 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome:
 
 
 def outcome(study: StudyFolder, timers: dict[str, Any], only: Sequence[str] = ()) -> StudyOutcome:
-    """What the folder's records show of these experiments (all)."""
+    """Results of the experiments in `only`, () means all, from the folder's records."""
     sections = compose(study, StudyRecords(study.records), timers, only)
     records = [r for group in study.records.values() for r in group]
     label = study.plan.machines.label
@@ -108,7 +110,7 @@ def outcome(study: StudyFolder, timers: dict[str, Any], only: Sequence[str] = ()
 
 
 def machines_of(asked: HostsAsked, cores: int) -> Machines:
-    """The hosts given, or emulated ones on so many cores. Raises InputError."""
+    """The hosts given, or else emulated ones on `cores` cores. Raises InputError."""
     fast = list(asked.fast)
     if asked.hostfile:
         names = {host.split(":")[0] for host in asked.slow}
@@ -117,12 +119,14 @@ def machines_of(asked: HostsAsked, cores: int) -> Machines:
     if not (fast or asked.slow):
         return emulated(cores, asked.slow_speed or SLOW_SPEED)
     if asked.slow_speed:
-        raise InputError("--slow-speed with hosts: it is for emulated hosts and labs")
+        raise InputError(
+            "--slow-speed with --fast, --slow or --hostfile: expected only for emulated hosts and labs"
+        )
     return given(fast, asked.slow)
 
 
 def _run_missing(study: StudyFolder, request: StudyRequest, tell: Tell) -> None:
-    """Every case known beforehand, then both rounds of E13; one line per run."""
+    """Run the cases known in advance, then both rounds of E13; report one line per run."""
     wants, rounds = study.plan.wants(request.only), e13.ROUNDS if request.wants("E13") else ()
     later = len(e13.KINDS) * len(rounds) * 3 * study.plan.effort.repetitions
     clock = Timekeeper(study.missing(wants) + later)
@@ -142,7 +146,7 @@ def _run_missing(study: StudyFolder, request: StudyRequest, tell: Tell) -> None:
 
 
 def _timers(path: Path) -> Path:
-    """The file that `fembench timers` wrote, once, in a process of its own: MPI stays out of this one."""
+    """The output of `fembench timers`, made once, in a separate process: this one must not start MPI."""
     if not path.exists():
         line = [sys.executable, "-m", "fembench", "timers", "--json"]
         done = subprocess.run(line, capture_output=True, text=True)
@@ -163,19 +167,18 @@ STUDY = Study(
     source="R. R. Ferreira, performance of a parallel FEM program on unequal PCs (Brasilia, 2006)",
     did=(
         "A parallel program for 3-D elasticity ran on two clusters of PCs, one seven times as fast as the "
-        "other. It solved three meshes with conjugate gradients and a dense matrix per task, and timed every "
+        "other. It solved three meshes by conjugate gradients with a dense matrix per task, and timed every "
         "phase."
     ),
     again=(
-        "The same phases of fembench's own solver, on meshes with the same numbers of equations. Without "
-        "hosts they are emulated (SYNTHETIC; no root needed). With --fast and --slow every run is on those "
-        "hosts, and its tasks are confined to the first CORES cores of their host (E2, E4, E5, E6, E8, E12: "
-        "the first fast host); E1 measures the launching machine. --lab builds a fast and a slow host for it "
-        "(root)."
+        "The same phases of fembench's own solver, on meshes with about as many equations. By default hosts "
+        "are emulated (SYNTHETIC; no root needed). With --fast and --slow every run is on those hosts, its "
+        "tasks confined to the first CORES cores of their host (E2, E4, E5, E6, E8, E12: the first fast "
+        "host); E1 measures the launching machine. --lab builds a lab of a fast and a slow host (root)."
     ),
-    takes="about 12 minutes on two cores with --quick; without it, to the tolerance: many hours",
-    look="Findings: each statement of the source, its number and ours. E10 and E13: does the slow host help?",
+    takes="about 12 minutes on two cores with --quick; many hours without it (all solves to the tolerance)",
+    look="Findings: statements of the source, with its numbers and ours. E10, E13: does the slow host help?",
     experiments=EXPERIMENTS,
     measure=measure,
-    folders=(".",),  # each campaign takes its own
+    folders=(".",),  # each campaign locks its own folder
 )

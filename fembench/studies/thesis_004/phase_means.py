@@ -1,7 +1,7 @@
-"""The quantities of Ferreira's tables, from our records: seconds per phase, means over tasks.
+"""The quantities of Ferreira's tables from our records: seconds per phase, means over tasks.
 
-A run with fewer iterations than the tolerance needs is scaled: total = partition + assembly + CG x k,
-k = iterations to the tolerance / iterations timed. All iterations of CG cost the same.
+Runs that stop before the tolerance are scaled up: total = partition + assembly + CG x k, where k = iterations
+to the tolerance / iterations timed. All iterations of CG cost the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class Phases(NamedTuple):
     cg: float
     communication: float  # inside CG: send, wait, unpack, all-reduce
     send: float
-    receive: float  # waiting for the partner included
+    receive: float  # including waiting for the partner
     iteration: float  # of CG
 
     @property
@@ -41,7 +41,7 @@ class StudyRecords:
         self.iterations = _iterations(records)
 
     def pool(self, want: Want | None) -> Sequence[Record]:
-        """Runs of a case that are not INVALID."""
+        """The records of a case that are not INVALID."""
         found = self._records.get(want, ()) if want else ()
         return [r for r in found if r.verdict.status != "INVALID"]
 
@@ -50,7 +50,7 @@ class StudyRecords:
         return next(iter(self.pool(want)), None)
 
     def phases(self, want: Want | None) -> Phases | None:
-        """Times of a case; None if it has no such run."""
+        """Times of a case; None if it has no such record."""
         records = self.pool(want)
         if not records:
             return None
@@ -64,13 +64,13 @@ class StudyRecords:
         return phases_of(found, scale, timed)
 
     def total(self, want: Want | None) -> float:
-        """Seconds; nan if there is no run."""
+        """Total seconds of a case; nan if it has no such record."""
         found = self.phases(want)
         return found.total if found else np.nan
 
 
 def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:
-    """From mean times by phase; `timed` iterations were timed, and CG counts `scale` times."""
+    """Phases from mean times by name. `scale`: factor on CG; `timed`: iterations that were timed."""
 
     def of(*phases: int) -> float:
         return sum(found.get(NAMES[k], 0.0) for k in phases)
@@ -87,7 +87,7 @@ def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:
 
 
 def _iterations(records: Mapping[Want, Sequence[Record]]) -> dict[str, int]:
-    """mesh -> iterations to the tolerance, from runs that went so far."""
+    """mesh -> iterations to the tolerance, from runs that reached it."""
     return {
         r.case.question.mesh: r.solve.iterations
         for found in records.values()

@@ -1,4 +1,4 @@
-"""E3, E4, E7, E8: phases of a run and communication inside CG, by number of tasks."""
+"""Sections E3, E4, E7 and E8: phases of a run and communication inside CG, by number of tasks."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,8 +28,8 @@ FIGURES = {
     "single_cpu": "Figs 5.15b–5.19b",
 }
 WORDS = {
-    "cluster1": "Cluster 1, one task a host",
-    "cluster2": "Cluster 2, one task a host",
+    "cluster1": "Cluster 1, one task per host",
+    "cluster2": "Cluster 2, one task per host",
     "smp": "node8, two processors",
     "single_cpu": "node8, one processor",
 }
@@ -37,7 +37,7 @@ Wanted = Callable[[str, int], Want | None]
 
 
 def wanted(plan: StudyPlan, platform: str) -> Wanted:
-    """(mesh, tasks) -> the case that runs on a platform."""
+    """(mesh, tasks) -> the case of a platform, or None."""
     if platform == "smp":
         return lambda mesh, tasks: plan.here(mesh, tasks, "two-cores")
     if platform == "single_cpu":
@@ -51,8 +51,8 @@ def wanted(plan: StudyPlan, platform: str) -> Wanted:
 
 
 def separate_hosts(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E3: one task a host."""
-    return _section("E3 phases, one task a host", plan, found, ("cluster1", "cluster2"))
+    """E3: one task per host."""
+    return _section("E3 phases, one task per host", plan, found, ("cluster1", "cluster2"))
 
 
 def one_host(plan: StudyPlan, found: StudyRecords) -> Section:
@@ -88,8 +88,8 @@ def _phases(plan: StudyPlan, found: StudyRecords, platform: str) -> tuple[Table,
     table = beside(
         f"phases_{platform}",
         f"Phases: {WORDS[platform]} ({_tables(thesis.PHASES[platform])})",
-        "Milliseconds, means over tasks, as in the thesis. Speedup is the total on one task over this total. "
-        "With dense storage most of it is work saved by splitting (E14), not parallelism.",
+        "Milliseconds, means over tasks, as in the thesis. Speedup is relative to one task. With dense "
+        "storage it comes mostly from the work saved by splitting (E14), not from parallelism.",
         ("mesh", "platform", "tasks"),
         ("partition_ms", "assembly_ms", "cg_ms", "total_ms", "speedup"),
         rows,
@@ -97,8 +97,8 @@ def _phases(plan: StudyPlan, found: StudyRecords, platform: str) -> tuple[Table,
     plot = charts.stacked(
         f"phases_{platform}",
         f"Phases: {WORDS[platform]} ({FIGURES[platform]})",
-        "Top: here; bottom: the thesis. Compare how CG falls as tasks are added, not the absolute times: the "
-        "machines are twenty years apart.",
+        "Top: here; bottom: the thesis. Compare how CG falls with the number of tasks, not the absolute "
+        "times: the machines are twenty years apart.",
         [*ours, *theirs],
         COLOURS,
     )
@@ -119,8 +119,7 @@ def _speedups(plan: StudyPlan, found: StudyRecords, platform: str) -> Table:
     return beside(
         f"speedups_{platform}",
         f"Speedup by phase: {WORDS[platform]} ({_tables(thesis.PHASES[platform])})",
-        "Speedup is the time on one task over the time on this number of tasks; efficiency is speedup per "
-        "task.",
+        "Speedup is relative to one task; efficiency is speedup divided by the number of tasks.",
         ("mesh", "platform", "tasks"),
         tuple(f"{what}_{p}" for what in ("speedup", "efficiency") for p in phases),
         rows,
@@ -144,7 +143,7 @@ def _tables(names: Sequence[str]) -> str:
 
 
 def communication(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E7: communication inside CG and its share."""
+    """E7: communication inside CG, and its share."""
     tables, plots = [], []
     lines: list[Panel] = []
     for platform, names in thesis.COMMUNICATION.items():
@@ -181,11 +180,10 @@ def communication(plan: StudyPlan, found: StudyRecords) -> Section:
         tables.append(
             beside(
                 f"communication_{platform}",
-                f"CG and communication: {WORDS[platform]} (Tables "
-                f"{', '.join(n.replace('_', '.') for n in names)})",
-                "Milliseconds, means over tasks. Communication is send, receive including waiting, and "
-                "all-reduce. In the thesis the values of Meshes 2 and 3 on 5 and 6 hosts of Cluster 1 are "
-                "too large: they leave less computing than splitting a dense matrix can.",
+                f"CG and communication: {WORDS[platform]} ({_tables(names)})",
+                "Milliseconds, means over tasks. Communication is send, receive (with waiting) and "
+                "all-reduce. The thesis' values of Meshes 2 and 3 on 5 and 6 hosts of Cluster 1 are too "
+                "large: they leave less computing time than splitting a dense matrix can explain.",
                 ("mesh", "platform", "tasks"),
                 ("cg_ms", "communication_ms", "communication_percent"),
                 rows,
@@ -196,8 +194,7 @@ def communication(plan: StudyPlan, found: StudyRecords) -> Section:
             charts.grouped(
                 f"share_{platform}",
                 f"Share of communication in CG: {WORDS[platform]} ({figures})",
-                "In the thesis the share grows with the number of tasks and is largest for the smallest "
-                "mesh.",
+                "In the thesis the share grows with the number of tasks and is largest for Mesh 1.",
                 panels,
             )
         )
@@ -205,7 +202,7 @@ def communication(plan: StudyPlan, found: StudyRecords) -> Section:
         charts.grouped(
             "communication_tasks",
             "Communication by number of tasks (Figs 5.29, 5.30)",
-            "Relative to the CG time on two tasks, so that machines of different speed can be compared.",
+            "Relative to CG on two tasks, so that machines of different speeds can be compared.",
             lines,
         )
     )
@@ -213,7 +210,7 @@ def communication(plan: StudyPlan, found: StudyRecords) -> Section:
 
 
 def send_receive(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E8: point-to-point inside one host, Mesh 2."""
+    """E8: point-to-point messages inside one host, Mesh 2."""
     printed = thesis.by_tasks("5_24")
     mine = {tasks: found.phases(plan.here("m2", tasks, "two-cores")) or NOTHING for tasks in printed}
     columns = ("send_ms", "receive_ms", "send_plus_receive_ms")
@@ -231,7 +228,7 @@ def send_receive(plan: StudyPlan, found: StudyRecords) -> Section:
     table = beside(
         "point_to_point",
         "Send and receive inside one host, Mesh 2 (Table 5.24)",
-        "Milliseconds per solve, means over tasks. Receive includes waiting for the partner, and is many "
+        "Milliseconds per solve, means over tasks. Receive includes waiting for the partner and is many "
         "times longer than send, here and in the thesis.",
         ("mesh", "platform", "tasks"),
         (*columns, "receive_over_send"),
@@ -261,7 +258,7 @@ def send_receive(plan: StudyPlan, found: StudyRecords) -> Section:
     plot = charts.grouped(
         "point_to_point",
         "Send and receive inside one host (Fig. 5.31)",
-        "With more tasks than cores, a receive also waits until its partner gets a core.",
+        "With more tasks than cores, a receive also waits for its partner to get a core.",
         panels,
         colours=(canvas.ORANGE, canvas.RED),
         columns=2,

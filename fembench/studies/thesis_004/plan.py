@@ -1,12 +1,12 @@
-"""The experiments E0 to E14 as cases, each wanted once, however many experiments use it.
+"""The experiments E0 to E14 as cases; a case that several experiments use is measured once.
 
 Campaigns, by where their cases run:
     hosts       on the two kinds of hosts, real or emulated            E3 E7 E9 E10 E11 E13 E14
     two-cores   all tasks on two cores of one host                     E4 E5 E8 E12 E14
     one-core    all tasks on one core of it                            E4 E5 E14
-    sparse      on that host, to the tolerance, with sparse storage    E2 E6 E12
+    sparse      on it, to the tolerance, with sparse storage           E2 E6 E12
 
-That one host is the first fast one if hosts are given, otherwise the launching machine.
+The one host is the first fast one if hosts are given, otherwise the launching machine.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,10 +28,10 @@ RUNS = {run: (a, b) for run, (a, b, _) in runs(1).items()}
 
 
 class StudyEffort(NamedTuple):
-    """How much is measured; a run of other iterations than the tolerance needs is scaled to them."""
+    """How much is measured; runs that stop before the tolerance are scaled up to it."""
 
-    iterations: dict[str, int]  # mesh -> iterations a set on the hosts; 0: to the tolerance
-    iterations_here: dict[str, int]  # on one or two cores of one host
+    iterations: dict[str, int]  # mesh -> iterations per set on the hosts; 0: to the tolerance
+    iterations_here: dict[str, int]  # the same on one or two cores of one host
     sets: int
     warmups: int
     repetitions: int
@@ -44,7 +44,7 @@ FULL = StudyEffort({"m1": 0, "m2": 0, "m3": 0}, {"m1": 0, "m2": 0, "m3": 0}, 5, 
 
 @dataclass(frozen=True)
 class Want:
-    """One case, where it runs, and on which hosts."""
+    """A case, the campaign in which it runs, and its hosts."""
 
     where: Where
     case: Case
@@ -53,7 +53,7 @@ class Want:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """What is wanted, on which machines, with how much effort."""
+    """The cases of all experiments, on these machines, with this effort."""
 
     machines: Machines
     effort: StudyEffort
@@ -65,7 +65,7 @@ class StudyPlan:
         return Want("hosts", case, placement)
 
     def here(self, mesh: str, tasks: int, where: Where, storage: str = "dense") -> Want:
-        """A case on one or two cores of one host; m1 on two ranks keeps the time line of E5."""
+        """A case on one or two cores of one host; m1 on two ranks is traced for E5."""
         case = _case(mesh, storage, self.effort, self.effort.iterations_here[mesh])
         traced = 2 if (mesh, tasks, storage) == ("m1", 2, "dense") else 0
         case = case.with_(trace_iterations=traced, replicated=True)
@@ -77,23 +77,23 @@ class StudyPlan:
         return self._alone("sparse", case, tasks, self.machines.fast[0].cores, "")
 
     def _alone(self, where: Where, case: Case, tasks: int, cores: int, label: str) -> Want:
-        """A case on so many cores of the first fast host, or on this machine under this label."""
+        """A case on some cores of the first fast host, or on this machine under this label."""
         placement = self.machines.alone(tasks, cores)
         if placement:
             return Want(where, self.machines.place(case, placement), placement)
         return Want(where, case.with_(ranks=tasks, label=label))
 
     def wants(self, only: Sequence[str] = ()) -> list[Want]:
-        """Every case of these experiments (all) whose shares are known beforehand, each once."""
+        """Cases of the experiments in `only` (() means all) whose shares are known in advance, each once."""
         parts = [make(self) for name, make in EXPERIMENTS.items() if wanted(name, only)]
         return list(dict.fromkeys(want for part in parts for want in part))
 
     def _scale(self) -> list[Want]:
-        """Runs to the tolerance, to which runs of fewer iterations are scaled."""
+        """Runs to the tolerance, from which runs with fewer iterations are scaled up."""
         return [self.sparse(mesh) for mesh in MESHES] if any(self.effort.iterations.values()) else []
 
     def _one_each(self, mesh: str, kind: str, counts: Sequence[int], storage: str = "dense") -> list[Want]:
-        """One task per host, where there are so many hosts."""
+        """One task per host, for all counts up to the number of hosts."""
         placements = (self.machines.one_each(kind, tasks) for tasks in counts)
         return [self.on_hosts(mesh, placement, storage) for placement in placements if placement]
 
@@ -140,7 +140,7 @@ class StudyPlan:
         return self._scale() + [self.on_hosts(mesh, p) for mesh in MESHES for p in placements]
 
     def together(self) -> list[Want]:
-        """E10: also each host alone, which the runs are held against."""
+        """E10, and each host alone for comparison."""
         mixed = [self.machines.mixed(a, b) for a, b in RUNS.values()]
         return self.totals() + [self.on_hosts(mesh, p) for mesh in MESHES for p in mixed]
 
@@ -157,7 +157,7 @@ class StudyPlan:
         return [self.sparse("m3", 8, fields=True), *(self.here("m3", t, "two-cores") for t in (2, 4, 8))]
 
     def weighted(self) -> list[Want]:
-        """E13: what its shares follow from, and one part per core."""
+        """E13: the runs that determine its shares, and runs with one part per core."""
         placements = [self.machines.mixed(a, b) for a, b in ((0, 2), (1, 0), (1, 2))]
         return self.together() + [self.on_hosts(m, p, "csr") for m in MESHES for p in placements]
 

@@ -1,7 +1,6 @@
-"""Do printed times agree with each other? The checks that find the slips in a table of measurements.
+"""Consistency checks of printed times: do the numbers of a table contradict each other?
 
-They found the errata of Ferreira (2006; see docs/sources.md). Each takes
-plain numbers and answers with what is off, not with a verdict.
+They found the errata of Ferreira (2006; see docs/sources.md).
 """
 
 from collections.abc import Sequence
@@ -9,42 +8,42 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-PHASE_TOLERANCE = 1e-4  # of the total; sound rows of Ferreira (2006) leave 1e-8 to 1e-5
+PHASE_TOLERANCE = 1e-4  # of the total; correct rows of Ferreira (2006) differ by 1e-8 to 1e-5
 TIMER_TOLERANCE = 0.01
 
 
 def phase_gap(phases: Sequence[float], total: float) -> float:
-    """Total minus the sum of its phases, in their unit."""
+    """Total minus the sum of its phases."""
     return total - sum(phases)
 
 
 def phases_disagree(phases: Sequence[float], total: float, tolerance: float = PHASE_TOLERANCE) -> bool:
-    """Is the gap more than `tolerance` of the total?"""
+    """Whether the gap exceeds `tolerance` times the total."""
     return abs(phase_gap(phases, total)) > tolerance * abs(total)
 
 
 def communication_share(communication: float, whole: float) -> float:
-    """Communication as a part of the time that contains it, 0 to 1."""
+    """Communication as a fraction of the time that contains it, 0 to 1."""
     return communication / whole
 
 
 def compute_speedup(alone: float, whole: float, communication: float) -> float:
-    """Speedup of what is left of a run without its communication."""
+    """Speedup of a run without its communication."""
     return alone / (whole - communication)
 
 
 def exceeds_work_ratio(
     alone: float, whole: float, communication: float, tasks: int, power: float = 2
 ) -> bool:
-    """Did computing fall by more than tasks^power, the most that splitting can save?
+    """Whether computing fell by more than a factor of tasks^power, the most that splitting can save.
 
-    power 1: sparse storage; 2: dense blocks, whose work is n^2. Then the communication is overstated,
-    or data that did not fit a cache now do.
+    power: 1 for sparse storage, 2 for dense blocks, whose work is n^2. If so, the communication is
+    overstated, or the data fit into a cache only after splitting.
     """
     return compute_speedup(alone, whole, communication) > tasks**power
 
 
 def timer_error(cycles: npt.ArrayLike, mhz: npt.ArrayLike, printed: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """printed / (cycles / clock) - 1 of times printed in milliseconds; broadcasts."""
+    """printed / (cycles / clock) - 1, for times printed in milliseconds; broadcasts."""
     expected = np.asarray(cycles, float) / np.asarray(mhz, float) / 1e3
     return np.asarray(np.asarray(printed, float) / expected - 1)

@@ -1,4 +1,4 @@
-"""Slips in the printed tables of the thesis: numbers that contradict each other."""
+"""Slips in the printed tables: numbers that contradict each other."""
 
 from collections.abc import Iterator
 
@@ -27,21 +27,21 @@ Row = tuple[str, str, int | None, str, float, float]  # table, where, tasks, wha
 
 
 def slips() -> Section:
-    """Every slip that the three checks find."""
+    """The slips found by three checks."""
     table = Table(
         "slips",
         "Slips in the thesis' tables",
-        "Three checks of its printed numbers against each other: phases add up to the total within 1e-4; "
-        "computing (CG less communication) falls by no more than the square of the tasks, as dense splitting "
-        f"can save; times of timers are their cycles over the clock, within {TIMER_TOLERANCE:.0%}. The "
-        "tables of this page keep the printed numbers.",
+        "Printed numbers that violate one of three rules: phases add up to the total within 1e-4; computing "
+        "(CG minus communication) falls at most by the square of the number of tasks, which is what "
+        "splitting dense matrices can save; times of timers equal cycles / clock within "
+        f"{TIMER_TOLERANCE:.0%}. The other tables of this page keep the printed numbers.",
         (
             words("table"),
             words("where"),
             count("tasks"),
             words("what"),
             value("printed"),
-            value("expected", "expected, at most for computing"),
+            value("expected", "expected (computing: at most)"),
         ),
         (*_totals(), *_computing(), *_timers()),
     )

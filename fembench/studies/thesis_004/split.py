@@ -1,10 +1,9 @@
-"""Two bounds from the times of machines alone (Ferreira 2006, Sections 5.7 and 5.8).
+"""Two estimates from the times of machines alone (Ferreira 2006, Sections 5.7 and 5.8).
 
     T_h      time of machine h alone for the whole work, seconds
-    share_h  (1 / T_h) / sum(1 / T): the part of the work with which all finish together
+    share_h  (1 / T_h) / sum(1 / T): the fraction of the work with which all machines finish together
 
-Each machine alone must run as many tasks as in the run together; otherwise dense storage makes the bound
-meaningless.
+Each machine alone must run as many tasks as in the joint run; otherwise dense storage makes both meaningless.
 """
 
 from collections.abc import Sequence
@@ -16,14 +15,14 @@ from fembench.base.errors import InputError
 
 
 class Split(NamedTuple):
-    """The work divided so that all machines finish at once, communication not counted."""
+    """The work divided so that all machines finish together, without communication."""
 
     seconds: float  # 1 / sum(1 / T)
-    shares: tuple[float, ...]  # per machine; also the largest gain of adding that machine to the others
+    shares: tuple[float, ...]  # per machine; also the largest gain from adding that machine to the others
 
 
 def ideal_split(times: Sequence[float]) -> Split:
-    """The weighted split of the work among machines with these times alone, and its time."""
+    """The split of the work among machines that take these times alone. Raises InputError."""
     t = np.asarray(times, float)
     if t.ndim != 1 or not t.size or not np.all(np.isfinite(t) & (t > 0)):
         raise InputError(f"times of hosts {list(times)}; expected positive seconds, one per host")

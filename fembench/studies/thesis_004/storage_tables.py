@@ -1,4 +1,4 @@
-"""E12 and E14: parts of Mesh 3; dense against csr storage, or why the printed speedups are super-linear."""
+"""Sections E12 and E14: parts of Mesh 3; dense and csr storage, or why speedups are super-linear."""
 
 from typing import NamedTuple
 
@@ -36,8 +36,8 @@ def parts(plan: StudyPlan, found: StudyRecords, pictures: list[Plot]) -> Section
             beside(
                 f"parts_{tasks}",
                 f"Mesh 3 in {tasks} parts (Table {name.replace('_', '.')})",
-                f"Here {_sums(rows, 1)}; in the thesis {_sums(rows, 2)}. Shared dofs count restrained "
-                "ones too, as the thesis may have; free ones stand beside.",
+                f"Here {_sums(rows, 1)}; in the thesis {_sums(rows, 2)}. Shared dofs include restrained "
+                "ones, as they may in the thesis; shared free dofs are listed separately.",
                 ("mesh", "tasks", "task"),
                 ("elements", "shared_dofs", "shared_free_dofs"),
                 rows,
@@ -46,7 +46,7 @@ def parts(plan: StudyPlan, found: StudyRecords, pictures: list[Plot]) -> Section
     plot = charts.grouped(
         "parts_shared",
         "Shared dofs of the parts of Mesh 3",
-        "The unknowns that each task exchanges per iteration. METIS 4, used in the thesis, made interfaces a "
+        "Unknowns that each task exchanges per iteration. METIS 4, used in the thesis, made interfaces a "
         "third larger.",
         panels,
     )
@@ -63,7 +63,7 @@ def _sums(rows: list, which: int) -> str:
 
 
 class DenseSpeedups(NamedTuple):
-    """Work of dense parts, and measured speedups; nan if there is none."""
+    """Work of dense parts, and measured speedups; nan if not measured."""
 
     dense: DenseWork
     one_dense: float
@@ -73,7 +73,7 @@ class DenseSpeedups(NamedTuple):
 
 
 def work_of(plan: StudyPlan, found: StudyRecords) -> dict[int, DenseSpeedups]:
-    """tasks -> dense work of Mesh 3 here, and the speedup of the computing in CG."""
+    """tasks -> dense work of Mesh 3, and speedups of CG here."""
     made = {}
     for tasks in ONE_HOST:
         record = found.record(plan.here("m3", tasks, "one-core"))
@@ -93,7 +93,7 @@ def _want(plan: StudyPlan, tasks: int, where: str, storage: str) -> Want | None:
 
 
 def _gain(plan: StudyPlan, found: StudyRecords, tasks: int, where: str, storage: str) -> float:
-    """CG on one task over CG on these, per iteration."""
+    """Speedup of an iteration of CG over one task."""
     alone, run = (found.phases(_want(plan, p, where, storage)) for p in (1, tasks))
     return alone.iteration / run.iteration if alone and run else np.nan
 
@@ -120,7 +120,7 @@ def printed_work() -> dict[int, DenseSpeedups]:
 
 
 def storage(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E14: dense and csr, on one core and with one core per task."""
+    """E14: dense and csr storage, on one core and with one core per task."""
     mine, printed = work_of(plan, found), printed_work()
     rows = []
     for tasks in mine:
@@ -129,11 +129,11 @@ def storage(plan: StudyPlan, found: StudyRecords) -> Section:
     table = beside(
         "storage",
         "Why the speedups are super-linear: dense work of Mesh 3",
-        "Relative work is n_i² / n², where n_i counts the equations that task i touches: the sum if all "
-        "tasks share one core, the largest if each has its own. Splitting a dense matrix saves that much "
-        "work without any parallelism, so the gain predicted on one core is 1 / sum. Sparse storage (csr) "
-        "saves nothing and gains nothing on one core. Gains are CG times, one task over this number. They "
-        "exceed the prediction where smaller blocks fit a cache.",
+        "The relative work of task i is n_i² / n², where n_i counts the equations that it touches. On one "
+        "core the sum over tasks counts, with one core per task the largest. Splitting a dense matrix "
+        "reduces the sum without any parallelism, so the predicted gain on one core is 1 / sum. Sparse "
+        "storage (csr) saves and gains nothing there. Gains are speedups of CG over one task; they exceed "
+        "the prediction if smaller blocks fit into a cache.",
         ("mesh", "tasks"),
         (
             "dense_work_sum",
@@ -162,7 +162,7 @@ def _plot(mine: dict[int, DenseSpeedups], printed: dict[int, DenseSpeedups]) -> 
     panels = []
     for title, k, predicted in (
         ("all tasks on one core", 0, lambda w: w.dense.gain_on_one),
-        ("a core a task", 2, lambda w: w.dense.gain_on_many),
+        ("one core per task", 2, lambda w: w.dense.gain_on_many),
     ):
         series = {
             "dense, here": [w[1 + k] for w in mine.values()],
@@ -175,7 +175,7 @@ def _plot(mine: dict[int, DenseSpeedups], printed: dict[int, DenseSpeedups]) -> 
     return charts.curves(
         "storage",
         "Speedup of CG on Mesh 3, dense and csr",
-        "On the left no parallelism is possible, and dense storage still gains, because it saves work. "
+        "On the left nothing runs in parallel; dense storage still gains, because splitting saves work. "
         "Dashed lines follow from the sizes of the parts alone.",
         panels,
         log=True,

@@ -1,12 +1,11 @@
-"""The printed tables of Ferreira (2006), from data/, errors included."""
+"""The printed tables of Ferreira (2006), errors included."""
 
-import csv
 import functools
-from pathlib import Path
 
-DATA = Path(__file__).parent / "data"
-MESHES = ("m1", "m2", "m3")  # stand-ins for Meshes 1, 2, 3
-# platform -> its phase table for Mesh 1, 2, 3
+from fembench.studies.layout import source_table
+
+MESHES = ("m1", "m2", "m3")  # our Meshes 1, 2, 3
+# platform -> its phase tables for Meshes 1, 2, 3
 PHASES = {
     "cluster1": ("5_6", "5_8", "5_10"),
     "cluster2": ("5_7", "5_9", "5_11"),
@@ -21,9 +20,9 @@ Row = dict[str, float | str]
 
 @functools.cache
 def rows(table: str) -> tuple[Row, ...]:
-    """Rows of a table such as '5_27'; what is a number is one."""
-    with open(DATA / f"table_{table}.csv", newline="", encoding="utf-8") as stream:
-        return tuple({key: _value(text) for key, text in row.items()} for row in csv.DictReader(stream))
+    """Rows of a table such as '5_27', with numbers as floats."""
+    found = source_table("thesis_004", f"table_{table}")
+    return tuple({key: _value(text) for key, text in row.items()} for row in found)
 
 
 def _value(text: str) -> float | str:
@@ -39,7 +38,7 @@ def number(row: Row, column: str) -> float:
 
 
 def by_tasks(table: str) -> dict[int, Row]:
-    """tasks -> its row."""
+    """tasks -> row of a table."""
     return {int(number(row, "tasks")): row for row in rows(table)}
 
 

@@ -1,11 +1,12 @@
 """E13: parts of unequal size, which Ferreira (2006) left as future work.
 
 Two kinds, each on node8 and node00 together:
-    dense    the tasks of the best of runs 1 to 11, but with parts of unequal size
-    csr      one part a processor: one on node00, two on node8
+    dense    the tasks of the best of runs 1 to 11, with parts of unequal size
+    csr      one part per processor: one on node00, two on node8
 
-Shares, round 1, are E9's: the time of each host alone, as many tasks. Round 2 corrects them by what each
-rank computed in round 1: share x (mean time / own time)^e, e = 1/2 where work is the square of a part.
+Shares of round 1 follow from the times of each host alone with as many tasks (E9). Round 2 corrects them by
+the computing time of each rank in round 1: share x (mean time / own time)^e, with e = 1/2 for dense storage,
+whose work is the square of a part, and e = 1 for csr.
 """
 
 from typing import NamedTuple
@@ -35,8 +36,8 @@ class Kind(NamedTuple):
     storage: str
     on_slow: int
     on_fast: int
-    like: tuple[int, int]  # tasks of node00 and of node8 alone that it is held against
-    run: int = 0  # of 1 to 11, the best; 0: none
+    like: tuple[int, int]  # tasks of node00 alone and of node8 alone, for comparison
+    run: int = 0  # the best of runs 1 to 11; 0: none
 
     @property
     def tasks(self) -> str:
@@ -44,7 +45,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(plan: StudyPlan, found: StudyRecords, mesh: str, storage: str) -> Kind | None:
-    """The kind for a mesh; None until the runs are there that decide it."""
+    """The kind for a mesh; None until the runs that decide it are measured."""
     if storage == "csr":
         return Kind("csr", 1, 2, (1, 2))
     times = {r: t for r, t in run_totals(plan, found, mesh).items() if np.isfinite(t)}
@@ -56,42 +57,42 @@ def kind_of(plan: StudyPlan, found: StudyRecords, mesh: str, storage: str) -> Ki
 
 
 class Weighted(NamedTuple):
-    """A weighted run and what it is compared with; seconds."""
+    """A weighted run and the runs for comparison. Times in seconds."""
 
     mesh: str
     kind: Kind
     round: int
-    share: float  # of the cells, node00's, achieved
+    share: float  # fraction of the cells on node00
     seconds: float
-    equal: float  # the same tasks, equal parts
-    best_seconds: float  # of runs 1 to 11; nan: the kind has none
-    fast_alone: float  # like for like
+    equal: float  # the same tasks with equal parts
+    best_seconds: float  # best of runs 1 to 11; nan for csr
+    fast_alone: float  # node8 alone with the tasks in kind.like
     slow_alone: float
     fast_best: float  # node8 alone with any number of tasks
-    communication: float  # part of CG
+    communication: float  # fraction of CG
 
     @property
     def ideal(self) -> float:
-        """Seconds of the ideal weighted split, without communication."""
+        """Seconds of the ideal split, without communication."""
         return ideal_split([self.slow_alone, self.fast_alone]).seconds
 
     @property
     def largest_gain(self) -> float:
-        """The most that node00 can save of node8's time."""
+        """Largest fraction of node8's time that node00 can save."""
         return ideal_split([self.slow_alone, self.fast_alone]).shares[0]
 
     @property
     def verdict(self) -> str:
-        """One line: does the slow host help?"""
+        """Whether the slow host helps, in one line."""
         saved = 1 - self.seconds / self.fast_alone
         if saved > 0:
             return f"node00 saves {100 * saved:.1f} % of node8's time"
-        most = f"it can gain at most {100 * self.largest_gain:.1f} %"
-        return f"leave node00 out: {-100 * saved:.0f} % longer, and {most}"
+        most = f"it could save at most {100 * self.largest_gain:.1f} %"
+        return f"leave node00 out: {-100 * saved:.0f} % slower with it; {most}"
 
 
 def want(plan: StudyPlan, found: StudyRecords, mesh: str, storage: str, round_: int) -> Want | None:
-    """The weighted case of a round; None until what its shares follow from is there."""
+    """The weighted case of a round; None until the runs that determine its shares are measured."""
     kind = kind_of(plan, found, mesh, storage)
     if kind is None:
         return None
@@ -105,12 +106,12 @@ def want(plan: StudyPlan, found: StudyRecords, mesh: str, storage: str, round_: 
 
 
 def first_shares(part: float, kind: Kind) -> list[float]:
-    """Shares of all tasks where node00 gets `part` of the cells."""
+    """Shares of all tasks if node00 gets `part` of the cells."""
     return [part / kind.on_slow] * kind.on_slow + [(1 - part) / kind.on_fast] * kind.on_fast
 
 
 def corrected(record: Record, exponent: float) -> list[float]:
-    """Shares of the next round from what every rank computed."""
+    """Shares of the next round, from the computing time per rank."""
     busy = np.median(observe(record).compute, axis=0)
     cells = np.asarray(record.partition.cells, float)
     return list(normalise((cells * (busy.mean() / busy) ** exponent).tolist()))
@@ -140,7 +141,7 @@ def wants(plan: StudyPlan, found: StudyRecords, round_: int) -> list[Want]:
 
 
 def results(plan: StudyPlan, found: StudyRecords) -> list[Weighted]:
-    """Every weighted run that was measured."""
+    """Every measured weighted run."""
     made = (_result(plan, found, mesh, s, r) for mesh in MESHES for s in KINDS for r in ROUNDS)
     return [w for w in made if w is not None]
 

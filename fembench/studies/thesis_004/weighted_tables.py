@@ -1,4 +1,4 @@
-"""E13 as a table and a picture."""
+"""Section E13: weighted parts as a table and a plot."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from fembench.studies.thesis_004.weighted import Weighted, results
 
 
 def weighted(plan: StudyPlan, found: StudyRecords) -> Section:
-    """E13: unequal parts against the best of runs 1 to 11 and against each host alone."""
+    """E13: unequal parts compared with the best of runs 1 to 11 and with each host alone."""
     runs = results(plan, found)
     return Section("E13 weighted partition", [_plot(runs)] if runs else [], [_table(runs)])
 
@@ -44,12 +44,12 @@ def _table(runs: list[Weighted]) -> Table:
     return Table(
         "weighted",
         "Weighted partition (the thesis' future work)",
-        "Seconds. Tasks: node00's + node8's. Round 1 takes its shares from the totals of each host alone "
-        "(E9), round 2 from the computing time of each task in round 1. Dense uses the tasks of the best "
-        "of runs 1 to 11. Each host alone runs the same number of tasks (dense) or one task per processor "
-        "(csr); ideal is 1 / (1/T + 1/T) of those two times. Gain is the best of runs 1 to 11 over this "
-        "run. In the thesis no run was faster than node8 alone: the best took 2.14, 1.76 and 2.04 times as "
-        "long.",
+        "Seconds. Tasks are those on node00 + those on node8. Round 1 takes its shares from the totals of "
+        "each host alone (E9), round 2 from the computing time of each task in round 1. Dense uses the tasks "
+        "of the best of runs 1 to 11. Each host alone runs the same number of tasks (dense) or one task per "
+        "processor (csr); ideal is 1 / (1/T + 1/T) of those two times. Gain is the speedup over the best of "
+        "runs 1 to 11. In the thesis no run was faster than node8 alone: the best took 2.14, 1.76 and 2.04 "
+        "times as long.",
         (
             words("mesh"),
             words("storage"),
@@ -97,8 +97,8 @@ def _plot(runs: list[Weighted]) -> charts.Plot:
     return charts.grouped(
         "weighted",
         "Weighted partition against equal parts",
-        "Relative to node8 alone with as many tasks (dashed line). Below the line the slow host helps. The "
-        "faster of both rounds is drawn.",
+        "Faster of both rounds, relative to node8 alone with as many tasks (dashed line). Below the line the "
+        "slow host helps.",
         panels,
         colours=(charts.canvas.BLUE, charts.canvas.PALE, charts.canvas.ORANGE, charts.canvas.GREEN),
         line=1.0,

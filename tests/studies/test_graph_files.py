@@ -8,10 +8,9 @@ from zoo import LOCAL, REMOTE, random_graph, two_classes
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
-from fembench.studies.scheduling.execute import makespan
+from fembench.studies.scheduling.execute import makespan, timeline
 from fembench.studies.scheduling.graph_files import read_graph
 from fembench.studies.scheduling.schedulers import METHODS, usable
-from fembench.studies.scheduling.timeline import timeline
 
 TASKS = [
     {"name": "d", "seconds": 1},
@@ -62,8 +61,8 @@ def edges(*more):
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        (edges({"from": "d", "to": "a"}), "in a cycle: "),
-        (edges({"from": "a", "to": "a"}), "in a cycle: a -> a"),
+        (edges({"from": "d", "to": "a"}), "form a cycle: "),
+        (edges({"from": "a", "to": "a"}), "form a cycle: a -> a"),
         (edges({"from": "a", "to": "x"}), "edge 'a' -> 'x': there is no task 'x'"),
         (edges({"from": "a", "to": "b"}), "edge 'a' -> 'b' is given twice"),
         (edges({"from": "a", "to": "d", "bytes": -1}), "bytes = -1: expected a number of 0 or more"),
@@ -95,7 +94,7 @@ def test_a_bad_graph_is_one_line(graph, message, tmp_path, capsys):
         ("digraph { a [seconds=1]; a -> b }", "task 'b' has no cost"),
         ("digraph { node [seconds=1] a -> {b c} }", "no subgraphs), got '{'"),
         ("digraph { node [seconds=1] subgraph x { a } }", "no subgraphs), got 'subgraph'"),
-        ("digraph { node [seconds=1] a -> b; b -> a }", "in a cycle: "),
+        ("digraph { node [seconds=1] a -> b; b -> a }", "form a cycle: "),
         ("digraph { node [seconds=1] a -> ", "got 'the end'"),
         ("digraph { a [seconds=1", "expected '=', got"),
         ("digraph { a [seconds=1] } }", "expected the end of the file"),
@@ -124,10 +123,9 @@ def test_the_time_line_ends_with_the_makespan_and_no_host_does_two_tasks_at_once
         graph = random_graph(6, seed)
         for name in usable(graph, platform):
             found = METHODS[name](graph, platform)
-            slots = timeline(graph, platform, found)
-            assert max(s.end for s in slots) == pytest.approx(
-                makespan(graph, platform, found.order, found.host), rel=1e-12
-            )
+            slots = timeline(graph, platform, found.order, found.host)
+            assert [s.task for s in slots] == list(found.order)
+            assert max(s.end for s in slots) == makespan(graph, platform, found.order, found.host)
             for host in range(3):
                 own = sorted((s.work, s.free) for s in slots if s.host == host)
                 assert all(a[1] <= b[0] + 1e-9 for a, b in itertools.pairwise(own))

@@ -98,7 +98,7 @@ def test_heft_is_the_reference(seed):
 def test_nothing_is_worse_than_the_fastest_host():
     for seed in range(50):
         graph, hosts = random_graph(20, seed, ratio=3.0), small_platform(seed, 4)
-        found = best(graph, hosts, looks=60)
+        found = best(graph, hosts, tries=60)
         limit = executed(graph, hosts, fastest_host(graph, hosts))
         assert executed(graph, hosts, found) == pytest.approx(found.expected)
         assert found.expected <= limit * (1 + 1e-12)

@@ -12,7 +12,7 @@ from fembench.records.profile import save_profile
 from fembench.studies.attempts import Attempts
 from fembench.studies.programs import real_messages
 from fembench.studies.programs.kept import ProgramRuns
-from fembench.studies.programs.real_messages import case_of_messages, judged, promise
+from fembench.studies.programs.real_messages import case_of_messages, compared, promise
 from fembench.studies.thesis_001 import grid_real, grid_study
 
 UNIT = 1e-3  # seconds of a unit of work
@@ -96,7 +96,7 @@ def test_the_error_is_that_of_the_median_with_the_ends_of_its_interval():
     case = case_of_messages("ring", 3, "isend", n_bytes=65536)
     before = promise(case, calibration(case), profile(), "machine.json")
     measured = before.terms["messages"][0] + 0.002  # 2 ms longer than predicted, of 63 ms
-    whole, messages = judged(ran(case, before, measured))
+    whole, messages = compared(ran(case, before, measured))
     assert whole.error == pytest.approx(100 * 0.002 / (0.06 + measured), rel=1e-3)
     assert whole.between[0] <= -whole.error <= whole.between[1]
     assert whole.signed == pytest.approx(-whole.error)
@@ -106,14 +106,14 @@ def test_the_error_is_that_of_the_median_with_the_ends_of_its_interval():
     assert messages.verdict == "off by more than 5 %"
 
 
-def test_runs_that_vary_or_are_few_or_elsewhere_judge_nothing():
+def test_runs_that_vary_or_are_few_or_elsewhere_do_not_test_the_prediction():
     case = case_of_messages("fork", 3, "isend", n_bytes=65536)
     before = promise(case, calibration(case), profile(), "machine.json")
     good = ran(case, before, 0.01)
-    assert judged(good, ("node8",) * 3)[0].reason == ""
-    assert "too noisy: the median is known to" in judged(ran(case, before, 0.01, noise=0.3))[0].verdict
-    assert "5 repetitions" in judged(ran(case, before, 0.01, repetitions=5))[0].verdict
-    assert "the profile is of a, b, c" in judged(good, ("a", "b", "c"))[0].verdict
+    assert compared(good, ("node8",) * 3)[0].reason == ""
+    assert "too noisy: the median is known to" in compared(ran(case, before, 0.01, noise=0.3))[0].verdict
+    assert "5 repetitions" in compared(ran(case, before, 0.01, repetitions=5))[0].verdict
+    assert "the profile is for a, b, c" in compared(good, ("a", "b", "c"))[0].verdict
     (host,) = good.environment.hosts
     for percent, resolution, reason in (
         (40.0, 1.0, "others used 40 % of the ranks' processor time on node8 (at most 2 %)"),
@@ -121,12 +121,12 @@ def test_runs_that_vary_or_are_few_or_elsewhere_judge_nothing():
     ):
         disturbed = msgspec.structs.replace(host, others_percent=percent, others_resolution=resolution)
         environment = msgspec.structs.replace(good.environment, hosts=(disturbed,))
-        found = judged(msgspec.structs.replace(good, environment=environment))
+        found = compared(msgspec.structs.replace(good, environment=environment))
         assert [one.reason for one in found] == [reason, reason]
     crowded = msgspec.structs.replace(
         good, environment=msgspec.structs.replace(good.environment, oversubscribed=True)
     )
-    assert "more ranks than cores" in judged(crowded)[0].verdict
+    assert "more ranks than cores" in compared(crowded)[0].verdict
 
 
 def test_a_profile_that_cannot_tell_is_refused():
@@ -177,7 +177,7 @@ def test_the_verb_calibrates_predicts_runs_and_scores(planted_launch, tmp_path, 
     assert main([*line, "--results", str(tmp_path)]) == 0
     assert planted_launch == [True, False]
     told = capsys.readouterr()
-    assert "predicted: 43.2 ms, of it messages 3.2 ms" in told.err
+    assert "predicted: 43.2 ms, including 3.2 ms" in told.err
     assert "join of 10 tasks on 3 ranks, messages of 64 KiB by MPI_Send, medians of 20 runs" in told.out
     assert "within 5 %" in told.out
     assert main([*line, "--emulate", "1,1,1"]) == 2

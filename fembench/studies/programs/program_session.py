@@ -96,5 +96,5 @@ def run_with_network(
             say=tell,
         )
         save_app(record, place.path(id))
-    found = real_messages.judged(record, host_names(profile))
+    found = real_messages.compared(record, host_names(profile))
     return record, real_messages.as_text(record, found), not found[0].reason, place.path(id)

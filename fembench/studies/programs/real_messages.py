@@ -143,7 +143,7 @@ def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str
     )
 
 
-class Judged(NamedTuple):
+class ComparedTime(NamedTuple):
     """A predicted and a measured time, in seconds. Errors are in per cent of the measured time."""
 
     what: str  # "makespan" or "messages"
@@ -177,7 +177,7 @@ class Judged(NamedTuple):
         return f"within {LIMIT:g} %" if self.error <= LIMIT else f"off by more than {LIMIT:g} %"
 
 
-def judged(record: AppRecord, hosts: tuple[str, ...] = ()) -> list[Judged]:
+def compared(record: AppRecord, hosts: tuple[str, ...] = ()) -> list[ComparedTime]:
     """Makespan and the part due to messages, with their errors; `hosts`: the hosts of the profile's ranks."""
     if record.predicted is None or record.predicted.method != MEASURED_NETWORK:
         raise InputError(f"{record.id}: not predicted from a measured network")
@@ -186,7 +186,7 @@ def judged(record: AppRecord, hosts: tuple[str, ...] = ()) -> list[Judged]:
     alone = busy.sum(axis=0) if record.case.program == "ring" else busy[0]
     wrong = _unlike(record, hosts)
     series = {"makespan": np.array(record.seconds), "messages": np.array(record.seconds) - alone}
-    return [_judge(what, terms[what][0], times, wrong) for what, times in series.items()]
+    return [_compared(what, terms[what][0], times, wrong) for what, times in series.items()]
 
 
 def _unlike(record: AppRecord, hosts: tuple[str, ...]) -> str:
@@ -206,7 +206,7 @@ def _unlike(record: AppRecord, hosts: tuple[str, ...]) -> str:
     return ""
 
 
-def _judge(what: str, predicted: float, times: np.ndarray, wrong: str) -> Judged:
+def _compared(what: str, predicted: float, times: np.ndarray, wrong: str) -> ComparedTime:
     middle, interval = float(np.median(times)), median_interval(times.tolist())
     low, high = (interval.low, interval.high) if interval else (math.nan, math.nan)
     half = 50 * (high - low) / middle if middle > 0 else math.inf
@@ -214,7 +214,7 @@ def _judge(what: str, predicted: float, times: np.ndarray, wrong: str) -> Judged
         wrong = f"{len(times)} repetitions: expected six or more"
     if not wrong and half > LIMIT:
         wrong = f"too noisy: the median is known to ± {half:.0f} % (at most {LIMIT:g} %)"
-    return Judged(what, predicted, middle, low, high, wrong)
+    return ComparedTime(what, predicted, middle, low, high, wrong)
 
 
 def predicted_run(
@@ -252,7 +252,7 @@ def predicted_run(
     return launch(case, id=id, scratch=scratch, command=command, hostfile=hostfile, predicted=before)
 
 
-def as_text(record: AppRecord, found: Sequence[Judged]) -> str:
+def as_text(record: AppRecord, found: Sequence[ComparedTime]) -> str:
     """A table of predicted and measured times, and the error of the median with its interval."""
     rows = [
         [

@@ -1,7 +1,8 @@
-"""A schedule executed under HLogP: overheads occupy the processor; messages are received as they arrive."""
+"""Execution of a schedule under HLogP: overheads occupy processors, messages are received as they arrive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fembench.model.platform import Platform
 from fembench.studies.scheduling.task_graph import TaskGraph
@@ -9,23 +10,35 @@ from fembench.studies.scheduling.task_graph import TaskGraph
 
 @dataclass(frozen=True)
 class Schedule:
-    """The host of each task, and the order of tasks."""
+    """The order and the hosts of all tasks."""
 
     method: str
-    order: tuple[int, ...]  # all tasks; a host takes its own in this order
+    order: tuple[int, ...]  # of all tasks; each host runs its own in this order
     host: tuple[int, ...]  # [task]
-    expected: float  # makespan that the method promises, seconds
+    expected: float  # makespan by the method's own model, seconds
 
     @property
     def hosts_used(self) -> int:
         return len(set(self.host))
 
 
-def makespan(graph: TaskGraph, platform: Platform, order: Sequence[int], host: Sequence[int]) -> float:
-    """Seconds until the last task is done. `order`: each task after its predecessors (Mendes 2004)."""
+class ScheduledTask(NamedTuple):
+    """One task. Seconds; its host computes from `work` to `end`, then sends until `free`."""
+
+    task: int
+    host: int
+    work: float
+    end: float
+    free: float
+
+
+def timeline(
+    graph: TaskGraph, platform: Platform, order: Sequence[int], host: Sequence[int]
+) -> list[ScheduledTask]:
+    """The times of all tasks (Mendes 2004), in `order`, which must list each task after its predecessors."""
     busy = [0.0] * platform.n_hosts
     arrival: dict[tuple[int, int], float] = {}
-    last = 0.0
+    found = []
     message, slowness = platform.message, platform.slowness
     for t in order:
         p = host[t]
@@ -35,11 +48,16 @@ def makespan(graph: TaskGraph, platform: Platform, order: Sequence[int], host: S
         )
         for moment, overhead in inputs:
             now = max(now, moment) + overhead
-        now += graph.work[t] * slowness[p]
-        last = max(last, now)
+        end = free = now + graph.work[t] * slowness[p]
         for s, size in graph.successors[t]:
             cost = message(size, p, host[s])
-            now += cost.send
-            arrival[t, s] = now + cost.latency
-        busy[p] = now
-    return last
+            free += cost.send
+            arrival[t, s] = free + cost.latency
+        busy[p] = free
+        found.append(ScheduledTask(t, p, now, end, free))
+    return found
+
+
+def makespan(graph: TaskGraph, platform: Platform, order: Sequence[int], host: Sequence[int]) -> float:
+    """Seconds until the last task is done."""
+    return max(task.end for task in timeline(graph, platform, order, host))

@@ -4,9 +4,9 @@ JSON   {"name": "mine", "tasks": [{"name": "a", "seconds": 1.5}, {"name": "b", "
         "edges": [{"from": "a", "to": "b", "bytes": 65536}]}
 DOT    digraph mine { node [seconds=1]; a [seconds=1.5]; b [operations=2e9]; a -> b [bytes=65536]; }
 
-Seconds are those on a host of speed 1, on which `rate` operations take one. An edge without bytes is of 0.
-In DOT a task may come about by an edge where `node [...]` gave all tasks a cost; other attributes are
-passed over, subgraphs, ports and undirected graphs are refused.
+Seconds are those on a host of speed 1, which does `rate` operations per second. Bytes default to 0. In DOT an
+edge may introduce a task, if `node [...]` gives all tasks a cost. Other attributes are ignored; subgraphs,
+ports and undirected graphs are refused.
 """
 
 import itertools
@@ -47,7 +47,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class NamedGraph:
-    """A task graph whose tasks are numbered in topological order."""
+    """A task graph, and the names of its tasks."""
 
     graph: TaskGraph
     names: tuple[str, ...]  # [task]
@@ -106,7 +106,7 @@ def _number(value: float, what: str) -> float:
 
 
 def _sorted(tasks: list[str], edges: list[tuple[str, str]], where: str) -> list[str]:
-    """Tasks in topological order, otherwise in that of the file. Raises InputError naming a cycle."""
+    """Tasks in topological order, ties in the order of the file. Raises InputError naming a cycle."""
     feeds: dict[str, list[str]] = {t: [] for t in tasks}
     waiting = dict.fromkeys(tasks, 0)
     for a, b in edges:
@@ -125,7 +125,7 @@ def _sorted(tasks: list[str], edges: list[tuple[str, str]], where: str) -> list[
     while before[walk[-1]] not in walk:
         walk.append(before[walk[-1]])
     cycle = [*walk[walk.index(before[walk[-1]]) :], before[walk[-1]]]
-    raise InputError(f"{where}: the tasks feed each other in a cycle: {' -> '.join(reversed(cycle))}")
+    raise InputError(f"{where}: the tasks form a cycle: {' -> '.join(reversed(cycle))}")
 
 
 Attributes = dict[str, str]
@@ -133,7 +133,7 @@ Attributes = dict[str, str]
 
 @dataclass
 class _Dot:
-    """A reader of DOT."""
+    """A parser of DOT."""
 
     text: str
     where: str
@@ -144,7 +144,7 @@ class _Dot:
     stated: set[str] = field(default_factory=set)
 
     def graph(self, rate: float) -> NamedGraph:
-        """Raises InputError."""
+        """The graph of the whole text. Raises InputError."""
         self._tokens = [*self._split(), ""]
         self._at = 0
         if self._peek() == "strict":

@@ -1,9 +1,11 @@
-"""HEFT: tasks by upward rank, each where it finishes earliest; under HLogP and under the latency model.
+"""HEFT: tasks in order of upward rank, each on the host where it finishes earliest; two network models.
 
-HLogP (Mendes 2004, 6.2): a task's receive overheads stand right before it in order of arrival; after it a
-window is reserved for all its sends, as large as if each went where sending costs most, and shrunk as the
-receivers become known. The latency model has no overheads: a message between hosts takes its total.
+HLogP (Mendes 2004, 6.2): a host receives the inputs of a task right before it, in order of arrival. After the
+task, time for all its sends is reserved, at first at the largest cost over all hosts; it shrinks as the
+receivers become known. The latency model has no overheads: a message between hosts takes its total time.
 """
+
+from collections.abc import Mapping, Sequence
 
 from fembench.model.platform import Platform
 from fembench.studies.scheduling.execute import Schedule
@@ -11,7 +13,7 @@ from fembench.studies.scheduling.task_graph import TaskGraph
 
 
 def upward_ranks(graph: TaskGraph, platform: Platform) -> list[float]:
-    """[task] upward rank: seconds from its start to the end, at mean costs (Topcuoglu et al. 2002)."""
+    """[task] seconds from its start to the end of the graph, at mean costs (Topcuoglu et al. 2002)."""
     rank = [0.0] * graph.n_tasks
     mean = {size: platform.mean_message(size) for _, _, size in graph.edges}
     for t in reversed(range(graph.n_tasks)):
@@ -21,13 +23,13 @@ def upward_ranks(graph: TaskGraph, platform: Platform) -> list[float]:
 
 
 def by_rank(graph: TaskGraph, platform: Platform) -> list[int]:
-    """Tasks by upward rank; of equal ranks, predecessors come first."""
+    """Tasks in descending upward rank; with equal ranks, predecessors first."""
     rank = upward_ranks(graph, platform)
     return sorted(range(graph.n_tasks), key=lambda t: (-rank[t], t))
 
 
 def hlogp_heft(graph: TaskGraph, platform: Platform) -> Schedule:
-    """The modified HEFT of Mendes 2004."""
+    """The modified HEFT of Mendes (2004)."""
     state = _Hlogp(graph, platform)
     order = by_rank(graph, platform)
     for t in order:
@@ -62,7 +64,7 @@ class _Hlogp:
         return self._largest[key]
 
     def arrival(self, source: int, t: int, p: int) -> tuple[float, float]:
-        """(arrival of the message from `source`, its receive overhead) if t ran on p."""
+        """(arrival of the message from `source`, its receive overhead) if t runs on p."""
         now, sends = self.finish[source], iter(self.graph.successors[source])
         s, size = next(sends)
         while s != t:
@@ -79,7 +81,7 @@ class _Hlogp:
         return now + self.graph.work[t] * self.platform.slowness[p]
 
     def place(self, t: int, p: int) -> None:
-        """Put t on p, reserve its sends, shrink reservations of predecessors that are last on their hosts."""
+        """Put t on p and reserve its sends; shrink those of predecessors that are last on their hosts."""
         self.finish[t] = self.finish_on(t, p)
         self.host[t] = p
         self.busy[p] = self.finish[t] + sum(self.largest(p, size) for _, size in self.graph.successors[t])
@@ -91,7 +93,7 @@ class _Hlogp:
 
 
 def latency_heft(graph: TaskGraph, platform: Platform, *, insertion: bool = False) -> Schedule:
-    """HEFT under the latency model: messages occupy no processor; `insertion`: tasks may fill gaps."""
+    """HEFT under the latency model: messages occupy no processor. `insertion`: tasks may fill gaps."""
     order = by_rank(graph, platform)
     slots: list[list[tuple[float, float]]] = [[] for _ in range(platform.n_hosts)]
     host: dict[int, int] = {}
@@ -106,7 +108,24 @@ def latency_heft(graph: TaskGraph, platform: Platform, *, insertion: bool = Fals
         slots[host[t]] = sorted([*slots[host[t]], (begin[t], finish[t])])
     in_time = sorted(order, key=lambda t: (begin[t], order.index(t)))
     hosts = tuple(host[t] for t in range(graph.n_tasks))
-    return Schedule("HEFT, latency", tuple(in_time), hosts, max(finish.values()))
+    method = "HEFT, latency, insertion" if insertion else "HEFT, latency"
+    return Schedule(method, tuple(in_time), hosts, max(finish.values()))
+
+
+def inputs_ready(
+    graph: TaskGraph,
+    platform: Platform,
+    t: int,
+    p: int,
+    host: Mapping[int, int] | Sequence[int],
+    finish: Mapping[int, float] | Sequence[float],
+) -> float:
+    """The time at which all inputs of t have arrived on p, under the latency model."""
+    ready = 0.0
+    for q, size in graph.predecessors[t]:
+        delay = 0.0 if host[q] == p else platform.message(size, host[q], p).total
+        ready = max(ready, finish[q] + delay)
+    return ready
 
 
 def _slot(
@@ -120,10 +139,7 @@ def _slot(
     insertion: bool,
 ) -> tuple[float, float]:
     """(finish, begin) of t on p."""
-    ready = 0.0
-    for q, size in graph.predecessors[t]:
-        delay = 0.0 if host[q] == p else platform.message(size, host[q], p).total
-        ready = max(ready, finish[q] + delay)
+    ready = inputs_ready(graph, platform, t, p, host, finish)
     length = graph.work[t] * platform.slowness[p]
     if not insertion:
         begin = max(ready, slots[-1][1] if slots else 0.0)

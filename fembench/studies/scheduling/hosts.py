@@ -1,4 +1,4 @@
-"""Hosts for task graphs: those given with speeds and links, or the ranks of a machine profile."""
+"""Hosts for task graphs: given by speeds and links, or the ranks of a profile."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ from fembench.records.profile import Profile, host_names
 def given_hosts(
     hosts: Sequence[CandidateHost], between: tuple[float, float], inside: tuple[float, float], overhead: float
 ) -> Platform:
-    """A processor for every slot; links are (seconds of latency, bytes/s), `overhead` is Os and Or each.
+    """One processor per slot; if a host has more slots than cores, its slots share the cores.
 
-    If a host has more slots than cores, the slots share the cores.
+    Links are (latency in seconds, bytes per second); `overhead`: Os and Or, seconds.
     """
     places = [(h, p) for p, h in enumerate(hosts) for _ in range(h.slots)]
 
@@ -30,13 +30,15 @@ def given_hosts(
 
 
 def ranks_of(profile: Profile, where: str) -> Platform:
-    """The ranks of a profile: H by the product kernel, the fastest 1; Os, L and Or as measured.
+    """The ranks of a profile: H from the matrix-vector product, 1 for the fastest; measured Os, L and Or.
 
     Raises InputError.
     """
     network, placed = profile.network, profile.environment.rank_host
     if network is None:
-        raise InputError(f"{where}: no network in it; expected one of fembench characterize --network")
+        raise InputError(
+            f"{where}: no network in the profile; expected one of fembench characterize --network"
+        )
 
     def message(size: float, source: int, target: int) -> MessageCost:
         if source == target:
@@ -48,7 +50,7 @@ def ranks_of(profile: Profile, where: str) -> Platform:
 
 
 def _numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """'a' if the host has one processor; 'a/0', 'a/1' if it has more."""
+    """'a' for the only processor of a host, 'a/0', 'a/1' … for several."""
     return tuple(
         name if names.count(name) == 1 else f"{name}/{list(names[:k]).count(name)}"
         for k, name in enumerate(names)

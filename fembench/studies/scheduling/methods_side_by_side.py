@@ -1,4 +1,4 @@
-"""A task graph scheduled by several methods: makespans, every task, and the time line of the shortest."""
+"""A task graph scheduled by several methods: makespans, every task, and a picture of the best schedule."""
 
 import csv
 import io
@@ -9,12 +9,12 @@ from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.model.platform import Platform
-from fembench.studies.scheduling.execute import Schedule
+from fembench.studies.scheduling.execute import Schedule, timeline
 from fembench.studies.scheduling.graph_files import NamedGraph
+from fembench.studies.scheduling.picture import picture
 from fembench.studies.scheduling.schedulers import METHODS, usable
-from fembench.studies.scheduling.timeline import picture, timeline
 
-Row = dict[str, Any]  # a schedule as JSON has it
+Row = dict[str, Any]  # a schedule in the form of the JSON output
 
 
 def chosen_methods(text: str) -> list[str]:
@@ -28,14 +28,14 @@ def chosen_methods(text: str) -> list[str]:
 
 
 def schedules(made: NamedGraph, platform: Platform, names: Sequence[str] = ()) -> list[Row]:
-    """The schedule of each named method; without names, of every method that can handle the graph."""
+    """The schedules of the named methods; without names, of all methods that can handle the graph."""
     chosen = names or usable(made.graph, platform)
     return [_row(name, METHODS[name](made.graph, platform), made, platform) for name in chosen]
 
 
 def _row(name: str, schedule: Schedule, made: NamedGraph, platform: Platform) -> Row:
-    """The makespan that the method claims, the makespan under HLogP, and every task."""
-    slots = timeline(made.graph, platform, schedule)
+    """A schedule: its makespan by the method's own model, its makespan under HLogP, and every task."""
+    slots = timeline(made.graph, platform, schedule.order, schedule.host)
     return {
         "method": name,
         "found_by": schedule.method,
@@ -50,12 +50,12 @@ def _row(name: str, schedule: Schedule, made: NamedGraph, platform: Platform) ->
 
 
 def as_tree(rows: Sequence[Row], made: NamedGraph, platform: Platform) -> dict[str, Any]:
-    """The schedules for JSON output."""
+    """The schedules as JSON."""
     return {"graph": made.graph.name, "hosts": list(platform.names), "schedules": list(rows)}
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Every task of every schedule."""
+    """Every task of every schedule as CSV."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["method", "task", "host", "begin_s", "end_s"])
@@ -67,7 +67,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def as_text(rows: Sequence[Row], made: NamedGraph, platform: Platform) -> str:
-    """Makespans, shortest first, and the time line of the best schedule."""
+    """Makespans, shortest first, and a picture of the best schedule."""
     ranked = sorted(rows, key=lambda row: row["makespan"])
     best = ranked[0]
     cells = [
@@ -80,7 +80,7 @@ def as_text(rows: Sequence[Row], made: NamedGraph, platform: Platform) -> str:
         ]
         for row in ranked
     ]
-    heads = ["method", "makespan by HLogP", "over the best", "promised by the method", "processors"]
+    heads = ["method", "makespan by HLogP", "relative to best", "by the method's model", "processors"]
     head = f"{made.graph.name}: {made.graph.n_tasks} tasks, {len(made.graph.edges)} edges"
     line = picture(best["tasks"], platform.names)
     title = f"{best['method']} ({best['found_by']}), 0 to {seconds(best['makespan'])}"

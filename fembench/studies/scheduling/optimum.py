@@ -12,7 +12,7 @@ MOST_TASKS = 8
 
 
 def optimum(graph: TaskGraph, platform: Platform) -> Schedule:
-    """The best of all assignments in all feasible orders. Raises InputError for more than eight tasks."""
+    """The best of all assignments in all feasible orders. Raises InputError above MOST_TASKS."""
     if graph.n_tasks > MOST_TASKS:
         raise InputError(f"{graph.n_tasks} tasks: expected at most {MOST_TASKS} to try all schedules")
     orders = list(_orders(graph, ()))

@@ -1,11 +1,10 @@
-"""The best of several schedules under one objective, then improved by moving tasks.
+"""The best of several schedules, improved by moving tasks.
 
-No list scheduler is safe: for each there are graphs on which another is more than twice as good. So all are
-made and judged alike, the judge being whatever predicts best: HLogP execution here, or a simulator.
+No list scheduler is safe: for each there are graphs on which another is more than twice as good. Therefore
+all are tried, and compared by their makespan under HLogP.
 """
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 
 from fembench.model.platform import Platform
@@ -14,45 +13,42 @@ from fembench.studies.scheduling.heft import hlogp_heft, latency_heft
 from fembench.studies.scheduling.simple import cpop, fastest_host, round_robin
 from fembench.studies.scheduling.task_graph import TaskGraph
 
-Judge = Callable[[tuple[int, ...], tuple[int, ...]], float]  # order, host -> seconds
-MOST_LOOKS = 4000  # evaluations while improving
+MOST_TRIED = 4000  # makespans computed while improving
 SEED = 5
 
 
 def candidates(graph: TaskGraph, platform: Platform) -> list[Schedule]:
     """One schedule of each method."""
-    inserted = replace(latency_heft(graph, platform, insertion=True), method="HEFT, latency, insertion")
     methods = (hlogp_heft, latency_heft, cpop, fastest_host, round_robin)
+    inserted = latency_heft(graph, platform, insertion=True)
     return [*(method(graph, platform) for method in methods), inserted]
 
 
-def hlogp_judge(graph: TaskGraph, platform: Platform) -> Judge:
-    """Makespan under HLogP."""
-    return lambda order, host: makespan(graph, platform, order, host)
+def best(graph: TaskGraph, platform: Platform, *, tries: int = MOST_TRIED) -> Schedule:
+    """The best candidate, improved; never worse than any candidate.
 
-
-def best(
-    graph: TaskGraph, platform: Platform, judge: Judge | None = None, *, looks: int = MOST_LOOKS
-) -> Schedule:
-    """The best candidate under `judge`, improved; never worse than any candidate.
-
-    The three best are improved by moves, then shaken and improved again while looks are left.
+    The three best candidates are improved by moves. Then the best schedule is changed at random and improved
+    again until the tries are used up.
     """
-    decide, left = judge or hlogp_judge(graph, platform), Looks(looks)
-    made = [(decide(s.order, s.host), s) for s in candidates(graph, platform)]
-    made.sort(key=lambda pair: pair[0])
-    now = [_improved(graph, platform.n_hosts, time, s, decide, left) for time, s in _different(made)[:3]]
+    left = Tries(tries)
+    made = [_executed(graph, platform, s) for s in candidates(graph, platform)]
+    made.sort(key=lambda s: s.expected)
+    now = [_improved(graph, platform, s, left) for s in _different(made)[:3]]
     found, draw = min(now, key=lambda s: s.expected), random.Random(SEED)
     while left.any and graph.n_tasks > 1:
         order, host = _shaken(graph, platform.n_hosts, found, draw)
-        start = replace(found, order=order, host=host)
-        again = _improved(graph, platform.n_hosts, decide(order, host), start, decide, left)
-        found = min(found, again, key=lambda s: s.expected)
+        start = _executed(graph, platform, replace(found, order=order, host=host))
+        found = min(found, _improved(graph, platform, start, left), key=lambda s: s.expected)
     return found
 
 
-class Looks:
-    """The number of evaluations left."""
+def _executed(graph: TaskGraph, platform: Platform, schedule: Schedule) -> Schedule:
+    """The schedule with its makespan under HLogP."""
+    return replace(schedule, expected=makespan(graph, platform, schedule.order, schedule.host))
+
+
+class Tries:
+    """The number of makespans that may still be computed."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -83,42 +79,31 @@ def _shaken(
     return tuple(order), tuple(moved)
 
 
-def _improved(
-    graph: TaskGraph, n_hosts: int, time: float, schedule: Schedule, judge: Judge, left: Looks
-) -> Schedule:
-    order, host, found = improved(graph, n_hosts, schedule.order, schedule.host, time, judge, left)
-    plain = schedule.method.removesuffix(", improved")
-    return Schedule(f"{plain}, improved" if found < time else schedule.method, order, host, found)
-
-
-def _different(made: list[tuple[float, Schedule]]) -> list[tuple[float, Schedule]]:
-    seen: dict[tuple[int, ...], tuple[float, Schedule]] = {}
-    for time, schedule in made:
-        seen.setdefault(schedule.host, (time, schedule))
-    return list(seen.values())
-
-
-def improved(
-    graph: TaskGraph,
-    n_hosts: int,
-    order: tuple[int, ...],
-    host: tuple[int, ...],
-    time: float,
-    judge: Judge,
-    left: Looks,
-) -> tuple[tuple[int, ...], tuple[int, ...], float]:
-    """(order, host, seconds) after improving moves: a task moved, two exchanged, one earlier or later."""
+def _improved(graph: TaskGraph, platform: Platform, schedule: Schedule, left: Tries) -> Schedule:
+    """The schedule after improving moves: a task moved, two exchanged, one earlier or later."""
+    order, host, time = schedule.order, schedule.host, schedule.expected
     better = True
     while better:
         better = False
-        for new_order, new_host in _neighbours(graph, n_hosts, order, host):
+        for new_order, new_host in _neighbours(graph, platform.n_hosts, order, host):
             if not left.any:
-                return order, host, time
-            found = judge(new_order, new_host)
+                better = False
+                break
+            found = makespan(graph, platform, new_order, new_host)
             if found < time * (1 - 1e-12):
                 order, host, time, better = new_order, new_host, found, True
                 break
-    return order, host, time
+    plain = schedule.method.removesuffix(", improved")
+    method = f"{plain}, improved" if time < schedule.expected else schedule.method
+    return Schedule(method, order, host, time)
+
+
+def _different(made: list[Schedule]) -> list[Schedule]:
+    """The first schedule of each assignment of tasks to hosts."""
+    seen: dict[tuple[int, ...], Schedule] = {}
+    for schedule in made:
+        seen.setdefault(schedule.host, schedule)
+    return list(seen.values())
 
 
 def _neighbours(graph: TaskGraph, n_hosts: int, order: tuple[int, ...], host: tuple[int, ...]):

@@ -1,4 +1,4 @@
-"""Task graphs of the programs that run under MPI, and their makespans by HLogP."""
+"""Task graphs of the small programs, and their makespans under HLogP."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,7 +19,7 @@ USUAL = {"ring": 3, "fork": 10, "join": 10, "diamond": 5, "fork-join": 14}  # Me
 
 
 def shape(name: str, tasks: int, n_bytes: int) -> TaskGraph:
-    """The graph of a program with unit work; a diamond of k x k for k tasks. Raises InputError."""
+    """The graph of a program with unit work per task; `diamond` of k has k x k tasks. Raises InputError."""
     tasks = tasks or USUAL[name]
     least = {"diamond": 1, "ring": 1, "fork-join": 3}.get(name, 2)
     if tasks < least:
@@ -41,9 +41,10 @@ def messages_of(
     edges: Sequence[tuple[int, int]],
     costs: Sequence[tuple[float, float, float]] = (),
 ) -> Messages:
-    """The cost of messages of `transfer` seconds each; none within a rank, and sends do not block.
+    """Message costs of `transfer` seconds between ranks and 0 within one; sends do not block.
 
-    With `costs` of every edge (Os, L, Or) it is those; a message is on its way while its sender is kept.
+    `costs`: (Os, L, Or) per edge, instead. A message travels while its send overhead lasts, so L is at least
+    transfer - Os.
     """
     known = {}
     for (a, b), (send, latency, receive) in zip(edges, costs):
@@ -64,7 +65,7 @@ def interval(
     unit: Sequence[tuple[float, float]],
     messages: tuple[Messages, Messages],
 ) -> tuple[float, float]:
-    """Makespan of a graph whose work is in units, from each rank's (low, high) seconds of one."""
+    """(low, high) makespan from the (low, high) seconds per task on each rank."""
     ends = []
     for side in (0, 1):
         platform = Platform(tuple(u[side] for u in unit), messages[side])

@@ -1,7 +1,7 @@
-"""All schedulers, by the names that users type."""
+"""All schedulers, by their names on the command line."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 
 from fembench.model.platform import Platform
 from fembench.studies.scheduling.execute import Schedule
@@ -14,14 +14,10 @@ from fembench.studies.scheduling.task_graph import TaskGraph
 Method = Callable[[TaskGraph, Platform], Schedule]
 
 
-def _inserted(graph: TaskGraph, platform: Platform) -> Schedule:
-    return replace(latency_heft(graph, platform, insertion=True), method="HEFT, latency, insertion")
-
-
 METHODS: dict[str, Method] = {
     "heft": hlogp_heft,
     "latency-heft": latency_heft,
-    "insertion-heft": _inserted,
+    "insertion-heft": partial(latency_heft, insertion=True),
     "cpop": cpop,
     "turn": round_robin,
     "fastest": fastest_host,
@@ -31,6 +27,6 @@ METHODS: dict[str, Method] = {
 
 
 def usable(graph: TaskGraph, platform: Platform) -> list[str]:
-    """The methods for this graph; exhaustive search only for a few tasks on a few hosts."""
+    """The methods that can handle this graph; exhaustive search only for a few tasks on a few hosts."""
     few = graph.n_tasks <= MOST_TASKS and platform.n_hosts**graph.n_tasks <= 1000
     return [name for name in METHODS if name != "optimum" or few]

@@ -2,29 +2,29 @@
 
 from fembench.model.platform import Platform
 from fembench.studies.scheduling.execute import Schedule, makespan
-from fembench.studies.scheduling.heft import upward_ranks
+from fembench.studies.scheduling.heft import inputs_ready, upward_ranks
 from fembench.studies.scheduling.task_graph import TaskGraph
 
 
 def round_robin(graph: TaskGraph, platform: Platform) -> Schedule:
-    """Task t on host t modulo P, as mpirun deals ranks."""
+    """Task t on host t modulo P, like ranks under mpirun."""
     host = tuple(t % platform.n_hosts for t in range(graph.n_tasks))
-    return _promised("round robin", graph, platform, host)
+    return _expected("round robin", graph, platform, host)
 
 
 def fastest_host(graph: TaskGraph, platform: Platform) -> Schedule:
     """All tasks on the fastest host."""
     best = min(range(platform.n_hosts), key=lambda p: platform.slowness[p])
-    return _promised("fastest host", graph, platform, (best,) * graph.n_tasks)
+    return _expected("fastest host", graph, platform, (best,) * graph.n_tasks)
 
 
-def _promised(method: str, graph: TaskGraph, platform: Platform, host: tuple[int, ...]) -> Schedule:
+def _expected(method: str, graph: TaskGraph, platform: Platform, host: tuple[int, ...]) -> Schedule:
     order = tuple(range(graph.n_tasks))
     return Schedule(method, order, host, makespan(graph, platform, order, host))
 
 
 def cpop(graph: TaskGraph, platform: Platform) -> Schedule:
-    """Critical path on one processor, other tasks where they finish earliest (Topcuoglu et al. 2002)."""
+    """Critical path on the fastest host, other tasks where they finish earliest (Topcuoglu et al. 2002)."""
     up = upward_ranks(graph, platform)
     down = [0.0] * graph.n_tasks
     for t in range(graph.n_tasks):
@@ -42,7 +42,8 @@ def cpop(graph: TaskGraph, platform: Platform) -> Schedule:
         t = max(ready, key=lambda t: (priority[t], -t))
         ready.remove(t)
         hosts = (best,) if t in critical else range(platform.n_hosts)
-        finish[t], host[t] = min((_done(graph, platform, t, p, host, finish, free), p) for p in hosts)
+        begin = {p: max(free[p], inputs_ready(graph, platform, t, p, host, finish)) for p in hosts}
+        finish[t], host[t] = min((begin[p] + graph.work[t] * platform.slowness[p], p) for p in hosts)
         free[host[t]] = finish[t]
         order.append(t)
         for s, _ in graph.successors[t]:
@@ -52,7 +53,7 @@ def cpop(graph: TaskGraph, platform: Platform) -> Schedule:
 
 
 def _critical_path(graph: TaskGraph, priority: list[float]) -> set[int]:
-    """The critical path: from the entry task of highest priority along successors of highest priority."""
+    """Tasks from the entry of highest priority along the successors of highest priority."""
     entries = [t for t in range(graph.n_tasks) if not graph.predecessors[t]]
     t = max(entries, key=lambda t: priority[t])
     path = {t}
@@ -60,19 +61,3 @@ def _critical_path(graph: TaskGraph, priority: list[float]) -> set[int]:
         t = max((s for s, _ in graph.successors[t]), key=lambda s: priority[s])
         path.add(t)
     return path
-
-
-def _done(
-    graph: TaskGraph,
-    platform: Platform,
-    t: int,
-    p: int,
-    host: list[int],
-    finish: list[float],
-    free: list[float],
-) -> float:
-    ready = free[p]
-    for q, size in graph.predecessors[t]:
-        delay = 0.0 if host[q] == p else platform.message(size, host[q], p).total
-        ready = max(ready, finish[q] + delay)
-    return ready + graph.work[t] * platform.slowness[p]

@@ -1,4 +1,4 @@
-"""Task graphs: work per task, bytes per edge; and the shapes in Mendes 2004 and the tests."""
+"""Task graphs: work per task, bytes per edge; and the shapes of Mendes (2004)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,17 +31,17 @@ class TaskGraph:
 
     @cached_property
     def successors(self) -> tuple[tuple[tuple[int, float], ...], ...]:
-        """[task] -> (task that it feeds, bytes), in the order in which it sends."""
+        """[task] -> (successor, bytes), in the order of the sends."""
         return tuple(tuple((b, s) for a, b, s in self.edges if a == t) for t in range(self.n_tasks))
 
     @cached_property
     def predecessors(self) -> tuple[tuple[tuple[int, float], ...], ...]:
-        """[task] -> (task that feeds it, bytes)."""
+        """[task] -> (predecessor, bytes)."""
         return tuple(tuple((a, s) for a, b, s in self.edges if b == t) for t in range(self.n_tasks))
 
 
 def diamond(k: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
-    """k x k tasks; (i, j) feeds (i+1, j) and (i, j+1)."""
+    """k x k tasks; (i, j) sends to (i+1, j) and (i, j+1)."""
     edges = [
         (i * k + j, a * k + b, size)
         for i in range(k)
@@ -53,21 +53,21 @@ def diamond(k: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
 
 
 def fork(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
-    """The first of n tasks feeds all others."""
+    """n tasks; the first sends to all others."""
     return TaskGraph(f"fork-{n}", (work,) * n, tuple((0, t, size) for t in range(1, n)))
 
 
 def join(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
-    """All others feed the last of n tasks."""
+    """n tasks; all others send to the last."""
     return TaskGraph(f"join-{n}", (work,) * n, tuple((t, n - 1, size) for t in range(n - 1)))
 
 
 def fork_join(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
-    """One feeds n - 2, which all feed the last."""
+    """n tasks; the first sends to n - 2, which all send to the last."""
     out = [(0, t, size) for t in range(1, n - 1)]
     return TaskGraph(f"fork-join-{n}", (work,) * n, tuple(out + [(t, n - 1, size) for t in range(1, n - 1)]))
 
 
 def ring(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
-    """n tasks, each feeding the next; the last feeds one that only receives (Mendes 2004, 3.10)."""
+    """n tasks, each sending to the next; the last sends to one without work (Mendes 2004, 3.10)."""
     return TaskGraph(f"ring-{n}", (*(work,) * n, 0.0), tuple((t, t + 1, size) for t in range(n)))

@@ -14,9 +14,9 @@ from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.programs.real_messages import (
     LIMIT,
     Calls,
-    Judged,
+    ComparedTime,
     case_of_messages,
-    judged,
+    compared,
     predicted_run,
 )
 from fembench.studies.programs.record import AppRecord
@@ -65,7 +65,7 @@ class RealRun:
 
     real: Real
     record: AppRecord
-    scores: tuple[Judged, ...]
+    scores: tuple[ComparedTime, ...]
 
 
 def measure(
@@ -95,7 +95,7 @@ def _one(real: Real, profile: Profile, runs: ProgramRuns, repetitions: int, tell
         )
 
     record = runs.kept(real.name, case, make)
-    return RealRun(real, record, tuple(judged(record, host_names(profile)))) if record else None
+    return RealRun(real, record, tuple(compared(record, host_names(profile)))) if record else None
 
 
 def real_table(found: Sequence[RealRun]) -> Table:

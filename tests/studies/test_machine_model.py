@@ -60,10 +60,9 @@ def test_an_operation_that_nobody_measured_is_an_error():
         Setting(pi_model(), parse(machine_text()), 1).task(1, 1)
 
 
-def test_names_messages_and_factors_are_read():
+def test_comments_messages_and_factors_are_read():
     text = "//desempenho do computador trabalhador (indice 1): itu\n" + machine_text()
-    model = parse(text + "\ninter_send[1][0](64)=[8.0;17.0]\nfactor[1]=0.5", send_unit=1e-3)
-    assert model.names == {1: "itu"}
+    model = parse(text + "\ninter_send[1][0](64)=[8E-3;17E-3]\nfactor[1]=0.5")
     assert model.message(0, 1, 9999) == model.message(1, 0, 64) == TimeRange(8e-3, 17e-3)
     assert model.factors == {1: 0.5}
 
@@ -92,7 +91,7 @@ def test_what_if_machines():
 
 def test_a_history_forgets_the_oldest_and_makes_intervals():
     eight = SampleSeries(machine=1, operation="b", samples=tuple(map(float, range(1, 9))))
-    history = add(History(kept=4, percent=75.0, names={1: "a"}), eight)
+    history = add(History(kept=4, percent=75.0), eight)
     history = add(history, SampleSeries(machine=1, target=0, n_bytes=64, samples=(2.0,)))
     assert history.series[0].samples == (5, 6, 7, 8)
     model = machine_model(history)

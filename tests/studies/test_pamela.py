@@ -159,7 +159,7 @@ def test_wrong_text_is_named(text, message):
     [
         ("L={ use(net,send[0,1](64)); }", "messages between machines 0 and 1"),
         ("L={ use(net,later); }", "undefined name 'later'"),
-        ("L={ compute; }", "no part of the model"),
+        ("L={ compute; }", "not a part of the model"),
         ("L={ use(COORD,task[0,0](COORD)); }", "task.0.: expected a line"),
     ],
 )

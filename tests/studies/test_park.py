@@ -1,4 +1,4 @@
-"""Tier B of thesis-000: predictions judged on a virtual park of 32 machines, where the truth is known."""
+"""Tier B of thesis-000: predictions tested on a virtual park of 32 machines, where the truth is known."""
 
 import pytest
 
@@ -11,6 +11,10 @@ from fembench.studies.pamela.virtual import execute
 
 def by_version(outcomes):
     return [pooled([o for o in outcomes if o.version == v]) for v in "ABCD"]
+
+
+def coverage(score):
+    return score.hits / len(score.errors)
 
 
 def executed(text):
@@ -47,7 +51,7 @@ def test_pi_is_predicted_in_every_version():
     outcomes = experiment("pi")
     assert max(s.mean_error for s in by_version(outcomes)) <= 0.023
     whole = pooled(outcomes)
-    assert whole.coverage >= 0.6875
+    assert coverage(whole) >= 0.6875
     assert whole.half_width <= 0.08
 
 
@@ -55,7 +59,7 @@ def test_pi_is_predicted_in_every_version():
 def test_matrices_need_the_bound_phase_by_phase():
     together, by_phase = experiment("mat"), experiment("mat", compose="phase")
     assert max(s.mean_error for s in by_version(together)) <= 0.042
-    assert pooled(together).coverage >= 0.36
+    assert coverage(pooled(together)) >= 0.36
     assert max(s.mean_error for s in by_version(by_phase)) <= 0.02
     assert pooled(by_phase).middle_error < pooled(together).middle_error
     assert all(a.measured == b.measured for a, b in zip(together, by_phase))
@@ -64,10 +68,10 @@ def test_matrices_need_the_bound_phase_by_phase():
 @pytest.mark.slow
 def test_primes_are_overestimated_until_q_is_given():
     worst, informed = pooled(experiment("prim")), pooled(experiment("prim", with_q=True))
-    assert worst.over == len(worst.errors) - worst.hits  # every miss
-    assert worst.coverage <= 0.10
+    assert sum(e < 0 for e in worst.errors) == len(worst.errors) - worst.hits  # every miss
+    assert coverage(worst) <= 0.10
     assert informed.mean_error <= worst.mean_error / 2
-    assert informed.coverage >= 0.5
+    assert coverage(informed) >= 0.5
 
 
 @pytest.mark.slow

@@ -72,5 +72,5 @@ def test_a_graph_that_is_not_series_parallel_is_said_to_be_none(tmp_path, capsys
     (tmp_path / "crossed.pas").write_text(f'path = "x"; {codes} %% {links}')
     assert main(["study", "pasl", str(tmp_path / "crossed.pas")]) == 0
     text = capsys.readouterr().out
-    assert "not series-parallel: B4 more than once" in text
+    assert "Not series-parallel: B4 repeated" in text
     assert "L = 𝔹1;(𝔹2‖𝔹3);(𝔹4‖𝔹5);𝔹6" in text

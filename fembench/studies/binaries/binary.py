@@ -1,10 +1,10 @@
 """The execution graph of a compiled master/slave MPI program, without its source and without running it.
 
-After Calzeta and de Souza (2008): objdump gives the blocks, and each process walks through them. The number
-of turns of a loop is drawn from an exponential distribution with a mean and a limit (mean = limit: exactly
-that number), decisions from a normal one. Which code is the master's follows from the decision after
-MPI_Comm_rank. Nothing is drawn there, or in loops with messages: those make one turn per slave. Instruction
-costs are measured.
+After Calzeta and de Souza (2008): objdump gives the blocks, and each process walks through them. The
+iterations of a loop are drawn from an exponential distribution with a mean and a limit (if mean = limit,
+exactly that number), branches from a normal one. Two things are not random: the branch after MPI_Comm_rank,
+which tells the master's code from the slaves', and loops with messages, which iterate once per slave.
+Instruction costs are measured.
 """
 
 import shutil
@@ -22,19 +22,19 @@ from fembench.studies.binaries.block_reduce import reduce_blocks
 from fembench.studies.binaries.blocks import Function, Vertex, functions_of, masters_messages, separator
 from fembench.studies.binaries.instructions import class_of
 
-MOST = 2_000_000  # vertices that a process may pass
+MOST = 2_000_000  # vertices on the walk of a process
 PHASES = ("compute", "message")
 COMPUTE, MESSAGE = range(2)
 
 
 class Loops(NamedTuple):
-    """The distribution of the number of turns of loops without messages."""
+    """The distribution of the number of iterations of loops without messages."""
 
     mean: float
     limit: int
 
     def turns(self, rng: np.random.Generator) -> int:
-        """A number of turns, redrawn at each entry, at most `limit`."""
+        """A number of iterations, at most `limit`; drawn at each entry of a loop."""
         if self.mean >= self.limit:
             return self.limit
         return int(min(self.limit, round(rng.exponential(self.mean))))
@@ -46,9 +46,9 @@ class Passage:
 
     turns: int
     taken: int = 0
-    spent: float = 0.0  # seconds of the process when the last turn ended
-    drawn: int = 0  # numbers drawn until then
-    events: int = 0
+    spent: float = 0.0  # seconds of the process at the end of the last iteration
+    drawn: int = 0  # random numbers drawn until then
+    events: int = 0  # events until then
 
 
 @dataclass
@@ -57,14 +57,14 @@ class Walk:
 
     rank: int
     ranks: int
-    seconds: float = 0.0  # computed in all
-    pending: float = 0.0  # since the last message
+    seconds: float = 0.0  # of computing so far
+    pending: float = 0.0  # of computing since the last message
     events: list[Event] = field(default_factory=list)
     loops: dict[tuple[int, int], Passage] = field(default_factory=dict)  # (depth of calls, branch)
     calls: dict[str, int] = field(default_factory=dict)
-    turns: dict[int, int] = field(default_factory=dict)  # branch -> turns in all
-    drawn: int = 0
-    peers: dict[int, int] = field(default_factory=dict)  # message -> times passed
+    turns: dict[int, int] = field(default_factory=dict)  # branch -> iterations so far
+    drawn: int = 0  # random numbers
+    peers: dict[int, int] = field(default_factory=dict)  # message -> number of passages
 
     def compute(self, seconds: float) -> None:
         self.seconds += seconds
@@ -83,7 +83,7 @@ class Executable:
     def __init__(self, functions: Mapping[str, Function], entry: str) -> None:
         if entry not in functions:
             raise InputError(
-                f"no function {entry} in the executable; expected one of its names, not stripped"
+                f"no function {entry} in the executable; expected a function of an unstripped executable"
             )
         self.functions, self.entry = functions, functions[entry]
         self.master = masters_messages(self.entry)
@@ -113,10 +113,10 @@ class Executable:
                 here, address = called, called.start
                 continue
             address = self._next(w, here, v, len(stack), loops, rng, m)
-        raise InputError(f"rank {rank} passes more than {MOST} blocks; expected fewer turns of loops")
+        raise InputError(f"rank {rank} passes more than {MOST} blocks; expected fewer iterations of loops")
 
     def _called(self, v: Vertex) -> Function | None:
-        """The function that a call enters; calls into MPI and other libraries are not followed."""
+        """The function that a call enters; None for MPI and other libraries, which are not followed."""
         if v.kind != "call" or v.name.startswith("MPI_") or v.target is None:
             return None
         return self.by_start.get(v.target)
@@ -142,7 +142,7 @@ class Executable:
     def _again(
         self, w: Walk, here: Function, v: Vertex, depth: int, loops: Loops, rng: np.random.Generator
     ) -> bool:
-        """Whether a loop runs another turn; turns identical to the last are added at once."""
+        """Whether a loop iterates again; iterations identical to the last are added at once."""
         key = depth, v.start
         passage = w.loops.get(key)
         if passage is None:
@@ -168,7 +168,7 @@ class Executable:
         return loops.turns(rng)
 
     def _events(self, w: Walk, here: Function, v: Vertex, m: int) -> Iterator[Event]:
-        """The partner of a message: the master addresses the slaves in turn, a slave the master."""
+        """The events of a message: the master addresses the slaves in turn, a slave the master."""
         passed = w.peers.get(v.start, 0)
         w.peers[v.start] = passed + 1
         peer = 1 + passed % max(w.ranks - 1, 1) if w.rank == 0 else 0
@@ -185,7 +185,7 @@ def _body(function: Function, branch: Vertex) -> Iterator[Vertex]:
 
 
 def _tested_first(function: Function, branch: Vertex) -> bool:
-    """Whether the loop is entered at its test, by a jump from outside; else its body runs before it."""
+    """Whether the loop is entered at its test, by a jump from outside; otherwise its body runs first."""
     assert branch.target is not None
     return any(
         v.kind == "jump"
@@ -207,7 +207,7 @@ def disassemble(path: Path) -> str:
 
 
 def program_of(text: str, costs: Mapping[str, float], entry: str, level: int = 0) -> Executable:
-    """The program in a disassembly, priced; from level 1 on with fewer, larger blocks. Raises InputError."""
+    """The program in a disassembly, with costs; `level` > 0: with reduced blocks. Raises InputError."""
     functions = functions_of(text, lambda i: costs[class_of(i)])
     for function in functions.values():
         reduce_blocks(function, level)
@@ -217,7 +217,7 @@ def program_of(text: str, costs: Mapping[str, float], entry: str, level: int = 0
 def graph_of_program(
     program: Executable, ranks: int, loops: Loops, m: int, seed: int, source: str
 ) -> ExecutionGraph:
-    """Walks of all processes. Raises InputError."""
+    """The graph of the walks of all processes. Raises InputError."""
     if loops.limit < 1 or not loops.mean > 0:
         raise InputError(f"loops of mean {loops.mean}, limit {loops.limit}; expected positive numbers")
     walks = [program.walk(r, ranks, loops, np.random.default_rng((seed, r)), m) for r in range(ranks)]

@@ -1,22 +1,22 @@
-"""Fewer blocks of a compiled program: the reductions of Calzeta and de Souza (2008), 3.4, on blocks.py.
+"""Fewer blocks of a compiled program: the reductions of Calzeta and de Souza (2008), 3.4, in three levels.
 
-    1   a block that only computes joins what follows it, where nothing else leads there (Figs 2.3, 2.4a)
-    2   one to which several ways lead, and that only computes, gives its cost to all that lead there; these
-        then lead on to what follows it (Fig. 2.4b)
-    3   what both ways behind a decision cost at least, the decision costs (Fig. 2.5)
+    1   a computing block is merged with its successor, if it is its only predecessor (Figs 2.3, 2.4a)
+    2   a computing block with several predecessors is removed; each of them takes over its cost and leads
+        on to its successor (Fig. 2.4b)
+    3   the cost common to both branches of a decision moves into the decision (Fig. 2.5)
 
-No way from entry to return takes another time, and messages stay by themselves. For that more must hold than
-the thesis says: in 2 whoever leads to the block leads nowhere else, in 3 nobody but the decision leads to
-either way; and blocks at which loops are entered or tested stay, for their turns are counted there.
+Every path from entry to return keeps its time, and messages stay separate. That needs more conditions than
+the thesis gives: in 2 the predecessors have no other successor, in 3 the branches have no other predecessor,
+and blocks where loops are entered or tested stay, because their iterations are counted there.
 """
 
 from fembench.studies.binaries.blocks import Function, Vertex, successors
 
-TAKEN = ("execute", "jump", "branch", "return")  # what may give cost to the decision before it
+TAKEN = ("execute", "jump", "branch", "return")  # kinds that may pass cost to the decision before them
 
 
 def reduce_blocks(function: Function, level: int) -> None:
-    """Apply the reductions up to `level` until none of them applies."""
+    """Apply the reductions up to `level`, in place, until none applies."""
     if level < 1:
         return
     before = 0
@@ -30,7 +30,7 @@ def reduce_blocks(function: Function, level: int) -> None:
 
 
 def merge_passages(function: Function) -> None:
-    """Level 1."""
+    """Level 1, in place."""
     entered = {address: len(who) for address, who in _leading_to(function).items()}
     merged: dict[int, Vertex] = {}
     open_vertex: Vertex | None = None
@@ -49,7 +49,7 @@ def merge_passages(function: Function) -> None:
 
 
 def merge_groupings(function: Function) -> None:
-    """Level 2, one block at a time, since each removal changes the predecessors of the next."""
+    """Level 2, in place; one block at a time, since each removal changes predecessors."""
     while (found := _grouping(function)) is not None:
         v, leading = found
         for u in leading:
@@ -73,13 +73,13 @@ def _grouping(function: Function) -> tuple[Vertex, list[Vertex]] | None:
 
 
 def _leads_on(function: Function, u: Vertex, v: Vertex) -> bool:
-    """Whether v is the only successor of u, further down, and u may take over its cost."""
+    """Whether v is the only successor of u and lies behind it, so that u can take over its cost."""
     plain = u.kind == "jump" if u.end != v.start else u.kind == "execute"
     return plain and u.start < v.start and list(successors(function, u)) == [v.start]
 
 
 def hoist_common(function: Function) -> None:
-    """Level 3."""
+    """Level 3, in place."""
     for v in list(function.vertices.values()):
         if v.start not in function.vertices or v.kind != "branch" or v.backward or v.target is None:
             continue
@@ -97,7 +97,7 @@ def hoist_common(function: Function) -> None:
 
 
 def _skip(function: Function, decision: Vertex, v: Vertex) -> None:
-    """Redirect a decision to the successor of the empty block v, and remove v."""
+    """Redirect a decision from the empty block v to its successor, and remove v."""
     if decision.end == v.start:
         decision.end = v.end
     else:
@@ -106,7 +106,7 @@ def _skip(function: Function, decision: Vertex, v: Vertex) -> None:
 
 
 def _leading_to(function: Function) -> dict[int, list[Vertex]]:
-    """address -> the vertices from which it is reached."""
+    """address -> its predecessors."""
     found: dict[int, list[Vertex]] = {}
     for v in function.vertices.values():
         for after in successors(function, v):
@@ -115,7 +115,7 @@ def _leading_to(function: Function) -> dict[int, list[Vertex]]:
 
 
 def _tests_of_loops(function: Function) -> set[int]:
-    """Addresses of blocks that are the target of a backward jump or immediately precede one."""
+    """Blocks that are targets of backward jumps, and blocks that end where such a target or jump begins."""
     loops = [v for v in function.vertices.values() if v.kind in ("jump", "branch") and v.backward]
     tests = {v.target for v in loops if v.target is not None} | {v.start for v in loops}
     return tests | {v.start for v in function.vertices.values() if v.end in tests}

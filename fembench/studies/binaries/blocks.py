@@ -1,7 +1,7 @@
 """Blocks of a compiled program from its disassembly (Calzeta and de Souza 2008, 3.2.3).
 
-Consecutive instructions that only compute are one vertex; every jump, call, return and message is one of its
-own. A jump into the middle of a vertex splits it, its cost in proportion to the addresses on both sides.
+Consecutive computing instructions form one vertex; every jump, call, return and message is a separate one. A
+jump into the middle of a vertex splits it, and its cost in proportion to the bytes on both sides.
 """
 
 import re
@@ -42,32 +42,36 @@ class Vertex:
     end: int
     kind: Kind
     cost: float  # seconds
-    target: int | None = None  # of a jump or call, where it is known
+    target: int | None = None  # of a jump or call; None: unknown
     name: str = ""  # of the function called
 
     @property
     def backward(self) -> bool:
-        """Whether a jump goes back: a loop."""
+        """Whether it jumps back, which makes a loop."""
         return self.target is not None and self.target < self.end
 
 
 @dataclass
 class Function:
+    """A function of the program."""
+
     name: str
     start: int
     end: int
     vertices: dict[int, Vertex]  # by address, ascending
 
     def at(self, address: int) -> Vertex:
-        """The vertex that begins there. Raises InputError."""
+        """The vertex that begins at an address. Raises InputError."""
         if address not in self.vertices:
             raise InputError(f"{self.name}: a jump to {address:x}, which is in none of its blocks")
         return self.vertices[address]
 
 
 def jump_target(address: int, code: bytes) -> int | None:
-    """Where a direct jump or call goes: the displacement, little endian and signed, counts from the next
-    instruction. None for jumps through registers or memory."""
+    """The target of a direct jump or call; None for jumps through registers or memory.
+
+    The displacement is little endian, signed, and relative to the next instruction.
+    """
     skip = 0
     while skip < len(code) and code[skip] in (0xF2, 0xF3, 0x2E, 0x3E, 0x66):
         skip += 1
@@ -101,7 +105,7 @@ def instructions(text: str) -> Iterator[tuple[str, int, list[Instruction]]]:
             found.append(
                 Instruction(int(body.group(1), 16), code, words[0], words[1] if len(words) > 1 else "")
             )
-        elif body and found:  # a long instruction goes on in the next line
+        elif body and found:  # a long instruction continues on the next line
             last = found[-1]
             found[-1] = last._replace(code=last.code + bytes.fromhex(body.group(2)))
     if found:
@@ -109,7 +113,7 @@ def instructions(text: str) -> Iterator[tuple[str, int, list[Instruction]]]:
 
 
 def kind_of(instruction: Instruction) -> Kind:
-    """The type of an instruction (Calzeta and de Souza 2008, 3.2.3)."""
+    """The kind of an instruction (Calzeta and de Souza 2008, 3.2.3)."""
     m = instruction.mnemonic
     if m.startswith("call"):
         return "message" if _MESSAGE.search(instruction.operands) else "call"
@@ -123,7 +127,7 @@ def kind_of(instruction: Instruction) -> Kind:
 
 
 def functions_of(text: str, cost: Callable[[Instruction], float]) -> dict[str, Function]:
-    """Graphs of all functions in a listing of `objdump -d`. Raises InputError where there are none."""
+    """All functions in a listing of `objdump -d`. Raises InputError if there are none."""
     found = {name: _function(name, start, body, cost) for name, start, body in instructions(text)}
     if not found:
         raise InputError(
@@ -155,7 +159,7 @@ def _function(
 
 
 def split(function: Function, address: int) -> None:
-    """Split the vertex that contains the address there, its cost in proportion to lengths (Fig. 3.4)."""
+    """Split the vertex that contains an address, in place; cost is split by length (Fig. 3.4)."""
     if address in function.vertices:
         return
     around = next(v for v in function.vertices.values() if v.start < address < v.end)
@@ -166,10 +170,10 @@ def split(function: Function, address: int) -> None:
 
 
 def separator(function: Function, master: frozenset[int]) -> int | None:
-    """The decision where the master's code parts from the slaves' (Calzeta and de Souza 2008, 3.8).
+    """The branch that separates the code of master and slaves (Calzeta and de Souza 2008, 3.8), or None.
 
-    It is the last vertex common to the ways, breadth first, to a message of either. `master`: addresses of
-    its messages.
+    It is the last branch common to the shortest paths to a message of the master and to one of the slaves.
+    `master`: addresses of the master's messages.
     """
     parents: dict[int, int | None] = {function.start: None}
     queue, ways = [function.start], []
@@ -210,7 +214,7 @@ def successors(function: Function, vertex: Vertex) -> Iterator[int]:
 
 
 def masters_messages(function: Function) -> frozenset[int]:
-    """Messages between the first forward decision behind MPI_Comm_rank and where it leads: rank 0's."""
+    """Messages of rank 0: those skipped by the first forward branch after MPI_Comm_rank."""
     ranked = False
     for v in function.vertices.values():
         ranked |= v.name == "MPI_Comm_rank"
@@ -223,7 +227,7 @@ def masters_messages(function: Function) -> frozenset[int]:
 
 
 def block_table(function: Function) -> str:
-    """Vertices of a compiled function (Calzeta and de Souza 2008, Fig. 3.6b)."""
+    """The vertices of a function as text (Calzeta and de Souza 2008, Fig. 3.6b)."""
     rows = [
         [f"{v.start:x}", f"{v.end:x}", v.kind, v.name or None, seconds(v.cost)]
         + [" ".join(f"{after:x}" for after in successors(function, v)) or None]

@@ -1,7 +1,7 @@
-"""Measured cost of instructions on this machine, by class, with and without memory operands.
+"""Measured costs of instructions on this machine, by class, with and without memory operands.
 
-A small C program is compiled that runs long rows of each class, every instruction depending on the one
-before, as code without optimisation does; the time of a row over its length is the cost.
+A small C program runs long sequences of each class, in which every instruction depends on the one before, as
+in unoptimised code. The cost is the time of a sequence divided by its length.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.studies.binaries.blocks import Instruction
 
-ROWS = {  # class: (instructions of a row, how many of them)
+ROWS = {  # class -> (instructions, their number)
     "move": ("movq %%rax, %%rcx\\n movq %%rcx, %%rax\\n", 2),
     "move memory": ("movq %0, %%rax\\n movq %%rax, %0\\n", 2),
     "integer": ("addq $1, %%rax\\n", 1),
@@ -52,7 +52,7 @@ MOVES = ("mov", "push", "pop", "lea", "cltq", "cwt", "cqt", "nop", "leave", "xch
 
 
 def class_of(instruction: Instruction) -> str:
-    """The class whose cost an instruction has."""
+    """The class of an instruction."""
     m, memory = instruction.mnemonic, "(" in instruction.operands
     if m.startswith(("fdiv", "divs", "fsqrt", "sqrts", "divp")):
         return "float divide"
@@ -74,7 +74,7 @@ def class_of(instruction: Instruction) -> str:
 
 
 def measure_costs() -> dict[str, float]:
-    """{class: seconds}. Raises InputError without a C compiler for x86-64."""
+    """class -> seconds. Raises InputError without a C compiler for x86-64."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if not compiler:
         raise InputError("instruction costs need a C compiler; expected gcc, or --costs of another machine")
@@ -86,8 +86,8 @@ def measure_costs() -> dict[str, float]:
         )
         if made.returncode:
             raise InputError(f"instruction costs cannot be measured: {made.stderr.strip().splitlines()[-1]}")
-        told = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
-    seconds = dict(line.rsplit(" ", 1) for line in told.splitlines())
+        printed = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    seconds = dict(line.rsplit(" ", 1) for line in printed.splitlines())
     return {name: float(value) for name, value in seconds.items()}
 
 
@@ -117,7 +117,7 @@ def save_costs(costs: Mapping[str, float], path: Path | str) -> None:
 
 
 def load_costs(path: Path | str) -> dict[str, float]:
-    """Costs from a file. Raises InputError if a class is missing or not positive."""
+    """class -> seconds, from a file. Raises InputError if a class is missing or not positive."""
     costs = read_json(path, dict[str, float])
     wrong = [name for name in ROWS if not costs.get(name, 0) > 0]
     if wrong:

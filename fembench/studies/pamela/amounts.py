@@ -1,7 +1,7 @@
 """Amounts: the arithmetic inside a model, such as 100*W[p]-1 or send[COORD,p](dataSizeIn(task[1,id])).
 
-They are written, parsed and printed as Python expressions. A name with brackets or parentheses is a
-*term*: its value is looked up. Everything else is computed in interval arithmetic.
+They are written, parsed and printed as Python expressions. The value of a name with brackets or parentheses,
+a *term*, is looked up; everything else is computed in interval arithmetic.
 """
 
 import ast
@@ -12,13 +12,13 @@ from fembench.base.errors import InputError, shown
 from fembench.model.interval import TimeRange, largest
 
 Value = TimeRange | float
-Term = Callable[[str, tuple[float, ...], list[ast.expr]], Value]  # name, [indices], (arguments as written)
+Term = Callable[[str, tuple[float, ...], list[ast.expr]], Value]  # name, [indices], (unevaluated arguments)
 Environment = Mapping[str, float]
 
 
 @functools.lru_cache(maxsize=4096)
 def tree(text: str) -> ast.expr:
-    """The expression of a text. Raises InputError."""
+    """The parsed text. Raises InputError."""
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -27,12 +27,12 @@ def tree(text: str) -> ast.expr:
 
 @functools.lru_cache(maxsize=4096)
 def names_in(text: str) -> frozenset[str]:
-    """Names that an amount uses."""
+    """Names in an amount."""
     return frozenset(n.id for n in ast.walk(tree(text)) if isinstance(n, ast.Name))
 
 
 def compact(text: str) -> str:
-    """The text without blanks, as the thesis prints it."""
+    """The text without blanks, as in the thesis."""
     return ast.unparse(tree(text)).replace(" ", "")
 
 

@@ -1,12 +1,13 @@
 """Bounds on the time of an application: critical path, and demand on each resource (Herai 2005, 3.2.3).
 
-    T_0   no resource is ever busy: branches and par loops take their maximum
-    T_r   all uses of resource r, one after another (divided by the number of its servers)
-    T     max(T_0, T_r …)  of the whole program: `global`, Eq. 3.4
-          or of each phase, summed: `phase`
+    T_0   critical path without contention: branches and par loops take their maximum
+    T_r   all uses of resource r in sequence, divided by the number of its servers
+    T     max(T_0, T_r …), of the whole program (`global`, Eq. 3.4)
+          or of each phase, summed over phases (`phase`)
 
-Between two phases all wait for each other, so no resource works for the next one before the last is done;
-the global bound overlooks that, up to a factor of two (ten seconds of computing, then ten of sending: 10).
+All processes wait for each other between two phases, so no resource starts the next phase early. The global
+bound ignores that and can be too low by a factor of two: ten seconds of computing followed by ten seconds of
+sending count as 10.
 """
 
 import ast
@@ -40,7 +41,7 @@ class Bound:
 
     path: TimeRange  # T_0
     phased: TimeRange
-    demand: dict[str, TimeRange]  # resource -> T_r, before its servers are counted
+    demand: dict[str, TimeRange]  # resource -> T_r times its servers
 
 
 @dataclass(frozen=True)
@@ -60,21 +61,23 @@ class TimeBounds:
 
 @dataclass
 class Setting:
-    """The machines and values that a model is evaluated with."""
+    """The machines and values with which a model is evaluated."""
 
     model: PamelaModel
     machine: MachineModel
     workers: int
-    tasks: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # batch, from 0 -> machine -> S
+    tasks: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # batch (from 0) -> machine -> S
     conditionals: Conditionals = field(default_factory=Conditionals)
-    servers: Mapping[str, float] = field(default_factory=dict)  # resource -> how many; else 1
+    servers: Mapping[str, float] = field(default_factory=dict)  # resource -> number of servers; default: 1
     values: Mapping[str, float] = field(default_factory=dict)  # constants by name
-    costs: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)  # term -> index -> its value
+    costs: Mapping[str, Mapping[int, Value]] = field(
+        default_factory=dict
+    )  # further terms: name -> index -> value
     _known: dict[tuple[int, int], TimeRange] = field(default_factory=dict)
     _counts: dict[str, OperationCost] = field(default_factory=dict)
 
     def environment(self) -> dict[str, float]:
-        """Names that a model may use besides its loop variables."""
+        """Values of all names except loop variables."""
         return {**self.values, "P": float(self.workers), "COORD": 0.0}
 
     def task(self, batch: int, machine: int) -> TimeRange:
@@ -94,7 +97,7 @@ class Setting:
 
 
 def predict(setting: Setting, compose: Compose = "global") -> TimeBounds:
-    """The interval of the application L. Raises InputError if the models leave something undefined."""
+    """The interval of the application L. Raises InputError if something is undefined."""
     environment = setting.environment()
     root = expand(setting.model.parts["L"], setting.model)
     items = root.items if isinstance(root, Sequence) else (root,)
@@ -109,8 +112,11 @@ def predict(setting: Setting, compose: Compose = "global") -> TimeBounds:
 
 
 def _between(whole: Bound, setting: Setting, compose: Compose) -> TimeBounds:
-    """The interval of an application that is not series-parallel: its path as it is, everything asked of
-    resources once; by phase from that to the graph with levels, which is slower than it."""
+    """The interval of an application that is not series-parallel.
+
+    The critical path is exact, and every use of a resource counts once. By phase, the upper end is that of
+    the graph with levels, which is slower than the application.
+    """
     path = bound(expand(setting.model.parts[PATH], setting.model), setting, setting.environment()).path
     terms = {"T_0": path} | {f"T_{r}": _served(r, d, setting) for r, d in whole.demand.items()}
     time = largest(terms.values())
@@ -120,7 +126,7 @@ def _between(whole: Bound, setting: Setting, compose: Compose) -> TimeBounds:
 
 
 def _labels(model: PamelaModel, items: tuple[Node, ...]) -> list[str]:
-    """Names of the parts in the sequence L; numbers if L is not a sequence of names."""
+    """Names of the phases in L; numbers if L is not a sequence of names."""
     root = model.parts["L"]
     written = root.items if isinstance(root, Sequence) else (root,)
     if len(written) == len(items) and all(isinstance(i, Operation) for i in written):
@@ -129,10 +135,10 @@ def _labels(model: PamelaModel, items: tuple[Node, ...]) -> list[str]:
 
 
 def expand(node: Node, model: PamelaModel, inside: tuple[str, ...] = ()) -> Node:
-    """The node, with names of parts of the model replaced by the parts."""
+    """The node with all names of model parts replaced by the parts. Raises InputError."""
     if isinstance(node, Operation):
         if node.name not in model.parts or node.name in inside:
-            raise InputError(f"'{node.name}': no part of the model; outside of tasks expected use(…)")
+            raise InputError(f"'{node.name}': not a part of the model; outside of tasks expected use(…)")
         return expand(model.parts[node.name], model, (*inside, node.name))
     if isinstance(node, (Sequence, PamelaParallel)):
         return type(node)(tuple(expand(i, model, inside) for i in node.items))
@@ -144,7 +150,7 @@ def expand(node: Node, model: PamelaModel, inside: tuple[str, ...] = ()) -> Node
 
 
 def bound(node: Node, setting: Setting, environment: dict[str, float]) -> Bound:
-    """The bounds of a node. Counters that it sets are changed in `environment`."""
+    """The bounds of a node; counters that it sets change in `environment`."""
     if isinstance(node, Sequence):
         return _after([bound(i, setting, environment) for i in node.items], setting)
     if isinstance(node, PamelaParallel):
@@ -184,7 +190,7 @@ def _loop(node: PamelaLoop, setting: Setting, environment: dict[str, float]) -> 
 
 
 def _repeated(one: Bound, turns: int, kind: str, setting: Setting) -> Bound:
-    """`turns` equal turns."""
+    """The bounds of equal iterations."""
     demand = {r: d * turns for r, d in one.demand.items()}
     if kind == "seq":
         return Bound(one.path * turns, one.phased * turns, demand)
@@ -192,7 +198,7 @@ def _repeated(one: Bound, turns: int, kind: str, setting: Setting) -> Bound:
 
 
 def _choice(node: Choice, setting: Setting, environment: dict[str, float]) -> Bound:
-    """The more expensive branch, whatever the policy: the branch taken is known only inside tasks."""
+    """The more expensive branch, whatever the policy: policies apply only inside tasks."""
     then, other = bound(node.then, setting, environment), bound(node.other, setting, environment)
     resources = {**then.demand, **other.demand}
     demand = {r: largest([then.demand.get(r, ZERO), other.demand.get(r, ZERO)]) for r in resources}
@@ -232,7 +238,7 @@ def _served(resource: str, demand: TimeRange, setting: Setting) -> TimeRange:
 
 
 def resource_name(text: str, setting: Setting, environment: Environment) -> str:
-    """'net', 'COORD', 'comp_3', 'net_3'; a loop variable alone names a machine's processor."""
+    """'net', 'COORD', 'comp_3', 'net_3'; a loop variable alone means the processor of that machine."""
     node = tree(text)
     word = getattr(node, "id", None)
     if word is not None:
@@ -245,7 +251,7 @@ def resource_name(text: str, setting: Setting, environment: Environment) -> str:
 
 
 def term_of(setting: Setting, environment: Environment) -> Term:
-    """The values of the terms of an amount."""
+    """A function that looks up the terms of an amount. It raises InputError."""
 
     def term(name: str, indices: tuple[float, ...], arguments: list[ast.expr]) -> Value:
         def argument() -> Value:
@@ -277,7 +283,7 @@ def _size(name: str, argument: ast.expr, setting: Setting, environment: Environm
 
 
 def _dealt(name: str, indices: tuple[float, ...], setting: Setting) -> float:
-    """S[batch,p]: tasks of a batch on machine p; W[p]: machine p's share of the only dealt batch."""
+    """S[batch,p]: tasks of a batch on machine p; W[p]: share of machine p in the only dealt batch."""
     if name == "S" and len(indices) == 2:
         batch, machine = (int(i) for i in indices)
     elif len(setting.tasks) == 1 and len(indices) == 1:

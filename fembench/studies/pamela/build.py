@@ -1,7 +1,7 @@
-"""Task graph to PAMELA model: who computes where, who sends to whom (Herai 2005, 4.4.3, Figs 4.13 to 4.16).
+"""Task graph to PAMELA model: where tasks compute, and the messages (Herai 2005, 4.4.3, Figs 4.13 to 4.16).
 
-Batches of one task run on the coordinator, others on the workers as they are dealt: S[k,p] tasks of batch k
-on machine p. The network is one bus (App. A) or a link for each machine (4.4.3).
+Batches of one task run on the coordinator. Others are dealt to the workers: S[k,p] tasks of batch k on
+machine p. The network is one bus (App. A) or one link per machine (4.4.3).
 """
 
 from collections.abc import Mapping
@@ -31,9 +31,10 @@ def build(
     sizes: Mapping[tuple[str, int], float],
     network: Network = "bus",
 ) -> PamelaModel:
-    """The model of an application from the `bodies` of its codes and their callees. Raises InputError.
+    """The model of an application. Raises InputError.
 
-    `sizes`: bytes by ("codeSize" | "dataSizeIn" | "dataSizeOut", batch from 0).
+    `bodies`: code or function called by it -> its body; `sizes`: ("codeSize" | "dataSizeIn" | "dataSizeOut",
+    batch from 0) -> bytes.
     """
     missing = [b.code for b in graph.batches if b.code not in bodies]
     if missing:
@@ -56,7 +57,7 @@ def _structure(expression: Expression) -> Node:
 
 
 def _batch(graph: BatchGraph, batch: Batch, sizes: Mapping[tuple[str, int], float], network: Network) -> Node:
-    """𝔹 of a batch: its tasks, then its messages to each batch that it feeds."""
+    """𝔹 of a batch: its tasks, then its messages to each successor."""
     k = batch.number - 1
     consumers = [graph.batch(n) for n in graph.successors(batch.number)]
     done: list[Node] = []

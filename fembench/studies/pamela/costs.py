@@ -1,7 +1,7 @@
-"""The cost of a task: count the operations of its body, decide conditionals, add up for one machine.
+"""The cost of a task: count the operations of its body, decide conditionals, sum up for one machine.
 
 Conditionals (Herai 2005, 4.5.1, 5.4.3): `worst` takes the more expensive branch (default), `best` the
-cheaper, `mean` their mean, `q` weighs them by the probability of the first (Q).
+cheaper one, `mean` their mean, `q` their mean weighted by the probability Q of the first.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,13 +23,13 @@ from fembench.studies.pamela.pamela import (
 )
 
 Policy = Literal["worst", "mean", "best", "q"]
-MOST_TURNS = 100_000  # of a loop whose body depends on its variable
+MOST_TURNS = 100_000  # iterations of a loop whose body depends on its variable
 Price = Callable[[str], TimeRange]  # operation -> seconds
 
 
 @dataclass(frozen=True)
 class Alternatives:
-    """A conditional: one of two costs."""
+    """The costs of both branches of a conditional."""
 
     then: "OperationCost"
     other: "OperationCost"
@@ -38,7 +38,7 @@ class Alternatives:
 
 @dataclass
 class OperationCost:
-    """Operations by name, loops (number of turns, cost of one turn) and conditionals."""
+    """Operations by name, loops (iterations, cost of one) and conditionals."""
 
     operations: dict[str, float] = field(default_factory=dict)
     loops: list[tuple[float, "OperationCost"]] = field(default_factory=list)
@@ -47,13 +47,13 @@ class OperationCost:
 
 @dataclass(frozen=True)
 class Conditionals:
-    """How conditionals are decided; `q`: probability of the first branch, by name ("" for all others)."""
+    """The policy for conditionals; `q`: name -> probability of the first branch ("": all others)."""
 
     policy: Policy = "worst"
     q: Mapping[str, float] = field(default_factory=dict)
 
     def seconds(self, branches: Alternatives, then: TimeRange, other: TimeRange) -> TimeRange:
-        """The interval of a conditional. Raises InputError if Q is missing or outside [0, 1]."""
+        """The cost of a conditional. Raises InputError if Q is missing or outside [0, 1]."""
         if self.policy == "worst":
             return largest([then, other])
         if self.policy == "best":
@@ -67,7 +67,7 @@ class Conditionals:
 
 
 def count(body: Node, model: PamelaModel, known: Mapping[str, float] | None = None) -> OperationCost:
-    """The operations of a task's body, including those of bodies that it calls. Raises InputError."""
+    """The cost of a task's body, including bodies that it calls. Raises InputError."""
     cost = OperationCost()
     _count(body, model, dict(known or {}), cost, ())
     return cost
@@ -92,7 +92,7 @@ def _count(
         known[node.name] = _number(node.amount, known)
     else:
         raise InputError(
-            f"a task's body holds {type(node).__name__.removeprefix('Pamela').lower()}: expected operations"
+            f"{type(node).__name__.removeprefix('Pamela').lower()} in a task's body: expected operations"
         )
 
 
@@ -126,7 +126,7 @@ def _loop(
         return
     if turns > MOST_TURNS:
         raise InputError(
-            f"loop over {node.variable}: {turns} turns that differ; expected {MOST_TURNS} at most"
+            f"loop over {node.variable}: {turns} different iterations; expected at most {MOST_TURNS}"
         )
     for value in range(low, high + 1):
         _count(node.body, model, known | {node.variable: float(value)}, into, inside)
@@ -140,7 +140,7 @@ def _number(text: str, known: Mapping[str, float]) -> float:
 
 
 def depends(node: Node, name: str) -> bool:
-    """Whether a node reads the loop variable or sets a counter, so that turns of the loop may differ."""
+    """Whether a node reads the loop variable or sets a counter, so that iterations may differ."""
     if isinstance(node, Sequence):
         return any(depends(i, name) for i in node.items)
     if isinstance(node, Choice):
@@ -159,7 +159,7 @@ def depends(node: Node, name: str) -> bool:
 
 
 def seconds(cost: OperationCost, price: Price, conditionals: Conditionals) -> TimeRange:
-    """The interval of a cost, given the price of each operation."""
+    """Seconds of a cost, from the price of each operation."""
     low = high = 0.0
     for name, times in cost.operations.items():
         one = price(name)
@@ -174,7 +174,7 @@ def seconds(cost: OperationCost, price: Price, conditionals: Conditionals) -> Ti
 
 
 def as_text(cost: OperationCost, conditionals: Conditionals | None = None) -> str:
-    """The cost as Herai 2005, App. A.4 prints it: 2*inter_sum_int+10*(inter_access+max(…,0))."""
+    """The cost in the form of Herai 2005, App. A.4: 2*inter_sum_int+10*(inter_access+max(…,0))."""
     policy = (conditionals or Conditionals()).policy
     terms = [f"{_times(n)}inter_{name}" for name, n in cost.operations.items() if n]
     terms += [f"{turns:.0f}*({as_text(body, conditionals)})" for turns, body in cost.loops]

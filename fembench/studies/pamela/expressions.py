@@ -1,7 +1,7 @@
 """Operations of an expression: accesses, arithmetic by type, calls (Herai 2005, 4.4.3, Figs 4.17, 4.18).
 
-Operands that `and`, `or` and chained comparisons may skip are conditionals. A part of a statement that no
-template matches is an error, unless it is a name or a literal.
+Operands that `and`, `or` and chained comparisons may skip count as conditionals. A part of a statement that
+matches no template is an error, unless it is a name or a literal.
 """
 
 import ast
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
     from fembench.studies.pamela.source import Source
 
 WIDTH = {"bool": 0, "int": 1, "long": 2, "float": 3, "double": 4}
-BARE = (ast.Name, ast.Attribute, ast.Constant)  # parts that need no template: they hold no work
+BARE = (ast.Name, ast.Attribute, ast.Constant)  # parts without work, which need no template
 
 
 @dataclass(frozen=True)
 class Registered:
-    """The cost of a vectorised call: `operation` for each element of one of its arguments."""
+    """The cost of a vectorised call: one `operation` per element of one of its arguments."""
 
-    operation: str  # "" : known to cost nothing
-    argument: int = -1  # whose elements count; -1: the call counts once
-    result: str = "double"  # type
+    operation: str  # "": the call costs nothing
+    argument: int = -1  # number of the argument whose elements count; -1: one operation per call
+    result: str = "double"  # type of the value
 
 
-Registry = Mapping[str, Registered]  # name as it is called: "np.dot", "@"
+Registry = Mapping[str, Registered]  # name as in the source, such as "np.dot" or "@"
 
 
 def operations(registry: Registry) -> set[str]:
-    """The names of all operations that may be counted."""
+    """The names of all possible operations."""
     typed = {f"{name}_{kind}" for name in ("assign", *OPERATORS.values()) for kind in WIDTH}
     return typed | {"access", "array_access", "compare", "cast"} | {e.operation for e in registry.values()}
 
 
 @dataclass
 class Scope:
-    """Types, lengths and values of names, as far as they are known at a place in a function."""
+    """What is known of names at a point in a function: types, values, lengths of arrays."""
 
     types: dict[str, str]
     values: dict[str, float]
@@ -52,14 +52,14 @@ class Scope:
 
 
 class Expressions:
-    """The expressions of one function. The known values of names change from one to the next."""
+    """The expressions of one function, in order: the known values of names change on the way."""
 
     def __init__(self, source: "Source", name: str, scope: Scope) -> None:
         self.source, self.name, self.scope = source, name, scope
         self.read: set[ast.AST] = set()  # expressions whose operations are counted
 
     def all_read(self, line: ast.stmt) -> None:
-        """Raises InputError if an expression of the statement itself was not counted."""
+        """Raises InputError if a part of the statement's own expressions was not counted."""
         parts = [part for name, part in ast.iter_fields(line) if name != "annotation"]
         own = [n for part in parts for n in (part if isinstance(part, list) else [part])]
         for node in chain.from_iterable(ast.walk(n) for n in own if isinstance(n, ast.expr)):
@@ -83,7 +83,7 @@ class Expressions:
             return self.arithmetic(node)
         if isinstance(node, ast.Compare):
             if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
-                raise self.source.fail(node, f"cannot cost '{ast.unparse(node)}': 'in' may search")
+                raise self.source.fail(node, f"cannot cost '{ast.unparse(node)}': 'in' is a search")
             return [*self.expression(node.left)[0], *self.compared(node.comparators)], "bool"
         if isinstance(node, ast.BoolOp):
             return self.until_decided(node.values), "bool"
@@ -100,7 +100,7 @@ class Expressions:
         raise self.source.fail(node, f"cannot cost '{ast.unparse(node)}'")
 
     def either(self, node: ast.IfExp) -> tuple[list[Node], str]:
-        """A conditional expression; its type is that of the first value."""
+        """A conditional expression, of the type of its first value."""
         kinds: list[str] = []
 
         def branch(value: ast.expr) -> Node:
@@ -113,26 +113,26 @@ class Expressions:
         return [*test, choice], kinds[0]
 
     def compared(self, operands: Sequence[ast.expr]) -> list[Node]:
-        """A chained comparison, a < b < c: later operands are compared only if the earlier ones hold."""
+        """A chained comparison a < b < c: later operands are compared only if the earlier ones hold."""
         nodes: list[Node] = [*self.expression(operands[0])[0], Operation("compare")]
         if len(operands) == 1:
             return nodes
         return [*nodes, self.choice(lambda: sequence(*self.compared(operands[1:])), lambda: NOTHING)]
 
     def until_decided(self, operands: Sequence[ast.expr]) -> list[Node]:
-        """`a and b`, `a or b`: later operands are evaluated only if the earlier ones do not decide."""
+        """`a and b`, `a or b`: later operands are evaluated only if the earlier ones leave it open."""
         nodes = self.expression(operands[0])[0]
         if len(operands) == 1:
             return nodes
         return [*nodes, self.choice(lambda: sequence(*self.until_decided(operands[1:])), lambda: NOTHING)]
 
     def place(self, node: ast.Subscript) -> list[Node]:
-        """Operations that locate an element: its array, if that is more than a name, and its index."""
+        """Operations that locate an element: its array, unless that is a name, and its index."""
         array = [] if isinstance(node.value, ast.Name) else self.expression(node.value)[0]
         return [*array, *self.expression(node.slice)[0]]
 
     def stored(self, target: ast.expr, nodes: list[Node], kind: str, value: float | None) -> list[Node]:
-        """The value, then the assignment; the known value of the name changes."""
+        """Operations of the value and of its assignment; updates the known value of the name."""
         if isinstance(target, ast.Name):
             self.scope.values.pop(target.id, None)
             if value is not None and not self.scope.loops:
@@ -145,12 +145,12 @@ class Expressions:
         raise self.source.fail(target, f"cannot assign to '{ast.unparse(target)}'")
 
     def element(self, target: ast.Subscript, kind: str) -> list[Node]:
-        """The assignment to an element that has been located already."""
+        """The assignment to an element that is already located."""
         declared = self.type_of(ast.unparse(target.value), kind)
         return [Operation("array_access"), Operation(f"assign_{declared}")]
 
     def augmented(self, line: ast.AugAssign) -> list[Node]:
-        """a op= b: like a = a op b, but the element is located once."""
+        """a op= b: like a = a op b, but an element is located only once."""
         target = line.target
         before: ast.expr = ast.copy_location(ast.Name(ast.unparse(target), ast.Load()), target)
         if isinstance(target, ast.Subscript):
@@ -180,7 +180,7 @@ class Expressions:
     def call(self, node: ast.Call) -> tuple[list[Node], str]:
         name = ast.unparse(node.func)
         if name.split(".")[0] in self.scope.own:
-            raise self.source.fail(node, f"call of '{name}', a name that '{self.name}' binds itself")
+            raise self.source.fail(node, f"call of '{name}', a local name of '{self.name}'")
         if name in self.source.registry:
             nodes, kind = self.registered(name, node.args, node)
             return [*self.handed([*node.args, *(k.value for k in node.keywords)]), *nodes], kind
@@ -189,10 +189,10 @@ class Expressions:
         if name in {"int", "float"} - self.source.bound and len(node.args) == 1 and not node.keywords:
             kind = "int" if name == "int" else "double"
             return [*self.expression(node.args[0])[0], Operation("cast")], kind
-        raise self.source.fail(node, f"call of '{name}': not registered, so its cost is not known")
+        raise self.source.fail(node, f"call of '{name}': not registered, so its cost is unknown")
 
     def handed(self, arguments: list[ast.expr]) -> list[Node]:
-        """The cost of the arguments of a registered call; names are free, its own cost covers them."""
+        """Operations of the arguments of a registered call; plain names are part of the cost of the call."""
         made = [a for a in arguments if not isinstance(a, (ast.Name, ast.Attribute))]
         return list(chain.from_iterable(self.expression(a)[0] for a in made))
 
@@ -200,7 +200,7 @@ class Expressions:
         """A call of a function of the file: one assignment per parameter, with known values passed on."""
         function = self.source.functions[name]
         if name in self.source.open:
-            raise self.source.fail(function, f"'{name}' calls itself: its depth is not known")
+            raise self.source.fail(function, f"'{name}' calls itself: the depth is unknown")
         try:
             given, defaults = matched(function, node)
         except InputError as error:
@@ -215,7 +215,7 @@ class Expressions:
         for parameter in defaults:
             nodes.append(Operation(f"assign_{'int' if isinstance(values.get(parameter), int) else 'double'}"))
         own = "$".join([name, *(f"{k}${_word(values[k])}" for k in sorted(values))])
-        own += "" if values else "$"  # no name of Python's has a $
+        own += "" if values else "$"  # Python names have no $
         if own not in self.source.bodies:
             self.source.bodies[own] = self.source.function(name, values)
         return [*nodes, Operation(own)], "double"
@@ -223,7 +223,7 @@ class Expressions:
     def registered(self, name: str, arguments: list[ast.expr], node: ast.expr) -> tuple[list[Node], str]:
         entry = self.source.registry.get(name)
         if entry is None:
-            raise self.source.fail(node, f"call of '{name}': not registered, so its cost is not known")
+            raise self.source.fail(node, f"call of '{name}': not registered, so its cost is unknown")
         if not entry.operation:
             return [], entry.result
         if entry.argument < 0:
@@ -234,7 +234,7 @@ class Expressions:
         length = self.scope.lengths.get(array)
         if length is None:
             raise self.source.fail(
-                node, f"'{name}': length of '{array}' is not known; annotate it: {array}: \"double[3000]\""
+                node, f"'{name}': length of '{array}' is unknown; annotate it: {array}: \"double[3000]\""
             )
         return [Operation(entry.operation, f"{length:.0f}")], entry.result
 
@@ -242,7 +242,7 @@ class Expressions:
         return self.scope.types.get(name, default)
 
     def choice(self, then: Callable[[], Node], other: Callable[[], Node]) -> Choice:
-        """A conditional; known afterwards are the values on which both branches agree."""
+        """A conditional; afterwards only values on which both branches agree are known."""
         number = self.source.choices[self.name] = self.source.choices.get(self.name, 0) + 1
         before = dict(self.scope.values)
         one = then()
@@ -253,5 +253,5 @@ class Expressions:
 
 
 def _word(value: float) -> str:
-    """A number as part of a name, distinct for each value and type: 1000, 0_5, 1em05, True."""
+    """A number as part of a name, unique per value and type: 1000, 0_5, 1em05, True."""
     return repr(value).replace(".", "_").replace("-", "m").replace("+", "p")

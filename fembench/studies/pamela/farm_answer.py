@@ -1,4 +1,4 @@
-"""From a PASL file, the source of its kernels and a machine model to the run time of a farm application."""
+"""The predicted run time of a farm, from a PASL file, the source of its kernels and a machine model."""
 
 import dataclasses
 import re
@@ -28,11 +28,11 @@ SIZES = {"in": "dataSizeIn", "out": "dataSizeOut", "code": "codeSize"}  # names 
 class FarmPark:
     """The machines of a farm."""
 
-    path: str  # of the machine model
-    count: int = 0  # the fastest workers; 0: all
-    like: int = 0  # a machine that all workers are taken to be like; 0: each as it is
+    path: str  # file of the machine model
+    count: int = 0  # number of workers, the fastest ones; 0: all
+    like: int = 0  # assume that all workers equal this machine; 0: each as it is
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)  # operation -> one of the same cost
-    free: frozenset[str] = frozenset()  # operations of no cost
+    free: frozenset[str] = frozenset()  # operations without cost
 
 
 class FarmAnswer(NamedTuple):
@@ -44,7 +44,7 @@ class FarmAnswer(NamedTuple):
 
 
 def graph_text(graph: BatchGraph, *, trace: bool = False) -> str:
-    """The batches, and the series-parallel form L; `trace`: every step of its reduction."""
+    """The batches, and the series-parallel form L; `trace`: with every step of its reduction."""
     lines, reduced = steps(graph)
     rows = [
         [f"B{b.number}", b.code, b.cardinality, ", ".join(f"B{k}" for k in b.inputs)] for b in graph.batches
@@ -53,8 +53,8 @@ def graph_text(graph: BatchGraph, *, trace: bool = False) -> str:
     shown.append("\n".join(lines) if trace else f"L = {text(reduced)}")
     if twice := repeated(reduced):
         shown[-1] += (
-            f"\nnot series-parallel: B{', B'.join(map(str, twice))} more than once. T_0 is of this form; "
-            f"resources and phases are of the levels\nL = {text(layered(graph))}"
+            f"\nNot series-parallel: B{', B'.join(map(str, twice))} repeated. T_0 follows from this form, "
+            f"demand on resources and phases from the form with levels:\nL = {text(layered(graph))}"
         )
     return "\n\n".join(shown)
 
@@ -75,7 +75,7 @@ def model_of(
 ) -> PamelaModel:
     """The PAMELA model of a graph whose kernels are in the file `source`. Raises InputError.
 
-    `calls`: a vectorised call -> its operation, OP or OP:ARGUMENT; `free`: calls and operations of no cost.
+    `calls`: vectorised call -> its operation, OP or OP:ARGUMENT; `free`: calls and operations without cost.
     """
     registry = {name: Registered("") for name in free}
     for name, operation in calls.items():
@@ -96,7 +96,7 @@ def model_of(
 def predicted(
     graph: BatchGraph, model: PamelaModel, park: FarmPark, conditionals: Conditionals, compose: Compose
 ) -> FarmAnswer:
-    """The run time on a park, with tasks dealt in proportion to the workers' speeds. Raises InputError."""
+    """The run time on a park; tasks are dealt in proportion to the workers' speeds. Raises InputError."""
     machine = load(park.path)
     count = park.count or len(machine.workers)
     machine = homogeneous(machine, park.like, count) if park.like else fastest(machine, count)
@@ -112,7 +112,7 @@ def predicted(
 
 
 def as_tree(answer: FarmAnswer) -> dict[str, Any]:
-    """The answer for JSON output."""
+    """The answer as JSON."""
     found = answer.bounds
     return {
         "seconds": [found.seconds.low, found.seconds.high],
@@ -129,4 +129,4 @@ def as_text(answer: FarmAnswer) -> str:
     span = f"{found.seconds.low:.6g} to {found.seconds.high:.6g} s"
     head = f"T on {answer.workers} machines ({found.compose}, {answer.policy})"
     terms = table(["term", "from", "to"], rows, align="lrr")
-    return f"{terms}\n\n{head}: {span}; {found.bottleneck} decides"
+    return f"{terms}\n\n{head}: {span}; bottleneck: {found.bottleneck}"

@@ -1,10 +1,10 @@
 """The four farm applications of Herai 2005 as models: kernels, PASL and sizes of messages (Tabs 5.2 to 5.6).
 
-The thesis prints the kernel of π alone (App. A); those of the sieve and of the matrices are written here
-after their description: an equal part of the numbers for each task, with a block that runs only for
-primes; a matrix for each task, squared, then + - * / on every element, or on those that chance selects.
-How often their loops turn is chosen so that two machines take about as long as in the thesis, and so that
-the block of a conditional is about as large a part of the worst case as its estimates imply.
+The thesis prints only the kernel of π (App. A). The others follow its descriptions: for the primes, each task
+has an equal part of the numbers, with a block that runs only for primes; for the matrices, each task squares
+one matrix, then applies + - * / to every element or to randomly selected ones. Loop lengths are chosen so
+that two machines take about as long as in the thesis, and so that the conditional block has about the share
+of the worst case that the thesis' estimates imply.
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from fembench.studies.pamela.primes import share_of_primes
 from fembench.studies.pamela.source import analyse
 
 App = Literal["pi", "prim", "mat", "rand"]
-VERSIONS = {"A": (100, 0), "B": (100, 1), "C": (200, 0), "D": (200, 1)}  # tasks, which size
+VERSIONS = {"A": (100, 0), "B": (100, 1), "C": (200, 0), "D": (200, 1)}  # tasks, index of the size
 SIZES: dict[App, tuple[int, int]] = {
     "pi": (1_000_000_000, 2_000_000_000),  # points of all tasks
-    "prim": (500_000, 1_000_000),  # the last number
-    "mat": (128, 256),  # rows of a matrix, one a task
+    "prim": (500_000, 1_000_000),  # last number
+    "mat": (128, 256),  # rows of a matrix; one matrix per task
     "rand": (128, 256),
 }
 SELECTED = 0.25  # of the elements, in rand
@@ -50,7 +50,7 @@ def Work(a: "double[1]"):
                 for k in range({size}):
                     s = s + a[k] * a[k]
                 a[j] = s
-"""  # every task's matrix, first
+"""  # the first step of every task
 
 KERNELS: dict[App, str] = {
     "pi": """
@@ -97,39 +97,30 @@ def Work(bound: "int[2]"):
 class FarmApplication:
     """An application, ready for evaluation."""
 
-    app: App
-    version: str
     model: PamelaModel
     tasks: int
-    q: float  # how often its conditional is true
+    q: float  # probability that its conditional is true
 
 
 def program(app: App, version: str, network: Network = "bus") -> FarmApplication:
-    """One of the sixteen versions: 'pi', 'A' to 'rand', 'D'."""
+    """One of the sixteen versions, from 'pi', 'A' to 'rand', 'D'."""
     tasks, which = VERSIONS[version]
     size = SIZES[app][which]
     each = size // tasks
     elements = size * size
-    numbers = {
-        "tasks": tasks,
-        "each": each,
-        "size": size,
-        "elements": elements,
-        "turns": 4 * size,
-    }
+    numbers = {"tasks": tasks, "each": each, "size": size, "elements": elements, "turns": 4 * size}
     text = (ENDS + KERNELS[app]).format(**numbers)
     source = analyse(text, where=app, registry=REGISTRY)
     graph = pasl.parse(GRAPH.format(app=app, tasks=tasks), app)
     bodies: dict[str, Node] = {b.code: source.body(b.code) for b in graph.batches}
     message = 8.0 * elements if app in ("mat", "rand") else 64.0
     sizes = {("dataSizeIn", 1): message, ("dataSizeOut", 1): message, ("codeSize", 1): 879.0}
-    return FarmApplication(
-        app, version, build(graph, bodies | source.bodies, sizes, network), tasks, true_share(app, size)
-    )
+    model = build(graph, bodies | source.bodies, sizes, network)
+    return FarmApplication(model, tasks, true_share(app, size))
 
 
 def true_share(app: App, size: int) -> float:
-    """How often the conditional is true: fraction of points in the circle, primes, selected elements."""
+    """Probability that the conditional is true: points in the circle, primes, selected elements."""
     if app == "prim":
         return share_of_primes(0, size)
     return {"pi": 0.7853981633974483, "rand": SELECTED}.get(app, 0.0)

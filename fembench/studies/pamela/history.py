@@ -1,7 +1,7 @@
-"""History: the latest samples of every operation on every machine, and the machine model made of them.
+"""History: the latest samples of every operation on every machine, and the machine model that follows.
 
-The thesis keeps a bounded first-in-first-out list of samples and an interval of most of them (Herai 2005,
-2.2 and Eqs 2.2, 2.3) and says neither how many nor how much: here 50, and 90 per cent.
+The thesis keeps a bounded first-in-first-out list of samples and the interval that contains most of them
+(Herai 2005, 2.2 and Eqs 2.2, 2.3). It does not give the numbers; here they are 50 samples and 90 per cent.
 """
 
 import msgspec
@@ -14,11 +14,11 @@ KEPT, PERCENT = 50, 90.0
 
 
 class SampleSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Samples of one operation of one machine, or of one message, in seconds, oldest first."""
+    """Samples of one operation or message on one machine, in seconds, oldest first."""
 
     machine: int
     operation: str = ""
-    target: int = -1  # of a message
+    target: int = -1  # of a message; -1: an operation
     n_bytes: int = 0
     samples: tuple[float, ...] = ()
 
@@ -26,15 +26,14 @@ class SampleSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All series of a set of machines."""
 
-    kept: int = KEPT  # samples of a series
-    percent: float = PERCENT  # of the samples that the interval holds
+    kept: int = KEPT  # samples per series
+    percent: float = PERCENT  # of the samples inside the interval
     series: tuple[SampleSeries, ...] = ()
-    factors: dict[int, float] = {}
-    names: dict[int, str] = {}
+    factors: dict[int, float] = {}  # machine -> W
 
 
 def add(history: History, new: SampleSeries) -> History:
-    """The history with samples appended to one series; the oldest are dropped."""
+    """The history with samples appended to one series, and its oldest dropped. Raises InputError."""
     if not all(s > 0 for s in new.samples):
         raise InputError(f"samples of {new.operation or 'a message'}: expected seconds above 0")
     key = (new.machine, new.operation, new.target, new.n_bytes)
@@ -45,7 +44,7 @@ def add(history: History, new: SampleSeries) -> History:
 
 
 def machine_model(history: History) -> MachineModel:
-    """An interval for each series (Eqs 2.2, 2.3)."""
+    """The interval of each series (Eqs 2.2, 2.3)."""
     operations: dict[int, dict[str, TimeRange]] = {}
     sends: dict[Pair, dict[int, TimeRange]] = {}
     for s in history.series:
@@ -54,4 +53,4 @@ def machine_model(history: History) -> MachineModel:
             sends.setdefault((s.machine, s.target), {})[s.n_bytes] = found
         else:
             operations.setdefault(s.machine, {})[s.operation] = found
-    return MachineModel(operations, sends, history.factors, history.names)
+    return MachineModel(operations, sends, history.factors)

@@ -1,9 +1,9 @@
-"""Values known before a kernel runs, because they follow from literals and known names."""
+"""Values that are known before a kernel runs: they follow from literals and known names."""
 
 import ast
 from collections.abc import Mapping
 
-LARGEST = 1e300  # values beyond it count as not known
+LARGEST = 1e300  # larger values count as unknown
 OPERATORS = {
     ast.Add: "sum",
     ast.Sub: "sub",
@@ -15,7 +15,7 @@ OPERATORS = {
 
 
 def value_of(node: ast.expr, known: Mapping[str, float]) -> float | None:
-    """The number, if the expression follows from literals and known names; else None."""
+    """The value of an expression of literals and known names; None for any other."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return node.value if abs(node.value) < LARGEST else None
     if isinstance(node, ast.Name):
@@ -51,6 +51,6 @@ class Known(ast.NodeTransformer):
 
 
 def shortened(text: str) -> str:
-    """An expression, replaced by its value if that is known."""
+    """The expression, or its value if known."""
     value = value_of(ast.parse(text, mode="eval").body, {})
     return text if value is None else f"{value:.0f}"

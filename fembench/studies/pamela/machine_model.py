@@ -1,11 +1,10 @@
-"""Machine model: the time of each operation and each message on each machine, as intervals.
+"""Machine model: the times of all operations and messages per machine, as intervals.
 
-Its file is that of Herai 2005, App. B; machine 0 is the coordinator, lines that begin with // are comments:
-    // machine 1: itu
-    inter_sum_int[1]=[7.3E-9;7.4E-9]          seconds an operation
-    inter_send[1][0](64)=[0.008;0.017]        seconds a message of 64 bytes, here either way
+The file format is that of Herai 2005, App. B. Machine 0 is the coordinator; // begins a comment:
+    inter_sum_int[1]=[7.3E-9;7.4E-9]          seconds per operation
+    inter_send[1][0](64)=[0.008;0.017]        seconds per message of 64 bytes; also for the other direction
     factor[1]=0.9994                          relative speed W of Eq. 3.5 (not in the thesis' file)
-Several sizes of one pair make a message's time grow linearly between them; with one it is the same for all.
+Times of messages are interpolated linearly between the sizes of a pair; a single size holds for all.
 """
 
 import re
@@ -22,7 +21,6 @@ _NUMBER = r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
 _OPERATION = re.compile(rf"inter_(\w+)\[(\d{{1,9}})\]=\[{_NUMBER};{_NUMBER}\]")
 _SEND = re.compile(rf"inter_send\[(\d{{1,9}})\]\[(\d{{1,9}})\]\((\d{{1,9}})\)=\[{_NUMBER};{_NUMBER}\]")
 _FACTOR = re.compile(rf"factor\[(\d{{1,9}})\]={_NUMBER}")
-_NAME = re.compile(r"//.*?\(?(?:indice|machine)\s+(\d{1,9})\)?\s*:\s*(\S+)")
 
 
 @dataclass(frozen=True)
@@ -32,9 +30,8 @@ class MachineModel:
     operations: Mapping[int, Mapping[str, TimeRange]]  # machine -> operation -> seconds
     sends: Mapping[Pair, Mapping[int, TimeRange]] = field(default_factory=dict)  # (from, to) -> bytes -> s
     factors: Mapping[int, float] = field(default_factory=dict)  # W, 1 for the fastest
-    names: Mapping[int, str] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)  # operation -> one that stands for it
-    free: frozenset[str] = frozenset()  # operations that are said to take no time
+    aliases: Mapping[str, str] = field(default_factory=dict)  # operation -> another of the same cost
+    free: frozenset[str] = frozenset()  # operations without cost
 
     @property
     def workers(self) -> tuple[int, ...]:
@@ -42,7 +39,7 @@ class MachineModel:
         return tuple(sorted((p for p in self.operations if p), key=lambda p: (-self.factors.get(p, 1.0), p)))
 
     def cost(self, operation: str, machine: int) -> TimeRange:
-        """Seconds of one operation. Raises InputError if the model lacks it; it never counts as 0."""
+        """Seconds of one operation. Raises InputError if the model lacks it: it never counts as 0."""
         if operation in self.free:
             return TimeRange(0.0, 0.0)
         known = self.operations.get(machine)
@@ -56,7 +53,7 @@ class MachineModel:
         return found
 
     def message(self, source: int, target: int, n_bytes: float) -> TimeRange:
-        """Seconds of a message; if only the opposite direction was measured, its time. Raises InputError."""
+        """Seconds of a message, if need be from the opposite direction. Raises InputError."""
         sizes = self.sends.get((source, target)) or self.sends.get((target, source))
         if not sizes:
             raise InputError(f"messages between machines {source} and {target}: not in the machine model")
@@ -71,19 +68,16 @@ class MachineModel:
         return TimeRange(min(low, high), max(low, high))
 
 
-def parse(text: str, where: str = "machine model", send_unit: float = 1.0) -> MachineModel:
-    """The model that a text describes; `send_unit`: seconds, the unit of its messages. Raises InputError."""
+def parse(text: str, where: str = "machine model") -> MachineModel:
+    """The model that a text describes. Raises InputError."""
     operations: dict[int, dict[str, TimeRange]] = {}
     sends: dict[Pair, dict[int, TimeRange]] = {}
     factors: dict[int, float] = {}
-    names: dict[int, str] = {}
     for number, raw in enumerate(text.splitlines(), 1):
         line = re.sub(r"\s+", "", raw.split("//")[0]).rstrip(";")
-        if found := _NAME.search(raw):
-            names[int(found.group(1))] = found.group(2)
-        elif found := _SEND.fullmatch(line):
+        if found := _SEND.fullmatch(line):
             a, b, size = (int(g) for g in found.groups()[:3])
-            sends.setdefault((a, b), {})[size] = _interval(found.groups()[3:]) * send_unit
+            sends.setdefault((a, b), {})[size] = _interval(found.groups()[3:])
         elif found := _OPERATION.fullmatch(line):
             operations.setdefault(int(found.group(2)), {})[found.group(1)] = _interval(found.groups()[2:])
         elif found := _FACTOR.fullmatch(line):
@@ -93,8 +87,8 @@ def parse(text: str, where: str = "machine model", send_unit: float = 1.0) -> Ma
                 f"{where}, line {number}: cannot read '{shown(raw)}'; expected inter_NAME[MACHINE]=[MIN;MAX]"
             )
     if not operations:
-        raise InputError(f"{where}: no operation in it; expected lines as inter_sum_int[1]=[7.3E-9;7.4E-9]")
-    return MachineModel(operations, sends, factors, names)
+        raise InputError(f"{where}: no operations; expected lines such as inter_sum_int[1]=[7.3E-9;7.4E-9]")
+    return MachineModel(operations, sends, factors)
 
 
 def _interval(ends: Iterable[str]) -> TimeRange:
@@ -102,9 +96,9 @@ def _interval(ends: Iterable[str]) -> TimeRange:
     return TimeRange(low, high)
 
 
-def load(path: Path | str, send_unit: float = 1.0) -> MachineModel:
+def load(path: Path | str) -> MachineModel:
     """The model in a file. Raises InputError."""
-    return parse(read_text(path), str(path), send_unit)
+    return parse(read_text(path), str(path))
 
 
 def fastest(model: MachineModel, count: int) -> MachineModel:
@@ -116,7 +110,7 @@ def fastest(model: MachineModel, count: int) -> MachineModel:
 
 
 def homogeneous(model: MachineModel, like: int, count: int) -> MachineModel:
-    """A hypothetical park of `count` workers, all like one of the model. Raises InputError."""
+    """A hypothetical park of `count` workers, all equal to one of the model. Raises InputError."""
     return _renumbered(model, [_known(model, like)] * count)
 
 
@@ -127,7 +121,7 @@ def _known(model: MachineModel, machine: int) -> int:
 
 
 def _renumbered(model: MachineModel, chosen: Iterable[int]) -> MachineModel:
-    """Machine 0, and the chosen machines as 1, 2, …; a machine chosen twice counts as two."""
+    """Machine 0, and the chosen machines as 1, 2, …; the same machine may be chosen repeatedly."""
     new = dict(enumerate(chosen, 1))
     both = {0: 0, **new} if 0 in model.operations else new
     sends: dict[Pair, Mapping[int, TimeRange]] = {}
@@ -140,5 +134,4 @@ def _renumbered(model: MachineModel, chosen: Iterable[int]) -> MachineModel:
         operations={p: model.operations[old] for p, old in both.items()},
         sends=sends,
         factors={p: model.factors[old] for p, old in both.items() if old in model.factors},
-        names={p: model.names[old] for p, old in both.items() if old in model.names},
     )

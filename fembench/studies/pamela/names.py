@@ -1,8 +1,8 @@
-"""Which names Python code binds, and where: the constants and functions of a file after it is loaded.
+"""The names that Python code binds: constants and functions of a file after it is loaded.
 
-A name is a constant if its last value at the top of the file follows from literals. What is bound in any
-other way (in a conditional or loop, by an import, by `global` in a function) is not known. A name that a
-function binds is the function's own everywhere in it, as in Python.
+A name is a constant if its last value at the top level of the file follows from literals. Names bound in any
+other way (in a conditional or loop, by an import, by `global` in a function) are unknown. A name that a
+function binds is local to it, as in Python.
 """
 
 import ast
@@ -16,7 +16,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def bound(node: ast.AST) -> set[str]:
-    """Names that a statement binds, including those of functions inside it."""
+    """Names that a statement binds, including those inside nested functions."""
     found = set()
     for n in ast.walk(node):
         if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load):
@@ -33,7 +33,7 @@ def bound(node: ast.AST) -> set[str]:
 
 
 def own_names(function: ast.FunctionDef) -> set[str]:
-    """The parameters of a function, and the names it binds."""
+    """The local names of a function: its parameters, and the names that it binds."""
     return {a.arg for a in parameters(function)}.union(*(bound(line) for line in function.body))
 
 
@@ -43,7 +43,7 @@ def parameters(function: ast.FunctionDef) -> list[ast.arg]:
 
 
 def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:
-    """Functions by name after the file is loaded, without names rebound to something else."""
+    """Functions by name after the file is loaded, without names that were rebound."""
     found: dict[str, ast.FunctionDef] = {}
     for line in module.body:
         _forget(found, _at_top(line))
@@ -53,7 +53,7 @@ def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:
 
 
 def constants_of(module: ast.Module, until: ast.stmt | None = None) -> dict:
-    """Names whose values follow from literals, up to a statement or to the end of the file."""
+    """Constants by name, up to the statement `until` or to the end of the file."""
     found: dict = {}
     for line in module.body:
         if line is until:
@@ -77,7 +77,7 @@ def bound_of(module: ast.Module) -> set[str]:
 
 
 def _at_top(line: ast.stmt) -> set[str]:
-    """Names of the file that a statement binds when the file is loaded."""
+    """Names that a statement binds at the top level when the file is loaded."""
     return {line.name} if isinstance(line, Definition) else bound(line)
 
 
@@ -86,7 +86,7 @@ def _global_names(module: ast.Module) -> set[str]:
 
 
 def _given(line: ast.stmt, known: dict) -> Iterator[tuple[str, object]]:
-    """(name, value) of an assignment whose value is known."""
+    """(name, value) of each target, if the statement assigns a known value."""
     value: ast.expr | None = None
     targets: list[ast.expr] = []
     if isinstance(line, ast.Assign):
@@ -117,14 +117,14 @@ def matched(function: ast.FunctionDef, call: ast.Call) -> tuple[dict[str, ast.ex
     """(arguments, defaults) of a call, by parameter, in the parameters' order. Raises InputError."""
     spec, names = function.args, [a.arg for a in parameters(function)]
     if spec.vararg or spec.kwarg or any(isinstance(a, ast.Starred) for a in call.args):
-        raise InputError("takes * or ** arguments: how many is not known")
+        raise InputError("takes * or ** arguments, whose number is unknown")
     by_position = len(spec.posonlyargs) + len(spec.args)
     if len(call.args) > by_position:
-        raise InputError(f"{len(call.args)} arguments, expected {by_position} at most")
+        raise InputError(f"{len(call.args)} arguments, expected at most {by_position}")
     given = dict(zip(names, call.args))
     for keyword in call.keywords:
         if keyword.arg is None:
-            raise InputError("takes * or ** arguments: how many is not known")
+            raise InputError("takes * or ** arguments, whose number is unknown")
         if keyword.arg in given or keyword.arg not in names[len(spec.posonlyargs) :]:
             raise InputError(f"unexpected or repeated argument '{keyword.arg}'")
         given[keyword.arg] = keyword.value
@@ -135,7 +135,7 @@ def matched(function: ast.FunctionDef, call: ast.Call) -> tuple[dict[str, ast.ex
 
 
 def defaults_of(function: ast.FunctionDef) -> dict[str, ast.expr]:
-    """{parameter: its default}."""
+    """Parameter -> its default."""
     spec = function.args
     plain = [*spec.posonlyargs, *spec.args]
     found = dict(zip((a.arg for a in plain[len(plain) - len(spec.defaults) :]), spec.defaults))

@@ -2,8 +2,8 @@
 
     a;b   a||b   seq(i=1,10){…}   par(p=1,P){…}   if{…}else{…}   use(net,send[0,p](64))   delay(τ)   id=id+1
 
-Operations of a task's body are plain names (`sum_int;`), also with a factor (`100*assign_int;`). Amounts
-inside are texts that `amounts` computes.
+Operations of a task's body are plain names (`sum_int;`), possibly with a factor (`100*assign_int;`). Amounts
+are texts, evaluated by `amounts`.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class PamelaParallel:
 
 @dataclass(frozen=True)
 class PamelaLoop:
-    """A loop over the values of a variable: `seq` runs its turns in sequence, `par` in parallel."""
+    """A loop over the values of a variable; `seq` iterates in sequence, `par` in parallel."""
 
     kind: Literal["seq", "par"]
     variable: str
@@ -40,7 +40,7 @@ class PamelaLoop:
 
 @dataclass(frozen=True)
 class Choice:
-    """if{then}else{other}: one of two branches, without a condition; `name` identifies its probability Q."""
+    """if{then}else{other}: a branch without its condition; `name` identifies its probability Q."""
 
     then: "Node"
     other: "Node"
@@ -64,7 +64,7 @@ class Delay:
 
 @dataclass(frozen=True)
 class Operation:
-    """`times` operations of a task's body, or the part of the model of that name."""
+    """`times` operations in a task's body, or the part of the model of that name."""
 
     name: str
     times: str = "1"
@@ -78,17 +78,17 @@ class Set:
     amount: str
 
 
-PATH = "L_path"  # the application for its critical path alone, where it is not series-parallel
+PATH = "L_path"  # the exact form, used for the critical path only, if it is not series-parallel
 Node = Sequence | PamelaParallel | PamelaLoop | Choice | Use | Delay | Operation | Set
 NOTHING = Sequence(())
 
 
 @dataclass(frozen=True)
 class PamelaModel:
-    """Definitions by name. The application is `L`; if that is only an upper bound, also `L_path`."""
+    """Definitions by name. `L` is the application; if that is an upper bound, `L_path` is the exact form."""
 
     parts: Mapping[str, Node]  # "L", "L_0", and bodies of tasks: "ProcessData"
-    tasks: Mapping[int, str] = field(default_factory=dict)  # batch, from 0 -> name of its body
+    tasks: Mapping[int, str] = field(default_factory=dict)  # batch (from 0) -> name of its body
     sizes: Mapping[tuple[str, int], float] = field(default_factory=dict)  # ("codeSize", batch) -> bytes
 
 
@@ -101,7 +101,7 @@ def sequence(*items: Node) -> Node:
 
 
 def as_text(model: PamelaModel) -> str:
-    """The model as the text of its file."""
+    """The model as text, in the form of its file."""
     lines = [f"{name}={shown(node, 0)}" for name, node in model.parts.items()]
     lines += [f"task[{k}]={name};" for k, name in sorted(model.tasks.items())]
     lines += [f"{what}(task[{k}])={size:g};" for (what, k), size in sorted(model.sizes.items())]
@@ -109,7 +109,7 @@ def as_text(model: PamelaModel) -> str:
 
 
 def shown(node: Node, depth: int = 0) -> str:
-    """A node as text, with blocks on separate lines."""
+    """A node as text, with one line per statement of a block."""
     if isinstance(node, Sequence):
         if all(isinstance(i, Operation) for i in node.items) and depth == 0:
             return ";".join(_line(i, depth) for i in node.items) + ";"

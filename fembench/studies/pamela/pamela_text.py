@@ -1,4 +1,4 @@
-"""PAMELA text to Model, in the syntax of Herai 2005, App. A.3."""
+"""Parse PAMELA text, in the syntax of Herai 2005, App. A.3."""
 
 import re
 from typing import Literal
@@ -84,7 +84,7 @@ class Reader:
         return found
 
     def rest(self) -> str:
-        """The rest of the text, without leading blanks."""
+        """Skip blanks; returns the rest of the text."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
         return self.text[self.at :]
@@ -149,7 +149,7 @@ class Reader:
         return found
 
     def inside(self, opening: int) -> str:
-        """The text in the parentheses that open `opening` characters ahead; moves past them."""
+        """The text in the parentheses that open `opening` characters ahead; moves behind them."""
         start, depth = self.at + opening, 0
         for k in range(start, len(self.text)):
             depth += (self.text[k] in _OPEN) - (self.text[k] in _CLOSE)
@@ -170,7 +170,7 @@ class Reader:
         return PamelaLoop(kind, variable.strip(), ends[0].strip(), ends[1].strip(), body)
 
     def plain(self) -> Node:
-        """An operation, a counter's new value, or the name of another definition."""
+        """An operation, an assignment to a counter, or the name of another definition."""
         stop = re.search(r";|\|\||[)}]|$", _blanked(self.text[self.at :]))
         end = stop.start() if stop else 0
         word = self.text[self.at : self.at + end].strip()

@@ -1,9 +1,9 @@
 """A virtual park of 32 unequal machines: its samples, its machine model, and runs on it.
 
-Machines are those of Herai 2005, Tab. 5.1 (nine of speed 1, eleven of 0.86, twelve of 0.635, and a
-coordinator); operations cost what App. B says of machine 1, over the speed. Other users: in a sample, as in
-a run, a machine is 3 % faster or slower (one standard deviation), and in one of fifty 5 to 20 % slower.
-All is drawn from a seed. Nothing here is measured: tables of it are SYNTHETIC.
+The machines are those of Herai 2005, Table 5.1: nine of speed 1, eleven of 0.86, twelve of 0.635, and a
+coordinator. Operations cost what App. B gives for machine 1, divided by the speed. In each sample and in each
+run the speed of a machine varies with a standard deviation of 3 %; in one of fifty, other users slow it down
+by 5 to 20 %. All randomness follows from a seed. Nothing here is measured: its tables are SYNTHETIC.
 """
 
 import functools
@@ -23,7 +23,7 @@ from fembench.studies.programs.tasks import deal_tasks
 
 LABEL = "virtual park of 32 machines; no time in it is measured"
 SPEEDS = (1.0,) * 9 + (0.86,) * 11 + (0.635,) * 12
-COSTS = {  # App. B, machine 1, seconds; compare: its loop_iteration; random: what the printed model lacks
+COSTS = {  # App. B, machine 1, seconds; compare: its loop_iteration; random_double: our own
     "access": 5.2e-9,
     "array_access": 6.74e-8,
     "assign_double": 1.9e-9,
@@ -40,20 +40,20 @@ COSTS = {  # App. B, machine 1, seconds; compare: its loop_iteration; random: wh
     "sum_int": 7.4e-9,
 }
 LATENCY, PER_BYTE = 5e-4, 8e-8  # of a message: 100 Mbit/s
-USUAL, RARE, MORE = 0.03, 0.02, (0.05, 0.20)  # deviation; how often somebody takes more, and how much
-NET = 0.2  # a message takes so much more or less
+USUAL, RARE, MORE = 0.03, 0.02, (0.05, 0.20)  # deviation; probability and range of a slowdown by other users
+NET = 0.2  # largest relative deviation of a message
 COUNTS, RUNS, SAMPLES = (2, 4, 8, 16, 32), 4, 50
 
 
 def load_factor(draw: random.Random) -> float:
-    """The factor by which a machine is slowed in one sample, or in one run."""
+    """The factor by which a machine is slowed in one sample or run."""
     usual = 1 + max(-2 * USUAL, min(draw.gauss(0, USUAL), 2 * USUAL))
     return usual + (draw.uniform(*MORE) if draw.random() < RARE else 0.0)
 
 
 @functools.cache
 def sampled(seed: int = 1) -> History:
-    """The park's history, as benchmarks on it would have left it."""
+    """The park's history, as if from benchmarks on it."""
     draw = random.Random(seed)
     speeds = {0: 1.0, **dict(enumerate(SPEEDS, 1))}
     history = History(factors={p: s for p, s in speeds.items() if p})
@@ -78,7 +78,7 @@ def truth() -> MachineModel:
 
 
 def setting(made: FarmApplication, machine: MachineModel, count: int, conditionals: Conditionals) -> Setting:
-    """A program on the `count` fastest machines, with tasks dealt by Eq. 3.6."""
+    """A program on the `count` fastest machines, its tasks dealt by Eq. 3.6."""
     chosen = fastest(machine, count)
     dealt = deal_tasks([chosen.factors[p] for p in range(1, count + 1)], made.tasks)
     return Setting(made.model, chosen, count, {1: dict(enumerate(dealt, 1))}, conditionals)
@@ -97,14 +97,12 @@ def run(made: FarmApplication, count: int, draw: random.Random) -> float:
 
 @dataclass(frozen=True)
 class ParkOutcome:
-    """Runs of one version on one number of machines, and their prediction."""
+    """The runs of one version on one number of machines, and their prediction."""
 
-    app: App
     version: str
     machines: int
     measured: tuple[float, ...]
     predicted: TimeRange
-    bottleneck: str
 
     @property
     def score(self) -> IntervalScore:
@@ -114,7 +112,7 @@ class ParkOutcome:
 def experiment(
     app: App, versions: str = "ABCD", *, with_q: bool = False, compose: Compose = "global", seed: int = 7
 ) -> list[ParkOutcome]:
-    """Every version on 2 to 32 machines, four runs each, predicted from the park's samples.
+    """Four runs of every version on 2 to 32 machines, and predictions from the park's samples.
 
     The same seed gives the same runs, whatever the method of prediction.
     """
@@ -125,7 +123,7 @@ def experiment(
         decided = Conditionals("q", {"": made.q}) if with_q else Conditionals("worst")
         for count, measured in zip(COUNTS, runs(app, version, seed)):
             term = predict(setting(made, machine, count, decided), compose)
-            found.append(ParkOutcome(app, version, count, measured, term.seconds, term.bottleneck))
+            found.append(ParkOutcome(version, count, measured, term.seconds))
     return found
 
 

@@ -1,4 +1,4 @@
-"""PASL: the batches of tasks of a farm application, their cardinalities and who feeds whom (Herai 2005, 2.1).
+"""PASL: batches of tasks of a farm application, their cardinalities and links (Herai 2005, 2.1).
 
 path = "PIMonteCarlo";
 B1 = "DistributeData.class";
@@ -27,20 +27,18 @@ class Batch:
     number: int  # from 1
     code: str  # "ProcessData"
     cardinality: int
-    inputs: tuple[int, ...]  # batches that feed it
-    files: tuple[str, ...] = ()  # that it reads
+    inputs: tuple[int, ...]  # its predecessors
     output: str = ""  # file that it writes
 
 
 @dataclass(frozen=True)
 class BatchGraph:
-    """A task graph: batches in ascending order of their numbers."""
+    """A task graph: batches in ascending order of their numbers, which is a topological order."""
 
-    path: str
     batches: tuple[Batch, ...]
 
     def successors(self, number: int) -> tuple[int, ...]:
-        """The batches that take input from a batch."""
+        """The batches that take input from this one."""
         return tuple(b.number for b in self.batches if number in b.inputs)
 
     def batch(self, number: int) -> Batch:
@@ -69,7 +67,7 @@ def parse(text: str, where: str = "PASL") -> BatchGraph:
         else:
             expected = 'T2 = B2(100) << T1; or B2 = "Name.class";'
             raise InputError(f"{where}, line {line}: cannot read '{shown(statement)}'; expected {expected}")
-    graph = BatchGraph(code.get("path", ""), tuple(batches[k] for k in sorted(batches)))
+    graph = BatchGraph(tuple(batches[k] for k in sorted(batches)))
     _check(graph, where)
     return graph
 
@@ -82,12 +80,11 @@ def _link(link: re.Match[str], code: dict[str, str], batches: dict[int, Batch], 
         raise InputError(f"{where}: T{number} is defined twice")
     words = [w.strip() for w in link.group(4).split(",")]
     inputs = tuple(int(w[1:]) for w in words if re.fullmatch(r"T\d{1,9}", w))
-    files = tuple(w for w in words if w != "NULL" and not re.fullmatch(r"T\d{1,9}", w))
     unknown = [k for k in inputs if k not in batches]
     if unknown or cardinality < 1:
         reason = f"T{unknown[0]} does not come before it" if unknown else f"{cardinality} tasks"
         raise InputError(f"{where}: T{number}: {reason}")
-    batches[number] = Batch(number, code[name], cardinality, inputs, files, link.group(5) or "")
+    batches[number] = Batch(number, code[name], cardinality, inputs, link.group(5) or "")
 
 
 def _check(graph: BatchGraph, where: str) -> None:
@@ -102,6 +99,10 @@ def _check(graph: BatchGraph, where: str) -> None:
             )
     for batch in graph.batches:
         if batch is not first and not batch.inputs:
-            raise InputError(f"{where}: nothing feeds T{batch.number}; only the first batch has no input")
+            raise InputError(
+                f"{where}: T{batch.number} has no input; expected one, except for the first batch"
+            )
         if batch is not last and not graph.successors(batch.number):
-            raise InputError(f"{where}: T{batch.number} feeds nothing; only the last batch does")
+            raise InputError(
+                f"{where}: T{batch.number} feeds no batch; expected one, except for the last batch"
+            )

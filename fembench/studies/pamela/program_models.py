@@ -1,13 +1,14 @@
-"""Predictions of the small programs that really run: machine model from a calibration, model of a farm.
+"""Predictions of the small programs: the machine model of a calibration, and the model of a farm.
 
-A worker computes its tasks one after the other and sends each result; ranks that share cores share them:
-the resource `cores` has as many servers as there are cores. Ranks look for messages from time to time: the
-first task and the last result lie there for a while, all others arrive while their receivers compute. What
-is longer than a few kilobytes is fetched by its receiver: taking a task and answering keep a worker.
+A worker computes its tasks in sequence and sends each result. Workers compete for the resource `cores`, which
+has one server per core. Ranks poll for messages: the first task and the last result wait to be noticed
+(`notice`), all others arrive while their receivers compute. Receivers fetch messages longer than a few
+kilobytes, so taking a task and answering occupy the worker (`kept`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from statistics import median
 
 from fembench.base.errors import InputError
 from fembench.model.interval import ZERO, TimeRange
@@ -32,23 +33,25 @@ dataSizeOut(task[1])={bytes_out:.0f};
 
 @dataclass(frozen=True)
 class Farm:
-    """The operations of a program's tasks, which are all equal."""
+    """A farm program; all its tasks are equal."""
 
-    operations: Mapping[str, float]  # that a task certainly does
+    operations: Mapping[str, float]  # unconditional operations of a task
     bytes_in: float
     bytes_out: float
-    chance: tuple[str, float, float] | None = None  # operation, how often it may come, Q
-    cores: int = 0  # that all workers share; 0: one each
-    notice: TimeRange = ZERO  # seconds until a rank that waits sees that a message is there
-    dealt: tuple[int, ...] = field(default=())  # tasks of each worker
-    kept: tuple[TimeRange, ...] = ()  # seconds that a task's messages keep each worker, beyond its result's
+    chance: tuple[str, float, float] | None = None  # conditional operation, its largest number, Q
+    cores: int = 0  # shared by all workers; 0: one each
+    notice: TimeRange = ZERO  # seconds until a waiting rank notices a message
+    dealt: tuple[int, ...] = ()  # [worker] tasks
+    kept: tuple[
+        TimeRange, ...
+    ] = ()  # [worker] seconds for which a task's messages occupy it, beyond its result
 
 
 def machine_of(record: AppRecord) -> MachineModel:
-    """Intervals of a calibration; machine p is rank p. Raises InputError for any other record."""
+    """The machine model of a calibration; machine p is rank p. Raises InputError for any other record."""
     if not record.samples:
         raise InputError(
-            f"{record.id}: not a calibration; expected one of `fembench study app … --calibrate`"
+            f"{record.id}: not a calibration; expected a record of `fembench study app … --calibrate`"
         )
     ranks = record.case.ranks
     history = History(factors=factors_of(record))
@@ -59,7 +62,7 @@ def machine_of(record: AppRecord) -> MachineModel:
 
 
 def keeping(samples: Samples, ranks: int) -> MachineModel:
-    """As what the coordinator's messages keep a worker (`taking`, `answering`); nothing where not sampled."""
+    """Times for which messages occupy workers (`taking` or `answering`) as messages; 0 if not sampled."""
     if samples:
         return machine_model(_with_messages(History(), samples, ranks))
     return MachineModel({}, {(p, 0): {0: ZERO} for p in range(1, ranks)})
@@ -74,19 +77,14 @@ def _with_messages(history: History, by_size: Samples, ranks: int) -> History:
 
 
 def factors_of(record: AppRecord) -> dict[int, float]:
-    """W of every worker: speed relative to the fastest, by the median time of all operations (Eq. 3.5)."""
+    """W per worker: its speed relative to the fastest, from the medians of all operations (Eq. 3.5)."""
     workers = range(1, record.case.ranks) if record.case.ranks > 1 else range(1)
     best: dict[str, float] = {
-        name: min(_median(rows[p]) for p in workers) for name, rows in record.samples.items()
+        name: min(median(rows[p]) for p in workers) for name, rows in record.samples.items()
     }
-    slow = {p: sum(_median(rows[p]) / best[n] for n, rows in record.samples.items()) for p in workers}
+    slow = {p: sum(median(rows[p]) / best[n] for n, rows in record.samples.items()) for p in workers}
     least = min(slow.values())
     return {p: least / t for p, t in slow.items()}
-
-
-def _median(values: tuple[float, ...]) -> float:
-    ordered = sorted(values)
-    return (ordered[len(ordered) // 2] + ordered[(len(ordered) - 1) // 2]) / 2
 
 
 def model_text(farm: Farm) -> str:
@@ -102,7 +100,7 @@ def model_text(farm: Farm) -> str:
 def predict_farm(
     farm: Farm, machine: MachineModel, *, compose: Compose = "phase", with_q: bool = True
 ) -> tuple[TimeBounds, AppPrediction]:
-    """The prediction, and its form in a record. Raises InputError."""
+    """The bounds, and the prediction for the record. Raises InputError."""
     workers = len(farm.dealt)
     decided = Conditionals("worst")
     if with_q and farm.chance:

@@ -1,14 +1,14 @@
 """Series-parallel form of a task graph, step by step as Herai 2005, Fig. 4.12.
 
-𝕃i is the time from batch i to the end, 𝔹i that of batch i alone: 𝕃i = 𝔹i, or 𝔹i;𝕃j, or 𝔹i;(𝕃j‖𝕃k).
-Substituting from 𝕃1 on repeats what comes after branches meet; (X;Z)‖(Y;Z) = (X‖Y);Z takes it out again.
+𝔹i is batch i alone, 𝕃i everything from batch i to the end: 𝕃i = 𝔹i, or 𝔹i;𝕃j, or 𝔹i;(𝕃j‖𝕃k). Substitution
+from 𝕃1 on repeats the batches after a join; the rule (X;Z)‖(Y;Z) = (X‖Y);Z removes the repetitions.
 
-Where it cannot be taken out the graph is not series-parallel. Its critical path is exact all the same: in
-max and plus (X;Z)‖(Y;Z) is what it is however often Z stands there. What resources must serve is not, nor
-are phases; for them the graph gets the least levels in which every batch comes after all that feed it, and
-each level waits for the one before. That is a series-parallel graph with more constraints, so its time is an
-upper bound (Gonzalez-Escribano, van Gemund, Cardenoso-Payo, Mapping unstructured applications into nested
-parallelism, VECPAR 2002; how much slower it may be: Bounds on series-parallel slowdown, arXiv:0904.4512).
+If repetitions remain, the graph is not series-parallel. Its critical path is still exact, because a repeated
+Z does not change a maximum of sums. Demand on resources and phases would count Z repeatedly; they are taken
+from a graph with levels instead: every batch is in the first level after all its predecessors, and each level
+waits for the one before. That series-parallel graph has more constraints, so its time is an upper bound
+(Gonzalez-Escribano, van Gemund, Cardenoso-Payo, Mapping unstructured applications into nested parallelism,
+VECPAR 2002; for its slowdown see Bounds on series-parallel slowdown, arXiv:0904.4512).
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from fembench.base.errors import InputError
 from fembench.studies.pamela.pasl import BatchGraph
 
 SIGN = {"B": "𝔹", "L": "𝕃"}
-MOST = 5000  # batches in an expression, repeated ones as often as they stand there
+MOST = 5000  # batches in an expression, with repetitions
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ Expression = Leaf | Series | Branches
 
 
 def definition(graph: BatchGraph, number: int) -> Expression:
-    """𝕃 of a batch in terms of 𝔹 and the 𝕃 of the batches that it feeds (Fig. 4.10)."""
+    """𝕃 of a batch in terms of its 𝔹 and the 𝕃 of its successors (Fig. 4.10)."""
     own, feeds = Leaf("B", number), graph.successors(number)
     if not feeds:
         return own
@@ -58,9 +58,9 @@ def repeated(expression: Expression) -> tuple[int, ...]:
 
 
 def layered(graph: BatchGraph) -> Expression:
-    """The graph with a level after the other, each batch in it once: no graph with its edges is faster."""
+    """The graph as a sequence of levels, with each batch once: at least as slow as the graph itself."""
     level: dict[int, int] = {}
-    for batch in graph.batches:  # in an order in which what feeds comes first
+    for batch in graph.batches:  # in topological order
         level[batch.number] = 1 + max((level[k] for k in batch.inputs), default=-1)
     rows = [tuple(Leaf("B", k) for k, at in level.items() if at == n) for n in range(max(level.values()) + 1)]
     return _series(tuple(Branches(row) if len(row) > 1 else row[0] for row in rows))
@@ -75,7 +75,7 @@ def steps(graph: BatchGraph) -> tuple[list[str], Expression]:
     for number, expression in own.items():
         now = _substituted(now, Leaf("L", number), expression)
         if len(_leaves(now)) > MOST:
-            raise InputError(f"more than {MOST} batches on all paths of the graph; expected fewer crossings")
+            raise InputError(f"more than {MOST} batches on the paths of the graph; expected fewer crossings")
         lines.append(f"L = {text(now)}")
     while (simpler := _simplified(now)) != now:
         now = simpler
@@ -99,7 +99,7 @@ def _series(items: tuple[Expression, ...]) -> Expression:
 
 
 def _simplified(node: Expression) -> Expression:
-    """The node with its innermost common tail factored out; the node itself if there is none."""
+    """The node with one innermost common tail factored out; the node itself if there is none."""
     if isinstance(node, Leaf):
         return node
     for k, item in enumerate(node.items):

@@ -1,10 +1,10 @@
 """Operations of a kernel, counted in its source: Python restricted to loops, arithmetic and conditionals.
 
-The templates are those of Herai 2005, 4.4.3 (Figs 4.17 to 4.20): z = x + y is access, access, sum_int,
-assign_int; types follow from annotations (`x: int`, `double`, `"double[3000]"`) and literals. Bounds of
-loops must be known: constants of the file, propagated into calls. Names have the scope that they have in
-Python (names.py); arguments are matched by position, keyword and default. A call of anything that is neither
-a function of the file nor registered is an error: it would cost nothing otherwise.
+The templates are those of Herai 2005, 4.4.3 (Figs 4.17 to 4.20): z = x + y counts as access, access, sum_int,
+assign_int. Types follow from annotations (`x: int`, `double`, `"double[3000]"`) and literals. Loop bounds
+must follow from constants of the file, which are propagated into calls. Names have Python's scopes
+(names.py); arguments are matched by position, keyword and default. Calls of anything that is neither a
+function of the file nor registered are errors, so that no call is free by accident.
 """
 
 import ast
@@ -30,13 +30,13 @@ from fembench.studies.pamela.names import (
 from fembench.studies.pamela.pamela import Node, Operation, PamelaLoop, sequence
 
 Sizes = dict[str, dict[Literal["in", "out", "code"], float]]
-Loops = Literal["figure", "listing"]  # Fig. 4.19, or App. A.3, which counts a turn differently
+Loops = Literal["figure", "listing"]  # Fig. 4.19, or App. A.3, which counts an iteration differently
 
 
 def analyse(
     text: str, *, where: str = "source", registry: Registry | None = None, loops: Loops = "figure"
 ) -> "Source":
-    """The kernels of a file, which is read but never run. Raises InputError."""
+    """The kernels of a file, which is parsed but never run. Raises InputError."""
     try:
         module = ast.parse(text)
     except SyntaxError as error:
@@ -55,10 +55,10 @@ class Source:
         self.constants, self.bound = constants_of(module), bound_of(module)
         self.bodies: dict[str, Node] = {}
         self.choices: dict[str, int] = {}
-        self.open: list[str] = []  # functions that are being read
+        self.open: list[str] = []  # functions being read
 
     def body(self, name: str) -> Node:
-        """Operations of a function whose parameters are known only by their defaults. Raises InputError."""
+        """Operations of a function if only the defaults of its parameters are known. Raises InputError."""
         if name in operations(self.registry):
             raise InputError(f"{self.where}: {name} is the name of an operation; expected another name")
         if name not in self.bodies:
@@ -71,13 +71,13 @@ class Source:
         return self.bodies[name]
 
     def default_values(self, function: ast.FunctionDef, defaults: Mapping[str, ast.expr]) -> dict[str, float]:
-        """The defaults whose values are known where the function is defined."""
+        """The values of defaults that are known at the definition of the function."""
         known = constants_of(self.module, until=function)
         found = {name: value_of(default, known) for name, default in defaults.items()}
         return {name: value for name, value in found.items() if value is not None}
 
     def sizes(self) -> Sizes:
-        """BYTES of the file: code -> {"in": …, "out": …, "code": …}. Raises InputError."""
+        """The constant BYTES of the file: code -> {"in": …, "out": …, "code": …}. Raises InputError."""
         found = convert(self.constants.get("BYTES", {}), Sizes, where=f"{self.where}, BYTES")
         for code, entry in found.items():
             if not all(0 <= size < math.inf for size in entry.values()):
@@ -85,17 +85,17 @@ class Source:
         return found
 
     def fail(self, node: ast.AST, message: str) -> InputError:
-        """The error, with its line."""
+        """The error, with the line of the node."""
         return InputError(f"{self.where}, line {getattr(node, 'lineno', '?')}: {message}")
 
     def function(self, name: str, values: Mapping[str, float]) -> Node:
-        """Operations of a function called with these values known. Raises InputError."""
+        """Operations of a function, given these values of its parameters. Raises InputError."""
         function = self.functions.get(name)
         if function is None:
             there = ", ".join(self.functions) or "none"
             raise InputError(f"{self.where}: no function {name}; functions of the file: {there}")
         if function.decorator_list:
-            raise self.fail(function, f"'{name}' is decorated: what its decorator does is not known")
+            raise self.fail(function, f"'{name}' is decorated: the effect of a decorator is unknown")
         own = own_names(function)
         numbers = {k: v for k, v in self.constants.items() if isinstance(v, (int, float)) and k not in own}
         scope = Scope({}, {**numbers, **values}, {}, own=frozenset(own))
@@ -107,7 +107,7 @@ class Source:
         return body
 
     def declare(self, name: str, annotation: ast.expr | None, scope: Scope) -> None:
-        """Type, and length of an array, from `int` or "double[3000]"."""
+        """Record the type, and the length of an array, from an annotation. Raises InputError."""
         if annotation is None:
             return
         word = ast.unparse(annotation).strip("'\"")
@@ -123,10 +123,10 @@ class Source:
             scope.lengths[name] = self.known(size, scope, f"length of {name}")
 
     def known(self, node: ast.expr, scope: Scope, what: str) -> float:
-        """The value of an expression. Raises InputError if it is unknown before the run."""
+        """The value of an expression. Raises InputError if it is not known before the run."""
         value = value_of(node, scope.values)
         if value is None:
-            raise self.fail(node, f"{what}: '{ast.unparse(node)}' is not known before it runs")
+            raise self.fail(node, f"{what}: '{ast.unparse(node)}' is not known before the run")
         return value
 
 
@@ -134,7 +134,7 @@ class FunctionBody(Expressions):
     """The statements of one function, in order."""
 
     def block(self, lines: list[ast.stmt]) -> Node:
-        """Operations of statements; those after a conditional return belong to the other branch."""
+        """Operations of statements; those after a conditional return belong to its other branch."""
         nodes: list[Node] = []
         for k, line in enumerate(lines):
             if isinstance(line, ast.If) and _returns(line):
@@ -165,7 +165,7 @@ class FunctionBody(Expressions):
             ]
         if isinstance(line, (ast.For, ast.While)):
             if _returns(line):
-                raise self.source.fail(line, "a loop that may return: its turns are not known")
+                raise self.source.fail(line, "return inside a loop: the number of iterations is unknown")
             nodes = self.counted(line) if isinstance(line, ast.For) else self.while_loop(line)
             return [*nodes, self.block(line.orelse)] if line.orelse else nodes
         raise self.source.fail(line, f"cannot cost '{ast.unparse(line).splitlines()[0]}'")
@@ -185,7 +185,7 @@ class FunctionBody(Expressions):
         return nodes
 
     def counted(self, line: ast.For) -> list[Node]:
-        """for i in range(…): Fig. 4.19, or as App. A.3 lists it."""
+        """for i in range(…): as in Fig. 4.19 or App. A.3."""
         call = line.iter
         if not (
             isinstance(call, ast.Call)
@@ -220,7 +220,7 @@ class FunctionBody(Expressions):
         return [Operation("assign_int"), PamelaLoop("seq", variable, low, last, sequence(*first, body))]
 
     def bound(self, node: ast.expr) -> str:
-        """A loop bound as text, with known values inserted; else variables of the enclosing loops."""
+        """A loop bound as text, of known values and variables of enclosing loops. Raises InputError."""
         value = value_of(node, self.scope.values)
         if value is not None:
             return f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}"
@@ -228,7 +228,7 @@ class FunctionBody(Expressions):
         unknown = sorted(names - set(self.scope.loops) - set(self.scope.values))
         if unknown or any(isinstance(n, (ast.Call, ast.Subscript)) for n in ast.walk(node)):
             what = unknown[0] if unknown else ast.unparse(node)
-            raise self.source.fail(node, f"bound of a loop: '{what}' is not known before it runs")
+            raise self.source.fail(node, f"bound of a loop: '{what}' is not known before the run")
         return ast.unparse(Known(self.scope.values).visit(ast.parse(ast.unparse(node), mode="eval")).body)
 
     def turns(self, call: ast.Call) -> int:
@@ -238,7 +238,7 @@ class FunctionBody(Expressions):
         return len(range(int(a), int(b), int(step)))
 
     def looped(self, lines: list[ast.stmt], variable: str, *, in_ones: bool) -> Node:
-        """A loop's body: what it changes is not known inside, nor its variable unless it goes up in ones."""
+        """A loop's body, in which changed names are unknown; `in_ones`: the variable counts up by one."""
         changed = {variable}.union(*map(bound, lines))
         for name in changed:
             self.scope.values.pop(name, None)
@@ -251,7 +251,7 @@ class FunctionBody(Expressions):
         return body
 
     def while_loop(self, line: ast.While) -> list[Node]:
-        """A loop `while i <= n` in which i begins at a known value and the last statement is i += 1."""
+        """A loop `while i <= n`, with a known first value of i and i += 1 as its last statement."""
         variable, first, turns = self.while_turns(line)
         test = self.expression(line.test)[0]
         body = self.looped(line.body, variable, in_ones=first == round(first))
@@ -259,11 +259,11 @@ class FunctionBody(Expressions):
         return [*test, PamelaLoop("seq", variable, f"{round(first)}", last, sequence(body, *test))]
 
     def while_turns(self, line: ast.While) -> tuple[str, float, int]:
-        """(variable, its first value, number of turns)."""
+        """(variable, its first value, number of iterations). Raises InputError."""
         test, last = line.test, line.body[-1]
-        form = "expected 'while i < n', i known before, and 'i += 1' at its end"
+        form = "expected 'while i < n', with i known before and 'i += 1' at its end"
         if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1):
-            raise self.source.fail(line, f"a loop whose turns are not known: {form}")
+            raise self.source.fail(line, f"a loop with an unknown number of iterations: {form}")
         name, closed = test.left.id, {ast.Lt: False, ast.LtE: True}.get(type(test.ops[0]))
         counts = isinstance(last, ast.AugAssign) and ast.unparse(last) == f"{name} += 1"
         start = value_of(test.left, self.scope.values)
@@ -272,7 +272,7 @@ class FunctionBody(Expressions):
         fixed = not any(isinstance(n, ast.Name) and n.id in stored for n in ast.walk(test.comparators[0]))
         counts = counts and fixed and stored.count(name) == 1
         if closed is None or not counts or start is None or end is None:
-            raise self.source.fail(line, f"a loop whose turns are not known: {form}")
+            raise self.source.fail(line, f"a loop with an unknown number of iterations: {form}")
         return name, start, max(math.floor(end - start) + 1 if closed else math.ceil(end - start), 0)
 
 

@@ -1,4 +1,4 @@
-"""The terms of T = max(…) in readable form, as Herai 2005, App. A.4 prints them."""
+"""The terms of T = max(…) as text, in the form of Herai 2005, App. A.4."""
 
 from fembench.studies.pamela.amounts import compact, names_in
 from fembench.studies.pamela.bounds import expand
@@ -17,7 +17,7 @@ from fembench.studies.pamela.pamela import (
 
 
 def expression(model: PamelaModel, conditionals: Conditionals | None = None) -> str:
-    """Costs of tasks, one per line, and T=max(…), each term under the name of its resource."""
+    """Costs of tasks, one per line, then T=max(…) with one named term per resource."""
     tasks = [
         f"{name}={as_text(count(model.parts[name], model), conditionals)}"
         for name in dict.fromkeys(model.tasks.values())
@@ -28,7 +28,7 @@ def expression(model: PamelaModel, conditionals: Conditionals | None = None) -> 
 
 
 def bound_terms(model: PamelaModel) -> dict[str, str]:
-    """'T_net', 'T_COORD', …, 'T_0' -> its sum. Machines of one kind share a term, max[p](…)."""
+    """'T_net', 'T_COORD', …, 'T_0' -> its expression; all workers share a term, max[p](…)."""
     root = expand(model.parts["L"], model)
     found = {f"T_{label(r)}": _of_family(root, r) for r in resources(root)}
     whole = expand(model.parts[PATH], model) if PATH in model.parts else root
@@ -36,19 +36,19 @@ def bound_terms(model: PamelaModel) -> dict[str, str]:
 
 
 def _of_family(root: Node, resource: str) -> str:
-    """Total use of a resource; of a resource per machine, the maximum over machines."""
+    """Total use of a resource; for one resource per machine, the maximum over machines."""
     own = [v for v in sorted(names_in(resource)) if v in variables(root)]
     text = _of_resource(root, resource, frozenset(own))
     return f"max[{','.join(own)}]({text})" if own else text
 
 
 def label(resource: str) -> str:
-    """The name of a resource; a loop variable alone names a machine's processor."""
+    """The name of a resource; a loop variable alone means a machine's processor."""
     return "comp" if resource.islower() and len(resource) == 1 else resource
 
 
 def resources(node: Node) -> list[str]:
-    """Resources as written, in order of first use."""
+    """Resources as written in the model, in order of first use."""
     if isinstance(node, Use):
         return [node.resource]
     inner: tuple[Node, ...] = ()
@@ -62,7 +62,7 @@ def resources(node: Node) -> list[str]:
 
 
 def variables(node: Node) -> set[str]:
-    """The variables of all loops."""
+    """The variables of all loops in a node."""
     if isinstance(node, PamelaLoop):
         return {node.variable} | variables(node.body)
     if isinstance(node, (Sequence, PamelaParallel)):
@@ -71,7 +71,7 @@ def variables(node: Node) -> set[str]:
 
 
 def _of_resource(node: Node, resource: str, own: frozenset[str]) -> str:
-    """The sum of its uses; the variables in `own` stand for one machine."""
+    """The sum of its uses; a variable in `own` is one machine, not summed over."""
     if isinstance(node, Use):
         return compact(node.amount) if node.resource == resource else ""
     if isinstance(node, (Sequence, PamelaParallel)):

@@ -1,8 +1,8 @@
 """Discrete-event execution of a model on virtual machines; no time is measured.
 
-Each branch and each turn of a par loop is a process; a resource serves one use after the other, in the order
-in which they were requested. Durations are redrawn in each run from the distribution behind the
-machine model's samples, so that predictions are tested where the truth is known (Herai 2005, tier B).
+Each branch and each iteration of a par loop is a process. A resource serves uses in the order of their
+requests. Durations are random, from the distribution behind the machine model's samples, so predictions can
+be tested against a known truth (Herai 2005, tier B).
 """
 
 import heapq
@@ -15,7 +15,7 @@ from fembench.studies.pamela.amounts import evaluate, number
 from fembench.studies.pamela.bounds import Setting, expand, resource_name, term_of
 from fembench.studies.pamela.pamela import Choice, Delay, Node, PamelaLoop, PamelaParallel, Sequence, Set, Use
 
-Draw = Callable[[str, float], float]  # resource ("" : none), seconds as modelled -> seconds in this run
+Draw = Callable[[str, float], float]  # resource ("": none), modelled seconds -> seconds in this run
 
 
 @dataclass
@@ -24,15 +24,15 @@ class VirtualClock:
 
     now: float = 0.0
     events: list[tuple[float, int, "Process"]] = field(default_factory=list)
-    free: dict[str, list[float]] = field(default_factory=dict)  # of each server
-    asked: int = 0
+    free: dict[str, list[float]] = field(default_factory=dict)  # resource -> [server]
+    asked: int = 0  # number of events so far, to break ties
 
     def at(self, moment: float, process: "Process") -> None:
         self.asked += 1
         heapq.heappush(self.events, (moment, self.asked, process))
 
     def serve(self, resource: str, seconds: float, servers: int) -> float:
-        """The time at which a use requested now ends."""
+        """The end of a use that is requested now."""
         free = self.free.setdefault(resource, [0.0] * servers)
         begin = max(heapq.heappop(free), self.now)
         heapq.heappush(free, begin + seconds)
@@ -59,7 +59,7 @@ def execute(setting: Setting, draw: Draw) -> float:
 
 
 def _advance(process: Process, clock: VirtualClock) -> None:
-    """Advance one process by one step; wake its parent if this was the last process it waited for."""
+    """Advance a process by one step; wake its parent if no other process keeps it waiting."""
     wanted = next(process.steps, None)
     if isinstance(wanted, list):
         process.waits = len(wanted)
@@ -99,7 +99,7 @@ def _run(
     elif isinstance(node, (Use, Delay)):
         yield _end(node, setting, environment, clock, draw)
     elif isinstance(node, Choice):
-        raise InputError("a conditional outside of tasks: which branch runs is not known")
+        raise InputError("a conditional outside of tasks: the branch that runs is unknown")
 
 
 def _end(

@@ -1,4 +1,4 @@
-"""Calibration of programs: times of operations, of messages to rank 0, and of a farm's tasks and results.
+"""Calibration of programs: times of operations, messages to rank 0, and a farm's tasks and results.
 
 Ranks that compute at the same time in a run do so here, too. Messages are exchanged by one pair at a time,
 while all other ranks sleep.

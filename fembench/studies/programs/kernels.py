@@ -1,12 +1,12 @@
 """The kernels of the farm programs, and the operations per task.
 
-program    task                                        operations              thesis
-pi         points in the unit square                   pi_point                000
-primes     a sieve of numbers, a block for each prime  sieve_number, prime_block   000
-matrices   powers of a matrix, + - * / on every element  matrix_N              000
-partial    the same on randomly selected elements      power_N, element        000
-integral   trapezoids                                  trapezoid               003
-product    rows of a matrix times a matrix             row_N                   003
+program    task                                          operations                  thesis
+pi         points in the unit square                     pi_point                    000
+primes     a sieve of numbers, a block for each prime    sieve_number, prime_block   000
+matrices   powers of a matrix, + - * / on every element  matrix_N                    000
+partial    the same on randomly selected elements        power_N, element            000
+integral   trapezoids                                    trapezoid                   003
+product    rows of a matrix times a matrix               row_N                       003
 
 Working arrays are aligned to 64 bytes (kernels.empty). Otherwise every second load touches two cache lines,
 and the same operation takes up to a fifth longer in one process than in another.

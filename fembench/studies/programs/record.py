@@ -1,8 +1,7 @@
 """Record of a small parallel program (`fembench study app`): case, predictions, times and correctness.
 
 Schema history:
-    1  first; `simulated`, `taking`, `answering` and a prediction's `method` were added later and may be
-    missing
+    1  first; `simulated`, `taking`, `answering` and a prediction's `method` are newer and may be missing
 """
 
 from pathlib import Path

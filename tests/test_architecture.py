@@ -160,7 +160,7 @@ def test_types_do_not_depend_on_which_optional_packages_are_installed():
 def test_only_the_page_and_its_plots_need_the_packages_of_the_extra_report():
     extra = names_of(project_table()["optional-dependencies"]["report"])
     users = {where(path) for path in ROOT.rglob("*.py") if third_party(path) & extra}
-    assert users == {"report/page", "report/plots/canvas", "studies/page"}
+    assert users == {"report/page", "report/plots/canvas"}
 
 
 def test_a_program_for_other_pythons_imports_nothing_of_fembench():

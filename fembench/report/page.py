@@ -80,15 +80,14 @@ def build(
     tables = every_table(campaign.records, campaign.failures, campaign.peers, base)
     plots = gallery(results(campaign.records), campaign.fields, campaign.peers, base)
     with _replacing(target) as fresh:
-        _write_exports(campaign, fresh / "exports")
+        files = write_exports(campaign, fresh)
         for made in tables:
             _write(fresh / "tables" / f"{made.name}.csv", table.to_csv(made))
         for picture in plots:
             _write(fresh / "plots" / f"{picture.name}.svg", picture.svg)
-        files = sorted(str(p.relative_to(fresh)) for p in (fresh / "exports").iterdir())
         sections = arrange(tables, plots)
-        _write(fresh / "report.md", _render("report.md.j2", campaign, sections, files))
-        _write(fresh / "index.html", _render("page.html.j2", campaign, sections, files))
+        _write(fresh / "report.md", render("report.md.j2", campaign, sections, files))
+        _write(fresh / "index.html", render("page.html.j2", campaign, sections, files))
     return target / "index.html"
 
 
@@ -131,19 +130,27 @@ def _starts(item: Plot | Table, beginnings: Sequence[str]) -> bool:
     return any(item.name == b or item.name.startswith((f"{b}-", f"{b}_")) for b in beginnings)
 
 
-def _write_exports(campaign: CampaignResults, folder: Path) -> None:
-    folder.mkdir()
+def write_exports(campaign: CampaignResults, target: Path) -> list[str]:
+    """Write times, time lines and deformed bodies into target/exports; returns the paths inside `target`."""
+    folder = target / "exports"
+    folder.mkdir(parents=True, exist_ok=True)
     if campaign.records:
         exports.write_everything(campaign.records, folder / "everything.csv")
     for record in campaign.records:
         exports.write_time_line(record, folder)
         if record.id in campaign.fields:
             exports.write_vtu(read_fields(campaign.fields[record.id]), folder / f"{record.id}.vtu")
+    return sorted(str(path.relative_to(target)) for path in folder.iterdir())
 
 
-def _render(
-    template: str, campaign: CampaignResults, sections: Sequence[Section], files: Sequence[str]
+def render(
+    template: str,
+    campaign: CampaignResults,
+    sections: Sequence[Section],
+    files: Sequence[str],
+    synthetic: Sequence[str] | None = None,
 ) -> str:
+    """A page from a template of this folder. `synthetic`: what was emulated; None: as the records say."""
     here = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
         loader=here,
@@ -158,8 +165,10 @@ def _render(
         sections=sections,
         files=files,
         counts={s: statuses.count(s) for s in ("VALID", "PROVISIONAL", "INVALID") if s in statuses},
-        synthetic=sorted({r.environment.synthetic for r in campaign.records} - {""}),
-        newest=max(_dates(campaign)),
+        synthetic=sorted({r.environment.synthetic for r in campaign.records} - {""})
+        if synthetic is None
+        else synthetic,
+        newest=max(_dates(campaign), default="never"),
         text=table.text,
         most=MOST_ROWS,
         raw=markupsafe.Markup,

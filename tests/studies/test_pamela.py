@@ -11,10 +11,10 @@ from fembench.model.interval import TimeRange
 from fembench.studies.pamela import pamela_text
 from fembench.studies.pamela.bounds import Setting, predict
 from fembench.studies.pamela.costs import Conditionals, as_text, count, seconds
+from fembench.studies.pamela.farm_models import share_of_primes
 from fembench.studies.pamela.machine_model import MachineModel
 from fembench.studies.pamela.pamela import Operation
 from fembench.studies.pamela.pamela import as_text as model_text
-from fembench.studies.pamela.primes import share_of_primes
 from fembench.studies.pamela.terms import bound_terms, expression
 from fembench.studies.programs.tasks import deal_tasks
 

@@ -13,13 +13,14 @@ from fembench.model.interval import TimeRange, largest
 from fembench.studies.pamela.amounts import names_in, number
 from fembench.studies.pamela.pamela import (
     Choice,
-    Delay,
     Node,
     Operation,
     PamelaLoop,
     PamelaModel,
     Sequence,
     Set,
+    amounts_of,
+    children,
 )
 
 Policy = Literal["worst", "mean", "best", "q"]
@@ -141,21 +142,8 @@ def _number(text: str, known: Mapping[str, float]) -> float:
 
 def depends(node: Node, name: str) -> bool:
     """Whether a node reads the loop variable or sets a counter, so that iterations may differ."""
-    if isinstance(node, Sequence):
-        return any(depends(i, name) for i in node.items)
-    if isinstance(node, Choice):
-        return depends(node.then, name) or depends(node.other, name)
-    if isinstance(node, PamelaLoop):
-        return name in names_in(node.low) | names_in(node.high) or depends(node.body, name)
-    if isinstance(node, Operation):
-        return name in names_in(node.times)
-    if isinstance(node, Delay):
-        return name in names_in(node.amount)
-    if isinstance(node, Set):
-        return True
-    if hasattr(node, "items"):
-        return any(depends(i, name) for i in node.items)
-    return name in names_in(node.amount) | names_in(node.resource)
+    reads = any(name in names_in(text) for text in amounts_of(node))
+    return reads or isinstance(node, Set) or any(depends(inner, name) for inner in children(node))
 
 
 def seconds(cost: OperationCost, price: Price, conditionals: Conditionals) -> TimeRange:

@@ -7,14 +7,15 @@ that two machines take about as long as in the thesis, and so that the condition
 of the worst case that the thesis' estimates imply.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
+from fembench.base.errors import InputError
 from fembench.studies.pamela import pasl
 from fembench.studies.pamela.build import Network, build
 from fembench.studies.pamela.expressions import Registered
 from fembench.studies.pamela.pamela import Node, PamelaModel
-from fembench.studies.pamela.primes import share_of_primes
 from fembench.studies.pamela.source import analyse
 
 App = Literal["pi", "prim", "mat", "rand"]
@@ -124,3 +125,15 @@ def true_share(app: App, size: int) -> float:
     if app == "prim":
         return share_of_primes(0, size)
     return {"pi": 0.7853981633974483, "rand": SELECTED}.get(app, 0.0)
+
+
+def primes_up_to(x: float) -> float:
+    """Approximate number of primes below x, x / (log x - 1); 0 below 3, near the pole of the formula."""
+    return x / (math.log(x) - 1) if x >= 3 else 0.0
+
+
+def share_of_primes(low: float, high: float) -> float:
+    """Fraction of the numbers from low to high that is prime (5.4.3). Raises InputError."""
+    if not 0 <= low < high:
+        raise InputError(f"numbers from {low:g} to {high:g}: expected 0 <= low < high")
+    return min((primes_up_to(high) - primes_up_to(low)) / (high - low), 1.0)

@@ -92,6 +92,26 @@ class PamelaModel:
     sizes: Mapping[tuple[str, int], float] = field(default_factory=dict)  # ("codeSize", batch) -> bytes
 
 
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes inside a node."""
+    if isinstance(node, (Sequence, PamelaParallel)):
+        return node.items
+    if isinstance(node, PamelaLoop):
+        return (node.body,)
+    return (node.then, node.other) if isinstance(node, Choice) else ()
+
+
+def amounts_of(node: Node) -> tuple[str, ...]:
+    """The amounts of a node itself, without those of its children."""
+    if isinstance(node, PamelaLoop):
+        return node.low, node.high
+    if isinstance(node, Operation):
+        return (node.times,)
+    if isinstance(node, Use):
+        return node.amount, node.resource
+    return (node.amount,) if isinstance(node, (Delay, Set)) else ()
+
+
 def sequence(*items: Node) -> Node:
     """A sequence, with nested sequences flattened."""
     flat: list[Node] = []

@@ -13,6 +13,7 @@ from fembench.studies.pamela.pamela import (
     PamelaParallel,
     Sequence,
     Use,
+    children,
 )
 
 
@@ -51,23 +52,13 @@ def resources(node: Node) -> list[str]:
     """Resources as written in the model, in order of first use."""
     if isinstance(node, Use):
         return [node.resource]
-    inner: tuple[Node, ...] = ()
-    if isinstance(node, (Sequence, PamelaParallel)):
-        inner = node.items
-    elif isinstance(node, PamelaLoop):
-        inner = (node.body,)
-    elif isinstance(node, Choice):
-        inner = (node.then, node.other)
-    return list(dict.fromkeys(r for n in inner for r in resources(n)))
+    return list(dict.fromkeys(r for inner in children(node) for r in resources(inner)))
 
 
 def variables(node: Node) -> set[str]:
     """The variables of all loops in a node."""
-    if isinstance(node, PamelaLoop):
-        return {node.variable} | variables(node.body)
-    if isinstance(node, (Sequence, PamelaParallel)):
-        return set().union(*map(variables, node.items))
-    return variables(node.then) | variables(node.other) if isinstance(node, Choice) else set()
+    own = {node.variable} if isinstance(node, PamelaLoop) else set()
+    return own.union(*map(variables, children(node)))
 
 
 def _of_resource(node: Node, resource: str, own: frozenset[str]) -> str:

@@ -1,14 +1,11 @@
 """Cost of messages on this machine and slowness H of loaded hosts, compared with Mendes (2004)."""
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from fembench.base.errors import RunFailedError
 from fembench.base.files import write_atomic
 from fembench.characterize.estimate import latencies
 from fembench.model.heterogeneity import by_clock, by_load, by_queue
@@ -17,6 +14,7 @@ from fembench.records.profile import Profile, load_profile
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table, words
 from fembench.studies import charts
+from fembench.studies.attempts import output_of
 from fembench.studies.charts import Panel
 from fembench.studies.layout import count, value
 from fembench.studies.programs.hlogp_sums import error_percent
@@ -50,13 +48,11 @@ def measure_network(folder: Path, cores: int, *, only_kept: bool = False) -> Pro
     if not path.exists():
         if only_kept:
             return None
-        line = [sys.executable, "-m", "fembench", "characterize", "--quick", "--network", "--sizes", SIZES]
         ranks = str(max(2, min(cores, MOST_RANKS)))
         with tempfile.TemporaryDirectory() as scratch:  # this process has locked the study's own folder
             made = Path(scratch, "machine.json")
-            done = subprocess.run([*line, "--ranks", ranks, "-o", str(made)], capture_output=True, text=True)
-            if done.returncode:
-                raise RunFailedError(f"fembench characterize: {done.stderr.strip().splitlines()[-1:]}")
+            asked = ("--network", "--sizes", SIZES, "--ranks", ranks, "-o", str(made))
+            output_of("characterize", "--quick", *asked)
             write_atomic(path, made.read_bytes())
     return load_profile(path)
 

@@ -1,20 +1,18 @@
 """Ferreira (2006) repeated: phases of a parallel FEM program on fast and slow hosts, E0 to E14."""
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fembench.base.config import read_json, read_text
-from fembench.base.errors import InputError, RunFailedError
+from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import seconds
 from fembench.bench.campaign import Done, Timekeeper
 from fembench.records.store import failures
 from fembench.report.fields import fields_path
 from fembench.report.run_line import summary_line
-from fembench.studies.attempts import Attempts, Tell
+from fembench.studies.attempts import Attempts, Tell, output_of
 from fembench.studies.study import HostsAsked, Study, StudyExperiment, StudyOutcome, StudyRequest
 from fembench.studies.thesis_004 import weighted as e13
 from fembench.studies.thesis_004.machines import SLOW_SPEED, Machines, emulated, given, hosts_in
@@ -82,7 +80,7 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome:
     """The study, on emulated or real hosts. Raises InputError."""
     plan = StudyPlan(machines_of(request.hosts, request.cores), QUICK if request.quick else FULL)
     study = StudyFolder(request.folder, plan, request.command)
-    timers = load_timers(_timers(request.folder / "timers.json")) if request.wants("E1") else {}
+    timers = _timers(request.folder / "timers.json") if request.wants("E1") else {}
     _run_missing(study, request, attempts.tell)
     if plan.machines.emulated:
         attempts.tell(f"SYNTHETIC: {plan.machines.label}")
@@ -145,19 +143,10 @@ def _run_missing(study: StudyFolder, request: StudyRequest, tell: Tell) -> None:
         study.measure(more, ended, only_kept=request.only_kept)
 
 
-def _timers(path: Path) -> Path:
-    """The output of `fembench timers`, made once, in a separate process: this one must not start MPI."""
+def _timers(path: Path) -> dict[str, Any]:
+    """The output of `fembench timers`, kept in a file; a separate process, as this one must not start MPI."""
     if not path.exists():
-        line = [sys.executable, "-m", "fembench", "timers", "--json"]
-        done = subprocess.run(line, capture_output=True, text=True)
-        if done.returncode:
-            raise RunFailedError(f"fembench timers: {done.stderr.strip().splitlines()[-1:]}")
-        write_atomic(path, done.stdout)
-    return path
-
-
-def load_timers(path: Path) -> dict[str, Any]:
-    """The output of `fembench timers --json`. Raises InputError."""
+        write_atomic(path, output_of("timers", "--json"))
     return read_json(path, dict[str, Any])
 
 

@@ -1,4 +1,4 @@
-"""Programs whose times are known in closed form: what the simulators are held against."""
+"""Programs whose times are known in closed form, to test the simulators."""
 
 from collections.abc import Sequence
 

@@ -16,7 +16,7 @@ PACKAGED = {"5.2": ["m"] + [f"{mode}.{part}" for mode in ("Send", "Isend") for p
 
 
 def rows(number):
-    """Rows of Table `number`, the head first; where the package has the table, from there."""
+    """Rows of Table `number`, the head first; from the package if it has the table."""
     name = f"table_{number.replace('.', '_')}"
     if number in PACKAGED:
         return [PACKAGED[number], *(list(row.values()) for row in printed(name))]
@@ -31,7 +31,7 @@ def columns(number):
 
 
 def matrix(number):
-    """(names, (n, n) values) of a table of hosts by hosts; nan where nothing is printed."""
+    """(names, (n, n) values) of a table of hosts by hosts; nan if nothing is printed."""
     _, *body = rows(number)
     return [row[0] for row in body], np.array(
         [[float("nan") if cell == "-" else float(cell) for cell in row[1:]] for row in body]
@@ -39,7 +39,7 @@ def matrix(number):
 
 
 def piece_around(first: float, origin: float, *coefficients: float) -> CurvePiece:
-    """c0 + c1 (m - origin) + …, as the source prints it, as a piece from `first` bytes on."""
+    """The printed polynomial c0 + c1 (m - origin) + … as a piece from `first` bytes on."""
     shift, n = first - origin, len(coefficients)
     return CurvePiece(
         first=first,

@@ -1,4 +1,4 @@
-"""Graphs and platforms of Mendes (2004), and small ones at random."""
+"""Graphs and platforms of Mendes (2004), and small random ones."""
 
 import random
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def cases():
 
 
 def small_platform(seed, hosts):
-    """Hosts that differ up to three times; messages in proportion to bytes."""
+    """Hosts whose speeds differ by up to a factor of three; message times proportional to bytes."""
     draw = random.Random(seed)
     slowness = [1.0, *(draw.uniform(1, 3) for _ in range(hosts - 1))]
     parts = [draw.uniform(0.05, 0.4) for _ in range(3)]
@@ -65,7 +65,7 @@ def free_messages(slowness):
 
 
 def layered(n: int, layers: int, degree: int, seed: int, work: float = 1.0, size: float = MIB4):
-    """n tasks in layers, each fed by `degree` of the layer before, chosen by chance."""
+    """n tasks in layers, each with `degree` random predecessors in the layer before."""
     draw = random.Random(seed)
     layer = [t * layers // n for t in range(n)]
     edges = []

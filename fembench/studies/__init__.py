@@ -1,1 +1,1 @@
-"""What the five source theses did, measured again: their experiments and the methods that only they need."""
+"""The measurements of the five source theses, repeated, and the methods that nothing else needs."""

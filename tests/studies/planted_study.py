@@ -19,7 +19,7 @@ SIZES = {  # nodes, cells, equations, restrained, iterations
 
 
 def record_of(want, run_id):
-    """What a run of this case would leave, on machines that are exactly as planned."""
+    """The record of a run of this case on machines exactly as planned."""
     case = want.case
     nodes, cells, equations, fixed, iterations = SIZES[case.question.mesh]
     shares = np.asarray(parse_shares(case.placement.shares, case.placement.ranks))
@@ -36,7 +36,7 @@ def record_of(want, run_id):
     seconds = np.zeros((n, len(ph.NAMES)))
     seconds[:, ph.ASSEMBLY] = 1e-9 * cells * shares / speeds
     seconds[:, ph.SPMV_INTERIOR] = case.synthetic.dilate * timed * work / speeds
-    seconds[:, ph.SEND] = 1e-6 * (n > 1)  # one rank alone sends nothing
+    seconds[:, ph.SEND] = 1e-6 * (n > 1)  # a single rank sends nothing
     busy = seconds.sum(axis=1)
     seconds[:, ph.WAIT] = busy.max() - busy
     seconds[:, ph.CG] = seconds[:, list(ph.CG_PARTS)].sum(axis=1)
@@ -76,7 +76,7 @@ def record_of(want, run_id):
 
 
 class PlantedStudy(StudyFolder):
-    """A study that makes its records up instead of measuring."""
+    """A study with made-up records instead of measurements."""
 
     def measure(self, wants, ended=lambda done: None, *, only_kept=False):
         for want in wants:

@@ -1,4 +1,4 @@
-"""The second front end: a compiled program of thesis-003's appendix B, from its disassembly."""
+"""Execution graphs of compiled programs: that of thesis-003, appendix B, from its disassembly."""
 
 import shutil
 import subprocess
@@ -18,7 +18,7 @@ from fembench.studies.binaries.blocks import Function, Vertex, functions_of, jum
 from fembench.studies.binaries.instructions import ROWS, class_of, load_costs, measure_costs, save_costs
 
 LISTING = (DATA / "seed003_integral_i386.objdump").read_text()
-ONE = dict.fromkeys(ROWS, 1e-9)  # every instruction a nanosecond
+ONE = dict.fromkeys(ROWS, 1e-9)  # a nanosecond per instruction
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_the_master_goes_round_its_loops_once_a_slave_and_never_computes(program
     assert slave.seconds > 3 * master.seconds
 
 
-def test_turns_that_are_alike_are_added_at_once():
+def test_identical_iterations_are_added_at_once():
     root = program_of(LISTING, ONE, "root")
     costs = [root.walk(1, 2, Loops(n, n), np.random.default_rng(0), 16).seconds for n in (5, 6, 7, 10**9)]
     assert np.diff(costs[:3], 2) == pytest.approx(0, abs=1e-15)
@@ -119,7 +119,7 @@ def test_merged_blocks_are_fewer_and_every_way_takes_the_same_time(program):
     assert len(merged.master) == 2
 
 
-def test_below_the_limit_turns_are_drawn_and_at_the_limit_they_are_not(program):
+def test_iterations_are_drawn_below_the_limit_and_fixed_at_it(program):
     rng = np.random.default_rng(0)
     drawn = [Loops(10, 40).turns(rng) for _ in range(2000)]
     assert max(drawn) == 40

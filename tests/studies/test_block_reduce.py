@@ -1,4 +1,4 @@
-"""Fewer blocks, the same ways: every path from entry to return keeps its time through all reductions."""
+"""Reductions of blocks: every path from entry to return keeps its time."""
 
 import copy
 
@@ -34,7 +34,7 @@ DIAMOND = (
     (0, 2, "execute", 1.0),
     (2, 4, "branch", 1.0, 50),
     (4, 10, "execute", 1.0),
-    (10, 12, "branch", 1.0, 30),  # the second way begins at 30
+    (10, 12, "branch", 1.0, 30),  # the second branch begins at 30
     (12, 20, "execute", 5.0),
     (20, 22, "jump", 1.0, 40),
     (30, 40, "execute", 3.0),
@@ -47,7 +47,7 @@ DIAMOND = (
 
 
 def ways(function, address=None, spent=0.0, sent=()):
-    """(seconds, messages passed) of every way to a return, loops taken once at most."""
+    """(seconds, messages passed) of every path to a return that takes each loop at most once."""
     v = function.vertices[function.start if address is None else address]
     spent, sent = spent + v.cost, sent + ((v.name,) if v.kind == "message" else ())
     if v.kind == "return":
@@ -77,15 +77,15 @@ def test_each_level_finds_more():
     assert counts[2] > counts[3]
 
 
-def test_a_block_where_ways_meet_gives_its_cost_to_those_that_lead_there():
+def test_a_block_where_paths_meet_passes_its_cost_to_its_predecessors():
     function = made(*DIAMOND)
     merge_groupings(function)
     assert 40 not in function.vertices
     assert function.vertices[20].target == 50  # the jump
     assert function.vertices[20].cost == 8.0
-    assert function.vertices[30].end == 50  # who fell through
+    assert function.vertices[30].end == 50  # the block that fell through
     assert function.vertices[30].cost == 10.0
-    assert 60 in function.vertices  # a decision leads there, and elsewhere
+    assert 60 in function.vertices  # its predecessor, a decision, has another successor
 
 
 def test_what_both_ways_cost_at_least_the_decision_costs():
@@ -94,9 +94,9 @@ def test_what_both_ways_cost_at_least_the_decision_costs():
     decision = function.vertices[10]
     assert decision.cost == 4.0
     assert function.vertices[12].cost == 2.0
-    assert 30 not in function.vertices  # had the least
+    assert 30 not in function.vertices  # the cheaper branch
     assert decision.target == 40
-    assert function.vertices[50].cost == 1.0  # one of its ways is entered from elsewhere too
+    assert function.vertices[50].cost == 1.0  # one of its branches has another predecessor
 
 
 @pytest.mark.parametrize("kind", ["message", "call"])
@@ -108,7 +108,7 @@ def test_messages_and_calls_are_not_hoisted(kind):
     assert function.vertices[10].cost == 1.0
 
 
-def test_the_test_of_a_loop_stays_where_its_turns_are_counted():
+def test_the_test_of_a_loop_stays_because_iterations_are_counted_there():
     loop = (
         (0, 10, "execute", 1.0),
         (10, 12, "jump", 1.0, 30),

@@ -1,4 +1,4 @@
-"""Shear-Sort and fractal compression over migrating blocks: the right answer, whatever moves."""
+"""Shear-Sort and fractal compression over migrating blocks: the right answer, whichever blocks move."""
 
 import numpy as np
 import pytest
@@ -56,13 +56,13 @@ def test_a_slow_rank_loses_blocks(comm):
     if comm.size == 1:
         return
     settings = Settings(policy="amortised", alpha=1, gamma=2)
-    speeds = (1 / 30, *[1.0] * (comm.size - 1))  # far enough apart for any noise
+    speeds = (1 / 30, *[1.0] * (comm.size - 1))  # far apart, so that noise does not matter
     slowness = slowness_of(comm.rank, speeds, 2.0, crowded=True)
     ran = run_program(comm, ShearSort(48, 4 * comm.size, 16), settings, slowness)
     if comm.rank == 0:
         assert ran.ledger.owner.count(0) < 4
-        assert ran.ledger.looks[-1].iteration < 16  # when nothing remains, nobody looks,
-        assert ran.ledger.looks[-1].measured > 0  # but what the last look brought is measured
+        assert ran.ledger.looks[-1].iteration < 16  # no observation after the end,
+        assert ran.ledger.looks[-1].measured > 0  # but the effect of the last one is measured
         assert np.array_equal(np.sort(ran.result.ravel()), snake(ran.result))
 
 

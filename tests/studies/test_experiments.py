@@ -26,7 +26,7 @@ PAIRS = study_named("thesis-004")
 
 
 def sections(folder, only):
-    """title -> CSV of every table, from the cases of these experiments alone."""
+    """title -> CSV of every table, from the cases of these experiments only."""
     study = PlantedStudy(folder, StudyPlan(emulated(2), QUICK), "fembench study")
     study.measure(study.plan.wants(only))
     for round_ in weighted.ROUNDS if wanted("E13", only) else ():
@@ -37,7 +37,7 @@ def sections(folder, only):
 
 @pytest.mark.slow
 def test_an_experiment_alone_has_the_numbers_that_it_has_in_the_whole_study(tmp_path, monkeypatch):
-    for kind in ("grouped", "curves", "stacked"):  # drawing takes ten times as long as all the rest
+    for kind in ("grouped", "curves", "stacked"):  # drawing takes ten times as long as the rest
         monkeypatch.setattr(
             charts, kind, lambda name, title, caption, *_, **__: Plot(name, title, caption, "")
         )
@@ -95,7 +95,7 @@ def test_an_experiment_is_explained_by_its_name_alone(capsys):
         assert "What the source did" not in told
 
 
-def test_every_experiment_has_one_study_and_a_slip_of_the_keys_is_told_the_nearest_name(capsys):
+def test_every_experiment_has_one_study_and_a_typo_gets_the_nearest_name(capsys):
     for study in STUDIES:
         assert all(owner_of(name) is study for name in study.names)
     assert main(["study", "rings"]) == 2

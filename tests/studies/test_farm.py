@@ -81,7 +81,7 @@ def test_every_message_of_a_graph_counts(comm, graph):
 
 
 def test_ranks_that_wait_for_each_other_do_not_lock(comm):
-    """Both send much before either receives."""
+    """Both send a long message before either receives."""
     edges = ((0, 2), (1, 3), (2, 4), (3, 4))
     host = tuple(t % comm.size for t in (0, 1, 1, 0, 0))
     case = AppCase(
@@ -93,7 +93,7 @@ def test_ranks_that_wait_for_each_other_do_not_lock(comm):
 def test_a_rank_that_leaves_the_barrier_late_makes_a_run_no_shorter(comm):
     early, late = Span("here", 10.0, 12.0), Span("here", 10.5, 13.0)
     assert makespan([early, late, Span("here", 9.0, 0.0)]) == 3.0  # the last had no task
-    assert makespan([early, late._replace(host="there", begin=110.5, done=113.0)]) == 2.5  # clocks apart
+    assert makespan([early, late._replace(host="there", begin=110.5, done=113.0)]) == 2.5  # different clocks
     assert makespan([Span("here", 9.0, 0.0)]) == 0.0
 
 
@@ -131,7 +131,7 @@ def test_calibration_samples_every_operation_of_every_rank(comm):
 
 
 def slowed(comm, factor):
-    """A rank that computes so many times more slowly than it could, in a job that is emulated."""
+    """A rank slowed by this factor, in an emulated job."""
     return worker_of(comm, (1.0,) * comm.size, factor)
 
 
@@ -143,7 +143,7 @@ def test_a_slow_rank_computes_longer(comm):
 
 
 class Clock:
-    """Time that passes only as it is told."""
+    """Time that passes only on request."""
 
     def __init__(self):
         self.wall = self.own = 0
@@ -158,7 +158,7 @@ class Clock:
         return self.wall * 1e-9
 
     def use(self, seconds, wall=0.0):
-        """Of the processor; where others have it too, more time passes."""
+        """Use the processor; if it is shared, more time passes."""
         self.own += round(seconds * 1e9)
         self.wall += round(max(seconds, wall) * 1e9)
 
@@ -174,23 +174,23 @@ def clock(monkeypatch):
 
 
 def lasts(worker, times, *use):
-    """Seconds of so many operations that use the processor so."""
+    """Seconds of these operations with this use of the processor."""
     before = worker.busy
     worker.compute("op", times, compute.time.use, *use)
     return worker.busy - before
 
 
 def test_an_emulated_rank_goes_by_the_least_time_of_an_operation_on_any_rank(comm, clock):
-    """Rank r's core takes 2 (r + 1) ms for each of two, or more."""
+    """The core of rank r takes at least 2 (r + 1) ms for each of two operations."""
     worker = slowed(comm, 10.0)
     assert lasts(worker, 2, 0.006 * (comm.rank + 1)) == pytest.approx(0.06 * (comm.rank + 1))
     assert lasts(worker, 2, 0.004 * (comm.rank + 1)) == pytest.approx(0.04 * (comm.rank + 1))
     worker.slowness.share(comm)
     assert lasts(worker, 2, 0.012) == pytest.approx(0.04)  # a slow moment
     assert lasts(worker, 1, 0.003) == pytest.approx(0.02)  # half the work
-    assert lasts(worker, 2, 0.002) == pytest.approx(0.04)  # a faster core than was known: they keep to it
-    assert lasts(worker, 0, 0.001) == pytest.approx(0.001)  # nothing to go by
-    assert lasts(Worker(comm), 2, 0.012) == pytest.approx(0.012)  # as it is
+    assert lasts(worker, 2, 0.002) == pytest.approx(0.04)  # a faster core than known: the known minimum stays
+    assert lasts(worker, 0, 0.001) == pytest.approx(0.001)  # unknown amount of work
+    assert lasts(Worker(comm), 2, 0.012) == pytest.approx(0.012)  # full speed
 
 
 def test_a_rank_that_is_late_makes_up_for_it(comm, clock):
@@ -226,20 +226,20 @@ def test_a_long_result_keeps_a_worker_until_the_coordinator_looks(comm, monkeypa
     taking, answering = calibrate.exchanges(worker)
     assert [len(row) for row in (*taking.values(), *answering.values())] == [trips * (comm.rank > 0)] * 4
     if comm.rank:
-        assert np.median(answering[small]) < 2e-3  # it lies there, the worker goes on
+        assert np.median(answering[small]) < 2e-3  # buffered: the worker continues
         assert 2e-3 < np.median(answering[large]) < 20e-3
 
 
 @pytest.mark.parametrize("program", ["matrices", "partial", "product"])
 def test_matrices_begin_where_a_cache_line_does(program, comm):
-    """What an operation takes is the same in every process."""
+    """An operation takes equally long in every process."""
     worked_on = []
 
     def look(operation, times, function, *arguments):
         worked_on.extend(a for a in arguments if isinstance(a, np.ndarray) and a.dtype == float)
         return just(operation, times, function, *arguments)
 
-    bulk = [bytearray(16 * k) for k in range(1, 60)]  # moves what malloc gives
+    bulk = [bytearray(16 * k) for k in range(1, 60)]  # shifts what malloc returns
     for task in range(3):
         KERNELS[program].run(look, KERNELS[program].make(task, 3, 48, 0), 48)
     assert bulk

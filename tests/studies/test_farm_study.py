@@ -1,4 +1,4 @@
-"""thesis-000 anew: tables with both numbers, plots, and a page, without running anything under MPI."""
+"""The study thesis-000: tables with both numbers, plots, and a page, without MPI."""
 
 import csv
 

@@ -11,7 +11,7 @@ from fembench.studies.pamela.machine_model import MachineModel
 
 RESULTS = rows("results")
 PRINTED_WRONG = {"primQ_D"}  # Tab. 5.12 prints 4.218; its rows give 6.018
-TEXT_SAYS_HITS = {"mat": 30}  # the tables give 29
+TEXT_SAYS_HITS = {"mat": 30}  # its tables give 29
 
 
 def scored(row):

@@ -1,4 +1,4 @@
-"""Records of earlier starts serve a reproduction only where they are of the case that it asks for."""
+"""Existing records are reused only if they are of the same case."""
 
 import msgspec
 from planted_environment import planted_calibration

@@ -65,7 +65,7 @@ def test_a_ring_is_the_sum_of_its_parts():
 
 
 def reference_heft(graph, hosts):
-    """HEFT with insertion as Topcuoglu et al. state it, written for itself."""
+    """HEFT with insertion as in Topcuoglu et al., written independently."""
     rank = upward_ranks(graph, hosts)
     host, end, busy = {}, {}, [[] for _ in range(hosts.n_hosts)]
     for t in sorted(range(graph.n_tasks), key=lambda t: (-rank[t], t)):
@@ -126,7 +126,7 @@ def test_cpop_keeps_a_chain_on_the_fastest_host():
     assert found.expected == pytest.approx(4.0)
 
 
-def test_orders_hold_every_task_after_those_that_feed_it():
+def test_orders_list_every_task_after_its_predecessors():
     graph, hosts = diamond(5), platform("4 equal")
     for schedule in candidates(graph, hosts):
         place = {t: k for k, t in enumerate(schedule.order)}

@@ -55,7 +55,7 @@ def test_cost_of_a_pi_task_from_the_printed_machine_model(row):
     assert found.high == pytest.approx(float(row["cost_max_s"]), abs=1e-3)
 
 
-def test_an_operation_that_nobody_measured_is_an_error():
+def test_an_operation_without_measurements_is_an_error():
     with pytest.raises(InputError, match="'assign_obj' of machine 1"):
         Setting(pi_model(), parse(machine_text()), 1).task(1, 1)
 
@@ -74,7 +74,7 @@ def test_messages_grow_between_measured_sizes():
     assert model.message(1, 0, 1) == TimeRange(1, 2)
 
 
-def test_a_line_that_is_none_is_named():
+def test_an_unreadable_line_is_named():
     with pytest.raises(InputError, match=r"line 2: cannot read 'inter_sum_int\[1\]=3'"):
         parse("inter_a[1]=[1;2]\ninter_sum_int[1]=3")
 

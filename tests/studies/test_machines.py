@@ -1,4 +1,4 @@
-"""Hosts, real or emulated, and what their tasks get."""
+"""Hosts, real or emulated, and the cores and speeds of their tasks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Measuring for real: small cases, in the place that each asks for; what has a record is not run again."""
+"""Real measurements of small cases, each in its place; cases with a record are not run again."""
 
 import os
 

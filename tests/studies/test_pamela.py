@@ -18,7 +18,7 @@ from fembench.studies.pamela.pamela import as_text as model_text
 from fembench.studies.pamela.terms import bound_terms, expression
 from fembench.studies.programs.tasks import deal_tasks
 
-TERMS = {  # App. A.4; a zero that is printed among the summands of T_COORD is left out
+TERMS = {  # App. A.4, without the printed summand 0 of T_COORD
     "T_net": "sum[p](send[COORD,p](codeSize(task[1,0])))"
     " + sum[p](sum[i](send[COORD,p](dataSizeIn(task[1,id]))))"
     " + sum[p](sum[i](send[p,COORD](dataSizeOut(task[1,id]))))",

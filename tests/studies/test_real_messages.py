@@ -1,4 +1,4 @@
-"""Rings, fork and join predicted from a measured network: planted costs, runs that follow them or do not."""
+"""Rings, fork and join predicted from a planted network, with runs that follow the prediction or not."""
 
 import msgspec
 import pytest
@@ -45,7 +45,7 @@ def calibration(case):
 
 
 def ran(case, before, messages, noise=0.001, repetitions=20):
-    """A run whose last task ends `messages` seconds after what was computed, each a little else."""
+    """A run whose last task ends `messages` seconds after computing, with a little noise."""
     own = sum(case.host[t] == 0 for t in range(case.tasks) if t not in case.idle)
     all_ = sum(t not in case.idle for t in range(case.tasks))
     work = case.size * UNIT * (all_ if case.program == "ring" else own)
@@ -70,7 +70,7 @@ def ran(case, before, messages, noise=0.001, repetitions=20):
     [
         ("ring", "isend", 3, 3 * (OS + LATENCY + OR)),  # three hops, all between ranks (3.10)
         ("ring", "send", 3, 3 * 1.5 * BLOCKED),
-        ("fork", "isend", 2, 8 * OS),  # eight sends keep the sender (6.1)
+        ("fork", "isend", 2, 8 * OS),  # eight sends occupy the sender (6.1)
         ("fork", "send", 2, 8 * BLOCKED),
         ("join", "isend", 2, 8 * OR),
     ],
@@ -147,7 +147,7 @@ def test_a_profile_that_cannot_tell_is_refused():
 
 @pytest.fixture
 def planted_launch(monkeypatch):
-    """Instead of a launch: a calibration, or a run that takes 1 % longer than predicted."""
+    """Replaces a launch: a calibration, or a run that takes 1 % longer than predicted."""
     asked = []
 
     def launch(case, *, id, calibrate=0, predicted=None, **_):

@@ -49,7 +49,7 @@ def test_large_inputs_leave_the_coordinator_one_after_the_other():
 
 
 def test_messages_keep_workers():
-    """Both ways of predicting, each task anew; half a millisecond a message is under way anyhow."""
+    """In both predictions, with every task; a message travels for half a millisecond in any case."""
     plain = calibration(POINTS, {"8": ((), (5e-4,), (5e-4,))})
     kept = msgspec.structs.replace(
         plain, taking={"8": ((), (2e-3,), (2e-3,))}, answering={"8": ((), (3e-3,), (3e-3,))}
@@ -67,7 +67,7 @@ def test_messages_keep_workers():
 def test_unequal_samples_make_an_interval():
     record = calibration({"pi_point": ((1e-8,), tuple(1e-9 * k for k in range(5, 16)), (1e-8,))})
     found = simulated(case_of(options("pi", tasks=4, size=40_000_000), record), record)
-    assert found.low == found.terms["makespan"][0]  # the other worker takes as long
+    assert found.low == found.terms["makespan"][0]  # the other worker takes equally long
     assert found.high > 1.2 * found.terms["makespan"][0]
 
 
@@ -150,10 +150,10 @@ def test_given_costs_of_messages_are_those_of_hlogp(program):
     case = case_of(options(program, size=10), record)
     case = msgspec.structs.replace(case, costs=((0.2, -0.15, 0.1),) * len(case.edges))
     closed, graph = both(case, record, options(program))
-    sends = 0.05 if program == "ring" else 0.0  # of the rank before the last, which nobody waits for
+    sends = 0.05 if program == "ring" else 0.0  # of the second to last rank: no task waits for it
     assert graph.terms["makespan"][0] - sends == pytest.approx(closed.low, rel=1e-6)
     assert closed.low > both(case_of(options(program, size=10), record), record, options(program))[0].low
-    if program == "ring":  # on its way while the sender is kept: begin + Os + L is when it is there
+    if program == "ring":  # it travels while the sender is occupied, and arrives at begin + Os + L
         assert closed.low == pytest.approx(1 + 1 + 2 + 3 * (0.2 - 0.15 + 0.1))
 
 

@@ -17,7 +17,7 @@ REGISTRY = {"random": Registered(""), "np.dot": Registered("dot", 0), "@": Regis
 
 
 def flat(node):
-    """Names of operations, loops and conditionals in their order."""
+    """Names of operations, loops and conditionals, in order."""
     if isinstance(node, Operation):
         return [node.name if node.times == "1" else f"{node.times}*{node.name}"]
     if isinstance(node, Sequence):
@@ -97,7 +97,7 @@ def test_loops_inside_loops_may_depend_on_them():
 
 
 def counted(cost, operation):
-    """How often the operation occurs in a cost, loops included."""
+    """Number of occurrences of the operation in a cost, including loops."""
     inside = sum(turns * counted(body, operation) for turns, body in cost.loops)
     return cost.operations.get(operation, 0) + inside
 
@@ -137,7 +137,7 @@ def test_functions_that_call_each_other_are_refused():
 
 
 def total(text, name="f", operation="sum_double"):
-    """How often an operation is counted in a function with all that it calls."""
+    """Number of occurrences of an operation in a function and its callees."""
     source = analyse(text, registry=REGISTRY)
     model = PamelaModel({name: source.body(name), **source.bodies})
     return counted(count(model.parts[name], model), operation)
@@ -172,8 +172,8 @@ WORK = "def work(n: int, s: double):\n    for i in range(n):\n        s += 1.0\n
         (f"{WORK}def f(x: 'double[30]', s: double):\n    x @= work(5, s)\n", 5),
     ],
 )  # fmt: skip
-def test_turns_are_those_that_python_makes(text, turns):
-    """Each turn adds once; where the loop counts in doubles, twice."""
+def test_iterations_are_counted_as_python_makes_them(text, turns):
+    """One addition per iteration, two if the loop counts in doubles."""
     assert total(text) == turns
 
 
@@ -189,7 +189,7 @@ class Multiplications(ast.NodeTransformer):
 
 
 def multiplied(text):
-    """How often f multiplies when Python runs it."""
+    """Number of multiplications when Python runs f."""
     made = []
     names = {"times": lambda a, b: made.append(1) or a * b, "random": lambda *_: 0.5}
     tree = ast.fix_missing_locations(Multiplications().visit(ast.parse(text)))
@@ -199,7 +199,7 @@ def multiplied(text):
 
 
 def priced(text, q=0.0, codes=("f",)):
-    """Multiplications of f in the model as its file has it; `q`: share of a conditional's first branch."""
+    """Multiplications of f in the model; `q`: weight of a conditional's first branch."""
     source = analyse(text, registry={**REGISTRY, "@": Registered("")})
     asked = {code: source.body(code) for code in codes}
     model = pamela_text.parse(as_text(PamelaModel({**source.bodies, **asked, "L": Operation("f")})))

@@ -13,7 +13,7 @@ def test_equal_machines_share_alike():
 
 
 def test_a_host_saves_at_most_its_share():
-    split = ideal_split((1.0, 9.0))  # alone 1 s; with the other 0.9 s
+    split = ideal_split((1.0, 9.0))  # 1 s alone, 0.9 s with the other
     assert split.shares[1] == pytest.approx(1 - split.seconds / 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The reproduction on made-up records, whose answers follow from the plan by hand."""
+"""The study thesis-004 on made-up records, whose tables follow from the plan by hand."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_weighted_parts_beat_run_3_and_the_second_round_reaches_equal_work(study
     assert len(runs) == 12
     for mesh in MESHES:
         assert runs[mesh, "dense", 1].seconds < runs[mesh, "dense", 1].best_seconds
-        slow, fast = np.sqrt(0.13), np.sqrt(2 / 7)  # equal time where the square of a part is the work
+        slow, fast = np.sqrt(0.13), np.sqrt(2 / 7)  # equal time if work is the square of a part
         assert runs[mesh, "dense", 2].share == pytest.approx(slow / (slow + 7 * fast), rel=0.02)
         assert runs[mesh, "csr", 1].share == pytest.approx(0.13 / 2.13, rel=0.02)
         assert runs[mesh, "csr", 1].seconds == pytest.approx(runs[mesh, "csr", 1].ideal, rel=0.02)

@@ -47,7 +47,7 @@ def calibration(case):
 
 
 def planted(case, *, id, scratch, predicted=None, simulated=None, calibrate=0):
-    """Instead of a launch: a run takes 2 % longer than HLogP says, or what was calibrated."""
+    """Replaces a launch: a calibration, or a run that takes 2 % longer than HLogP predicts."""
     record = calibration(case)
     if calibrate:
         return msgspec.structs.replace(record, id=id)
@@ -105,7 +105,7 @@ def test_rings_take_what_the_thesis_estimates(study):
     _, found = study
     for ring, run in zip(grid_plan.rings(), found):
         case = run.record.case
-        looks = len(case.edges) * glance_of(case.dilate) / 2 / run.scale  # how late ranks look, in the mean
+        looks = len(case.edges) * glance_of(case.dilate) / 2 / run.scale  # mean delay of polling
         assert run.expected - looks == pytest.approx(ring.estimated, rel=0.02), ring.name
 
 
@@ -123,7 +123,7 @@ def test_what_heft_promises_under_hlogp_is_what_hlogp_executes(study):
         known = by_name[graph, "HEFT, HLogP"]
         assert known.expected * 1.02 == pytest.approx(known.measured, rel=0.03)
         latency = by_name[graph, "HEFT, latency"]
-        assert latency.expected < 0.97 * latency.measured  # it does not know that overheads keep processors
+        assert latency.expected < 0.97 * latency.measured  # it ignores that overheads occupy processors
         assert by_name[graph, "portfolio"].measured <= 1.001 * min(
             by_name[graph, m].measured for m in grid_plan.METHODS
         )
@@ -181,10 +181,10 @@ def test_laws_of_h_are_off_by_what_their_tables_say():
     }
 
 
-def test_messages_stand_beside_both_libraries_of_the_thesis():
+def test_messages_are_listed_with_both_libraries_of_the_thesis():
     made = grid_messages.message_table(network())
     first = dict(zip((c.key for c in made.columns), made.rows[0]))
-    # L is half of what the round trip leaves over four overheads
+    # L is half of the round trip without its four overheads
     assert first["latency_us"] == pytest.approx((10 + 0.064 - 4) / 2)
     assert (first["thesis_g2_send_overhead_us"], first["thesis_lam_latency_us"]) == (12, 4)
     (row,) = grid_messages.waiting_table(network()).rows

@@ -1,4 +1,4 @@
-"""Thesis-002: its printed tables, and ours made from planted times."""
+"""The study thesis-002: its printed tables, and ours from planted times."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_a_shear_sort_is_cut_into_whole_rows():
 
 
 def planted(scenario, effort):
-    """Times in which the literal algorithm saves 30 % and all else nothing."""
+    """Times in which the published algorithm saves 30 %, and all others nothing."""
     job = job_of(scenario, effort, 2)
     look = Look(
         iteration=2,

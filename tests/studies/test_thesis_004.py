@@ -1,4 +1,4 @@
-"""The source thesis' conclusions from its printed tables (seed 004, 9.4, A1 to A12): exact."""
+"""The conclusions of the source thesis, from its printed tables (seed 004, 9.4, A1 to A12)."""
 
 import numpy as np
 import pytest

@@ -31,7 +31,7 @@ def printed_tasks(factors, tasks, static=1.0):
 
 
 def machine_text():
-    """App. B as its file."""
+    """The text of App. B."""
     return "\n".join(
         f"inter_{r['operation']}[{r['machine']}]=[{r['min_s_per_operation']};{r['max_s_per_operation']}]"
         for r in rows("machine_model")
@@ -43,7 +43,7 @@ def pi_model():
 
 
 def toy():
-    """Two workers, three tasks: operations a, b, c stand for the three bodies."""
+    """Two workers, three tasks; operations a, b, c are the three bodies."""
     send = {1: TimeRange(0.1, 0.2)}
     return MachineModel(
         {

@@ -12,7 +12,7 @@ COMMUNICATION_TABLES = ("5_18", "5_19", "5_20", "5_21", "5_22", "5_23")
 
 
 def rows(name):
-    """Rows of 'table_5_27', which the package has, or 'derived_…' as dicts; what is a number is one."""
+    """Rows of 'table_5_27', from the package, or of 'derived_…', with numbers as floats."""
     if name.startswith("table_"):
         return thesis.rows(name.removeprefix("table_"))
     with open(DATA / f"seed004_{name}.csv", newline="", encoding="utf-8") as stream:

@@ -1,1 +1,1 @@
-"""Bulk-synchronous programs over migratable blocks."""
+"""Bulk-synchronous programs over blocks that migrate between ranks."""

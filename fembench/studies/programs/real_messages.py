@@ -109,7 +109,7 @@ def costs_of(case: AppCase, profile: Profile) -> list[MessageCost]:
     if min(cost.total for cost in found) <= 0:
         raise InputError(
             f"the profile's messages of {size(case.n_bytes)} by MPI_{case.calls.capitalize()} take no time: "
-            "it was measured beside other load; repeat `characterize --network`"
+            "the machine was busy during the measurement; repeat `characterize --network`"
         )
     return found
 

@@ -1,1 +1,1 @@
-"""The parallel finite-element study (Ferreira 2006), measured again: its tables with both numbers."""
+"""Ferreira (2006) repeated: phases of a parallel finite-element program on fast and slow hosts."""

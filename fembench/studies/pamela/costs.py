@@ -142,8 +142,9 @@ def _number(text: str, known: Mapping[str, float]) -> float:
 
 def depends(node: Node, name: str) -> bool:
     """Whether a node reads the loop variable or sets a counter, so that iterations may differ."""
-    reads = any(name in names_in(text) for text in amounts_of(node))
-    return reads or isinstance(node, Set) or any(depends(inner, name) for inner in children(node))
+    if isinstance(node, Set) or any(name in names_in(text) for text in amounts_of(node)):
+        return True
+    return any(depends(inner, name) for inner in children(node))
 
 
 def seconds(cost: OperationCost, price: Price, conditionals: Conditionals) -> TimeRange:

@@ -38,13 +38,8 @@ HEAD = 8.0  # bytes sent before the input and the result of a task
 
 def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cores: int = 0) -> AppPrediction:
     """The prediction of a future run. Raises InputError."""
-    known = calibration.samples
-    if not known:
-        raise InputError(
-            f"{calibration.id}: not a calibration; expected a record of `fembench study app … --calibrate`"
-        )
     crowd = max(1.0, (case.ranks - 1) / cores) if cores and case.program in KERNELS else 1.0
-    machine = machine_from(calibration, case)
+    machine, known = machine_from(calibration, case), calibration.samples
     middle = {name: [float(np.median(row)) for row in rows] for name, rows in known.items()}
     expected = makespan(case, middle, machine, with_q, crowd)
     draw = random.Random(SEED)

@@ -98,54 +98,54 @@ class StudyPlan:
         return [self.on_hosts(mesh, placement, storage) for placement in placements if placement]
 
     def hosts(self) -> list[Want]:
-        """E0."""
+        """The cases of E0."""
         return [self.on_hosts("m1", self.machines.mixed(a, b)) for a, b in ((0, 1), (1, 0))]
 
     def meshes(self) -> list[Want]:
-        """E2."""
+        """The cases of E2."""
         return [*(self.sparse(mesh) for mesh in MESHES), self.sparse("m3", 8, fields=True)]
 
     def phases(self) -> list[Want]:
-        """E3."""
+        """The cases of E3."""
         return self._scale() + [
             w for m in MESHES for kind in TASKS for w in self._one_each(m, kind, (1, 2, 4))
         ]
 
     def one_host(self) -> list[Want]:
-        """E4."""
+        """The cases of E4."""
         places: tuple[Where, ...] = ("two-cores", "one-core")
         return self._scale() + [self.here(m, t, w) for w in places for m in MESHES for t in ONE_HOST]
 
     def time_lines(self) -> list[Want]:
-        """E5."""
+        """The cases of E5."""
         return [self.here("m1", 2, "two-cores"), self.here("m1", 2, "one-core")]
 
     def iterations(self) -> list[Want]:
-        """E6."""
+        """The cases of E6."""
         return [self.sparse(mesh) for mesh in (*MESHES, *FINER)]
 
     def communication(self) -> list[Want]:
-        """E7."""
+        """The cases of E7."""
         return self._scale() + [
             w for m in MESHES for kind, counts in TASKS.items() for w in self._one_each(m, kind, counts)
         ]
 
     def send_receive(self) -> list[Want]:
-        """E8."""
+        """The cases of E8."""
         return self._scale() + [self.here("m2", tasks, "two-cores") for tasks in (2, 4, 8)]
 
     def totals(self) -> list[Want]:
-        """E9."""
+        """The cases of E9."""
         placements = [p for t in ONE_HOST for p in (self.machines.mixed(0, t), self.machines.mixed(t, 0))]
         return self._scale() + [self.on_hosts(mesh, p) for mesh in MESHES for p in placements]
 
     def together(self) -> list[Want]:
-        """E10, and each host alone for comparison."""
+        """The cases of E10, with each host alone for comparison."""
         mixed = [self.machines.mixed(a, b) for a, b in RUNS.values()]
         return self.totals() + [self.on_hosts(mesh, p) for mesh in MESHES for p in mixed]
 
     def pairs(self) -> list[Want]:
-        """E11."""
+        """The cases of E11."""
         made = self._scale()
         for mesh in MESHES:
             made += [w for kind in TASKS for w in self._one_each(mesh, kind, (2,))]
@@ -153,16 +153,16 @@ class StudyPlan:
         return made
 
     def parts(self) -> list[Want]:
-        """E12."""
+        """The cases of E12."""
         return [self.sparse("m3", 8, fields=True), *(self.here("m3", t, "two-cores") for t in (2, 4, 8))]
 
     def weighted(self) -> list[Want]:
-        """E13: the runs that determine its shares, and runs with one part per core."""
+        """The cases that determine the shares of E13, and runs with one part per core."""
         placements = [self.machines.mixed(a, b) for a, b in ((0, 2), (1, 0), (1, 2))]
         return self.together() + [self.on_hosts(m, p, "csr") for m in MESHES for p in placements]
 
     def storage(self) -> list[Want]:
-        """E14."""
+        """The cases of E14."""
         made = self._scale()
         for kind in ("dense", "csr"):
             made += [self.here("m3", tasks, "one-core", kind) for tasks in ONE_HOST]

@@ -3,7 +3,6 @@
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -39,40 +38,23 @@ def launch(
     parse_speeds(case.emulate, case.ranks)
     if not 1 <= case.dilate < float("inf"):
         raise InputError(f"dilate = {case.dilate}: expected a number of at least 1")
-    job = AppJob(
-        case=case,
-        id=id,
-        command=command,
-        launcher=" ".join([Path(line[0]).name, *line[1:]]),
-        predicted=predicted,
-        simulated=simulated,
-        calibrate=calibrate,
-        synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
-    )
-    variables = environment(kind, asleep=case.dilate > 1)
-    found = run_on_ranks("programs.program_rank", job, "app.json", line, variables, scratch, timeout)
-    return convert(msgspec.json.decode(found), AppRecord, where="record")
-
-
-def run_on_ranks(
-    module: str,
-    job: msgspec.Struct,
-    result: str,
-    line: Sequence[str],
-    variables: dict[str, str],
-    scratch: Path,
-    timeout: float,
-) -> bytes:
-    """The file `result` that the ranks of a job leave; `module` of the studies runs on each.
-
-    Raises InputError, or RunFailedError if they leave none.
-    """
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
         folder = Path(name)
+        job = AppJob(
+            case=case,
+            id=id,
+            command=command,
+            launcher=" ".join([Path(line[0]).name, *line[1:]]),
+            predicted=predicted,
+            simulated=simulated,
+            calibrate=calibrate,
+            synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
+        )
         (folder / "job.json").write_bytes(msgspec.json.encode(job))
-        full = [*line, sys.executable, "-m", f"fembench.studies.{module}", name]
-        ended = run_ranks(full, variables, timeout)
-        if (folder / result).exists():
-            return (folder / result).read_bytes()
+        full = [*line, sys.executable, "-m", "fembench.studies.programs.program_rank", name]
+        ended = run_ranks(full, environment(kind, asleep=case.dilate > 1), timeout)
+        result = folder / "app.json"
+        if result.exists():
+            return convert(msgspec.json.decode(result.read_bytes()), AppRecord, where="record")
         why, message = why_nothing(folder, ended, timeout)
         raise InputError(message) if why == "input" else RunFailedError(message)

@@ -69,10 +69,8 @@ def tree(path):
 THESES = re.compile(r"(?<![a-z])thes[ie]s|seed[ _-]?00\d", re.IGNORECASE)
 NAMES_THESES = {  # outside of studies: the verb study, and names of the release before
     "cli/study.py",
-    "cli/renamed.py",
-    "records/case.py",
+    "records/renamed.py",
     "records/upgrade.py",
-    "records/weights.py",
 }
 
 

@@ -23,7 +23,8 @@ import msgspec
 from fembench.base.errors import InputError, shown
 from fembench.host.host import usable_cores
 from fembench.partition.shares import parse_shares
-from fembench.records.case import ABSOLUTE, FIELDS, LARGEST, Case, new_case, renamed
+from fembench.records.case import ABSOLUTE, FIELDS, LARGEST, Case, new_case
+from fembench.records.renamed import renamed
 
 NOW_RELATIVE = (
     "tolerance without tolerance_kind is now relative to the load; "

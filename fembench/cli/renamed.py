@@ -1,12 +1,14 @@
 """Verbs and options renamed since the previous release: the old names still work, with a note.
 
-An entry stays for one release. `old` and `new` are the words as typed. Names that are also stored in files
-are renamed where those files are read: values of case fields (also as options) in `records/case.py`, and
-rules of weights in `records/weights.py`.
+An entry stays for one release. `old` and `new` are the words as typed. Values that are also stored in files
+are in `records/renamed.py`.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from fembench.records.renamed import LATE
+from fembench.records.renamed import RENAMED as VALUES
 
 
 class Renaming(NamedTuple):
@@ -22,7 +24,7 @@ RENAMED = (
     Renaming("", "app", "study app"),
     Renaming("", "pasl", "study pasl"),
     Renaming("", "schedule", "study schedule"),
-    Renaming("weights", "--rule thesis", "--rule tasks"),
+    *(Renaming("weights", f"--rule {old}", f"--rule {new}") for old, new in VALUES["rule"].items()),
     Renaming("characterize", "--method I", "--method trains"),
     Renaming("characterize", "--method II", "--method pingpong"),
 )
@@ -59,4 +61,4 @@ def _replaced(words: list[str], old: list[str], new: list[str]) -> list[str]:
 def advice(entry: Renaming) -> str:
     """One line that gives the new name."""
     place = f"fembench {entry.verb}" if entry.verb else "fembench"
-    return f"'{place} {entry.old}' is now '{place} {entry.new}'; the old name works in this release only"
+    return f"'{place} {entry.old}' is now '{place} {entry.new}'; {LATE}"

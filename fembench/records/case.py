@@ -18,6 +18,7 @@ from fembench.base.errors import InputError
 from fembench.methods.combinations import mismatch, mismatch_balance, mismatch_blocking
 from fembench.methods.lookup import default_storages, described, names, preconds, storages, variants
 from fembench.methods.storages import Solver
+from fembench.records.renamed import renamed
 
 if typing.TYPE_CHECKING:
     StorageName: TypeAlias = str
@@ -458,22 +459,6 @@ def _grouped(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             raise TypeError(f"a case has no field '{name}'")
         found.setdefault(FIELDS[name].group, {})[name] = value
     return found
-
-
-# {field: {old: new}}: values of the release before, in options, campaigns and records; records/weights.py has
-# those in files of weights, cli/renamed.py words that only a command line has
-RENAMED = {"problem": {"thesis": "corner-load"}}
-
-
-def renamed(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The fields with values as they are called now, and a line for each that was called otherwise."""
-    found, lines = dict(values), []
-    for name, value in values.items():
-        new = RENAMED.get(name, {}).get(value) if isinstance(value, str) else None
-        if new:
-            found[name] = new
-            lines.append(f"{name} '{value}' is now called '{new}'; the old name works in this release only")
-    return found, lines
 
 
 def flat_case(values: Mapping[str, Any], where: str) -> Case:

@@ -16,10 +16,10 @@ from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.records.record import Frozen
+from fembench.records.renamed import renamed
 
 WEIGHTS_SCHEMA = 1
 Rule = Literal["tasks", "rate", "time", "comm", "given"]
-RULES_RENAMED = {"thesis": "tasks"}  # in files of earlier releases; fields of cases: records/case.py
 
 
 class RankShare(Frozen, frozen=True):
@@ -74,10 +74,7 @@ def load_weights(path: Path | str) -> Weights:
         raise InputError(
             f"{path}: not weights of schema {WEIGHTS_SCHEMA}; expected a file of fembench weights"
         )
-    rule = tree.get("rule")
-    if isinstance(rule, str):
-        tree["rule"] = RULES_RENAMED.get(rule, rule)
-    weights = convert(tree, Weights, where=str(path))
+    weights = convert(renamed(tree)[0], Weights, where=str(path))
     total = sum(shares_of(weights))
     if not weights.ranks or min(shares_of(weights)) <= 0 or abs(total - 1) > 1e-6:
         raise InputError(f"{path}: shares sum to {total:.6g}; expected positive shares that sum to 1")

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.records.case import FIELDS, Case, fields_of, flat_case, new_case, renamed
+from fembench.records.case import FIELDS, Case, fields_of, flat_case, new_case
+from fembench.records.renamed import renamed
 
 
 def test_every_field_says_what_it_is_and_what_it_takes():

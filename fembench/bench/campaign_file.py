@@ -23,7 +23,8 @@ import msgspec
 from fembench.base.errors import InputError, shown
 from fembench.host.host import usable_cores
 from fembench.partition.shares import parse_shares
-from fembench.records.case import ABSOLUTE, FIELDS, LARGEST, Case, new_case
+from fembench.records.case import ABSOLUTE, FIELDS, Case, new_case
+from fembench.records.case_fields import LARGEST
 from fembench.records.renamed import renamed
 
 NOW_RELATIVE = (

@@ -12,7 +12,8 @@ from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.cli.progress import progress
 from fembench.methods.storages import DEFAULT_STORAGE
-from fembench.records.case import FIELDS, LARGEST, Case, CaseField, new_case
+from fembench.records.case import FIELDS, Case, CaseField, new_case
+from fembench.records.case_fields import LARGEST
 from fembench.records.record import Record
 from fembench.records.renamed import renamed
 

@@ -11,7 +11,8 @@ from scipy.stats import ttest_ind
 from fembench.balance.policies import POLICIES
 from fembench.base.errors import InputError
 from fembench.cli.main import main
-from fembench.records.case import Balance, flat_case
+from fembench.records.case import flat_case
+from fembench.records.case_fields import Balance
 from fembench.records.ledger import BalanceFacts, Candidate, Ledger, Look, Move, accounts, bill
 from fembench.records.store import load, save
 from fembench.report.balance_tables import balance_tables, prediction_errors, spread

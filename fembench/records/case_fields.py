@@ -1,0 +1,285 @@
+"""The fields of a case, each declared here once: its type, its default, and an `Option` with its help, limits
+and role.
+
+The command line, campaign files, comparisons, reports and the documentation are derived from these
+declarations, so a new field is added here and in the code that uses it, nowhere else.
+"""
+
+import dataclasses
+import typing
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from fembench.methods.lookup import default_storages, described, names, preconds, storages, variants
+from fembench.methods.storages import Solver
+
+if typing.TYPE_CHECKING:
+    StorageName: TypeAlias = str
+    PrecondName: TypeAlias = str
+    VariantName: TypeAlias = str
+else:  # whatever is declared in `methods`
+    StorageName = Literal[names(storages())]
+    PrecondName = Literal[names(preconds())]
+    VariantName = Literal[names(variants())]
+Balance = Literal[
+    "",
+    "none",
+    "observe",
+    "amortised",
+    "migbsp",
+    "migbsp++",
+    "migbsp++-scan",
+    "greedy",
+    "refine",
+    "random",
+    "rcb",
+    "metis-shares",
+    "diffusion",
+]
+Role = Literal[
+    "question",  # what is asked: other values are another result
+    "method",  # how it is computed
+    "placement",  # how ranks share the work: one rank has no use for it
+    "effort",  # how long and how closely it is measured
+    "synthetic",  # machines that are emulated
+    "text",  # changes no number
+]
+LARGEST = 2**31 - 1  # that a count may be
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """What the declaration of a field says besides its type and default."""
+
+    help: str
+    _: dataclasses.KW_ONLY
+    metavar: str = ""  # "": a short list of choices needs none, whole numbers are N
+    least: float = 0  # of a number in a new case; records of earlier versions may have less
+    most: float = LARGEST  # of a whole number
+    within: tuple[float, float] | None = None  # a number between these, themselves excluded
+    role: Role | None = None  # where it is not that of the group
+    varied: bool = False  # people vary it on purpose: reports name results by it
+    short: str = ""  # format of a value in the name of a result; "": field and value
+    setup_only: bool = False  # it changes the set-up of a run, not its iterations
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """Fields that belong together."""
+
+    title: str  # over their options
+    role: Role
+
+
+class CaseQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is solved."""
+
+    mesh: Annotated[
+        str,
+        Option(
+            "preset (m1 m2 m3 s m l xl), box:NXxNYxNZ[:tet4|hex8], box:N-equations, or a mesh file",
+            metavar="MESH",
+            varied=True,
+        ),
+    ] = "m1"
+    problem: Annotated[
+        str,
+        Option(
+            "preset (corner-load cantilever bar patch manufactured) or a TOML file",
+            metavar="PROBLEM",
+            varied=True,
+            short="{}",
+        ),
+    ] = "corner-load"
+
+
+class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How it is solved."""
+
+    solver: Annotated[
+        Solver,
+        Option("fembench's own conjugate gradients, or PETSc's solvers on the same system"),
+    ] = "own"
+    storage: Annotated[
+        StorageName,
+        Option(
+            f"storage of the stiffness matrix: {described(storages())} (default: {default_storages()})",
+            varied=True,
+            short="{}",
+        ),
+    ] = "sym"
+    precond: Annotated[
+        PrecondName,
+        Option(f"preconditioner: {described(preconds())}", role="question", varied=True, short="{}"),
+    ] = "none"
+    variant: Annotated[
+        VariantName,
+        Option(
+            f"variant of the conjugate gradient recurrence: {described(variants())}", varied=True, short="{}"
+        ),
+    ] = "standard"
+    petsc_options: Annotated[
+        str,
+        Option("options for PETSc, in one string; they may also follow `--`", metavar="OPTIONS"),
+    ] = ""
+    overlap: Annotated[
+        bool,
+        Option(
+            "compute interior rows while interface messages travel",
+            role="placement",
+            varied=True,
+            short="no overlap",
+        ),
+    ] = True
+    exchange: Annotated[
+        Literal["nonblocking", "blocking"],
+        Option(
+            "interface messages: nonblocking, or blocking sends and receives (requires --no-overlap)",
+            role="placement",
+            varied=True,
+            short="{}",
+        ),
+    ] = "nonblocking"
+
+
+class CaseStop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a solve ends."""
+
+    tolerance: Annotated[
+        float,
+        Option(
+            "stop when the norm of the residual has fallen to this",
+            metavar="NUMBER",
+            varied=True,
+            short="tol {:g}",
+        ),
+    ] = 1e-6
+    tolerance_kind: Annotated[
+        Literal["", "absolute", "relative"],
+        Option(
+            "whether the tolerance is absolute, in newtons, or relative to the load (default: relative; "
+            "absolute for the problem corner-load, as in the study that it comes from)",
+            varied=True,
+        ),
+    ] = ""  # of a case it is never "": see Case
+    max_iterations: Annotated[
+        int, Option("give up after this many iterations; 0: ten times the number of equations")
+    ] = 0
+    iterations: Annotated[
+        int,
+        Option(
+            "fixed work: exactly this many iterations per set; 0: iterate to the tolerance",
+            varied=True,
+            short="{} iterations",
+        ),
+    ] = 0
+
+
+class CasePlacement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the ranks share the mesh."""
+
+    ranks: Annotated[
+        int, Option("number of MPI ranks; up to 64 per core without a host file", least=1, varied=True)
+    ] = 1
+    shares: Annotated[
+        str,
+        Option(
+            "target share of the cells per rank: 7:1, 2,1,1 or 8*1 (default: equal)",
+            metavar="SHARES",
+            varied=True,
+            short="{}",
+        ),
+    ] = ""
+    partitioner: Annotated[
+        Literal["metis", "rcb", "blocks"],
+        Option(
+            "how the mesh is partitioned: by METIS, by recursive coordinate bisection, or into blocks of a "
+            "box that the ranks build in parallel",
+            varied=True,
+            short="{}",
+        ),
+    ] = "metis"
+    replicated: Annotated[
+        bool,
+        Option("let every rank partition the whole mesh", varied=True, short="replicated", setup_only=True),
+    ] = False
+    seed: Annotated[int, Option("seed of the partitioner")] = 0
+
+
+class CaseBalancing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rebalancing while CG runs."""
+
+    balance: Annotated[
+        Balance,
+        Option(
+            "move blocks of cells between ranks while CG runs, by this policy (recommended: amortised): "
+            + ", ".join(typing.get_args(Balance)[1:]),
+            metavar="POLICY",
+            short="balance {}",
+        ),
+    ] = ""
+    blocks_per_rank: Annotated[
+        int, Option("blocks that each part is divided into", least=1, short="{} blocks per rank")
+    ] = 4
+    look_every: Annotated[int, Option("iterations between two calls of the balancer", least=1)] = 10
+    first_look: Annotated[int, Option("calls before the balancer first looks at the times", least=1)] = 2
+    band: Annotated[
+        float,
+        Option("tolerated deviation of a rank's time from the mean", metavar="FRACTION", within=(0.0, 1.0)),
+    ] = 0.1
+    drain: Annotated[
+        str,
+        Option("empty this rank from this iteration on: 2@100", metavar="RANK@ITERATION", short="drain {}"),
+    ] = ""
+
+
+class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How it is measured."""
+
+    sets: Annotated[int, Option("timed repetitions of assembly and CG within the run", least=1)] = 3
+    warmups: Annotated[int, Option("untimed sets before them; they are recorded but not counted")] = 1
+    seconds: Annotated[
+        float, Option("add sets until they have spent this much time in CG", metavar="SECONDS")
+    ] = 0.0
+    clock: Annotated[
+        str, Option("auto, tsc, perf_counter_ns, mpi_wtime, monotonic_raw or time_ns", metavar="CLOCK")
+    ] = "auto"
+    trace_iterations: Annotated[
+        int, Option("iterations of which every event is recorded", most=1_000_000)  # kept in memory
+    ] = 3
+
+
+class CaseSynthetic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Emulated machines."""
+
+    emulate: Annotated[
+        str,
+        Option("SYNTHETIC: relative speed of each rank, as in 1,1,0.5,0.25", metavar="SPEEDS"),
+    ] = ""
+    dilate: Annotated[
+        float,
+        Option(
+            "SYNTHETIC: slow the computing of all ranks by this factor, so that several can share a core",
+            metavar="FACTOR",
+            least=1,
+        ),
+    ] = 1.0
+    emulate_change: Annotated[
+        str,
+        Option(
+            "SYNTHETIC: relative speeds from an iteration on, as in 100:1,1,0.33;300:1,1,1 (with --balance)",
+            metavar="ITERATION:SPEEDS",
+            role="placement",
+        ),
+    ] = ""
+
+
+class CaseOutput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What else is kept."""
+
+    fields: Annotated[
+        bool,
+        Option("also write displacement, stress and part, for pictures and ParaView", short="fields"),
+    ] = False
+    label: Annotated[str, Option("free text kept in the record", metavar="TEXT", short="{}")] = ""

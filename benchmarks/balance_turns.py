@@ -8,7 +8,6 @@ rank.
 """
 
 import sys
-from pathlib import Path
 
 import msgspec
 
@@ -16,8 +15,8 @@ from fembench.balance.session import start_balanced
 from fembench.bench.measure import Timed, start_plain
 from fembench.bench.prepare import Prepared, prepare
 from fembench.host.host import usable_cores
-from fembench.launch.serve import serve
-from fembench.ranks.comm import Comm, abort_on_exception, world
+from fembench.launch.serve import RankProgram, serve
+from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.ledger import Ledger
 from fembench.records.phases import CG
@@ -86,11 +85,10 @@ def _solve(comm: Comm, timed: Timed, tracer: TracerLike, slowness: Slowness) -> 
 
 
 if __name__ == "__main__":
-    world_comm = world()
-    abort_on_exception(world_comm)
-
-    def answer(text: bytes) -> bytes | None:
-        found = run(world_comm, msgspec.json.decode(text, type=Turns))
-        return None if found is None else msgspec.json.encode(found)
-
-    sys.exit(serve(Path(sys.argv[1]), world_comm, answer, "result.json"))
+    turns = RankProgram(
+        Turns,
+        lambda job: next(iter(job.cases.values())).placement.ranks,
+        lambda comm, job, tell: run(comm, job),
+        "result.json",
+    )
+    sys.exit(serve(turns, sys.argv[1]))

@@ -8,7 +8,6 @@ takes at that moment. The order is reversed in every second turn. Both use the s
 
 import sys
 import time
-from pathlib import Path
 from statistics import median
 
 import msgspec
@@ -16,8 +15,8 @@ import numpy as np
 
 from fembench.bench.measure import Timed, start_plain
 from fembench.bench.prepare import prepare
-from fembench.launch.serve import serve
-from fembench.ranks.comm import Comm, abort_on_exception, world
+from fembench.launch.serve import RankProgram, serve
+from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.stats.compare import compare_paired, median_ratio
@@ -88,11 +87,10 @@ def _set_seconds(comm: Comm, timed: Timed, tracer: TracerLike, slowness: Emulate
 
 
 if __name__ == "__main__":
-    world_comm = world()
-    abort_on_exception(world_comm)
-
-    def answer(text: bytes) -> bytes | None:
-        found = run(world_comm, msgspec.json.decode(text, type=Pairs))
-        return None if found is None else msgspec.json.encode(found)
-
-    sys.exit(serve(Path(sys.argv[1]), world_comm, answer, "result.json"))
+    turns = RankProgram(
+        Pairs,
+        lambda job: job.case.placement.ranks,
+        lambda comm, job, tell: run(comm, job),
+        "result.json",
+    )
+    sys.exit(serve(turns, sys.argv[1]))

@@ -1,17 +1,11 @@
-"""The program that `predict --now` runs on another host: `python -m fembench.characterize.load_rank DIR`."""
+"""What `predict --now` runs on another host: `python -m fembench.characterize.load_rank FOLDER`."""
 
 import sys
-from pathlib import Path
 
-import msgspec
+from fembench.characterize.load_now import LoadJob, measured_here
+from fembench.launch.serve import RankProgram, serve
 
-from fembench.characterize.load_now import measured_here
-from fembench.launch.serve import serve
-from fembench.ranks.comm import abort_on_exception, world
+PROGRAM = RankProgram(LoadJob, lambda job: 1, lambda comm, job, tell: measured_here(), "load.json")
 
 if __name__ == "__main__":
-    world_comm = world()
-    abort_on_exception(world_comm)
-    sys.exit(
-        serve(Path(sys.argv[1]), world_comm, lambda text: msgspec.json.encode(measured_here()), "load.json")
-    )
+    sys.exit(serve(PROGRAM, sys.argv[1]))

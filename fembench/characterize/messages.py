@@ -8,7 +8,7 @@ import gc
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -22,6 +22,7 @@ from fembench.characterize.progress import overlap_left, polling_factor
 from fembench.characterize.trains import SIZES as TRAIN_SIZES
 from fembench.characterize.trains import measure_trains
 from fembench.host.where import host_names
+from fembench.launch.serve import Tell
 from fembench.ranks.agree import together
 from fembench.ranks.comm import Comm
 from fembench.records.network import (
@@ -48,8 +49,6 @@ LOOK = 4e-3  # seconds between two looks of a rank that is not needed
 MEETING = (65536, 1 << 20)  # bytes of messages that several pairs send at once
 SUMS = (8, 65536)  # bytes of all-reduces
 LARGE = 1 << 20  # bytes: beyond any switch
-
-Tell = Callable[[str], None]
 
 
 class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

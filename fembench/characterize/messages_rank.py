@@ -1,36 +1,11 @@
-"""The program of every rank of a network job: `python -m fembench.characterize.messages_rank FOLDER`.
-
-FOLDER holds job.json; rank 0 leaves network.json there, or error.txt, and writes lines to progress.txt.
-"""
+"""What every rank of a network job runs: `python -m fembench.characterize.messages_rank FOLDER`."""
 
 import sys
-from pathlib import Path
-
-import msgspec
 
 from fembench.characterize.messages import NetworkJob, measure_network
-from fembench.launch.serve import expect, serve
-from fembench.ranks.comm import Comm, abort_on_exception, world
-from fembench.records.store import encode
+from fembench.launch.serve import RankProgram, serve
 
-
-def main(folder: Path, comm: Comm) -> int:
-    """Run the job in `folder`; 0, or 2 if it could not be run."""
-
-    def tell(text: str) -> None:
-        with open(folder / "progress.txt", "a", encoding="utf-8") as stream:
-            stream.write(f"{text}\n")
-
-    def run(text: bytes) -> bytes | None:
-        job = msgspec.json.decode(text, type=NetworkJob)
-        expect(comm, job.ranks)
-        found = measure_network(comm, job, tell)
-        return None if found is None else encode(found)
-
-    return serve(folder, comm, run, "network.json")
-
+PROGRAM = RankProgram(NetworkJob, lambda job: job.ranks, measure_network, "network.json")
 
 if __name__ == "__main__":
-    world_comm = world()
-    abort_on_exception(world_comm)
-    sys.exit(main(Path(sys.argv[1]), world_comm))
+    sys.exit(serve(PROGRAM, sys.argv[1]))

@@ -3,7 +3,7 @@
 import math
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -29,6 +29,7 @@ from fembench.host.host import cache_instances, host_facts, taken_meter
 from fembench.host.others import others_meter
 from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
+from fembench.launch.serve import Tell
 from fembench.ranks.agree import together
 from fembench.ranks.comm import Comm, alone, wtime
 from fembench.records.case import Case
@@ -45,7 +46,6 @@ OVERTIME = 2  # times the seconds planned, to get those samples on a disturbed m
 POLL = 3e-4  # seconds between two looks of a rank that waits
 TOO_LONG = 0.1  # of the time to measure: a probe whose single visit takes longer is left out
 
-Tell = Callable[[str], None]
 Samples = dict[tuple[int, int], list[float]]  # (probe, ranks at once) -> units a second
 
 

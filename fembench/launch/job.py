@@ -1,13 +1,17 @@
-"""What the launcher passes to the ranks of a job; ranks import no other module of `launch` for it."""
+"""What the starter of a job and its ranks exchange through files. Of `launch`, ranks import this
+and `serve.py` only.
+"""
 
 import msgspec
 
 from fembench.records.case import Case
 from fembench.records.record import Reference
 
+JOB, ERROR, PROGRESS = "job.json", "error.txt", "progress.txt"  # files in the folder; the result is one more
+
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The job as its ranks read it."""
+    """One case, as its ranks read it."""
 
     case: Case
     id: str

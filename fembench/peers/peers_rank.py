@@ -1,16 +1,12 @@
 """What every rank of a comparison runs: `python -m fembench.peers.peers_rank FOLDER`.
 
 One session: every peer is built several times, solves once to the tolerance and is compared with the
-exported u; those that agree then take turns, in a random order for every repetition. FOLDER holds
-job.json; rank 0 writes progress.txt and leaves record.json there, or error.txt (a kind, then one line).
+exported u; those that agree then take turns, in a random order for every repetition.
 """
 
 import random
 import sys
-from collections.abc import Callable
 from pathlib import Path
-
-import msgspec
 
 import fembench.solve.petsc as petsc
 from fembench.base.errors import InputError
@@ -18,22 +14,19 @@ from fembench.bench.describe import environment_of
 from fembench.bench.prepare import prepare
 from fembench.host.host import host_facts, taken_meter
 from fembench.launch.job import Job
-from fembench.launch.serve import expect, serve
+from fembench.launch.serve import RankProgram, Tell, serve
 from fembench.peers.catalog import ENTRIES, Entry, missing
 from fembench.peers.contest import Contest, PeersJob, Stage, build, check, free, on_one, repeat
 from fembench.peers.system import export, make_system
-from fembench.ranks.comm import Comm, abort_on_exception, alone, world
+from fembench.ranks.comm import Comm, alone
 from fembench.records.contest import PEERS_SCHEMA, PeerRun, PeersRecord, SystemFacts
 from fembench.records.ids import now_utc
-from fembench.records.store import encode
 from fembench.timing.tracer import NullTracer
 
 BUILDS = 3  # times that each peer is built; the first does not count, the last one stays
-PROGRESS = "progress.txt"
-Say = Callable[[str], None]
 
 
-def compare(comm: Comm, job: PeersJob, say: Say) -> PeersRecord | None:
+def compare(comm: Comm, job: PeersJob, say: Tell) -> PeersRecord | None:
     """The whole session: the record on rank 0, None elsewhere. Collective."""
     host, taken = host_facts(), taken_meter()
     stage = set_stage(comm, job, say)
@@ -60,7 +53,7 @@ def compare(comm: Comm, job: PeersJob, say: Say) -> PeersRecord | None:
     )
 
 
-def set_stage(comm: Comm, job: PeersJob, say: Say) -> Stage:
+def set_stage(comm: Comm, job: PeersJob, say: Tell) -> Stage:
     """Prepare the case on one rank and, if there are more, on all; export it. Collective."""
     say(f"the system of {job.case.question.mesh}, {job.case.question.problem}, on one rank")
     single = job.case.with_(ranks=1, shares="")
@@ -100,7 +93,7 @@ def start_petsc() -> None:
         return
 
 
-def run_all(stage: Stage, contests: list[Contest], say: Say) -> None:
+def run_all(stage: Stage, contests: list[Contest], say: Tell) -> None:
     """Build, check, then repeat in turns. Collective."""
     for k, contest in enumerate(contests * BUILDS):
         say(f"building {contest.name} ({k + 1} of {BUILDS * len(contests)})")
@@ -118,24 +111,7 @@ def run_all(stage: Stage, contests: list[Contest], say: Say) -> None:
         free(contest)
 
 
-def main(folder: Path, comm: Comm) -> int:
-    """Run the job in `folder`; 0, or 2 if it could not be run."""
-
-    def say(line: str) -> None:
-        if comm.rank == 0:
-            with open(folder / PROGRESS, "a") as stream:
-                stream.write(f"{line}\n")
-
-    def run(text: bytes) -> bytes | None:
-        job = msgspec.json.decode(text, type=PeersJob)
-        expect(comm, job.case.placement.ranks)
-        record = compare(comm, job, say)
-        return None if record is None else encode(record)
-
-    return serve(folder, comm, run, "record.json")
-
+PROGRAM = RankProgram(PeersJob, lambda job: job.case.placement.ranks, compare, "record.json")
 
 if __name__ == "__main__":
-    world_comm = world()
-    abort_on_exception(world_comm)
-    sys.exit(main(Path(sys.argv[1]), world_comm))
+    sys.exit(serve(PROGRAM, sys.argv[1]))

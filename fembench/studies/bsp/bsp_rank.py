@@ -1,18 +1,16 @@
 """The process of each rank of a program's job: `python -m fembench.studies.bsp.bsp_rank FOLDER`."""
 
 import sys
-from pathlib import Path
 from typing import cast
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.control import Settings
 from fembench.balance.link import probe
 from fembench.balance.observation import Tuning
-from fembench.launch.serve import expect, serve
-from fembench.ranks.comm import Comm, abort_on_exception, world
+from fembench.launch.serve import RankProgram, serve
+from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger
 from fembench.studies.bsp.bsp_job import CellTimes, PolicyRun, ProgramJob, ProgramTimes
 from fembench.studies.bsp.fractal import Fractal
@@ -63,19 +61,12 @@ def settings_of(cell: PolicyRun) -> Settings:
     )
 
 
-def main(folder: Path, comm: Comm) -> int:
-    """Run the job in `folder`; returns the exit status, 2 if it could not run."""
-
-    def run(text: bytes) -> bytes | None:
-        job = msgspec.json.decode(text, type=ProgramJob)
-        expect(comm, len(job.speeds))
-        times = run_job(comm, job)
-        return None if times is None else msgspec.json.encode(times)
-
-    return serve(folder, comm, run, "result.json")
-
+PROGRAM = RankProgram(
+    ProgramJob,
+    lambda job: len(job.speeds),
+    lambda comm, job, tell: run_job(comm, job),
+    "result.json",
+)
 
 if __name__ == "__main__":
-    world_comm = world()
-    abort_on_exception(world_comm)
-    sys.exit(main(Path(sys.argv[1]), world_comm))
+    sys.exit(serve(PROGRAM, sys.argv[1]))

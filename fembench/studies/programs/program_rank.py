@@ -1,35 +1,22 @@
-"""Process of each rank of `fembench study app`: `python -m fembench.studies.programs.program_rank FOLDER`.
-
-It reads FOLDER/job.json; rank 0 writes app.json or error.txt there.
-"""
+"""Process of each rank of `fembench study app`: `python -m fembench.studies.programs.program_rank FOLDER`."""
 
 import sys
-from pathlib import Path
 
-import msgspec
-
-from fembench.launch.serve import expect, serve
-from fembench.ranks.comm import Comm, abort_on_exception, world
-from fembench.records.store import encode
+from fembench.launch.serve import RankProgram, Tell, serve
+from fembench.ranks.comm import Comm
 from fembench.studies.programs.job import AppJob, run_job
+from fembench.studies.programs.record import AppRecord
 from fembench.synthetic.waits import FINE, timer_slack
 
 
-def main(folder: Path, comm: Comm) -> int:
-    """Run the job in `folder`; returns the exit status, 2 if it could not run."""
+def run(comm: Comm, job: AppJob, tell: Tell) -> AppRecord | None:
+    """The record on rank 0, None elsewhere. Collective."""
+    if job.case.dilate > 1:
+        timer_slack(FINE)
+    return run_job(comm, job)
 
-    def run(text: bytes) -> bytes | None:
-        job = msgspec.json.decode(text, type=AppJob)
-        expect(comm, job.case.ranks)
-        if job.case.dilate > 1:
-            timer_slack(FINE)
-        record = run_job(comm, job)
-        return None if record is None else encode(record)
 
-    return serve(folder, comm, run, "app.json")
-
+PROGRAM = RankProgram(AppJob, lambda job: job.case.ranks, run, "app.json")
 
 if __name__ == "__main__":
-    world_comm = world()
-    abort_on_exception(world_comm)
-    sys.exit(main(Path(sys.argv[1]), world_comm))
+    sys.exit(serve(PROGRAM, sys.argv[1]))

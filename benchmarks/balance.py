@@ -31,8 +31,8 @@ from balance_turns import Solved, Turns
 
 from fembench.base.tables import table
 from fembench.host.host import usable_cores
-from fembench.launch.diagnosis import why_nothing
-from fembench.launch.launcher import environment, launcher_line, run_ranks
+from fembench.launch.launcher import environment, launcher_line
+from fembench.launch.run_job import run_job
 from fembench.records.case import Case
 from fembench.records.phases import CG
 from fembench.records.record import Record
@@ -78,14 +78,12 @@ class Bench:
         job = Turns(cases, self.options.turns or turns, warmups)
         ranks = next(iter(cases.values())).placement.ranks
         line, kind = launcher_line(ranks)
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
-            full = [*line, sys.executable, str(HERE / "balance_turns.py"), folder]
-            ended = run_ranks(full, environment(kind, asleep=ranks > usable_cores()), 900.0)
-            result = Path(folder, "result.json")
-            if not result.exists():
-                raise SystemExit(f"{why_nothing(Path(folder), ended, 900.0)[1]}\n{ended.output}")
-            return msgspec.json.decode(result.read_bytes(), type=Found)
+        program = (str(HERE / "balance_turns.py"),)
+        variables = environment(kind, asleep=ranks > usable_cores())
+        end = run_job(program, job, "result.json", line, variables, timeout=900.0)
+        if end.result is None:
+            raise SystemExit(f"{end.message}\n{end.output}")
+        return msgspec.json.decode(end.result, type=Found)
 
 
 def against(found: Found, name: str, base: str) -> dict:

@@ -26,7 +26,6 @@ shows gross errors and proves little.
 import argparse
 import json
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,7 +36,8 @@ from truth_turns import LEVEL, RUNS, Pairs, Took, in_runs
 
 from fembench.base.files import write_atomic
 from fembench.base.tables import table
-from fembench.launch.launcher import environment, launcher_line, run_ranks, why_nothing
+from fembench.launch.launcher import environment, launcher_line
+from fembench.launch.run_job import run_job
 from fembench.records.case import Case
 from fembench.stats.compare import Comparison, noise_of_series
 from fembench.stats.student import Ratio, ratio_unpaired
@@ -76,14 +76,11 @@ def measure(case: Case, slower: float) -> Took:
     """The times of both, from a separate job."""
     line, kind = launcher_line(case.placement.ranks)
     job = Pairs(case, slower, WITHIN, LEAST, LONGEST)
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
-        command = [*line, sys.executable, str(HERE / "truth_turns.py"), folder]
-        ended = run_ranks(command, environment(kind), TIMEOUT)
-        result = Path(folder, "result.json")
-        if not result.exists():
-            raise SystemExit(f"{why_nothing(Path(folder), ended, TIMEOUT)[1]}\n{ended.output}")
-        return msgspec.json.decode(result.read_bytes(), type=Took)
+    program, variables = (str(HERE / "truth_turns.py"),), environment(kind)
+    end = run_job(program, job, "result.json", line, variables, timeout=TIMEOUT)
+    if end.result is None:
+        raise SystemExit(f"{end.message}\n{end.output}")
+    return msgspec.json.decode(end.result, type=Took)
 
 
 def judge(took: Took, planted: bool, seconds: float) -> Found:

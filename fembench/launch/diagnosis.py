@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from fembench.launch.job import ERROR
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -124,7 +126,7 @@ _HELP = re.compile(r"^-{20,}\n(.*?)\n-{20,}$", re.M | re.S)  # how Open MPI sets
 
 def why_nothing(folder: Path, ended: Ended, timeout: float) -> tuple[str, str]:
     """(kind as in Outcome, one line) for a job that left no result in its folder."""
-    error = folder / "error.txt"
+    error = folder / ERROR
     if error.exists():
         kind, message = error.read_text().split("\n", 1)
         return kind, message

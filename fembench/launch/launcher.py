@@ -1,21 +1,14 @@
-"""Start one case under MPI and return its outcome: a record, or the reason why there is none.
+"""The launcher with its options and environment; `launch` runs one case with it.
 
-The ranks run `python -m fembench.bench.rank`. Case and outcome travel through files in a temporary folder, so
-the success of a run never depends on parsing what MPI prints. A job without an outcome crashed, and its
-output says which rank failed.
+The outcome of a case is a record, or the reason why there is none.
 """
 
-import contextlib
-import ctypes
 import math
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +17,13 @@ import msgspec
 from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.host.host import affinity, job_cpus, usable_cores
-from fembench.launch.diagnosis import Ended, why_nothing
 from fembench.launch.hostfile import SHARED, host_options, hosts_asked
 from fembench.launch.job import Job
+from fembench.launch.run_job import run_job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
@@ -45,10 +37,7 @@ PLACED = (  # variables that show that Open MPI takes its hosts and slots from e
     "PRTE_MCA_prte_default_hostfile",
     "OMPI_MCA_orte_default_hostfile",
 )
-SCRATCH = ".job-"  # folders of running jobs begin so
-TAIL = 30  # lines of output kept of a failed run
 MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a second, and 60 MiB, to start
-GLANCE = 0.2  # seconds between two looks at a running job
 
 
 @dataclass(frozen=True)
@@ -163,24 +152,23 @@ def launch(
     In a lab (`fembench lab run`), FEMBENCH_HOSTFILE names the hosts and FEMBENCH_SYNTHETIC labels the record.
     """
     line, kind = launcher_line(case.placement.ranks, hostfile, mpi_options)
-    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as folder:
-        job = Job(
-            case=case,
-            id=id,
-            command=command,
-            launcher=" ".join([Path(line[0]).name, *line[1:]]),  # the record names the library
-            reference=reference,
-            fields_path=str(fields_path or ""),
-            cores=tuple(cores),
-            synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
-            hosts_asked=hosts_asked(hostfile),
-        )
-        Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
-        full = [*line, sys.executable, "-m", RANK[bool(case.balancing.balance)], folder]
-        crowded = case.synthetic.dilate > 1 and "--oversubscribe" in line  # in a lab, its own settings apply
-        variables = environment(kind, case.method.solver, asleep=crowded)
-        ended = run_ranks(full, variables, timeout)
-        return _outcome(Path(folder), ended, timeout)
+    job = Job(
+        case=case,
+        id=id,
+        command=command,
+        launcher=" ".join([Path(line[0]).name, *line[1:]]),  # the record names the library
+        reference=reference,
+        fields_path=str(fields_path or ""),
+        cores=tuple(cores),
+        synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
+        hosts_asked=hosts_asked(hostfile),
+    )
+    crowded = case.synthetic.dilate > 1 and "--oversubscribe" in line  # in a lab, its own settings apply
+    variables = environment(kind, case.method.solver, asleep=crowded)
+    program = ("-m", RANK[bool(case.balancing.balance)])
+    end = run_job(program, job, "record.json", line, variables, scratch=scratch, timeout=timeout)
+    found = None if end.result is None else convert(msgspec.json.decode(end.result), Record, where="record")
+    return JobOutcome(found, end.kind, end.message, end.exit_status, end.output)
 
 
 def launcher_line(ranks: int, hostfile: str = "", mpi_options: Sequence[str] = ()) -> tuple[list[str], str]:
@@ -197,84 +185,3 @@ def launcher_line(ranks: int, hostfile: str = "", mpi_options: Sequence[str] = (
     mpiexec = find_mpiexec()
     kind = flavour(mpiexec)
     return command_line(mpiexec, kind, ranks, hostfile, mpi_options), kind
-
-
-def run_ranks(
-    line: list[str],
-    variables: dict[str, str],
-    timeout: float = 0.0,
-    watch: Callable[[], None] | None = None,
-) -> Ended:
-    """Run a launcher to completion; its whole process group ends with it. `watch` is called while it runs."""
-    with tempfile.TemporaryFile() as sink:
-        process = subprocess.Popen(
-            line,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=_tie_to(os.getpid()) if sys.platform == "linux" else None,
-        )
-        try:
-            late = not _wait(process, timeout or math.inf, watch)
-        finally:
-            _end_group(process)
-        sink.seek(0)
-        output = sink.read().decode(errors="replace").replace("\0", "")  # PRRTE ends its messages with a NUL
-        return Ended(process.returncode, output, late)
-
-
-def _wait(process: subprocess.Popen, timeout: float, watch: Callable[[], None] | None) -> bool:
-    """Whether the process ended in time."""
-    deadline = time.monotonic() + timeout
-    while True:
-        left = deadline - time.monotonic()
-        slice_ = min(left, GLANCE) if watch else left
-        try:
-            process.wait(None if slice_ == math.inf else max(slice_, 0.0))
-        except subprocess.TimeoutExpired:
-            if slice_ == left:
-                return False
-        else:
-            return True
-        finally:
-            if watch:
-                watch()
-
-
-def _tie_to(parent: int) -> Callable[[], None]:
-    """A function that a launcher calls before it starts, so that it is terminated when `parent` ends."""
-    prctl = ctypes.CDLL(None).prctl
-
-    def tie() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # the parent ended before the line above
-            os._exit(1)
-
-    return tie
-
-
-def _end_group(process: subprocess.Popen) -> None:
-    """Ask the launcher to stop its ranks, then kill it."""
-    if process.poll() is None:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(5)
-    for _ in range(2):
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            break
-        time.sleep(0.05)
-    process.wait()
-
-
-def _outcome(folder: Path, ended: Ended, timeout: float) -> JobOutcome:
-    tail = "\n".join(ended.output.splitlines()[-TAIL:])
-    record = folder / "record.json"
-    if record.exists():
-        found = convert(msgspec.json.decode(record.read_bytes()), Record, where="record")
-        return JobOutcome(found, "ok", "", 0, tail)
-    kind, message = why_nothing(folder, ended, timeout)
-    return JobOutcome(None, kind, message, 2 if kind in ("input", "failed") else ended.status, tail)

@@ -15,6 +15,7 @@ from fembench.launch import launcher
 from fembench.launch.diagnosis import diagnosis
 from fembench.launch.hostfile import hosts_asked
 from fembench.launch.launcher import command_line, environment, find_mpiexec, launcher_line
+from fembench.launch.run_job import run_ranks
 from fembench.records.case import Case
 
 
@@ -247,7 +248,7 @@ def test_a_folder_is_no_host_file(tmp_path):
 
 
 def test_what_a_launcher_prints_is_kept_without_nul_bytes():
-    assert launcher.run_ranks(["printf", r"a\0b\n"], dict(os.environ)).output == "ab\n"
+    assert run_ranks(["printf", r"a\0b\n"], dict(os.environ)).output == "ab\n"
 
 
 def test_a_record_names_the_hosts_that_were_asked_for(tmp_path, monkeypatch):
@@ -267,7 +268,7 @@ def test_every_rank_has_one_blas_thread(monkeypatch):
 
 KILLED_WHILE_IT_FORKS = """
 import os, signal, sys, time
-from fembench.launch.launcher import run_ranks
+from fembench.launch.run_job import run_ranks
 
 def kill_the_starter():
     os.kill(starter, signal.SIGKILL)

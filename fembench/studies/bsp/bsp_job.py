@@ -1,15 +1,13 @@
 """Bulk-synchronous programs as separate jobs: input and output of the ranks."""
 
-import sys
-import tempfile
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from fembench.base.errors import RunFailedError
-from fembench.launch.diagnosis import why_nothing
-from fembench.launch.launcher import environment, launcher_line, run_ranks
+from fembench.launch.launcher import environment, launcher_line
+from fembench.launch.run_job import run_job
 from fembench.records.ledger import Ledger
 
 
@@ -54,12 +52,8 @@ class ProgramTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def launch_program(job: ProgramJob, scratch: Path, timeout: float = 600.0) -> ProgramTimes:
     """Run the job under MPI. Raises RunFailedError if it leaves no result."""
     line, kind = launcher_line(len(job.speeds))
-    with tempfile.TemporaryDirectory(prefix=".job-", dir=scratch) as folder:
-        Path(folder, "job.json").write_bytes(msgspec.json.encode(job))
-        full = [*line, sys.executable, "-m", "fembench.studies.bsp.bsp_rank", folder]
-        ended = run_ranks(full, environment(kind, asleep=True), timeout)
-        result = Path(folder, "result.json")
-        if not result.exists():
-            _, message = why_nothing(Path(folder), ended, timeout)
-            raise RunFailedError(f"{job.program} with {job.n_blocks} blocks: {message}")
-        return msgspec.json.decode(result.read_bytes(), type=ProgramTimes)
+    program, variables = ("-m", "fembench.studies.bsp.bsp_rank"), environment(kind, asleep=True)
+    end = run_job(program, job, "result.json", line, variables, scratch=scratch, timeout=timeout)
+    if end.result is None:
+        raise RunFailedError(f"{job.program} with {job.n_blocks} blocks: {end.message}")
+    return msgspec.json.decode(end.result, type=ProgramTimes)

@@ -23,13 +23,8 @@ Next: fembench weights machine.json --rule rate -o weights.json
 import argparse
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fembench.records.network import Method, NetworkSettings
-
-MOST = 1 << 30  # bytes of a message
-METHODS: dict[str, "Method"] = {"trains": "I", "pingpong": "II"}  # --method -> name in records (Mendes 2004)
+from fembench.cli.characterize_network import check_network, network_arguments, network_settings
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,56 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="write the machine profile (JSON)")
     parser.add_argument("--json", action="store_true", help="print the profile as JSON instead of tables")
 
-    network = parser.add_argument_group("network")
-    network.add_argument("--network", action="store_true", help="also measure messages between the ranks")
-    network.add_argument(
-        "--add-to",
-        default="",
-        metavar="FILE",
-        help="measure only the network, and add it to this profile of the same ranks (or to -o)",
-    )
-    network.add_argument(
-        "--pairs",
-        choices=("all", "classes"),
-        default="",
-        help="measure every ordered pair of hosts, or one pair within each site and one between each two "
-        "sites (default: all, for up to 4 hosts)",
-    )
-    network.add_argument(
-        "--sites", default="", metavar="SITES", help="sites, as in a=n1,n2;b=n3 (default: by domain name)"
-    )
-    network.add_argument(
-        "--sizes",
-        default="",
-        metavar="BYTES,…",
-        help="message sizes, as in 8,64K,4M (default: 8 to 4M, doubling; with --quick to 1M)",
-    )
-    network.add_argument(
-        "--repetitions",
-        type=whole(1),
-        default=0,
-        metavar="N",
-        help="round trips per size (default: as many as fit into 4 s per pair, or 1.2 s with --quick)",
-    )
-    network.add_argument(
-        "--method",
-        choices=(*METHODS, "both"),
-        default="both",
-        help="trains: trains of messages, for L and g (Kielmann 2000); "
-        "pingpong: ping-pongs, for Os, L and Or (Mendes 2004)",
-    )
-    network.add_argument(
-        "--send",
-        choices=("isend", "send", "both"),
-        default="both",
-        help="MPI call timed by --method pingpong; with both, the model uses MPI_Isend",
-    )
-    network.add_argument(
-        "--model", default="", metavar="FILE", help="also write an HLogP file (Mendes 2004, Fig. 4.2)"
-    )
-    network.add_argument(
-        "--bytes", type=whole(0), default=65536, metavar="N", help="message size of the HLogP file"
-    )
+    network_arguments(parser)
 
     synthetic = parser.add_argument_group("synthetic")
     synthetic.add_argument(
@@ -126,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.model.modeller_machine import model_of
     from fembench.records.profile import load_profile, save_profile
 
-    _check(options)
+    check_network(options)
     output = options.output or options.add_to
     folder = Path(output).parent if output else Path(".")
     old = load_profile(options.add_to) if options.add_to else None
@@ -148,50 +94,6 @@ def run(options: argparse.Namespace) -> int:
     if output:
         print(f"profile: {output}; next: {_next(profile, output)}")
     return 0
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Raises InputError for options that do not fit together."""
-    from fembench.base.errors import InputError
-
-    network = options.network or options.add_to
-    usual = {
-        "pairs": "",
-        "sites": "",
-        "model": "",
-        "sizes": "",
-        "repetitions": 0,
-        "method": "both",
-        "send": "both",
-    }
-    for name, value in usual.items():
-        if (given := getattr(options, name)) != value and not network:
-            raise InputError(f"--{name} {given} without a network; expected --network or --add-to FILE")
-    _settings(options)
-    if options.bytes < 0:
-        raise InputError(f"--bytes {options.bytes}; expected 0 or more")
-
-
-def _settings(options: argparse.Namespace) -> "NetworkSettings":
-    """The settings of the network measurement. Raises InputError."""
-    from fembench.base.errors import InputError
-    from fembench.base.units import bytes_of
-    from fembench.records.network import NetworkSettings
-
-    try:
-        sizes = sorted({bytes_of(word) for word in options.sizes.split(",")} if options.sizes else ())
-    except ValueError as error:
-        raise InputError(f"--sizes {options.sizes}: {error}") from error
-    if sizes and (len(sizes) < 3 or not 1 <= sizes[0] <= sizes[-1] <= MOST):
-        raise InputError(
-            f"--sizes {options.sizes}: expected at least three different sizes, from 1 byte to 1G"
-        )
-    return NetworkSettings(
-        sizes=tuple(sizes),
-        repetitions=options.repetitions,
-        methods=tuple(METHODS.values()) if options.method == "both" else (METHODS[options.method],),
-        modes=("isend", "send") if options.send == "both" else (options.send,),
-    )
 
 
 def _speeds(options: argparse.Namespace, hostfile: str, folder: Path):
@@ -231,7 +133,7 @@ def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: P
             quick=options.quick,
             pairs=options.pairs,
             sites=options.sites,
-            settings=_settings(options),
+            settings=network_settings(options),
             emulate=profile.emulate,
             dilate=profile.dilate,
             hostfile=hostfile,

@@ -77,24 +77,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     case = parser.add_argument_group("case", "As in fembench run.")
     for name in CASE:
         case_option(case, name)
+    _what_if(parser.add_argument_group("what if"))
 
-    if_ = parser.add_argument_group("what if")
-    if_.add_argument(
+
+def _what_if(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--link",
         default="",
         metavar="SECONDS,BYTES/S[,SECONDS]",
         help="latency, bandwidth and overhead of a network that replaces the profile's",
     )
-    if_.add_argument(
+    group.add_argument(
         "--network", default="x1", metavar="xFACTOR", help="a network that is faster by this factor"
     )
-    if_.add_argument(
+    group.add_argument(
         "--contention",
         action=argparse.BooleanOptionalAction,
         default=None,
         help="send a host's messages one after another (default: as far as the profile measured it)",
     )
-    if_.add_argument(
+    group.add_argument(
         "--machines",
         action="append",
         default=[],
@@ -102,14 +104,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="fastest, slowest: all hosts are like the one with the fastest or slowest rank; add:NAME*N: N "
         "more hosts like NAME; may be repeated",
     )
-    if_.add_argument(
+    group.add_argument(
         "--now",
         choices=("queue", "load", "clock"),
         default="",
         help="predict for the present load of the hosts: slowness H from the run queue, the load average or "
         "the clock, which is the most accurate (Mendes 2004, eq. 4.1 to 4.3)",
     )
-    if_.add_argument("--hostfile", default="", metavar="FILE", help="with --now: ask only these hosts")
+    group.add_argument("--hostfile", default="", metavar="FILE", help="with --now: ask only these hosts")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -23,6 +23,23 @@ GRAPHS = ("ring", "fork", "join", "diamond", "fork-join")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import whole
+
+    _program(parser)
+    _machine(parser)
+    _prediction(parser)
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="seed of the random numbers")
+    parser.add_argument(
+        "--results",
+        default="results/apps",
+        metavar="DIR",
+        help="folder for the record (default: %(default)s)",
+    )
+    parser.add_argument("-o", "--output", default="", metavar="FILE", help="write the record to this file")
+    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+
+
+def _program(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import real, whole
 
     parser.add_argument("program", choices=FARMS + GRAPHS, metavar="NAME", help=", ".join(FARMS + GRAPHS))
@@ -54,6 +71,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="runs in one job (default: 4; --machine: 20)",
     )
+
+
+def _machine(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import real
+
     parser.add_argument("--emulate", default="", metavar="S,S,...", help="SYNTHETIC: speed of each rank")
     parser.add_argument(
         "--dilate",
@@ -69,6 +91,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="hosts for mpiexec or srun: a host file, or a rankfile for Open MPI",
     )
+
+
+def _prediction(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import whole
+
     parser.add_argument("--calibrate", action="store_true", help="sample the operations instead of running")
     parser.add_argument("--samples", type=whole(1), default=20, metavar="N", help="samples of each operation")
     parser.add_argument("--model", default="", metavar="RECORD", help="predict from this calibration")
@@ -100,15 +127,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="turn",
         help="how tasks of a graph are assigned to ranks (default: %(default)s; others need --model)",
     )
-    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="seed of the random numbers")
-    parser.add_argument(
-        "--results",
-        default="results/apps",
-        metavar="DIR",
-        help="folder for the record (default: %(default)s)",
-    )
-    parser.add_argument("-o", "--output", default="", metavar="FILE", help="write the record to this file")
-    parser.add_argument("--json", action="store_true", help="print the record as JSON")
 
 
 def run(options: argparse.Namespace) -> int:

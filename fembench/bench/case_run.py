@@ -28,7 +28,7 @@ from fembench.records.ids import now_utc
 from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
 from fembench.records.validity import judge
-from fembench.synthetic.slowness import slowness_of, turn_of
+from fembench.synthetic.slowness import Slowness, slowness_of, turn_of
 from fembench.synthetic.speeds import parse_changes, parse_speeds
 from fembench.timing.certificate import Certificate, Certifier, worst_costs
 from fembench.timing.tracer import Message, TracerLike, make_tracer, span
@@ -77,15 +77,10 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     prepared = prepare(comm, case, tracer)
     timed = start(comm, case, prepared, tracer)
     with span(tracer, SYNC):  # ranks wait for each other here
-        speeds = together(comm, lambda: parse_speeds(case.synthetic.emulate, comm.size))
-        changes = together(comm, lambda: parse_changes(case.synthetic.emulate_change, speeds))
-        hosts = host_names(comm)
+        slowness = _slowness(comm, job, host.cores)
     with span(tracer, VERIFY):
         bandwidths = roofs_before(comm, prepared, case.method.storage)
     setup = tracer.ticks()
-    crowded = hosts.count(hosts[comm.rank]) > host.cores or bool(job.synthetic)
-    turn = turn_of(comm.rank, hosts)
-    slowness = slowness_of(comm.rank, speeds, case.synthetic.dilate, changes, crowded=crowded, turn=turn)
     measured = timed(tracer, slowness)
     tracer.reset(events=False)
     with span(tracer, SYNC):
@@ -145,6 +140,17 @@ def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, lis
     tracer.iteration = -1
     tracer.add(START_UP, now - before, now)
     return now - before, [clocks.index(where) for where in dict.fromkeys(clocks)]
+
+
+def _slowness(comm: Comm, job: Job, cores: int) -> Slowness:
+    """The emulated slowness of this rank, on a host with this many cores. Collective; raises InputError."""
+    given = job.case.synthetic
+    speeds = together(comm, lambda: parse_speeds(given.emulate, comm.size))
+    changes = together(comm, lambda: parse_changes(given.emulate_change, speeds))
+    hosts = host_names(comm)
+    crowded = hosts.count(hosts[comm.rank]) > cores or bool(job.synthetic)
+    turn = turn_of(comm.rank, hosts)
+    return slowness_of(comm.rank, speeds, given.dilate, changes, crowded=crowded, turn=turn)
 
 
 def _times(

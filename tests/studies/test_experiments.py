@@ -1,8 +1,7 @@
 """Studies and their experiments by name, listed and explained."""
 
 import pytest
-from planted_study import PlantedStudy
-from test_study import TIMERS
+from planted_study import TIMERS, PlantedStudy
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from planted_study import PlantedStudy
+from planted_study import TIMERS, PlantedStudy
 
 from fembench.report.table import to_json
 from fembench.studies.page import publish
@@ -15,14 +15,6 @@ from fembench.studies.thesis_004.phase_tables import separate_hosts
 from fembench.studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, RUNS, StudyPlan
 from fembench.studies.thesis_004.storage_tables import work_of
 from fembench.studies.thesis_004.thesis import MESHES
-
-TIMERS = {
-    "ticks_per_second": 2e9,
-    "timers": [
-        {"timer": name, "language": "C", "best": 20.0, "worst": 90.0, "mean": 25.0, "mean_ns": 12.5}
-        for name in ("rdtsc", "rdtscp", "gettimeofday", "MPI_Wtime")
-    ],
-}
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from fembench.studies.page import publish
 from fembench.studies.programs.cases import case_of
 from fembench.studies.thesis_003 import slaves_live, slaves_study, slaves_tables
 
-TESTS = Path(__file__).parent.parent
+TESTS = Path(__file__).parents[2]
 COST = {"integral": ("trapezoid", 1e-7), "product": ("row_400", 5e-3)}
 MEASURES = (
     "error_of_printed_mean_percent",

@@ -9,7 +9,7 @@ from fembench.studies.pamela import pamela_text
 from fembench.studies.pamela.machine_model import MachineModel
 from fembench.studies.thesis_000 import farm_study
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 PRINTED = Path(farm_study.__file__).parent / "data"
 PI = DATA / "seed000_pi.pam"
 

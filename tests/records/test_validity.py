@@ -4,7 +4,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from planted_records import planted
 
+from fembench.records.phases import BETWEEN, DOT, SYNC
 from fembench.records.record import ClockOffset
 from fembench.records.store import load
 from fembench.records.times import Times
@@ -236,6 +238,16 @@ def test_a_drifting_counter_is_invalid(record):
 
 def test_a_clock_too_coarse_for_the_shortest_phase_is_invalid(record):
     assert "C3" in broken(record, clock=replace(record.clock, quantum_ns=1e9))
+
+
+@pytest.mark.parametrize(("phase", "counts"), [(DOT, True), (SYNC, False), (BETWEEN, False)])
+def test_the_shortest_phase_is_sought_among_those_that_are_no_barriers(phase, counts):
+    whole = planted([1.0, 1.0])
+    short = tuple(
+        replace(s, seconds=tuple((*row[:phase], 1e-9, *row[phase + 1 :]) for row in s.seconds))
+        for s in whole.sets
+    )
+    assert (rule_of(replace(whole, sets=short), "C3") != rule_of(whole, "C3")) is counts
 
 
 def test_more_ranks_than_cores_is_provisional_and_says_so(record):

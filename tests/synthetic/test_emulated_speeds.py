@@ -317,6 +317,22 @@ def test_full_speed_leaves_the_tracer_alone_and_does_nothing():
     assert rank.factor == 1
 
 
+def test_at_full_speed_a_phase_calls_nothing_no_clock_and_no_sleep():
+    called = []
+
+    def note(frame, event, what):
+        if event in ("call", "c_call"):
+            called.append(what.__name__ if event == "c_call" else frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    FULL_SPEED.begin(AXPY)
+    FULL_SPEED.end(AXPY)
+    FULL_SPEED.new_work("any")
+    sys.setprofile(before)
+    assert called == ["begin", "end", "new_work", "setprofile"]
+
+
 def test_a_rank_at_full_speed_among_slower_ones_keeps_its_tracer_and_takes_part():
     tracer, rank = make_tracer(), slowness_of(1, (0.5, 1.0))
     assert rank.tracer(tracer) is tracer

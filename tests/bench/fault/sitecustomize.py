@@ -1,24 +1,35 @@
-"""On PYTHONPATH of a job: what FEMBENCH_TEST_FAULT names goes wrong.
+"""On PYTHONPATH of a job: what the label of its case names goes wrong.
 
-raise, kill, hang: rank 1 does so in its fifth neighbour sum. full: the disk is full when a file is written.
+raise, kill, hang: rank 1 does so in its fifth neighbour sum. FEMBENCH_TEST_FAULT=full: the disk is full when
+a file is written.
 """
 
 import errno
+import json
 import os
 import signal
+import sys
 import time
+from pathlib import Path
 
-FAULT = os.environ.get("FEMBENCH_TEST_FAULT", "")
 RANK = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", ""))
 
-if FAULT == "full":
+
+def label():
+    """That of the case that this process is a rank of; '' if it is none."""
+    if "fembench.bench.rank" not in sys.orig_argv:
+        return ""
+    return json.loads(Path(sys.orig_argv[-1], "job.json").read_text())["case"]["output"]["label"]
+
+
+if os.environ.get("FEMBENCH_TEST_FAULT") == "full":
 
     def fsync(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     os.fsync = fsync
 
-elif FAULT and RANK == "1":
+elif RANK == "1" and (fault := label()):
     from fembench.ranks import interface
 
     honest = interface.start_and_wait
@@ -30,9 +41,9 @@ elif FAULT and RANK == "1":
         def faulty():
             calls.append(1)
             if len(calls) == 5:
-                if FAULT == "kill":
+                if fault == "kill":
                     os.kill(os.getpid(), signal.SIGKILL)
-                if FAULT == "raise":
+                if fault == "raise":
                     raise ArithmeticError("planted in the loop")
                 time.sleep(1000)  # hang
             start()

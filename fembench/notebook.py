@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import overload
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.records.record import Record
 from fembench.records.store import load as load_record
 from fembench.records.store import load_all
@@ -61,7 +62,7 @@ class Runs(Sequence[Record]):
         verdicts = [r.verdict.status for r in self]
         counts = ", ".join(f"{verdicts.count(status)} {status}" for status in dict.fromkeys(verdicts))
         where = f" in {self.source}" if self.source else ""
-        return f"{len(self)} run{'s' * (len(self) != 1)}{where}: {counts or 'none'}"
+        return f"{plural(len(self), 'run')}{where}: {counts or 'none'}"
 
     def _repr_html_(self) -> str:
         return f"<p>{self!r}</p>{self.overview()._repr_html_()}"

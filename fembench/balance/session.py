@@ -20,6 +20,7 @@ from fembench.balance.observation import Links, Tuning
 from fembench.balance.policies import POLICIES
 from fembench.balance.solver import BlockSolver
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.bench.measure import Measurement, Timed, measure
 from fembench.bench.prepare import Prepared
 from fembench.methods.lookup import load, precond_of
@@ -248,5 +249,5 @@ def check_cells(n_cells: int, c: int) -> None:
     """Raises InputError if a rank has fewer cells than blocks."""
     if n_cells < c:
         raise InputError(
-            f"blocks_per_rank = {c}: a rank has {n_cells} cells; expected at least one per block"
+            f"blocks_per_rank = {c}: a rank has {plural(n_cells, 'cell')}; expected at least one per block"
         )

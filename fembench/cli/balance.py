@@ -145,7 +145,8 @@ def _show(scenario, runs: list, looks: bool) -> None:
     from fembench.records.ledger import bill
     from fembench.report.balance_tables import moves_text, prediction_errors
 
-    print(f"{scenario.name}: {scenario.blocks} blocks on {plural(scenario.n_ranks, 'rank')}, VIRTUAL clock\n")
+    size = f"{plural(scenario.blocks, 'block')} on {plural(scenario.n_ranks, 'rank')}"
+    print(f"{scenario.name}: {size}, VIRTUAL clock\n")
     rows = []
     for r in runs:
         spent, won = bill(r.ledger)

@@ -67,8 +67,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         links = pair_of(options.link), pair_of(options.inside)
         ground = given(record, _speeds(record), hosts_of(options.hosts), *links)
-    if record.case.placement.ranks >= MANY:
-        progress(f"place: simulates up to {JUDGED} placements of {record.case.placement.ranks} ranks")
+    ranks = record.case.placement.ranks
+    if ranks >= MANY:
+        progress(f"place: simulates up to {JUDGED} placements of {ranks} ranks")
     with working("place: searching"):
         hosts, found = ground.hosts, ground.best()
     text = FORMATS[options.format](found.place, hosts)

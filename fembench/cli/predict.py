@@ -146,7 +146,8 @@ def run(options: argparse.Namespace) -> int:
         from fembench.model.answers import fewest_ranks
 
         ranks = fewest_ranks(answers, options.deadline)
-        print(f"\ndeadline {options.deadline:g} s: {plural(ranks, 'rank')} suffice{'s' * (ranks == 1)}")
+        verb = "suffices" if ranks == 1 else "suffice"
+        print(f"\ndeadline {options.deadline:g} s: {plural(ranks, 'rank')} {verb}")
     if options.output:
         print(
             f"prediction: {options.output}; after the run: fembench predict {options.mesh} "

@@ -52,7 +52,9 @@ def run(options: argparse.Namespace) -> int:
     each = ranks_per_core(case.placement.ranks, options.hostfile)
     if MANY_PER_CORE < each <= MOST_PER_CORE:
         turns = f"{each} ranks per core take turns (OVERSUBSCRIBED: functional only)"
-        progress(f"{case.placement.ranks} ranks on this machine: {turns}; starting them may take minutes")
+        progress(
+            f"{plural(case.placement.ranks, 'rank')} on this machine: {turns}; starting them may take minutes"
+        )
     stem = run_id(case, 1).rsplit("-r", 1)[0]
     doing = working(f"run: {case.question.mesh} on {plural(case.placement.ranks, 'rank')}")
     with occupied(folder, shared=True), reserved(folder, stem) as id, doing:

@@ -91,13 +91,14 @@ def _usable(records: list, what: str) -> list:
 
 
 def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
+    from fembench.base.units import plural
     from fembench.bench.campaign import read_campaign
     from fembench.launch.scratch import occupied
     from fembench.model.grid import check_cases, predict_held_out
 
     cases = [item.case for item in read_campaign(Path(options.cases))[1]]
     check_cases(training, cases)
-    with occupied(Path(grid.predictions)), working(f"validate: predicting {len(cases)} runs"):
+    with occupied(Path(grid.predictions)), working(f"validate: predicting {plural(len(cases), 'run')}"):
         written = predict_held_out(study, Path(grid.predictions), training, cases, learn=grid.learn)
     print(f"{written} predictions written to {grid.predictions}; next: fembench sweep {options.cases}")
     return 0

@@ -227,7 +227,7 @@ def communication_of(records, wire):
 def as_table(weights) -> str:
     """Rank, host, share with its interval, cost; then rule, source and age."""
     from fembench.base.tables import table
-    from fembench.base.units import seconds
+    from fembench.base.units import plural, seconds
     from fembench.records.ids import now_utc
     from fembench.records.weights import age_seconds
 
@@ -238,7 +238,7 @@ def as_table(weights) -> str:
     heads = ["rank", "host", "share", "95 % interval", "time per cell", "relative speed"]
     hours = age_seconds(weights, now_utc()) / 3600
     age = f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
-    count = f"{len(weights.source)} record{'s' * (len(weights.source) > 1)}"
+    count = plural(len(weights.source), "record")
     origin = f"{count} of {weights.mesh}" if weights.mesh else "a machine profile"
     head = f"rule {weights.rule}, from {origin}, measured {age} ago"
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []

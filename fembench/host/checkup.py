@@ -171,7 +171,7 @@ def hardware(folder: Path = Path(".")) -> Iterator[Finding]:
     facts = host.host_facts()
     threads = host.threads_per_core()
     found = len(host.physical_cores(range(os.cpu_count() or 1)))
-    cores = f"{host.usable_cores()} usable of {found}, {facts.sockets} socket{'s' * (facts.sockets > 1)}"
+    cores = f"{host.usable_cores()} usable of {found}, {units.plural(facts.sockets, 'socket')}"
     yield ok("processor", facts.cpu_model)
     yield ok("cores", cores + (f", {threads} hardware threads per core" if threads > 1 else ""))
     yield _affinity(host.affinity(), host.job_cpus())

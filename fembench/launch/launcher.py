@@ -16,6 +16,7 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.host.host import affinity, job_cpus, usable_cores
 from fembench.launch.hostfile import SHARED, host_options, hosts_asked
 from fembench.launch.job import Job
@@ -177,7 +178,7 @@ def launcher_line(ranks: int, hostfile: str = "", mpi_options: Sequence[str] = (
     if ranks < 1:
         raise InputError(f"ranks = {ranks}: expected at least 1")
     if ranks_per_core(ranks, hostfile) > MOST_PER_CORE:
-        here, most = f"{usable_cores()} cores of this machine", MOST_PER_CORE * usable_cores()
+        here, most = f"{plural(usable_cores(), 'core')} of this machine", MOST_PER_CORE * usable_cores()
         raise InputError(f"{ranks} ranks on the {here}: expected at most {most}, {MOST_PER_CORE} per core")
     if hostfile and not Path(hostfile).is_file():
         found = "is a folder; expected a host file" if Path(hostfile).is_dir() else "no such host file"

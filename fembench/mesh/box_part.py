@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.mesh.box import Box, Counts, coordinates, corners, face_tags
 
 
@@ -116,7 +117,8 @@ def _sizes(counts: Counts, targets: Sequence[float]) -> np.ndarray:
     total = counts[0] * counts[1] * counts[2]
     if len(targets) > total:
         raise InputError(
-            f"{len(targets)} parts of {total} grid cells; expected at most one part per grid cell"
+            f"{plural(len(targets), 'part')} of {plural(total, 'grid cell')}; "
+            "expected at most one part per grid cell"
         )
     ends = np.rint(np.cumsum(targets) / np.sum(targets) * total).astype(np.int64)
     ends = np.maximum.accumulate(ends - np.arange(len(ends))) + np.arange(len(ends))  # at least one more each

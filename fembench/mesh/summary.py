@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from fembench.base.units import plural
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.quality import quality, volumes
 
@@ -39,7 +40,7 @@ def summary(mesh: Mesh) -> dict[str, Any]:
 def lines(facts: dict[str, Any]) -> list[str]:
     """The same as text, one fact per line."""
     tags = [f"{tag} ({count} facets)" for tag, count in facts["facet_tags"].items()]
-    tags += [f"{tag} ({count} nodes)" for tag, count in facts["node_tags"].items()]
+    tags += [f"{tag} ({plural(count, 'node')})" for tag, count in facts["node_tags"].items()]
     corner = " to ".join("(" + ", ".join(f"{a:g}" for a in facts[key]) + ")" for key in ("lower", "upper"))
     return [
         f"mesh        {facts['name']}",

@@ -1,6 +1,7 @@
 """A simulation against the same job on one rank, and against a real run."""
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.graph import ExecutionGraph
 from fembench.model.machine import Machine, even_machine
@@ -36,7 +37,8 @@ def run_errors(
     """
     if record.case.placement.ranks != graph.ranks or not graph.iterations:
         raise InputError(
-            f"record {record.id}: {record.case.placement.ranks} ranks; expected {graph.ranks}, as the graph"
+            f"record {record.id}: {plural(record.case.placement.ranks, 'rank')}; "
+            f"expected {graph.ranks}, as the graph"
         )
     phases = Times(record).middle
     took = phases[:, ASSEMBLY].max() + graph.iterations * phases[:, CG]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.methods.lookup import product_name
 from fembench.methods.recipe import PLAIN, Recipe, recipe
 from fembench.model.graph import Compute, Event, ExecutionGraph, Loop
@@ -172,8 +173,8 @@ def cg_graph(
     return ExecutionGraph(
         phases=NAMES,
         programs=tuple(programs),
-        source=f"{case.question.mesh}, {work.ranks} ranks, shares {case.placement.shares or 'equal'}, "
-        f"{case.method.storage}",
+        source=f"{case.question.mesh}, {plural(work.ranks, 'rank')}, shares "
+        f"{case.placement.shares or 'equal'}, {case.method.storage}",
         mesh_hash=work.mesh_hash,
         iterations=iterations,
     )

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.partition.shares import parse_shares
 from fembench.records.case import FIELDS, Case, fields_of
 from fembench.records.prediction import Predicted
@@ -61,7 +62,7 @@ def not_invalid(records: Sequence[Record]) -> tuple[list[Record], str]:
     kept = [r for r in records if r.verdict.status != "INVALID"]
     if records and not kept:
         raise InputError(
-            f"all {len(records)} records are INVALID, {records[0].id} first; expected valid runs"
+            f"{plural(len(records), 'record')}, all INVALID, {records[0].id} first; expected valid runs"
         )
     left = len(records) - len(kept)
     return kept, f"{left} of {len(records)} records are INVALID and were left out" if left else ""

@@ -31,7 +31,7 @@ def outcome_text(prediction: Prediction, record: str) -> str:
 
 
 def _runs(found: Sequence[Forecast], iterations: int) -> str:
-    total = [f"{iterations} iterations"] if iterations else []
+    total = [plural(iterations, "iteration")] if iterations else []
     heads = ["ranks", "iteration", "t_min", "t_max", "assembly", *total]
     heads += ["speedup", "slowest rank / mean", "bound by"]
     alone = found[0].iteration if found[0].work.ranks == 1 else None

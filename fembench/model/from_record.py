@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.methods.lookup import variant_of
 from fembench.methods.steps import Reduction
 from fembench.model.engine import simulate
@@ -78,7 +79,7 @@ def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
 
 def _note(record: Record) -> str:
     lost = sum(record.dropped)
-    dropped = f"{lost} spans dropped, the last traced iteration left out" if lost else ""
+    dropped = f"{plural(lost, 'span')} dropped, the last traced iteration left out" if lost else ""
     clocks = "; ".join(filter(None, [alignment(record), dropped]))
     return "\n".join(filter(None, [clocks, others_note(record)]))
 

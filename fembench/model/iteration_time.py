@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.model.platform import Messages, Platform
 
 REDUCED = 8.0  # bytes of an all-reduce
@@ -43,7 +44,8 @@ def platform_of(hosts: Sequence[CandidateHost], message: Messages) -> Platform:
     for host in hosts:
         if host.slots < 1 or host.cores < 1:
             raise InputError(
-                f"host {host.name}: {host.slots} slots on {host.cores} cores: expected 1 or more"
+                f"host {host.name}: {plural(host.slots, 'slot')} on {plural(host.cores, 'core')}: "
+                "expected 1 or more"
             )
     return Platform(tuple(h.slowness for h in hosts), message, tuple(h.name for h in hosts))
 

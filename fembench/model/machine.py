@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.records.hlogp import MessageCost, message_cost, scaled
 from fembench.records.network import (
     CurvePiece,
@@ -124,7 +125,7 @@ def checked_speeds(speeds: Sequence[float], ranks: int) -> tuple[float, ...]:
     """One speed per rank; 1 if none are given. Raises InputError."""
     found = tuple(speeds) or (1.0,) * ranks
     if len(found) != ranks or not all(0 < s < float("inf") for s in found):
-        raise InputError(f"{len(found)} speeds {list(found)[:8]}; expected {ranks} positive ones")
+        raise InputError(f"{plural(len(found), 'speed')} {list(found)[:8]}; expected {ranks} positive ones")
     return found
 
 

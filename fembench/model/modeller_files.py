@@ -11,6 +11,7 @@ from typing import NamedTuple
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.base.files import write_atomic
+from fembench.base.units import plural
 
 
 class HostLine(NamedTuple):
@@ -56,7 +57,8 @@ def read_model(path: Path | str) -> ModellerFile:
         ) from None
     if len(hosts) != n or len(matrix) != n or any(len(row) != n for row in matrix):
         raise InputError(
-            f"{path}: {len(hosts)} hosts and {len(matrix)} rows of latencies; expected {n} of each"
+            f"{path}: {plural(len(hosts), 'host')} and {plural(len(matrix), 'row')} of latencies; "
+            f"expected {n} of each"
         )
     return ModellerFile(hosts, matrix)
 

@@ -8,6 +8,7 @@ import statistics
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.model.heterogeneity import from_kernels, from_product, kernel_seconds
 from fembench.model.machine import Machine, checked_speeds
 from fembench.model.modeller_files import ModelHost, ModellerFile
@@ -61,7 +62,7 @@ def machine_of_model(model: ModellerFile, ranks: int) -> Machine:
     says, whatever its size. Raises InputError."""
     n = len(model.hosts)
     if ranks < 1 or n < 1:
-        raise InputError(f"{ranks} ranks on {n} hosts; expected at least one of each")
+        raise InputError(f"{plural(ranks, 'rank')} on {plural(n, 'host')}; expected at least one of each")
     least = min(host.H for host in model.hosts)
     if not least > 0:
         raise InputError(f"H = {least:g}; expected positive numbers")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.model.iteration_time import CandidateHost, Parts
 
 Place = tuple[int, ...]  # [rank] -> host
@@ -42,7 +43,10 @@ def best_placement(
     """
     room = sum(h.slots for h in hosts)
     if parts.n_ranks > room:
-        raise InputError(f"{parts.n_ranks} ranks on hosts with {room} slots; expected at least as many slots")
+        raise InputError(
+            f"{plural(parts.n_ranks, 'rank')} on hosts with {plural(room, 'slot')}; "
+            "expected at least as many slots"
+        )
     decide = judge or cost
     starts = {name: start(parts, hosts, cost) for name, start in STARTS.items()}
     judged = [(decide(place), name, place) for name, place in starts.items()]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.model.collectives import expand
 from fembench.model.graph import Collective, Compute, Event, ExecutionGraph, Program, Receive, Send, Wait
 from fembench.model.machine import Machine
@@ -21,7 +22,9 @@ Key = tuple[int, int, int]  # sender, receiver, tag
 def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
     """The plan. Raises DeadlockError that names the blocked ranks, InputError where sizes differ."""
     if graph.ranks != machine.ranks:
-        raise InputError(f"a graph of {graph.ranks} ranks; expected {machine.ranks}, as on the machine")
+        raise InputError(
+            f"a graph of {plural(graph.ranks, 'rank')}; expected {machine.ranks}, as on the machine"
+        )
     planner = _Planner(graph, machine)
     segments = [planner.segment(turns, bodies) for turns, bodies in cut(graph.programs)]
     return SimulationPlan(segments, graph.ranks, graph.phases, machine.host)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 
 Array = npt.NDArray[np.float64]
 POWERS = (0, 1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1, 5 / 4, 4 / 3, 3 / 2, 2)
@@ -38,7 +39,7 @@ class NormalForm(NamedTuple):
 def fit_law(n: Sequence[float], ranks: Sequence[int], seconds: Sequence[float]) -> NormalForm:
     """The best law for these runs. Raises InputError for fewer than three."""
     if len(seconds) < LEAST:
-        raise InputError(f"{len(seconds)} runs to fit a law to; expected at least {LEAST}")
+        raise InputError(f"{plural(len(seconds), 'run')} to fit a law to; expected at least {LEAST}")
     cost = np.asarray(seconds, float) * np.asarray(ranks, float)
     exponents = sorted(itertools.product(POWERS, LOGARITHMS), key=sum)
     forms = itertools.product(exponents, exponents)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fembench.base.errors import InputError
-from fembench.base.units import count
+from fembench.base.units import count, plural
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.methods.lookup import product_name
@@ -93,8 +93,8 @@ class Predictor:
             most, at_most = max((u, k) for u, k in zip(units, known))
             if most > (1 + SLACK) * at_most:
                 found.append(
-                    f"{work.ranks} ranks: {name} of {count(most)} {unit} per rank; the profile covers up to "
-                    f"{count(at_most)}, and speed is held constant beyond"
+                    f"{plural(work.ranks, 'rank')}: {name} of {count(most)} {unit} per rank; the profile "
+                    f"covers up to {count(at_most)}, and speed is held constant beyond"
                 )
         return found
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.mesh.adjacency import DualGraph, dual_graph
 from fembench.mesh.mesh import Mesh
 from fembench.partition.metis import cut_graph, prefers_recursive
@@ -31,7 +32,10 @@ def partition(mesh: Mesh, targets: Sequence[float], method: str = "metis", seed:
         raise InputError(f"partition seed {seed}; expected 0 to {LARGEST_SEED - 1}")
     shares = normalise(targets)
     if len(shares) > mesh.n_cells:
-        raise InputError(f"{len(shares)} parts of {mesh.n_cells} cells; expected at most one part per cell")
+        raise InputError(
+            f"{plural(len(shares), 'part')} of {plural(mesh.n_cells, 'cell')}; "
+            "expected at most one part per cell"
+        )
     if len(shares) == 1:
         return Partition(np.zeros(mesh.n_cells, dtype=np.int32), shares, method, seed)
     return Partition(METHODS[method](mesh, shares, seed), shares, method, seed)

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.records.record import Frozen
 
 Mode = Literal["isend", "send"]
@@ -240,7 +241,8 @@ def check_network(network: Network, hosts: int, where: str) -> None:
     table = network.pair_class
     if len(network.sites) != hosts or len(table) != hosts or any(len(row) != hosts for row in table):
         raise InputError(
-            f"{where}: network of {len(network.sites)} sites; expected a class for {hosts} hosts"
+            f"{where}: network of {plural(len(network.sites), 'site')}; "
+            f"expected a class for {plural(hosts, 'host')}"
         )
     if not all(0 <= k < len(network.classes) for row in table for k in row):
         raise InputError(f"{where}: pair_class names a class beyond {len(network.classes)}")

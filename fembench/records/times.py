@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, TOP_LEVEL
 from fembench.records.record import Record
 
@@ -50,7 +51,7 @@ class Times:
         except ValueError:  # ragged
             values = np.empty(0)
         if values.shape != shape:
-            expected = f"{self.n_ranks} ranks and {len(self._record.phases)} phases in each set"
+            expected = f"{plural(self.n_ranks, 'rank')} and {len(self._record.phases)} phases in each set"
             raise InputError(f"{self._record.id}: its times are incomplete; expected {expected}")
         return values
 

@@ -49,7 +49,7 @@ def _complete(dropped: tuple[int, ...]) -> Rule:
     return Rule(
         id="E9",
         ok=not lost,
-        value=f"{lost or 'no'} spans dropped{where}",
+        value=f"{units.plural(lost, 'span') if lost else 'no spans'} dropped{where}",
         threshold="a complete trace",
         note="times by phase are complete; only the traced iterations are affected" if lost else "",
     )

@@ -157,7 +157,9 @@ def _stated(record: Record) -> Rule:
         work, ok, note = f"|r| <= {record.solve.target:.3g}", True, ""
     else:
         ok = bool((done == asked).all())
-        work = f"{asked} iterations" if ok else f"{done.min()} of {asked} iterations"
+        work = (
+            units.plural(asked, "iteration") if ok else f"{done.min()} of {units.plural(asked, 'iteration')}"
+        )
         note = "" if ok else "the residual reached zero or rounding: ask for fewer iterations"
     threshold = "fixed tolerance or iterations, stated" if ok else "the requested iterations in every set"
     return Rule(id="B1", ok=ok, value=f"work: {work}", threshold=threshold, note=note)

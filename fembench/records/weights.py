@@ -15,6 +15,7 @@ import msgspec
 from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.base.units import plural
 from fembench.records.record import Frozen
 from fembench.records.renamed import renamed
 
@@ -91,7 +92,7 @@ def mismatch(weights: Weights, hosts: Sequence[str]) -> str:
     """Why weights do not fit these hosts, given by rank; '' where they do."""
     mine = [r.host for r in weights.ranks]
     if len(mine) != len(hosts):
-        return f"weights for {len(mine)} ranks, the run has {len(hosts)}"
+        return f"weights for {plural(len(mine), 'rank')}, the run has {len(hosts)}"
     for rank, (theirs, here) in enumerate(zip(mine, hosts)):
         if theirs != here:
             return f"weights for rank {rank} on {theirs}, but it runs on {here}"

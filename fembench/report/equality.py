@@ -11,6 +11,7 @@ from math import nan
 
 import numpy as np
 
+from fembench.base.units import plural
 from fembench.records.compare import cpu_models, host_names
 from fembench.records.record import Record
 from fembench.report.measures import Floats
@@ -46,7 +47,8 @@ class Equality:
         if self.judged == "equal":
             return ""
         if self.judged == "unequal":
-            return f"unequal ranks (triad differs by {self.ratio - 1:.0%} in {self.runs} runs): no efficiency"
+            seen = f"triad differs by {self.ratio - 1:.0%} in {plural(self.runs, 'run')}"
+            return f"unequal ranks ({seen}): no efficiency"
         if not self.runs:
             return "ranks not yet shown to be equal: triads not repeated"
         if self.runs < self.needed:

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Sequence
 
 from fembench.base.tables import table
-from fembench.base.units import size
+from fembench.base.units import plural, size
 from fembench.records.profile import LEVELS, Level, Profile, Speed, host_names, ranks_per_host, speed_matrix
 from fembench.records.quiet import OTHERS
 from fembench.records.record import HostFacts
@@ -36,15 +36,11 @@ def head(profile: Profile) -> str:
     """What was measured, with the label SYNTHETIC if the speeds are emulated."""
     e = profile.environment
     kind = "quick, " if profile.quick else ""
-    ranks, hosts = _counted(len(e.rank_host), "rank"), _counted(len(e.hosts), "host")
+    ranks, hosts = plural(len(e.rank_host), "rank"), plural(len(e.hosts), "host")
     first = f"{ranks} on {hosts} ({kind}{profile.seconds:.0f} s), {e.mpi}"
     second = f"kernels {e.kernels} ({profile.isa}), clock {profile.clock.name}"
     label = [f"SYNTHETIC: {e.synthetic}"] if e.synthetic else []
     return "\n".join([first, second, *label, ""])
-
-
-def _counted(n: int, thing: str) -> str:
-    return f"{n} {thing}{'' if n == 1 else 's'}"
 
 
 def hosts_table(profile: Profile) -> str:
@@ -146,7 +142,7 @@ def warnings(profile: Profile) -> list[str]:
     if held:
         part, rank = max(held)
         who = f"rank {rank} on {host_names(profile)[rank]}"
-        lines.append(f"{_counted(len(held), 'rank')} kept off their CPU, {who} most: {part:.0%} of its time")
+        lines.append(f"{plural(len(held), 'rank')} kept off their CPU, {who} most: {part:.0%} of its time")
     lines += [line for host in range(len(e.hosts)) if (line := _still_cached(profile, host))]
     for h in e.hosts:
         if h.steal_percent > STEAL:

@@ -14,7 +14,10 @@ def summary_line(record: Record) -> str:
     """Verdict, case, equations, iterations, CG time of the slowest rank, share of communication."""
     times = Times(record)
     cg = times.slowest(CG)
-    words = [f"{units.count(record.mesh.n_equations)} equations", f"{record.solve.iterations} iterations"]
+    words = [
+        f"{units.count(record.mesh.n_equations)} equations",
+        units.plural(record.solve.iterations, "iteration"),
+    ]
     if not record.solve.converged and not record.case.stop.iterations:
         words[-1] += " without convergence"
     if cg.any():

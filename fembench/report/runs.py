@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from math import inf, isnan
 
+from fembench.base.units import plural
 from fembench.records.case import FIELDS, Case
 from fembench.records.record import STATES, Failure, Record, Rule, leads_to
 from fembench.report.measures import CG
@@ -138,8 +139,7 @@ def failures(found: Iterable[Failure]) -> Table:
 
 def case_name(case: Case) -> str:
     """A case in a few words, for lists."""
-    ranks = case.placement.ranks
-    words = [case.question.mesh, case.method.storage, f"{ranks} ranks" if ranks != 1 else "1 rank"]
+    words = [case.question.mesh, case.method.storage, plural(case.placement.ranks, "rank")]
     for name, value in case.said().items():
         purpose = FIELDS[name].option.varied or FIELDS[name].role == "text"
         if purpose and name not in ("mesh", "storage", "ranks"):

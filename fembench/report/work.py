@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from fembench.base.units import plural
 from fembench.records.record import Record
 from fembench.report.measures import host_of
 from fembench.report.results import Result
@@ -141,7 +142,7 @@ def _ranges(cpus: Sequence[int]) -> str:
 def _goal(record: Record) -> str:
     case = record.case
     if case.stop.iterations:
-        return f"{case.stop.iterations} iterations"
+        return plural(case.stop.iterations, "iteration")
     return f"‖r‖ ≤ {case.stop.tolerance:g}" + (" N" if case.stop.tolerance_kind == "absolute" else " ‖f‖")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.stats.compare import Comparison, compare_paired, compare_unpaired, noise_of_series
 from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for, median
 
@@ -27,7 +28,9 @@ def largest_gains(shares: Sequence[float], owners: Sequence[str]) -> dict[str, f
     T without X is W / (S - s_X), and at best W / S with it: the gain is s_X / S.
     """
     if len(shares) != len(owners):
-        raise InputError(f"{len(shares)} shares and {len(owners)} owners; expected one per rank")
+        raise InputError(
+            f"{plural(len(shares), 'share')} and {plural(len(owners), 'owner')}; expected one per rank"
+        )
     total = sum(shares)
     gains: dict[str, float] = {}
     for share, owner in zip(shares, owners):
@@ -87,7 +90,7 @@ def _seen(comparison: Comparison, captured: float = math.nan) -> str:
     saved = 1 - 1 / comparison.ratio
     words = [f"{abs(saved):.1%} {'less' if saved >= 0 else 'more'} time"]
     words += [f"captured gain {captured:.2f}"] if saved > 0 and captured > 0 else []
-    turns = f"{comparison.in_favour} of {comparison.n} turn{'s' * (comparison.n > 1)}"
+    turns = f"{comparison.in_favour} of {plural(comparison.n, 'turn')}"
     return f"weighted was faster in {turns} ({', '.join(words)})"
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.partition.shares import normalise
 from fembench.records.ids import now_utc
 from fembench.records.profile import Profile, Speed, host_names, together
@@ -47,6 +48,7 @@ def by_profile(
     shares, intervals = normalise((1 / cost).tolist()), _intervals(phases, repeats)
     sizes = [s.cells for row in chosen for s in row]
     parts = zip(("assembly", f"product {storage}", "updates"), spent.sum(axis=0) / spent.sum())
+    mix = ", ".join(f"{name} {part:.0%}" for name, part in parts)
     return Weights(
         schema=WEIGHTS_SCHEMA,
         rule="rate",
@@ -60,7 +62,7 @@ def by_profile(
         storage=storage,
         synthetic=profile.environment.synthetic,
         notes=(
-            f"time of {iterations} iterations: {', '.join(f'{name} {part:.0%}' for name, part in parts)}",
+            f"time of {plural(iterations, 'iteration')}: {mix}",
             f"speeds at {min(sizes)} to {max(sizes)} cells per rank",
         ),
     )

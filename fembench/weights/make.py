@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.records.case import fields_of
 from fembench.records.compare import same_kind
 from fembench.records.ids import now_utc
@@ -54,7 +55,7 @@ def by_finish(records: Sequence[Record], communication: Communication) -> Weight
     seen = pooled(records)
     cost = np.median(seen.cost, axis=0)
     found = comm_shares(cost, communication, records[0].mesh.n_cells)
-    notes = [ONE_KIND, f"predicted {found.seconds:.3g} s per set after {found.rounds} rounds"]
+    notes = [ONE_KIND, f"predicted {found.seconds:.3g} s per set after {plural(found.rounds, 'round')}"]
     notes += [] if found.settled else ["interface sizes jump: the best round is taken"]
     notes += [f"leave rank {p} out: it communicates longer than the others compute" for p in found.left_out]
     shares = Shares(found.shares, (None,) * len(cost), tuple(cost.tolist()))

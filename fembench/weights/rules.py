@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.partition.shares import normalise
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import LEVEL, Interval
@@ -106,14 +107,18 @@ def comm_shares(
     if not c.size or not np.all(np.isfinite(c) & (c > 0)):
         raise InputError("costs of ranks; expected positive seconds per cell, one per rank")
     if cells < len(c):
-        raise InputError(f"{cells} cells for {len(c)} ranks; expected at least one per rank")
+        raise InputError(
+            f"{plural(cells, 'cell')} for {plural(len(c), 'rank')}; expected at least one per rank"
+        )
     share, used = np.asarray(normalise((1 / c).tolist())), None
     seen: list[EqualFinish] = []
     settled = False
     while len(seen) < rounds and not settled:
         C = np.asarray(communication(tuple(share.tolist())), float)
         if C.shape != c.shape or not np.all(np.isfinite(C) & (C >= 0)):
-            raise InputError(f"communication of {C.size} ranks; expected {c.size} times, none negative")
+            raise InputError(
+                f"communication of {plural(C.size, 'rank')}; expected {c.size} times, none negative"
+            )
         seconds = float((share * cells * c + C).max())
         left_out = _idle(share, cells)
         seen.append(EqualFinish(tuple(share.tolist()), seconds, tuple(C.tolist()), 0, False, left_out))

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.weights.rules import time_shares
 
 TIE = 0.03  # ranks this near to the extreme count as extreme too
@@ -44,7 +45,10 @@ def slow_rank(cost: npt.ArrayLike, waiting: npt.ArrayLike, hosts: Sequence[str])
     c = np.array(time_shares(cost).cost)
     w = np.median(np.atleast_2d(np.asarray(waiting, float)), axis=0)
     if not (len(c) == len(w) == len(hosts) and len(c)):
-        raise InputError(f"{len(c)} costs, {len(w)} waits and {len(hosts)} hosts; expected one per rank")
+        raise InputError(
+            f"{plural(len(c), 'cost')}, {plural(len(w), 'wait')} and {plural(len(hosts), 'host')}; "
+            "expected one per rank"
+        )
     by_work, by_waiting = int(c.argmax()), int(w.argmin())
     slowness = float(c[by_work] / np.median(c))
     slow = {int(r) for r in np.flatnonzero(c >= (1 - TIE) * c.max())}

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 
 Array = npt.NDArray[np.float64]
 
@@ -24,7 +25,9 @@ def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
     """
     t = _positive(times)
     if total < len(t):
-        raise InputError(f"{total} tasks for {len(t)} hosts; expected at least one task per host")
+        raise InputError(
+            f"{plural(total, 'task')} for {plural(len(t), 'host')}; expected at least one task per host"
+        )
     tasks = [1] * len(t)
     queue = [(2 * time, host) for host, time in enumerate(t.tolist())]
     heapq.heapify(queue)

@@ -1,5 +1,9 @@
+import re
+from pathlib import Path
+
 import pytest
 
+import fembench
 from fembench.base import units
 from fembench.report.plots.canvas import seconds_scale
 
@@ -42,3 +46,17 @@ def test_sizes_round_to_the_next_unit_and_never_print_a_power_of_ten(n_bytes, te
 def test_a_plot_whose_tallest_bar_rounds_to_a_second_is_drawn_in_seconds():
     assert seconds_scale(0.9997) == (1.0, "s")
     assert seconds_scale(0.9994) == (1e3, "ms")
+
+
+@pytest.mark.parametrize(("n", "text"), [(0, "0 ranks"), (1, "1 rank"), (2, "2 ranks")])
+def test_one_of_a_thing_is_not_named_in_the_plural(n, text):
+    assert units.plural(n, "rank") == text
+
+
+OWN_PLURAL = re.compile(r"""['"]s['"] \* \(|else ['"]s['"]|placement\.ranks\} ranks""")
+
+
+def test_nobody_else_forms_plurals():
+    package = Path(fembench.__file__).parent
+    found = [path for path in package.rglob("*.py") if OWN_PLURAL.search(path.read_text())]
+    assert [path.relative_to(package).as_posix() for path in found] == ["base/units.py"]

@@ -95,7 +95,7 @@ def _joined(arguments):
 def test_more_parts_than_cells_is_refused(folder):
     done = cli("run", "box:1x1x1:hex8", "--ranks", 3, "--problem", "bar", "--results", "out", cwd=folder)
     assert done.returncode == 2
-    assert "3 parts of 1 cells" in done.stderr
+    assert "3 parts of 1 cell;" in done.stderr
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

@@ -170,7 +170,7 @@ def test_invalid_runs_neither_teach_nor_judge_in_a_grid(tmp_path, capsys, machin
 def test_learning_from_invalid_runs_alone_is_refused(tmp_path, capsys, machine_file):
     invalid_run(machine_file, "m1", 2, tmp_path / "train")
     assert main(["predict", "m2", "--machine", machine_file, "--learn", str(tmp_path / "train")]) == 2
-    assert "all 1 records are INVALID" in capsys.readouterr().err
+    assert "1 record, all INVALID" in capsys.readouterr().err
 
 
 def test_an_invalid_run_is_not_placed(tmp_path, capsys, machine_file):

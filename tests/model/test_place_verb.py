@@ -95,7 +95,7 @@ def test_hosts_are_as_fast_as_they_are_with_the_storage_of_the_run(profile):
     ("hosts", "message"),
     [
         ("a:2:x", "cannot read 'a:2:x'"),
-        ("a:1", "2 ranks on hosts with 1 slots"),
+        ("a:1", "2 ranks on hosts with 1 slot"),
         ("a:2:2:0", "cannot read"),
         ("a:1,a:1", "a is given twice"),
         ("a:1:1:nan,b:1", "cannot read 'a:1:1:nan'"),

@@ -94,7 +94,7 @@ def test_arrays_are_read_only():
     [
         ({"phases": RECORD.phases[::-1]}, "phases are not those of this fembench"),
         ({"setup": RECORD.setup[:1]}, "incomplete; expected 2 ranks and 19 phases"),
-        ({"total": RECORD.total[:1]}, "incomplete; expected 1 ranks"),
+        ({"total": RECORD.total[:1]}, "incomplete; expected 1 rank and"),
     ],
 )
 def test_a_record_of_other_phases_or_ranks_is_refused_in_one_line(change, expected):

@@ -106,7 +106,7 @@ def test_a_time_line_says_how_well_clocks_agree_and_what_was_dropped():
     apart = replace(record, environment=hosts, offsets=offsets, dropped=(3, 4))
     caption = gantt.time_lines(results([apart]))[0].caption
     assert "clocks of 2 hosts aligned by ping-pong within 7 µs" in caption
-    assert "7 spans were dropped" in caption
+    assert "7 spans dropped" in caption
 
 
 def test_a_hundred_ranks_are_drawn_as_sixty_four_rows():

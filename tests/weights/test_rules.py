@@ -116,9 +116,9 @@ def test_a_rank_behind_a_hopeless_link_is_left_out_with_one_cell():
 
 
 def test_the_comm_rule_refuses_what_it_cannot_use():
-    with pytest.raises(InputError, match="communication of 1 ranks"):
+    with pytest.raises(InputError, match="communication of 1 rank;"):
         comm_shares([1.0, 1.0], lambda s: [0.0], 10)
-    with pytest.raises(InputError, match="1 cells for 2 ranks"):
+    with pytest.raises(InputError, match="1 cell for 2 ranks"):
         comm_shares([1.0, 1.0], lambda s: [0.0, 0.0], 1)
 
 

@@ -28,7 +28,7 @@ def test_tasks_minimise_the_time_of_the_slowest_host():
 
 def test_every_host_gets_a_task_or_it_is_an_error():
     assert tasks_per_host((1.0, 1000.0), 2) == (1, 1)
-    with pytest.raises(InputError, match="1 tasks for 2 hosts"):
+    with pytest.raises(InputError, match="1 task for 2 hosts"):
         tasks_per_host((1.0, 2.0), 1)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fembench.base.units import plural
 from fembench.records.ledger import BalanceFacts, Ledger
 from fembench.records.record import Record
 from fembench.report.balance_tables import counted, spread
@@ -20,7 +21,7 @@ def balance_plots(records: Sequence[Record]) -> list[Plot]:
     runs.sort(key=lambda run: -sum(len(look.moves) for look in run[2].looks))
     made = []
     for k, (record, facts, ledger) in enumerate(runs[:MOST], 1):
-        blocks_on = f"{len(facts.owner)} blocks on {record.case.placement.ranks} ranks"
+        blocks_on = f"{plural(len(facts.owner), 'block')} on {plural(record.case.placement.ranks, 'rank')}"
         title = f"{record.case.question.mesh}, {facts.policy}, {blocks_on}"
         made += [curves(k, title, record.case.balancing.band, ledger), blocks(k, title, facts, ledger)]
     return made

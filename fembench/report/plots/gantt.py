@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from fembench.base.units import plural
 from fembench.records import phases as ph
 from fembench.records.record import Event
 from fembench.records.traced import alignment
@@ -56,11 +57,11 @@ def _chart(result: Result) -> Plot:
         canvas.colour_legend(drawn, dict(_COLOURS[phase] for phase in present))
         left_out = f" {len(shown)} of {result.ranks} ranks are drawn." if len(shown) < result.ranks else ""
         lost = sum(record.dropped)
-        dropped = f" {lost} spans were dropped: the last iteration is not complete." if lost else ""
+        dropped = f" {plural(lost, 'span')} dropped: the last iteration is not complete." if lost else ""
         return canvas.plot(
             drawn,
             f"time_line-{result.ranks}",
-            f"Time line of {result.ranks} ranks: {result.mesh} · {result.variant}",
+            f"Time line of {plural(result.ranks, 'rank')}: {result.mesh} · {result.variant}",
             "One row per rank; time runs to the right. Above: set-up and assembly. Below: the first "
             "iterations of CG, with the start of each numbered. Blue is work, red waits for a neighbour, "
             "purple waits for all ranks. If red on one rank ends where blue on another ends, the first was "

@@ -49,7 +49,7 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if not 1 <= self.repetitions <= LARGEST:
             raise ValueError(f"repetitions = {self.repetitions}: expected 1 to {LARGEST}")
         if not 0 <= self.timeout < math.inf:
-            raise ValueError(f"timeout = {self.timeout}: expected a number of 0 or more")
+            raise ValueError(f"timeout = {self.timeout}: expected a finite number of 0 or more")
         if not self.cases:
             raise ValueError("no [[cases]]: expected at least one")
 

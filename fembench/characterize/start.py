@@ -44,7 +44,7 @@ def measure_hosts(
     line, kind = launcher_line(ranks, hostfile, mpi_options)
     parse_speeds(emulate, ranks)
     if not 1 <= dilate < float("inf"):
-        raise InputError(f"dilate = {dilate}: expected a number of at least 1")
+        raise InputError(f"dilate = {dilate}: expected a finite number of at least 1")
     synthetic = os.environ.get("FEMBENCH_SYNTHETIC", "")
     job = CharacterizeJob(
         ranks=ranks,

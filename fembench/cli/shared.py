@@ -42,17 +42,23 @@ def real(least: float, most: float = math.inf, *, above: bool = False) -> Callab
     """The type of an option that takes a finite number; `above`: the least itself is too small."""
 
     def number(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not (math.isfinite(value) and least <= value <= most) or (above and value == least):
+        value = _float(text)
+        if value is None or not least <= value <= most or math.isinf(value) or (above and value == least):
             limits = f"above {least:g}" if above else f"of at least {least:g}"
             limits += f" and at most {most:g}" if most < math.inf else ""
-            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a number {limits}")
+            kind = "number" if value is None or math.isfinite(value) else "finite number"
+            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a {kind} {limits}")
         return value
 
     return number
+
+
+def _float(text: str) -> float | None:
+    """The number in a text, also nan and inf; None if there is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def case_options(parser: argparse.ArgumentParser) -> None:

@@ -56,6 +56,6 @@ def _check_numbers(case: "Case") -> None:
     if not math.isfinite(case.effort.seconds):
         raise ValueError(f"seconds = {case.effort.seconds}: expected a finite number")
     if not 1 <= case.synthetic.dilate < float("inf"):
-        raise ValueError(f"dilate = {case.synthetic.dilate}: expected a number of at least 1")
+        raise ValueError(f"dilate = {case.synthetic.dilate}: expected a finite number of at least 1")
     if not 0 <= case.stop.tolerance < float("inf"):
-        raise ValueError(f"tolerance = {case.stop.tolerance}: expected a number of 0 or more")
+        raise ValueError(f"tolerance = {case.stop.tolerance}: expected a finite number of 0 or more")

@@ -21,6 +21,11 @@ from fembench.cli.main import main
         ("run", "missing MESH; see fembench run --help"),
         ("run m1 --ranks", "--ranks: expected one argument; see fembench run --help"),
         ("run m1 --ranks two", "--ranks two: expected a whole number of at least 1"),
+        ("run m1 --seconds inf", "--seconds inf: expected a finite number of at least 0"),
+        ("run m1 --tolerance nan", "--tolerance nan: expected a finite number of at least 0"),
+        ("run m1 --tolerance 1e999", "--tolerance 1e999: expected a finite number of at least 0"),
+        ("run m1 --tolerance -1", "--tolerance -1: expected a number of at least 0"),
+        ("run m1 --tolerance small", "--tolerance small: expected a number of at least 0"),
         ("run m1 --solver pets", "--solver pets: expected own or petsc; did you mean 'petsc'?"),
         ("mesh bx", "ACTION bx: expected box, info or convert; did you mean 'box'?"),
         (

@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="shares for all cases with this number of ranks and without shares",
     )
     hosts_option(parser)
-    parser.add_argument("--dry-run", action="store_true", help="list the runs and stop")
+    parser.add_argument("--dry-run", action="store_true", help="list the runs (case and id) and stop")
     parser.add_argument("--no-report", action="store_true", help="do not build the report")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
@@ -57,8 +57,7 @@ def run(options: argparse.Namespace) -> int:
         progress(f"{source}: {line}")
     runs = _weighted(runs, options.weights)
     if options.dry_run:
-        ids = [item.id for item in runs]
-        print(json.dumps(ids) if options.json else "\n".join(ids))
+        print(json.dumps([item.id for item in runs]) if options.json else _listed(runs))
         return 0
     folder = Folder(Path(options.results or Path("results") / campaign.name))
     with occupied(folder.runs):
@@ -74,6 +73,15 @@ def run(options: argparse.Namespace) -> int:
 def _invalid(records) -> list[str]:
     """The names of the records that are INVALID."""
     return [record.id for record in records if record.verdict.status == "INVALID"]
+
+
+def _listed(runs) -> str:
+    """The runs in their order: number, case in words, id."""
+    from fembench.base.tables import table
+    from fembench.report.runs import case_name
+
+    rows = [(k, case_name(item.case, complete=True), item.id) for k, item in enumerate(runs, 1)]
+    return table(("run", "case", "id"), rows)
 
 
 def _weighted(runs, path):

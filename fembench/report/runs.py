@@ -137,11 +137,11 @@ def failures(found: Iterable[Failure]) -> Table:
     )
 
 
-def case_name(case: Case) -> str:
-    """A case in a few words, for lists."""
+def case_name(case: Case, *, complete: bool = False) -> str:
+    """A case in a few words, for lists: what people vary on purpose; `complete`: all but defaults."""
     words = [case.question.mesh, case.method.storage, plural(case.placement.ranks, "rank")]
     for name, value in case.said().items():
-        purpose = FIELDS[name].option.varied or FIELDS[name].role == "text"
+        purpose = complete or FIELDS[name].option.varied or FIELDS[name].role == "text"
         if purpose and name not in ("mesh", "storage", "ranks"):
             words.append(FIELDS[name].shown(short_shares(value) if name == "shares" else value))
     return " · ".join(words)

@@ -10,6 +10,7 @@ from fembench.base.config import convert, json_tree
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.records.record import SCHEMA, Failure, Record
+from fembench.records.shapes import check_shapes
 from fembench.records.upgrade import upgraded
 
 
@@ -34,7 +35,9 @@ def save(item: Record | Failure, folder: Path) -> Path:
 
 def load(path: Path | str) -> Record:
     """The record in a file, of this or an earlier schema. Raises InputError where it is not one."""
-    return convert(upgraded(json_tree(path), "record", SCHEMA, str(path)), Record, where=str(path))
+    record = convert(upgraded(json_tree(path), "record", SCHEMA, str(path)), Record, where=str(path))
+    check_shapes(record, str(path))
+    return record
 
 
 def load_failure(path: Path | str) -> Failure:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.cli.main import main
 from fembench.records import store
 from fembench.records.record import SCHEMA
 
@@ -97,3 +98,60 @@ def test_an_empty_campaign_is_refused(tmp_path):
         store.load_all(tmp_path)
     with pytest.raises(InputError, match="no such folder"):
         store.load_all(tmp_path / "nowhere")
+
+
+def three_ranks(tree):
+    tree["case"]["ranks"] = 3
+
+
+def no_sets(tree):
+    tree["sets"] = []
+
+
+def no_setup(tree):
+    tree["setup"] = []
+
+
+def a_phase_less(tree):
+    tree["sets"][1]["counts"][0].pop()
+
+
+def an_unknown_neighbour(tree):
+    tree["partition"]["neighbours"][0] = [2]
+
+
+def a_size_less(tree):
+    tree["partition"]["message_bytes"][1] = []
+
+
+def an_unknown_host(tree):
+    tree["environment"]["rank_host"] = [0, 1]
+
+
+def an_event_elsewhere(tree):
+    tree["events"][0][0] = -1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (three_ranks, "environment.rank_host of 2 ranks; expected 3, as in its case"),
+        (no_sets, "sets = []: expected at least one set"),
+        (no_setup, "setup of 0 ranks; expected 2, as in its case"),
+        (a_phase_less, "sets[1].counts of 18 phases; expected 19"),
+        (an_unknown_neighbour, "partition.neighbours: rank 2; expected 0 to 1"),
+        (a_size_less, "rank 1 has 1 neighbour and 0 message sizes; expected as many of each"),
+        (an_unknown_host, "environment.rank_host: host 1; expected 0 to 0"),
+        (an_event_elsewhere, "events: rank -1; expected 0 to 1"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["check", "trace"])
+def test_a_record_whose_arrays_do_not_fit_its_ranks_and_phases_is_refused_in_one_line(
+    tmp_path, capsys, verb, spoil, message
+):
+    tree = json.loads(FROZEN.read_text())
+    spoil(tree)
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(tree))
+    assert main([verb, str(path)]) == 2
+    assert capsys.readouterr().err == f"fembench: {path}: {message}\n"

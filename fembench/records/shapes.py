@@ -1,0 +1,65 @@
+"""The arrays of a record: one entry per rank and phase, and no rank, phase or host that does not exist."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fembench.base.errors import InputError
+from fembench.base.units import plural
+from fembench.records.record import Record
+
+Rows = Sequence[Sequence[Any]]
+
+
+def check_shapes(record: Record, where: str) -> None:
+    """Raises InputError for a record without sets, or whose arrays do not fit its ranks and phases."""
+    ranks, phases = record.case.placement.ranks, len(record.phases)
+    if not record.sets:
+        raise InputError(f"{where}: sets = []: expected at least one set")
+    for name, rows in _by_rank(record):
+        if len(rows) != ranks:
+            raise InputError(
+                f"{where}: {name} of {plural(len(rows), 'rank')}; expected {ranks}, as in its case"
+            )
+    for name, table in _by_phase(record):
+        wrong = next((row for row in table if len(row) != phases), None)
+        if wrong is not None:
+            raise InputError(f"{where}: {name} of {plural(len(wrong), 'phase')}; expected {phases}")
+    for name, numbers, limit in _numbers(record):
+        wrong = next((n for n in numbers if not 0 <= n < limit), None)
+        if wrong is not None:
+            raise InputError(f"{where}: {name} {wrong}; expected 0 to {limit - 1}")
+    for rank, (others, sizes) in enumerate(zip(record.partition.neighbours, record.partition.message_bytes)):
+        if len(others) != len(sizes):
+            counts = f"{plural(len(others), 'neighbour')} and {plural(len(sizes), 'message size')}"
+            raise InputError(f"{where}: rank {rank} has {counts}; expected as many of each")
+
+
+def _by_rank(record: Record) -> Iterator[tuple[str, Sequence[Any]]]:
+    """(name, entries) of what has one entry per rank."""
+    part = record.partition
+    yield "environment.rank_host", record.environment.rank_host
+    for name in ("targets", "cells", "neighbours", "message_bytes"):
+        yield f"partition.{name}", getattr(part, name)
+    yield "setup", record.setup
+    yield "total", record.total
+    for k, one in enumerate(record.sets):
+        yield f"sets[{k}].seconds", one.seconds
+        yield f"sets[{k}].counts", one.counts
+        yield f"sets[{k}].total", one.total
+
+
+def _by_phase(record: Record) -> Iterator[tuple[str, Rows]]:
+    """(name, rows) of what has one row per rank, with one entry per phase."""
+    yield "setup", record.setup
+    for k, one in enumerate(record.sets):
+        yield f"sets[{k}].seconds", one.seconds
+        yield f"sets[{k}].counts", one.counts
+
+
+def _numbers(record: Record) -> Iterator[tuple[str, Iterator[int], int]]:
+    """(name, numbers, what they must be less than)."""
+    ranks = record.case.placement.ranks
+    yield "environment.rank_host: host", iter(record.environment.rank_host), len(record.environment.hosts)
+    yield "partition.neighbours: rank", (q for row in record.partition.neighbours for q in row), ranks
+    yield "events: rank", (e.rank for e in record.events), ranks
+    yield "events: phase", (e.phase for e in record.events), len(record.phases)

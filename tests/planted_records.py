@@ -96,6 +96,29 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
     return msgspec.structs.replace(record, **changes)
 
 
+def on_ranks(record, n):
+    """The record as if its first n ranks had been all."""
+    part = record.partition
+    by_rank = [name for name in part.__struct_fields__ if isinstance(getattr(part, name), tuple)]
+    kept = [[k for k, q in enumerate(row) if q < n] for row in part.neighbours[:n]]
+    cut = {name: getattr(part, name)[:n] for name in by_rank}
+    for name in ("neighbours", "message_bytes"):
+        cut[name] = tuple(tuple(row[k] for k in some) for row, some in zip(cut[name], kept))
+    return msgspec.structs.replace(
+        record,
+        case=record.case.with_(ranks=n),
+        environment=msgspec.structs.replace(record.environment, rank_host=record.environment.rank_host[:n]),
+        partition=msgspec.structs.replace(part, **cut),
+        setup=record.setup[:n],
+        total=record.total[:n],
+        sets=tuple(
+            msgspec.structs.replace(s, seconds=s.seconds[:n], counts=s.counts[:n], total=s.total[:n])
+            for s in record.sets
+        ),
+        events=tuple(e for e in record.events if e.rank < n),
+    )
+
+
 def one_set(speeds, cells, noise, rng, warmup):
     """One set: every rank computes, then waits for the slowest; the warm-up takes ten times as long."""
     seconds = np.zeros((len(speeds), len(ph.NAMES)))

@@ -18,7 +18,7 @@ from fembench.base.config import json_tree, read_text, read_toml
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
-from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
+from fembench.bench.campaign_file import Campaign, CampaignRun, expand
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
 from fembench.launch.hostfile import hosts_asked
 from fembench.launch.launcher import JobOutcome, launch
@@ -88,17 +88,31 @@ class Folder:
     def _path(self, run: CampaignRun) -> Path:
         """The path of a run's record, whether or not it exists."""
         path = self.runs / f"{run.id}.json"
-        return path if path.exists() else self._named_earlier.get((run.case, run.repetition), path)
+        return path if path.exists() else self._by_case.get((run.case, run.repetition), path)
 
     @functools.cached_property
-    def _named_earlier(self) -> dict[tuple[Case, int], Path]:
-        """Records by case and repetition, for files named by an earlier version."""
+    def _by_case(self) -> dict[tuple[Case, int], Path]:
+        """Records by case and repetition, also of files named by an earlier version."""
         found = {}
         for path in record_paths(self.path):
             with contextlib.suppress(InputError):  # damaged files are reported elsewhere
                 record, repetition = self._load(path), path.stem.rpartition("-r")[2]
-                if repetition.isdigit() and path.stem != run_id(record.case, int(repetition)):
+                if repetition.isdigit():
                     found[record.case, int(repetition)] = path
+        return found
+
+    def of_other_default(self, runs: Sequence[CampaignRun]) -> list[CampaignRun]:
+        """Runs whose records differ in the kind of tolerance alone, as its default has changed since.
+
+        Not those of a campaign that varies the kind.
+        """
+        asked = {(run.case, run.repetition) for run in runs}
+        found = []
+        for run in runs:
+            kind = "absolute" if run.case.stop.tolerance_kind == "relative" else "relative"
+            other = run.case.with_(tolerance_kind=kind), run.repetition
+            if self._found(run) is None and other in self._by_case and other not in asked:
+                found.append(run)
         return found
 
     def set_damaged_aside(self) -> list[str]:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from planted_records import on_ranks
 
 from fembench.bench import campaign as campaigns
 from fembench.bench.campaign import Folder, execute, read_campaign
+from fembench.bench.campaign_file import run_id
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.launch.launcher import JobOutcome
@@ -53,7 +55,7 @@ def started(monkeypatch):
             return JobOutcome(None, case.output.label, "planted", 2, "")
         record = load(FROZEN)
         record = replace(
-            record,
+            on_ranks(record, case.placement.ranks),
             id=id,
             case=case,
             problem=json.loads(msgspec.json.encode(resolved(load_problem(case.question.problem)))),
@@ -191,7 +193,7 @@ def test_a_record_of_an_edited_problem_gives_way_unless_the_new_problem_is_refus
     spec = json.loads(msgspec.json.encode(resolved(load_problem("p.toml"))))
     old = load(FROZEN)
     mesh = replace(old.mesh, hash=resolve("a.vtu").hash)
-    save(replace(old, id=run.id, case=run.case, problem=spec, mesh=mesh), place.runs)
+    save(replace(on_ranks(old, 1), id=run.id, case=run.case, problem=spec, mesh=mesh), place.runs)
     edit_problem()
     (done,) = execute(campaign, [run], place, command="")
     assert done.record is None
@@ -231,6 +233,43 @@ def test_a_campaign_goes_on_with_another_comment_and_time_limit_and_keeps_the_ne
     assert Path("out/campaign.toml").read_text() == text
     Path("c.toml").write_text(text.replace('"corner-load"', '"bar"'))
     assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 2
+
+
+def as_before(name, **case):
+    """Give a record of the campaign these fields, and a name as of an earlier version."""
+    (path,) = (path for path in record_paths("out") if load(path).case.question.problem == "p.toml")
+    record = load(path)
+    path.unlink()
+    save(replace(record, id=name, case=record.case.with_(**case)), path.parent)
+
+
+@pytest.mark.parametrize("name", ["a-sym-none-p1-0badcafe-r1", ""])
+def test_a_run_repeated_because_the_default_kind_of_tolerance_has_changed_is_said(
+    folder, started, capsys, name
+):
+    Path("c.toml").write_text('name = "c"\n[[cases]]\nmesh = "a.vtu"\nproblem = ["p.toml", "q.toml"]\n')
+    sweep(started)
+    _, runs = read_campaign(Path("c.toml"))
+    case = next(run.case for run in runs if run.case.question.problem == "p.toml")
+    as_before(name or run_id(case.with_(tolerance_kind="absolute"), 1), tolerance_kind="absolute")
+    capsys.readouterr()
+    assert sweep(started) == {("a.vtu", "p.toml")}
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "tolerance_kind" in line]
+    assert line == "the default tolerance_kind is now 'relative': runs to repeat: 1 (old records: out/runs)"
+    assert sweep(started) == set()
+    assert "tolerance_kind" not in capsys.readouterr().err
+
+
+def test_a_campaign_that_varies_the_kind_of_tolerance_has_no_changed_default(folder, started, capsys):
+    Path("c.toml").write_text(
+        'name = "c"\n[[cases]]\nmesh = "a.vtu"\nproblem = "p.toml"\n'
+        'tolerance_kind = ["relative", "absolute"]\n'
+    )
+    sweep(started)
+    next(path for path in record_paths("out") if load(path).case.stop.tolerance_kind == "relative").unlink()
+    capsys.readouterr()
+    assert sweep(started) == {("a.vtu", "p.toml")}
+    assert "default" not in capsys.readouterr().err
 
 
 def on_hosts(text):

@@ -78,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
         tree = msgspec.json.format(msgspec.json.encode(as_tree(proof, trail.weights)), indent=1).decode()
         write_atomic(folder / "tuning.json", tree)
     print(tree if options.json else as_text(proof, trail.weights))
+    if options.json and proof.disturbed:
+        progress(f"tune: {proof.disturbed}")
     if not options.json:
         print(f"\nweights: {output}\nrecords: {folder / 'runs'}")
     return 0

@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         save_weights(weights, options.output)
     if options.export:
         sys.stdout.write(WRITERS[options.export](weights))
-        for note in (n for n in weights.notes if n.startswith("PROVISIONAL")):
+        for note in (n for n in weights.notes if n.startswith(("DISTURBED", "PROVISIONAL"))):
             progress(f"note: {note}")
     elif options.json:
         print(msgspec.json.format(msgspec.json.encode(weights), indent=1).decode())

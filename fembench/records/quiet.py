@@ -27,6 +27,19 @@ def quiet(record: Record) -> Iterator[Rule]:
         yield _rule(max(asked, key=lambda h: (_least(h) > OTHERS, _most(h))))
 
 
+def lost(host: HostFacts) -> dict[str, float]:
+    """{who: percent of the CPU time} of a host that the job lost, beyond the limits of D3 and D6."""
+    found = {
+        "others used": (_least(host) > OTHERS, host.others_percent),
+        "the hypervisor took": (host.steal_percent > STOLEN, host.steal_percent),
+        "a quota withheld": (
+            host.throttled_percent > STOLEN and not _is_of_lab(host),
+            host.throttled_percent,
+        ),
+    }
+    return {who: percent for who, (beyond, percent) in found.items() if beyond}
+
+
 def others_note(record: Record) -> str:
     """A warning, in one line, if others used the CPUs of a run; "" otherwise."""
     broken = next((rule for rule in record.verdict.rules if rule.id == "D6" and rule.ok is False), None)
@@ -39,10 +52,15 @@ def _throttled(host: HostFacts) -> Rule:
     """D3: CPU time withheld by a quota, with the quota's name. Quotas of a lab's hosts are intended."""
     by = f"by the quota of {host.cpu_quota:.3g} CPUs on control group {host.quota_group}"
     value = f"{host.name}: {host.throttled_percent:.3g} % of CPU time withheld {by}"
-    if any(name.startswith(LAB_GROUP) for name in host.quota_group.split("/")):
+    if _is_of_lab(host):
         return Rule(id="D3", ok=True, value=value, threshold="the lab's own: SYNTHETIC")
     ok = host.throttled_percent <= STOLEN
     return Rule(id="D3", ok=ok, value=value, threshold=f"<= {STOLEN:.3g} %, or a quota of the lab")
+
+
+def _is_of_lab(host: HostFacts) -> bool:
+    """Whether the quota of a host was set by a lab, to make it slow."""
+    return any(name.startswith(LAB_GROUP) for name in host.quota_group.split("/"))
 
 
 def _least(host: HostFacts) -> float:

@@ -12,6 +12,8 @@ import numpy as np
 from fembench.stats.student import Array, ratio_unpaired
 from fembench.stats.summary import LEVEL, Interval, Samples, median, median_interval
 
+FEWEST_NOISE = 2  # samples whose noise is known
+
 
 class Comparison(NamedTuple):
     """Times of `a` over times of `b`."""
@@ -71,7 +73,7 @@ def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf, level: 
 
 
 def noise_of_series(samples: Samples) -> float:
-    """A/A noise inside one series: |median ratio of neighbours - 1|; inf of fewer than two.
+    """A/A noise inside one series: |median ratio of neighbours - 1|; inf of fewer than FEWEST_NOISE.
 
     Neighbours are compared in pairs, as two configurations in turns are. Raises ValueError where a sample
     is not positive.

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.stats.compare import Comparison, compare_paired, compare_unpaired, noise_of_series
+from fembench.stats.compare import FEWEST_NOISE, Comparison, compare_paired, compare_unpaired, noise_of_series
 from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for, median
 
 DECIDE = "run more --pairs, on a quieter machine or with longer runs (--seconds)"
@@ -16,7 +16,7 @@ LEAST_GAIN = 0.02  # fraction of the time; a host that cannot save this much is 
 class Advice(NamedTuple):
     """The verdict, with the numbers behind it."""
 
-    kind: Literal["use", "no gain", "not proven", "leave out"]
+    kind: Literal["use", "no gain", "not proven", "leave out", "none"]
     text: str  # one line for people
     comparison: Comparison  # equal over weighted: above 1, the weights are faster
     leave_out: tuple[tuple[str, float], ...] = ()  # (host, the most that it can gain), smallest first
@@ -52,10 +52,10 @@ def advise(
 ) -> Advice:
     """The verdict on weights whose equal and weighted runs were timed in turns, as many of each.
 
-    "no gain": the interval does not show a gain, or the noise exceeds it. "not proven": too few turns for an
-    interval; the text gives what was seen and what would decide. It names `captured`, the captured gain, only
-    if positive: that gain is computed at the speeds of each run, so it may be negative although the time is
-    less.
+    "no gain": the interval does not show a gain, or the noise exceeds it. "none": a single turn, whose noise
+    is unknown. "not proven": too few turns for an interval; the text gives what was seen and what would
+    decide. It names `captured`, the captured gain, only if positive: that gain is computed at the speeds of
+    each run, so it may be negative although the time is less.
 
     `shares` follow from the speeds of the ranks. `owners` names for each rank what could be left out: its
     host, or the rank itself if all are on one host. `noise` is the A/A noise of the session (default: that of
@@ -78,6 +78,9 @@ def advise(
         saved = 1 - 1 / comparison.ratio
         words = [f"use these weights: {saved:.1%} less time", *_doubts(measured)]
         return Advice("use", "; ".join(words), comparison)
+    if comparison.noise == math.inf:
+        unknown = f"noise unknown (needs at least {FEWEST_NOISE} pairs)"
+        return Advice("none", f"none: {unknown}; repeat with --pairs {fewest_for(level)}", comparison)
     if comparison.interval is None:
         words = [f"not proven: {_seen(comparison, captured)}", _missing(comparison), *_doubts(measured)]
         return Advice("not proven", "; ".join(words), comparison)
@@ -95,9 +98,9 @@ def _seen(comparison: Comparison, captured: float = math.nan) -> str:
 
 
 def _missing(c: Comparison) -> str:
-    turns = f"{c.n} turns" if c.n > 1 else "one turn"
-    few, repeat = f"{turns} cannot prove it at {LEVEL:.0%}", f"repeat with --pairs {fewest_for(LEVEL)}"
-    if not abs(1 - 1 / c.ratio) <= c.noise < math.inf:
+    few = f"{plural(c.n, 'turn')} cannot prove it at {LEVEL:.0%}"
+    repeat = f"repeat with --pairs {fewest_for(LEVEL)}"
+    if not abs(1 - 1 / c.ratio) <= c.noise:
         return f"{few}: {repeat}"
     more = f"more turns alone may not, with an A/A noise of {c.noise:.1%}"
     return f"{few}, and {more}: {repeat} on a quieter machine or with longer runs (--seconds)"

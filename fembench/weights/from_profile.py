@@ -22,6 +22,7 @@ from fembench.records.profile import Profile, Speed, host_names, together
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
+from fembench.weights.disturbed import disturbance
 
 Array = npt.NDArray[np.float64]
 ITERATIONS = 100  # of CG, for each assembly
@@ -64,6 +65,7 @@ def by_profile(
         notes=(
             f"time of {plural(iterations, 'iteration')}: {mix}",
             f"speeds at {min(sizes)} to {max(sizes)} cells per rank",
+            *filter(None, [disturbance([profile.environment])]),
         ),
     )
 

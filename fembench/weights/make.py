@@ -12,6 +12,7 @@ from fembench.records.ids import now_utc
 from fembench.records.record import Record
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.summary import Interval
+from fembench.weights.disturbed import disturbance
 from fembench.weights.observe import observe, phase_speeds, pooled
 from fembench.weights.rules import Shares, comm_shares, rate_shares, time_shares
 from fembench.weights.slowness import natural_tasks, tasks_per_host
@@ -122,7 +123,7 @@ def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weig
         precond=first.case.method.precond,
         tasks=tasks,
         synthetic="; ".join(sorted({r.environment.synthetic for r in records} - {""})),
-        notes=(*provisional(records), *notes),
+        notes=(*filter(None, [disturbance([r.environment for r in records])]), *provisional(records), *notes),
     )
 
 

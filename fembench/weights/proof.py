@@ -11,6 +11,7 @@ from fembench.records.record import Record
 from fembench.records.times import Times
 from fembench.records.weights import shares_of
 from fembench.weights.advice import Advice, advise
+from fembench.weights.disturbed import disturbance
 from fembench.weights.efficiency import (
     CapturedGain,
     captured_gain,
@@ -45,6 +46,7 @@ class Proof:
     left_out: str  # the weakest of them, where the others were timed without it
     without: float  # their time; nan where they were not
     provisional: tuple[str, ...]  # why runs of the comparison are PROVISIONAL; () where none is
+    disturbed: str  # who took CPU time from the runs, those of the rounds included; "" where nobody did
 
 
 def prove(trail: Trail) -> Proof:
@@ -80,6 +82,7 @@ def prove(trail: Trail) -> Proof:
         left_out=trail.left_out,
         without=float(np.median(without[trail.left_out])) if without else float("nan"),
         provisional=provisional([*trail.equal, *trail.weighted, *trail.without]),
+        disturbed=disturbance([record.environment for record in trail.records]),
     )
 
 

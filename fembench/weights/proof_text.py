@@ -1,11 +1,18 @@
 """A proof as text and as JSON."""
 
+from math import isfinite
 from typing import Any
 
 from fembench.base.tables import table
-from fembench.base.units import seconds
+from fembench.base.units import plural, seconds
 from fembench.records.weights import Weights, shares_of
+from fembench.stats.compare import FEWEST_NOISE
+from fembench.stats.student import FEWEST
+from fembench.stats.summary import fewest_for
+from fembench.weights.efficiency import CapturedGain
 from fembench.weights.proof import Proof
+
+UNKNOWN = "unknown"
 
 
 def as_text(proof: Proof, weights: Weights) -> str:
@@ -19,6 +26,7 @@ def as_text(proof: Proof, weights: Weights) -> str:
         _phases(proof),
         _slow(proof, weights),
         _verdict(proof),
+        *filter(None, [proof.disturbed]),
     ]
     return "\n\n".join(parts)
 
@@ -33,9 +41,10 @@ def _shares(proof: Proof, weights: Weights) -> str:
 
 def _times(proof: Proof) -> str:
     c, g = proof.advice.comparison, proof.captured
-    gain = _percent(1 - 1 / c.ratio)
+    known = isfinite(c.noise)
+    noise = f"n = {plural(c.n, 'pair')}" if known else _needs(FEWEST_NOISE)
     inside = [_percent(1 - 1 / bound) for bound in c.interval] if c.interval else None
-    bounds = f"95 %: {inside[0]} to {inside[1]}" if inside else "too few pairs for an interval"
+    bounds = f"95 %: {inside[0]} to {inside[1]}" if inside else f"interval unknown ({_needs(fewest_for())})"
     rows = [
         ["time per set, equal shares", seconds(proof.equal), ""],
         [
@@ -45,12 +54,12 @@ def _times(proof: Proof) -> str:
         ],
         *([] if not proof.left_out else [[f"the same without {proof.left_out}", seconds(proof.without), ""]]),
         ["ideal: no rank waits", seconds(proof.ideal), "at the speeds of the equal runs"],
-        ["gain", gain, f"median over pairs, {bounds}"],
-        ["noise, A/A", _percent(c.noise), f"n = {c.n} pairs"],
+        ["gain", _percent(1 - 1 / c.ratio) if known else UNKNOWN, f"median over pairs, {bounds}"],
+        ["noise, A/A", _percent(c.noise) if known else UNKNOWN, noise],
         [
             "captured gain",
-            "nothing to capture" if g.nothing_to_capture else f"{g.value:.2f}",
-            "; ".join(filter(None, [_interval(g.interval), "at the speeds of each run"])),
+            _captured(g) if known else UNKNOWN,
+            "; ".join(filter(None, [_interval(g, c.n), "at the speeds of each run"])),
         ],
         ["E_het, equal", f"{proof.e_het[0]:.3f}", ""],
         ["E_het, weighted", f"{proof.e_het[1]:.3f}", ""],
@@ -86,8 +95,20 @@ def _range(low: float | None, high: float | None) -> str | None:
     return None if low is None else f"{low:.4f} – {high:.4f}"
 
 
-def _interval(interval: Any) -> str:
-    return f"95 %: {interval.low:.2f} to {interval.high:.2f}" if interval else ""
+def _captured(gain: CapturedGain) -> str:
+    return "nothing to capture" if gain.nothing_to_capture else f"{gain.value:.2f}"
+
+
+def _interval(gain: CapturedGain, pairs: int) -> str:
+    if gain.interval:
+        return f"95 %: {gain.interval.low:.2f} to {gain.interval.high:.2f}"
+    if gain.nothing_to_capture:
+        return ""
+    return "interval unknown" + (f" ({_needs(FEWEST)})" if pairs < FEWEST else "")
+
+
+def _needs(pairs: int) -> str:
+    return f"needs at least {pairs} pairs"
 
 
 def _percent(value: float) -> str:
@@ -120,4 +141,5 @@ def as_tree(proof: Proof, weights: Weights) -> dict[str, Any]:
         "text": proof.advice.text,
         "synthetic": weights.synthetic,
         "provisional": list(proof.provisional),
+        "disturbed": proof.disturbed,
     }

@@ -57,6 +57,12 @@ class Trail:
     tried: list[tuple[Weights, Record]] = field(default_factory=list)  # weights and a run with them
 
     @property
+    def records(self) -> list[Record]:
+        """Every run, each once."""
+        rounds = [*(record for record, _ in self.rounds), *(record for _, record in self.tried)]
+        return list({id(r): r for r in (*rounds, *self.equal, *self.weighted, *self.without)}.values())
+
+    @property
     def weights(self) -> Weights:
         """The weights to be compared with equal shares: those whose run took least; of one round, its own."""
         if not self.tried:

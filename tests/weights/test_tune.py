@@ -144,6 +144,85 @@ def test_the_default_is_enough_turns_to_prove_a_gain():
     assert prove(trail).advice.kind == "use"
 
 
+def busy(record, **facts):
+    """The record with these facts of each host."""
+    hosts = tuple(replace(host, **facts) for host in record.environment.hosts)
+    return replace(record, environment=replace(record.environment, hosts=hosts))
+
+
+LOUD = {"others_percent": 80.6, "others_resolution": 0.8}
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (LOUD, "others used up to 80.6 % of the CPU time on node8, node00 in 2 of 14 runs: "),
+        (
+            {"steal_percent": 5.0},
+            "the hypervisor took up to 5 % of the CPU time on node8, node00 in 2 of 14 runs: ",
+        ),
+        (
+            {"throttled_percent": 40.0, "quota_group": "slurm/job"},
+            "a quota withheld up to 40 % of the CPU time on node8, node00 in 2 of 14 runs: ",
+        ),
+        ({"throttled_percent": 40.0, "quota_group": "fembench.pair/node00"}, ""),
+        ({"others_percent": 3.0, "others_resolution": 2.0}, ""),
+        ({"steal_percent": 2.0, "others_percent": 1.0}, ""),
+    ],
+)
+def test_shares_from_runs_that_lost_cpu_time_are_said_to_be_doubtful_and_what_to_do(facts, said):
+    count, run = [], planted((1, 0.5), hosts=PAIR)
+
+    def disturbed(case, word, **options):  # the runs of the weights: none of the comparison
+        count.append(word)
+        return busy(run(case, word), **facts) if len(count) <= 2 else run(case, word)
+
+    case = Case.of(mesh="m1", ranks=2, iterations=50)
+    trail = close_the_loop(case, disturbed, lambda text: None, rounds=2)
+    assert len(trail.records) == len(count) == 14
+    proof = prove(trail)
+    assert proof.disturbed.startswith(f"DISTURBED: {said}" if said else "")
+    assert bool(proof.disturbed) == bool(said)
+    assert as_tree(proof, trail.weights)["disturbed"] == proof.disturbed
+    last = as_text(proof, trail.weights).splitlines()[-1]
+    assert last.startswith("DISTURBED" if said else "verdict")
+    assert ("speeds and shares may be far off" in last) == bool(said)
+    assert trail.weights.notes[0].startswith("DISTURBED") == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "gain", "noise", "captured", "verdict"),
+    [
+        (
+            1,
+            ["gain", "unknown", "median over pairs, interval unknown (needs at least 6 pairs)"],
+            ["noise, A/A", "unknown", "needs at least 2 pairs"],
+            ["unknown", "interval unknown (needs at least 3 pairs); at the speeds of each run"],
+            "none: noise unknown (needs at least 2 pairs); repeat with --pairs 6",
+        ),
+        (
+            2,
+            ["gain", "33.1 %", "median over pairs, interval unknown (needs at least 6 pairs)"],
+            ["noise, A/A", "0.5 %", "n = 2 pairs"],
+            ["1.00", "interval unknown (needs at least 3 pairs); at the speeds of each run"],
+            "not proven: ",
+        ),
+    ],
+)
+def test_too_few_pairs_leave_gain_noise_and_verdict_unknown(pairs, gain, noise, captured, verdict):
+    case = Case.of(mesh="m1", ranks=2, iterations=50)
+    trail = close_the_loop(case, planted((1, 0.5)), lambda text: None, pairs=pairs)
+    text = as_text(prove(trail), trail.weights)
+    rows = {cells[0]: cells for line in text.splitlines() if (cells := _cells(line))}
+    assert (rows["gain"], rows["noise, A/A"], rows["captured gain"][1:]) == (gain, noise, captured)
+    assert f"verdict: {verdict}" in text
+    assert "inf" not in text.replace("interface", "")
+
+
+def _cells(line):
+    return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+
+
 def test_four_turns_show_a_gain_and_do_not_prove_it():
     case = Case.of(mesh="m1", ranks=2, iterations=50)
     proof = prove(close_the_loop(case, planted((1, 0.5)), lambda text: None, pairs=4))

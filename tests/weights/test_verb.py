@@ -134,6 +134,19 @@ def test_weights_of_a_provisional_record_say_so_and_why(record, tmp_path, capsys
     assert not any("PROVISIONAL" in note for note in by_time([valid]).notes)
 
 
+def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(record, tmp_path, capsys):
+    made, replace = load(Path(record)), msgspec.structs.replace
+    hosts = tuple(replace(h, others_percent=80.6, others_resolution=0.8) for h in made.environment.hosts)
+    path = save(replace(made, environment=replace(made.environment, hosts=hosts)), tmp_path / "loud")
+    assert main(["weights", str(path)]) == 0
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("DISTURBED")]
+    assert "others used up to 80.6 % of the CPU time on" in line
+    assert line.endswith("stop the other work or use idle hosts, then repeat")
+    assert main(["weights", str(path), "--export", "shares"]) == 0
+    assert f"note: {line}" in capsys.readouterr().err
+    assert not any(note.startswith("DISTURBED") for note in by_time([made]).notes)
+
+
 def test_a_record_that_is_named_twice_counts_once(record, capsys):
     assert main(["weights", record, record, str(Path(record).parent)]) == 0
     assert "from 1 record of m1" in capsys.readouterr().out

@@ -1,0 +1,36 @@
+"""Were the runs that speeds come from disturbed? Then the shares may be far off."""
+
+from collections.abc import Sequence
+
+from fembench.records.quiet import lost
+from fembench.records.record import Environment
+
+SHOWN = 3  # hosts that are named
+REMEDY = {
+    "others used": "stop the other work or use idle hosts",
+    "the hypervisor took": "use hosts that share no processors",
+    "a quota withheld": "raise the quota",
+}
+
+
+def disturbance(environments: Sequence[Environment]) -> str:
+    """One line if the job lost CPU time in some of these runs: to whom, where, and what to do; else ""."""
+    worst: dict[str, dict[str, float]] = {}
+    for host in (host for environment in environments for host in environment.hosts):
+        for who, percent in lost(host).items():
+            hosts = worst.setdefault(who, {})
+            hosts[host.name] = max(percent, hosts.get(host.name, 0.0))
+    if not worst:
+        return ""
+    n = sum(any(lost(host) for host in environment.hosts) for environment in environments)
+    runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 else ""
+    causes = ", ".join(f"{who} up to {_on(hosts)}" for who, hosts in worst.items())
+    remedies = ", ".join(REMEDY[who] for who in worst)
+    return f"DISTURBED: {causes}{runs}: speeds and shares may be far off; {remedies}, then repeat"
+
+
+def _on(hosts: dict[str, float]) -> str:
+    """'80.6 % of the CPU time on n7, n3 and 2 more': the hosts that lost most first."""
+    names = sorted(hosts, key=lambda name: -hosts[name])
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{max(hosts.values()):.3g} % of the CPU time on {', '.join(names[:SHOWN])}{more}"

@@ -9,6 +9,7 @@ from typing import cast
 
 import msgspec
 
+from fembench.base.units import plural
 from fembench.bench.describe import describe
 from fembench.bench.prepare import prepare
 from fembench.characterize.meter import Meter, Way, batch_of, way_of
@@ -83,14 +84,16 @@ class RankSpeeds:
 def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None:
     """Measure all hosts; the profile on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
     begin = time.perf_counter()
+    say: Tell = tell if comm.rank == 0 else lambda text: None
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
     certifier = Certifier("auto", wtime, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
     facts, taken = host_facts(), taken_meter()
     names = host_names(comm)
     host = cast(Comm, comm.Split(names.index(names[comm.rank]), comm.rank))
-    tell(f"ranks {comm.size}, hosts {len(set(names))}: kernels are bound to local meshes of three sizes")
-    probes = together(comm, lambda: list(_probes(facts, host.size, job.levels)))
+    counts = f"{plural(comm.size, 'rank')} on {plural(len(set(names)), 'host')}"
+    say(f"{counts}: setting up kernels on local meshes of {plural(len(job.levels), 'size')}")
+    probes = together(comm, lambda: list(_probes(facts, host.size, job.levels, say)))
     tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second, certifier.clock.read)
     way = way_of(job.emulated, host.size, facts.cores, cpu_quota(), lab=bool(job.synthetic))
     slowest = job.dilate / min(speed for speed, name in zip(injected, names) if name == names[comm.rank])
@@ -98,7 +101,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     slowness = slowness_of(comm.rank, injected, job.dilate, crowded=crowded)
     meter = Meter(tracer, slowness, way, batch_of(way, slowest))
     rounds, others = Rounds(host, job, meter, probes), others_meter(comm)
-    rounds.run(tell if comm.rank == 0 else lambda text: None)
+    rounds.run(say)
     doze(comm, 0.0)
     used = others()
     mine = RankSpeeds(
@@ -142,8 +145,9 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     )
 
 
-def _probes(facts: HostFacts, ranks: int, levels: tuple[Level, ...]) -> Iterator[Probe]:
+def _probes(facts: HostFacts, ranks: int, levels: tuple[Level, ...], say: Tell) -> Iterator[Probe]:
     """All probes of this rank, given the number of ranks on its host."""
+    begin = time.perf_counter()
     sharers = math.ceil(ranks / max(cache_instances(3), 1))
     sizes = level_bytes(facts.caches, sharers, ranks, facts.memory_bytes)
     for level in levels:
@@ -155,6 +159,7 @@ def _probes(facts: HostFacts, ranks: int, levels: tuple[Level, ...]) -> Iterator
         yield product_probe("dense", level, *_local(dense_box_of(n_bytes)))
         yield updates_probe(level, part[0], products["sym"].call if level == "memory" else None)
         yield from memory_probes(level, n_bytes)
+        say(f"kernels with data in {level} are set up: {time.perf_counter() - begin:.0f} s")
 
 
 def _local(mesh: str):

@@ -9,6 +9,7 @@ import msgspec
 
 from fembench.base.config import convert, read_text
 from fembench.base.errors import InputError, shown
+from fembench.base.units import plural
 from fembench.characterize.messages import NetworkJob
 from fembench.characterize.speeds import CharacterizeJob
 from fembench.launch.hostfile import hosts_of
@@ -18,7 +19,8 @@ from fembench.records.network import NetworkFound, NetworkSettings
 from fembench.records.profile import Profile
 from fembench.synthetic.speeds import parse_speeds
 
-SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring on each host; starting and binding kernels come on top
+SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring on each host; starting and setting up come on top
+USUAL_TIME, QUICK_TIME = "3 to 4 minutes", "1 to 2 minutes"  # in all: --quick took 96 s on two cores
 VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # in a lab CPU time is dealt out in periods of 5 ms
 ROUNDS, QUICK_ROUNDS = 30, 12
 USUAL = NetworkSettings()
@@ -58,6 +60,8 @@ def measure_hosts(
         launcher=" ".join(line),
         synthetic=synthetic,
     )
+    usual = QUICK_TIME if quick else USUAL_TIME
+    tell(f"starting {plural(ranks, 'rank')}: usually takes {usual}, {job.seconds:g} s of it measuring")
     end = run_job(
         ("-m", "fembench.characterize.speeds_rank"),
         job,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from planted_profile import planted_profile
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, RunFailedError
 from fembench.characterize import start
 from fembench.characterize.probes import STORAGES
 from fembench.characterize.start import hosts_file, measure_hosts, ranks_in
@@ -40,6 +40,7 @@ def test_every_rank_phase_storage_and_size_is_measured(measured):
     small = {(rank, name, "L2") for rank in (0, 1) for name in products | {"updates", "triad", "read"}}
     assert small <= found
     assert {level for _, _, level in found} <= set(LEVELS)
+    assert any("kernels with data in memory are set up" in line for line in told)
     assert any("round 1 of at most" in line for line in told)
     left_out = len(LEVELS) * (len(products) + 4) - len({(name, level) for _, name, level in found})
     assert len(profile.notes) == left_out  # what there was no time for is said
@@ -56,6 +57,21 @@ def test_emulated_speeds_are_labelled_and_about_those_injected(measured, tmp_pat
     assert 0.2 < speed[1, "product sym"] / speed[0, "product sym"] < 0.8  # the machine may be busy
     if not any("assembly" in note or "product sym" in note for note in profile.notes):
         assert by_profile(profile, "").synthetic == profile.environment.synthetic
+
+
+@pytest.mark.parametrize(
+    ("quick", "usual"), [(True, "1 to 2 minutes, 12 s"), (False, "3 to 4 minutes, 110 s")]
+)
+def test_the_time_it_will_take_is_said_before_the_ranks_start(tmp_path, monkeypatch, quick, usual):
+    told = []
+
+    def run_job(*_, **__):
+        assert told == [f"starting 2 ranks: usually takes {usual} of it measuring"]
+        raise RunFailedError("planted")
+
+    monkeypatch.setattr(start, "run_job", run_job)
+    with pytest.raises(RunFailedError, match="planted"):
+        measure_hosts(2, quick=quick, scratch=tmp_path, tell=told.append)
 
 
 @pytest.fixture

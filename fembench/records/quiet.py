@@ -7,7 +7,7 @@ from fembench.records.record import HostFacts, Record, Rule, reason
 STOLEN = 2.0  # percent of CPU time
 LAB_GROUP = "fembench."  # prefix of the names of a lab's control groups and namespaces
 OTHERS = 2.0  # percent of the ranks' CPU time
-TOO_SHORT = "too short to tell: the kernel accounts CPU time in ticks of 10 ms"
+TOO_SHORT = "too short to tell: the kernel accounts CPU time in ticks of 10 ms; run longer (--seconds)"
 
 
 def quiet(record: Record) -> Iterator[Rule]:

@@ -51,7 +51,7 @@ def _complete(dropped: tuple[int, ...]) -> Rule:
         ok=not lost,
         value=f"{units.plural(lost, 'span') if lost else 'no spans'} dropped{where}",
         threshold="a complete trace",
-        note="times by phase are complete; only the traced iterations are affected" if lost else "",
+        note="only the traced iterations are affected: trace fewer (--trace-iterations)" if lost else "",
     )
 
 
@@ -102,7 +102,7 @@ def _intrusion(record: Record, worst: Iteration) -> Rule:
         ok=share <= INTRUSION or cost <= STAMPS,
         value=f"{worst.spans:.3g} stamps of {each} take {units.seconds(cost)}, {share:.2g} of an iteration",
         threshold=f"<= {INTRUSION} of it, or {units.seconds(STAMPS)}",
-        note="" if share <= INTRUSION else "the iteration is short",
+        note="" if share <= INTRUSION else "the iteration is short: a larger mesh has longer ones",
     )
 
 

@@ -59,6 +59,7 @@ def _correctness(record: Record) -> Iterator[Rule]:
             ok=solve.converged and isfinite(relative) and relative <= 10 * asked + rounding,
             value=f"|f - A u| / |f| = {relative:.3g}" + ("" if solve.converged else ", not converged"),
             threshold=f"<= {10 * asked + rounding:.3g}",
+            note="" if solve.converged else "allow more --max-iterations, or use a stronger --precond",
         )
     yield _at_most("A2", "|x'Ay - y'Ax| / (|x||Ay| + |y||Ax|)", v.symmetry, 100 * EPS)
     yield Rule(id="A3", ok=v.positive > 0, value=f"x'Ax / (|x||Ax|) = {v.positive:.3g}", threshold="> 0")
@@ -139,15 +140,18 @@ def _work(record: Record) -> Iterator[Rule]:
     sizes = np.asarray(part.cells, float)
     miss = float(np.abs(sizes / sizes.sum() / np.asarray(part.targets) - 1).max())
     rule = _at_most("B4", "largest miss of a target share", miss, UNEQUAL_SHARES)
-    if not rule.ok and sizes.min() <= 1 / UNEQUAL_SHARES:  # a part of 20 cells cannot hit 5 %
-        rule = Rule(
-            id="B4",
-            ok=None,
-            value=rule.value,
-            threshold=rule.threshold,
-            note="parts too small to meet it",
-        )
-    yield rule
+    if rule.ok:
+        yield rule
+        return
+    other = "" if record.case.placement.partitioner == "rcb" else " or --partitioner rcb"
+    small = bool(sizes.min() <= 1 / UNEQUAL_SHARES)  # a part of 20 cells cannot hit 5 %
+    yield Rule(
+        id="B4",
+        ok=None if small else False,
+        value=rule.value,
+        threshold=rule.threshold,
+        note="parts too small to meet it: use a larger mesh" if small else f"use a larger mesh{other}",
+    )
 
 
 def _stated(record: Record) -> Rule:
@@ -209,6 +213,7 @@ def _timing(record: Record) -> Iterator[Rule]:
         if crowded
         else f"ranks <= cores, affinity of {units.plural(ranks, 'rank')} recorded",
         threshold="ranks <= cores",
+        note="use fewer ranks, or more cores or hosts" if crowded else "",
     )
 
 
@@ -228,11 +233,13 @@ def _shortest_phase(record: Record) -> Rule:
     name = NAMES[shortest] if shortest >= 0 else ""
     grain = (record.clock.read_ns + record.clock.quantum_ns) * 1e-9
     ratio = least / grain if grain > 0 else float("inf")
+    ok = ratio >= 1000
     return Rule(
         id="C3",
-        ok=ratio >= 1000,
+        ok=ok,
         value=f"shortest phase {name} lasts {ratio:.3g} x (reading + quantum)",
         threshold=">= 1000",
+        note="" if ok else "too short for the clock: use a larger mesh, or more --iterations or --sets",
     )
 
 
@@ -262,9 +269,21 @@ def _reporting(record: Record) -> Iterator[Rule]:
     )
     yield _build(env)
     single = env.blas_threads == 1
-    yield Rule(id="E7", ok=single, value=f"BLAS threads {env.blas_threads}", threshold="1")
+    yield Rule(
+        id="E7",
+        ok=single,
+        value=f"BLAS threads {env.blas_threads}",
+        threshold="1",
+        note="" if single else "set OMP_NUM_THREADS=1",
+    )
     if env.kernels != "compiled":
-        yield Rule(id="E7", ok=False, value=f"{env.kernels} kernels", threshold="compiled kernels")
+        yield Rule(
+            id="E7",
+            ok=False,
+            value=f"{env.kernels} kernels",
+            threshold="compiled kernels",
+            note="fembench doctor says why they are not compiled",
+        )
     if env.synthetic:
         yield Rule(id="E8", ok=True, value=f"SYNTHETIC: {env.synthetic}", threshold="labelled")
 
@@ -278,7 +297,7 @@ def _build(env: Environment) -> Rule:
         ok=known and not env.dirty,
         value=state + (", changed since" if known and env.dirty else ""),
         threshold="a known commit, sources unchanged",
-        note="" if known else "install from a git clone",
+        note=("commit the changes" if env.dirty else "") if known else "install from a git clone",
     )
 
 

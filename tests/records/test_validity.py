@@ -250,6 +250,54 @@ def test_the_shortest_phase_is_sought_among_those_that_are_no_barriers(phase, co
     assert (rule_of(replace(whole, sets=short), "C3") != rule_of(whole, "C3")) is counts
 
 
+def of_cells(record, cells):
+    total = sum(cells)
+    part = replace(record.partition, targets=(0.7, 0.3), cells=cells)
+    return replace(record, partition=part, mesh=replace(record.mesh, n_cells=total))
+
+
+@pytest.mark.parametrize(
+    ("rule", "spoil", "remedy"),
+    [
+        ("A1", lambda r: replace(r, solve=replace(r.solve, converged=False)), "allow more --max-iterations"),
+        ("B4", lambda r: of_cells(r, (500, 500)), "use a larger mesh or --partitioner rcb"),
+        ("B4", lambda r: of_cells(r, (16, 4)), "parts too small to meet it: use a larger mesh"),
+        (
+            "C3",
+            lambda r: replace(r, clock=replace(r.clock, quantum_ns=1e9)),
+            "too short for the clock: use a larger mesh, or more --iterations or --sets",
+        ),
+        ("C4", lambda r: in_environment(r, oversubscribed=True), "use fewer ranks, or more cores or hosts"),
+        ("D5", lambda r: replace(load(FROZEN), clock=replace(r.clock, span_ns=400.0)), "a larger mesh has"),
+        ("E7", lambda r: in_environment(r, blas_threads=2), "set OMP_NUM_THREADS=1"),
+        ("E7", lambda r: in_environment(r, kernels="reference"), "fembench doctor"),
+        ("E7", lambda r: in_environment(r, dirty=True), "commit the changes"),
+        ("E7", lambda r: in_environment(r, commit=""), "install from a git clone"),
+        ("E9", lambda r: replace(r, dropped=(0, 37)), "trace fewer (--trace-iterations)"),
+    ],
+)
+def test_a_rule_that_is_not_met_says_what_to_do_and_one_that_is_does_not(record, rule, spoil, remedy):
+    assert [reason for reason in judge(spoil(record)).reasons if reason.startswith(rule) and remedy in reason]
+    assert not any(remedy in r.note for r in judge(record).rules)
+
+
+def in_environment(record, **changes):
+    return replace(record, environment=replace(record.environment, **changes))
+
+
+def test_every_rule_has_a_line_on_what_to_do_in_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "validity.md").read_text(encoding="utf-8")
+    rules, remedies = (_first_column(page, head) for head in ("| rule | holds when |", "| rule | do this |"))
+    assert remedies == rules
+    assert {rule.id for rule in judge(load(FROZEN)).rules} <= set(rules)
+
+
+def _first_column(page, head):
+    """The words of the first column of the table under these headings."""
+    lines = page.split(f"{head}\n|---|---|\n")[1].split("\n\n")[0].splitlines()
+    return [word for line in lines for word in line.split("|")[1].split()]
+
+
 def test_more_ranks_than_cores_is_provisional_and_says_so(record):
     environment = replace(record.environment, oversubscribed=True)
     verdict = judge(replace(record, environment=environment))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from planted_records import on_ranks
 
 from fembench.base.errors import InputError
 from fembench.bench.campaign import held_against, reference_beside
@@ -33,7 +34,7 @@ def given(tmp_path, monkeypatch):
     def plant(status="PROVISIONAL", **changes):
         case, record = CASE.with_(**{"ranks": 1, **changes}), load(FROZEN)
         record = replace(
-            record,
+            on_ranks(record, case.placement.ranks),
             case=case,
             mesh=replace(record.mesh, hash=resolve(case.question.mesh).hash),
             problem=json.loads(msgspec.json.encode(resolved(load_problem(case.question.problem)))),

@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 from planted_machine import planted_machine
+from planted_records import on_ranks
 from planted_runs import planted_run
 
 from fembench.cli.main import main
@@ -75,7 +76,8 @@ def held_against(tmp_path, machine_file):
 
     def status(**changes):
         case = run.case.with_(**changes.pop("case", {}))
-        path = save(msgspec.structs.replace(run, case=case, **changes), tmp_path)
+        cut = on_ranks(run, case.placement.ranks)
+        path = save(msgspec.structs.replace(cut, case=case, **changes), tmp_path)
         words = ["predict", "m1", "--machine", machine_file, "-o", str(before), "--against", str(path)]
         found = main(words)
         assert len(load_prediction(before).observed) == (found == 0)

@@ -287,7 +287,7 @@ def in_environment(record, **changes):
 
 def test_every_rule_has_a_line_on_what_to_do_in_the_documentation():
     page = (Path(__file__).parents[2] / "docs" / "validity.md").read_text(encoding="utf-8")
-    rules, remedies = (_first_column(page, head) for head in ("| rule | holds when |", "| rule | do this |"))
+    rules, remedies = (_first_column(page, head) for head in ("| rule | met if |", "| rule | do this |"))
     assert remedies == rules
     assert {rule.id for rule in judge(load(FROZEN)).rules} <= set(rules)
 

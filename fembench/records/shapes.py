@@ -25,9 +25,9 @@ def check_shapes(record: Record, where: str) -> None:
         if wrong is not None:
             raise InputError(f"{where}: {name} of {plural(len(wrong), 'phase')}; expected {phases}")
     for name, numbers, limit in _numbers(record):
-        wrong = next((n for n in numbers if not 0 <= n < limit), None)
-        if wrong is not None:
-            raise InputError(f"{where}: {name} {wrong}; expected 0 to {limit - 1}")
+        beyond = next((n for n in numbers if not 0 <= n < limit), None)
+        if beyond is not None:
+            raise InputError(f"{where}: {name} {beyond}; expected 0 to {limit - 1}")
     for rank, (others, sizes) in enumerate(zip(record.partition.neighbours, record.partition.message_bytes)):
         if len(others) != len(sizes):
             counts = f"{plural(len(others), 'neighbour')} and {plural(len(sizes), 'message size')}"

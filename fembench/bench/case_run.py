@@ -30,7 +30,7 @@ from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, Set
 from fembench.records.validity import judge
 from fembench.synthetic.slowness import Slowness, slowness_of, turn_of
 from fembench.synthetic.speeds import parse_changes, parse_speeds
-from fembench.timing.certificate import Certificate, Certifier, worst_costs
+from fembench.timing.certificate import Certifier, worst_costs, worst_of
 from fembench.timing.tracer import Message, TracerLike, make_tracer, span
 
 SET_UP_SPANS = 64  # room for those before the sets
@@ -47,7 +47,7 @@ class RankTimes:
     events: NDArray  # structured: phase, iteration, begin, end in seconds, message
     messages: list[Message]  # what `message` counts
     dropped: int
-    certificate: Certificate
+    certificate: ClockCertificate
 
 
 Start = Callable[[Comm, Case, Prepared, TracerLike], Timed]
@@ -107,7 +107,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         mesh=prepared.mesh,
         problem=resolved(prepared.spec),
         partition=prepared.partition,
-        clock=_worst([r.certificate for r in ranks]),
+        clock=worst_of([r.certificate for r in ranks]),
         phases=NAMES,
         setup=_by_rank(ranks, lambda r: r.setup),
         total=tuple(r.total / r.certificate.ticks_per_second for r in ranks),
@@ -154,7 +154,7 @@ def _slowness(comm: Comm, job: Job, cores: int) -> Slowness:
 
 
 def _times(
-    tracer: TracerLike, setup: I64, total: int, measured: Measurement, certificate: Certificate
+    tracer: TracerLike, setup: I64, total: int, measured: Measurement, certificate: ClockCertificate
 ) -> RankTimes:
     tracer.ticks_per_second = certificate.ticks_per_second  # that of the whole run
     return RankTimes(
@@ -199,13 +199,6 @@ def _set_times(ranks: list[RankTimes], k: int) -> SetTimes:
         residual=first.residual,
         total=tuple(r.sets[k].total / r.certificate.ticks_per_second for r in ranks),
     )
-
-
-def _worst(certificates: list[Certificate]) -> ClockCertificate:
-    """The worst certificate of all ranks: an uncertified one first, then the largest drift."""
-    worst = max(certificates, key=lambda c: (not c.certified, c.drift))
-    fields = {name: getattr(worst, name) for name in Certificate.__dataclass_fields__}
-    return ClockCertificate(**fields | {"ranks": tuple(c.name for c in certificates)})
 
 
 def _events(

@@ -39,7 +39,7 @@ from fembench.records.profile import LEVELS, PROFILE_SCHEMA, Level, Profile, Spe
 from fembench.records.record import ClockCertificate, HostFacts
 from fembench.synthetic.slowness import slowness_of
 from fembench.synthetic.speeds import label, parse_speeds
-from fembench.timing.certificate import Certificate, Certifier, worst_costs
+from fembench.timing.certificate import Certifier, worst_costs, worst_of
 from fembench.timing.tracer import NullTracer, make_tracer
 
 ROUNDS = 6  # at least as many samples as an interval needs
@@ -77,7 +77,7 @@ class RankSpeeds:
     speeds: list[Speed]
     way: Way
     held_back: float
-    certificate: Certificate
+    certificate: ClockCertificate
     notes: list[str]
 
 
@@ -124,7 +124,6 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     )
     if ranks is None or environment is None:
         return None
-    worst = max((r.certificate for r in ranks), key=lambda c: (not c.certified, c.drift))
     return Profile(
         schema=PROFILE_SCHEMA,
         created=now_utc(),
@@ -133,10 +132,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
         emulate=job.emulate,
         dilate=job.dilate,
         environment=environment,
-        clock=ClockCertificate(
-            **{name: getattr(worst, name) for name in Certificate.__dataclass_fields__}
-            | {"ranks": tuple(r.certificate.name for r in ranks)}
-        ),
+        clock=worst_of([r.certificate for r in ranks]),
         isa=kernels.ISA,
         way=tuple(r.way for r in ranks),
         held_back=tuple(r.held_back for r in ranks),

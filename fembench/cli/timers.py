@@ -13,7 +13,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fembench.timing.certificate import Certificate
+    from fembench.records.record import ClockCertificate
     from fembench.timing.experiment import Experiment
 
 SOURCE = "Ferreira (2006), Tables 5.2 and 5.3"
@@ -45,9 +45,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def as_json(experiment: "Experiment", certificate: "Certificate") -> str:
+def as_json(experiment: "Experiment", certificate: "ClockCertificate") -> str:
     """The experiment, its certificate and the published tables, for JSON output."""
-    import dataclasses
+    import msgspec
 
     from fembench.timing import experiment as published
 
@@ -63,7 +63,7 @@ def as_json(experiment: "Experiment", certificate: "Certificate") -> str:
         "ticks_per_second": experiment.ticks_per_second,
         "calls": experiment.calls,
         "timers": timers,
-        "certificate": dataclasses.asdict(certificate),
+        "certificate": msgspec.to_builtins(certificate),
         "published": {
             "source": SOURCE,
             "machines": published.PUBLISHED_MACHINES,
@@ -74,7 +74,7 @@ def as_json(experiment: "Experiment", certificate: "Certificate") -> str:
     return json.dumps(tree, indent=1)
 
 
-def as_text(experiment: "Experiment", certificate: "Certificate", note: str = "") -> str:
+def as_text(experiment: "Experiment", certificate: "ClockCertificate", note: str = "") -> str:
     """Tables for a terminal or a Markdown page."""
     unit = "ticks of the TSC" if experiment.reference == "tsc" else "nanoseconds of perf_counter_ns"
     head = (

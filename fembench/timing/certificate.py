@@ -5,12 +5,14 @@ The processor's counter may be used if it ticks at a constant rate, also in slee
 CLOCK_MONOTONIC_RAW agree within 1e-4. A run uses the cheapest clock that may be used and records why.
 """
 
-import dataclasses
 import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec import structs
+
+from fembench.records.record import ClockCertificate
 from fembench.timing import clocks
 from fembench.timing.clocks import Clock, Pair, Rate
 
@@ -22,22 +24,6 @@ Costs = dict[str, float]  # clock -> ns per reading
 DISTRUST = ("hpet", "acpi_pm", "jiffies")  # Linux falls back to these when the TSC fails its watchdog
 CPUINFO = Path("/proc/cpuinfo")
 CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-
-
-@dataclasses.dataclass(frozen=True)
-class Certificate:
-    """The fields of `records.record.ClockCertificate`, of one rank."""
-
-    name: str
-    ticks_per_second: float
-    asked: str
-    certified: bool
-    reason: str
-    drift: float  # relative
-    read_ns: float
-    quantum_ns: float
-    span_ns: float
-    ranks: tuple[str, ...] = ()
 
 
 def tsc_flags(cpuinfo: Path = CPUINFO) -> tuple[str, ...]:
@@ -95,7 +81,7 @@ class Certifier:
         self.wtime = wtime
         self._agree = agree
 
-    def start(self) -> Certificate:
+    def start(self) -> ClockCertificate:
         """The clock to use, its rate and its costs. Takes about 25 ms; `finish` decides on `certified`.
 
         Raises InputError for a clock that cannot be read here; `tsc` falls back to another clock and gives
@@ -137,10 +123,10 @@ class Certifier:
         rate = self._before.ticks_per_second if name == "tsc" else None
         return clocks.open_clock(name, wtime=self.wtime, ticks_per_second=rate)
 
-    def _describe(self, reason: str, drift: float) -> Certificate:
+    def _describe(self, reason: str, drift: float) -> ClockCertificate:
         clock = self.clock
         certified, why = _standing(clock, reason)
-        return Certificate(
+        return ClockCertificate(
             name=clock.name,
             ticks_per_second=clock.ticks_per_second,
             asked=self.asked,
@@ -152,14 +138,14 @@ class Certifier:
             span_ns=clocks.span_cost(clock.name, clock.ticks_per_second, clock.read),
         )
 
-    def finish(self) -> Certificate:
+    def finish(self) -> ClockCertificate:
         """The certificate of the whole run. It has the counter's rate over the whole run: pass that rate to
         the tracer before reading times. Takes 10 ms with the counter."""
         begin, end = self._begin, _stamp(self.clock)
         whole = clocks.rate_between(begin, end)
         if self.clock.name != "tsc":
             drift = abs(whole.ticks_per_second / 1e9 - 1)
-            return dataclasses.replace(self._start, drift=drift)
+            return structs.replace(self._start, drift=drift)
         drift = max(self._start.drift, relative_difference(clocks.calibrate(), self._before))
         good = drift <= LIMIT
         reason = f"{' '.join(FLAGS)}, ticks/s " if platform.machine() == "x86_64" else "ticks/s "
@@ -167,7 +153,7 @@ class Certifier:
         reason += self._chosen
         # on a short run, the calibration before it is more precise than the two ends of the run
         rate = min(whole, self._before, key=lambda r: r.uncertainty)
-        return dataclasses.replace(
+        return structs.replace(
             self._start, certified=good, reason=reason, drift=drift, ticks_per_second=rate.ticks_per_second
         )
 
@@ -192,9 +178,15 @@ def _stamp(clock: Clock) -> Pair:
     return Pair(ticks, (before + after) // 2, after - before)
 
 
+def worst_of(certificates: Sequence[ClockCertificate]) -> ClockCertificate:
+    """The worst certificate of all ranks: an uncertified one first, then the largest drift."""
+    worst = max(certificates, key=lambda c: (not c.certified, c.drift))
+    return structs.replace(worst, ranks=tuple(c.name for c in certificates))
+
+
 def certify(
     asked: str = "auto", seconds: float = 0.1, wtime: Callable[[], float] | None = None
-) -> Certificate:
+) -> ClockCertificate:
     """The certificate of an idle run of `seconds`, as `fembench doctor` shows it."""
     certifier = Certifier(asked, wtime)
     certifier.start()

@@ -5,7 +5,6 @@ import time
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.records.record import ClockCertificate
 from fembench.timing import certificate, clocks
 from fembench.timing.certificate import Certifier, certify, tsc_flags, worst_costs
 from fembench.timing.clocks import Rate
@@ -156,8 +155,3 @@ def test_no_cpuinfo_means_no_flags(tmp_path):
     assert tsc_flags(tmp_path / "absent") == ()
     (tmp_path / "empty").write_text("")
     assert tsc_flags(tmp_path / "empty") == ()
-
-
-def test_the_certificate_has_the_fields_of_the_record():
-    fields = {f.name for f in certificate.dataclasses.fields(certificate.Certificate)}
-    assert fields == set(ClockCertificate.__struct_fields__)

@@ -15,11 +15,12 @@ from fembench.kernels.backend import kernels
 from fembench.ranks.comm import Comm
 from fembench.solve.operators import Operator
 from fembench.solve.products import bind_arrays
+from fembench.solve.recurrences import staggered
 
 F64 = NDArray[np.float64]
 STATE = ("x", "r", "d")
-PAGE = 512  # doubles
-STAGGER = 72  # doubles
+_TAG = 11
+_HEAD = ("id", "storage", "n_interior", "n_active", "flops", "matrix_bytes", "neighbours", "n_matrix")
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Block:
     n_matrix: int  # arrays of the matrix: A0, A1, …
 
     def __post_init__(self) -> None:
-        self.x, self.r, self.d, self.q = vectors = _side_by_side(3 * self.n_active)
+        self.x, self.r, self.d, self.q = vectors = staggered(3 * self.n_active, 4)
         for name, vector in zip(STATE, vectors):
             vector[:] = self.arrays[name]
             self.arrays[name] = vector
@@ -94,14 +95,6 @@ def make_block(plan: BlockPlan, operator: Operator) -> Block:
     )
 
 
-def _side_by_side(n: int) -> list[F64]:
-    """x, r, d, q (n,) in one piece of memory: huge pages serve small blocks too. They begin at different
-    places of a page: a load from one must not look like a store to another that is still under way."""
-    stride = -(-n // PAGE) * PAGE + STAGGER
-    memory = kernels.empty(4 * stride)
-    return [memory[k * stride : k * stride + n] for k in range(4)]
-
-
 def send(comm: Comm, block: Block, target: int) -> int:
     """Send a block, first its metadata, then its arrays; returns the bytes of the arrays."""
     comm.send({name: getattr(block, name) for name in _HEAD}, target, _TAG)
@@ -129,19 +122,6 @@ def receive_arrays(comm: Comm, source: int) -> dict[str, NDArray]:
         arrays[name] = kernels.empty(shape, np.dtype(kind))
         comm.Recv(_flat(arrays[name]), source, _TAG)
     return arrays
-
-
-_TAG = 11
-_HEAD = (
-    "id",
-    "storage",
-    "n_interior",
-    "n_active",
-    "flops",
-    "matrix_bytes",
-    "neighbours",
-    "n_matrix",
-)
 
 
 def _flat(array: NDArray) -> NDArray[np.uint8]:

@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from fembench.base.errors import InputError
 from fembench.base.files import atomic_path
 from fembench.bench.prepare import Prepared
-from fembench.kernels.backend import kernels
 from fembench.solve.cg import ConjugateGradients
 from fembench.solve.iterate import StoppingCriterion
-from fembench.solve.operators import build_operator
+from fembench.solve.operators import assembled, build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.timing.tracer import NullTracer
 
@@ -52,19 +51,7 @@ def make_system(prepared: Prepared) -> System:
     from scipy.sparse import bsr_matrix
 
     sub, material = prepared.sub, prepared.spec.material
-    indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, False)
-    values = kernels.assemble(
-        sub.x,
-        sub.cells,
-        material.lam,
-        material.mu,
-        sub.n_interior,
-        False,
-        sub.fixed,
-        indptr,
-        rows,
-        columns,
-    )
+    indptr, _, columns, values = assembled(sub, material.lam, material.mu, upper=False)
     n = 3 * sub.n_active
     if values.size > np.iinfo(np.int32).max:
         raise InputError(f"{values.size} entries: peers use 32-bit indices; choose a smaller mesh")

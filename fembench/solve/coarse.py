@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.fem.rigid import rigid_modes
 from fembench.kernels.backend import kernels
 
 if TYPE_CHECKING:
@@ -48,17 +49,6 @@ def find_sharers(interface: Interface) -> Sharers:
     sets, kind = np.unique(holds, axis=0, return_inverse=True)
     parts = tuple(tuple(q for q, held in zip(columns, row) if held) for row in sets)
     return Sharers((kind.reshape(-1) + 1).astype(np.int32), ((rank,), *parts))
-
-
-def rigid_motions(x: F64, centre: F64) -> F64:
-    """(n, 3, 6): displacement of each point by each unit motion about `centre`."""
-    y = x - centre
-    R = np.zeros((len(x), 3, 6))
-    R[:, [0, 1, 2], [0, 1, 2]] = 1.0
-    R[:, 1, 3], R[:, 2, 3] = -y[:, 2], y[:, 1]
-    R[:, 0, 4], R[:, 2, 4] = y[:, 2], -y[:, 0]
-    R[:, 0, 5], R[:, 1, 5] = -y[:, 1], y[:, 0]
-    return R
 
 
 def about_origin(rows: F64, centre: F64, origin: F64) -> F64:
@@ -100,7 +90,7 @@ def _modes(sub: Subdomain, kind: I32, sharers: Sharers, parts: list[int], centre
         mine = np.flatnonzero(active & (kind[nodes] == k))
         held = sharers.parts[k]
         for q in held:
-            Z[mine, :, parts.index(q)] = rigid_motions(sub.x[nodes[mine]], centres[q]) / len(held)
+            Z[mine, :, parts.index(q)] = rigid_modes(sub.x[nodes[mine]], centres[q]) / len(held)
     free = ~sub.fixed.reshape(-1, 3)[nodes[active]]
     Z[active] *= free[:, :, None, None]
     return Z.reshape(len(nodes), 3, -1)[back.reshape(cells.shape)]

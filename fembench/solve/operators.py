@@ -70,7 +70,7 @@ def build_operator(storage: str, sub: Subdomain, lam: float, mu: float) -> Opera
     return load(storage_of(storage, "own").build)(sub, lam, mu)
 
 
-def _assembled(sub: Subdomain, lam: float, mu: float, upper: bool) -> tuple[NDArray, NDArray, NDArray, F64]:
+def assembled(sub: Subdomain, lam: float, mu: float, *, upper: bool) -> tuple[NDArray, NDArray, NDArray, F64]:
     """(indptr, rows, columns, values (n_blocks, 3, 3)); see kernels.pattern."""
     where = kernels.incidence(sub.cells, len(sub.x))
     indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, upper, where)
@@ -80,47 +80,51 @@ def _assembled(sub: Subdomain, lam: float, mu: float, upper: bool) -> tuple[NDAr
     return indptr, rows, columns, values
 
 
-def _bytes(*arrays: NDArray) -> int:
-    return sum(a.nbytes for a in arrays)
+def _operator(
+    storage: str,
+    sub: Subdomain,
+    material: tuple[float, float],
+    arrays: Arrays,
+    flops: int,
+    block_diagonal: Callable[[], F64],
+    matrix_bytes: int | None = None,
+) -> Operator:
+    """The operator on its arrays; `material` is (lam, mu), `matrix_bytes` by default those of the arrays."""
+    return Operator(
+        storage=storage,
+        lam=material[0],
+        mu=material[1],
+        n_interior=sub.n_interior,
+        n_active=sub.n_active,
+        matrix_bytes=sum(a.nbytes for a in arrays) if matrix_bytes is None else matrix_bytes,
+        flops=flops,
+        bind=bind_arrays(storage, arrays, sub.n_interior),
+        block_diagonal=block_diagonal,
+        arrays=arrays,
+    )
 
 
 def symmetric(sub: Subdomain, lam: float, mu: float) -> Operator:
-    indptr, rows, columns, values = _assembled(sub, lam, mu, upper=True)
+    indptr, rows, columns, values = assembled(sub, lam, mu, upper=True)
 
     def block_diagonal() -> F64:
         diagonal = np.empty((sub.n_active, 3, 3))
         diagonal[rows] = values[indptr[:-1]]  # the diagonal block comes first in its row
         return diagonal
 
-    arrays = (indptr, rows, columns, values)
-    return Operator(
-        storage="sym",
-        lam=lam,
-        mu=mu,
-        n_interior=sub.n_interior,
-        n_active=sub.n_active,
-        matrix_bytes=_bytes(*arrays),
-        flops=18 * (2 * len(columns) - sub.n_active),
-        bind=bind_arrays("sym", arrays, sub.n_interior),
-        block_diagonal=block_diagonal,
-        arrays=arrays,
-    )
+    flops = 18 * (2 * len(columns) - sub.n_active)
+    return _operator("sym", sub, (lam, mu), (indptr, rows, columns, values), flops, block_diagonal)
 
 
 def blocked(sub: Subdomain, lam: float, mu: float) -> Operator:
-    indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
-    arrays = (indptr, columns, values)
-    return Operator(
-        storage="bsr",
-        lam=lam,
-        mu=mu,
-        n_interior=sub.n_interior,
-        n_active=sub.n_active,
-        matrix_bytes=_bytes(*arrays),
-        flops=18 * len(columns),
-        bind=bind_arrays("bsr", arrays, sub.n_interior),
-        block_diagonal=lambda: values[_own_blocks(indptr, columns)],
-        arrays=arrays,
+    indptr, _, columns, values = assembled(sub, lam, mu, upper=False)
+    return _operator(
+        "bsr",
+        sub,
+        (lam, mu),
+        (indptr, columns, values),
+        18 * len(columns),
+        lambda: values[_own_blocks(indptr, columns)],
     )
 
 
@@ -131,22 +135,10 @@ def _own_blocks(indptr: NDArray, columns: NDArray) -> NDArray:
 
 
 def scalar_rows(sub: Subdomain, lam: float, mu: float) -> Operator:
-    indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
+    indptr, _, columns, values = assembled(sub, lam, mu, upper=False)
     diagonal = values[_own_blocks(indptr, columns)]
-    scalar_indptr, scalar_columns, entries = _scalar(indptr, columns, values)
-    arrays = (scalar_indptr, scalar_columns, entries)
-    return Operator(
-        storage="csr",
-        lam=lam,
-        mu=mu,
-        n_interior=sub.n_interior,
-        n_active=sub.n_active,
-        matrix_bytes=_bytes(*arrays),
-        flops=2 * entries.size,
-        bind=bind_arrays("csr", arrays, sub.n_interior),
-        block_diagonal=diagonal.copy,
-        arrays=arrays,
-    )
+    arrays = _scalar(indptr, columns, values)
+    return _operator("csr", sub, (lam, mu), arrays, 2 * arrays[2].size, diagonal.copy)
 
 
 def _scalar(indptr: NDArray, columns: NDArray, values: F64) -> tuple[NDArray, NDArray, F64]:
@@ -176,22 +168,11 @@ def dense(sub: Subdomain, lam: float, mu: float) -> Operator:
             f"storage 'dense': {n} dofs on one rank need {8 * n * n / 2**30:.0f} GiB, "
             f"at most {_DENSE_LIMIT // 2**30} GiB are allowed; use csr or sym"
         )
-    indptr, _, columns, values = _assembled(sub, lam, mu, upper=False)
+    indptr, _, columns, values = assembled(sub, lam, mu, upper=False)
     A = kernels.zeros((n, n))
     rows = np.repeat(np.arange(sub.n_active), np.diff(indptr))
     A.reshape(sub.n_active, 3, sub.n_active, 3)[rows, :, columns, :] = values
-    return Operator(
-        storage="dense",
-        lam=lam,
-        mu=mu,
-        n_interior=sub.n_interior,
-        n_active=sub.n_active,
-        matrix_bytes=A.nbytes,
-        flops=2 * n * n,
-        bind=bind_arrays("dense", (A,), sub.n_interior),
-        block_diagonal=lambda: values[_own_blocks(indptr, columns)],
-        arrays=(A,),
-    )
+    return _operator("dense", sub, (lam, mu), (A,), 2 * n * n, lambda: values[_own_blocks(indptr, columns)])
 
 
 def by_elements(sub: Subdomain, lam: float, mu: float) -> Operator:
@@ -202,17 +183,14 @@ def by_elements(sub: Subdomain, lam: float, mu: float) -> Operator:
     n_first = int(at_interface.sum())
     fixed = np.flatnonzero(sub.fixed).astype(np.int32)
     arrays = (sub.x, cells, fixed, np.array([n_first, lam, mu]))
-    return Operator(
-        storage="ebe",
-        lam=lam,
-        mu=mu,
-        n_interior=sub.n_interior,
-        n_active=sub.n_active,
-        matrix_bytes=cells.nbytes + 32 * len(sub.x),  # coordinates are padded
+    return _operator(
+        "ebe",
+        sub,
+        (lam, mu),
+        arrays,
         flops=_EBE_FLOPS[cells.shape[1]] * len(cells),
-        bind=bind_arrays("ebe", arrays, sub.n_interior),
         block_diagonal=lambda: _ebe_diagonal(sub, lam, mu),
-        arrays=arrays,
+        matrix_bytes=cells.nbytes + 32 * len(sub.x),  # coordinates are padded
     )
 
 

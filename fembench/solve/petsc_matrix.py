@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
 from fembench.fem.rigid import gram, orthonormal, rigid_modes
-from fembench.kernels.backend import kernels
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import SUM
+from fembench.solve.operators import assembled
 
 if TYPE_CHECKING:
     from fembench.ranks.interface import Interface
@@ -79,7 +79,8 @@ class Numbering:
 def assemble(storage: str, sub: Subdomain, numbering: Numbering, lam: float, mu: float) -> Any:
     """The PETSc matrix from the rank's own cells. Collective."""
     PETSc, comm = numbering.PETSc, numbering.interface.comm
-    indptr, _, columns, values = _blocks(sub, lam, mu, PETSc.IntType)
+    indptr, _, columns, values = assembled(sub, lam, mu, upper=False)
+    indptr, columns = indptr.astype(PETSc.IntType), columns.astype(PETSc.IntType)
     size = (3 * numbering.n_owned, 3 * numbering.n_total)
     to_global = PETSc.LGMap().create(numbering.nodes, bsize=3, comm=comm)
     A = PETSc.Mat()
@@ -113,15 +114,6 @@ def assembled_rows(A: Any) -> Any:
     P = A.duplicate(copy=True).convert("aij")
     P.setNearNullSpace(A.getNearNullSpace())
     return P
-
-
-def _blocks(sub: Subdomain, lam: float, mu: float, whole: type) -> tuple[NDArray, NDArray, NDArray, F64]:
-    """(indptr, rows, columns, values (n_blocks, 3, 3)) of the rank's own stiffness, PETSc's integers."""
-    indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, False)
-    values = kernels.assemble(
-        sub.x, sub.cells, lam, mu, sub.n_interior, False, sub.fixed, indptr, rows, columns
-    )
-    return indptr.astype(whole), rows, columns.astype(whole), values
 
 
 def _near_null_space(sub: Subdomain, numbering: Numbering) -> Any:

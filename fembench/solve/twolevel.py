@@ -41,7 +41,7 @@ class TwoLevel:
         self._x, self._weights, self._diagonal = sub.x, interface.weights, inverse_diagonal
         self._fixed = np.flatnonzero(sub.fixed)
         self._tracer = tracer
-        centres = np.array(comm.allgather(_centre(sub)))
+        centres = np.array(comm.allgather(sub.x.mean(axis=0)))
         self._centre, self._origin = centres[comm.rank].copy(), centres.mean(axis=0)
         sharers = find_sharers(interface)
         self._kind = sharers.kind
@@ -84,11 +84,6 @@ class TwoLevel:
         self._modes.correct()
         if self._fixed.size:
             z[self._fixed] = 0.0
-
-
-def _centre(sub: Subdomain) -> F64:
-    """(3,) mean of a part's nodes."""
-    return sub.x.mean(axis=0)
 
 
 def _motions(inverse: F64, sharers: Sharers, centres: F64, origin: F64) -> F64:

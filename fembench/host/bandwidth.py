@@ -8,7 +8,6 @@ measure at once, after a barrier.
 import itertools
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from fembench.kernels.backend import kernels
 
@@ -21,30 +20,19 @@ TRIADS, BRIEF, MODEST = 4, 0.01, 1 << 25  # repeats in turn, seconds of each, by
 BATCH = 5e-5  # seconds that calls fill between two readings of the clock
 
 
-class Bandwidth(NamedTuple):
-    """Bytes per second, each the best of all calls."""
-
-    n_bytes: int  # of the arrays of each kernel together
-    read: float
-    triad: float
-
-
-def bandwidth(n_bytes: int, seconds: float = SECONDS) -> Bandwidth:
-    """Measure with arrays of about `n_bytes` in all: small ones stay in a cache, as a small matrix does."""
-    wanted = min(max(n_bytes, SMALLEST), LARGEST)
-    # the read uses one array of three, so it gets three times the entries
-    read = _read(max(1, wanted // DOUBLE), seconds)
-    triad = _triad(max(1, wanted // (3 * DOUBLE)), seconds)
-    return Bandwidth(wanted, read, triad)
-
-
 def roof(n_bytes: int, seconds: float = SECONDS) -> float:
     """Bytes per second at which this process can go through `n_bytes` of memory over and over.
 
-    The better of read and triad: no product reads its matrix faster.
+    The better of read and triad, on arrays of so many bytes in all: no product reads its matrix faster.
     """
-    measured = bandwidth(n_bytes, seconds)
-    return max(measured.read, measured.triad)
+    wanted = min(max(n_bytes, SMALLEST), LARGEST)
+    n, third = (
+        wanted // DOUBLE,
+        wanted // (3 * DOUBLE),
+    )  # a read goes through one array, a triad through three
+    read = DOUBLE * n / _best(kernels.Stream(n).read, seconds)
+    stream = kernels.Stream(third)
+    return max(read, 3 * DOUBLE * third / _best(lambda: stream.triad(0.5), seconds))
 
 
 def triads(n_bytes: float) -> tuple[float, ...]:
@@ -55,16 +43,6 @@ def triads(n_bytes: float) -> tuple[float, ...]:
     n = int(min(max(n_bytes, SMALLEST), MODEST)) // (3 * DOUBLE)
     stream = kernels.Stream(n)
     return tuple(3 * DOUBLE * n / _best(lambda: stream.triad(0.5), BRIEF) for _ in range(TRIADS))
-
-
-def _read(n: int, seconds: float) -> float:
-    stream = kernels.Stream(n)
-    return DOUBLE * n / _best(stream.read, seconds)
-
-
-def _triad(n: int, seconds: float) -> float:
-    stream = kernels.Stream(n)
-    return 3 * DOUBLE * n / _best(lambda: stream.triad(0.5), seconds)
 
 
 def _best(call: Callable[[], object], seconds: float) -> float:

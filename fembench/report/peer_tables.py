@@ -9,7 +9,7 @@ from fembench.records.contest import PeerRun, PeersRecord, best_serial
 from fembench.report.measures import CG
 from fembench.report.results import Result
 from fembench.report.table import Column, Table, integer, percent, ratio, time, words
-from fembench.stats.summary import median, summarize
+from fembench.stats.summary import median, quartile_spread
 
 QUARTILES = 4  # repetitions below which there are no quartiles
 
@@ -121,7 +121,7 @@ def _row(record: PeersRecord, run: PeerRun) -> tuple[object, ...]:
         run.ranks,
         run.iterations,
         run.iteration,
-        summarize(run.per_iteration).spread if len(run.per_iteration) >= QUARTILES else None,
+        quartile_spread(run.per_iteration) if len(run.per_iteration) >= QUARTILES else None,
         run.iteration / twin.iteration if twin else None,
         run.solve,
         median(run.setup),

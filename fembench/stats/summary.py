@@ -29,18 +29,6 @@ class Interval(NamedTuple):
         return isinstance(value, (int, float)) and self.low <= value <= self.high
 
 
-class Summary(NamedTuple):
-    """Summary of repeated measurements, in their unit."""
-
-    n: int
-    minimum: float
-    median: float
-    interval: Interval | None  # of the median
-    mean: float
-    maximum: float
-    spread: float  # (third quartile - first quartile) / median
-
-
 def median(samples: Samples) -> float:
     """The middle value; nan of nothing."""
     return float(np.median(samples)) if len(samples) else math.nan
@@ -84,22 +72,10 @@ def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
     return k, covered
 
 
-def summarize(samples: Samples, level: float = LEVEL) -> Summary:
-    """Summary of the samples; nan where there are none."""
-    if not len(samples):
-        return Summary(0, math.nan, math.nan, None, math.nan, math.nan, math.nan)
-    x = np.asarray(samples, dtype=float)
-    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
-    spread = float((high - low) / middle) if middle else math.nan
-    return Summary(
-        n=len(x),
-        minimum=float(x.min()),
-        median=float(middle),
-        interval=median_interval(x, level),
-        mean=float(x.mean()),
-        maximum=float(x.max()),
-        spread=spread,
-    )
+def quartile_spread(samples: Samples) -> float:
+    """The interquartile range over the median; nan of nothing, and where the median is zero."""
+    low, middle, high = np.quantile(samples, [0.25, 0.5, 0.75]) if len(samples) else (math.nan,) * 3
+    return float((high - low) / middle) if middle else math.nan
 
 
 def drift(samples: Samples) -> float:

@@ -23,7 +23,7 @@ def planted_run(
 ):
     """A record of `case` whose ranks computed as `prices` say, on a machine that is known."""
     work = workload(case)
-    graph = cg_graph(work, prices, ITERATIONS, assembly=False)
+    graph = cg_graph(work, prices, ITERATIONS)
     plan = make_plan(graph, machine)
     result = simulate(plan, period=False)
     rng = np.random.default_rng(seed)

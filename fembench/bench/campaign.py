@@ -8,7 +8,7 @@ the new input is refused. A failed run is repeated when the campaign is started 
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -191,14 +191,12 @@ def execute(
     hostfile: str = "",
     mpi_options: Sequence[str] = (),
     cores: Sequence[tuple[int, ...]] = (),
-    starting: Callable[[int, CampaignRun], None] = lambda k, run: None,
 ) -> Iterator[Done]:
     """Run everything that has no record yet, one run after another; yields each run when it is done."""
     references: dict[bytes, Record] = {}
-    for k, run in enumerate(runs):
+    for run in runs:
         record, outcome = folder.record(run), None
         if record is None:
-            starting(k, run)
             outcome = launch(
                 run.case,
                 id=run.id,

@@ -26,10 +26,7 @@ def roof(n_bytes: int, seconds: float = SECONDS) -> float:
     The better of read and triad, on arrays of so many bytes in all: no product reads its matrix faster.
     """
     wanted = min(max(n_bytes, SMALLEST), LARGEST)
-    n, third = (
-        wanted // DOUBLE,
-        wanted // (3 * DOUBLE),
-    )  # a read goes through one array, a triad through three
+    n, third = wanted // DOUBLE, wanted // (3 * DOUBLE)  # one array is read, three are in a triad
     read = DOUBLE * n / _best(kernels.Stream(n).read, seconds)
     stream = kernels.Stream(third)
     return max(read, 3 * DOUBLE * third / _best(lambda: stream.triad(0.5), seconds))

@@ -27,14 +27,10 @@ BUILD = "apt-get install build-essential python3-dev (or your system's C compile
 REBUILD = "then run ./run_bench.sh again; it compiles the kernels"
 
 
-def output_of(
-    line: Sequence[str], seconds: float = 60, environment: Mapping[str, str] | None = None
-) -> tuple[bool, str]:
+def output_of(line: Sequence[str], seconds: float = 60) -> tuple[bool, str]:
     """(exit status was 0, last line of output) of a command."""
     try:
-        done = subprocess.run(
-            line, capture_output=True, text=True, timeout=seconds, env=environment, stdin=subprocess.DEVNULL
-        )
+        done = subprocess.run(line, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
         return False, str(error)
     text = (done.stdout if done.returncode == 0 else done.stderr + done.stdout).strip()
@@ -166,7 +162,7 @@ def optional() -> Iterator[Finding]:
         yield ok("source tree", state)
 
 
-def hardware(folder: Path = Path(".")) -> Iterator[Finding]:
+def hardware() -> Iterator[Finding]:
     """Processor, memory and disk, and how much of them this process may use."""
     facts = host.host_facts()
     threads = host.threads_per_core()
@@ -181,7 +177,7 @@ def hardware(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _huge_pages(facts.huge_pages)
     yield _governor(facts.governor)
     yield _load(facts.load_average, facts.cores)
-    yield _disk(folder)
+    yield _disk(Path("."))
 
 
 def _affinity(cpus: tuple[int, ...], allowed: tuple[int, ...]) -> Finding:

@@ -1,7 +1,6 @@
 """The execution graph of CG on a workload, each event priced by the profile's speeds.
 
-set         assembly, then the iterations of iteration.py, whose parts recipe.py counts
-before      the load is summed over its sharers, then a step of length zero
+The iterations are those of iteration.py, whose parts recipe.py counts.
 """
 
 import math
@@ -12,13 +11,13 @@ from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.methods.lookup import product_name
 from fembench.methods.recipe import PLAIN, Recipe, recipe
-from fembench.model.graph import Compute, Event, ExecutionGraph, Loop
+from fembench.model.graph import ExecutionGraph, Loop
 from fembench.model.iteration import events_of
 from fembench.model.rates import Rates
 from fembench.model.slots import Slot, company
 from fembench.model.workload import Workload
 from fembench.records.case import Case
-from fembench.records.phases import ASSEMBLY, NAMES
+from fembench.records.phases import NAMES
 
 
 @dataclass(frozen=True)
@@ -159,16 +158,9 @@ def check_priced(case: Case) -> None:
         raise InputError("exchange blocking cannot be predicted; expected exchange nonblocking")
 
 
-def cg_graph(
-    work: Workload, priced: Sequence[Price], iterations: int, *, assembly: bool = True
-) -> ExecutionGraph:
-    """One set: assembly, then `iterations` iterations."""
-    programs = []
-    for rank, price in enumerate(priced):
-        before: list[Event] = [Compute(ASSEMBLY, price.assembly, "cells", work.parts.cells[rank])]
-        if not assembly:
-            before = []
-        programs.append((*before, Loop(iterations, events_of(work, rank, price))))
+def cg_graph(work: Workload, priced: Sequence[Price], iterations: int) -> ExecutionGraph:
+    """The iterations of one set."""
+    programs = [(Loop(iterations, events_of(work, rank, price)),) for rank, price in enumerate(priced)]
     case = work.case
     return ExecutionGraph(
         phases=NAMES,

@@ -13,9 +13,9 @@ from fembench.model.engine import Array, SegmentRun, SimulationOutcome, Turn, ou
 from fembench.model.plan import Segment, SimulationPlan
 
 
-def simulate_events(plan: SimulationPlan, *, contention: bool = True) -> SimulationOutcome:
+def simulate_events(plan: SimulationPlan) -> SimulationOutcome:
     """Run all turns of a plan."""
-    cards = _Cards(plan.host) if contention else None
+    cards = _Cards(plan.host)
     clock, wait = np.zeros(plan.ranks), np.zeros((plan.ranks, len(plan.phases)))
     runs = []
     for segment in plan.segments:
@@ -56,7 +56,7 @@ class _Cards:
 class _Turns:
     """One turn of a segment."""
 
-    def __init__(self, segment: Segment, ranks: int, cards: _Cards | None) -> None:
+    def __init__(self, segment: Segment, ranks: int, cards: _Cards) -> None:
         self._segment, self._ranks, self._cards = segment, ranks, cards
         nodes = segment.nodes
         self._after = {int(b): k for k, b in enumerate(segment.before)}
@@ -105,13 +105,13 @@ class _Turns:
 
     def _leave(self, time: float, number: int) -> None:
         message = self._segment.messages[number]
-        if self._cards and message.gap:
+        if message.gap:
             time = self._cards.leave(message.source, message.target, time, message.gap)
         self._push(time + message.latency, "reach", number)
 
     def _reach(self, time: float, number: int) -> None:
         message = self._segment.messages[number]
-        if self._cards and message.gap:
+        if message.gap:
             time = self._cards.reach(message.source, message.target, time, message.gap)
         self._arrival[number] = time
         for k in self._waiters.get(number, ()):

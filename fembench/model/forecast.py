@@ -76,7 +76,7 @@ def forecast(
 ) -> Forecast:
     """Predict one run of `work` on these slots; hosts[rank] are names. Raises InputError."""
     priced = prices(work, slots, rates, correction)
-    graph = cg_graph(work, priced, TURNS, assembly=False)
+    graph = cg_graph(work, priced, TURNS)
     plan = make_plan(graph, as_in_runs(machine, slots, correction))
     result = simulate_events(plan) if machine.contention else simulate(plan)
     scale = correction.scale if correction else 1.0
@@ -159,7 +159,7 @@ def balanced(work: Workload, priced: Sequence[Price]) -> str:
     return ",".join(f"{share:.6f}" for share in normalise(speeds))
 
 
-def allreduce_scale(machine: Machine, measured: dict[int, float], m: int = 8) -> float:
+def allreduce_scale(machine: Machine, measured: dict[int, float]) -> float:
     """Factor on the messages of all-reduces that reproduces the measured times, {ranks: seconds}.
 
     Interpolated over the logarithm of the number of ranks; 1 without measurements.
@@ -178,7 +178,7 @@ def allreduce_scale(machine: Machine, measured: dict[int, float], m: int = 8) ->
             speeds=machine.speeds[:n],
             overlap=machine.overlap,
         )
-        factors.append(measured[n] / allreduce_seconds(part, m))
+        factors.append(measured[n] / allreduce_seconds(part))
     return float(np.exp(np.interp(np.log(machine.ranks), np.log(counts), np.log(factors))))
 
 

@@ -78,7 +78,7 @@ def slowed(prices: Sequence[Price], factors: Sequence[float]) -> list[Price]:
 
 def iteration_on(work: Workload, prices: Sequence[Price], machine: Machine) -> float:
     """Seconds of an iteration of ranks with these prices there."""
-    plan = make_plan(cg_graph(work, prices, TURNS, assembly=False), machine)
+    plan = make_plan(cg_graph(work, prices, TURNS), machine)
     return per_iteration(simulate_events(plan) if machine.contention else simulate(plan), TURNS)
 
 

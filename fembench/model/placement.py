@@ -33,8 +33,6 @@ def best_placement(
     hosts: Sequence[CandidateHost],
     cost: Cost,
     judge: Cost | None = None,
-    *,
-    looks: int = MOST_LOOKS,
 ) -> Placement:
     """The cheapest placement found by greedy starts and exchanges.
 
@@ -50,7 +48,7 @@ def best_placement(
     decide = judge or cost
     starts = {name: start(parts, hosts, cost) for name, start in STARTS.items()}
     judged = [(decide(place), name, place) for name, place in starts.items()]
-    each = looks // len(starts)
+    each = MOST_LOOKS // len(starts)
     for name, place in starts.items():
         better = exchanged(place, hosts, cost, each)
         judged.append((decide(better), f"{name}, exchanged", better))

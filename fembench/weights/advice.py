@@ -46,7 +46,6 @@ def advise(
     *,
     noise: float | None = None,
     without: Mapping[str, Samples] | None = None,
-    least_gain: float = LEAST_GAIN,
     captured: float = math.nan,
     level: float = LEVEL,
 ) -> Advice:
@@ -64,7 +63,7 @@ def advise(
     noise = max(noise_of_series(equal), noise_of_series(weighted)) if noise is None else noise
     comparison = compare_paired(equal, weighted, noise=noise, level=level)
     gains = largest_gains(shares, owners)
-    useless = {o: g for o, g in gains.items() if g < least_gain} if len(gains) > 1 else {}
+    useless = {o: g for o, g in gains.items() if g < LEAST_GAIN} if len(gains) > 1 else {}
     for owner, times in (without or {}).items():
         if owner not in gains:
             raise InputError(f"times without '{owner}': no rank of it; expected one of {sorted(gains)}")

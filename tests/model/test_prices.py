@@ -76,7 +76,7 @@ def iteration(variant, latency):
     """Seconds on two ranks without neighbours, all of whose time is product, updates and sums."""
     work = workload(Case.of(mesh="m1", ranks=2, variant=variant))
     nobody = msgspec.structs.replace(work.parts, neighbours=((), ()), message_bytes=((), ()))
-    graph = cg_graph(dataclasses.replace(work, parts=nobody), even_prices(2), 50, assembly=False)
+    graph = cg_graph(dataclasses.replace(work, parts=nobody), even_prices(2), 50)
     machine = even_machine(2, latency=latency, per_byte=0.0, overhead=0.0)
     return simulate(make_plan(graph, machine)).makespan / 50
 

@@ -18,6 +18,7 @@ from fembench.methods.lookup import names, one_of, preconds, product_name, varia
 from fembench.methods.recipe import recipe
 from fembench.model.cg import Price, inside_product, prices
 from fembench.model.closed_form import Activity, CgSet, ClosedForm, Compose, closed_form
+from fembench.model.collectives import doubling_seconds
 from fembench.model.forecast import as_in_runs
 from fembench.model.interval import TimeRange, as_interval, shortest_window, total
 from fembench.model.machine import Machine
@@ -138,8 +139,5 @@ def _latency(work: Workload, machine: Machine, rank: int) -> float:
 
 def _allreduce(machine: Machine) -> float:
     """Seconds of an all-reduce by recursive doubling, scaled to the measured ones."""
-    n, seconds = machine.ranks, 0.0
-    for k in range(math.ceil(math.log2(n)) if n > 1 else 0):
-        pairs = [(r, r ^ (1 << k)) for r in range(n) if r ^ (1 << k) < n]
-        seconds += max((machine.cost(a, b, REDUCED).total for a, b in pairs), default=0.0)
+    seconds = doubling_seconds(machine.ranks, lambda a, b: machine.cost(a, b, REDUCED).total)
     return machine.collective * seconds

@@ -10,7 +10,8 @@
 Open MPI and MPICH choose these for small messages; both use segmented algorithms for large ones.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 
 from msgspec import structs
 
@@ -35,6 +36,19 @@ def expand(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
         yield from _bcast(event, rank, ranks)
     else:
         yield from _reduce(event, rank, ranks)
+
+
+def stages(ranks: int) -> int:
+    """Consecutive exchanges of an all-reduce by recursive doubling."""
+    return math.ceil(math.log2(ranks)) if ranks > 1 else 0
+
+
+def doubling_seconds(ranks: int, seconds: Callable[[int, int], float]) -> float:
+    """Recursive doubling with messages of seconds(rank, rank): the slowest pair of each stage."""
+    return sum(
+        max((seconds(r, r ^ (1 << k)) for r in range(ranks) if r ^ (1 << k) < ranks), default=0.0)
+        for k in range(stages(ranks))
+    )
 
 
 def halves(event: Collective, rank: int, ranks: int) -> tuple[Program, Program]:

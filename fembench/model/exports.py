@@ -14,7 +14,18 @@ import msgspec
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.model.collectives import expand
-from fembench.model.graph import Collective, Compute, Event, ExecutionGraph, Receive, Send, Wait, flat, length
+from fembench.model.graph import (
+    Collective,
+    Compute,
+    Event,
+    ExecutionGraph,
+    Receive,
+    Send,
+    Wait,
+    flat,
+    length,
+    once,
+)
 from fembench.model.machine import Machine
 from fembench.model.path import Bar
 
@@ -124,9 +135,8 @@ def _tag(e: Send | Receive) -> int:
 
 
 def _platform(graph: ExecutionGraph, machine: Machine) -> Iterator[str]:
-    sizes = [
-        e.m for program in graph.programs for e in flat_once(program) if isinstance(e, (Send, Collective))
-    ]
+    events = (e for program in graph.programs for e in once(program))
+    sizes = [e.m for e in events if isinstance(e, (Send, Collective))]
     low, high = min(sizes, default=8), max(sizes, default=8)
     yield '<?xml version="1.0"?>'
     yield '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
@@ -145,13 +155,6 @@ def _platform(graph: ExecutionGraph, machine: Machine) -> Iterator[str]:
         yield f"    {route}<link_ctn id={quoteattr(f'{p}-{q}')}/></route>"
     yield "  </zone>"
     yield "</platform>"
-
-
-def flat_once(program: Sequence[Event]) -> Iterator[Event]:
-    """All events, bodies of loops once."""
-    for e in program:
-        body = getattr(e, "body", None)
-        yield from flat_once(body) if body is not None else (e,)
 
 
 def _line(machine: Machine, p: int, q: int, low: int, high: int) -> tuple[float, float]:

@@ -6,7 +6,6 @@ rank arrived last: see `message_of`. The rest of the run's time is due to interr
 that delay all; the graph adds it to the computing of every rank.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.methods.lookup import variant_of
 from fembench.methods.steps import Reduction
+from fembench.model.collectives import stages
 from fembench.model.engine import simulate
 from fembench.model.graph import (
     Collective,
@@ -190,11 +190,6 @@ def message_of(record: Record) -> RecordedMessages:
     room = float((spent[:, WAIT] + spent[:, ALLREDUCE]).min())  # of an iteration, for messages
     largest = max((m for row in record.partition.message_bytes for m in row), default=0)
     return RecordedMessages(max(latency, 0.0), min([*slopes, room / largest] if largest else [0.0]))
-
-
-def stages(ranks: int) -> int:
-    """Consecutive exchanges of an all-reduce."""
-    return math.ceil(math.log2(ranks)) if ranks > 1 else 0
 
 
 def _reductions(spans: list[dict[int, list[Span]]]) -> Iterator[tuple[list[float], list[float]]]:

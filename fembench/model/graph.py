@@ -115,17 +115,18 @@ def length(program: Sequence[Event]) -> int:
 def check(graph: ExecutionGraph, where: str = "graph") -> None:
     """Raises InputError that names the rank and the invalid event."""
     for rank, program in enumerate(graph.programs):
-        for event in _once(program):
+        for event in once(program):
             problem = _problem(event, graph)
             if problem:
                 raise InputError(f"{where}: rank {rank}: {event}: {problem}")
 
 
-def _once(program: Sequence[Event]) -> Iterator[Event]:
+def once(program: Sequence[Event]) -> Iterator[Event]:
+    """All events in order, loops and their bodies once."""
     for event in program:
         yield event
         if isinstance(event, Loop):
-            yield from _once(event.body)
+            yield from once(event.body)
 
 
 def _problem(event: Event, graph: ExecutionGraph) -> str:

@@ -44,5 +44,5 @@ def fitted_iterations(known: Sequence[tuple[int, int]], equations: int) -> int:
             f"iterations of {len(known)} meshes; expected at least two different meshes, all numbers above 0"
         )
     x, y = np.log(np.array(known, float)).T
-    b = float(((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum())
-    return round(math.exp(float(y.mean()) + b * (math.log(equations) - float(x.mean()))))
+    b, a = np.polyfit(x, y, 1)
+    return round(math.exp(a + b * math.log(equations)))

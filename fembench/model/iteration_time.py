@@ -4,13 +4,13 @@ A rank computes, sends to its neighbours, then receives in order of arrival; ove
 Ranks on one host share its cores. An iteration ends with two all-reduces by recursive doubling.
 """
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
+from fembench.model.collectives import doubling_seconds
 from fembench.model.platform import Messages, Platform
 
 REDUCED = 8.0  # bytes of an all-reduce
@@ -75,10 +75,5 @@ def shared(hosts: Sequence[CandidateHost], place: Sequence[int]) -> list[float]:
 
 
 def allreduce_seconds(platform: Platform, place: Sequence[int]) -> float:
-    """Recursive doubling of 8 bytes: in each stage the slowest pair."""
-    n = len(place)
-    total = 0.0
-    for k in range(math.ceil(math.log2(n)) if n > 1 else 0):
-        pairs = [(r, r ^ (1 << k)) for r in range(n) if r ^ (1 << k) < n]
-        total += max((platform.message(REDUCED, place[a], place[b]).total for a, b in pairs), default=0.0)
-    return total
+    """Recursive doubling of 8 bytes."""
+    return doubling_seconds(len(place), lambda a, b: platform.message(REDUCED, place[a], place[b]).total)

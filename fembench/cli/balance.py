@@ -92,6 +92,7 @@ def _ledgers(options: argparse.Namespace) -> int:
 def _virtual(options: argparse.Namespace) -> int:
     import msgspec
 
+    from fembench.balance.drain import parse_drain
     from fembench.balance.scenario import read_scenario
     from fembench.balance.virtual import simulate
 
@@ -99,7 +100,7 @@ def _virtual(options: argparse.Namespace) -> int:
     settings = _settings(options)
     found = []
     for scenario in scenarios:
-        drain = _drain(options.drain, scenario.n_ranks)
+        drain = parse_drain(options.drain, scenario.n_ranks)
         runs = [simulate(scenario, one, drain=drain) for one in settings]
         found.append({"scenario": scenario.name, "runs": {r.policy: r.ledger for r in runs}})
         if not options.json:
@@ -119,8 +120,8 @@ def _settings(options: argparse.Namespace) -> list:
     unknown = [n for n in names if n not in POLICIES]
     if unknown:
         raise InputError(f"--policies {unknown[0]}: expected some of {', '.join(POLICIES)}")
-    if options.look_every < 1 or options.first_look < 1 or not 0 < options.band < 1:
-        raise InputError("expected --look-every and --first-look of at least 1, --band between 0 and 1")
+    if not 0 < options.band < 1:
+        raise InputError(f"--band {options.band:g}: expected a number between 0 and 1")
     names = list(dict.fromkeys(["none", *names]))  # the baseline of the others
     return [
         Settings(
@@ -131,12 +132,6 @@ def _settings(options: argparse.Namespace) -> list:
         )
         for name in names
     ]
-
-
-def _drain(text: str, ranks: int) -> dict[int, int]:
-    from fembench.balance.drain import parse_drain
-
-    return parse_drain(text, ranks)
 
 
 def _show(scenario, runs: list, looks: bool) -> None:

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from fembench.cli.parser import Parser, sections, usage
+from fembench.cli.parser import Parser, children, every_action, sections, usage
 from fembench.cli.verbs import GROUPS, build_parser, one_line, top_parser, verb_parser, verbs
 
 FILES = re.compile(r"FILE|RECORD|GRAPH|GRID|CAMPAIGN|CLUSTER|MESH|EXE|PATH|RECORDS|.*\.(toml|json|py)")
@@ -29,21 +29,12 @@ def completion(shell: str) -> str:
     return shtab.complete(parser, shell)
 
 
-def every_action(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Every option and argument, including those of the verbs."""
-    found = list(parser._actions)
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            found += [one for child in action.choices.values() for one in every_action(child)]
-    return found
-
-
 def pages() -> dict[str, str]:
     """The man pages by file name: one of fembench, one per verb."""
     made = {"fembench.1": _overview()}
     for verb in verbs():
         parser = verb_parser(verb)
-        body = [*_parts(parser), *(part for child in _actions_of(parser) for part in _child(child))]
+        body = [*_parts(parser), *(part for child in children(parser).values() for part in _child(child))]
         made[f"fembench-{verb}.1"] = _page(f"fembench-{verb}", one_line(verb), usage(parser), body)
     return made
 
@@ -84,15 +75,6 @@ def _parts(parser: argparse.ArgumentParser) -> list[str]:
         rows = [(rf"\fB{_escaped(typed)}\fR", _escaped(meaning)) for typed, meaning in section.rows]
         lines += [f'.SH "{section.title.upper()}"', *_prose(section.note), *_rows(rows)]
     return [*lines, *([".SH EXAMPLES", *_literal(parser.epilog)] if parser.epilog else [])]
-
-
-def _actions_of(parser: argparse.ArgumentParser) -> list[Parser]:
-    return [
-        child
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
-        for child in action.choices.values()
-    ]
 
 
 def _child(parser: Parser) -> list[str]:

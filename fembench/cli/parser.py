@@ -77,20 +77,25 @@ def columns() -> int:
     return min(max(shutil.get_terminal_size().columns - 2, NARROW), WIDE)
 
 
+def children(parser: argparse.ArgumentParser) -> dict[str, "Parser"]:
+    """The parsers of its actions, such as `fembench mesh box`, by name."""
+    found = (a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return {name: child for choices in found for name, child in choices.items()}
+
+
+def every_action(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Every option and argument, including those of its actions."""
+    return [*parser._actions, *(one for child in children(parser).values() for one in every_action(child))]
+
+
 def option_strings(parser: argparse.ArgumentParser) -> list[str]:
     """Every option of a parser and of its actions."""
-    found: list[str] = []
-    for action in parser._actions:
-        found += action.option_strings
-        if isinstance(action, argparse._SubParsersAction):
-            found += [text for child in action.choices.values() for text in option_strings(child)]
-    return found
+    return [text for action in every_action(parser) for text in action.option_strings]
 
 
 def _owners(parser: argparse.ArgumentParser, option: str) -> list[str]:
     """The actions of a verb that have this option."""
-    choices = [a.choices.items() for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
-    return [name for named in choices for name, child in named if option in option_strings(child)]
+    return [name for name, child in children(parser).items() if option in option_strings(child)]
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -111,15 +111,11 @@ def _sometimes(show: Callable[[str], None]) -> Callable[[str], None]:
 
 def job_of(options: argparse.Namespace):
     """The contest that the options describe. Raises InputError."""
-    from fembench.base.errors import InputError
     from fembench.cli.shared import note_renamed, typed_command
     from fembench.peers.catalog import chosen, find_dolfinx
     from fembench.peers.contest import PeersJob
     from fembench.records.case import new_case
 
-    for name, least in (("repetitions", 1), ("iterations", 0)):
-        if getattr(options, name) < least:
-            raise InputError(f"--{name} {getattr(options, name)}: expected {least} or more")
     entries = chosen(options.only, options.precond)
     if options.parity == "iterate":
         _iterates_alike(options.iterations, entries)

@@ -33,12 +33,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Always 0; verdicts are the subject of `fembench check`."""
-    from fembench.base.errors import InputError
     from fembench.cli.progress import working
     from fembench.report import page, table, tables
 
-    if options.base < 0:
-        raise InputError(f"--base {options.base}: expected a number of ranks, 1 or more")
     campaign = page.read_campaign(options.folder, options.peers)
     with working("report: drawing the plots"):
         index = page.build(options.folder, options.out, base=options.base, peers=options.peers)

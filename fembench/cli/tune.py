@@ -96,8 +96,6 @@ def _case(options: argparse.Namespace):
         raise InputError("tune finds the shares itself; omit --shares")
     if case.placement.ranks < 2:
         raise InputError(f"tune --ranks {case.placement.ranks}: expected at least 2 ranks to share the mesh")
-    if options.rounds < 1 or options.pairs < 1:
-        raise InputError("tune: expected at least one round and one pair")
     return case.with_(
         iterations=case.stop.iterations or ITERATIONS,
         sets=1 if case.effort.sets == type(case)().effort.sets else case.effort.sets,

@@ -103,6 +103,7 @@ def _weights(options: argparse.Namespace):
     from fembench.base.config import read_json
     from fembench.base.errors import InputError
     from fembench.records.profile import is_profile
+    from fembench.records.store import load_each
     from fembench.records.weights import load_weights
     from fembench.weights import make
 
@@ -117,7 +118,7 @@ def _weights(options: argparse.Namespace):
     for name in ("link", "machine"):
         if getattr(options, name) and rule != "comm":
             raise InputError(f"--{name} with --rule {rule}; it is for --rule comm")
-    records = _chosen(_records(paths), options.mesh, 0 if rule == "tasks" else options.ranks)
+    records = _chosen(load_each(paths), options.mesh, 0 if rule == "tasks" else options.ranks)
     if rule == "tasks":
         return make.by_tasks(records, options.ranks)
     if rule == "comm":
@@ -144,15 +145,6 @@ def _from_profile(options: argparse.Namespace, path: Path):
         iterations=options.iterations,
         cells=options.cells,
     )
-
-
-def _records(paths: list[Path]):
-    from fembench.records.store import load, load_all
-
-    found = []
-    for path in paths:
-        found += load_all(path) if path.is_dir() else [load(path)]
-    return list({(record.id, record.created): record for record in found}.values())  # each counts once
 
 
 def _chosen(records: list, mesh: str, ranks: int) -> list:

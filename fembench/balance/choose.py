@@ -39,11 +39,6 @@ def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
     return moves
 
 
-def scan(stats: Stats, tuning: Tuning) -> Moves:
-    """As apbsp, all candidates tried."""
-    return apbsp(stats, tuning, scan=True)
-
-
 def amortised(stats: Stats, tuning: Tuning) -> Moves:
     """The best prefix of a descent: a move is paid for once, its gain counts in every remaining iteration.
 

@@ -9,8 +9,9 @@ greedy refine random rcb metis-shares diffusion                                 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
-from fembench.balance.choose import Moves, amortised, apbsp, best_potential, evacuate, scan
+from fembench.balance.choose import Moves, amortised, apbsp, best_potential, evacuate
 from fembench.balance.detect import balanced_blocks, balanced_ranks
 from fembench.balance.natives import diffusion, greedy, metis_shares, random, rcb, refine
 from fembench.balance.observation import Stats, Tuning, applied
@@ -39,7 +40,7 @@ POLICIES = {
     "observe": Policy(stay),
     "migbsp": Policy(best_potential, by_block=True, literal=True),
     "migbsp++": Policy(apbsp, literal=True),
-    "migbsp++-scan": Policy(scan, literal=True),
+    "migbsp++-scan": Policy(partial(apbsp, scan=True), literal=True),
     "amortised": Policy(amortised),
     "greedy": Policy(greedy, wholesale=True),
     "refine": Policy(refine),

@@ -24,6 +24,7 @@ speed = 0.5
 over = 100
 """
 
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -34,6 +35,7 @@ from fembench.base.config import read_toml
 from fembench.base.errors import InputError
 
 HERE = Path(__file__).parent / "scenarios"
+AT = attrgetter("at")
 
 
 class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,7 +100,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def speeds_at(self, iteration: int) -> F64:
         """(P,) speed of each rank."""
         speed = np.array(self.speeds or (1.0,) * self.ranks)
-        for event in sorted((e for e in self.events if e.rank >= 0 and e.at <= iteration), key=_at):
+        for event in sorted(
+            (e for e in self.events if e.rank >= 0 and e.at <= iteration), key=attrgetter("at")
+        ):
             part = 1.0 if event.over == 0 else min(1.0, (iteration - event.at) / event.over)
             speed[event.rank] += part * (event.speed - speed[event.rank])
         return speed
@@ -107,13 +111,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """(V,) work of each block."""
         work = np.full(self.blocks, self.total_work / self.blocks)
         weight = np.ones(self.blocks)
-        for event in sorted((e for e in self.events if e.blocks and e.at <= iteration), key=_at):
+        for event in sorted((e for e in self.events if e.blocks and e.at <= iteration), key=AT):
             weight[list(event.blocks)] = event.weight
         return work * weight
-
-
-def _at(event: ScenarioEvent) -> int:
-    return event.at
 
 
 def known() -> tuple[str, ...]:

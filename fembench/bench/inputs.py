@@ -6,7 +6,7 @@ A case names its mesh and its problem; a record holds the mesh's hash and the wh
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
@@ -16,6 +16,7 @@ from fembench.mesh.presets import box_named, resolve
 from fembench.records.case import Case
 from fembench.records.record import Record
 
+T = TypeVar("T")
 Stamp = tuple[str, int, int, int]  # of a file: path, time of change, size, inode
 
 
@@ -28,21 +29,11 @@ class Inputs:
 
     def mesh_hash(self, mesh: str) -> str:
         """The hash of the mesh, read from its file or generated. Raises InputError."""
-        stamp = stamp_of(mesh)
-        if stamp is None:
-            return resolve(mesh).hash
-        if stamp not in self._hashes:
-            self._hashes[stamp] = resolve(mesh).hash
-        return self._hashes[stamp]
+        return _kept(self._hashes, mesh, lambda name: resolve(name).hash)
 
     def problem(self, name: str) -> ProblemSpec:
         """The problem of this name, or in this file. Raises InputError."""
-        stamp = stamp_of(name)
-        if stamp is None:
-            return load_problem(name)
-        if stamp not in self._problems:
-            self._problems[stamp] = load_problem(name)
-        return self._problems[stamp]
+        return _kept(self._problems, name, load_problem)
 
     def same_mesh(self, case: Case, record: Record) -> bool:
         """Whether the case's mesh is that of the record. Boxes are compared by their parameters."""
@@ -68,6 +59,16 @@ class Inputs:
         return next(
             (f"{kind} {name}" for kind, name, same in checks if _edited(kind, name, same, record)), ""
         )
+
+
+def _kept(known: dict[Stamp, T], name: str, read: Callable[[str], T]) -> T:
+    """read(name); of a file that has not changed, as it was read before."""
+    stamp = stamp_of(name)
+    if stamp is None:
+        return read(name)
+    if stamp not in known:
+        known[stamp] = read(name)
+    return known[stamp]
 
 
 def gone(case: Case) -> list[str]:

@@ -105,7 +105,7 @@ def _case(options: argparse.Namespace):
 
 def _runner(options: argparse.Namespace, runs: Path, say):
     """A function that runs a case under MPI and keeps its record. Raises RunFailedError or InputError."""
-    from fembench.base.errors import InputError
+    from fembench.base.errors import InputError, RunFailedError
     from fembench.bench.campaign_file import run_id
     from fembench.cli.progress import working
     from fembench.cli.shared import typed_command
@@ -113,7 +113,6 @@ def _runner(options: argparse.Namespace, runs: Path, say):
     from fembench.launch.scratch import reserved
     from fembench.records.store import save
     from fembench.weights.observe import run_seconds
-    from fembench.weights.tune import failed
 
     def one(case, word: str, *, without: str = ""):
         stem = run_id(case, 1).rsplit("-r", 1)[0]
@@ -127,7 +126,9 @@ def _runner(options: argparse.Namespace, runs: Path, say):
                 timeout=options.timeout,
             )
             if outcome.record is None:
-                raise InputError(outcome.message) if outcome.kind == "input" else failed(outcome.message)
+                if outcome.kind == "input":
+                    raise InputError(outcome.message)
+                raise RunFailedError(f"tuning stopped: {outcome.message}")
             save(outcome.record, runs)
         say(f"{word}: {run_seconds([outcome.record])[0]:.4g} s per set")
         return outcome.record

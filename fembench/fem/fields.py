@@ -56,10 +56,6 @@ def manufactured_body_force(extent: Extent, lam: float, mu: float) -> Field:
     return lambda x: _waves(x, extent) @ force
 
 
-def _angles(x: Array, extent: Extent) -> Array:
-    return (x - extent.lo) / extent.size @ _WAVES.T + _PHASES
-
-
 def _waves(x: Array, extent: Extent) -> Array:
     """(n, 3) the sine of each wave."""
-    return np.sin(_angles(x, extent))
+    return np.sin((x - extent.lo) / extent.size @ _WAVES.T + _PHASES)

@@ -41,22 +41,6 @@ def strain_energy(x: Array, cells: Cells, element: str, lam: float, mu: float, u
     return energy
 
 
-def diagonal(x: Array, cells: Cells, element: str, lam: float, mu: float) -> Array:
-    """The diagonal of A (n_nodes, 3), N/m: per shape function mu |g|² + (lam + mu) g_i² integrated."""
-    result = np.zeros_like(x)
-    for chunk in chunks(len(cells), CHUNK):
-        nodes = cells[chunk]
-        X = _gathered(x, nodes)
-        terms = np.zeros_like(X)
-        for slope, weight in _points(element):
-            adj, detJ = _adjugate(_mapped(slope, X))
-            g = np.tensordot(slope, adj, axes=(1, 1)) / detJ  # g[a, k] = dN_a / dx_k
-            square = g * g
-            terms += weight * detJ * (mu * square.sum(axis=1, keepdims=True) + (lam + mu) * square)
-        scatter_add(result, nodes, terms.transpose(2, 0, 1))
-    return result
-
-
 def _points(element: str) -> list[tuple[Array, float]]:
     """(dN/dxi (npc, 3), weight) of each quadrature point."""
     reference = element_named(element)

@@ -8,6 +8,7 @@ tet4 lives on 0 <= xi, eta, zeta, xi + eta + zeta <= 1; hex8 on [-1, 1]³ with n
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,29 +109,18 @@ def _triangle_degree_2() -> QuadratureRule:
     return QuadratureRule(np.array([[1 / 6, 1 / 6], [2 / 3, 1 / 6], [1 / 6, 2 / 3]]), np.full(3, 1 / 6))
 
 
-def _hex_shape(xi: Array) -> Array:
-    return _multilinear_shape(xi, HEX_CORNERS)
-
-
-def _hex_slope(xi: Array) -> Array:
-    return _multilinear_slope(xi, HEX_CORNERS)
-
-
-def _quad_shape(xi: Array) -> Array:
-    return _multilinear_shape(xi, QUAD_CORNERS)
-
-
-def _quad_slope(xi: Array) -> Array:
-    return _multilinear_slope(xi, QUAD_CORNERS)
+def _multilinear(name: str, corners: Array, *rules: QuadratureRule) -> ReferenceElement:
+    shape, slope = (partial(of, corners=corners) for of in (_multilinear_shape, _multilinear_slope))
+    return ReferenceElement(name, len(corners), shape, slope, *rules)
 
 
 _TET_CENTRE = QuadratureRule(np.full((1, 3), 0.25), np.array([1 / 6]))
 TET4 = ReferenceElement(
     "tet4", 4, _linear_shape, _linear_slope, _TET_CENTRE, _tet_degree_2(), _tet_degree_5()
 )
-HEX8 = ReferenceElement("hex8", 8, _hex_shape, _hex_slope, _gauss(2, 3), _gauss(2, 3), _gauss(3, 3))
+HEX8 = _multilinear("hex8", HEX_CORNERS, _gauss(2, 3), _gauss(2, 3), _gauss(3, 3))
 TRI3 = ReferenceElement("tri3", 3, _linear_shape, _linear_slope, *[_triangle_degree_2()] * 3)
-QUAD4 = ReferenceElement("quad4", 4, _quad_shape, _quad_slope, *[_gauss(2, 2)] * 3)
+QUAD4 = _multilinear("quad4", QUAD_CORNERS, *[_gauss(2, 2)] * 3)
 ELEMENTS = {"tet4": TET4, "hex8": HEX8}
 FACETS = {3: TRI3, 4: QUAD4}
 

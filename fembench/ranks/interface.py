@@ -15,7 +15,6 @@ import itertools
 import weakref
 from array import array
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,6 @@ from fembench.records.phases import ALLREDUCE, SEND, UNPACK, WAIT
 from fembench.timing.tracer import NullTracer, Stamps, Step, Traffic, chain
 
 F64 = NDArray[np.float64]
-Numbers: TypeAlias = "array[float]"
 Call = Callable[[], object]
 _TAG, _BLOCKING_TAG = 7, 9
 

@@ -21,7 +21,6 @@ from fembench.stats.summary import drift
 
 EPS = float(np.finfo(float).eps)
 UNEQUAL_SHARES = 0.05
-ONE_RANK_FIRST = "first run the same case on one rank, with the same results folder"
 FIRST = "first of its kind; give a record of the same mesh, problem and work to `fembench run --reference`"
 Check = Callable[[Record], Iterator[Rule]]
 

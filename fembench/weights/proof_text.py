@@ -25,7 +25,7 @@ def as_text(proof: Proof, weights: Weights) -> str:
         _times(proof),
         _phases(proof),
         _slow(proof, weights),
-        _verdict(proof),
+        f"verdict: {proof.advice.text}",
         *filter(None, [proof.disturbed]),
     ]
     return "\n\n".join(parts)
@@ -85,10 +85,6 @@ def _slow(proof: Proof, weights: Weights) -> str:
             f"{shares[slow.rank]:.4f}: speeds changed between the runs"
         )
     return "\n".join(lines)
-
-
-def _verdict(proof: Proof) -> str:
-    return f"verdict: {proof.advice.text}"
 
 
 def _range(low: float | None, high: float | None) -> str | None:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fembench.base.errors import RunFailedError
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.weights import Weights, as_text, shares_of
@@ -91,7 +90,8 @@ def close_the_loop(
         weights = by_time([record])
         trail.rounds.append((record, weights))
         say(f"round {number}: shares {as_short_text(weights)}")
-        if rounds == 1 or (trail.tried and largest_change(targets(record), shares_of(weights)) < SETTLED):
+        change = largest_change(record.partition.targets, shares_of(weights))
+        if rounds == 1 or (trail.tried and change < SETTLED):
             break
         record = run(equal.with_(shares=as_text(weights)), f"round {number}")
         trail.tried.append((weights, record))
@@ -140,11 +140,6 @@ def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
     )
 
 
-def targets(record: Record) -> tuple[float, ...]:
-    """The shares that a run was cut for."""
-    return record.partition.targets
-
-
 def largest_change(old: tuple[float, ...], new: tuple[float, ...]) -> float:
     """The largest relative difference of two share vectors."""
     return max(abs(b / a - 1) for a, b in zip(old, new))
@@ -153,8 +148,3 @@ def largest_change(old: tuple[float, ...], new: tuple[float, ...]) -> float:
 def as_short_text(weights: Weights) -> str:
     """'0.40 : 0.40 : 0.20'."""
     return " : ".join(f"{share:.3f}" for share in shares_of(weights))
-
-
-def failed(message: str) -> RunFailedError:
-    """The error of a run that left no record."""
-    return RunFailedError(f"tuning stopped: {message}")

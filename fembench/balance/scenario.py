@@ -100,9 +100,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def speeds_at(self, iteration: int) -> F64:
         """(P,) speed of each rank."""
         speed = np.array(self.speeds or (1.0,) * self.ranks)
-        for event in sorted(
-            (e for e in self.events if e.rank >= 0 and e.at <= iteration), key=attrgetter("at")
-        ):
+        for event in sorted((e for e in self.events if e.rank >= 0 and e.at <= iteration), key=AT):
             part = 1.0 if event.over == 0 else min(1.0, (iteration - event.at) / event.over)
             speed[event.rank] += part * (event.speed - speed[event.rank])
         return speed

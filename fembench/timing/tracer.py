@@ -4,6 +4,8 @@
 twin below, which is slower. `NullTracer` has the same interface and does nothing.
 """
 
+import contextlib
+import importlib
 import itertools
 import time
 from collections.abc import Callable, Sequence
@@ -14,13 +16,9 @@ import numpy.typing as npt
 
 from fembench.records.phases import NAMES
 
-compiled: Any
-try:
-    from fembench.timing import _tracer
-
-    compiled = _tracer
-except ImportError:  # not built: use the twin
-    compiled = None
+compiled: Any = None
+with contextlib.suppress(ImportError):  # not built: use the twin
+    compiled = importlib.import_module("fembench.timing._tracer")
 
 EVENT = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8"), ("message", "i4")])
 DEPTH = 16  # most spans open at once

@@ -194,7 +194,7 @@ def test_a_clock_that_is_not_certified_is_a_problem_and_a_fallback_is_not(monkey
         monkeypatch.setattr(
             checkup.certificate,
             "certify",
-            lambda c=certified: checkup.certificate.dataclasses.replace(real, certified=c),
+            lambda c=certified: checkup.certificate.structs.replace(real, certified=c),
         )
         assert next(checkup.measuring()).status == status
 

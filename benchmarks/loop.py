@@ -175,10 +175,10 @@ class LoopInC:
     """loop_in_c.c, compiled here and bound to the vectors of a ConjugateGradients; full blocks, no M."""
 
     def __init__(self, solver, prepared) -> None:
-        from fembench.solve.operators import _assembled
+        from fembench.solve.operators import assembled
 
         self._solver, sub, material = solver, prepared.sub, prepared.spec.material
-        indptr, _, columns, values = _assembled(sub, material.lam, material.mu, upper=False)
+        indptr, _, columns, values = assembled(sub, material.lam, material.mu, upper=False)
         self._fields = {
             "n_nodes": sub.n_active,
             "n_interior": sub.n_interior,

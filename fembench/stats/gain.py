@@ -1,8 +1,8 @@
 """The captured gain, (e - w) / (e - i), and its interval by Fieller's theorem.
 
 E. C. Fieller, Some problems in interval estimation, J. Roy. Statist. Soc. B 16 (1954) 175-185. The interval
-holds every g for which the mean of (e - w) - g (e - i) may be zero, as Student tells. Where the
-denominator itself may be zero, any g would do: there is nothing to capture.
+contains every g for which Student's test does not reject a mean of zero for (e - w) - g (e - i). If it does
+not reject a denominator of zero either, the interval is unbounded: there is nothing to capture.
 """
 
 from typing import NamedTuple
@@ -28,9 +28,11 @@ class Moments(NamedTuple):
 
 
 def moments(equal: Array, weighted: Array, ideal: Array) -> Moments:
-    """Along the last axis; samples that are as many count as pairs, a single ideal as exact.
+    """The moments along the last axis of three series of samples.
 
-    Else the three are independent series, the degrees of freedom those of the shortest: conservative.
+    `equal` and `weighted` of the same length count as pairs; otherwise as independent series. `ideal` is
+    independent of both, and exact if it is a single number. The degrees of freedom are those of the shortest
+    series, which is conservative.
     """
     e, w, i = equal, weighted, ideal
     n = e.shape[-1]
@@ -47,7 +49,7 @@ def moments(equal: Array, weighted: Array, ideal: Array) -> Moments:
 
 
 def fieller(m: Moments, level: float = LEVEL) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
-    """(low, high, bounded) of the ratio saved / room; where not bounded, the ends mean nothing."""
+    """(low, high, bounded) of the ratio saved / room; if not bounded, the ends are meaningless."""
     t2 = student_factor(m.df, level) ** 2
     a = m.room**2 - t2 * m.var_room
     b = m.saved * m.room - t2 * m.cov
@@ -59,5 +61,5 @@ def fieller(m: Moments, level: float = LEVEL) -> tuple[Array, Array, npt.NDArray
 
 
 def enough(equal: Array, weighted: Array, ideal: Array) -> bool:
-    """Whether there are samples for an interval: three of each; the ideal may be one number."""
+    """Whether there are enough samples for an interval: three of each; the ideal may be one number."""
     return min(len(equal), len(weighted)) >= FEWEST and (len(ideal) == 1 or len(ideal) >= FEWEST)

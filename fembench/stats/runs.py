@@ -1,8 +1,8 @@
-"""Samples that come in runs: the run is the unit.
+"""Samples grouped in runs: the run is the unit of the statistics.
 
-The sets of one run share a processor speed, a placement in memory and other load on the machine. They show
-how well that run is known, but not how much the next one will differ. An interval over pooled sets misses the
-true value in half of all cases (docs/statistics.md).
+The sets of one run share a processor speed, a placement in memory and other load on the host. They show how
+precisely the time of that run is known, but not how much the next run will differ. An interval over pooled
+sets misses the true value in half of all cases (docs/statistics.md).
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ class ByRun(NamedTuple):
     """The typical time of several runs of one case."""
 
     medians: tuple[float, ...]  # of each run
-    median: float  # of those medians; nan of no runs
+    median: float  # of those medians; nan if there are no runs
     interval: Interval | None  # of that median over all such runs; None: fewer than three runs
-    within: tuple[Interval | None, ...]  # of the median of each run, what this run would show with more sets
-    apart: bool  # two runs differ by more than their own sets explain
+    within: tuple[Interval | None, ...]  # of each run's median, which more sets of that run would approach
+    apart: bool  # two runs differ by more than the spread of their sets explains
 
 
 def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
-    """The typical time from (n_runs,) series of sets, each of one run.
+    """The typical time from n_runs series of sets, one series per run.
 
-    `interval` is `typical_interval` of the runs' medians: it assumes that runs are independent of each
-    other, and near to lognormal where they are three to five. `within` assumes that the sets of a run are
-    independent of each other given the run, and needs six. `apart`: the intervals of two runs are disjoint,
-    at the level that `range_level` gives, so equal runs are called apart in less than one case in twenty, for
-    any number of runs.
+    `interval` is `typical_interval` of the runs' medians: it assumes independent runs, and an approximately
+    lognormal distribution if there are only three to five. `within` assumes that the sets of a run are
+    independent given the run, and needs six of them. `apart`: the intervals of two runs are disjoint at the
+    level of `range_level`, so that equal runs are called apart in less than one case in twenty, however many
+    runs there are.
     """
     medians = tuple(median(run) for run in runs)
     joint = [found for run in runs if (found := median_interval(run, range_level(len(runs), level)))]
@@ -43,9 +43,10 @@ def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
 
 
 def range_level(n: int, level: float = LEVEL) -> float:
-    """The level of each of n intervals at which all of them overlap with at least `level` if all is alike.
+    """The level for each of n intervals such that, for equal runs, all overlap with probability `level`.
 
-    Two intervals are disjoint only where their medians differ by more than half of both widths together:
-    `level` itself does for five, beyond that 1 - 5 (1 - level) / n, which follows Tukey's studentized range.
+    Two intervals are disjoint only if their centres differ by more than the sum of their half-widths.
+    Therefore `level` itself suffices for up to five intervals; for more, 1 - 5 (1 - level) / n follows
+    Tukey's studentized range.
     """
     return 1 - (1 - level) * min(1.0, 5 / max(n, 1))

@@ -2,8 +2,9 @@
 
 Times and their ratios scatter by factors, so their logarithms are closer to a normal distribution. An
 interval needs three samples: with two, Student's factor is 12.7, and two samples that happen to agree look
-certain. Identical samples have no interval, because the clock did not resolve their spread. See
-docs/statistics.md for the simulated coverage of each interval, also where its assumptions do not hold.
+certain. Identical samples have no interval, because the clock did not resolve their spread.
+docs/statistics.md gives the simulated coverage of each interval, including cases that violate its
+assumptions.
 """
 
 import functools
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from fembench.stats.summary import LEVEL, Interval, Samples, median, median_interval
 
-FEWEST = 3  # samples of a Student interval
+FEWEST = 3  # samples that Student's interval needs
 Array = npt.NDArray[np.float64]
 
 
@@ -27,26 +28,26 @@ class Ratio(NamedTuple):
 
 
 def typical_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """The interval of the median of independent samples, None of fewer than three.
+    """The interval of the median of independent samples, such as runs, or ratios within pairs.
 
-    From six samples on: order statistics, which assume nothing of the distribution and cover at least
-    `level`. Three to five: Student on logarithms, which assumes positive samples, near to lognormal; None
-    where one is not positive, and where all are identical. None where one is nan. For runs, and for ratios
-    within pairs: what is independent of each other.
+    Six or more samples: order statistics, which assume nothing about the distribution and cover with
+    probability `level` or more. Three to five: Student's t on logarithms, which assumes approximately
+    lognormal samples; None if one is not positive or all are identical. None for fewer than three samples
+    and if one is nan.
     """
     ordered = median_interval(samples, level)
     student = None if ordered else log_interval(samples, level)
     if student is None:
         return ordered
-    middle = median(samples)  # within, but for rounding
+    middle = median(samples)  # rounding may put it just outside
     return student._replace(low=min(student.low, middle), high=max(student.high, middle))
 
 
 def log_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """Student's interval of the geometric mean, on logarithms; None of fewer than three samples.
+    """Student's interval of the geometric mean, on logarithms; None for fewer than three samples.
 
-    Assumes independent positive samples, near to lognormal (the geometric mean is their median then); None
-    where one is not positive or is nan, and where all are identical.
+    Assumes independent, approximately lognormal samples, whose geometric mean is their median. None if one
+    is not positive or is nan, or if all are identical.
     """
     x = np.asarray(samples, dtype=float)
     if not _spread(x):
@@ -56,10 +57,10 @@ def log_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
 
 
 def next_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """Where one more sample will be: Student's prediction interval, on logarithms; None of fewer than three.
+    """Student's prediction interval for one more sample, on logarithms.
 
-    Assumes independent positive samples, near to lognormal, and one more of the same kind. None as of
-    `log_interval`.
+    Assumes independent, approximately lognormal samples, and that the next one has the same distribution.
+    None in the same cases as `log_interval`.
     """
     x = np.asarray(samples, dtype=float)
     if not _spread(x):
@@ -69,7 +70,7 @@ def next_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
 
 
 def _enough(x: Array) -> bool:
-    """Whether Student's interval can be had: three samples or more, all positive numbers."""
+    """Whether there are at least three samples, all of them positive and finite."""
     return len(x) >= FEWEST and bool(np.all(np.isfinite(x) & (x > 0)))
 
 
@@ -97,10 +98,10 @@ def log_ends(x: Array, level: float = LEVEL) -> tuple[Array, Array]:
 def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
     """Ratio of medians of samples that were not measured in turns; Welch's interval, on logarithms.
 
-    Assumes samples independent within and between a and b, positive and near to lognormal, whatever the two
-    spreads. No interval where a or b has fewer than three, where one is not positive or is nan, and where the
-    samples of a are identical and those of b as well. Give one sample for each run (its median):
-    sets of one run are not independent of each other.
+    Assumes approximately lognormal samples, independent within and between a and b; the two spreads may
+    differ. There is no interval if a or b has fewer than three samples, if a sample is not positive or is
+    nan, or if neither a nor b has a spread. Give one sample per run (its median): the sets of one run are not
+    independent.
     """
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     value = median(x) / median(y) if len(x) and len(y) and median(y) else math.nan
@@ -113,8 +114,8 @@ def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
 def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
     """(low, high) of the ratio of geometric means, along the last axes of a (..., n) and b (..., m).
 
-    Welch's degrees of freedom, but no more than two equal series of the shorter length would have: where one
-    is much shorter, its spread is known too badly for what the formula then gives.
+    Welch's degrees of freedom, capped at those of two equal series of the shorter length: if one series is
+    much shorter, its spread is known too poorly to justify the value of the formula.
     """
     x, y = np.log(a), np.log(b)
     u, v = (z.var(axis=-1, ddof=1) / z.shape[-1] for z in (x, y))
@@ -127,10 +128,10 @@ def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
 
 
 def share_intervals(shares: npt.ArrayLike, level: float = LEVEL) -> tuple[Interval | None, ...]:
-    """(P,) intervals of the shares of ranks from (n, P) shares, each row measured on all ranks at once.
+    """(P,) intervals of the ranks' shares from (n, P) shares, each row measured on all ranks at once.
 
-    `typical_interval` of each column: the rows are independent of each other, a rank's share in them near to
-    lognormal where there are fewer than six. None of fewer than three rows.
+    `typical_interval` of each column: it assumes independent rows and, for fewer than six, an approximately
+    lognormal share of each rank. None for fewer than three rows.
     """
     return tuple(typical_interval(column, level) for column in np.asarray(shares, dtype=float).T)
 
@@ -142,7 +143,7 @@ def student_factor(df: int, level: float = LEVEL) -> float:
 
 
 def student_factors(df: npt.ArrayLike, level: float = LEVEL) -> Array:
-    """The same for many degrees of freedom, whole or not."""
+    """`student_factor` for an array of degrees of freedom, which need not be integers."""
     from scipy.special import stdtrit
 
     return np.asarray(stdtrit(df, (1 + level) / 2))

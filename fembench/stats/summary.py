@@ -1,9 +1,9 @@
 """Location, spread and drift of repeated measurements (VALIDITY D).
 
-Nothing is assumed of the distribution: run times are skewed, with a floor and rare large values.
-The interval of the median takes two order statistics as its ends; the number of samples below the
-true median is Binomial(n, 1/2), so its coverage is known exactly (David & Nagaraja, Order
-Statistics, section 7.1). Fewer than six samples bound no median at 95 %: the interval is None.
+Nothing is assumed about the distribution: run times are skewed, with a floor and rare large values. The ends
+of the interval of the median are two order statistics. The number of samples below the true median is
+Binomial(n, 1/2), so the coverage is known exactly (David & Nagaraja, Order Statistics, section 7.1). Fewer
+than six samples cannot bound the median at 95 %: the interval is None.
 """
 
 import functools
@@ -23,24 +23,24 @@ class Interval(NamedTuple):
 
     low: float
     high: float
-    level: float  # probability that such an interval covers; for order statistics at least the one asked
+    level: float  # probability of coverage; for order statistics at least the requested one
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, (int, float)) and self.low <= value <= self.high
 
 
 def median(samples: Samples) -> float:
-    """The middle value; nan of nothing."""
+    """The middle value; nan if there are no samples."""
     return float(np.median(samples)) if len(samples) else math.nan
 
 
 def median_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """The interval of the median between two order statistics; None of fewer than six samples (at 95 %).
+    """The interval of the median between two order statistics; None for fewer than six samples (at 95 %).
 
-    Assumes independent samples of one distribution, whichever it is. Conservative: it covers with at least
-    `level`, with six samples 96.9 %, with eight 99.2 %; the interval says by how much. Samples that depend on
-    their neighbours, or that come in runs, are not independent: see `runs.by_run`. None where one is nan,
-    which has no place in the order.
+    Assumes independent samples of one distribution, of whatever kind. Conservative: it covers with
+    probability `level` or more (96.9 % for six samples, 99.2 % for eight), and its own `level` says which.
+    Samples that depend on their neighbours, or that are grouped in runs, are not independent: see
+    `runs.by_run`. None if a sample is nan, which cannot be ordered.
     """
     k, covered = order_statistics(len(samples), level)
     x = np.sort(np.asarray(samples, dtype=float))
@@ -58,9 +58,9 @@ def fewest_for(level: float = LEVEL) -> int:
 
 @functools.lru_cache(maxsize=256)
 def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
-    """(k, coverage): [x_(k), x_(n+1-k)] of n sorted samples covers the median with at least `level`.
+    """(k, coverage): [x_(k), x_(n+1-k)] of n sorted samples covers the median with probability >= `level`.
 
-    k is the largest such, counted from 1; 0 where even the extremes do not cover.
+    k is the largest such number, counted from 1; 0 if even the extremes do not reach `level`.
     """
     tail, k, covered = 0.0, 0, 0.0
     for j in range(n // 2):  # tail = P(Binomial(n, 1/2) <= j)
@@ -73,16 +73,17 @@ def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
 
 
 def quartile_spread(samples: Samples) -> float:
-    """The interquartile range over the median; nan of nothing, and where the median is zero."""
+    """The interquartile range over the median; nan if there are no samples, or if the median is zero."""
     low, middle, high = np.quantile(samples, [0.25, 0.5, 0.75]) if len(samples) else (math.nan,) * 3
     return float((high - low) / middle) if middle else math.nan
 
 
 def drift(samples: Samples) -> float:
-    """Median of the last third over that of the first, minus 1; nan of fewer than three samples.
+    """Median of the last third over that of the first, minus 1; nan for fewer than three samples.
 
-    The samples are in the order in which they were measured. Positive: it got slower. An estimate without an
-    interval: steady samples that scatter by 5 % exceed 5 % in 18 % of series of twelve (docs/statistics.md).
+    The samples are in the order in which they were measured; a positive drift means that times grew. This is
+    an estimate without an interval: in 18 % of all series of twelve steady samples that scatter by 5 %, it
+    exceeds 5 % (docs/statistics.md).
     """
     third = len(samples) // 3
     if not third:

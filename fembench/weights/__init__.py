@@ -1,1 +1,1 @@
-"""What part of the work each rank is to get, where that follows from, and what it gains."""
+"""Which share of the work each rank should get, how that share is derived, and what it gains."""

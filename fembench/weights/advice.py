@@ -19,13 +19,13 @@ class Advice(NamedTuple):
     kind: Literal["use", "no gain", "not proven", "leave out", "none"]
     text: str  # one line for people
     comparison: Comparison  # equal over weighted: above 1, the weights are faster
-    leave_out: tuple[tuple[str, float], ...] = ()  # (host, the most that it can gain), smallest first
+    leave_out: tuple[tuple[str, float], ...] = ()  # (host, the largest gain from adding it), smallest first
 
 
 def largest_gains(shares: Sequence[float], owners: Sequence[str]) -> dict[str, float]:
-    """owner (host or rank) -> largest fraction of the others' time that adding it can save: its ideal share.
+    """owner (host or rank) -> its ideal share: the largest fraction of the others' time that it can save.
 
-    T without X is W / (S - s_X), and at best W / S with it: the gain is s_X / S.
+    Without X, T = W / (S - s_X); with it, T = W / S at best. The gain is s_X / S.
     """
     if len(shares) != len(owners):
         raise InputError(
@@ -49,16 +49,17 @@ def advise(
     captured: float = math.nan,
     level: float = LEVEL,
 ) -> Advice:
-    """The verdict on weights whose equal and weighted runs were timed in turns, as many of each.
+    """The verdict on weights, from the same number of equal and weighted runs timed in turns.
 
     "no gain": the interval does not show a gain, or the noise exceeds it. "none": a single turn, whose noise
-    is unknown. "not proven": too few turns for an interval; the text gives what was seen and what would
-    decide. It names `captured`, the captured gain, only if positive: that gain is computed at the speeds of
+    is unknown. "not proven": too few turns for an interval; the text says what was observed and what to do
+    next. It names `captured`, the captured gain, only if that is positive: it is computed at the speeds of
     each run, so it may be negative although the time is less.
 
     `shares` follow from the speeds of the ranks. `owners` names for each rank what could be left out: its
     host, or the rank itself if all are on one host. `noise` is the A/A noise of the session (default: that of
-    the two series). `without` maps an owner to the times of runs without it.
+    the two series). `without` maps an owner to the times of runs without it. Raises InputError if that owner
+    has no rank.
     """
     noise = max(noise_of_series(equal), noise_of_series(weighted)) if noise is None else noise
     comparison = compare_paired(equal, weighted, noise=noise, level=level)
@@ -66,7 +67,7 @@ def advise(
     useless = {o: g for o, g in gains.items() if g < LEAST_GAIN} if len(gains) > 1 else {}
     for owner, times in (without or {}).items():
         if owner not in gains:
-            raise InputError(f"times without '{owner}': no rank of it; expected one of {sorted(gains)}")
+            raise InputError(f"times without '{owner}': it has no rank; expected one of {sorted(gains)}")
         if faster_without(weighted, times, noise):
             useless[owner] = gains[owner]
     measured = _measured(weighted, without or {})
@@ -126,7 +127,7 @@ def _measured(weighted: Samples, without: Mapping[str, Samples]) -> dict[str, st
 
 
 def _doubts(measured: Mapping[str, str]) -> list[str]:
-    """What runs without an owner showed, if that did not decide the verdict."""
+    """The result of the runs without an owner, for a verdict that they did not decide."""
     return [
         f"{text}, but not beyond the noise; to decide whether to leave {owner} out, {DECIDE}"
         if "less time" in text
@@ -136,7 +137,7 @@ def _doubts(measured: Mapping[str, str]) -> list[str]:
 
 
 def faster_without(weighted: Samples, without: Samples, noise: float) -> bool:
-    """Whether runs without a host are faster than weighted runs with it; equally many count as turns."""
+    """Whether runs without a host are faster than weighted runs with it; equal numbers count as turns."""
     if len(weighted) == len(without):
         return compare_paired(weighted, without, noise=noise).verdict == "slower"
     return compare_unpaired(weighted, without, noise=noise).verdict == "slower"

@@ -1,11 +1,11 @@
-"""Rule `rate` from a machine profile: no run is needed, its mix of phases is that of a CG run.
+"""Rule `rate` from a machine profile: it needs no run, and mixes the phases as a CG solve does.
 
     c_p = 1 / S_p,assembly + iterations x (1 / S_p,product + 1 / S_p,updates)      seconds per cell
 
-with the speeds S in cells per second: those of a rank that has about `cells` cells, all ranks of its host
-computing at once. Ranks of one host were measured in the same visits, and most of what disturbs one
-disturbs all: they are compared visit by visit. S_p is the host's median visit (geometric mean of its
-ranks) times the rank's median ratio to it.
+with the speeds S in cells per second of a rank that has about `cells` cells while all ranks of its host
+compute. The ranks of one host were measured in the same visits, and most disturbances affect them all;
+therefore they are compared visit by visit. S_p is the median over visits of the geometric mean of the host's
+ranks, times the median ratio of the rank's speed to that mean.
 """
 
 import math
@@ -25,7 +25,7 @@ from fembench.stats.summary import Interval
 from fembench.weights.disturbed import disturbance
 
 Array = npt.NDArray[np.float64]
-ITERATIONS = 100  # of CG, for each assembly
+ITERATIONS = 100  # of CG, per assembly
 
 
 def by_profile(
@@ -36,7 +36,7 @@ def by_profile(
     iterations: int = ITERATIONS,
     cells: int = 0,
 ) -> Weights:
-    """Weights of the profile's ranks; `cells` of each, 0: as many as were measured at most."""
+    """Weights of the profile's ranks; `cells` is the size of each part, 0 the largest one measured."""
     if iterations < 0 or cells < 0:
         raise InputError(f"{iterations} iterations, {cells} cells; expected 0 or more")
     hosts = host_names(profile)
@@ -71,7 +71,10 @@ def by_profile(
 
 
 def _phases(profile: Profile, rank: int, storage: str, cells: int) -> tuple[Speed, Speed, Speed]:
-    """Assembly, product and updates of a rank, each at the size nearest to `cells` that has an interval."""
+    """Assembly, product and updates of a rank, each at the size nearest to `cells`.
+
+    Sizes with an interval take precedence. Raises InputError if a phase was not measured.
+    """
     mine = [s for s in together(profile) if s.rank == rank and s.cells > 0]
     kept = []
     for phase, kind in (("assembly", ""), ("product", storage), ("updates", "")):
@@ -104,7 +107,7 @@ def _paired(hosts: Sequence[str], samples: Sequence[Array]) -> Array:
 
 
 def _measured_together(hosts: Sequence[str], counts: Sequence[int]) -> list[list[int]]:
-    """Ranks of each host; where their numbers of visits differ, every rank by itself."""
+    """The ranks of each host as one group; one group per rank if their numbers of visits differ."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for host in dict.fromkeys(hosts):
         ranks = [p for p, other in enumerate(hosts) if other == host]
@@ -115,9 +118,10 @@ def _measured_together(hosts: Sequence[str], counts: Sequence[int]) -> list[list
 
 
 def _intervals(phases: Sequence[Sequence[Array]], repeats: Array) -> tuple[Interval | None, ...]:
-    """95 % intervals of the shares: the first visits to each phase give shares, so do the second, and so on.
+    """95 % intervals of the shares, from one vector of shares per visit.
 
-    As many as the phase with the fewest visits has; `share_intervals` says what is assumed of them.
+    Visit k of every phase gives vector k, as far as the phase with the fewest visits goes. The assumptions
+    are those of `share_intervals`.
     """
     n = min(len(s) for samples in phases for s in samples)
     cost = sum(

@@ -1,9 +1,11 @@
-"""Seconds that each rank communicates in one set, from the sizes of its interface and what joins the hosts.
+"""Seconds that each rank communicates per set, from its message sizes and the links between hosts.
 
-C_p = (own seconds per byte) x bytes_p + n x sum over neighbours q of wire(p, q, bytes_pq), n iterations
+C_p = n x sum over neighbours q of [(own seconds per byte) x bytes_pq + wire(p, q, bytes_pq)], n iterations
 
-wire of links       told: latency + bytes / bandwidth, the worse of the two hosts' links; 0 on one host
-wire of a network   measured: L(m) + Or(m) of HLogP (Mendes 2004, Eq. 3.10), on one host too; Os is p's own
+wire of links       as given by the user: latency + bytes / bandwidth, the worse of the two hosts' links;
+                    0 within a host
+wire of a network   as measured: L(m) + Or(m) of HLogP (Mendes 2004, Eq. 3.10), also within a host; the
+                    sender's overhead Os is part of its own seconds
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +22,7 @@ Wire = Callable[[str, str, int], float]  # (from host, to host, bytes) -> second
 
 
 class HostLink(NamedTuple):
-    """How a host is joined to the others."""
+    """The link between a host and the network."""
 
     latency: float  # seconds per message
     bandwidth: float  # bytes per second
@@ -39,7 +41,7 @@ def parse_link(text: str) -> tuple[str, HostLink]:
 
 
 def wire_of_links(links: Mapping[str, HostLink]) -> Wire:
-    """`links` has one for '' or for every host. Raises InputError, when called, for a host without one."""
+    """The wire of given links, one per host; '' is the default. The wire raises InputError without a link."""
 
     def seconds(here: str, there: str, n_bytes: int) -> float:
         if here == there:
@@ -51,16 +53,16 @@ def wire_of_links(links: Mapping[str, HostLink]) -> Wire:
 
 
 def wire_of_network(profile: Profile, where: str) -> Wire:
-    """What messages cost on the network of a profile. Raises InputError for no network, an unknown host."""
+    """The wire of a profile's network. Raises InputError without a network; the wire, for an unknown host."""
     network = profile.network
     if network is None:
-        raise InputError(f"{where}: no network in it; expected one of fembench characterize --network")
+        raise InputError(f"{where}: the profile has no network; measure with fembench characterize --network")
     index = {host.name: i for i, host in enumerate(profile.environment.hosts)}
 
     def seconds(here: str, there: str, n_bytes: int) -> float:
         for host in (here, there):
             if host not in index:
-                raise InputError(f"{where}: no host {host}; it has {', '.join(index)}")
+                raise InputError(f"{where}: no host {host}; expected one of {', '.join(index)}")
         found = class_of(network, index[here], index[there])
         return max(value_at(found.latency, n_bytes), 0.0) + max(value_at(found.receive, n_bytes), 0.0)
 
@@ -77,7 +79,7 @@ def communication_seconds(
 ) -> npt.NDArray[np.float64]:
     """(P,) C_p from each rank's neighbours and the bytes of a message to each.
 
-    `own` (P,) seconds per byte for packing and sending.
+    `own` (P,) or one number: seconds per byte for packing and sending.
     """
     C = np.zeros(len(hosts)) + np.asarray(own, float)
     for p, here in enumerate(hosts):
@@ -89,5 +91,5 @@ def communication_seconds(
 def _link(links: Mapping[str, HostLink], host: str) -> HostLink:
     found = links.get(host) or links.get("")
     if found is None:
-        raise InputError(f"no link for host {host}; expected one for it or for all")
+        raise InputError(f"no link for host {host}; expected one for this host or for all hosts")
     return found

@@ -18,15 +18,15 @@ from fembench.weights.rules import Shares, comm_shares, rate_shares, time_shares
 from fembench.weights.slowness import natural_tasks, tasks_per_host
 
 Communication = Callable[[tuple[float, ...]], Sequence[float]]
-ONE_RUN = "intervals hold for this one run; they do not include differences between runs"
+ONE_RUN = "intervals are of this one run; they do not include differences between runs"
 ONE_KIND = "all cells count as equally expensive; a part of expensive cells would look like a slow rank"
 
 
 def by_time(records: Sequence[Record]) -> Weights:
-    """Rule `time`: share / time of any runs of the same ranks.
+    """Rule `time`: each rank's cells per second in any runs of the same ranks.
 
-    The sets of one run are not independent of each other. With several records, each run is therefore one
-    sample (an interval needs three). With one record, its sets are the samples, and a note says so.
+    The sets of one run are not independent. With several records, each run is therefore one sample (an
+    interval needs three). With one record, its sets are the samples, and a note says so.
     """
     check_same(records)
     seen = pooled(records)
@@ -37,7 +37,7 @@ def by_time(records: Sequence[Record]) -> Weights:
 
 
 def by_rate(records: Sequence[Record]) -> Weights:
-    """Rule `rate`: speeds in each phase, mixed by the phase's share of computing."""
+    """Rule `rate`: the speed in each phase, weighted with the phase's share of computing."""
     check_same(records)
     pairs = [phase_speeds(record) for record in records]
     if any(speeds.shape != pairs[0][0].shape for speeds, _ in pairs):
@@ -51,22 +51,22 @@ def by_rate(records: Sequence[Record]) -> Weights:
 
 
 def by_finish(records: Sequence[Record], communication: Communication) -> Weights:
-    """Rule `comm`: equal finish with the (P,) seconds per set that `communication(shares)` predicts."""
+    """Rule `comm`: all ranks finish together, with (P,) seconds per set from `communication(shares)`."""
     check_same(records)
     seen = pooled(records)
     cost = np.median(seen.cost, axis=0)
     found = comm_shares(cost, communication, records[0].mesh.n_cells)
     notes = [ONE_KIND, f"predicted {found.seconds:.3g} s per set after {plural(found.rounds, 'round')}"]
-    notes += [] if found.settled else ["interface sizes jump: the best round is taken"]
+    notes += [] if found.settled else ["not converged, since interface sizes jump: the best round is used"]
     notes += [f"leave rank {p} out: it communicates longer than the others compute" for p in found.left_out]
     shares = Shares(found.shares, (None,) * len(cost), tuple(cost.tolist()))
     return _weights(records, "comm", seen.hosts, shares, notes=tuple(notes))
 
 
 def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
-    """Rule `tasks`: runs alone on each host -> slowness -> equal tasks per host, `ranks` in all.
+    """Rule `tasks`: runs on each host alone -> slowness -> a number of equal tasks per host, `ranks` in all.
 
-    Without `ranks` the slowest host gets one task. Records of one host are pooled by their median.
+    Without `ranks`, the slowest host gets one task. Records of one host are pooled by their median.
     """
     check_same(records, but=("host set", "CPU model"))
     alone: dict[str, list[float]] = {}
@@ -89,7 +89,7 @@ def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
 
 
 def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
-    """Raises InputError unless the records are valid runs of one kind, from which weights can be computed."""
+    """Raises InputError unless the records are comparable runs, none of them INVALID."""
     if not records:
         raise InputError("no records; expected at least one")
     first = records[0]
@@ -128,7 +128,7 @@ def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weig
 
 
 def provisional(records: Sequence[Record]) -> tuple[str, ...]:
-    """A note on the PROVISIONAL records: their number and the first reason per rule; () if there are none."""
+    """A note on the PROVISIONAL records: how many, and the first reason per rule; () if there are none."""
     found = [r for r in records if r.verdict.status == "PROVISIONAL"]
     reasons: dict[str, str] = {}
     for text in (reason for record in found for reason in record.verdict.reasons):

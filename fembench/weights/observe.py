@@ -1,8 +1,8 @@
-"""What a record says of its ranks: work, computing, communicating, waiting.
+"""What each rank of a record did: cells, computing, communicating, waiting.
 
-Computing is assembly and the compute phases of CG; packing, sending and unpacking messages is a
-rank's own cost of communication; waiting is what it spends in the waits and all-reduces of CG. One
-set is one sample of all ranks at once.
+Computing is assembly and the compute phases of CG. A rank's own cost of communication is packing, sending and
+unpacking messages. Waiting is the time in the waits and all-reduces of CG. One set is one sample of all ranks
+at once.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """Times of the sets of one record, or of several alike."""
+    """Times of the sets of one record, or of several records of the same ranks."""
 
     hosts: tuple[str, ...]  # (P,)
     cells: Array  # (n_sets, P)
@@ -43,7 +43,7 @@ class Observation:
 
 
 def observe(record: Record) -> Observation:
-    """The timed sets of a record. Raises InputError where there are none."""
+    """The timed sets of a record. Raises InputError if there are none."""
     times = Times(record)
     if not len(times.timed):
         raise InputError(f"{record.id}: no timed sets; expected at least one that is not a warm-up")
@@ -79,20 +79,20 @@ def pooled(records: Sequence[Record]) -> Observation:
             raise InputError(f"{record.id} ran on {counts}: choose one number of ranks with --ranks")
         if one.hosts != seen[0].hosts:
             other = f"{record.id} ran on other hosts than {records[0].id}"
-            raise InputError(f"{other}; only runs of the same ranks can be pooled")
+            raise InputError(f"{other}; only runs on the same hosts can be pooled")
     names = ("cells", "compute", "messages", "waiting", "total")
     return Observation(seen[0].hosts, *(np.concatenate([getattr(o, name) for o in seen]) for name in names))
 
 
 def run_seconds(records: Sequence[Record]) -> list[float]:
-    """The median set of each run, seconds on the slowest rank."""
+    """The time of the median set of each run, in seconds, on the slowest rank."""
     return [float(np.median(observe(record).total)) for record in records]
 
 
 def phase_speeds(record: Record) -> tuple[Array, Array]:
-    """((P, n_compute) cells per second in each compute phase, (n_compute,) its share of computing time).
+    """((P, n) cells per second in each compute phase, (n,) the phase's share of computing time).
 
-    Phases that take no time on some rank are left out; the share is that of the mean rank.
+    Phases that take no time on some rank are left out. The shares are those of the mean over ranks.
     """
     seconds = np.median(Times(record).timed[:, :, COMPUTING], axis=0)
     used = seconds[:, (seconds > 0).all(axis=0)]

@@ -1,4 +1,4 @@
-"""What the runs of a tuning prove: gain, captured gain, efficiency, imbalance, the slow rank, a verdict."""
+"""What the runs of a tuning prove: gain, captured gain, efficiency, imbalance, slow rank and verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Proof:
     equal: float
     weighted: float
     ideal: float  # all ranks computing from beginning to end, at their speeds in the equal runs
-    over_ideal: float  # weighted / ideal of its own run, median
+    over_ideal: float  # weighted / ideal of the same run, median
     advice: Advice
     captured: CapturedGain
     e_het: tuple[float, float]  # equal, weighted
@@ -42,21 +42,21 @@ class Proof:
     by_phase: tuple[tuple[str, float, float], ...]  # (phase, imbalance equal, weighted)
     slow: SlowRank  # in the equal runs of the comparison
     achieved: tuple[float, ...]  # shares of the weighted partition
-    owners: tuple[str, ...]  # who could be left out: hosts, or ranks where all are on one
-    left_out: str  # the weakest of them, where the others were timed without it
-    without: float  # their time; nan where they were not
-    provisional: tuple[str, ...]  # why runs of the comparison are PROVISIONAL; () where none is
-    disturbed: str  # who took CPU time from the runs, those of the rounds included; "" where nobody did
+    owners: tuple[str, ...]  # what could be left out: hosts, or the ranks if all are on one host
+    left_out: str  # the weakest of them, if the others were timed without it; else ""
+    without: float  # the time of the others; nan if not measured
+    provisional: tuple[str, ...]  # why runs of the comparison are PROVISIONAL; () if none is
+    disturbed: str  # who took CPU time from the runs, including those of the rounds; "" if nobody did
 
 
 def prove(trail: Trail) -> Proof:
-    """The proof of a finished trail."""
+    """The proof from the runs of a finished tuning."""
     first = trail.equal[0]
     n_cells = first.mesh.n_cells
     equal, weighted = run_seconds(trail.equal), run_seconds(trail.weighted)
     without = {trail.left_out: run_seconds(trail.without)} if trail.without else {}
     seen = pooled(trail.equal)
-    speeds = 1.0 / np.median(seen.cost, axis=0)  # cells per second, from runs that the weights did not see
+    speeds = 1.0 / np.median(seen.cost, axis=0)  # cells per second, from runs not used for the weights
     ideal = ideal_seconds(n_cells, speeds)
     owners = owners_of(first)
     cells = np.asarray(trail.weighted[0].partition.cells, float)
@@ -87,11 +87,11 @@ def prove(trail: Trail) -> Proof:
 
 
 def over_own_ideal(records: Sequence[Record]) -> Array:
-    """(n,) time of each run over its ideal: no rank waits and all compute as fast as they did in that run.
+    """(n,) time of each run over its ideal: no rank waits, and all compute at their speeds in that run.
 
-    A machine that drifts from run to run does so in both, and a rank whose part has another size computes at
-    another speed; what is left is waiting and communicating, which shares can change. Whether the whole takes
-    less time is what the gain says.
+    Drift between runs cancels, and so does the dependence of a rank's speed on the size of its part. What
+    remains is waiting and communicating, which depend on the shares. The gain, not this ratio, says whether
+    the run as a whole takes less time.
     """
     ideals = [ideal_seconds(r.mesh.n_cells, 1.0 / np.median(observe(r).cost, axis=0)) for r in records]
     return np.divide(run_seconds(records), ideals)

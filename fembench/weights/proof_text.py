@@ -16,7 +16,7 @@ UNKNOWN = "unknown"
 
 
 def as_text(proof: Proof, weights: Weights) -> str:
-    """Shares, times, gain, imbalance, the slow rank and the verdict."""
+    """The proof as text: shares, times, gain, imbalance, the slow rank and the verdict."""
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
     label += [*proof.provisional]
     parts = [
@@ -52,7 +52,7 @@ def _times(proof: Proof) -> str:
             seconds(proof.weighted),
             f"{proof.over_ideal:.3f} x ideal at the speeds of its own run",
         ],
-        *([] if not proof.left_out else [[f"the same without {proof.left_out}", seconds(proof.without), ""]]),
+        *([[f"weighted, without {proof.left_out}", seconds(proof.without), ""]] if proof.left_out else []),
         ["ideal: no rank waits", seconds(proof.ideal), "at the speeds of the equal runs"],
         ["gain", _percent(1 - 1 / c.ratio) if known else UNKNOWN, f"median over pairs, {bounds}"],
         ["noise, A/A", _percent(c.noise) if known else UNKNOWN, noise],
@@ -75,13 +75,13 @@ def _phases(proof: Proof) -> str:
 
 
 def _slow(proof: Proof, weights: Weights) -> str:
-    """The slow rank of the equal turns by both estimators, and whether the weights disagree."""
+    """The slow rank of the equal runs according to both estimators, and whether the weights disagree."""
     slow, shares = proof.slow, shares_of(weights)
-    by = f"by time per cell rank {slow.by_work}, by least waiting rank {slow.by_waiting}"
-    lines = [f"slow rank in the equal turns: {slow} ({by})"]
+    by = f"most time per cell: rank {slow.by_work}; least waiting: rank {slow.by_waiting}"
+    lines = [f"slow rank in the equal runs: {slow} ({by})"]
     if slow.answer == "rank" and shares[slow.rank] > 1 / len(shares):
         lines.append(
-            f"rank {slow.rank} was faster in the runs of the weights, hence its target share of "
+            f"rank {slow.rank} was faster in the runs that the weights come from, hence its target share of "
             f"{shares[slow.rank]:.4f}: speeds changed between the runs"
         )
     return "\n".join(lines)
@@ -112,7 +112,7 @@ def _percent(value: float) -> str:
 
 
 def as_tree(proof: Proof, weights: Weights) -> dict[str, Any]:
-    """Plain values, for JSON."""
+    """The proof as plain values, for JSON."""
     c = proof.advice.comparison
     return {
         "equal_seconds": proof.equal,

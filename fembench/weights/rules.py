@@ -4,7 +4,7 @@ c_p     cost: seconds that rank p computes per cell
 S_p,k   speed of rank p in phase k, units of its work per second
 C_p     seconds that rank p communicates
 N_p     cells of rank p, sum N_p = N
-T       the time at which all finish: N_p c_p + C_p = T
+T       the time at which all ranks finish: N_p c_p + C_p = T
 """
 
 from collections.abc import Callable, Sequence
@@ -27,14 +27,14 @@ class Shares(NamedTuple):
 
     shares: tuple[float, ...]  # sum to 1
     intervals: tuple[Interval | None, ...]
-    cost: tuple[float, ...]  # seconds per cell; relative where only speeds are known
+    cost: tuple[float, ...]  # seconds per cell; relative if only ratios of speeds are known
 
 
 class EqualFinish(NamedTuple):
-    """Shares with which all ranks finish together, communication counted."""
+    """Shares with which all ranks finish together, including communication."""
 
     shares: tuple[float, ...]  # sum to 1
-    seconds: float  # T as predicted: the slowest rank's
+    seconds: float  # predicted T: that of the slowest rank
     communication: tuple[float, ...]  # C_p at these shares
     rounds: int
     settled: bool  # the shares moved less than the tolerance in the last round
@@ -44,11 +44,11 @@ class EqualFinish(NamedTuple):
 def time_shares(cost: npt.ArrayLike, *, level: float = LEVEL) -> Shares:
     """Rule `time`: shares ~ 1 / cost, from (n, P) costs of any run, equal or not.
 
-    Each row (a set, or the median of a run) was measured on all ranks at once and gives shares of its own:
-    what slows all ranks alike moves none of them. The answer is the median row, with the interval of
-    `share_intervals`, which takes rows to be independent of each other; None of fewer than three. Costs are
-    those of these shares, so that the ratio of two ranks is one number: their geometric mean is that of the
-    ranks' median costs.
+    Each row (a set, or the median of a run) was measured on all ranks at once and gives one vector of shares:
+    a disturbance that slows all ranks alike cancels. The result is the median over rows, with the interval of
+    `share_intervals`, which assumes independent rows; None for fewer than three. The returned costs are
+    inversely proportional to these shares, so that shares and costs give the same ratio of two ranks; their
+    geometric mean is that of the ranks' median costs. Raises InputError if a cost is not positive.
     """
     c = np.atleast_2d(np.asarray(cost, float))
     if c.ndim != 2 or not c.size or not np.all(np.isfinite(c) & (c > 0)):
@@ -62,14 +62,14 @@ def time_shares(cost: npt.ArrayLike, *, level: float = LEVEL) -> Shares:
 def rate_shares(speeds: npt.ArrayLike, mix: Sequence[float], reference: int | None = None) -> Shares:
     """Rule `rate`: shares from (P, n_phases) speeds and the share of the run that each phase takes.
 
-    `mix` (n_phases,) was measured on rank `reference`, or is that of a rank of harmonic mean speed:
-    c_p = sum over k of mix_k S_ref,k / S_p,k.
+    c_p = sum over k of mix_k S_ref,k / S_p,k. `mix` (n_phases,) is that of rank `reference`; without one,
+    that of a rank with the harmonic mean of all speeds.
     """
     s, m = np.atleast_2d(np.asarray(speeds, float)), np.asarray(mix, float)
     if not s.size or s.shape[1] != m.size:
-        raise InputError(f"speeds in {s.shape[1]} phases, a mix of {m.size}; expected as many")
+        raise InputError(f"speeds of {s.shape[1]} phases, a mix of {m.size}; expected the same number")
     if not (np.all(np.isfinite(s) & (s > 0)) and np.all(np.isfinite(m) & (m >= 0)) and m.sum() > 0):
-        raise InputError("expected positive speeds, and a mix of shares that are not negative")
+        raise InputError("speeds and mix of phases; expected positive speeds, no negative share in the mix")
     base = 1 / (1 / s).mean(axis=0) if reference is None else s[reference]
     cost = (m / m.sum() * base / s).sum(axis=1)
     return Shares(normalise((1 / cost).tolist()), (None,) * len(cost), tuple(cost.tolist()))
@@ -78,7 +78,7 @@ def rate_shares(speeds: npt.ArrayLike, mix: Sequence[float], reference: int | No
 def equal_finish(cost: npt.ArrayLike, communication: npt.ArrayLike, cells: int) -> tuple[Array, float]:
     """((P,) cells, T): N_p = (T - C_p) / c_p with T = (N + sum C / c) / sum 1 / c.
 
-    A rank whose C_p exceeds T gets none, and T is that of the others.
+    A rank whose C_p exceeds T gets no cells, and T is that of the other ranks.
     """
     c, C = np.asarray(cost, float), np.asarray(communication, float)
     active = np.ones(len(c), bool)
@@ -98,10 +98,11 @@ def comm_shares(
     rounds: int = 20,
     tolerance: float = 1e-3,
 ) -> EqualFinish:
-    """Rule `comm`: equal finish with each rank's communication, which depends on its part.
+    """Rule `comm`: all ranks finish together, including communication, which depends on the partition.
 
-    `communication(shares)` gives (P,) seconds C_p of a partition with these shares; the answer is the
-    best of all rounds by its predicted time, since the interface of a part may jump.
+    `communication(shares)` gives the (P,) seconds C_p of a partition with these shares. The result is the
+    round with the least predicted time, since interface sizes may jump between rounds and prevent
+    convergence.
     """
     c = np.asarray(cost, float)
     if not c.size or not np.all(np.isfinite(c) & (c > 0)):
@@ -130,5 +131,5 @@ def comm_shares(
 
 
 def _idle(share: Array, cells: int) -> tuple[int, ...]:
-    """Ranks that were given no more than the one cell that a part must have."""
+    """Ranks that got only the one cell that every part must have."""
     return tuple(int(p) for p in np.flatnonzero(share * cells <= 1.0 + 1e-9))

@@ -1,4 +1,4 @@
-"""How time falls as processors are added: speedup, efficiency, the two laws, bounds, growth.
+"""How time falls as processors are added: speedup, efficiency, the laws of Amdahl and Gustafson, bounds.
 
     T   time                     S   speedup          E   efficiency = S / P
     f   sequential fraction of the one-processor time (Amdahl)
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 
-FEWEST = 3  # different counts of processors that a law is fitted to, one processor among them
+FEWEST = 3  # different numbers of processors needed to fit a law, including one processor
 Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike
 Number = TypeVar("Number", float, Array)
@@ -25,17 +25,17 @@ Number = TypeVar("Number", float, Array)
 class ScalingFit(NamedTuple):
     """A law of one parameter, fitted by least squares."""
 
-    fraction: float  # f or g; no fraction where `fails` says why
+    fraction: float  # f or g; meaningless if `fails`
     worst: float  # largest |predicted / measured - 1| of the speedups
-    fails: str = ""  # why no such law holds, or ""
+    fails: str = ""  # why the law does not apply, or ""
 
 
 class Bounds(NamedTuple):
-    """Upper bounds on a speedup (Culler and Singh); each counts more of what processors do."""
+    """Upper bounds on a speedup (Culler and Singh); each includes the losses of the one before."""
 
     work: float  # (3.7)
     waiting: float  # (3.8): with waiting and communication
-    extra: float  # (3.9): with work that one processor would not have done
+    extra: float  # (3.9): with extra work that a single processor would not do
 
 
 def speedup(alone: float, run: float) -> float:
@@ -44,12 +44,12 @@ def speedup(alone: float, run: float) -> float:
 
 
 def efficiency(alone: float, run: float, processors: float) -> float:
-    """E = S / P (3.2). Where processors are unequal see `efficiency.heterogeneous_efficiency`."""
+    """E = S / P (3.2). For unequal processors, see `efficiency.heterogeneous_efficiency`."""
     return alone / run / processors
 
 
 def against_each(alone: Mapping[str, float], run: float, tasks: int) -> dict[str, tuple[float, float]]:
-    """(S, S / tasks) over one task on each machine alone (Ferreira 2006, Section 5.4.6)."""
+    """(S, S / tasks) relative to one task on each host alone (Ferreira 2006, Section 5.4.6)."""
     return {host: (time / run, time / run / tasks) for host, time in alone.items()}
 
 
@@ -64,14 +64,14 @@ def gustafson(g: float, processors: Number) -> Number:
 
 
 def amdahl_fraction(g: float, processors: float) -> float:
-    """The f of the law of Amdahl that gives the speedup of g in that of Gustafson (3.5, corrected)."""
+    """The f with which Amdahl's law gives the same speedup as Gustafson's with g (3.5, corrected)."""
     return g / (g + (1 - g) * processors)
 
 
 def fit_amdahl(processors: Values, speedups: Values) -> ScalingFit:
-    """f by least squares in 1 / S = 1/P + f (1 - 1/P), of speedups of one problem.
+    """f by least squares in 1 / S = 1/P + f (1 - 1/P), from speedups of a problem of fixed size.
 
-    Raises InputError for fewer than three different P, the base P = 1 among them: fewer test no law.
+    Raises InputError for fewer than three different P, including the base P = 1: fewer cannot test a law.
     """
     p, s = _points(processors, speedups)
     x, y = 1 - 1 / p, 1 / s - 1 / p
@@ -80,7 +80,7 @@ def fit_amdahl(processors: Values, speedups: Values) -> ScalingFit:
 
 
 def fit_gustafson(processors: Values, speedups: Values) -> ScalingFit:
-    """g by least squares in P - S = g (P - 1); the speedups are scaled ones, of problems grown with P.
+    """g by least squares in P - S = g (P - 1), from scaled speedups of problems that grow with P.
 
     Raises InputError as `fit_amdahl` does.
     """
@@ -91,7 +91,7 @@ def fit_gustafson(processors: Values, speedups: Values) -> ScalingFit:
 
 
 def _fails(fraction: float, speedups: Array) -> str:
-    """Why `fraction` is no part of a time, or ""; rounding forgiven."""
+    """Why `fraction` is not a fraction of a time, or ""; rounding errors are allowed."""
     if speedups.min() < 1 or fraction > 1:
         return "slower on more ranks"
     return "super-linear" if fraction < -1e-9 else ""
@@ -100,12 +100,12 @@ def _fails(fraction: float, speedups: Array) -> str:
 def _points(processors: Values, speedups: Values) -> tuple[Array, Array]:
     p, s = np.asarray(processors, float), np.asarray(speedups, float)
     if p.shape != s.shape or p.ndim != 1:
-        raise InputError(f"{p.size} counts of processors and {s.size} speedups; expected as many")
+        raise InputError(f"{p.size} numbers of processors, {s.size} speedups; expected as many of each")
     if not (np.all(p >= 1) and np.any(p > 1) and np.all(s > 0)):
-        raise InputError("expected positive speedups, and at least one of more than one processor")
+        raise InputError("speedups; expected positive numbers, at least one on more than one processor")
     if len({1.0, *p.tolist()}) < FEWEST:
         raise InputError(
-            f"speedups on {sorted({1.0, *p.tolist()})} processors; expected {FEWEST} different counts"
+            f"speedups on {sorted({1.0, *p.tolist()})} processors; expected {FEWEST} different numbers"
         )
     return p, s
 
@@ -113,7 +113,7 @@ def _points(processors: Values, speedups: Values) -> tuple[Array, Array]:
 def speedup_bounds(
     sequential: float, work: Values, waiting: Values = 0.0, communication: Values = 0.0, extra: Values = 0.0
 ) -> Bounds:
-    """Bounds on the speedup from what each processor does; all (P,) in the unit of `sequential`."""
+    """Bounds on the speedup from the times (P,) of each processor, in the unit of `sequential`."""
     busy = np.atleast_1d(np.asarray(work, float))
     held = busy + np.asarray(waiting, float) + np.asarray(communication, float)
     everything = held + np.asarray(extra, float)
@@ -121,6 +121,6 @@ def speedup_bounds(
 
 
 def growth_exponents(sizes: Values, times: Values) -> Array:
-    """(n - 1,) exponents k of T ~ n^k between each two consecutive sizes."""
+    """(n - 1,) exponents k of T ~ n^k between consecutive sizes."""
     n, t = np.asarray(sizes, float), np.asarray(times, float)
     return np.asarray(np.diff(np.log(t)) / np.diff(np.log(n)))

@@ -1,11 +1,10 @@
-"""Which rank, on which host, holds the others up? Two estimators that must agree.
+"""Which rank, on which host, do the others wait for? Two estimators that must agree.
 
-    cost     seconds of computing per unit of work, paired within sets as shares are: the slow rank has the
-             largest
-    waiting  part of the run spent waiting: the rank that all wait for has the least
+    cost     seconds of computing per unit of work, paired within sets like shares: largest on the slow rank
+    waiting  fraction of the run spent waiting: smallest on the rank that all others wait for
 
-With equal shares both point at the same rank. Where they do not, the shares are not equal, or the
-time is lost in something else than computing, and the answer is "undecided".
+With equal shares, both point at the same rank. If they do not, either the shares are unequal or the time is
+lost in something other than computing, and the answer is "undecided".
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.weights.rules import time_shares
 
-TIE = 0.03  # ranks this near to the extreme count as extreme too
+TIE = 0.03  # ranks this close to the extreme count as extreme too
 
 
 class SlowRank(NamedTuple):
@@ -29,7 +28,7 @@ class SlowRank(NamedTuple):
     host: str  # "" unless both name it
     by_work: int  # rank with the largest cost
     by_waiting: int  # rank that waits least
-    slowness: float  # the largest cost over the median one
+    slowness: float  # largest cost / median cost
 
     def __str__(self) -> str:
         if self.answer == "equal":
@@ -37,7 +36,7 @@ class SlowRank(NamedTuple):
         if self.answer == "undecided":
             return f"undecided: rank {self.by_work} computes slowest, rank {self.by_waiting} waits least"
         who = f"rank {self.rank} on {self.host}" if self.answer == "rank" else f"host {self.host}"
-        return f"{who}: {self.slowness:.3g} x the median time per work"
+        return f"{who}: {self.slowness:.3g} x the median time per cell"
 
 
 def slow_rank(cost: npt.ArrayLike, waiting: npt.ArrayLike, hosts: Sequence[str]) -> SlowRank:

@@ -1,8 +1,8 @@
 """Equal tasks per host, from the time of each host alone (Ferreira 2006, Section 5.7).
 
 Ferreira measured how many times slower one host is than another, and gave the faster one that many times
-as many equal tasks. Each host alone must run as many tasks as in the run together; otherwise the times
-do not compare.
+the equal tasks. Alone, each host must run as many tasks as in the run on all hosts; otherwise the times are
+not comparable.
 """
 
 import heapq
@@ -18,10 +18,10 @@ Array = npt.NDArray[np.float64]
 
 
 def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
-    """How many of `total` equal tasks each machine gets, at least one: the slowest finishes first possible.
+    """How many of `total` equal tasks each host gets (at least one), to minimise max(tasks x time).
 
-    Each next task goes to the machine that would finish its own soonest, which minimises max(tasks x time).
-    8 tasks at 7.7 : 1 become 7 and 1.
+    Each further task goes to the host that would finish all of its tasks soonest. 8 tasks at 7.7 : 1 become
+    7 and 1.
     """
     t = _positive(times)
     if total < len(t):
@@ -39,7 +39,7 @@ def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
 
 
 def natural_tasks(times: Sequence[float]) -> int:
-    """Tasks in all when the slowest machine gets one and each other what it can do meanwhile."""
+    """Number of tasks, if the slowest host gets one and each other host as many as it does meanwhile."""
     t = _positive(times)
     return int(np.floor(t.max() / t + 1e-9).sum())
 

@@ -1,4 +1,4 @@
-"""Do weights still fit the machines that run with them?"""
+"""Do the weights still fit the hosts of a run?"""
 
 from collections import defaultdict
 
@@ -14,7 +14,7 @@ CHANGED = 0.1  # relative; a host whose speed changed by more makes weights stal
 
 
 def warning(weights: Weights, record: Record) -> str:
-    """What speaks against the weights after the first set of a run with them; '' where nothing does."""
+    """Why the weights do not fit a run, after its first set; '' if they do."""
     if reason := mismatch(weights, hosts_of(record)):
         return f"the weights do not fit this run: {reason}"
     if (weights.storage, weights.precond) != (record.case.method.storage, record.case.method.precond):

@@ -1,13 +1,13 @@
-"""Equal run, weights, weighted run, and both again in turns: the runs of `fembench tune`.
+"""The runs of `fembench tune`: an equal run, weights, a weighted run, then both again in turns.
 
-Each round weighs the run of the round before. A further round need not be better: a rank with less to do may
-seem faster than it is (it fits a cache, or saves its CPU quota while it waits). So the weights that are
-compared are those whose own run took least.
+Each round computes weights from the run of the round before. A further round is not always better: a rank
+with less work may seem faster than it is (its part fits into a cache, or it saves its CPU quota while it
+waits). Therefore the weights whose own run was fastest are compared with equal shares.
 
-Where the slowest host (or emulated rank) can add little, the others run without it as well: whether it is
-worth its trouble is then measured and not only computed.
+If the slowest host (or emulated rank) can contribute little, the others also run without it, so that its
+benefit is measured and not only computed.
 
-The order within a turn is reversed in every second turn: a machine that slows down steadily favours neither.
+The order is reversed in every second turn, so that a host that slows down steadily favours neither.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,10 @@ from fembench.weights.advice import LEAST_GAIN, largest_gains
 from fembench.weights.make import by_time
 from fembench.weights.observe import owners_of, run_seconds
 
-SETTLED = 0.01  # largest change of a share, relative, at which another round is not worth its time
+SETTLED = 0.01  # if no share changed by more (relative), another round is not worth its time
 
-WEAK = 0.3  # of the time: an owner that can save more is not doubted
-PROOF = 2  # pairs that show what is certain: a rank that can add almost nothing
+WEAK = 0.3  # fraction of the time; an owner that can save more is kept without a test
+PROOF = 2  # pairs that suffice if a rank can contribute almost nothing
 Say = Callable[[str], None]
 
 
@@ -32,27 +32,27 @@ class Runner(Protocol):
     """Runs a case and keeps its record. Raises RunFailedError."""
 
     def __call__(self, case: Case, word: str, /, *, without: str = "") -> Record:
-        """`word` says in progress what it is; `without` names a host that the ranks must not be on."""
+        """`word` labels the run in the progress line; `without` names a host that gets no ranks."""
 
 
 @dataclass(frozen=True)
 class RunWithoutHost:
     """The run without one owner."""
 
-    owner: str  # a host, or "rank 3" where all are on one
-    host: str  # as the runner takes it; "" where the owner is an emulated rank
+    owner: str  # a host, or "rank 3" if all ranks are on one host
+    host: str  # for the runner; "" if the owner is an emulated rank
     case: Case
 
 
 @dataclass
 class Trail:
-    """What was run, in order."""
+    """The runs of one tuning, in order."""
 
     equal: list[Record] = field(default_factory=list)  # of the comparison
-    weighted: list[Record] = field(default_factory=list)  # of the comparison, one for each equal
-    without: list[Record] = field(default_factory=list)  # the same without the owner left out
-    left_out: str = ""  # who that is
-    rounds: list[tuple[Record, Weights]] = field(default_factory=list)  # each run and the weights made of it
+    weighted: list[Record] = field(default_factory=list)  # of the comparison, one per equal run
+    without: list[Record] = field(default_factory=list)  # of the comparison, without `left_out`
+    left_out: str = ""  # the weakest owner; "" if there are no runs without it
+    rounds: list[tuple[Record, Weights]] = field(default_factory=list)  # each run and the weights from it
     tried: list[tuple[Weights, Record]] = field(default_factory=list)  # weights and a run with them
 
     @property
@@ -63,7 +63,7 @@ class Trail:
 
     @property
     def weights(self) -> Weights:
-        """The weights to be compared with equal shares: those whose run took least; of one round, its own."""
+        """The weights to compare with equal shares: those with the fastest run; after one round, its own."""
         if not self.tried:
             return self.rounds[-1][1]
         return min(self.tried, key=lambda one: run_seconds([one[1]])[0])[0]
@@ -78,10 +78,10 @@ def close_the_loop(
     pairs: int = 6,
     can_do_without: Callable[[str], bool] = lambda host: True,
 ) -> Trail:
-    """Measure and weigh for at most `rounds` rounds, then time equal and weighted runs in turns.
+    """Measure and compute weights in up to `rounds` rounds, then time equal and weighted runs in turns.
 
-    The comparison's timings are not those that the weights were made of (VALIDITY E2).
-    `can_do_without`: whether the runner can start ranks on all hosts but this one.
+    The timings of the comparison are not those from which the weights were computed (VALIDITY E2).
+    `can_do_without`: whether the runner can start ranks on all hosts except this one.
     """
     equal = case.with_(shares="")
     trail = Trail()
@@ -112,12 +112,12 @@ def close_the_loop(
 
 
 def gains_of(trail: Trail) -> dict[str, float]:
-    """Owner -> the part of the others' time that it can save at most."""
+    """Owner -> the largest fraction of the others' time that it can save."""
     return largest_gains(shares_of(trail.weights), owners_of(trail.rounds[0][0]))
 
 
 def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
-    """The weighted run without the owner that can add least, where that is little and it can be left out."""
+    """The weighted run without the weakest owner; None if that one contributes much or cannot be left out."""
     gains = gains_of(trail)
     weakest = min(gains, key=lambda owner: gains[owner])
     if len(gains) < 2 or gains[weakest] > WEAK:
@@ -127,7 +127,7 @@ def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
     speeds = equal.synthetic.emulate.split(",")
     hosts = {rank.host for rank in trail.weights.ranks}
     if len(hosts) == 1 and not equal.synthetic.emulate:
-        return None  # a rank of one host is not a machine that one could do without
+        return None  # a rank can only be left out together with its host
     shares = as_text(trail.weights, kept)
     return RunWithoutHost(
         owner=weakest,
@@ -141,7 +141,7 @@ def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
 
 
 def largest_change(old: tuple[float, ...], new: tuple[float, ...]) -> float:
-    """The largest relative difference of two share vectors."""
+    """The largest relative difference between two vectors of shares."""
     return max(abs(b / a - 1) for a, b in zip(old, new))
 
 

@@ -136,7 +136,7 @@ def test_gains_of_hosts_are_their_summed_shares():
 
 
 def test_times_without_a_host_that_is_not_there_are_refused():
-    with pytest.raises(InputError, match="no rank of it"):
+    with pytest.raises(InputError, match="it has no rank"):
         advise([1.0], [1.0], (1, 1), ("a", "b"), without={"c": [1.0]})
 
 

@@ -56,7 +56,7 @@ def test_the_units_of_a_phase_do_not_matter():
 
 
 def test_rates_that_do_not_fit_the_mix_are_refused():
-    with pytest.raises(InputError, match="as many"):
+    with pytest.raises(InputError, match="the same number"):
         rate_shares([[1.0, 2.0]], [1.0])
     with pytest.raises(InputError, match="positive"):
         rate_shares([[1.0, 0.0]], [0.5, 0.5])

@@ -75,7 +75,7 @@ def test_a_slow_host_that_helps_is_used_and_the_run_without_it_shown():
     assert proof.advice.kind == "use"
     assert proof.without / proof.weighted == pytest.approx(1.25, rel=0.01)
     assert f"without node00 {proof.without / proof.weighted - 1:.1%} more" in proof.advice.text
-    assert "the same without node00" in as_text(proof, trail.weights)
+    assert "weighted, without node00" in as_text(proof, trail.weights)
     assert as_tree(proof, trail.weights)["without_seconds"] == proof.without
 
 
@@ -319,7 +319,7 @@ def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_s
     text = as_text(proof, trail.weights)
     assert f"(1 of 14 records): {why[0]}" in text
     assert "median over pairs" in text
-    assert "(by time per cell rank 1, by least waiting rank 1)" in text
+    assert "(most time per cell: rank 1; least waiting: rank 1)" in text
     assert "speeds changed" not in text
     swapped = replace(trail.weights, ranks=trail.weights.ranks[::-1])
     assert "rank 1 was faster in the runs of the weights" in as_text(proof, swapped)

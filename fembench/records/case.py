@@ -1,4 +1,4 @@
-"""Case: everything that decides what one run computes. Defaults used are written into the record.
+"""Case: everything that decides what one run computes. Records contain it with every default filled in.
 
 Its fields are declared in `case_fields.py`; which values fit together is checked in `case_checks.py`.
 """
@@ -32,9 +32,10 @@ ABSOLUTE = ("corner-load",)  # problems with an absolute tolerance unless the ca
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run of the benchmark. `fembench run` has an option for every field, of the field's name.
+    """One run of the benchmark. `fembench run` has an option for every field, with the field's name.
 
-    A `tolerance_kind` of "" becomes the kind that suits the problem, so that a record says which it was.
+    A `tolerance_kind` of "" is replaced by the problem's default, so that every record states the kind used.
+    Raises ValueError for values that do not fit together.
     """
 
     question: Annotated[CaseQuestion, Group("what is solved", "question")] = CaseQuestion()
@@ -43,18 +44,18 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     placement: Annotated[CasePlacement, Group("how the ranks share the mesh", "placement")] = CasePlacement()
     balancing: Annotated[CaseBalancing, Group("rebalancing while CG runs", "placement")] = CaseBalancing()
     effort: Annotated[CaseEffort, Group("how it is measured", "effort")] = CaseEffort()
-    synthetic: Annotated[CaseSynthetic, Group("emulated machines", "synthetic")] = CaseSynthetic()
-    output: Annotated[CaseOutput, Group("what else is kept", "text")] = CaseOutput()
+    synthetic: Annotated[CaseSynthetic, Group("emulated hosts", "synthetic")] = CaseSynthetic()
+    output: Annotated[CaseOutput, Group("additional output", "text")] = CaseOutput()
 
     @classmethod
     def of(cls, **values: Any) -> "Case":
-        """The case with these fields, by their names, all others at their defaults."""
+        """The case with these fields; all others have their defaults."""
         grouped = _grouped(values)
         made: dict[str, Any] = {g.name: g.type(**grouped[g.name]) for g in _GROUPS if g.name in grouped}
         return cls(**made)
 
     def with_(self, **values: Any) -> "Case":
-        """This case with other values of these fields."""
+        """This case with these fields changed."""
         grouped = {
             name: msgspec.structs.replace(getattr(self, name), **given)
             for name, given in _grouped(values).items()
@@ -66,13 +67,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return {f.name: getattr(getattr(self, f.group), f.name) for f in FIELDS.values()}
 
     def said(self) -> dict[str, Any]:
-        """{field: value} of what is not at its default."""
+        """{field: value} of the fields that differ from their defaults."""
         usual = Case.of(problem=self.question.problem).flat() | {"problem": FIELDS["problem"].default}
         return {name: value for name, value in self.flat().items() if value != usual[name]}
 
     @property
     def emulated(self) -> bool:
-        """Whether computing is stretched."""
+        """Whether computing is slowed down artificially."""
         s = self.synthetic
         return bool(s.emulate or s.emulate_change or s.dilate != 1)
 
@@ -86,7 +87,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CaseGroup:
-    """A group as declared."""
+    """The declaration of a group of fields."""
 
     name: str  # attribute of a case
     type: type[msgspec.Struct]
@@ -96,7 +97,7 @@ class CaseGroup:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CaseField:
-    """A field as declared."""
+    """The declaration of a field."""
 
     name: str
     group: str  # attribute of a case
@@ -107,12 +108,12 @@ class CaseField:
     role: Role
 
     def shown(self, value: object) -> str:
-        """A value in the name of a result: 'jacobi', '200 iterations', 'seed 3'."""
+        """A value as part of the name of a result: 'jacobi', '200 iterations', 'seed 3'."""
         return self.option.short.format(value) if self.option.short else f"{self.name} {value}"
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The values that it may have; () where any of its type will do."""
+        """The allowed values; () if any value of the type is allowed."""
         return typing.get_args(self.type)
 
 
@@ -132,12 +133,12 @@ FIELDS = {  # by name, in the order of their declaration
 def fields_of(*roles: Role, varied: bool | None = None) -> tuple[str, ...]:
     """Names of the fields of these roles, in the order of their declaration.
 
-    varied: only those that people vary on purpose, or only the others.
+    `varied`: only those that users vary on purpose (True), or only the others (False).
     """
     return tuple(f.name for f in FIELDS.values() if f.role in roles and varied in (None, f.option.varied))
 
 
-_FLAT = msgspec.defstruct(  # fields without groups, as campaigns and options give them
+_FLAT = msgspec.defstruct(  # fields without groups, as in campaigns and options
     "FlatCase",
     [(f.name, f.type, f.default) for f in FIELDS.values()],
     kw_only=True,
@@ -146,7 +147,7 @@ _FLAT = msgspec.defstruct(  # fields without groups, as campaigns and options gi
 
 
 def _grouped(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """{group: {field: value}}. Raises TypeError for a name that is no field."""
+    """{group: {field: value}}. Raises TypeError for an unknown field."""
     found: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         if name not in FIELDS:
@@ -156,14 +157,14 @@ def _grouped(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def flat_case(values: Mapping[str, Any], where: str) -> Case:
-    """The case of {field: value}, all others at their defaults. Raises InputError naming the field."""
+    """The case of {field: value}; all others have their defaults. Raises InputError naming the field."""
     values, _ = renamed(values)
-    convert(dict(values), _FLAT, where=where)  # names, and types as one list has them
+    convert(dict(values), _FLAT, where=where)  # checks names and types; messages name fields without groups
     return convert(_grouped(values), Case, where=where)
 
 
 def new_case(values: Mapping[str, Any], where: str) -> Case:
-    """A case that is to be run. Raises InputError naming the field."""
+    """A case for a new run, within the limits of its options. Raises InputError naming the field."""
     case = flat_case(values, where)
     for name, value in case.flat().items():
         option = FIELDS[name].option

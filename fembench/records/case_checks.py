@@ -1,4 +1,4 @@
-"""Which values of a case fit together."""
+"""Checks that the values of a case fit together."""
 
 import math
 import typing

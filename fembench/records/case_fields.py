@@ -1,4 +1,4 @@
-"""The fields of a case, each declared here once: its type, its default, and an `Option` with its help, limits
+"""The fields of a case. Each is declared once, here: its type, its default, and an `Option` with help, limits
 and role.
 
 The command line, campaign files, comparisons, reports and the documentation are derived from these
@@ -38,42 +38,42 @@ Balance = Literal[
     "diffusion",
 ]
 Role = Literal[
-    "question",  # what is asked: other values are another result
+    "question",  # what is computed: other values give another result
     "method",  # how it is computed
-    "placement",  # how ranks share the work: one rank has no use for it
-    "effort",  # how long and how closely it is measured
-    "synthetic",  # machines that are emulated
+    "placement",  # how ranks share the work: no effect on one rank
+    "effort",  # how long and in what detail it is measured
+    "synthetic",  # emulated hosts
     "text",  # changes no number
 ]
-LARGEST = 2**31 - 1  # that a count may be
+LARGEST = 2**31 - 1  # largest whole number of a case
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Option:
-    """What the declaration of a field says besides its type and default."""
+    """What the declaration of a field contains in addition to its type and default."""
 
     help: str
     _: dataclasses.KW_ONLY
-    metavar: str = ""  # "": a short list of choices needs none, whole numbers are N
-    least: float = 0  # of a number in a new case; records of earlier versions may have less
-    most: float = LARGEST  # of a whole number
-    within: tuple[float, float] | None = None  # a number between these, themselves excluded
-    role: Role | None = None  # where it is not that of the group
-    varied: bool = False  # people vary it on purpose: reports name results by it
+    metavar: str = ""  # "": N for whole numbers; short lists of choices need none
+    least: float = 0  # smallest number in a new case; records of earlier versions may have less
+    most: float = LARGEST  # largest whole number in a new case
+    within: tuple[float, float] | None = None  # open interval that contains the number
+    role: Role | None = None  # None: that of the group
+    varied: bool = False  # users vary it on purpose; reports use it in names of results
     short: str = ""  # format of a value in the name of a result; "": field and value
-    setup_only: bool = False  # it changes the set-up of a run, not its iterations
+    setup_only: bool = False  # it affects the set-up of a run, but not its iterations
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
     """Fields that belong together."""
 
-    title: str  # over their options
+    title: str  # heading of their options
     role: Role
 
 
 class CaseQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is solved."""
+    """The system to solve."""
 
     mesh: Annotated[
         str,
@@ -95,7 +95,7 @@ class CaseQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How it is solved."""
+    """The method of solution."""
 
     solver: Annotated[
         Solver,
@@ -162,7 +162,7 @@ class CaseStop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "absolute for the problem corner-load, as in the study that it comes from)",
             varied=True,
         ),
-    ] = ""  # of a case it is never "": see Case
+    ] = ""  # resolved when a case is made: see Case
     max_iterations: Annotated[
         int, Option("give up after this many iterations; 0: ten times the number of equations")
     ] = 0
@@ -235,7 +235,7 @@ class CaseBalancing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How it is measured."""
+    """How the run is measured."""
 
     sets: Annotated[int, Option("timed repetitions of assembly and CG within the run", least=1)] = 3
     warmups: Annotated[int, Option("untimed sets before them; they are recorded but not counted")] = 1
@@ -251,7 +251,7 @@ class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CaseSynthetic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Emulated machines."""
+    """Emulated hosts."""
 
     emulate: Annotated[
         str,
@@ -276,7 +276,7 @@ class CaseSynthetic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CaseOutput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What else is kept."""
+    """Additional output."""
 
     fields: Annotated[
         bool,

@@ -1,7 +1,7 @@
 """Which records are comparable: repetitions that may be pooled, and runs that may be compared.
 
-Times on different hosts, libraries, meshes or clocks are different quantities. Nothing here looks at a time;
-the answer is None (comparable) or the name of the first field that differs.
+Times on different hosts, libraries, meshes or clocks are different quantities. Comparability does not depend
+on times; the result is None (comparable) or the name of the first field that differs.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from fembench.records.case import FIELDS, Case, fields_of
 from fembench.records.record import Record
 
-# Fields without effect on one rank, or on any number: they may differ between a run and its base.
+# Fields without effect on one rank, or without any effect: they may differ between a run and its base.
 _UNLIKE_BASE = fields_of("placement", "text")
 
 _KIND: tuple[tuple[str, Callable[[Record], object]], ...] = (
@@ -37,7 +37,7 @@ class Pool:
 
     @property
     def first(self) -> Record:
-        """Represents all of them, except for times."""
+        """The record that represents the pool in everything but times."""
         return self.records[0]
 
     @property
@@ -110,9 +110,9 @@ def pools(records: Iterable[Record]) -> list[Pool]:
 
 
 def base_of(pool: Pool, candidates: Sequence[Pool], ranks: int = 0) -> tuple[list[Pool], str]:
-    """(every pool that is a base for `pool` on `ranks` ranks, why there is none).
+    """(pools that can be the base of `pool`, run on `ranks` ranks; the reason if there are none).
 
-    ranks 0: one rank or, without such a run, the fewest.
+    `ranks` 0: one rank or, without such a run, the fewest.
     """
     fewer = sorted(
         {1}

@@ -1,4 +1,4 @@
-"""Peers: one system, solved by fembench and by other codes, raw (`fembench peers`).
+"""Peers: raw results of fembench and of other programs on the same system (`fembench peers`).
 
 Times are in seconds, of the slowest rank. Schema history:
     1  first
@@ -19,24 +19,24 @@ from fembench.records.upgrade import upgraded
 from fembench.stats.summary import median
 
 PEERS_SCHEMA = 2
-Parity = Literal["solution", "iterate"]  # what of a peer is compared with the right answer
+Parity = Literal["solution", "iterate"]  # which vector of a peer is compared with the reference
 FILE = "peers.json"  # in the folder of a campaign
 
 
 class PeerRun(Frozen, frozen=True):
-    """One peer with one preconditioner and number of ranks."""
+    """The result of one peer with one preconditioner on one number of ranks."""
 
     peer: str  # "own-sym", "petsc-baij", "scikit-fem", …
     precond: str
     ranks: int
     status: Literal["timed", "no parity", "failed", "missing"]
     library: str = ""  # name and version
-    note: str = ""  # why it has no time, or how to get it
+    note: str = ""  # why it has no time, or how to install it
     difference: float | None = None  # |u - u_right| / |u_right|, see PeersRecord.parity
     iterations: int = 0  # to the tolerance, or to the iterate
-    solves: tuple[float, ...] = ()  # each to the tolerance; none without parity of the solution
+    solves: tuple[float, ...] = ()  # each to the tolerance; () if the solution is not the reference
     per_iteration: tuple[float, ...] = ()  # one per repetition
-    assembly: tuple[float, ...] = ()  # from cells to the matrix; none where the matrix was given
+    assembly: tuple[float, ...] = ()  # from cells to the matrix; () if the matrix was given
     setup: tuple[float, ...] = ()  # from the matrix to the start of the iterations: preconditioner, vectors
 
     @property
@@ -55,12 +55,12 @@ class PeerRun(Frozen, frozen=True):
 
     @property
     def to_solution(self) -> float:
-        """Set-up and solve, with the matrix given."""
+        """Time of set-up and solve, without assembly."""
         return median(self.setup) + self.solve
 
 
 class SystemFacts(Frozen, frozen=True):
-    """The system that all peers were given, K u = f."""
+    """The system K u = f that all peers solve."""
 
     n_rows: int  # includes restrained dofs of active nodes, each with a 1 on the diagonal
     nonzeros: int
@@ -69,11 +69,11 @@ class SystemFacts(Frozen, frozen=True):
 
 
 class PeersRecord(Frozen, frozen=True):
-    """One comparison."""
+    """One comparison of peers."""
 
     schema: int
     created: str  # ISO 8601, UTC
-    case: Case  # mesh, problem, ranks and how it is cut, tolerance
+    case: Case  # mesh, problem, ranks, partitioner, tolerance
     environment: Environment
     mesh: MeshFacts
     system: SystemFacts
@@ -82,19 +82,19 @@ class PeersRecord(Frozen, frozen=True):
 
 
 def best_serial(record: PeersRecord) -> PeerRun | None:
-    """The fastest peer on one rank: the base of an honest speedup."""
+    """The fastest other program on one rank: the base of an honest speedup."""
     others = [r for r in record.runs if r.solves and not r.own and r.ranks == 1]
     return min(others, key=lambda r: r.to_solution, default=None)
 
 
 def save_peers(record: PeersRecord, folder: Path) -> Path:
-    """Write the record whole; return its path."""
+    """Write the record, whole or not at all; return its path."""
     path = Path(folder) / FILE
     write_atomic(path, msgspec.json.format(encode(record), indent=1))
     return path
 
 
 def load_peers(path: Path | str) -> PeersRecord:
-    """The comparison in a file, of this or an earlier schema. Raises InputError where it is not one."""
+    """The comparison in a file, of this or an earlier schema. Raises InputError for anything else."""
     tree = upgraded(json_tree(path), "comparison of peers", PEERS_SCHEMA, str(path))
     return convert(tree, PeersRecord, where=str(path))

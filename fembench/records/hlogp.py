@@ -24,7 +24,7 @@ class MessageCost(NamedTuple):
 
 
 class Kielmann(NamedTuple):
-    """LogP by the method of Kielmann et al. (version I of Mendes 2004)."""
+    """LogP parameters by the method of Kielmann et al. (version I of Mendes 2004)."""
 
     latency: float
     gap: float  # g(m)
@@ -36,9 +36,9 @@ class Kielmann(NamedTuple):
 
 
 def message_cost(functions: PairClass, m: float, *, same_host: bool = False) -> MessageCost:
-    """The parameters at m bytes.
+    """The cost of a message of m bytes.
 
-    A negative latency on one host means that Os and Or overlap, which is impossible on one processor: then
+    A negative latency within a host means that Os and Or overlap, which is impossible on one processor: then
     L = 0 and Os = Or = RTT / 4 (Mendes 2004, 5.3.1), which preserves the sum.
     """
     cost = MessageCost(*(value_at(f, m) for f in (functions.send, functions.latency, functions.receive)))

@@ -1,4 +1,4 @@
-"""Ledger of rebalancing: every look, what it saw, what it moved, and the cost (VALIDITY E6).
+"""Ledger of rebalancing: the measurements, moves and costs of every look (VALIDITY E6).
 
 Raw numbers only: means, deviations and whether a move paid off are computed on reading. A look is one
 activation of the balancer between two iterations (supersteps). Times are in seconds.
@@ -12,7 +12,7 @@ class LedgerStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Candidate(LedgerStruct, frozen=True):
-    """A possible move. Potential of migration = comp + comm - mem (Gomes 2014, 4.5)."""
+    """A possible move. Its potential of migration is comp + comm - mem (Gomes 2014, 4.5)."""
 
     block: int
     source: int
@@ -36,11 +36,11 @@ class Move(LedgerStruct, frozen=True):
 
 
 class Look(LedgerStruct, frozen=True):
-    """One activation."""
+    """One activation of the balancer."""
 
     iteration: int  # iterations done before it
-    alpha: int  # calls between looks before this one …
-    next_alpha: int  # … and after it
+    alpha: int  # calls between the look before and this one
+    next_alpha: int  # calls between this look and the next
     rank_time: tuple[float, ...]  # [rank] computing in one iteration, mean of the window
     superstep: float  # one iteration, slowest rank, mean of the window
     balanced: bool
@@ -49,12 +49,12 @@ class Look(LedgerStruct, frozen=True):
     candidates: tuple[Candidate, ...]  # the best of them, best first
     moves: tuple[Move, ...]
     predicted: float  # the next superstep, before it was run
-    remaining: int  # iterations that the decision expected to come
+    remaining: int  # iterations still to come, as the decision estimated
     look_seconds: float  # gathering and deciding, slowest rank
     move_seconds: float = 0.0  # moving and rebuilding, slowest rank
-    measured: float = -1.0  # superstep of the window after the look; -1: the solve ended before
+    measured: float = -1.0  # superstep of the window after the look; -1: the solve ended earlier
     drained: tuple[int, ...] = ()  # ranks that had to be empty after it
-    bound: float = -1.0  # the best superstep found for whole blocks, as fast as ranks are now; -1: balanced
+    bound: float = -1.0  # best superstep found for whole blocks at the current speeds; -1: balanced
 
     @property
     def bytes(self) -> int:
@@ -77,28 +77,28 @@ class Ledger(LedgerStruct, frozen=True):
 
 
 class BalanceFacts(LedgerStruct, frozen=True):
-    """What a balanced run did, set by set."""
+    """The balancing of a run, set by set."""
 
     policy: str
     owner: tuple[int, ...]  # [block] rank at the start
     block_cells: tuple[int, ...]
-    block_bytes: tuple[int, ...]  # that move with it
+    block_bytes: tuple[int, ...]  # [block] bytes sent when it migrates
     second_per_byte: float  # between ranks, measured at the start
     ledgers: tuple[Ledger, ...]  # one per set
 
 
 class Account(LedgerStruct, frozen=True):
-    """What one look with moves has brought until the next such look, or the end."""
+    """Cost and gain of one look with moves, until the next such look or the end."""
 
     iteration: int
     cost: float  # seconds
-    gain: float  # seconds an iteration, measured
-    iterations: int  # for which it lasted
-    break_even: int  # iterations until the cost is back; -1: never
+    gain: float  # seconds per iteration, measured
+    iterations: int  # number of iterations with this gain
+    break_even: int  # iterations until the gain repays the cost; -1: never
 
     @property
     def net(self) -> float:
-        """Seconds won, cost included."""
+        """Seconds saved, minus the cost."""
         return self.gain * self.iterations - self.cost
 
     @property
@@ -107,7 +107,7 @@ class Account(LedgerStruct, frozen=True):
 
 
 def accounts(ledger: Ledger) -> list[Account]:
-    """One a look that moved something and was followed by a measured superstep."""
+    """One account per look that moved blocks and was followed by a measured superstep."""
     moved = [look for look in ledger.looks if look.moves]
     ends = [look.iteration for look in moved[1:]] + [ledger.iterations]
     result = []
@@ -128,6 +128,6 @@ def accounts(ledger: Ledger) -> list[Account]:
 
 
 def bill(ledger: Ledger) -> tuple[float, float]:
-    """(seconds spent on all looks, seconds won by moves, without their cost)."""
+    """(seconds spent on all looks, seconds saved by moves before their cost is subtracted)."""
     spent = sum(look.cost for look in ledger.looks)
     return spent, sum(a.gain * a.iterations for a in accounts(ledger))

@@ -1,8 +1,8 @@
-"""The network part of a machine profile: HLogP of every pair of hosts, and other effects of MPI on time.
+"""The network part of a machine profile: HLogP for every pair of hosts, and other effects of MPI on time.
 
 HLogP (Mendes 2004): a message of m bytes from p to q takes Os(m) + L(m) + Or(m). Os occupies the sender's
-processor, Or the receiver's, and L neither. All three are piecewise polynomials in m, one set for each class
-of host pairs. Seconds and bytes.
+processor, Or the receiver's, and L neither. All three are piecewise polynomials in m, one set per class of
+host pairs. Units are seconds and bytes.
 """
 
 import bisect
@@ -28,11 +28,11 @@ class CurvePiece(Frozen, frozen=True):
 
 
 class Beside(Frozen, frozen=True):
-    """A rank of the first host computes while messages of m bytes travel both ways."""
+    """The effect of messages of m bytes, travelling both ways, on a rank of the first host that computes."""
 
     m: int
-    longer: float  # seconds by which computing is slowed
-    left: float  # seconds to receive them afterwards
+    longer: float  # seconds by which computing takes longer
+    left: float  # seconds of waiting for the messages afterwards
 
 
 class PairClass(Frozen, frozen=True):
@@ -40,7 +40,7 @@ class PairClass(Frozen, frozen=True):
 
     name: str  # same host, a site, 'site > site', 'host > host'
     send: tuple[CurvePiece, ...]  # Os(m)
-    latency: tuple[CurvePiece, ...]  # L(m); may be negative where Os and Or overlap (blocking sends)
+    latency: tuple[CurvePiece, ...]  # L(m); may be negative if Os and Or overlap (blocking sends)
     receive: tuple[CurvePiece, ...]  # Or(m)
     gap: tuple[
         CurvePiece, ...
@@ -66,19 +66,19 @@ class PairSamples(Frozen, frozen=True):
 
 
 class Trains(Frozen, frozen=True):
-    """Trains: consecutive messages, then one empty answer; one entry per train."""
+    """Trains: consecutive messages, then one empty reply; one entry per train."""
 
     measure: int  # rank
     mirror: int
     m: int  # bytes of a message
     counts: tuple[int, ...]  # messages of the train
-    seconds: tuple[float, ...]  # from the first send to the answer
+    seconds: tuple[float, ...]  # from the first send to the reply
 
 
 class Exchange(Frozen, frozen=True):
     """Messages of m bytes between two ranks, alternating and both ways at once; seconds, one entry per turn.
 
-    Messages with rendezvous are not measured beside computing.
+    The effect of messages with rendezvous on computing is not measured.
     """
 
     measure: int  # rank
@@ -86,13 +86,13 @@ class Exchange(Frozen, frozen=True):
     m: int  # bytes
     in_turn: tuple[float, ...]  # per message
     at_once: tuple[float, ...]  # per message while another travels the other way
-    alone: tuple[float, ...] = ()  # of a loop
-    beside: tuple[float, ...] = ()  # of the loop while messages travel both ways
-    left: tuple[float, ...] = ()  # waiting for them afterwards
+    alone: tuple[float, ...] = ()  # a loop of computing
+    beside: tuple[float, ...] = ()  # the same loop while messages travel both ways
+    left: tuple[float, ...] = ()  # waiting for the messages afterwards
 
 
 class KielmannCost(Frozen, frozen=True):
-    """LogP of one class by Kielmann's method (Mendes 2004, 4.3.2), to compare with Os, L and Or."""
+    """LogP of one class by Kielmann's method (Mendes 2004, 4.3.2), for comparison with Os, L and Or."""
 
     class_name: str
     m: int  # bytes
@@ -101,7 +101,7 @@ class KielmannCost(Frozen, frozen=True):
 
 
 class AllReduceTime(Frozen, frozen=True):
-    """One all-reduce, all ranks ready."""
+    """The time of one all-reduce that all ranks enter at the same time."""
 
     ranks: int
     m: int  # bytes
@@ -111,27 +111,26 @@ class AllReduceTime(Frozen, frozen=True):
 
 
 class Contention(Frozen, frozen=True):
-    """Several pairs at once."""
+    """The slowdown of messages if several pairs of ranks communicate at once."""
 
     pairs: int
     m: int  # bytes
     factor: float  # time of a message over its time alone
-    where: Literal["inside", "between", "apart"] = (
-        "between"  # a host; two hosts; each pair two hosts of its own
-    )
+    # inside one host; between two hosts; apart: each pair on two other hosts
+    where: Literal["inside", "between", "apart"] = "between"
 
 
 class KernelTime(Frozen, frozen=True):
-    """One of three kernels (increment, matmul, gauss; Mendes 2004, 4.2.2) on one rank. Medians."""
+    """Median time of one of three kernels (increment, matmul, gauss; Mendes 2004, 4.2.2) on one rank."""
 
     rank: int
     kernel: str
     seconds: float
-    cpu: float = 0.0  # seconds of them in which the rank had a processor; 0: not known
+    cpu: float = 0.0  # CPU seconds; 0: unknown
 
 
 class RankLoad(Frozen, frozen=True):
-    """The load of a rank's host just before its kernels ran (/proc/loadavg)."""
+    """The load of a rank's host just before its kernels run (/proc/loadavg)."""
 
     rank: int
     queue: float  # runnable processes
@@ -139,12 +138,12 @@ class RankLoad(Frozen, frozen=True):
 
 
 class HostLoad(Frozen, frozen=True):
-    """How loaded a host is now, by the kernels run on it."""
+    """The current load of a host, measured with kernels."""
 
-    host: str  # its own name
+    host: str  # as the host names itself
     load: RankLoad
-    seconds: float  # time of the kernels
-    cpu: float  # seconds of it in which they had a processor
+    seconds: float  # wall time of the kernels
+    cpu: float  # their CPU time
 
 
 class NetworkSettings(Frozen, frozen=True):
@@ -170,20 +169,18 @@ class Network(Frozen, frozen=True):
     allreduce: tuple[AllReduceTime, ...] = ()
     contention: tuple[Contention, ...] = ()
     overlap: bool | None = None  # a non-blocking message beyond the switch travels while ranks compute
-    polling: float | None = (
-        None  # time of a rank that shares its core with a waiting rank, over its time alone
-    )
+    polling: float | None = None  # computing time beside a waiting rank on the same core, over that alone
     kernels: tuple[KernelTime, ...] = ()
     samples: tuple[PairSamples, ...] = ()
     notes: tuple[str, ...] = ()
-    class_names: tuple[str, ...] = ()  # of classes, known before they are estimated
+    class_names: tuple[str, ...] = ()  # names of the classes, also before these are estimated
     blocking: tuple[PairClass, ...] = ()  # the same classes measured with MPI_Send
     trains: tuple[Trains, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     kielmann: tuple[KielmannCost, ...] = ()
-    overlap_left: float | None = None  # fraction of a large message's time still to wait after computing
+    overlap_left: float | None = None  # fraction of a large message's time that computing does not hide
     loads: tuple[RankLoad, ...] = ()
-    seconds: float = 0.0  # that measuring took
+    seconds: float = 0.0  # duration of the measurement
     settings: NetworkSettings | None = None  # None: not recorded
 
 
@@ -216,7 +213,7 @@ def both_ways_at(functions: PairClass, m: float) -> float:
 
 
 def beside_at(functions: PairClass, m: float) -> tuple[float, float]:
-    """(seconds by which computing is slowed, seconds of waiting afterwards) by messages of m bytes beside it.
+    """(seconds by which messages of m bytes prolong computing, seconds of waiting for them afterwards).
 
     Linear between sizes, proportional beyond the largest; (0, 0) if not measured.
     """
@@ -237,15 +234,15 @@ def class_of(network: Network, a: int, b: int) -> PairClass:
 
 
 def check_network(network: Network, hosts: int, where: str) -> None:
-    """Raises InputError where the parts of a network are inconsistent with each other or with `hosts`."""
+    """Raises InputError if the parts of a network are inconsistent with each other or with `hosts`."""
     table = network.pair_class
     if len(network.sites) != hosts or len(table) != hosts or any(len(row) != hosts for row in table):
         raise InputError(
-            f"{where}: network of {plural(len(network.sites), 'site')}; "
-            f"expected a class for {plural(hosts, 'host')}"
+            f"{where}: network of {plural(len(network.sites), 'host')}; "
+            f"expected {hosts}, and a class for each pair"
         )
     if not all(0 <= k < len(network.classes) for row in table for k in row):
-        raise InputError(f"{where}: pair_class names a class beyond {len(network.classes)}")
+        raise InputError(f"{where}: pair_class; expected classes below {len(network.classes)}")
     for c in network.classes:
         for name, pieces in (("send", c.send), ("latency", c.latency), ("receive", c.receive)):
             starts = [piece.first for piece in pieces]

@@ -1,10 +1,9 @@
 """The list of phases, the only place that spells their names.
 
 A phase is a named, timed region of a run; its number is the index into every array "by phase". No moment of
-a run belongs to two phases. `CG` is the exception: it spans its parts, and what these leave over is the cost
-of the loop.
+a run belongs to two phases, except for `CG`, which contains its parts; the remainder is the cost of the loop.
 
-New phases go to the end: older records number the others as here.
+New phases go to the end, so that the numbers in older records remain valid.
 """
 
 NAMES = (

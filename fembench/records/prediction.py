@@ -1,7 +1,7 @@
 """Prediction of a run, made before it, and its error, added afterwards (VALIDITY E5).
 
-The file is written once. Outcomes are added later, but the prediction itself never changes: its hash, the
-seal, would reveal it. Times are in seconds.
+Outcomes are added to the file later, but the prediction itself never changes: its hash, the seal, would
+reveal it. Times are in seconds.
 """
 
 import datetime
@@ -33,12 +33,12 @@ class Predicted(Frozen, frozen=True):
     mesh: str  # hash
     hosts: tuple[str, ...]  # [rank]
     iteration: float  # CG time per iteration, slowest rank
-    low: float  # interval meant to contain nine runs out of ten
+    low: float  # 90 % interval of the time of one run
     high: float
     assembly: float  # per set, slowest rank
     phases: dict[str, float]  # of an iteration, mean over ranks
     limit: str  # what limits the time
-    learned: tuple[str, ...] = ()  # ids of the records that corrected it
+    learned: tuple[str, ...] = ()  # ids of the records from which it was corrected
     network: str = ""  # measured, or the given link
     synthetic: str = ""
     method: str = SIMULATION
@@ -72,18 +72,18 @@ def sealed(predicted: Predicted) -> Prediction:
 
 
 def save_prediction(prediction: Prediction, path: Path | str) -> None:
-    """Write a new prediction. Raises InputError where the file exists: predictions are never overwritten."""
+    """Write a new prediction. Raises InputError if the file exists: predictions are never overwritten."""
     if Path(path).exists():
         raise InputError(f"{path} exists; predictions are never overwritten: expected a new file")
     write_atomic(path, _encoded(prediction), new=True)
 
 
 def load_prediction(path: Path | str) -> Prediction:
-    """The prediction in a file. Raises InputError, also if the prediction has been changed since."""
+    """The prediction in a file. Raises InputError if it is not one, or if its seal is broken."""
     tree = read_json(path, dict)
     said = tree.get("predicted")
     if not isinstance(said, dict):
-        raise InputError(f"{path}: not a prediction; expected one of fembench predict")
+        raise InputError(f"{path}: not a prediction; expected a file of fembench predict")
     found = convert(upgraded(tree, "prediction", PREDICTION_SCHEMA, str(path)), Prediction, where=str(path))
     if found.seal != _seal(said):
         raise InputError(
@@ -93,14 +93,14 @@ def load_prediction(path: Path | str) -> Prediction:
 
 
 def began(record: Record) -> str:
-    """When a run began; its record was created at its end."""
+    """When a run began, computed from the creation of its record at the end."""
     end = datetime.datetime.fromisoformat(record.created)
     start = end - datetime.timedelta(seconds=float(Times(record).program.max(initial=0.0)))
     return start.isoformat(timespec="milliseconds")
 
 
 def is_later(began: str, created: str) -> bool:
-    """Whether a run began after a prediction was made; both times are in whole seconds."""
+    """Whether a run began after a prediction was made; tolerates one second, since times are rounded."""
     slack = datetime.timedelta(seconds=1)
     first, second = (datetime.datetime.fromisoformat(text) for text in (began, created))
     return first + slack > second
@@ -109,9 +109,9 @@ def is_later(began: str, created: str) -> bool:
 def add_outcome(path: Path | str, observed: Observed) -> Prediction:
     """Add the outcome of a run to the prediction in a file, each record once.
 
-    Raises InputError where the run began before the prediction was made.
+    Raises InputError if the run began before the prediction was made.
     """
-    with locked(Path(path).parent):  # so that simultaneous additions are both kept
+    with locked(Path(path).parent):  # keeps both of two simultaneous additions
         return _add_outcome(path, load_prediction(path), observed)
 
 
@@ -130,7 +130,7 @@ def _add_outcome(path: Path | str, prediction: Prediction, observed: Observed) -
 
 
 def _seal(predicted: dict[str, Any]) -> str:
-    """The hash of a prediction, without defaults of fields that older predictions lack."""
+    """The hash of a prediction. Newer fields at their defaults do not enter, so that older seals hold."""
     usual = {"method": SIMULATION, "problem": {}}
     tree = {k: v for k, v in predicted.items() if k not in usual or v != usual[k]}
     return hashlib.sha256(msgspec.json.encode(tree)).hexdigest()

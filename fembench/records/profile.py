@@ -1,11 +1,11 @@
-"""Profile: the computing speed of every rank of some hosts, measured by `fembench characterize`.
+"""Profile: the computing speed of every rank of a set of hosts, measured by `fembench characterize`.
 
 A rank's speed depends on the kernel (phase, storage), on the size of its data (level) and on the number of
 ranks of its host that compute at once. Each visit to such a combination is one sample; the speed is the
 median of the samples, with an interval of order statistics. Schema history:
     1  first
-    2  network, optional: what messages cost
-    3  the network's trains, both ways of sending, where contention was met, processor time of kernels
+    2  optional network: costs of messages
+    3  trains, blocking and non-blocking sends, place of contention, CPU time of kernels
     4  messages both ways at once
 """
 
@@ -41,9 +41,9 @@ class Speed(Frozen, frozen=True):
     level: Level  # memory level that holds the rank's symmetric matrix, or the arrays of triad and read
     corunning: int  # ranks of the host in the same kernel at the same time, this one included
     unit: str  # cells, blocks (3x3, of the whole stiffness), dofs, bytes
-    units: int  # of one call
-    cells: int  # of the mesh; 0 where there is none
-    n_bytes: int  # that one call goes through
+    units: int  # per call
+    cells: int  # of the mesh; 0 if there is none
+    n_bytes: int  # read or written per call
     speed: float  # units per second, median of the samples
     low: float | None  # its 95 % interval; None: fewer than six samples
     high: float | None
@@ -56,7 +56,7 @@ class Speed(Frozen, frozen=True):
 
 
 class Profile(Frozen, frozen=True):
-    """Speeds of all ranks of some hosts."""
+    """Speeds of all ranks of a set of hosts."""
 
     schema: int
     created: str  # ISO 8601, UTC
@@ -68,14 +68,14 @@ class Profile(Frozen, frozen=True):
     clock: ClockCertificate
     isa: str  # instruction set of the kernels
     way: tuple[Literal["processor", "elapsed", "stretched"], ...]  # [rank] kind of time measured
-    held_back: tuple[float, ...]  # [rank] fraction of time without its processor
+    held_back: tuple[float, ...]  # [rank] fraction of time in which the rank had no processor
     speeds: tuple[Speed, ...]
     notes: tuple[str, ...] = ()  # what was left out, and why
     network: Network | None = None
 
 
 class Matrix(NamedTuple):
-    """S[rank, phase] with intervals; nan where a rank was not measured or has too few samples."""
+    """S[rank, phase] with intervals; nan if not measured, or, for intervals, from too few samples."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]
@@ -92,7 +92,7 @@ def speed_of(samples: Sequence[float]) -> tuple[float, float | None, float | Non
 
 
 def ranks_per_host(profile: Profile) -> tuple[int, ...]:
-    """[rank] ranks on its host."""
+    """[rank] number of ranks on its host."""
     count = Counter(profile.environment.rank_host)
     return tuple(count[host] for host in profile.environment.rank_host)
 
@@ -104,13 +104,13 @@ def host_names(profile: Profile) -> tuple[str, ...]:
 
 
 def together(profile: Profile) -> list[Speed]:
-    """The speeds with all ranks of each host computing at once; weights are based on these."""
+    """The speeds while all ranks of a host compute at once; weights are based on these."""
     everyone = ranks_per_host(profile)
     return [s for s in profile.speeds if s.corunning == everyone[s.rank]]
 
 
 def speed_matrix(profile: Profile, level: Level = "memory") -> Matrix:
-    """The speeds at one level, all ranks of each host computing at once."""
+    """The speeds at one level while all ranks of a host compute at once."""
     found = [s for s in together(profile) if s.level == level]
     units = {s.name: s.unit for s in found}
     names = tuple(units)

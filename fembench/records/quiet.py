@@ -1,4 +1,4 @@
-"""Whether the hosts were quiet: rule D6, and the part of D3 on hypervisors and quotas."""
+"""Whether the hosts were quiet: rule D6, and D3 for hypervisors and quotas."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,11 @@ from fembench.records.record import HostFacts, Record, Rule, reason
 STOLEN = 2.0  # percent of CPU time
 LAB_GROUP = "fembench."  # prefix of the names of a lab's control groups and namespaces
 OTHERS = 2.0  # percent of the ranks' CPU time
-TOO_SHORT = "too short to tell: the kernel accounts CPU time in ticks of 10 ms; run longer (--seconds)"
+TOO_SHORT = "the run is too short: the kernel accounts CPU time in ticks of 10 ms; run longer (--seconds)"
 
 
 def quiet(record: Record) -> Iterator[Rule]:
-    """CPU time that others took from the job, on the host where it was most."""
+    """The rules on CPU time taken from the job, each on the host that lost most."""
     steal = max((h.steal_percent for h in record.environment.hosts), default=0.0)
     yield Rule(
         id="D3",
@@ -45,11 +45,11 @@ def others_note(record: Record) -> str:
     broken = next((rule for rule in record.verdict.rules if rule.id == "D6" and rule.ok is False), None)
     if broken is None:
         return ""
-    return f"{record.verdict.status}: {reason(broken)}; waiting and interruptions are partly due to others"
+    return f"{record.verdict.status}: {reason(broken)}; others cause part of the waiting and interruptions"
 
 
 def _throttled(host: HostFacts) -> Rule:
-    """D3: CPU time withheld by a quota, with the quota's name. Quotas of a lab's hosts are intended."""
+    """D3: CPU time withheld by a quota. The quotas of a lab are intended."""
     by = f"by the quota of {host.cpu_quota:.3g} CPUs on control group {host.quota_group}"
     value = f"{host.name}: {host.throttled_percent:.3g} % of CPU time withheld {by}"
     if _is_of_lab(host):
@@ -72,14 +72,14 @@ def _most(host: HostFacts) -> float:
 
 
 def _rule(host: HostFacts) -> Rule:
-    told, share = host.others_percent >= 0, f"{host.others_percent:.3g} % of the CPU time"
+    known, share = host.others_percent >= 0, f"{host.others_percent:.3g} % of the CPU time"
     ok = True if _most(host) <= OTHERS else False if _least(host) > OTHERS else None
     return Rule(
         id="D6",
         ok=ok,
         value=f"{host.name}: others used {share}, ± {host.others_resolution:.3g} %"
-        if told
-        else f"{host.name}: the system does not report what others used",
+        if known
+        else f"{host.name}: the system does not report CPU time used by others",
         threshold=f"<= {OTHERS:.3g} %",
-        note=TOO_SHORT if ok is None and told else "",
+        note=TOO_SHORT if ok is None and known else "",
     )

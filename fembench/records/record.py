@@ -1,7 +1,7 @@
 """Record: the raw result of one run. Statistics are computed on reading.
 
-Arrays are nested tuples, outermost index first as in the comment. Times are in seconds unless the
-name ends in `_ns`. Schema history:
+Arrays are nested tuples; comments give their indices, outermost first. Times are in seconds unless the name
+ends in `_ns`. Schema history:
     1  first
     2  the fields of a case in groups
 """
@@ -21,7 +21,7 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class HostFacts(Frozen, frozen=True):
-    """One host as the run saw it."""
+    """One host, as observed by the run."""
 
     name: str
     cpu_model: str
@@ -39,15 +39,14 @@ class HostFacts(Frozen, frozen=True):
     steal_percent: float = 0.0  # of CPU time during the run: taken by the hypervisor
     throttled_percent: float = 0.0  # of CPU time during the run: withheld by a quota
     others_percent: float = -1.0  # of its ranks' CPU time in the timed sets, used by others; -1: not measured
-    others_resolution: float = (
-        0.0  # uncertainty in percent, up to 100; 100 with others_percent -1: the system does not report it
-    )
+    # uncertainty in percent, up to 100; 100 with others_percent -1: the system does not report it
+    others_resolution: float = 0.0
     cpu_quota: float = 0.0  # CPUs that the quota leaves; 0: none
     quota_group: str = ""  # control group that has the quota
 
 
 class Environment(Frozen, frozen=True):
-    """Provenance (VALIDITY E7)."""
+    """Provenance of a run (VALIDITY E7)."""
 
     hosts: tuple[HostFacts, ...]
     rank_host: tuple[int, ...]  # [rank] -> index into hosts
@@ -58,13 +57,13 @@ class Environment(Frozen, frozen=True):
     command: str  # what the user typed
     versions: dict[str, str]  # python, numpy, scipy, mpi4py, msgspec, fembench
     commit: str  # of the source tree, or "unknown"
-    dirty: bool  # False only where the sources are known to be as committed
+    dirty: bool  # False only if the sources are known to be as committed
     kernels: str  # "compiled" or "reference"
     blas_threads: int
     variables: dict[str, str]  # environment variables that matter
     synthetic: str = ""  # "" or how heterogeneity was emulated (VALIDITY E8)
     sources: str = ""  # SHA-256 of the program's sources; "": not recorded
-    hosts_asked: str = NOT_RECORDED  # lines of the host file or rankfile; "": there was none
+    hosts_asked: str = NOT_RECORDED  # lines of the host file or rankfile; "": none given
 
 
 class MeshFacts(Frozen, frozen=True):
@@ -95,7 +94,7 @@ class PartitionFacts(Frozen, frozen=True):
 
 
 class ClockCertificate(Frozen, frozen=True):
-    """VALIDITY C2, per run; the worst of all ranks where they differ."""
+    """The clock of a run (VALIDITY C2); if ranks differ, the worst of them."""
 
     name: str  # the clock used
     ticks_per_second: float
@@ -117,7 +116,7 @@ class SetTimes(Frozen, frozen=True):
     counts: tuple[tuple[int, ...], ...]  # [rank][phase] number of spans
     iterations: int
     residual: float  # |r| by recurrence at the end
-    total: tuple[float, ...]  # [rank] wall time by the rank's clock, since the end of the set before
+    total: tuple[float, ...]  # [rank] wall time on the rank's clock, since the end of the set before
 
 
 class SolveFacts(Frozen, frozen=True):
@@ -132,13 +131,13 @@ class SolveFacts(Frozen, frozen=True):
     flops: tuple[float, ...]  # [rank] per iteration
     bytes: tuple[float, ...]  # [rank] per iteration, from the arrays touched
     matrix_bytes: tuple[int, ...]  # [rank]
-    bandwidth: tuple[float, ...] = ()  # [rank] better of read and triad at the matrix' size, bytes/s
-    triads: tuple[tuple[float, ...], ...] = ()  # [rank] bytes/s, repeated before and after the sets, with
-    # arrays of one size on all ranks; (): not recorded
+    bandwidth: tuple[float, ...] = ()  # [rank] better of read and triad at the size of the matrix, bytes/s
+    # [rank] bytes/s, repeated before and after the sets, arrays of one size on all ranks; (): not recorded
+    triads: tuple[tuple[float, ...], ...] = ()
 
 
 class Verification(Frozen, frozen=True):
-    """Measured after the clock has stopped."""
+    """Checks of the solution, made after the clock has stopped."""
 
     rhs_norm: float
     true_residual: float  # |f - A u| from elements, without the stored matrix
@@ -152,11 +151,11 @@ class Verification(Frozen, frozen=True):
     load_displacement: tuple[float, ...]  # u at the first loaded node, or ()
     reactions: tuple[float, float, float]  # sum over restrained nodes, newton
     copies_identical: bool  # shared dofs bit-identical on all sharers
-    exact_error: float = -1.0  # relative L2 error where the problem has an exact solution
+    exact_error: float = -1.0  # relative L2 error; -1: the problem has no exact solution
 
 
 class Reference(Frozen, frozen=True):
-    """The one-rank run that this one is compared with (VALIDITY A4, A5)."""
+    """The one-rank run with which this one is compared (VALIDITY A4, A5)."""
 
     source: str  # record id or "shipped"
     energy: float
@@ -171,35 +170,34 @@ class Event(Frozen, frozen=True, array_like=True):
     rank: int
     phase: int
     iteration: int  # -1 outside CG
-    begin: float  # seconds since the run's common start, by the clock of rank 0's host (Record.offsets)
+    begin: float  # seconds since the run's common start, on the clock of rank 0's host (Record.offsets)
     end: float
-    partners: tuple[int, ...] = ()  # ranks that messages went to or came from; none with bytes: all ranks
-    bytes: tuple[
-        int, ...
-    ] = ()  # to or from each partner, or of the all-reduce; none: no message, or not recorded
+    partners: tuple[int, ...] = ()  # ranks that messages went to or came from; () with bytes: all ranks
+    # to or from each partner, or of the all-reduce; (): no message, or not recorded
+    bytes: tuple[int, ...] = ()
 
 
 class ClockOffset(Frozen, frozen=True):
-    """A host's clock against that of rank 0's host, by ping-pong before and after the sets.
+    """A host's clock relative to that of rank 0's host, by ping-pong before and after the sets.
 
-    Its times in `Record.events` have been corrected by this offset, interpolated over the run.
+    The host's times in `Record.events` have been corrected by this offset, interpolated over the run.
     """
 
     host: int  # index into Environment.hosts
-    before: float  # seconds that it was ahead
+    before: float  # seconds by which it was ahead
     after: float
-    uncertainty: float  # half the shortest round trip, the larger of both; 0: the same clock
+    uncertainty: float  # half the shortest round trip, the larger of before and after; 0: the same clock
     drift: float  # of the offset, seconds per second
 
 
-STATES = {True: "met", False: "NOT MET", None: "not judged"}  # of Rule.ok, as people read it
+STATES = {True: "met", False: "NOT MET", None: "not evaluated"}  # Rule.ok in words
 
 
 class Rule(Frozen, frozen=True):
-    """One rule of VALIDITY.md, applied."""
+    """One rule of VALIDITY, applied to a run."""
 
     id: str  # "A1"
-    ok: bool | None  # None: cannot be judged here
+    ok: bool | None  # None: cannot be evaluated
     value: str
     threshold: str
     note: str = ""
@@ -212,14 +210,14 @@ class Verdict(Frozen, frozen=True):
 
     @property
     def reason(self) -> str:
-        """The first rule that decides the status, with what was measured; empty where the run is VALID."""
+        """The first rule that decides the status, with the measured value; "" for a VALID run."""
         deciding = (reason(rule) for rule in self.rules if leads_to(rule) == self.status != "VALID")
         return next(deciding, *self.reasons[:1] or ("",))
 
 
 def reason(rule: Rule) -> str:
-    """A rule that is not met, in words."""
-    verb = "fails" if rule.ok is False else "cannot be judged"
+    """The text of a rule that is not met."""
+    verb = "fails" if rule.ok is False else "cannot be evaluated"
     note = f"; {rule.note}" if rule.note else ""
     return f"{rule.id} {verb}: {rule.value}, expected {rule.threshold}{note}"
 
@@ -242,7 +240,7 @@ class Record(Frozen, frozen=True):
     partition: PartitionFacts
     clock: ClockCertificate
     phases: tuple[str, ...]  # names, in the order of every array "by phase"
-    setup: tuple[tuple[float, ...], ...]  # [rank][phase] phases outside the sets, measured once
+    setup: tuple[tuple[float, ...], ...]  # [rank][phase] phases outside the sets, each measured once
     total: tuple[float, ...]  # [rank] from the first line of the program to the end of output
     sets: tuple[SetTimes, ...]
     solve: SolveFacts
@@ -251,16 +249,16 @@ class Record(Frozen, frozen=True):
     peak_memory: tuple[int, ...]  # [rank] bytes
     events: tuple[Event, ...]
     verdict: Verdict
-    balance: BalanceFacts | None = None  # with a policy that moves blocks
-    dropped: tuple[int, ...] = ()  # [rank] spans that the trace had no room for; (): not recorded
-    offsets: tuple[ClockOffset, ...] = ()  # one per host; (): not recorded, hosts share one barrier
+    balance: BalanceFacts | None = None  # None: run without a balancing policy
+    dropped: tuple[int, ...] = ()  # [rank] spans for which the trace had no room; (): not recorded
+    offsets: tuple[ClockOffset, ...] = ()  # one per host; (): not recorded, hosts aligned by one barrier
 
     def __post_init__(self) -> None:
         check_id(self.id)
 
 
 class Failure(Frozen, frozen=True):
-    """A run without a record; a campaign keeps this in its place."""
+    """A run that left no record; a campaign keeps this instead."""
 
     schema: int
     id: str
@@ -269,7 +267,7 @@ class Failure(Frozen, frozen=True):
     kind: str  # "input", "failed", "crashed", "killed", "timeout"
     message: str  # one line
     exit_status: int
-    output: str  # the last lines of what it printed
+    output: str  # the last lines of its output
 
     def __post_init__(self) -> None:
         check_id(self.id)

@@ -1,7 +1,7 @@
-"""Classes of host pairs, and the pair that is measured for each (Mendes 2004, 4.3.5, modeller II(b)).
+"""Classes of host pairs, and the pair measured for each (Mendes 2004, 4.3.5, modeller II(b)).
 
-One class for two ranks of a host, one per site, one per ordered pair of sites. The first two hosts of a site
-measure its inside, its first host the links to other sites: s sites need s * s pairs.
+There is one class for two ranks of a host, one per site, and one per ordered pair of sites. The first two
+hosts of a site measure its class, its first host the links to other sites: s sites need s * s pairs.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,7 @@ FEW = 4  # hosts; up to this number, all pairs are measured by default
 
 
 class Classes(NamedTuple):
-    """The classes, the class of every ordered pair of hosts, and the pair of hosts that measures each
-    class."""
+    """The classes, the class of every ordered pair of hosts, and the pair of hosts measured per class."""
 
     names: tuple[str, ...]
     pair_class: tuple[tuple[int, ...], ...]  # [host][host]
@@ -55,9 +54,9 @@ def _grouped(hosts: Sequence[str], name) -> Classes:
 
 
 def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
-    """[host] its site: as given in 'uff=sn02,sn04;puc=n19', else its domain, else 'here'.
+    """[host] site: as given in 'uff=sn02,sn04;puc=n19'; otherwise the host's domain, or 'here' without one.
 
-    Raises InputError for other text, or for an unknown host.
+    Raises InputError for malformed text, an unknown host, or a host given twice.
     """
     named: dict[str, str] = {}
     for word in filter(None, given.split(";")):
@@ -74,5 +73,5 @@ def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
             named[host] = site.strip()
     unknown = sorted(set(named) - set(hosts))
     if unknown:
-        raise InputError(f"sites '{shown(given)}': no host {unknown[0]}; expected {', '.join(hosts)}")
+        raise InputError(f"sites '{shown(given)}': no host {unknown[0]}; expected one of {', '.join(hosts)}")
     return tuple(named.get(host) or host.partition(".")[2] or "here" for host in hosts)

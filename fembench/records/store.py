@@ -15,7 +15,7 @@ from fembench.records.upgrade import upgraded
 
 
 def encode(item: msgspec.Struct) -> bytes:
-    """JSON of a struct; numpy's numbers become plain ones."""
+    """A struct as JSON; numpy scalars become plain numbers."""
     return msgspec.json.encode(item, enc_hook=_plain)
 
 
@@ -26,7 +26,7 @@ def _plain(value: object) -> object:
 
 
 def save(item: Record | Failure, folder: Path) -> Path:
-    """Write a record (or failure) whole, under its id; return the path."""
+    """Write a record (or failure) under its id, whole or not at all; return the path."""
     suffix = ".json" if isinstance(item, Record) else ".failed.json"
     path = Path(folder) / f"{item.id}{suffix}"
     write_atomic(path, msgspec.json.format(encode(item), indent=1))
@@ -34,14 +34,14 @@ def save(item: Record | Failure, folder: Path) -> Path:
 
 
 def load(path: Path | str) -> Record:
-    """The record in a file, of this or an earlier schema. Raises InputError where it is not one."""
+    """The record in a file, of this or an earlier schema. Raises InputError for anything else."""
     record = convert(upgraded(json_tree(path), "record", SCHEMA, str(path)), Record, where=str(path))
     check_shapes(record, str(path))
     return record
 
 
 def load_failure(path: Path | str) -> Failure:
-    """The failure in a file."""
+    """The failure in a file. Raises InputError for anything else."""
     return convert(upgraded(json_tree(path), "record", SCHEMA, str(path)), Failure, where=str(path))
 
 
@@ -53,7 +53,7 @@ def record_paths(folder: Path | str) -> list[Path]:
 
 
 def load_all(folder: Path | str) -> list[Record]:
-    """Every record of a campaign. Raises InputError where there is none."""
+    """Every record of a campaign. Raises InputError if there is none."""
     if not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder; expected a campaign's results")
     records = [load(path) for path in record_paths(folder)]
@@ -63,7 +63,7 @@ def load_all(folder: Path | str) -> list[Record]:
 
 
 def load_each(paths: Sequence[Path | str]) -> list[Record]:
-    """The records in these files and campaign folders, each once. Raises InputError."""
+    """The records in these files and campaign folders, each once. Raises InputError as `load` does."""
     found = [r for p in map(Path, paths) for r in (load_all(p) if p.is_dir() else [load(p)])]
     return list({(r.id, r.created): r for r in found}.values())
 

@@ -1,10 +1,10 @@
-"""Times of a record: the one door to them. All are seconds; every array is read-only.
+"""Times of a record: all code reads them here. They are in seconds; every array is read-only.
 
     P         ranks                n_all     sets, warm-ups included
-    n_phases  phases in NAMES      n_sets    timed sets: those that count
+    n_phases  phases in NAMES      n_sets    timed sets (without warm-ups)
 
-A set is one repetition of assembly and CG; all ranks do it at the same time. Phases are indices into
-`phases.NAMES`, which also holds the groups to add up (COMPUTING, WAITING, …).
+A set is one repetition of assembly and CG, on all ranks at the same time. Phases are indices into
+`phases.NAMES`; the module `phases` also has groups to add up (COMPUTING, WAITING, …).
 """
 
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ T = TypeVar("T", bound=npt.NDArray[Any])
 class Times:
     """Times of one record.
 
-    Raises InputError for a record whose phases are not those of `phases.NAMES` (older records may lack
-    the last ones: their columns are zero) or whose arrays do not cover the same ranks and phases.
+    Raises InputError if the phases of the record are not those of `phases.NAMES` (older records may lack
+    the last ones: their columns are zero), or if its arrays do not cover the same ranks and phases.
     """
 
     def __init__(self, record: Record) -> None:
@@ -57,7 +57,7 @@ class Times:
 
     @cached_property
     def program(self) -> Array:
-        """(P,) the whole program, from its first line to the end of its output."""
+        """(P,) time of the whole program, from its first line to the end of its output."""
         return fixed(np.array(self._record.total, float))
 
     @cached_property
@@ -102,45 +102,45 @@ class Times:
         return fixed(self.all_walls[~self.warmups])
 
     def seconds(self, *phases: int) -> Array:
-        """(n_sets, P) these phases together, in the timed sets."""
+        """(n_sets, P) sum over these phases, in the timed sets."""
         return (
             self.timed[:, :, phases[0]] if len(phases) == 1 else fixed(self.timed[:, :, phases].sum(axis=2))
         )
 
     def slowest(self, *phases: int) -> Array:
-        """(n_sets,) these phases together on the slowest rank."""
+        """(n_sets,) sum over these phases on the slowest rank."""
         return fixed(self.seconds(*phases).max(axis=1))
 
     @cached_property
     def loop(self) -> Array:
-        """(n_sets, P) what the parts of CG leave of it."""
+        """(n_sets, P) time of CG outside its parts."""
         return fixed(self.seconds(CG) - self.seconds(*CG_PARTS))
 
     @cached_property
     def unattributed(self) -> Array:
-        """(P,) what no phase accounts for, of the whole program."""
+        """(P,) time of the whole program that no phase accounts for."""
         top = list(TOP_LEVEL)
         return fixed(self.program - self.once[:, top].sum(axis=1) - self.all_sets[:, :, top].sum(axis=(0, 2)))
 
     @cached_property
     def unattributed_share(self) -> Array:
-        """(P,) the same over the whole program; nan where that took no time."""
+        """(P,) `unattributed` as a fraction of the whole program; nan if that took no time."""
         nothing = np.full(self.n_ranks, np.nan)
         return fixed(np.divide(self.unattributed, self.program, out=nothing, where=self.program > 0))
 
     @cached_property
     def _iterated(self) -> npt.NDArray[np.bool_]:
-        """(n_all,) timed sets with iterations in them."""
+        """(n_all,) whether a set is timed and has iterations."""
         return fixed(~self.warmups & (self.all_iterations > 0))
 
     @cached_property
     def each_iteration(self) -> Array:
-        """(n, P, n_phases) one iteration of each timed set that has any; of assembly the whole set's."""
+        """(n, P, n_phases) mean iteration of each timed set that has any; assembly of the whole set."""
         return fixed(self._per_iteration(self.all_sets))
 
     @cached_property
     def spans(self) -> Array:
-        """(n, P) number of spans of CG's parts in one iteration, of the sets of `each_iteration`."""
+        """(n, P) number of spans of CG's parts per iteration, in the sets of `each_iteration`."""
         return fixed(self._per_iteration(self.all_counts)[:, :, CG_PARTS].sum(axis=2))
 
     def _per_iteration(self, amounts: npt.NDArray[Any]) -> Array:
@@ -150,8 +150,10 @@ class Times:
 
     @cached_property
     def middle(self) -> Array:
-        """(P, n_phases) as `each_iteration`, but of one set, so that times add up: the median set by the end
-        of its last rank. Raises InputError where no iteration was timed."""
+        """(P, n_phases) as `each_iteration`, but of one set only, so that times add up.
+
+        It is the median set by wall time on the slowest rank. Raises InputError if no iteration was timed.
+        """
         ends = self.all_walls[self._iterated].max(axis=1)
         if not len(ends):
             raise InputError(f"record {self._record.id} has no timed iterations; expected a run of CG")
@@ -159,6 +161,6 @@ class Times:
 
 
 def fixed(values: T) -> T:
-    """`values`, read-only from now on."""
+    """`values`, made read-only."""
     values.setflags(write=False)
     return values

@@ -12,15 +12,15 @@ from fembench.records.record import Record, Rule
 from fembench.records.times import Times
 
 UNCOVERED, LOOP = 0.02, 10e-6  # fraction of CG; seconds per iteration of a Python loop between its kernels
-STRETCHING = 10  # factor on LOOP where ranks are emulated
+STRETCHING = 10  # factor on LOOP if ranks are emulated
 INTRUSION, STAMPS = (
     0.01,
     3e-6,
-)  # fraction of CG; seconds of stamps allowed per short iteration
+)  # fraction of an iteration; seconds of stamps that any iteration may have
 
 
 class Iteration(NamedTuple):
-    """A typical iteration of a rank in seconds: medians over the timed sets."""
+    """A typical iteration of a rank, in seconds: medians over the timed sets."""
 
     whole: float
     left: float  # not covered by the parts of CG
@@ -56,7 +56,7 @@ def _complete(dropped: tuple[int, ...]) -> Rule:
 
 
 def usual_iterations(record: Record) -> list[Iteration]:
-    """[rank]; [] if nothing was timed."""
+    """[rank] typical iteration; [] if none was timed."""
     times = Times(record)
     each, spans = times.each_iteration, times.spans
     if not len(each):
@@ -70,9 +70,9 @@ def _parts(record: Record, worst: Iteration) -> Rule:
     """D4. Time between spans: the loop itself, half of each stamp, the balancer, emulated slowness."""
     loop = LOOP * (STRETCHING if record.case.emulated else 1) + worst.spans * record.clock.span_ns * 1e-9
     own = loop + _balancing(record)
-    why = "this is the loop in Python, visible because the iterations are short"
+    why = "the loop in Python, which is visible because the iterations are short"
     if _balancing(record) and worst.left > loop:
-        why = "this is the loop and the balancer's looks and moves"
+        why = "the loop, and the balancer's looks and moves"
     return Rule(
         id="D4",
         ok=abs(worst.share) <= UNCOVERED or 0 <= worst.left <= own,
@@ -87,7 +87,7 @@ def _parts(record: Record, worst: Iteration) -> Rule:
 
 
 def _balancing(record: Record) -> float:
-    """Seconds per iteration that looks and moves took."""
+    """Seconds per iteration spent on looks and moves."""
     ledgers = [x for x in (record.balance.ledgers if record.balance else ()) if x.iterations and not x.warmup]
     spent = [sum(o.look_seconds + o.move_seconds for o in x.looks) / x.iterations for x in ledgers]
     return mean(spent) if spent else 0.0
@@ -107,10 +107,10 @@ def _intrusion(record: Record, worst: Iteration) -> Rule:
 
 
 def alignment(record: Record) -> str:
-    """How well the clocks of the hosts agree, in words."""
+    """The agreement between the clocks of the hosts, in words."""
     if len(set(record.environment.rank_host)) == 1:
         return "one host, one clock: offset 0"
     if not record.offsets:
-        return "offsets between hosts not recorded: timelines share one barrier"
+        return "offsets between hosts not recorded: timelines are aligned by one barrier"
     worst = max(o.uncertainty for o in record.offsets)
     return f"clocks of {len(record.offsets)} hosts aligned by ping-pong within {units.seconds(worst)}"

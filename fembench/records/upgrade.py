@@ -1,8 +1,8 @@
 """Files of earlier schemas, brought up to date step by step when they are read.
 
-A step takes the tree of a file from one schema to the next, and never changes afterwards: the names and
-defaults in it are those of its own schema. Whoever raises a schema number adds a step here, and a file of
-the schema before to the tests.
+A step converts the tree of a file from one schema to the next. It never changes afterwards: its names and
+defaults are those of its schema. Whoever raises a schema number adds a step here, and a file of the previous
+schema to the tests.
 """
 
 from collections.abc import Callable
@@ -34,9 +34,9 @@ def _case_in_groups(old: Tree) -> Tree:
         if name in group_of:
             made.setdefault(group_of[name], {})[name] = value
         elif name in _CASE_1:
-            made[f"{name} of schema 2"] = value  # for the reader to refuse, as what follows
+            made[f"{name} of schema 2"] = value  # an unknown name, which the reader rejects
         else:
-            made[name] = value
+            made[name] = value  # unknown as well
     return made
 
 
@@ -49,21 +49,21 @@ def _both(first: Step, second: Step) -> Step:
 
 
 def _within(key: str, change: Step) -> Step:
-    """A step that changes one part of a file; a file without it is left to the reader to refuse."""
+    """A step that changes one part of a file; a file without that part is rejected by the reader."""
     return lambda tree: {**tree, key: change(tree[key])} if isinstance(tree.get(key), dict) else tree
 
 
 _CASE = _within("case", _case_in_groups)
 _CASE_AND_PROBLEM = _both(_CASE, _within("problem", _problem))
-STEPS: dict[str, dict[int, Step]] = {  # by what a file holds, and the schema of the file
-    "record": {1: _CASE_AND_PROBLEM},  # and of a failure
+STEPS: dict[str, dict[int, Step]] = {  # by the kind of file and its schema
+    "record": {1: _CASE_AND_PROBLEM},  # also for failures
     "comparison of peers": {1: _CASE},
     "prediction": {1: _within("predicted", _CASE_AND_PROBLEM)},
 }
 
 
 def upgraded(tree: Any, what: str, newest: int, where: str) -> Tree:
-    """The tree of a file in the newest schema. Raises InputError for a schema that is not known."""
+    """The tree of a file in the newest schema. Raises InputError for an unknown schema."""
     version = tree.get("schema") if isinstance(tree, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise InputError(f"{where}: not a fembench {what}: no schema number")

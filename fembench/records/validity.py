@@ -1,7 +1,7 @@
 """The verdict on a record: every rule of docs/validity.md, its value and its threshold.
 
-A failed rule of A–C makes a run INVALID. A failed rule of D or E, or one that cannot be judged, makes it
-PROVISIONAL. All rules are pure functions of the record, so `fembench check` repeats the run's verdict.
+A failed rule of A–C makes a run INVALID. A failed rule of D or E, or one that cannot be evaluated, makes it
+PROVISIONAL. All rules are pure functions of the record, so `fembench check` reproduces the run's verdict.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ Check = Callable[[Record], Iterator[Rule]]
 
 
 def judge(record: Record) -> Verdict:
-    """The verdict, with the rules that are not met; those that make it INVALID first."""
+    """The verdict, with the rules that are not met; those that make the run INVALID come first."""
     rules = tuple(rule for check in CHECKS for rule in check(record))
     broken = sorted((r for r in rules if r.ok is not True), key=lambda r: leads_to(r) != "INVALID")
     status = leads_to(broken[0]) if broken else "VALID"
@@ -73,7 +73,7 @@ def _correctness(record: Record) -> Iterator[Rule]:
 
 
 def _against_reference(record: Record) -> Iterator[Rule]:
-    """A4 energy, A5 solution and iterations, compared with the one-rank run of the same mesh and problem."""
+    """A4, A5: energy, solution and iterations, compared with the one-rank run of that mesh and problem."""
     reference, v = record.reference, record.verification
     if reference is None:
         missing = (
@@ -100,7 +100,7 @@ def _against_reference(record: Record) -> Iterator[Rule]:
 
 
 def _iterations(record: Record, alone: int, of: str) -> Rule:
-    """A5: as many as on one rank, unless the preconditioner depends on the partition."""
+    """A5: as many iterations as on one rank, unless the preconditioner depends on the partition."""
     done = record.solve.iterations
     if _built_from_parts(record.case):
         value = f"iterations: {done}, on one rank {alone}"
@@ -121,7 +121,7 @@ def _built_from_parts(case: Case) -> bool:
 
 
 def fingerprint_difference(a: tuple[float, ...], b: tuple[float, ...], norm: float) -> float:
-    """Estimate of |u_a - u_b|_2 / |u|_2 from seeded random projections (their root mean square)."""
+    """|u_a - u_b|_2 / |u|_2, estimated as the root mean square of seeded random projections."""
     if len(a) != len(b):
         return float("nan")
     difference = np.asarray(a) - np.asarray(b)
@@ -169,7 +169,7 @@ def _stated(record: Record) -> Rule:
 
 
 def _bandwidth(record: Record) -> Iterator[Rule]:
-    """B3: the product cannot read its matrix faster than the same cores read memory."""
+    """B3: the product cannot read its matrix faster than the same cores can read memory."""
     achieved, roofs = product_bandwidth(record), record.solve.bandwidth
     if not roofs or not any(achieved):
         yield Rule(id="B3", ok=None, value="no roof measured", threshold="bandwidth <= 105 % of the roof")
@@ -179,7 +179,7 @@ def _bandwidth(record: Record) -> Iterator[Rule]:
 
 
 def product_bandwidth(record: Record) -> list[float]:
-    """[rank] matrix bytes over the median time of one product, bytes/s; 0 where nothing was timed."""
+    """[rank] matrix bytes over the median time of one product, bytes/s; 0 if nothing was timed."""
     products = Times(record).each_iteration[:, :, PRODUCT_PARTS].sum(axis=2)
     typical = np.median(products, axis=0) if len(products) else np.zeros(len(record.solve.matrix_bytes))
     return [n / t if t > 0 else 0.0 for n, t in zip(record.solve.matrix_bytes, typical.tolist())]
@@ -219,7 +219,7 @@ def _timing(record: Record) -> Iterator[Rule]:
 def _shortest_phase(record: Record) -> Rule:
     """C3: the shortest phase over all sets, relative to the clock's reading cost and quantum.
 
-    Excludes barriers and, where one rank has all cells, the phases of communication.
+    Excludes barriers and, if one rank has all cells, the phases of communication.
     """
     silent = set(BARRIERS)
     ledgers = record.balance.ledgers if record.balance else ()
@@ -288,7 +288,7 @@ def _reporting(record: Record) -> Iterator[Rule]:
 
 
 def _build(env: Environment) -> Rule:
-    """E7: the sources can be recovered."""
+    """E7: whether the sources can be recovered."""
     known = env.commit not in ("", "unknown")
     state = f"commit {env.commit[:12]}" if known else "commit unknown"
     return Rule(

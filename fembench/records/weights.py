@@ -1,4 +1,4 @@
-"""Weights: target shares per rank, with their intervals, source and age (VALIDITY E4).
+"""Weights: target share of each rank, with interval, source and age (VALIDITY E4).
 
 Written by `fembench weights`, read by `run` and `sweep`. Schema history:
     1  first
@@ -24,7 +24,7 @@ Rule = Literal["tasks", "rate", "time", "comm", "given"]
 
 
 class RankShare(Frozen, frozen=True):
-    """The target of one rank."""
+    """The target share of one rank."""
 
     host: str
     share: float  # of the cells; all sum to 1
@@ -46,7 +46,7 @@ class Weights(Frozen, frozen=True):
     mesh_hash: str = ""
     storage: str = ""
     precond: str = ""
-    tasks: tuple[tuple[str, int], ...] = ()  # rule tasks: (host, its equal tasks)
+    tasks: tuple[tuple[str, int], ...] = ()  # rule tasks: (host, number of its equal tasks)
     synthetic: str = ""  # how heterogeneity was emulated (VALIDITY E8)
     notes: tuple[str, ...] = ()
 
@@ -57,7 +57,7 @@ def shares_of(weights: Weights) -> tuple[float, ...]:
 
 
 def as_text(weights: Weights, ranks: Sequence[int] | None = None) -> str:
-    """The shares in the format of `--shares`, '0.7,0.3'; of some ranks in the same ratios."""
+    """The shares in the format of `--shares`, '0.7,0.3'; all of them, or those of some `ranks`."""
     shares = shares_of(weights)
     return ",".join(f"{shares[rank]:.9g}" for rank in (range(len(shares)) if ranks is None else ranks))
 
@@ -89,7 +89,7 @@ def age_seconds(weights: Weights, now: str) -> float:
 
 
 def mismatch(weights: Weights, hosts: Sequence[str]) -> str:
-    """Why weights do not fit these hosts, given by rank; '' where they do."""
+    """Why the weights do not fit these hosts, one per rank; '' if they do."""
     mine = [r.host for r in weights.ranks]
     if len(mine) != len(hosts):
         return f"weights for {plural(len(mine), 'rank')}, the run has {len(hosts)}"
@@ -100,8 +100,7 @@ def mismatch(weights: Weights, hosts: Sequence[str]) -> str:
 
 
 def stale_hosts(weights: Weights, costs: dict[str, float], tolerance: float = 0.1) -> list[str]:
-    """Hosts whose cost, relative to the others, has changed by more than `tolerance` since the weights were
-    made.
+    """Hosts whose cost relative to the others has changed by more than `tolerance` since it was measured.
 
     `costs`: host -> seconds per cell now, on any common scale. If two hosts drifted apart, both are named,
     because the one that changed cannot be identified.

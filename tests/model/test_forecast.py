@@ -409,7 +409,7 @@ def test_a_graph_says_that_others_used_the_processors_of_its_run():
     loud = msgspec.structs.replace(record, verdict=Verdict("PROVISIONAL", (), (busy,)))
     line = graph_of_record(loud).note.splitlines()[-1]
     assert line.startswith("PROVISIONAL: D6 fails: vm: others used 30 %")
-    assert "waiting and interruptions are partly due to others" in line
+    assert "others cause part of the waiting and interruptions" in line
     quiet = msgspec.structs.replace(record, verdict=Verdict("VALID", (), ()))
     assert "D6" not in graph_of_record(quiet).note
 

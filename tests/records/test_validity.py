@@ -137,7 +137,7 @@ def test_fixed_work_that_ended_early_is_invalid_and_says_how_much_was_done(recor
 
 def test_without_a_reference_a_run_is_provisional(record):
     assert status(record, reference=None) == "PROVISIONAL"
-    assert "A4 cannot be judged" in judge(replace(record, reference=None)).reasons[0]
+    assert "A4 cannot be evaluated" in judge(replace(record, reference=None)).reasons[0]
 
 
 def test_the_reason_of_a_verdict_is_the_first_rule_that_decides_it(record):
@@ -147,7 +147,7 @@ def test_the_reason_of_a_verdict_is_the_first_rule_that_decides_it(record):
     assert verdict.reason.startswith("B2 fails: unattributed share")
     assert verdict.reasons[0] == verdict.reason  # not the open A4, which comes first in the table
     assert judge(record).reason == ""
-    assert judge(replace(record, reference=None)).reason.startswith("A4 cannot be judged")
+    assert judge(replace(record, reference=None)).reason.startswith("A4 cannot be evaluated")
 
 
 def slower_loop(record, seconds):
@@ -209,7 +209,7 @@ def test_the_uncertainty_between_clocks_of_hosts_is_said(record):
     assert said(record) == "one host, one clock: offset 0"
     environment = replace(record.environment, rank_host=(0, 1), hosts=2 * record.environment.hosts)
     apart = replace(record, environment=environment)
-    assert "share one barrier" in said(apart)
+    assert "aligned by one barrier" in said(apart)
     offsets = tuple(
         ClockOffset(host=k, before=k, after=k, uncertainty=12e-6 * k, drift=0.0) for k in range(2)
     )
@@ -347,7 +347,7 @@ def test_a_host_on_which_others_used_over_two_percent_is_named_with_the_figure(r
     assert verdict.status == ("VALID" if ok else "PROVISIONAL")
     if not ok:
         assert f"n7: others used {share:g} % of the CPU time, ± {off:g} %" in verdict.reasons[0]
-        assert ("too short to tell" in verdict.reasons[0]) is (ok is None)
+        assert ("the run is too short" in verdict.reasons[0]) is (ok is None)
 
 
 def test_others_that_were_not_measured_are_not_judged_and_those_that_cannot_be_are_provisional(record):
@@ -355,7 +355,7 @@ def test_others_that_were_not_measured_are_not_judged_and_those_that_cannot_be_a
     blind = tuple(replace(h, others_resolution=100.0) for h in record.environment.hosts)
     environment = replace(record.environment, hosts=blind)
     (reason,) = judge(replace(record, environment=environment)).reasons
-    assert reason.startswith("D6 cannot be judged")
+    assert reason.startswith("D6 cannot be evaluated")
     assert "the system does not report" in reason
 
 

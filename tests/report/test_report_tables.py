@@ -358,11 +358,11 @@ def test_rules_of_a_run_stand_in_the_order_of_their_names_and_in_the_words_of_ch
     ]
     rows = to_json(named([judged(0, *rules)], "rules"))
     assert [(r["rule"], r["result"]) for r in rows] == [
-        ("A4", "NOT MET"), ("A5", "met"), ("D3", "not judged")
+        ("A4", "NOT MET"), ("A5", "met"), ("D3", "not evaluated")
     ]  # fmt: skip
     check._show("run", Verdict("PROVISIONAL", (), tuple(rules)), "PROVISIONAL")
     lines = [line.split("|") for line in capsys.readouterr().out.splitlines()[3:6]]
-    assert [line[2].strip() for line in lines] == ["NOT MET", "met", "not judged"]
+    assert [line[2].strip() for line in lines] == ["NOT MET", "met", "not evaluated"]
 
 
 def test_runs_that_chose_the_same_clock_for_the_same_reason_share_a_row():

@@ -15,13 +15,13 @@ SHOWN = 40  # looks of one run in a table
 
 
 def counted(facts: BalanceFacts) -> list[tuple[int, Ledger]]:
-    """(set, ledger) of the sets that are not warm-ups; all where there are no others."""
+    """(set, ledger) of the sets that are not warm-ups; of all sets if there are only warm-ups."""
     numbered = list(enumerate(facts.ledgers, 1))
     return [(k, one) for k, one in numbered if not one.warmup] or numbered
 
 
 def prediction_errors(ledger: Ledger) -> list[float]:
-    """|predicted - measured| / measured of every look with a window after it."""
+    """|predicted - measured| / measured, for every look that is followed by a window."""
     return [abs(k.predicted - k.measured) / k.measured for k in ledger.looks if k.measured > 0]
 
 
@@ -71,7 +71,7 @@ def balance_runs(records: Iterable[Record]) -> Table:
             time("gain", "gain"),
             time("net", "net"),
             words("paid back", "paid_back"),
-            percent("prediction off, median", "prediction_error"),
+            percent("prediction error, median", "prediction_error"),
         ),
         tuple(rows),
     )
@@ -115,9 +115,9 @@ def balance_looks(records: Iterable[Record]) -> Table:
         "balance_looks",
         "Rebalancing: every look",
         "At each look, the balancer compares the computing times of the ranks in one iteration. 'Out of "
-        "reach' means that no assignment of these blocks found meets the balance criterion; 'with whole "
-        f"blocks at best' is the iteration time of the best assignment. Shown are the first {SHOWN} looks "
-        "of the last set of each run.",
+        "reach' means that no assignment of these blocks was found that meets the balance criterion; 'best "
+        "with whole blocks' is the iteration time of the best assignment found. The table shows the first "
+        f"{SHOWN} looks of the last set of each run.",
         (
             words("run"),
             integer("iteration"),
@@ -132,7 +132,7 @@ def balance_looks(records: Iterable[Record]) -> Table:
             words("moves"),
             size("moved", "moved"),
             time("iteration before", "before"),
-            time("with whole blocks at best", "bound"),
+            time("best with whole blocks", "bound"),
             time("predicted", "predicted"),
             time("measured", "measured"),
             time("cost", "cost"),
@@ -144,7 +144,7 @@ def balance_looks(records: Iterable[Record]) -> Table:
 
 
 def balance_candidates(records: Iterable[Record]) -> Table:
-    """The best candidates of every look of the last set that moved something."""
+    """The best candidates of every look of the last set that moved blocks."""
     rows = [
         (record.id, look.iteration, c.block, c.source, c.target, c.comp, c.comm, c.mem, c.potential)
         for record, facts in _with(records)
@@ -155,8 +155,8 @@ def balance_candidates(records: Iterable[Record]) -> Table:
     return Table(
         "balance_candidates",
         "Rebalancing: potential of each move",
-        "Seconds per iteration that a single move would save: comp + comm - mem (Gomes 2014, Eq. 4.5). The "
-        "best candidates of each look that moved a block.",
+        "Seconds per iteration that a single move would save: comp + comm - mem (Gomes 2014, Eq. 4.5), for "
+        "the best candidates of each look that moved a block.",
         (
             words("run"),
             integer("iteration"),
@@ -173,7 +173,7 @@ def balance_candidates(records: Iterable[Record]) -> Table:
 
 
 def balance_gain(records: Sequence[Record]) -> Table:
-    """Every policy compared with `none` on the same blocks, or with plain parts: medians of cg."""
+    """Every policy compared with `none`, with the same blocks or others: medians of cg."""
     found = [p for p in pools(r for r, _ in _with(records)) if p.status != "INVALID"]
     rows = []
     for pool in found:
@@ -197,9 +197,9 @@ def balance_gain(records: Sequence[Record]) -> Table:
     return Table(
         "balance_gain",
         "Rebalancing: gain over no moves",
-        "The cg time (median over the sets of a run, then over runs; looks and moves included) beside that "
-        "of runs with policy 'none' and otherwise the same case. The 95 % interval is taken over runs and "
-        "needs three of each; the gain of single runs may be chance.",
+        "The cg time (median over the sets of a run, then over runs, including looks and moves), compared "
+        "with that of runs with policy 'none' and otherwise the same case. The 95 % interval is taken over "
+        "runs and needs three of each; the gain of single runs may be chance.",
         (
             words("run"),
             words("policy"),
@@ -220,12 +220,12 @@ def balance_gain(records: Sequence[Record]) -> Table:
 
 
 def _run_seconds(pool: Pool) -> list[float]:
-    """Of each run the median cg time of its sets."""
+    """The median cg time over the sets of each run."""
     return [median(one.seconds for _, one in counted(facts)) for _, facts in _with(pool.records)]
 
 
 def _still(base: Pool, run: Pool) -> bool:
-    """Whether `base` is `run` without moves, measured alike."""
+    """Whether `base` is the case of `run` without moves, measured under the same conditions."""
     same = msgspec.structs.replace(base.case.balancing, blocks_per_rank=run.case.balancing.blocks_per_rank)
     alike = msgspec.structs.replace(run.case, balancing=same) == base.case
     return base.case.balancing.balance == "none" and alike and same_kind(base.first, run.first) is None
@@ -255,7 +255,7 @@ def _with(records: Iterable[Record]) -> Iterator[tuple[Record, BalanceFacts]]:
 
 
 def balance_tables(records: Sequence[Record]) -> list[Table]:
-    """All of them; those without rows are for the caller to leave out."""
+    """All tables of rebalancing, including those without rows."""
     return [
         balance_runs(records),
         balance_gain(records),

@@ -1,8 +1,8 @@
-"""Whether the ranks of a run are equally fast, judged by triads repeated in many runs (VALIDITY E2).
+"""Whether the ranks of a run are equally fast, according to triads repeated in many runs (VALIDITY E2).
 
-A run is one sample, however many triads it holds: a core may run at two thirds of its speed for seconds
-on end. Runs on the same cores count together, whatever they solve. Where ranks are on several hosts,
-hosts are compared, each by its median rank.
+A run is one sample, however many triads it has: a core may run at two thirds of its speed for some seconds.
+Runs on the same cores are pooled, whatever they solve. If ranks are on several hosts, the hosts are compared,
+each by its median rank.
 """
 
 import dataclasses
@@ -24,10 +24,10 @@ UNEQUAL = 1.25  # ratio of speeds; smaller ratios count as equal
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Equality:
-    """The fastest and the slowest of some ranks or hosts, over all runs on the same cores."""
+    """The fastest and the slowest of a set of ranks or hosts, over all runs on the same cores."""
 
-    runs: int  # that repeated their triads
-    needed: int  # for an interval
+    runs: int  # with repeated triads
+    needed: int  # runs for an interval
     fastest: str = ""
     slowest: str = ""
     ratio: float = nan  # triad of the fastest over that of the slowest, median over runs
@@ -57,7 +57,7 @@ class Equality:
 
 
 def why_unequal(record: Record) -> str:
-    """Why T1 / (P Tp) is meaningless for this run, as known without measuring (VALIDITY C4, E2), or ""."""
+    """Why T1 / (P Tp) is meaningless for this run, as known in advance (VALIDITY C4, E2), or ""."""
     environment = record.environment
     if environment.oversubscribed:
         return "OVERSUBSCRIBED: functional only, no efficiency"
@@ -68,14 +68,14 @@ def why_unequal(record: Record) -> str:
 
 
 def unequal_ranks(record: Record, everyone: Iterable[Result]) -> str:
-    """Why T1 / (P Tp) is meaningless for this run, as known or measured, or ""."""
+    """Why T1 / (P Tp) is meaningless for this run, as known in advance or measured, or ""."""
     known = why_unequal(record)
     measured = equality(record, everyone)
     return known or (measured.remark if measured.judged == "unequal" else "")
 
 
 def equality(record: Record, everyone: Iterable[Result]) -> Equality:
-    """How equal the ranks of `record` are, by all valid runs on the same cores among `everyone`."""
+    """How equal the ranks of `record` are, from all valid runs on the same cores among `everyone`."""
     cores = _cores(record)
     names = _names(record)
     speeds = np.array([_speeds(r) for r in _measured(everyone) if _cores(r) == cores]).reshape(-1, len(names))
@@ -83,7 +83,7 @@ def equality(record: Record, everyone: Iterable[Result]) -> Equality:
 
 
 def rank_speeds(found: Sequence[Result]) -> Table:
-    """One row per set of cores that several ranks ran on."""
+    """One row per set of cores on which several ranks ran."""
     records = {_cores(r): r for r in _measured(found)}
     rows = []
     for record in records.values():
@@ -103,10 +103,10 @@ def rank_speeds(found: Sequence[Result]) -> Table:
         "rank_speeds",
         "Speeds of ranks",
         "Whether the ranks are equally fast. Each run times a triad (a = b + s c) many times on every "
-        "rank, before and after the sets; a run is one sample, and all runs on the same cores count. If "
-        "ranks are on several hosts, hosts are compared. Ranks are unequal if the whole interval of "
-        f"fastest / slowest lies above {UNEQUAL:g}, equal if it lies below. The interval belongs to the "
-        "median over runs, holds at 95 % for all pairs together, and needs at least six runs.",
+        "rank, before and after the sets; a run is one sample, and all runs on the same cores are pooled. "
+        "If ranks are on several hosts, the hosts are compared. Ranks are unequal if the whole interval of "
+        f"fastest / slowest lies above {UNEQUAL:g}, and equal if it lies below. The interval is that of the "
+        "median over runs, at 95 % for all pairs together, and needs at least six runs.",
         (
             words("hosts"),
             integer("ranks"),
@@ -122,7 +122,7 @@ def rank_speeds(found: Sequence[Result]) -> Table:
 
 
 def _measured(found: Iterable[Result]) -> list[Record]:
-    """Records with repeated triads of several ranks on a core each."""
+    """Records with repeated triads of several ranks, each on a core of its own."""
     return [
         record
         for result in found
@@ -133,19 +133,19 @@ def _measured(found: Iterable[Result]) -> list[Record]:
 
 
 def _cores(record: Record) -> Hashable:
-    """What must be the same for runs to count together: the hosts, or the cores of each rank of one host."""
+    """The key by which runs are pooled: the hosts or, on a single host, the cores of each rank."""
     hosts = host_names(record)
     return hosts if len(hosts) > 1 else (hosts, record.environment.affinity)
 
 
 def _names(record: Record) -> tuple[str, ...]:
-    """What is compared: hosts, or ranks of one host."""
+    """Names of what is compared: hosts or, on a single host, ranks."""
     hosts = host_names(record)
     return hosts if len(hosts) > 1 else tuple(f"rank {rank}" for rank in range(record.case.placement.ranks))
 
 
 def _speeds(record: Record) -> Floats:
-    """Median triad of everything in `_names`, bytes/s."""
+    """Median triad of each of `_names`, bytes/s."""
     by_rank = np.array([np.median(row) for row in record.solve.triads])
     hosts = host_names(record)
     if len(hosts) == 1:
@@ -155,7 +155,7 @@ def _speeds(record: Record) -> Floats:
 
 
 def _judge(speeds: Floats, names: Sequence[str]) -> Equality:
-    """Equality from (n_runs, n) speeds; `level` makes room for having chosen the two among all pairs."""
+    """Equality from (n_runs, n) speeds; the level of the interval allows for the choice among all pairs."""
     pairs = len(names) * (len(names) - 1) // 2
     level = 1 - (1 - LEVEL) / max(pairs, 1)
     if not len(speeds):

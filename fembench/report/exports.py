@@ -1,4 +1,4 @@
-"""Exports for other programs: VTU for ParaView, Chrome trace for Perfetto, CSV of events and of all times."""
+"""Exports to other programs: VTU for ParaView, Chrome trace for Perfetto, CSV of events and of all times."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ def write_vtu(fields: Fields, path: Path) -> None:
 
 
 def write_time_line(record: Record, folder: Path) -> None:
-    """The events of a run, where it has any, for Perfetto and as CSV."""
+    """The events of a run, if it has any, for Perfetto and as CSV."""
     if record.events:
         write_trace(record, folder / f"{record.id}.trace.json")
         write_events(record, folder / f"{record.id}.events.csv")
@@ -52,7 +52,7 @@ def write_trace(record: Record, path: Path) -> None:
 
 
 def write_events(record: Record, path: Path) -> None:
-    """One row per event: seconds since the common start, and of messages the partners and their bytes."""
+    """One row per event: seconds since the common start, and the partners and bytes of messages."""
     with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(EVENT)
@@ -63,7 +63,7 @@ def write_events(record: Record, path: Path) -> None:
 
 
 def _partners(event: Event) -> str:
-    """Ranks that messages went to or came from; 'all' of an all-reduce; empty where nothing was sent."""
+    """The ranks that messages went to or came from; 'all' for an all-reduce; "" without messages."""
     return " ".join(map(str, event.partners)) or ("all" if event.bytes else "")
 
 
@@ -93,7 +93,7 @@ def _messages(event: Event) -> dict[str, Any]:
 
 
 def write_everything(records: Iterable[Record], path: Path) -> None:
-    """Every time ever measured, one row each: case, set, rank, host, phase, seconds, count."""
+    """Every measured time, one row each: case, set, rank, host, phase, seconds, count."""
     with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([*FIELDS, *MEASURED])
@@ -103,7 +103,7 @@ def write_everything(records: Iterable[Record], path: Path) -> None:
 
 
 def _rows(record: Record) -> Iterator[tuple[object, ...]]:
-    """kind, set, rank, host, phase, seconds, count; phases that never occurred are left out."""
+    """Rows of kind, set, rank, host, phase, seconds, count; phases that did not occur are left out."""
     times = Times(record)
     sets = list(
         zip(times.warmups, times.all_sets.tolist(), times.all_counts.tolist(), times.all_walls.tolist())

@@ -1,4 +1,4 @@
-"""Fields: the solution of a run as its fields file holds it."""
+"""Fields: the solution of a run, as stored in its fields file."""
 
 import dataclasses
 import zipfile
@@ -12,7 +12,7 @@ from fembench.base.errors import InputError
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Fields:
-    """Mesh and solution of one run, whole."""
+    """Mesh and solution of one run, gathered from all ranks."""
 
     x: npt.NDArray[np.float64]  # (n_nodes, 3)
     cells: npt.NDArray[np.int32]  # (n_cells, nodes of the element)
@@ -23,13 +23,13 @@ class Fields:
 
 
 def fields_path(folder: Path, record_id: str) -> Path:
-    """Where the fields of a run are, if it wrote them."""
+    """The path of a run's fields file, whether or not it exists."""
     runs = folder / "runs" if (folder / "runs").is_dir() else folder
     return runs / f"{record_id}.fields.npz"
 
 
 def read_fields(path: Path) -> Fields:
-    """The fields in a file. Raises InputError where it is not one."""
+    """The fields in a file. Raises InputError for anything else."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {f.name: arrays[f.name] for f in dataclasses.fields(Fields)}

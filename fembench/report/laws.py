@@ -1,7 +1,7 @@
-"""Laws of speedup: Amdahl's for one size of problem, Gustafson's for sizes that grow with the ranks.
+"""Laws of speedup: Amdahl's for a problem of fixed size, Gustafson's for problems that grow with the ranks.
 
-Both take the best speedup over one rank (times of assembly and CG) for each P, and no fewer than three
-different P, one rank among them. For unequal ranks, P is P_eq, their number in units of the fastest rank.
+Both use the best speedup over one rank (times of assembly and CG) for each P, and need three different P,
+including one rank. For unequal ranks, P is P_eq, their number in units of the fastest rank.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from fembench.report.table import Column, Table, integer, percent, ratio, words
 from fembench.report.unequal import Unequal
 from fembench.weights.scaling import FEWEST, ScalingFit, amdahl_fraction, fit_amdahl, fit_gustafson
 
-SAME_SIZE = 1.1  # cells per rank that differ by less are of one size
+SAME_SIZE = 1.1  # numbers of cells per rank that differ by a smaller factor count as equal
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def amdahl_laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list
 
 
 def gustafson_laws(speedups: Sequence[Speedup]) -> list[SpeedupLaw]:
-    """Gustafson's law for each variant and size per rank, of meshes that grow with P."""
+    """Gustafson's law for each variant and number of cells per rank, from meshes that grow with P."""
     points: list[tuple[tuple[str, str], float, float]] = []
     size = 0.0
     counted = [s for s in speedups if _counts(s)]
@@ -55,19 +55,19 @@ def _cells_a_rank(s: Speedup) -> float:
 
 
 def _counts(s: Speedup) -> bool:
-    """Is it a speedup of ranks that are not known to be unequal, over one rank?"""
+    """Whether the base is one rank, and the ranks are not known to be unequal."""
     return bool(np.isfinite(s.efficiency)) and s.base is not None and s.base.ranks == 1
 
 
 def _fastest_alone(u: Unequal) -> bool:
-    """Was the machine of the fastest rank measured alone?"""
-    return u.speeds is not None and u.machines[int(u.speeds.argmax())] in u.alone
+    """Whether the host of the fastest rank was measured alone."""
+    return u.speeds is not None and u.hosts[int(u.speeds.argmax())] in u.alone
 
 
 def _series(
     points: Iterable[tuple[tuple[str, str], float, float]],
 ) -> Iterable[tuple[tuple[str, str], tuple[float, ...], tuple[float, ...]]]:
-    """(series, P, S) with the best S of each P; series of too few different P are left out."""
+    """(series, P, S) with the best S for each P; series with too few different P are left out."""
     best: dict[tuple[str, str], dict[float, float]] = {}
     for series, processors, s in points:
         found = best.setdefault(series, {})
@@ -96,16 +96,16 @@ def amdahl_table(found: Sequence[SpeedupLaw]) -> Table:
         "Speedup by Amdahl's law",
         "S = 1 / (f + (1 - f) / P), fitted to the best speedup of each mesh for each P, from the times of "
         "assembly + CG. f is the sequential fraction of the one-rank time and 1/f the limit of the "
-        "speedup. On unequal ranks, P is their number in units of the fastest rank (P_eq). 'Off' is the "
-        "largest relative error of the fit. A fit needs three different P, one rank among them. No "
-        "fraction is given where speedups are super-linear or below 1: the law does not hold there.",
+        "speedup. On unequal ranks, P is their number in units of the fastest rank (P_eq). 'Fit error' is "
+        "the largest relative error of the fit. A fit needs three different P, including one rank. If "
+        "speedups are super-linear or below 1, the law does not hold and no fraction is given.",
         (
             words("mesh"),
             words("variant"),
             integer("points"),
             ratio("largest P", "largest_p"),
             ratio("f", "amdahl_f", 4),
-            percent("off", "amdahl_off"),
+            percent("fit error", "amdahl_off"),
             Column("limit 1/f", "amdahl_limit", lambda v: f"{v:.3g}", number=True),
             words("remarks"),
         ),
@@ -126,14 +126,14 @@ def gustafson_table(found: Sequence[SpeedupLaw]) -> Table:
         "S = g + (1 - g) P, fitted to speedups of meshes that grow with the number of ranks (cells per "
         "rank within 10 %). Each speedup is over one rank on the same mesh. g is the sequential fraction "
         "of the parallel time. Amdahl's f is the fraction that gives the same speedup at the largest P. A "
-        "fit needs three different P, one rank among them.",
+        "fit needs three different P, including one rank.",
         (
             integer("cells / rank", "cells_per_rank"),
             words("variant"),
             integer("points"),
             ratio("largest P", "largest_p"),
             ratio("g", "gustafson_g", 4),
-            percent("off", "gustafson_off"),
+            percent("fit error", "gustafson_off"),
             ratio("Amdahl's f", "amdahl_f", 6),
             words("remarks"),
         ),

@@ -1,8 +1,8 @@
-"""The times that tables and plots show.
+"""The times in tables and plots.
 
 A sample is one timed set (or, for phases outside the sets, one run): an array over ranks. The time of a phase
 is the maximum over ranks of each sample, the median over the samples of a run, then the median over runs
-(VALIDITY C1, D1). Runs are the unit because the sets of one run share a state of the machine. Ferreira (2006)
+(VALIDITY C1, D1). Runs are the unit because the sets of one run share the state of the hosts. Ferreira (2006)
 gives the mean over ranks instead ("mean over tasks").
 """
 
@@ -20,7 +20,7 @@ from fembench.stats.summary import Interval
 
 Floats = npt.NDArray[np.float64]
 
-# Names of times: those of phases that are looked up by name, and those of sums
+# Names of times: of the phases used by name here, and of sums over phases
 PARTITION, ASSEMBLY, CG, WAIT = (ph.NAMES[k] for k in (ph.PARTITION, ph.ASSEMBLY, ph.CG, ph.WAIT))
 LOOP = f"{CG}.loop"  # time in CG outside its parts
 SOLVE = f"{ASSEMBLY} + {CG}"
@@ -33,19 +33,19 @@ REST = "unattributed"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Time:
-    """One phase of one pool. Seconds; medians over the samples of a run, then over runs."""
+    """The time of one phase of one pool, in seconds: medians over the samples of a run, then over runs."""
 
     median: float  # of the maximum over ranks
     low: float  # 95 % interval over runs (of a single run: over its sets); nan if there are too few
     high: float
     n: int  # samples of all runs
     medians: tuple[float, ...]  # of each run
-    within: tuple[tuple[float, float], ...]  # each run's own 95 % interval, by its sets; nan as above
+    within: tuple[tuple[float, float], ...]  # 95 % interval of each run, over its sets; nan as above
     apart: bool  # whether runs differ by more than their sets scatter
     minimum: float  # over ranks
     mean: float  # over ranks
-    rank: int  # the slowest, by its own median
-    host: str  # where it ran
+    rank: int  # the slowest, by its median
+    host: str  # of that rank
 
     @property
     def runs(self) -> int:
@@ -53,7 +53,7 @@ class Time:
 
 
 def samples(one: Times) -> dict[str, Floats]:
-    """name -> (n_samples, n_ranks) seconds: every phase that took any time, and the sums named above."""
+    """name -> (n_samples, n_ranks) seconds, for every phase that took any time and the sums named above."""
     found = {RUN: one.program[None], REST: one.unattributed[None]}
     found |= {ph.NAMES[k]: one.once[None, :, k] for k in np.flatnonzero(one.once.any(axis=0)).tolist()}
     if not len(one.timed):
@@ -69,12 +69,12 @@ def samples(one: Times) -> dict[str, Floats]:
 
 
 def times(runs: Sequence[Times], record: Record) -> dict[str, Time]:
-    """A Time of each name in the samples of runs like `record`."""
+    """name -> Time, from runs that are repetitions of `record`."""
     return {name: summarise(found, record) for name, found in by_name(runs).items()}
 
 
 def by_name(runs: Sequence[Times]) -> dict[str, list[Floats]]:
-    """name -> its samples in each run that has any."""
+    """name -> its samples, one array per run that has any."""
     found: dict[str, list[Floats]] = {}
     for run in runs:
         for name, values in samples(run).items():
@@ -83,7 +83,7 @@ def by_name(runs: Sequence[Times]) -> dict[str, list[Floats]]:
 
 
 def summarise(runs: Sequence[Floats], record: Record) -> Time:
-    """A Time from (n_samples, n_ranks) seconds of each of some runs like `record`."""
+    """The Time from (n_samples, n_ranks) seconds of each run; the runs are repetitions of `record`."""
     found = by_run([values.max(axis=1) for values in runs])
     low, high = _ends(found.interval if len(runs) > 1 else found.within[0])
     rank = int(np.argmax(over_runs(runs)))
@@ -112,38 +112,38 @@ def over_runs(runs: Sequence[Floats]) -> Floats:
 
 
 def mean_times(runs: Sequence[Times]) -> dict[str, float]:
-    """name -> seconds: mean over ranks, median over samples and runs. These add up, maxima do not."""
+    """name -> seconds: mean over ranks, median over samples and runs. Means add up; maxima do not."""
     return {n: float(over_runs([v.mean(axis=1) for v in found])) for n, found in by_name(runs).items()}
 
 
 def rank_times(runs: Sequence[Times], *phases: int) -> Floats:
-    """(n_ranks,) seconds of some phases together in one set. Runs without timed sets do not count."""
+    """(n_ranks,) seconds per set, summed over these phases. Runs without timed sets are left out."""
     return over_runs([one.seconds(*phases) for one in runs if len(one.timed)])
 
 
 def host_of(record: Record, rank: int) -> str:
-    """Name of the host that a rank ran on."""
+    """The name of a rank's host."""
     return record.environment.hosts[record.environment.rank_host[rank]].name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Communication:
-    """CG and its communication per rank: the median over the sets of a run, then over runs."""
+    """Time of CG and of its communication per rank: the median over the sets of a run, then over runs."""
 
     cg: Floats  # (n_ranks,) seconds
     spent: Floats  # (n_ranks,) seconds
 
     @property
     def share(self) -> float:
-        """Communication / CG, both means over ranks (the ratio of Ferreira 2006). Lies among `by_rank`."""
+        """Communication / CG, both means over ranks (Ferreira 2006). Lies in the range of `by_rank`."""
         return float(self.spent.sum() / self.cg.sum()) if self.cg.any() else 0.0
 
     @property
     def by_rank(self) -> Floats:
-        """Each rank's own share; 0 where no time was spent."""
+        """The share of each rank; 0 if CG took no time."""
         return np.divide(self.spent, self.cg, out=np.zeros_like(self.spent), where=self.cg > 0)
 
 
 def communication(runs: Sequence[Times]) -> Communication:
-    """Communication in CG; at least one of the runs must have timed sets."""
+    """The communication in CG; at least one of the runs must have timed sets."""
     return Communication(rank_times(runs, ph.CG), rank_times(runs, *ph.COMMUNICATION))

@@ -1,4 +1,4 @@
-"""The cost of messages as text: classes of pairs, all-reduces, several pairs at once, H of the ranks."""
+"""The network part of a profile as text: cost of messages, all-reduces, contention, H of the ranks."""
 
 from collections.abc import Sequence
 
@@ -8,28 +8,28 @@ from fembench.records.network import Network, PairClass, both_ways_at, value_at
 
 SHOWN = (8, 1024, 16384, 262144, 1048576)  # bytes
 MOST_SIZES = 6  # sizes printed if the measured ones do not include SHOWN
-MOST = 12  # classes whose costs are printed; the profile has all
+MOST = 12  # classes whose costs are printed; --json gives all
 H_HEADS = ["rank", "host", "product", "kernels", "processor", "by queue", "by load", "by clock"]
 H_TITLE = (
     "H: time of each rank over that of the fastest rank, for the product, for three kernels, and for their "
     "processor time. The last is also corrected for the load at that time: by the run queue (Mendes 2004, "
     "Eq. 4.1), by the load average (Eq. 4.2), and by elapsed over processor time ('by clock', Eq. 4.3)"
 )
-POLLS = 1.3  # factor from which waiting ranks keep their core (Mendes 2004)
+POLLS = 1.3  # slowdown above which waiting ranks are taken to keep their core (Mendes 2004)
 
 
 def as_text(network: Network, slowness: Sequence[Sequence[object]] = (), synthetic: str = "") -> str:
-    """All tables; `slowness` rows (rank, host, H by …), if computed."""
+    """All tables; `slowness` are rows (rank, host, H by …), if computed."""
     label = f" (SYNTHETIC: {synthetic})" if synthetic else ""
     parts = [f"Messages{label}: {_how(network)}", costs_table(network)]
     if any(one.beside for one in network.classes):
-        parts += ["Messages both ways beside computing", beside_table(network)]
+        parts += ["Messages both ways while a rank computes", beside_table(network)]
     if network.kielmann:
-        parts += ["Kielmann's method for comparison: one way L + g(m)", kielmann_table(network)]
+        parts += ["For comparison, Kielmann's method: one way L + g(m)", kielmann_table(network)]
     if network.allreduce:
         parts += ["All-reduce, back to back", allreduce_table(network)]
     if network.contention:
-        parts += ["Several pairs at once: time of a message over its time alone", contention_table(network)]
+        parts += ["Several pairs at once: time of a message, relative to one pair", contention_table(network)]
     if slowness:
         parts += [H_TITLE, table(H_HEADS, slowness, align="rl" + "r" * (len(H_HEADS) - 2), digits=3)]
     return "\n\n".join([*parts, "\n".join([*progress_lines(network), *network.notes])])
@@ -48,8 +48,8 @@ def _how(network: Network) -> str:
 
 
 def costs_table(network: Network) -> str:
-    """One row per class and size: T = Os + L + Or and its parts; the factor of T with a message in the
-    opposite direction; the gap; T with MPI_Send."""
+    """One row per class and size: T = Os + L + Or and its parts, the slowdown by a message in the opposite
+    direction, the gap, and T with MPI_Send."""
     heads = ["pair", "rendezvous from", "bytes", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
     rows = []
     for k, one in enumerate(network.classes[:MOST]):
@@ -63,7 +63,7 @@ def costs_table(network: Network) -> str:
 
 
 def _shown(network: Network) -> tuple[int, ...]:
-    """Sizes whose costs are printed: the usual ones, if they were measured."""
+    """Sizes whose costs are printed: SHOWN if measured, otherwise a selection of the measured ones."""
     known = (network.settings.sizes if network.settings else ()) or SHOWN
     if set(SHOWN) <= set(known):
         return SHOWN

@@ -1,4 +1,4 @@
-"""Tables of provenance: hosts, meshes, clocks, software, and kinds that must not be mixed."""
+"""Tables of provenance: hosts, meshes, clocks, software, and kinds of measurement that must not be mixed."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,11 +10,11 @@ from fembench.report.results import kind_difference, kind_letter, kinds_of
 from fembench.report.table import Column, Table, integer, percent, ratio, size, time, words
 
 NOT_MEASURED = -1.0
-CHOICE = "; cheapest of "  # in a clock's reason, before the costs of reading
+CHOICE = "; cheapest of "  # precedes the costs of reading in a clock's reason
 
 
 def hosts(records: Iterable[Record]) -> Table:
-    """Every machine that ran a rank."""
+    """Every host on which ranks ran."""
     found: dict[str, HostFacts] = {}
     others: dict[str, float] = {}
     for record in records:
@@ -58,7 +58,7 @@ def clocks(records: Iterable[Record]) -> Table:
     """The clocks used, with their worst properties over all runs."""
     groups: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
-        why = r.clock.reason.partition(CHOICE)[0]  # without what the readings of that run cost
+        why = r.clock.reason.partition(CHOICE)[0]  # without the costs of reading, which differ between runs
         key = ", ".join(host_names(r)), r.clock.name, r.clock.certified, why
         groups.setdefault(key, []).append(r)
     rows = []
@@ -89,7 +89,7 @@ def clocks(records: Iterable[Record]) -> Table:
 
 
 def kinds(records: Sequence[Record]) -> Table:
-    """Kinds of measurement that are not compared with each other; empty if there is one kind."""
+    """Kinds of measurement that are not compared with each other; empty if there is only one kind."""
     found = kinds_of(records)
     rows = [
         (
@@ -122,7 +122,7 @@ def kinds(records: Sequence[Record]) -> Table:
 
 
 def meshes(records: Iterable[Record]) -> Table:
-    """Every mesh (as Ferreira 2006, Table 5.5)."""
+    """Every mesh (as in Ferreira 2006, Table 5.5)."""
     found = {r.mesh.hash: r.mesh for r in records}
     rows = [
         (
@@ -140,7 +140,7 @@ def meshes(records: Iterable[Record]) -> Table:
     return Table(
         "meshes",
         "Meshes",
-        "Equations are the free unknowns; restrained unknowns are held by the supports. Quality is that of "
+        "Equations are the free unknowns; restrained unknowns are fixed by the supports. Quality is that of "
         "the worst cell: 1 is regular, 0 is flat. The hash identifies coordinates and cells.",
         (
             words("mesh"),
@@ -157,7 +157,7 @@ def meshes(records: Iterable[Record]) -> Table:
 
 
 def software(records: Sequence[Record]) -> Table:
-    """Software and settings: every value that occurs, and in how many runs."""
+    """Software and settings: every value that occurs, with the number of runs."""
     counts: Counter[tuple[str, str]] = Counter()
     for r in records:
         counts.update(_software(r))

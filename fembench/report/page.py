@@ -1,7 +1,7 @@
 """The report of a campaign: a folder with index.html, report.md, tables, plots and exports.
 
-`build` writes a new folder beside the old one and then swaps them, so a report is always whole. The page
-contains its styles and pictures and loads nothing from a network.
+`build` writes a new folder next to the old one and then swaps them, so a report is always complete. The page
+contains its styles and pictures, and loads nothing from a network.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from fembench.report.tables import every_table
 
 MARK = '<meta name="generator" content="fembench report">'
 MOST_ROWS = 800  # of a table on the page
-# heading, what it answers, plots and tables by the beginning of their names
+# heading; beginnings of the names of its plots; beginnings of the names of its tables
 SECTIONS = (
     ("Verdict", (), ("overview", "reasons", "failures", "kinds")),
     ("Provenance", (), ("hosts", "rank_speeds", "meshes", "clocks", "software")),
@@ -48,14 +48,14 @@ SECTIONS = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CampaignResults:
-    """What a folder of results holds."""
+    """The contents of a folder of results."""
 
     name: str
     records: list[Record]
     failures: list[Failure]
     fields: dict[str, Path]  # record id -> file
     description: str  # campaign.toml, or ""
-    peers: PeersRecord | None = None  # a comparison with other codes
+    peers: PeersRecord | None = None  # a comparison with other programs
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class Section:
 def build(
     folder: Path | str, out: Path | str | None = None, *, base: int = 0, peers: Path | None = None
 ) -> Path:
-    """Write the report of the campaign in `folder` to `out` (its report/); returns index.html.
+    """Write the report of the campaign in `folder` to `out` (default: its report/); return index.html.
 
-    `base`: ranks of the run that speedups refer to; 0: the fewest. `peers`: a comparison kept elsewhere.
-    Raises InputError if there is nothing to report or `out` holds something else.
+    `base`: ranks of the run to which speedups refer; 0: the fewest. `peers`: a comparison stored elsewhere.
+    Raises InputError if there is nothing to report, or `out` contains something else.
     """
     campaign = read_campaign(Path(folder), peers)
     target = Path(out) if out else Path(folder) / "report"
@@ -92,7 +92,7 @@ def build(
 
 
 def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResults:
-    """All that a folder holds. Raises InputError if it has no record, failure or comparison."""
+    """The contents of a folder. Raises InputError if it has no record, failure or comparison."""
     failures = list(store.failures(folder)) if folder.is_dir() else []
     inside = folder / PEERS_FILE
     found_peers = peers_file or (inside if inside.is_file() else None)
@@ -112,12 +112,12 @@ def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResul
 
 
 def _runs(folder: Path) -> list[Path]:
-    """Files of records; a folder with a comparison alone has none."""
+    """Files of records; none in a folder that has only a comparison."""
     return store.record_paths(folder) if (folder / "runs").is_dir() else []
 
 
 def arrange(tables: Sequence[Table], plots: Sequence[Plot]) -> list[Section]:
-    """Plots and tables by section; a section without either is left out."""
+    """Plots and tables by section; empty sections are left out."""
     made = [
         Section(title, [p for p in plots if _starts(p, first)], [t for t in tables if _starts(t, second)])
         for title, first, second in SECTIONS
@@ -126,7 +126,7 @@ def arrange(tables: Sequence[Table], plots: Sequence[Plot]) -> list[Section]:
 
 
 def _starts(item: Plot | Table, beginnings: Sequence[str]) -> bool:
-    """Whether a name is one of those, or one of those with something behind it."""
+    """Whether the name is one of `beginnings`, or continues one after '-' or '_'."""
     return any(item.name == b or item.name.startswith((f"{b}-", f"{b}_")) for b in beginnings)
 
 
@@ -177,7 +177,7 @@ def render(
 
 
 def _dates(campaign: CampaignResults) -> list[str]:
-    """When each thing that it holds was made."""
+    """The dates of all records, failures and comparisons."""
     dates = [r.created for r in campaign.records] + [f.created for f in campaign.failures]
     return dates + ([campaign.peers.created] if campaign.peers else [])
 
@@ -189,10 +189,10 @@ def _write(path: Path, content: str) -> None:
 
 @contextlib.contextmanager
 def _replacing(target: Path) -> Iterator[Path]:
-    """A new folder that replaces `target` at the end; removed if anything goes wrong."""
+    """A new folder that replaces `target` at the end, and is removed if anything fails."""
     page = target / "index.html"
     if target.exists() and not (target.is_dir() and _is_ours(target, page)):
-        raise InputError(f"{target}: holds something else; expected an empty folder or an earlier report")
+        raise InputError(f"{target}: not a report; expected an empty folder or an earlier report")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -215,7 +215,7 @@ def _replacing(target: Path) -> Iterator[Path]:
 
 
 def _is_ours(target: Path, page: Path) -> bool:
-    """An earlier report, or nothing."""
+    """Whether the folder contains an earlier report, or nothing."""
     if not any(target.iterdir()):
         return True
     return page.is_file() and MARK in page.read_text(encoding="utf-8", errors="replace")[:2000]

@@ -11,21 +11,21 @@ from fembench.report.results import Result
 from fembench.report.table import Column, Table, integer, percent, ratio, time, words
 from fembench.stats.summary import median, quartile_spread
 
-QUARTILES = 4  # repetitions below which there are no quartiles
+QUARTILES = 4  # repetitions needed for quartiles
 
 
 class OverPeer(NamedTuple):
-    """A time of the fastest serial peer over ours."""
+    """The time of the fastest serial peer over that of fembench."""
 
-    ratio: float  # above 1: we are faster
-    peer: str  # and its preconditioner
+    ratio: float  # above 1: fembench is faster
+    peer: str  # name and preconditioner
     of: str  # "solve": to the same tolerance; "iteration": with the same preconditioner
 
 
 def over_peer(record: PeersRecord, result: Result) -> OverPeer | None:
-    """CG of `result` compared with the best serial peer; None if system or processor differ.
+    """CG of `result` compared with the best serial peer; None if system or CPU model differ.
 
-    Compares whole solves if both stop at the same tolerance, else single iterations.
+    Compares whole solves if both stop at the same tolerance, otherwise single iterations.
     """
     mine, theirs = result.record, record.case
     same_system = (mine.mesh.hash, mine.case.question.problem) == (record.mesh.hash, theirs.question.problem)
@@ -52,13 +52,13 @@ def peers_tables(record: PeersRecord) -> list[Table]:
 
 
 def own_best(record: PeersRecord, ranks: int) -> PeerRun | None:
-    """Our own run on `ranks` ranks that reaches the solution first."""
+    """The run of fembench on `ranks` ranks that reaches the solution first."""
     ours = [r for r in record.runs if r.own and r.solves and r.ranks == ranks]
     return min(ours, key=lambda r: r.to_solution, default=None)
 
 
 def own_twin(record: PeersRecord, run: PeerRun) -> PeerRun | None:
-    """Our own run with the same preconditioner and ranks."""
+    """The run of own-sym with the same preconditioner and ranks."""
     same = (r for r in record.runs if r.status == "timed" and r.peer == "own-sym")
     return next((r for r in same if (r.precond, r.ranks) == (run.precond, run.ranks)), None)
 
@@ -85,17 +85,17 @@ def _race(record: PeersRecord) -> Table:
         title=f"Peers on {record.case.question.mesh}: {units.count(record.mesh.n_equations)} equations, "
         "one system",
         note=f"Medians; 'spread' is the interquartile range over the median. {_parity(record)} '× own-sym' "
-        "is the time of an iteration over ours with the same preconditioner and ranks; '× own best' is "
-        "set-up + solve over our fastest on as many ranks. Assembly computes the matrix from the cells; "
-        "PETSc assembles the element matrices of our kernels. A dash: the peer was given the matrix. "
-        + _load(record),
+        "is the time of an iteration over that of fembench (own-sym) with the same preconditioner and ranks; "
+        "'× own best' is set-up + solve over that of the fastest solver of fembench on as many ranks. "
+        "Assembly computes the matrix from the cells; PETSc assembles the element matrices of fembench's "
+        "kernels. A dash means that the peer was given the matrix. " + _load(record),
         columns=columns,
         rows=tuple(_row(record, r) for r in timed),
     )
 
 
 def _parity(record: PeersRecord) -> str:
-    """Which runs have a time."""
+    """A sentence on which runs have a time."""
     if record.parity == "iterate":
         return "Only runs whose last iterate equals that of numpy's CG on the exported system have a time."
     return (
@@ -105,10 +105,10 @@ def _parity(record: PeersRecord) -> str:
 
 
 def _load(record: PeersRecord) -> str:
-    """Load of the machine before the session; it limits what a small difference means."""
+    """A sentence on the load of the hosts before the session, which limits how small a difference counts."""
     busy = max(record.environment.hosts, key=lambda h: h.load_average / h.cores)
-    others = " (the machine was busy: expect noise)" if busy.load_average > 0.25 * busy.cores + 0.25 else ""
-    crowded = " More ranks than cores: ignore times on many ranks."
+    others = " (the host was busy: expect noise)" if busy.load_average > 0.25 * busy.cores + 0.25 else ""
+    crowded = " There were more ranks than cores: ignore times on several ranks."
     load = f"Load before the session: {busy.load_average:.2f} on {busy.cores} cores{others}."
     return load + (crowded if record.environment.oversubscribed else "")
 
@@ -133,13 +133,13 @@ def _row(record: PeersRecord, run: PeerRun) -> tuple[object, ...]:
 
 
 def _base(record: PeersRecord) -> Table:
-    """Speedup of our best over ourselves on one rank and over the best serial peer."""
+    """Speedup of the fastest solver of fembench over one rank of it, and over the best serial peer."""
     base, alone = best_serial(record), own_best(record, 1)
     columns = (
         Column("ranks", "ranks", number=True),
-        words("our fastest"),
+        words("fastest of fembench", "our_fastest"),
         time("set-up + solve", "to_solution"),
-        ratio("over ourselves on one rank", "speedup_own"),
+        ratio("over fembench on one rank", "speedup_own"),
         ratio("over the best serial peer", "speedup_peer"),
         words("best serial peer", "base"),
         time("its set-up + solve", "base_to_solution"),
@@ -163,8 +163,8 @@ def _base(record: PeersRecord) -> Table:
     return Table(
         name="peers_base",
         title="Speedup over the best serial peer",
-        note="A slow program scales well. Our time to solution is therefore compared with the fastest "
-        "serial peer as well as with our own on one rank; below 1 the peer is faster.",
+        note="A slow program scales well. The time to solution of fembench is therefore compared with the "
+        "fastest serial peer as well as with fembench on one rank; below 1, the peer is faster.",
         columns=columns,
         rows=tuple(rows),
     )

@@ -1,4 +1,4 @@
-"""A machine profile as text: hosts, the speed matrix, and how size and company change speeds."""
+"""A machine profile as text: hosts, the speed matrix, and speeds by data size and number of ranks."""
 
 import math
 import statistics
@@ -10,18 +10,18 @@ from fembench.records.profile import LEVELS, Level, Profile, Speed, host_names, 
 from fembench.records.quiet import OTHERS
 from fembench.records.record import HostFacts
 
-SHOWN = 8  # hosts whose speeds by size are printed; the profile has all
+SHOWN = 8  # hosts whose speeds by size are printed; --json gives all
 SCALES = {
     "cells": (1e6, "M cells/s"),
     "blocks": (1e6, "M blocks/s"),
     "dofs": (1e6, "M dofs/s"),
     "bytes": (1e9, "GB/s"),
 }
-HELD_BACK, STEAL = 0.05, 2.0  # fraction, percent: above these, the machine was disturbed
+HELD_BACK, STEAL = 0.05, 2.0  # fraction, percent: above these, the host was disturbed
 
 
 def as_text(profile: Profile, relative: Sequence[float] = ()) -> str:
-    """All tables; `relative`: overall speeds of the ranks, if the phases were weighted."""
+    """All tables; `relative`: relative speeds of the ranks over all phases, if known."""
     parts = [head(profile), hosts_table(profile), "", speeds_table(profile, relative)]
     names = [h.name for h in profile.environment.hosts]
     for host in range(min(len(names), SHOWN)):
@@ -33,7 +33,7 @@ def as_text(profile: Profile, relative: Sequence[float] = ()) -> str:
 
 
 def head(profile: Profile) -> str:
-    """What was measured, with the label SYNTHETIC if the speeds are emulated."""
+    """The heading: ranks, hosts and software, with the label SYNTHETIC if the speeds are emulated."""
     e = profile.environment
     kind = "quick, " if profile.quick else ""
     ranks, hosts = plural(len(e.rank_host), "rank"), plural(len(e.hosts), "host")
@@ -105,7 +105,7 @@ def _with_interval(value: float, part: float) -> str | None:
 
 
 def sizes_table(profile: Profile, host: int) -> str:
-    """Speeds of one host's median rank per level, all ranks at once; in memory also with fewer ranks."""
+    """Speeds of a host's median rank by level, all ranks at once; in memory, also with fewer ranks."""
     e, everyone = profile.environment, ranks_on(profile, host)
     mine = [s for s in profile.speeds if e.rank_host[s.rank] == host]
     counts = sorted({s.corunning for s in mine})
@@ -121,7 +121,7 @@ def sizes_table(profile: Profile, host: int) -> str:
 
 
 def ranks_on(profile: Profile, host: int) -> int:
-    """Ranks on a host."""
+    """The number of ranks on a host."""
     return ranks_per_host(profile)[profile.environment.rank_host.index(host)]
 
 
@@ -131,12 +131,12 @@ def _median(speeds: Sequence[Speed], name: str, level: str, corunning: int, scal
 
 
 def warnings(profile: Profile) -> list[str]:
-    """Reasons why these may not be the speeds of the undisturbed machine."""
+    """Reasons why these may not be the speeds of undisturbed hosts."""
     e = profile.environment
     lines = []
     if e.oversubscribed:
         lines.append(
-            "OVERSUBSCRIBED: more ranks than cores; not the speeds of ranks that have their own core"
+            "OVERSUBSCRIBED: more ranks than cores; not the speeds of ranks with a core of their own"
         )
     held = [(part, rank) for rank, part in enumerate(profile.held_back) if part > HELD_BACK]
     if held:
@@ -164,7 +164,7 @@ def others_used(host: HostFacts) -> str:
 
 
 def _still_cached(profile: Profile, host: int) -> str:
-    """A warning if the matrices 'in memory' of a host's ranks are below twice its L3 cache, else ""."""
+    """A warning if a host's matrices 'in memory' have less than twice the size of its L3 cache, else ""."""
     e = profile.environment
     facts, ranks = e.hosts[host], e.rank_host.count(host)
     inside = [

@@ -1,4 +1,4 @@
-"""The results of a campaign: pools of repeated runs, their numbers, and names short enough to print.
+"""The results of a campaign: pools of repeated runs, with their times and short names for tables.
 
 A result is named by `mesh`, `variant` (what is computed and how: storage, preconditioner, …) and
 `setting` (ranks and how they share the mesh). Results of one mesh and variant form a series.
@@ -17,11 +17,11 @@ from fembench.records.times import Times
 from fembench.report.measures import Time, times
 
 LONG_DECIMAL = re.compile(r"\d*\.\d{4,}")
-# fields that people vary on purpose: how a result is computed, and how its ranks share the mesh
+# fields that users vary on purpose: how a result is computed, and how its ranks share the mesh
 METHOD = tuple(n for n in fields_of("question", "method", varied=True) if n not in ("mesh", "storage"))
 SHARING = tuple(n for n in fields_of("placement", varied=True) if n not in ("ranks", "shares"))
 MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SHARING)
-# the others: they name a result only where two would have the same name
+# other fields: used only if two results would otherwise have the same name
 METHOD_TOO = fields_of("question", "method", "effort", "synthetic", varied=False)
 SHARING_TOO = fields_of("placement", "text", varied=False)
 
@@ -33,8 +33,8 @@ class Result:
     pool: Pool
     mesh: str
     variant: str  # "csr", "sym · jacobi", "csr · kind B", "csr · SYNTHETIC"
-    placement: str  # how the ranks share the mesh, where it is not the usual: "7:1", "rcb", ""
-    runs: tuple[Times, ...]  # of each record of the pool
+    placement: str  # how the ranks share the mesh, if not by default: "7:1", "rcb", ""
+    runs: tuple[Times, ...]  # one per record of the pool
     times: dict[str, Time]
 
     @property
@@ -48,17 +48,17 @@ class Result:
 
     @property
     def record(self) -> Record:
-        """Stands for the whole pool in everything but times."""
+        """The record that represents the pool in everything but times."""
         return self.pool.first
 
     @property
     def series(self) -> tuple[str, str]:
-        """Results that differ only in ranks and in how they share the mesh."""
+        """The key of results that differ only in ranks and in how these share the mesh."""
         return self.mesh, self.variant
 
 
 def results(records: Sequence[Record]) -> list[Result]:
-    """Every pool of `records`, by size of mesh, variant, ranks, setting."""
+    """One result per pool of `records`, sorted by size of mesh, variant, ranks and setting."""
     found = pools(records)
     kinds = kinds_of(records)
     meshes = _mesh_labels(records)
@@ -95,7 +95,7 @@ def variants(found: Iterable[Result]) -> list[str]:
 
 
 def kinds_of(records: Iterable[Record]) -> list[Record]:
-    """One record of each kind that must not be compared with another (CPU, libraries, clock, …)."""
+    """One record of each kind; kinds differ in CPU, libraries, clock, … and must not be compared."""
     kinds: list[Record] = []
     for record in sorted(records, key=lambda r: (r.created, r.id)):
         if all(kind_difference(kind, record) for kind in kinds):
@@ -104,18 +104,18 @@ def kinds_of(records: Iterable[Record]) -> list[Record]:
 
 
 def kind_letter(record: Record, kinds: Sequence[Record]) -> str:
-    """'A', 'B', … of the kind that a record is of."""
+    """The letter of a record's kind: 'A', 'B', …"""
     index = next(i for i, kind in enumerate(kinds) if not kind_difference(kind, record))
     return chr(ord("A") + index) if index < 26 else str(index + 1)
 
 
 def kind_difference(a: Record, b: Record) -> str | None:
-    """The first field in which two records differ that may be of any mesh, problem and hosts."""
+    """The first field in which two records differ, other than mesh, problem and hosts; or None."""
     return same_kind(a, b, but=("host set", "mesh hash", "problem"))
 
 
 def _mesh_labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
-    """(mesh of the case, hash) -> its name; with the hash where one name stands for several."""
+    """(mesh of the case, hash) -> its name; with the hash if several meshes have that name."""
     hashes: dict[str, set[str]] = {}
     for record in records:
         hashes.setdefault(record.case.question.mesh, set()).add(record.mesh.hash)
@@ -127,7 +127,7 @@ def _mesh_labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
 
 
 def _short(mesh: str) -> str:
-    """A mesh file by its name, without folders."""
+    """The name of a mesh file without its folders."""
     return mesh.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] or mesh
 
 
@@ -157,7 +157,7 @@ def _placement(pool: Pool, siblings: Sequence[Pool]) -> str:
 
 
 def _shares(pool: Pool, siblings: Sequence[Pool]) -> str:
-    """The shares of a pool with three digits; all digits where they would equal those of another pool."""
+    """The shares of a pool with three digits; with all digits if they would equal those of another pool."""
     exact, all_shares = pool.case.placement.shares, {p.case.placement.shares for p in siblings}
     short = short_shares(exact)
     return exact if any(short_shares(other) == short for other in all_shares - {exact}) else short
@@ -169,13 +169,13 @@ def short_shares(text: str) -> str:
 
 
 def _twins(pool: Pool, siblings: Sequence[Pool]) -> list[Pool]:
-    """Those that agree with `pool` in the main fields: only among them do the others make a difference."""
+    """The siblings that agree with `pool` in the main fields, so that only other fields tell them apart."""
     mine = pool.case.flat()
     return [p for p in siblings if all(p.case.flat()[f] == mine[f] for f in MAIN)]
 
 
 def _words(pool: Pool, siblings: Sequence[Pool], fields: Iterable[str]) -> list[str]:
-    """Values of those case fields that are not the same in all siblings; defaults go without saying."""
+    """Values of the case fields that differ among the siblings, except defaults."""
     varying = (f for f in fields if len({p.case.flat()[f] for p in siblings}) > 1)
     said = pool.case.said()
     return [FIELDS[f].shown(said[f]) for f in varying if f in said]

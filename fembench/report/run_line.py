@@ -1,4 +1,4 @@
-"""One line per run, for the progress of a campaign."""
+"""The line that summarises a run in the progress of a campaign."""
 
 import numpy as np
 

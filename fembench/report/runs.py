@@ -1,4 +1,4 @@
-"""Tables about runs: overview with verdicts, why they are not VALID, every rule, failures."""
+"""Tables of runs: overview with verdicts, reasons why they are not VALID, every rule, failures."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -60,7 +60,7 @@ def _remarks(result: Result) -> list[str]:
 
 
 def reasons(results: Sequence[Result]) -> Table:
-    """Rules that are not met, each once, at its worst, with the cases that it concerns; INVALID first."""
+    """Rules that are not met, each once with its worst value and the cases concerned; INVALID first."""
     broken: dict[tuple[str, ...], list[Rule]] = {}
     cases: dict[tuple[str, ...], dict[str, None]] = {}  # in their order, each once
     for r in results:
@@ -80,7 +80,7 @@ def reasons(results: Sequence[Result]) -> Table:
         "Why runs are not VALID",
         "Each rule that some run does not meet, with the worst value found and its note. INVALID (rules A "
         "to C): the numbers are wrong, or are not what they claim to be. PROVISIONAL (rules D and E, or a "
-        "rule that could not be judged): the numbers may be right but are not fit for comparison, for "
+        "rule that cannot be evaluated): the numbers may be right but are not fit for comparison, for "
         "example because there were too few or unsteady repetitions, other processes on the same cores, "
         "time that the trace does not explain, or sources that cannot be restored.",
         (
@@ -98,20 +98,20 @@ def reasons(results: Sequence[Result]) -> Table:
 
 
 def _alike(rule: Rule) -> tuple[str, ...]:
-    """What rules have in common that are shown as one, whatever they measured and granted a single run."""
+    """The key of rules that share a row; values, and exceptions for single runs, do not enter."""
     granted = rule.threshold.partition(", or ")[0]
     return leads_to(rule), rule.id, STATES[rule.ok], granted, rule.note if rule.ok is None else ""
 
 
 def _badness(rule: Rule) -> list[float]:
-    """The numbers in a value, so that the worst is the largest; nan, not to be compared, is the worst."""
-    too_few = ">" in rule.threshold or rule.id == "B1"  # it did fewer iterations than it was to do
+    """The numbers in a value, with signs such that the worst is the largest; nan is the worst."""
+    too_few = ">" in rule.threshold or rule.id == "B1"  # B1: fewer iterations than requested
     numbers = [float(n) for n in NUMBER.findall(rule.value.rpartition(" = ")[2])]
     return [inf if isnan(n) else -n if too_few else n for n in numbers]
 
 
 def rules(records: Iterable[Record]) -> Table:
-    """Every rule of every run: value beside threshold."""
+    """Every rule of every run, with value and threshold."""
     rows = [
         (r.id, rule.id, STATES[rule.ok], rule.value, rule.threshold, rule.note)
         for r in records
@@ -120,7 +120,7 @@ def rules(records: Iterable[Record]) -> Table:
     return Table(
         "rules",
         "Rules",
-        "Every rule of validity for every run: the measured value beside its threshold.",
+        "Every rule of validity for every run, with the measured value and its threshold.",
         tuple(words(n) for n in ("run", "rule", "result", "value", "threshold", "note")),
         tuple(rows),
     )
@@ -132,13 +132,13 @@ def failures(found: Iterable[Failure]) -> Table:
         "failures",
         "Failed runs",
         "These runs ended without a record. No number in this report includes them.",
-        (words("case"), words("what"), words("message"), integer("exit status"), words("run")),
+        (words("case"), words("kind", "what"), words("message"), integer("exit status"), words("run")),
         tuple((case_name(f.case), f.kind, f.message, f.exit_status, f.id) for f in found),
     )
 
 
 def case_name(case: Case, *, complete: bool = False) -> str:
-    """A case in a few words, for lists: what people vary on purpose; `complete`: all but defaults."""
+    """A short name of a case: the fields that users vary on purpose; `complete`: all except defaults."""
     words = [case.question.mesh, case.method.storage, plural(case.placement.ranks, "rank")]
     for name, value in case.said().items():
         purpose = complete or FIELDS[name].option.varied or FIELDS[name].role == "text"

@@ -1,8 +1,8 @@
 """Speedup and efficiency: a run compared with its base, the same case on fewer ranks (VALIDITY E1 to E3).
 
-P0        ranks of the base: one, or the fewest that were run, or what the user asked for
+P0        ranks of the base: one, or the fewest that were run, or as requested
 S         P0 T(P0) / T(P), of one time (cg, assembly, the whole run, …) on the slowest rank
-S / P     efficiency, where ranks are not known to be unequal
+S / P     efficiency, unless ranks are known to be unequal
 """
 
 import dataclasses
@@ -29,15 +29,15 @@ class Speedup:
     result: Result
     base: Result | None
     ratio: float = np.nan  # P0 T(P0) / T(P)
-    low: float = np.nan  # 95 % interval over runs; of fewer than three runs from the ends of both intervals
+    low: float = np.nan  # 95 % interval over runs; for fewer than three runs, from the ends of both intervals
     high: float = np.nan
-    efficiency: float = np.nan  # ratio / P; nan where ranks are unequal or share cores
-    notes: tuple[str, ...] = ()  # why there is no number, or what is odd about it
-    equal: str = ""  # why it is unknown whether the ranks are equally fast, as the efficiency assumes
+    efficiency: float = np.nan  # ratio / P; nan if ranks are unequal or share cores
+    notes: tuple[str, ...] = ()  # why there is no number, or caveats about it
+    equal: str = ""  # why it is not known that the ranks are equally fast, as the efficiency assumes
 
 
 def speedup(result: Result, everyone: Sequence[Result], quantity: str = CG, base: int = 0) -> Speedup:
-    """`result` against the fastest of its bases among `everyone`, by the time named `quantity`.
+    """The speedup of `result` over the fastest of its bases among `everyone`, in the time named `quantity`.
 
     `base`: ranks of the base; 0: one or, without such a run, the fewest.
     """
@@ -46,12 +46,12 @@ def speedup(result: Result, everyone: Sequence[Result], quantity: str = CG, base
     pools, reason = base_of(result.pool, [r.pool for r in everyone], base)
     bases = [r for r in everyone if r.pool in pools and _timed(r, quantity)]
     if not bases or not _timed(result, quantity):
-        return Speedup(result, None, notes=(reason or f"no {quantity} was timed",))
+        return Speedup(result, None, notes=(reason or f"no time of {quantity}",))
     return _against(result, min(bases, key=lambda r: r.times[quantity].median), everyone, quantity)
 
 
 def all_speedups(found: Sequence[Result], quantity: str = CG, base: int = 0) -> list[Speedup]:
-    """Every result on more ranks than its base. Raises InputError where nothing ran on `base` ranks."""
+    """The speedup of every result on more than `base` ranks. Raises InputError if no run has `base` ranks."""
     counts = sorted({r.ranks for r in found})
     if base and base not in counts:
         raise InputError(f"--base {base}: no run on {ranks_in_words(base)}; runs are on {counts} ranks")
@@ -81,7 +81,7 @@ def _against(result: Result, base: Result, everyone: Sequence[Result], quantity:
 
 
 def _range(alone: Time, mine: Time) -> tuple[float, float]:
-    """Of alone / mine: 95 % over runs where both have three; else from the ends of both intervals."""
+    """The range of alone / mine: 95 % over runs if both have three, else from the ends of both intervals."""
     interval = ratio_unpaired(alone.medians, mine.medians).interval
     return (interval.low, interval.high) if interval else (alone.low / mine.high, alone.high / mine.low)
 
@@ -101,7 +101,7 @@ def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> li
 
 
 def superlinear(run: Record, base: Record) -> str:
-    """What may explain a super-linear speedup: data that now fit in a cache, or saved work."""
+    """Possible explanations of a super-linear speedup: data that now fit in a cache, or saved work."""
     mine, alone = max(run.solve.bytes), max(base.solve.bytes)
     note = f"super-linear: a rank touches {units.size(mine)} per iteration, {units.size(alone)} on "
     note += f"{ranks_in_words(base.case.placement.ranks)}; "
@@ -113,7 +113,7 @@ def superlinear(run: Record, base: Record) -> str:
 
 
 def _by_cache(mine: float, alone: float, caches: dict[str, int]) -> str:
-    """Which cache holds the data of a rank now but not those of the base, or that none does."""
+    """A sentence on which cache, if any, holds the data of a rank here but not those of the base."""
     if not caches:
         return "cache sizes are unknown"
     by_size = sorted(caches.items(), key=lambda item: item[1])

@@ -25,14 +25,14 @@ _OVER_PEER = Column(
     "over the best serial peer", "peer_speedup peer peer_of", lambda v: f"{v[0]:.2f} ({v[1]}, {v[2]})"
 )
 PEER = (
-    " The last comparison is with the fastest other code on one rank: its solve to the same tolerance over "
-    "our cg. If tolerances differ or the number of iterations is fixed, it is its iteration over ours, "
-    "with the same preconditioner."
+    " The last comparison is with the fastest other program on one rank: the time of its solve to the same "
+    "tolerance over cg. If tolerances differ or the number of iterations is fixed, iterations with the same "
+    "preconditioner are compared instead."
 )
 
 
 def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None = None) -> Table:
-    """Speedup and efficiency of one time, with the base of every row; with `peers` over the best of them."""
+    """Speedup and efficiency of one time, with the base of every row; with `peers`, also over the best."""
     found = list(found)
     rows = [
         (*case_of(s.result), _base(s, quantity), s.ratio, (s.low, s.high), _runs(s, quantity), s.efficiency)
@@ -43,7 +43,7 @@ def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None 
     return Table(
         "speedup_" + quantity.replace(" + ", "_"),
         f"Speedup and efficiency of {quantity}{_definition({s.base.ranks for s in found if s.base})}",
-        f"{BASE} Efficiency is speedup / P. It is left out where ranks share cores or are known to be "
+        f"{BASE} Efficiency is speedup / P. It is left out if ranks share cores or are known to be "
         f"unequal.{PEER if peers else ''}",
         (*case_columns(), *_speedup_columns(), *((_OVER_PEER,) if peers else ()), words("remarks")),
         tuple(rows),
@@ -51,7 +51,7 @@ def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None 
 
 
 def no_speedup(found: Sequence[Result], base: int) -> Table:
-    """Says that there is no speedup if no run has more ranks than the requested base."""
+    """One row that says why there is no speedup, if no run has more ranks than the requested base."""
     none = bool(base and found) and max(r.ranks for r in found) <= base
     why = f"no run has more than {ranks_in_words(base)}, the requested base: choose a smaller --base"
     return Table("speedup_none", "No speedup", "", (words("why"),), ((why,),) if none else ())
@@ -77,7 +77,7 @@ def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:
 
 
 def _definition(bases: set[int]) -> str:
-    """For a title: what a speedup is where a base has several ranks, so that it is not T(P0) / T(P)."""
+    """For a title: the definition of speedup if a base has several ranks."""
     if bases <= {1}:
         return ""
     if len(bases) == 1:

@@ -1,4 +1,4 @@
-"""Table: columns and raw values once; text, Markdown, CSV and JSON from them."""
+"""Table: columns and raw values, which become text, Markdown, CSV or JSON."""
 
 import csv
 import dataclasses
@@ -23,18 +23,18 @@ LONG = 24  # rows; a longer table is folded on the page
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Column:
-    """One column: how people see it, and its name in CSV and JSON.
+    """One column: how it is shown, and its name in CSV and JSON.
 
-    With several names in `key`, a value is a tuple of as many: shown in one column, kept in several.
+    With several names in `key`, each value is a tuple: shown in one column, stored in several.
     """
 
     head: str
-    key: str  # SI, the unit at its end; names are separated by blanks
+    key: str  # names separated by blanks; each ends in its SI unit
     show: Callable[[Any], str] = str
     number: bool = False  # aligned right
 
     def parts(self, value: Any) -> dict[str, object]:
-        """Raw values by name; None where there is none."""
+        """Raw values by name; None for missing ones."""
         names = self.key.split()
         values = value if isinstance(value, tuple) else (value,) * len(names)
         return {n: None if missing(v) else v for n, v in zip(names, values, strict=True)}
@@ -42,11 +42,11 @@ class Column:
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Table:
-    """Rows of raw values (SI units, None or nan where there is none)."""
+    """Rows of raw values (SI units; None or nan if missing)."""
 
     name: str  # of its files
     title: str
-    note: str  # what one sees and how to read it
+    note: str  # what it shows and how to read it
     columns: tuple[Column, ...]
     rows: tuple[tuple[object, ...], ...]
 
@@ -60,7 +60,7 @@ class Table:
         return tuple(name for c in self.columns for name in c.key.split())
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """One raw column, (n_rows,): int64; float64, nan where there is no value; else objects.
+        """One raw column, (n_rows,): int64, float64 (nan for missing values), or objects.
 
         Raises InputError for an unknown name.
         """
@@ -76,7 +76,7 @@ class Table:
         return np.array(values, object)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Raw values as a DataFrame. Raises InputError where pandas is not installed."""
+        """Raw values as a DataFrame. Raises InputError if pandas is not installed."""
         try:
             import pandas
         except ImportError:
@@ -84,14 +84,14 @@ class Table:
         return pandas.DataFrame({name: self[name] for name in self.names})
 
     def shown(self) -> list[list[str]]:
-        """Every value as people read it."""
+        """Every value as text."""
         return [[_show(c, v) for c, v in zip(self.columns, row, strict=True)] for row in self.rows]
 
     def __repr__(self) -> str:
         return f"{self.title}\n\n{text(self)}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: title, values as people read them, note."""
+        """HTML for notebooks: title, values as text, note."""
         heads = "".join(f"<th>{escape(c.head)}</th>" for c in self.columns)
         rows = "".join(f"<tr>{''.join(f'<td>{escape(v)}</td>' for v in row)}</tr>" for row in self.shown())
         head = f"<b>{escape(self.title)}</b>" if self.title else ""
@@ -106,7 +106,7 @@ def text(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Comma-separated raw values; empty where there is none."""
+    """Comma-separated raw values; empty if missing."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([name for c in table.columns for name in c.key.split()])
@@ -115,7 +115,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_json(table: Table) -> list[dict[str, object]]:
-    """One object per row; None where there is no value."""
+    """One object per row; None for missing values."""
     return [
         {
             name: part
@@ -127,7 +127,7 @@ def to_json(table: Table) -> list[dict[str, object]]:
 
 
 def missing(value: object) -> bool:
-    """None, not a finite number, or a tuple with such an end."""
+    """Whether a value is None, not finite, or a tuple that contains such a value."""
     if isinstance(value, tuple):
         return any(missing(v) for v in value)
     return value is None or (isinstance(value, float) and not math.isfinite(value))
@@ -138,7 +138,7 @@ def _show(column: Column, value: object) -> str:
 
 
 def case_columns() -> tuple[Column, ...]:
-    """What names a result."""
+    """The columns that name a result."""
     return words("mesh"), words("variant"), Column("ranks", "ranks setting", lambda v: v[1])
 
 
@@ -158,12 +158,12 @@ def integer(head: str, key: str | None = None) -> Column:
 
 
 def time(head: str, key: str) -> Column:
-    """A column of seconds, each in the unit that reads best."""
+    """A column of seconds, each shown in a suitable unit."""
     return Column(head, f"{key}_s", units.seconds, number=True)
 
 
 def interval(key: str) -> Column:
-    """A column of the 95 % interval of a time."""
+    """A column with the 95 % interval of a time."""
     return Column("95 % interval", f"{key}_low_s {key}_high_s", lambda ends: span(*ends), number=True)
 
 

@@ -1,4 +1,4 @@
-"""All tables of a campaign, and the choice that a terminal shows."""
+"""All tables of a campaign, and the selection shown on a terminal."""
 
 from collections.abc import Iterable, Sequence
 
@@ -48,7 +48,7 @@ def terminal(
     peers: PeersRecord | None = None,
     base: int = 0,
 ) -> str:
-    """The tables that matter most, as aligned text."""
+    """The most important tables, as aligned text."""
     shown = [t for t in every_table(records, failures, peers, base) if t.name in TERMINAL]
     return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown)
 

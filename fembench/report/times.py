@@ -24,7 +24,7 @@ from fembench.report.table import (
     words,
 )
 
-# Every name in `Result.times`, in the order in which a run passes through them
+# Every name in `Result.times`, in the order of a run
 ORDER = (
     *ph.NAMES[: ph.CG + 1],
     *(ph.NAMES[i] for i in ph.CG_PARTS),
@@ -55,8 +55,8 @@ def phases(results: Iterable[Result]) -> Table:
     return Table(
         "phases",
         "Every phase",
-        "A phase lasts as long as it does on its slowest rank. 'Time' is that maximum over ranks: the "
-        f"median over the timed sets of a run, then over runs. {INTERVAL} Phases that occur once per run "
+        "A phase lasts as long as on its slowest rank. 'Time' is that maximum over ranks: the median over "
+        f"the timed sets of a run, then over runs. {INTERVAL} Phases that occur once per run "
         "(set-up, verify, output) have one sample per run. 'Smallest' and 'mean' are taken over ranks; the "
         "last column names the slowest rank. Rows cg.… are parts of cg; cg.loop is the rest of cg, the "
         "cost of the loop itself.",
@@ -93,7 +93,7 @@ def summary(results: Iterable[Result]) -> Table:
         "summary",
         "Times",
         "Time on the slowest rank: the median over the timed sets of a run, then over runs. The interval "
-        f"and the number of sets belong to cg. {INTERVAL} 'Run' is the whole program, from its first line "
+        f"and the number of sets are those of cg. {INTERVAL} 'Run' is the whole program, from its first line "
         "to the end of its output.",
         (
             *case_columns(),
@@ -159,7 +159,7 @@ def mean_phases(results: Iterable[Result]) -> Table:
 
 
 def communication(results: Iterable[Result]) -> Table:
-    """Communication inside CG, and its share."""
+    """Communication inside CG, and its share of the time."""
     rows = []
     for r in (r for r in results if CG in r.times):
         found = measures.communication(r.runs)
@@ -171,7 +171,7 @@ def communication(results: Iterable[Result]) -> Table:
         "Communication is send, wait, unpack and all-reduce together. Both times are means over ranks; for "
         "each rank, the median over the sets of a run, then over runs. 'Share' is communication / CG; "
         "'over ranks' gives the smallest and largest share of a single rank. Waiting for a slower rank "
-        "counts as communication, so a wide range points to uneven load, a narrow one to the network.",
+        "counts as communication, so a wide range indicates uneven load, a narrow one the network.",
         (
             *case_columns(),
             time("cg, mean", "cg_mean"),
@@ -235,7 +235,7 @@ def rates(results: Iterable[Result]) -> Table:
         "are sums over ranks. 'Product GB/s' is the size of the matrix over the time of one matrix-vector "
         "product. 'Of roof' compares that with the speed at which the same core read as many bytes in the "
         "same run, on the rank closest to its limit. Both are medians over runs. The last three columns "
-        "show the largest rank.",
+        "are the maximum over ranks.",
         (
             *case_columns(),
             time("iteration", "iteration"),

@@ -1,12 +1,12 @@
-"""Unequal machines: a run compared with each machine alone, and with their summed speed (VALIDITY E2).
+"""Unequal hosts: a run compared with each host alone, and with their summed speed (VALIDITY E2).
 
-    machine    a host; where speeds are emulated, a host at one of them
-    alone      the same case on one rank of one machine
-    S          T(alone) / T: one for every machine of the run (Ferreira 2006, Section 5.4.6), and S / P
+    host       a computer; if speeds are emulated, a computer at one of these speeds
+    alone      the same case on one rank of one host
+    S          T(alone) / T: one for every host of the run (Ferreira 2006, Section 5.4.6), and S / P
     s_p        speed of rank p, cells per second of computing
-    P_eq       sum(s_p) / max(s_p): how many of the fastest rank the ranks amount to
+    P_eq       sum(s_p) / max(s_p): the number of ranks in units of the fastest
     E_het      (W / sum(s_p)) / T
-    bounds     (3.7) to (3.9) on S against the fastest machine alone
+    bounds     (3.7) to (3.9) on S relative to the fastest host alone
 
 T is the time of one set (assembly and CG) on the slowest rank.
 """
@@ -28,7 +28,7 @@ from fembench.weights.efficiency import heterogeneous_efficiency
 from fembench.weights.scaling import Bounds, against_each, speedup_bounds
 
 WORK = fields_of("question", "method", "synthetic")  # which system is solved, and how
-MAY_DIFFER = ("host set", "CPU model", "emulated slowness")  # between a run and a machine of it alone
+MAY_DIFFER = ("host set", "CPU model", "emulated slowness")  # between a run and one of its hosts alone
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,33 +36,33 @@ class Unequal:
     """One result on unequal ranks."""
 
     result: Result
-    machines: tuple[str, ...]  # of the ranks
-    alone: dict[str, Result]  # machine -> the fastest run on one rank of it, the fastest machine first
+    hosts: tuple[str, ...]  # of the ranks
+    alone: dict[str, Result]  # host -> the fastest run on one rank of it, the fastest host first
     seconds: float  # T
     speeds: Floats | None  # (P,) s_p
-    source: str  # id of the record that the speeds are from
+    source: str  # id of the record with these speeds
     bounds: Bounds | None
     notes: tuple[str, ...]
 
     @property
     def against(self) -> dict[str, tuple[float, float]]:
-        """machine -> (S, S / P), the fastest machine first."""
+        """host -> (S, S / P), the fastest host first."""
         alone = {name: r.times[SOLVE].median for name, r in self.alone.items()}
         return against_each(alone, self.seconds, self.result.ranks)
 
     @property
     def fastest(self) -> tuple[float, float]:
-        """(S, S / P) against the fastest machine alone; nan where none was measured alone."""
+        """(S, S / P) over the fastest host alone; nan if none was measured alone."""
         return next(iter(self.against.values()), (np.nan, np.nan))
 
     @property
     def equivalent(self) -> float:
-        """P_eq; nan where speeds are not known."""
+        """P_eq; nan if the speeds are unknown."""
         return float(self.speeds.sum() / self.speeds.max()) if self.speeds is not None else np.nan
 
     @property
     def e_het(self) -> float:
-        """E_het; nan where speeds are not known."""
+        """E_het; nan if the speeds are unknown."""
         work = float(sum(self.result.record.partition.cells))
         return np.nan if self.speeds is None else heterogeneous_efficiency(work, self.speeds, self.seconds)
 
@@ -80,8 +80,8 @@ def unequal_results(found: Sequence[Result]) -> list[Unequal]:
     ]
 
 
-def machine_of(record: Record, rank: int) -> str:
-    """'node8', or 'node8 at speed 0.5' where speeds are emulated."""
+def host_label(record: Record, rank: int) -> str:
+    """'node8', or 'node8 at speed 0.5' if speeds are emulated."""
     host = host_of(record, rank)
     return (
         f"{host} at speed {float(record.case.synthetic.emulate.split(',')[rank]):g}"
@@ -90,29 +90,29 @@ def machine_of(record: Record, rank: int) -> str:
     )
 
 
-def machines_of(record: Record) -> tuple[str, ...]:
-    """(P,) machine of every rank."""
-    return tuple(machine_of(record, rank) for rank in range(record.case.placement.ranks))
+def host_labels(record: Record) -> tuple[str, ...]:
+    """(P,) label of every rank's host."""
+    return tuple(host_label(record, rank) for rank in range(record.case.placement.ranks))
 
 
 def _held_against(result: Result, everyone: Sequence[Result]) -> Unequal:
-    machines = machines_of(result.record)
-    alone = _alone(result, machines, everyone)
+    hosts = host_labels(result.record)
+    alone = _alone(result, hosts, everyone)
     speeds, source = _speeds(result, everyone)
     return Unequal(
         result=result,
-        machines=machines,
+        hosts=hosts,
         alone=alone,
         seconds=result.times[SOLVE].median,
         speeds=speeds,
         source=source,
         bounds=_bounds(result, next(iter(alone.values()))) if alone else None,
-        notes=tuple(_notes(result, machines, alone)),
+        notes=tuple(_notes(result, hosts, alone)),
     )
 
 
-def _notes(result: Result, machines: Sequence[str], alone: dict[str, Result]) -> list[str]:
-    missing = [name for name in dict.fromkeys(machines) if name not in alone]
+def _notes(result: Result, hosts: Sequence[str], alone: dict[str, Result]) -> list[str]:
+    missing = [name for name in dict.fromkeys(hosts) if name not in alone]
     notes = [f"not measured alone: {', '.join(missing)}"] if missing else []
     if alone:
         name, fastest = next(iter(alone.items()))
@@ -126,14 +126,14 @@ def _notes(result: Result, machines: Sequence[str], alone: dict[str, Result]) ->
     return notes
 
 
-def _alone(result: Result, machines: Sequence[str], everyone: Sequence[Result]) -> dict[str, Result]:
-    """machine -> its fastest run on one rank, the fastest machine first."""
+def _alone(result: Result, hosts: Sequence[str], everyone: Sequence[Result]) -> dict[str, Result]:
+    """host -> its fastest run on one rank, the fastest host first."""
     found: dict[str, Result] = {}
     for other in everyone:
         if other.ranks > 1 or SOLVE not in other.times or not _same_work(result, other):
             continue
-        name = machine_of(other.record, 0)
-        if name in machines and (
+        name = host_label(other.record, 0)
+        if name in hosts and (
             name not in found or other.times[SOLVE].median < found[name].times[SOLVE].median
         ):
             found[name] = other
@@ -141,9 +141,9 @@ def _alone(result: Result, machines: Sequence[str], everyone: Sequence[Result]) 
 
 
 def _same_work(result: Result, other: Result) -> bool:
-    """Do both solve the same system in the same way, by the same software?"""
+    """Whether both solve the same system in the same way, with the same software."""
     mine, theirs = result.pool.case.flat(), other.pool.case.flat()
-    fields = (f for f in WORK if f != "emulate")  # machines at different speeds are what is compared
+    fields = (f for f in WORK if f != "emulate")  # the comparison is between hosts of different speeds
     return (
         other.pool.status != "INVALID"
         and all(mine[f] == theirs[f] for f in fields)
@@ -152,15 +152,15 @@ def _same_work(result: Result, other: Result) -> bool:
 
 
 def _speeds(result: Result, everyone: Sequence[Result]) -> tuple[Floats | None, str]:
-    """((P,) cells per second, id of their record): of the run with equal shares on the same ranks.
+    """((P,) cells per second, id of their record), from the run with equal shares on the same ranks.
 
-    Equal shares were not chosen by any timing. Without such a run, of another one with other shares.
+    Equal shares do not depend on any timing. Without such a run, one with different shares is used.
     """
-    machines = machines_of(result.record)
+    hosts = host_labels(result.record)
     same = [
         r
         for r in everyone
-        if r.ranks == result.ranks and machines_of(r.record) == machines and _same_work(result, r)
+        if r.ranks == result.ranks and host_labels(r.record) == hosts and _same_work(result, r)
     ]
     equal = [r for r in same if not r.pool.case.placement.shares]
     chosen = next(
@@ -174,7 +174,7 @@ def _speeds(result: Result, everyone: Sequence[Result]) -> tuple[Floats | None, 
 
 
 def _bounds(result: Result, alone: Result) -> Bounds:
-    """(3.7) to (3.9); extra work is what the ranks compute in all beyond the flops of one rank."""
+    """Bounds (3.7) to (3.9); the extra work is that of all ranks beyond the flops of a one-rank run."""
     groups = COMPUTING, WAITING, OWN_MESSAGES
     busy, waiting, messages = (rank_times(result.runs, *phases) for phases in groups)
     flops = sum(result.record.solve.flops)

@@ -1,4 +1,4 @@
-"""Tables of unequal machines: against each alone, against the summed speed, bounds."""
+"""Tables for unequal hosts: comparison with each host alone, with the summed speed, and with bounds."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from fembench.report.unequal import Unequal
 
 
 def against_alone(found: Sequence[Unequal]) -> Table:
-    """One row per run and machine: speedup and speedup per rank of every heterogeneous run."""
+    """One row per run on unequal hosts and per host: speedup and speedup per rank."""
     rows = [
         (*case_of(u.result), u.seconds, name, u.alone[name].times[SOLVE].median, *each)
         for u in found
@@ -18,14 +18,14 @@ def against_alone(found: Sequence[Unequal]) -> Table:
     ]
     return Table(
         "speedup_alone",
-        "Unequal machines: speedup over each machine alone",
-        "Each run on unequal ranks is compared with one rank on each of its machines, as in Ferreira "
-        "(2006), Figs 5.37 to 5.42. Speedup is the time of that machine alone over the time of the run; "
-        "below 1 the machine alone is faster. Times are those of one set, assembly + CG.",
+        "Unequal hosts: speedup over each host alone",
+        "Each run on unequal ranks is compared with one rank on each of its hosts, as in Ferreira "
+        "(2006), Figs 5.37 to 5.42. Speedup is the time of that host alone over the time of the run; "
+        "below 1, the host alone is faster. Times are those of one set, assembly + CG.",
         (
             *case_columns(),
             time("run", "run"),
-            words("machine"),
+            words("host", "machine"),
             time("alone", "alone"),
             ratio("speedup", "speedup"),
             ratio("speedup / ranks", "speedup_per_rank"),
@@ -35,7 +35,7 @@ def against_alone(found: Sequence[Unequal]) -> Table:
 
 
 def efficiency(found: Sequence[Unequal]) -> Table:
-    """One row per run: what the ranks amount to together, how well they were used, and what bounded it."""
+    """One row per run: the number of ranks in units of the fastest, their efficiency, and its bounds."""
     rows = []
     for u in found:
         bounds = u.bounds or (np.nan,) * 3
@@ -46,15 +46,15 @@ def efficiency(found: Sequence[Unequal]) -> Table:
         )
     return Table(
         "speedup_unequal",
-        "Unequal machines: efficiency against their summed speed",
+        "Unequal hosts: efficiency relative to their summed speed",
         "E_het is the time that the work would take if all ranks computed from beginning to end, over the "
         "time that it took; 1 is perfect. P_eq is the number of ranks in units of the fastest. Speeds are "
         "cells per second of computing in the run with equal shares on the same ranks, named under 'speeds "
-        "from'. Shares chosen from that very run are judged on the data they were fitted to. The three "
-        "bounds are upper limits of the speedup over the fastest machine alone (Ferreira 2006, Eqs 3.7 to "
-        "3.9): the time of that machine over the largest time that a rank computes; then computes, waits "
-        "and communicates; then also does work that a single rank would not do. Where a bound drops, that "
-        "activity costs time.",
+        "from'. (Shares chosen from that very run are tested on the data they were fitted to.) The three "
+        "bounds are upper limits of the speedup over the fastest host alone (Ferreira 2006, Eqs 3.7 to "
+        "3.9): the time of that host alone over the largest time of any rank. The first counts computing; "
+        "the second also waiting and messages; the third also work that a single rank would not do. A bound "
+        "well below the one before it shows what costs time.",
         (
             *case_columns(),
             time("run", "run"),

@@ -19,7 +19,7 @@ def weights_table(results: Iterable[Result]) -> Table:
     return Table(
         "weights",
         "Weights",
-        "The share of the cells that would let all ranks finish together. It follows from the time per "
+        "The share of the cells with which all ranks would finish together. It follows from the time per "
         "cell on each rank (assembly and the computing in cg). The interval is taken over runs if there "
         "are at least three, or over the sets of a single run.",
         (

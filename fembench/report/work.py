@@ -1,4 +1,4 @@
-"""Tables of work: how the meshes were cut, and how many iterations CG took."""
+"""Tables of work: partitions of the meshes, and iterations of CG."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from fembench.report.table import Column, Table, integer, percent, ratio, words
 
 
 def partitions(results: Iterable[Result]) -> list[Result]:
-    """One result of every distinct partition into more than one part."""
+    """One result per distinct partition into more than one part."""
     found: dict[tuple[object, ...], Result] = {}
     for r in results:
         facts = r.record.partition
@@ -20,7 +20,7 @@ def partitions(results: Iterable[Result]) -> list[Result]:
 
 
 def parts(results: Iterable[Result]) -> Table:
-    """One row a part."""
+    """One row per part."""
     rows = []
     for r in partitions(results):
         p = r.record.partition
@@ -58,7 +58,7 @@ def parts(results: Iterable[Result]) -> Table:
 
 
 def balance(results: Iterable[Result]) -> Table:
-    """One row per partition: how even it is, and how long the partitioning took."""
+    """One row per partition: how even it is, and the size of its interface."""
     rows = []
     for r in partitions(results):
         p = r.record.partition
@@ -93,7 +93,7 @@ def balance(results: Iterable[Result]) -> Table:
 
 
 def iterations(results: Sequence[Result]) -> Table:
-    """Iterations against equations; of all runs that solve the same system to the same tolerance."""
+    """Iterations and equations, over all runs that solve the same system to the same tolerance."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for r in results:
         groups.setdefault(r.series, []).extend(r.pool.records)
@@ -133,7 +133,7 @@ def iterations(results: Sequence[Result]) -> Table:
 
 
 def _ranges(cpus: Sequence[int]) -> str:
-    """'0-3 8': CPU numbers, consecutive ones as a range."""
+    """'0-3 8': CPU numbers, with consecutive ones as ranges."""
     starts = sorted(c for c in cpus if c - 1 not in cpus)
     ends = sorted(c for c in cpus if c + 1 not in cpus)
     return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends))
@@ -151,6 +151,6 @@ def _range(ends: tuple[int, int]) -> str:
 
 
 def _imbalance(values: Sequence[float], targets: Sequence[float]) -> float:
-    """Largest value over its fair share; 1 where there is nothing to share."""
+    """The largest value over its fair share; 1 if there is nothing to share."""
     total, weight = sum(values), sum(targets)
     return max((v / (total * t / weight) for v, t in zip(values, targets) if total and t), default=1.0)

@@ -28,7 +28,7 @@ def grouped(
     caption: str,
     panels: Sequence[Panel],
     *,
-    colours: Sequence[str] = (OURS, THESIS, canvas.ORANGE, canvas.GREEN, canvas.PURPLE),
+    colours: Sequence[str] = (OURS, THESIS, canvas.ORANGE, canvas.GREEN, canvas.PINK),
     log: bool = False,
     line: float | None = None,
     top: float | None = None,

@@ -162,7 +162,7 @@ def test_the_report_has_them(tmp_path):
     save(balanced_record(), tmp_path / "runs")
     text = build(tmp_path).read_text(encoding="utf-8")
     assert "Rebalancing: every look" in text
-    assert "Where blocks were" in text
+    assert "Owners of blocks" in text
 
 
 def test_the_verb_shows_a_ledger_and_refuses_a_run_without_one(tmp_path, capsys):

@@ -97,7 +97,7 @@ def test_the_report_shows_peers(record):
     page = (folder / "report" / "index.html").read_text()
     assert "one system" in page
     assert "<h2" in page
-    assert "The same system, solved by other codes" in page
+    assert "The same system, solved by other programs" in page
     rows = (folder / "report" / "tables" / "peers.csv").read_text().splitlines()
     assert len(rows) == 1 + sum(r.status == "timed" for r in record[0].runs)
     assert (folder / "report" / "tables" / "peers_base.csv").exists()

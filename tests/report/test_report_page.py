@@ -230,7 +230,7 @@ def test_a_folder_with_other_files_is_never_replaced(folder, tmp_path):
     other = tmp_path / "precious"
     other.mkdir()
     (other / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match="holds something else"):
+    with pytest.raises(InputError, match="not a report"):
         page.build(folder, other)
     assert (other / "thesis.tex").is_file()
     empty = tmp_path / "empty"

@@ -25,6 +25,16 @@ def words(plot):
     return [" ".join("".join(t.itertext()).split()) for t in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
+def colours_named(caption):
+    """Colours that a caption names; the longest name first, so that 'light blue' is not 'blue'."""
+    found = []
+    for colour, name in sorted(canvas.NAMED.items(), key=lambda item: -len(item[1])):
+        if re.search(rf"\b{name}\b", caption):
+            found.append(colour.lower())
+            caption = caption.replace(name, "")
+    return found
+
+
 @pytest.mark.slow
 def test_a_campaign_gives_every_plot_with_text_as_text():
     found = gallery(results(campaign()), {})
@@ -35,7 +45,9 @@ def test_a_campaign_gives_every_plot_with_text_as_text():
         assert words(plot), plot.name
         assert plot.svg.startswith("<svg role=")
         assert plot.caption.endswith(".")
+        assert [c for c in colours_named(plot.caption) if c not in plot.svg.lower()] == [], plot.name
     assert any("ms" in words(p) for p in found)
+    assert "wait (dark orange)" in found[0].caption
 
 
 def test_phases_have_one_panel_a_mesh_and_one_figure_a_variant():

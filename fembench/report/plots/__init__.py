@@ -1,1 +1,1 @@
-"""Plots as SVG text: `canvas` is the door to matplotlib, the others say what is drawn."""
+"""Plots as SVG text: `canvas` is the door to matplotlib, the other modules draw."""

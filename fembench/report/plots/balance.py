@@ -1,4 +1,4 @@
-"""Plots of rebalancing, as in Gomes (2014): times of the ranks look by look, alpha, where every block was."""
+"""Plots of rebalancing, as in Gomes (2014): times of the ranks at each look, alpha, owner of every block."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from fembench.report.balance_tables import counted, spread
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Plot
 
-MOST = 4  # runs with plots of their own
+MOST = 4  # runs that are drawn
 
 
 def balance_plots(records: Sequence[Record]) -> list[Plot]:
-    """Curves and time line of the runs that moved most."""
+    """Curves and time line of the runs with the most moves."""
     runs = [(r, r.balance, counted(r.balance)[-1][1]) for r in records if r.balance and r.balance.ledgers]
     runs = [run for run in runs if run[2].looks]
     runs.sort(key=lambda run: -sum(len(look.moves) for look in run[2].looks))
@@ -28,7 +28,7 @@ def balance_plots(records: Sequence[Record]) -> list[Plot]:
 
 
 def curves(k: int, title: str, band: float, ledger: Ledger) -> Plot:
-    """Longest, shortest, mean, deviation of the ranks' times with the band, and alpha."""
+    """Longest and shortest time of the ranks, mean and deviation, with the band; and alpha."""
     looks = ledger.looks
     at = [look.iteration for look in looks]
     longest, shortest, mean, deviation = (np.array(v) * 1e3 for v in zip(*map(spread, looks)))
@@ -43,7 +43,7 @@ def curves(k: int, title: str, band: float, ledger: Ledger) -> Plot:
             label="band",
         )
         for values, colour, name in (
-            (longest, canvas.RED, "longest"),
+            (longest, canvas.VERMILION, "longest"),
             (shortest, canvas.BLUE, "shortest"),
             (mean, canvas.BLACK, "mean"),
             (deviation, canvas.GREEN, "deviation"),
@@ -56,7 +56,7 @@ def curves(k: int, title: str, band: float, ledger: Ledger) -> Plot:
         left.set_ylabel("computing, ms per iteration")
         left.set_ylim(bottom=0)
         canvas.legend_below(drawn, left)
-        right.step(at, [look.next_alpha for look in looks], where="post", color=canvas.PURPLE, marker="o")
+        right.step(at, [look.next_alpha for look in looks], where="post", color=canvas.PINK, marker="o")
         right.set_yscale("log", base=2)
         right.set_xlabel("iteration")
         right.set_ylabel("alpha: calls until the next look")
@@ -65,14 +65,14 @@ def curves(k: int, title: str, band: float, ledger: Ledger) -> Plot:
             f"balance_{k}",
             f"Rebalancing: {canvas.escaped(title)}",
             "Left: computing time of the ranks in one iteration, at each look of the last set, and the "
-            "band within which the load counts as balanced; grey lines mark looks that moved blocks. "
-            "Right: alpha, the number of calls until the next look. It doubles when the load is balanced "
-            "and falls to 1 when it is not.",
+            f"band within which the load counts as balanced; {canvas.NAMED[canvas.PALE]} lines mark looks "
+            "that moved blocks. Right: alpha, the number of calls until the next look. It doubles when the "
+            "load is balanced and falls to 1 when it is not.",
         )
 
 
 def blocks(k: int, title: str, facts: BalanceFacts, ledger: Ledger) -> Plot:
-    """Where every block was, iteration by iteration."""
+    """The owner of every block, iteration by iteration."""
     owner = np.array(facts.owner)
     changes = [(0, owner.copy())]
     for look in ledger.looks:
@@ -106,6 +106,6 @@ def blocks(k: int, title: str, facts: BalanceFacts, ledger: Ledger) -> Plot:
         return canvas.plot(
             drawn,
             f"balance_blocks_{k}",
-            f"Where blocks were: {canvas.escaped(title)}",
+            f"Owners of blocks: {canvas.escaped(title)}",
             "One line per block, coloured by the rank that owns it; a change of colour is a migration.",
         )

@@ -19,7 +19,7 @@ def names(*phases: int) -> tuple[str, ...]:
     return tuple(ph.NAMES[k] for k in phases)
 
 
-# What is stacked, in the order of a run: label, names in `Result.times`, colour
+# The bands of a stack, in the order of a run: label, names in `Result.times`, colour
 SET_UP = (
     ("partition", names(ph.PARTITION), canvas.GREY),
     ("distribute", names(ph.DISTRIBUTE, ph.INTERFACE), canvas.PALE),
@@ -30,15 +30,22 @@ SOLVE = (
     ("vectors", names(*ph.VECTOR_PARTS), canvas.SKY),
     ("loop", (measures.LOOP,), canvas.BLACK),
     ("send + unpack", names(*ph.OWN_MESSAGES), canvas.ORANGE),
-    ("wait", names(ph.WAIT), canvas.RED),
-    ("all-reduce", names(ph.ALLREDUCE), canvas.PURPLE),
+    ("wait", names(ph.WAIT), canvas.VERMILION),
+    ("all-reduce", names(ph.ALLREDUCE), canvas.PINK),
 )
 SENT = (
     ("send", names(ph.SEND), canvas.ORANGE),
-    ("receive (wait + unpack)", names(ph.WAIT, ph.UNPACK), canvas.RED),
-    ("all-reduce", names(ph.ALLREDUCE), canvas.PURPLE),
+    ("receive (wait + unpack)", names(ph.WAIT, ph.UNPACK), canvas.VERMILION),
+    ("all-reduce", names(ph.ALLREDUCE), canvas.PINK),
 )
 PANELS = 6  # in one figure
+
+
+def labelled(*labels: str) -> str:
+    """'wait (dark orange) and all-reduce (pink)': labels with the colours of their bands, for captions."""
+    colours = {label: colour for label, _, colour in (*SET_UP, *SOLVE)}
+    *others, last = (f"{label} ({canvas.NAMED[colours[label]]})" for label in labels)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def phases(results: Sequence[Result]) -> list[Plot]:
@@ -63,16 +70,17 @@ def phases(results: Sequence[Result]) -> list[Plot]:
                     f"Phases against ranks, {variant}",
                     "One set of assembly and CG, and the partitioning before it; the run proceeds from "
                     "bottom to top. Each band is a mean over ranks and the number on top is the sum. "
-                    "(Times on the slowest rank are in the table; they would not add up.) Green, blue and "
-                    "black are work and should shrink as ranks are added. Orange, red and purple are "
-                    "communication; red is time spent waiting for a neighbour." + _left_out(meshes, shown),
+                    "(Times on the slowest rank are in the table; they would not add up.) Work should shrink "
+                    f"as ranks are added: {labelled('assembly', 'product', 'vectors', 'loop')}. "
+                    f"Communication is {labelled('send + unpack', 'wait', 'all-reduce')}; 'wait' is time "
+                    "spent waiting for a neighbour." + _left_out(meshes, shown),
                 )
             )
     return made
 
 
 def _width(n: int) -> float:
-    """Inches of a figure of n panels: one panel alone is not as wide as the page."""
+    """The width in inches of a figure of n panels: a single panel does not fill the page."""
     return min(canvas.WIDTH, 3.0 + 3.0 * n)
 
 
@@ -101,7 +109,7 @@ def _stack(axes: Axes, bars: Sequence[dict[str, float]], labels: Sequence[str]) 
 
 
 def rank_by_rank(results: Sequence[Result]) -> Plot | None:
-    """Where each rank's CG time went, in the run with most ranks (of the largest mesh among those)."""
+    """Each rank's CG time by phase, in the run with the most ranks (on the largest mesh)."""
     candidates = [r for r in results if r.ranks > 1 and CG in r.times]
     if not candidates:
         return None
@@ -124,8 +132,9 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
             "ranks",
             "CG, rank by rank",
             "Medians over the timed sets. All bars have about the same height because ranks wait for each "
-            "other in every iteration. A rank with much blue and little red is the one that the others "
-            f"wait for (slowest in CG: rank {slowest.rank} on {slowest.host}).",
+            f"other in every iteration. The rank with much {labelled('product')} and little "
+            f"{labelled('wait')} is the one that the others wait for (slowest in CG: rank {slowest.rank} on "
+            f"{slowest.host}).",
         )
 
 
@@ -154,7 +163,7 @@ def send_receive(results: Sequence[Result]) -> list[Plot]:
 
 
 def _groups(axes: Axes, bars: Sequence[dict[str, float]], labels: Sequence[str]) -> None:
-    """Three bars beside each other for every name."""
+    """Three bars side by side for every label."""
     heights = np.array([[sum(bar.get(n, 0.0) for n in parts) for _, parts, _ in SENT] for bar in bars])
     factor, unit = canvas.seconds_scale(float(heights.max()))
     for k, (label, _, colour) in enumerate(SENT):
@@ -189,8 +198,9 @@ def parts(results: Sequence[Result]) -> Plot | None:
             drawn,
             "parts",
             "Parts: cells and shared unknowns",
-            "Left: the cells of each part, its work; the black lines are its target. Right: the unknowns "
-            "that it shares with other parts and exchanges in every iteration; the black line is the mean.",
+            "Left: the cells of each part, a measure of its work; the black lines are its target. Right: the "
+            "unknowns that it shares with other parts and exchanges in every iteration; the black line is "
+            "the mean.",
         )
 
 

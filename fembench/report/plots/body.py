@@ -1,6 +1,6 @@
-"""Pictures of the body: its parts pulled apart, and deformed with its stress.
+"""Pictures of the body: its parts pulled apart, and its deformed shape with the stress.
 
-Boundary facets are turned, those that face away are left out, the rest is painted from back to front
+Boundary facets are rotated; those that face away are left out, and the others are painted from back to front
 (orthographic projection, seen from x > 0, y < 0, z > 0).
 """
 
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 AZIMUTH, ELEVATION = np.radians(-50.0), np.radians(24.0)
 LIGHT = np.array([0.35, -0.75, 0.56])
-APART = 0.22  # how far parts are pulled from the middle, relative to their distance from it
+APART = 0.22  # shift of the parts away from the centre, relative to their distance from it
 BEND = 0.12  # largest displacement drawn, relative to the size of the body
 
 
@@ -53,13 +53,13 @@ def parts_picture(fields: Fields, title: str) -> Plot:
             drawn,
             "body_parts",
             f"Partition of {title}",
-            f"The body in {n} parts, pulled apart. What two parts have in common is what their ranks "
-            "exchange in every iteration: small, even faces are good.",
+            f"The body in {n} parts, pulled apart. Ranks exchange the values on the faces that their parts "
+            "share, in every iteration: small, even faces are good.",
         )
 
 
 def deformed_picture(fields: Fields, title: str) -> Plot:
-    """The deformed surface in colours of von Mises stress."""
+    """The deformed surface, coloured by von Mises stress."""
     facets, cell = boundary_facets(fields.cells, fields.element)
     size = np.ptp(fields.x, axis=0).max()
     largest = float(np.linalg.norm(fields.u, axis=1).max())
@@ -76,16 +76,15 @@ def deformed_picture(fields: Fields, title: str) -> Plot:
             drawn,
             "body_deformed",
             f"Deformed body, {title}",
-            f"Displacements drawn {units.count(scale)} times as large as they are "
-            f"(the largest is {largest:.3g} m); the thin "
-            "box is the body at rest. Colours show the von Mises stress of the cells at the "
-            "surface; at most 2 % of them exceed the scale, the highest has "
-            f"{units.digits(stress.max())} MPa. Near a point load it grows with every refinement.",
+            f"Displacements are drawn {units.count(scale)} times as large as they are (the largest is "
+            f"{largest:.3g} m); the thin box encloses the undeformed body. Colours show the von Mises stress "
+            "of the cells at the surface; up to 2 % of them exceed the scale, with a maximum of "
+            f"{units.digits(stress.max())} MPa. Near a point load, the stress grows with every refinement.",
         )
 
 
 def _paint(axes: Axes, points: Floats, colours: Floats, *, shade: float) -> None:
-    """(n, k, 3) corners seen from the eye, in (n, 3) colours; away from the light, darker by `shade`."""
+    """Paint facets with (n, k, 3) corners in (n, 3) colours, darker by up to `shade` away from the light."""
     view = _view()
     normal = np.cross(points[:, 1] - points[:, 0], points[:, 2] - points[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
@@ -99,7 +98,7 @@ def _paint(axes: Axes, points: Floats, colours: Floats, *, shade: float) -> None
 
 
 def _outline(axes: Axes, x: Floats) -> Floats:
-    """Draws the twelve edges of the box around the body at rest; returns its corners, (8, 3)."""
+    """Draw the twelve edges of the box around the undeformed body; return its corners, (8, 3)."""
     low, high = x.min(axis=0), x.max(axis=0)
     corner = np.array([[(low, high)[k >> i & 1][i] for i in range(3)] for k in range(8)])
     flat = corner @ _view()[:2].T
@@ -111,7 +110,7 @@ def _outline(axes: Axes, x: Floats) -> Floats:
 
 
 def _frame(axes: Axes, points: Floats) -> None:
-    """Limits around (n, 3) points, and arrows for x, y, z to the lower left of them."""
+    """Set the limits around (n, 3) points, and draw arrows for x, y, z at the lower left."""
     flat = points @ _view()[:2].T
     low, high = flat.min(axis=0), flat.max(axis=0)
     length = 0.12 * (high - low).max()

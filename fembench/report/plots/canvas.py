@@ -1,8 +1,8 @@
 """The one door to matplotlib: figures, axes and SVG in one style.
 
-Figures are made without pyplot, so nothing is global and no window is ever asked for. SVG keeps text
-as text; identifiers are salted with the plot's name, so several fit into one page, and equal records
-give equal files. Colours are Okabe and Ito's, told apart by all kinds of sight.
+Figures are made without pyplot, so there is no global state, and no window opens. SVG keeps text as text.
+Identifiers are salted with the plot's name, so that several plots fit into one page and equal records give
+equal files. Colours are those of Okabe and Ito, which colour-blind readers can distinguish.
 """
 
 import contextlib
@@ -27,11 +27,22 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 Floats = npt.NDArray[np.float64]
 
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PINK = (
     "#222222", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
 GREY, PALE, SAND, LILAC = "#8A8A8A", "#CFCFCF", "#D8BE94", "#E8D3E6"
-CYCLE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK, "#B5A800")
+NAMED = {  # colour: its name in captions, which a reader understands without a legend
+    BLACK: "black",
+    ORANGE: "orange",
+    SKY: "light blue",
+    GREEN: "green",
+    YELLOW: "yellow",
+    BLUE: "blue",
+    VERMILION: "dark orange",
+    PINK: "pink",
+    PALE: "light grey",
+}
+CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PINK, SKY, BLACK, "#B5A800")
 MARKERS = "osD^vP*X"
 WIDTH = 9.0  # inches of a whole figure
 STYLE: dict[Any, Any] = {
@@ -60,11 +71,11 @@ STYLE: dict[Any, Any] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plot:
-    """A picture with what one needs to read it."""
+    """A picture with its title and caption."""
 
     name: str  # of its file
     title: str
-    caption: str  # what one sees and how to read it
+    caption: str  # what it shows and how to read it
     svg: str
 
 
@@ -72,7 +83,7 @@ class Plot:
 def figure(
     n: int, *, columns: int = 3, height: float = 3.6, width: float = WIDTH
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure of n panels, at most `columns` beside each other; `height` inches a row."""
+    """A figure of n panels, up to `columns` side by side; `height` is in inches per row."""
     columns = 2 if n == 4 else min(n, columns)
     n_rows = -(-n // columns)
     with mpl.rc_context(STYLE):
@@ -93,7 +104,7 @@ def plot(drawn: Figure, name: str, title: str, caption: str) -> Plot:
 
 
 def _embeddable(svg: str, title: str) -> str:
-    """Only the svg element, with a label for those who cannot see it."""
+    """The svg element alone, with a label for screen readers."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     label = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
@@ -101,27 +112,27 @@ def _embeddable(svg: str, title: str) -> str:
 
 
 def legend_below(drawn: Figure, axes: Axes) -> None:
-    """One legend for all panels, from the labels of one of them, under the figure."""
+    """One legend below the figure for all panels, from the labels of one of them."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         drawn.legend(handles, labels, loc="outside lower center", ncols=_columns(drawn, labels))
 
 
 def _columns(drawn: Figure, labels: Sequence[str]) -> int:
-    """How many entries of a legend stand beside each other: as fit, in rows of about equal length."""
+    """The number of columns of a legend: as many as fit, in rows of about equal length."""
     inches = 0.65 + 0.08 * max(map(len, labels))
     n_rows = -(-len(labels) // max(1, int(drawn.get_size_inches()[0] / inches)))
     return -(-len(labels) // n_rows)
 
 
 def colour_legend(drawn: Figure, labels: Mapping[str, str]) -> None:
-    """A legend of label -> colour under the figure."""
+    """A legend of label -> colour below the figure."""
     handles = [Patch(color=colour, label=label) for label, colour in labels.items()]
     drawn.legend(handles=handles, loc="outside lower center", ncols=_columns(drawn, list(labels)))
 
 
 def rank_axis(axes: Axes, ranks: Sequence[int]) -> None:
-    """A logarithmic axis of ranks, with a tick at those that were run (not more than fit)."""
+    """A logarithmic axis of ranks, with ticks at the numbers of ranks that were run (as many as fit)."""
     ticks = sorted(set(ranks))
     axes.set_xscale("log", base=2)
     axes.set_xticks(ticks[:: -(-len(ticks) // 9)], minor=False)
@@ -148,7 +159,7 @@ def _round_numbers(values: np.ndarray) -> list[float]:
 
 
 def categories(axes: Axes, names: Sequence[str], label: str) -> None:
-    """Ticks with names at 0, 1, 2, …; turned where they are long, thinned where they are many."""
+    """Ticks with names at 0, 1, 2, …; turned if they are long, thinned if there are many."""
     grid = axes.get_subplotspec()
     inches = axes.figure.bbox.width / axes.figure.dpi
     room = 10 * inches / (grid.get_gridspec().ncols if grid else 1)  # characters beside each other
@@ -164,7 +175,7 @@ def categories(axes: Axes, names: Sequence[str], label: str) -> None:
 
 
 def seconds_scale(largest: float) -> tuple[float, str]:
-    """(factor, unit) by which seconds up to `largest` are drawn."""
+    """(factor, unit) in which seconds up to `largest` are drawn."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if largest >= 0.9995 * size:
             return 1 / size, unit
@@ -189,7 +200,7 @@ def rectangles(axes: Axes, left: Floats, right: Floats, low: Floats, high: Float
 
 
 def polygons(axes: Axes, corners: Floats, colours: object, *, edge: str, width: float) -> None:
-    """(n, k, 2) corners, drawn in their order; as an image where they are too many for a page."""
+    """Polygons with (n, k, 2) corners, drawn in their order; as an image if there are too many for a page."""
     many = len(corners) > 6000
     axes.add_collection(
         PolyCollection(

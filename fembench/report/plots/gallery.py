@@ -9,7 +9,7 @@ from fembench.report.plots import bars, body, gantt, lines
 from fembench.report.plots.balance import balance_plots
 from fembench.report.plots.canvas import Plot
 from fembench.report.plots.peer_bars import peers as plot_peers
-from fembench.report.plots.unequal import unequal_machines
+from fembench.report.plots.unequal import unequal_hosts
 from fembench.report.results import Result
 from fembench.report.unequal import unequal_results
 
@@ -20,12 +20,12 @@ def gallery(
     peers: PeersRecord | None = None,
     base: int = 0,
 ) -> list[Plot]:
-    """Every plot that has something to show; `fields` are files by record id, `base` as in `every_table`."""
+    """Every plot for which there is data; `fields` are files by record id, `base` as in `every_table`."""
     timed = [r for r in results if r.pool.status != "INVALID"]
     found: list[Plot | None] = [
         *bars.phases(timed),
         lines.speedups(timed, base),
-        *unequal_machines(unequal_results(timed)),
+        *unequal_hosts(unequal_results(timed)),
         lines.communication(timed),
         *bars.send_receive(timed),
         bars.rank_by_rank(timed),
@@ -41,7 +41,7 @@ def gallery(
 
 
 def bodies(results: Sequence[Result], fields: Mapping[str, Path]) -> list[Plot]:
-    """Pictures of the run with most parts, of the largest mesh among those that wrote fields."""
+    """Pictures of one run that wrote fields: that with the most parts of the largest mesh."""
     written = [(r, record.id) for r in results for record in r.pool.records if record.id in fields]
     if not written:
         return []

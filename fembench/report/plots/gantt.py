@@ -1,4 +1,4 @@
-"""Time lines: what every rank did in the first iterations (as Ferreira 2006, Figs 5.20 and 5.21)."""
+"""Time lines: the phases of every rank in the first iterations (as in Ferreira 2006, Figs 5.20 and 5.21)."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from fembench.records import phases as ph
 from fembench.records.record import Event
 from fembench.records.traced import alignment
 from fembench.report.plots import canvas
-from fembench.report.plots.bars import SET_UP, SOLVE
+from fembench.report.plots.bars import SET_UP, SOLVE, labelled
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result
 
-ROWS = 64  # ranks drawn at most
+ROWS = 64  # largest number of ranks drawn
 CHARTS = 3
 
 _COLOURS = {
@@ -28,7 +28,7 @@ _COLOURS |= {ph.READ: ("read", canvas.SAND), ph.SYNC: ("barrier", canvas.LILAC)}
 
 
 def time_lines(results: Sequence[Result]) -> list[Plot]:
-    """One chart for some counts of ranks: of the smallest mesh, where single spans can be seen."""
+    """One chart each for up to three numbers of ranks, of the smallest mesh, so that spans are visible."""
     by_ranks: dict[int, Result] = {}
     for r in results:
         if r.ranks > 1 and any(e.iteration >= 0 for e in r.record.events):
@@ -46,7 +46,7 @@ def _chart(result: Result) -> Plot:
     before = _without_gap([e for e in events if e.phase not in ph.CG_PARTS])
     row_height = 0.34 if len(shown) <= 8 else 0.2 if len(shown) <= 24 else 0.11
     charts = [
-        (group, title) for group, title in ((before, "before CG, warm-ups left out"), (inside, "")) if group
+        (group, title) for group, title in ((before, "before CG, without warm-ups"), (inside, "")) if group
     ]
     with canvas.figure(len(charts), columns=1, height=1.5 + row_height * len(shown)) as (drawn, panels):
         for axes, (group, title) in zip(panels, charts):
@@ -63,15 +63,16 @@ def _chart(result: Result) -> Plot:
             f"time_line-{result.ranks}",
             f"Time line of {plural(result.ranks, 'rank')}: {result.mesh} · {result.variant}",
             "One row per rank; time runs to the right. Above: set-up and assembly. Below: the first "
-            "iterations of CG, with the start of each numbered. Blue is work, red waits for a neighbour, "
-            "purple waits for all ranks. If red on one rank ends where blue on another ends, the first was "
-            "waiting for the second. White is outside every span: the loop itself or the system. Time: "
-            f"{alignment(record)}." + dropped + left_out,
+            "iterations of CG, with the start of each numbered. A rank computes in "
+            f"{labelled('product', 'vectors')}; it waits for a neighbour in {labelled('wait')}, and for all "
+            f"ranks in {labelled('all-reduce')}. If a wait of one rank ends where the product of another "
+            "ends, the first was waiting for the second. White is time outside every span: the loop itself "
+            f"or the operating system. Time: {alignment(record)}." + dropped + left_out,
         )
 
 
 def _without_gap(events: Sequence[Event]) -> list[Event]:
-    """Set-up and the first timed set's assembly, the warm-up sets between them cut out."""
+    """Set-up and the assembly of the first timed set; the warm-up sets between them are cut out."""
     of_set = [e for e in events if e.phase in (ph.SYNC, ph.ASSEMBLY)]
     set_up = [e for e in events if e.phase not in (ph.SYNC, ph.ASSEMBLY)]
     if not of_set or not set_up:
@@ -83,12 +84,12 @@ def _without_gap(events: Sequence[Event]) -> list[Event]:
 
 
 def _rows(n_ranks: int) -> list[int]:
-    """Ranks to draw: all, or evenly spread ones."""
+    """The ranks to draw: all, or `ROWS` evenly spread ones."""
     return sorted({int(p) for p in np.linspace(0, n_ranks - 1, min(n_ranks, ROWS)).round()})
 
 
 def _draw(axes: Axes, events: Sequence[Event], shown: Sequence[int]) -> None:
-    """Spans as bars, one row a rank, the first on top."""
+    """Spans as bars, one row per rank, the first on top."""
     start = min(e.begin for e in events)
     factor, unit = canvas.seconds_scale(max(e.end for e in events) - start)
     row = {rank: i for i, rank in enumerate(shown)}
@@ -108,7 +109,7 @@ def _draw(axes: Axes, events: Sequence[Event], shown: Sequence[int]) -> None:
 
 
 def _mark_iterations(axes: Axes, events: Sequence[Event]) -> None:
-    """A line where the first rank begins an iteration, and its number where there is room."""
+    """A line where the first rank begins an iteration, with the number if there is room."""
     start, end = min(e.begin for e in events), max(e.end for e in events)
     factor, _ = canvas.seconds_scale(end - start)
     begins: dict[int, float] = {}

@@ -46,9 +46,9 @@ def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
             "The first point of each curve is the base: this code on one rank (or on the fewest, P0), with "
             "the same mesh, problem, storage and preconditioner on the same kind of host. Times are those "
             "of the slowest rank. Error bars show the ranges of the table. The dashed line is perfect use "
-            f"of P equal ranks. A point in the yellow band (above {SUPERLINEAR}) is super-linear; the table "
-            "says whether caches or saved work explain it. Efficiency is left out where ranks are unequal "
-            "or share cores.",
+            f"of P equal ranks. A point in the {canvas.NAMED[canvas.YELLOW]} band (above {SUPERLINEAR}) is "
+            "super-linear; the table says whether caches or saved work explain it. Efficiency is left out if "
+            "ranks are unequal or share cores.",
         )
 
 
@@ -62,7 +62,7 @@ def _styled(found: Iterable[Speedup]) -> list[tuple[dict[str, Any], list[Speedup
 
 
 def _looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Colour by mesh, marker and dashes by the rest, so that either can be followed alone."""
+    """Colour by mesh, marker and dashes by variant, so that a reader can follow either."""
     meshes = list(dict.fromkeys(mesh for mesh, _ in names))
     others = list(dict.fromkeys(other for _, other in names))
     dashes = ("-", "--", ":", "-.")
@@ -78,7 +78,7 @@ def _looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
 
 
 def _speedup_curve(left: Axes, right: Axes, group: Sequence[Speedup], style: dict[str, Any]) -> None:
-    start = sorted({s.base.ranks for s in group if s.base})  # speedup P0 on P0 ranks
+    start = sorted({s.base.ranks for s in group if s.base})  # the base: a speedup of P0 on P0 ranks
     ranks = np.array(start + [s.result.ranks for s in group])
     ratio = np.array([float(n) for n in start] + [s.ratio for s in group])
     ends = [(0.0, 0.0)] * len(start) + [(s.ratio - s.low, s.high - s.ratio) for s in group]
@@ -138,7 +138,7 @@ def iterations(results: Sequence[Result]) -> Plot | None:
         looks = _looks([(" · ".join(key), "") for key in curves])
         for i, (look, points) in enumerate(zip(looks, curves.values())):
             x, y = np.array(sorted(points)).T
-            size = 7.0 + 4 * i  # rings around each other where curves coincide
+            size = 7.0 + 4 * i  # concentric rings if curves coincide
             axes.plot(x, y, **look, markersize=size, markerfacecolor="none", markeredgewidth=1.8)
         _cube_root(axes, everything)
         canvas.plain_log(axes, "x", everything[:, 0])
@@ -150,9 +150,9 @@ def iterations(results: Sequence[Result]) -> Plot | None:
             drawn,
             "iterations",
             "Iterations against equations",
-            "Iterations to reach the tolerance. Runs of one system coincide for any number of ranks, "
-            "because splitting must not change the count. Without a preconditioner the points follow the "
-            "dashed line, the cube root of the number of equations.",
+            "Iterations to reach the tolerance. Runs of one system coincide for any number of ranks, because "
+            "the partition must not change the count. Without a preconditioner, the points follow the dashed "
+            "line: the cube root of the number of equations.",
         )
 
 
@@ -166,7 +166,7 @@ def _cube_root(axes: Axes, points: np.ndarray) -> None:
 
 
 def residuals(results: Sequence[Result]) -> Plot | None:
-    """|r_k| against k: of every mesh and variant on the fewest and on the most ranks."""
+    """|r_k| against k for every mesh and variant, on the fewest and on the most ranks."""
     groups = {k: g for k, g in by_series(results).items() if len(g[0].record.solve.residuals) > 1}
     if not groups:
         return None

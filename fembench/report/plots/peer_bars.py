@@ -10,7 +10,7 @@ from fembench.stats.summary import median
 
 
 def peers(record: PeersRecord) -> Plot | None:
-    """Time to the solution of all that have one, the fastest on top."""
+    """Time to the solution of all peers that have one, the fastest on top."""
     timed = sorted((r for r in record.runs if r.status == "timed"), key=lambda r: -r.to_solution)
     if not timed:
         return None
@@ -41,8 +41,8 @@ def peers(record: PeersRecord) -> Plot | None:
         return canvas.plot(
             drawn,
             "peers",
-            "The same system, solved by other codes",
+            "The same system, solved by other programs",
             f"Set-up and solve to |r|/|f| = {record.case.stop.tolerance:g}: medians over one session in "
-            "which all codes took turns. Assembly is not included. Every solution shown agrees with the "
+            "which all programs took turns. Assembly is not included. Every solution shown agrees with the "
             "reference.",
         )

@@ -1,4 +1,4 @@
-"""Predicted times over numbers of ranks, with their intervals."""
+"""Predicted times against the number of ranks, with their intervals."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,9 @@ def write_times(points: Sequence[tuple[int, float, float, float]], path: Path, m
     ranks, low, expected, high = zip(*sorted(points))
     with canvas.figure(1, columns=1, height=3.8) as (drawn, axes):
         axis = axes[0]
-        axis.fill_between(ranks, low, high, color=canvas.YELLOW, alpha=0.35, linewidth=0, label="nine of ten")
+        axis.fill_between(
+            ranks, low, high, color=canvas.YELLOW, alpha=0.35, linewidth=0, label="90 % interval"
+        )
         axis.plot(ranks, expected, color=canvas.BLUE, marker="o", label="predicted")
         canvas.rank_axis(axis, ranks)
         canvas.plain_log(axis, "y", [*low, *high])

@@ -1,4 +1,4 @@
-"""Bars of unequal machines: every run against each machine alone, and against their summed speed."""
+"""Bars for unequal hosts: every run compared with each host alone, and with their summed speed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -13,8 +13,8 @@ RUNS = 16  # in one panel
 PANELS = 6  # in one figure
 
 
-def unequal_machines(found: Sequence[Unequal]) -> list[Plot]:
-    """Speedup against each machine alone, and E_het beside speedup / ranks: a panel per mesh and variant."""
+def unequal_hosts(found: Sequence[Unequal]) -> list[Plot]:
+    """Speedup over each host alone, and E_het next to speedup / ranks; one panel per mesh and variant."""
     series: dict[str, list[Unequal]] = {}
     for u in found:
         if u.alone or np.isfinite(u.e_het):
@@ -34,7 +34,7 @@ def unequal_machines(found: Sequence[Unequal]) -> list[Plot]:
 
 
 class Words(NamedTuple):
-    """What a figure is called and what one sees."""
+    """Name, title and caption of a figure."""
 
     name: str
     title: str
@@ -43,18 +43,19 @@ class Words(NamedTuple):
 
 _AGAINST = Words(
     "speedup_alone",
-    "Unequal machines: speedup over each machine alone",
-    caption="Each run on unequal ranks, compared with one rank on each of its machines (Ferreira 2006). "
-    "Below the dashed line, that machine alone is faster than all of them together. Labels give the "
+    "Unequal hosts: speedup over each host alone",
+    caption="Each run on unequal ranks, compared with one rank on each of its hosts (Ferreira 2006). "
+    "Below the dashed line, that host alone is faster than all of them together. Labels give the "
     "ranks and shares of each run.",
 )
 _EFFICIENCY = Words(
     "speedup_unequal",
-    "Unequal machines: how well they are used",
-    caption="Blue: E_het, the time of the work at the summed speed of all ranks, over the time of "
-    "the run; 1 (dashed) means that all ranks computed from beginning to end. Orange: speedup over the "
-    "fastest machine alone, divided by the number of ranks. It cannot reach 1 on unequal ranks; the "
-    "black lines show its largest possible value, P_eq / P.",
+    "Unequal hosts: how well they are used",
+    caption=f"E_het ({canvas.NAMED[canvas.BLUE]}) is the time that the work would take at the summed speed "
+    "of all ranks, over the time of the run; 1 (dashed) means that all ranks computed from beginning to end. "
+    f"Speedup / ranks ({canvas.NAMED[canvas.ORANGE]}) is the speedup over the fastest host alone, divided by "
+    "the number of ranks. It cannot reach 1 on unequal ranks; the black lines show its largest possible "
+    "value, P_eq / P.",
 )
 Draw = Callable[[Axes, Sequence[Unequal], Sequence[str]], dict[str, str]]
 
@@ -63,9 +64,9 @@ def _figure(shown: Mapping[str, Sequence[Unequal]], draw: Draw, words: Words, le
     width = min(canvas.WIDTH, 3.5 + 3.0 * len(shown))
     with canvas.figure(len(shown), columns=2, height=3.8, width=width) as (drawn, panels):
         labels: dict[str, str] = {}
-        machines = list(dict.fromkeys(name for group in shown.values() for u in group for name in u.alone))
+        hosts = list(dict.fromkeys(name for group in shown.values() for u in group for name in u.alone))
         for axes, (series, group) in zip(panels, shown.items()):
-            labels |= draw(axes, group[-RUNS:], machines)
+            labels |= draw(axes, group[-RUNS:], hosts)
             axes.set_title(canvas.escaped(series))
             axes.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.2)
             canvas.categories(axes, [u.result.setting for u in group[-RUNS:]], "ranks")
@@ -73,19 +74,19 @@ def _figure(shown: Mapping[str, Sequence[Unequal]], draw: Draw, words: Words, le
         return canvas.plot(drawn, words.name, words.title, words.caption + left_out)
 
 
-def _against(axes: Axes, group: Sequence[Unequal], machines: Sequence[str]) -> dict[str, str]:
-    """Bars by machine, each of one colour in all panels; {label: colour}."""
-    everywhere = {name: canvas.CYCLE[i % len(canvas.CYCLE)] for i, name in enumerate(machines)}
+def _against(axes: Axes, group: Sequence[Unequal], hosts: Sequence[str]) -> dict[str, str]:
+    """Draw bars by host, each in the same colour in all panels; return {label: colour}."""
+    everywhere = {name: canvas.CYCLE[i % len(canvas.CYCLE)] for i, name in enumerate(hosts)}
     colours = {name: c for name, c in everywhere.items() if any(name in u.alone for u in group)}
     _bars(
         axes, [[u.against.get(name, (np.nan,))[0] for u in group] for name in colours], list(colours.values())
     )
     axes.set_ylabel("speedup, assembly + CG")
-    return {f"against {name} alone": colour for name, colour in colours.items()}
+    return {f"over {name} alone": colour for name, colour in colours.items()}
 
 
-def _efficiencies(axes: Axes, group: Sequence[Unequal], machines: Sequence[str]) -> dict[str, str]:
-    """Bars of both efficiencies; {label: colour}."""
+def _efficiencies(axes: Axes, group: Sequence[Unequal], hosts: Sequence[str]) -> dict[str, str]:
+    """Draw bars of both efficiencies; return {label: colour}."""
     per_rank = [u.fastest[1] for u in group]
     _bars(axes, [[u.e_het for u in group], per_rank], [canvas.BLUE, canvas.ORANGE])
     at, most = np.arange(len(group)) + 0.2, [u.equivalent / u.result.ranks for u in group]
@@ -96,7 +97,7 @@ def _efficiencies(axes: Axes, group: Sequence[Unequal], machines: Sequence[str])
 
 
 def _bars(axes: Axes, rows: Sequence[Sequence[float]], colours: Sequence[str]) -> None:
-    """A group of bars at 0, 1, 2, …, one of each row, with their values on top where there is room."""
+    """A group of bars at 0, 1, 2, …, one per row, with the values on top if there is room."""
     width = 0.8 / len(rows)
     for k, (values, colour) in enumerate(zip(rows, colours)):
         at = np.arange(len(values)) + width * (k - (len(rows) - 1) / 2)

@@ -260,7 +260,7 @@ def send_receive(plan: StudyPlan, found: StudyRecords) -> Section:
         "Send and receive inside one host (Fig. 5.31)",
         "With more tasks than cores, a receive also waits for its partner to get a core.",
         panels,
-        colours=(canvas.ORANGE, canvas.RED),
+        colours=(canvas.ORANGE, canvas.VERMILION),
         columns=2,
     )
     return Section("E8 send and receive", [plot], [table])

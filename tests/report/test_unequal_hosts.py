@@ -1,4 +1,4 @@
-"""Unequal machines by hand: rank p computes 24 cells at speed s_p, all wait for the last."""
+"""Unequal hosts by hand: rank p computes 24 cells at speed s_p, all wait for the last."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from report_sample import HOST, environment, make_record
 from fembench.records import phases as ph
 from fembench.report import tables
 from fembench.report.laws import amdahl_laws, gustafson_laws
-from fembench.report.plots.unequal import unequal_machines
+from fembench.report.plots.unequal import unequal_hosts
 from fembench.report.results import results
 from fembench.report.speedup import all_speedups
 from fembench.report.table import text, to_json
@@ -42,7 +42,7 @@ def emulated(speeds, shares, **options):
 
 @pytest.fixture
 def campaign():
-    """Each machine alone (24 and 48 s), both with equal shares (24 s) and with 2:1 (16 s)."""
+    """Each host alone (24 and 48 s), both with equal shares (24 s) and with 2:1 (16 s)."""
     alone = [emulated((1.0,), (1,), flops=2.0), emulated((0.5,), (1,), flops=2.0)]
     return [*alone, emulated((1.0, 0.5), (1, 1)), emulated((1.0, 0.5), (2, 1))]
 
@@ -51,7 +51,7 @@ def held(records):
     return {u.result.pool.case.placement.shares: u for u in unequal_results(results(records))}
 
 
-def test_every_run_is_held_against_each_machine_alone(campaign):
+def test_every_run_is_compared_with_each_host_alone(campaign):
     found = held(campaign)
     assert found[""].against == {"node8 at speed 1": (1.0, 0.5), "node8 at speed 0.5": (2.0, 1.0)}
     assert found["2:1"].against == {"node8 at speed 1": (1.5, 0.75), "node8 at speed 0.5": (3.0, 1.5)}
@@ -73,7 +73,7 @@ def test_bounds_fall_with_waiting_messages_and_extra_work():
     assert u.bounds.extra <= u.against["node8 at speed 1"][0] * (1 + 1e-12)
 
 
-def test_two_hosts_with_other_processors_are_two_machines():
+def test_a_run_on_two_hosts_is_compared_with_each_of_them():
     hosts = (HOST, NODE00)
     records = [
         planted((1.0,), (1,), environment=environment(1)),
@@ -86,7 +86,7 @@ def test_two_hosts_with_other_processors_are_two_machines():
     assert np.isnan(u.e_het)  # no run with other shares tells the speeds
 
 
-def test_a_run_slower_than_the_fast_machine_alone_says_so(campaign):
+def test_a_run_slower_than_the_fast_host_alone_says_so(campaign):
     slower = emulated((1.0, 0.5), (1, 2))  # 32 s
     assert "slower than node8 at speed 1 alone" in held([*campaign, slower])["1:2"].notes
     assert not any("slower" in note for note in held(campaign)["2:1"].notes)
@@ -100,7 +100,7 @@ def test_super_linear_against_the_fastest_is_flagged_with_bytes_and_cache(campai
     assert "KiB" in note
 
 
-def test_a_machine_that_was_not_measured_alone_is_named(campaign):
+def test_a_host_that_was_not_measured_alone_is_named(campaign):
     u = held(campaign[1:])["2:1"]
     assert "not measured alone: node8 at speed 1" in u.notes
     assert list(u.against) == ["node8 at speed 0.5"]
@@ -190,7 +190,7 @@ def test_tables_and_pictures_show_it(campaign):
     assert [row["e_het"] for row in efficiency] == pytest.approx([2 / 3, 1.0])
     assert "SYNTHETIC" in text(made["speedup_unequal"])
     assert "SYNTHETIC" in text(made["speedup_alone"])
-    plots = {p.name: p.svg for p in unequal_machines(unequal_results(results(campaign)))}
+    plots = {p.name: p.svg for p in unequal_hosts(unequal_results(results(campaign)))}
     assert set(plots) == {"speedup_alone", "speedup_unequal"}
     assert "against node8 at speed 0.5 alone" in plots["speedup_alone"]
     assert "SYNTHETIC" in plots["speedup_unequal"]

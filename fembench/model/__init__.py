@@ -1,1 +1,1 @@
-"""Prediction before a run: HLogP prices, workload, execution graph, simulation, placement, score."""
+"""Prediction of runs: workload, HLogP costs, execution graph, simulation, closed form, placement, score."""

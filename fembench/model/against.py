@@ -1,4 +1,4 @@
-"""A simulation against the same job on one rank, and against a real run."""
+"""A simulation compared with the same job on one rank, and with a real run."""
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
@@ -20,7 +20,7 @@ from fembench.records.times import Times
 
 
 def against_one_rank(base: ExecutionGraph, machine: Machine, result: SimulationOutcome) -> ParallelMeasures:
-    """Measures of a simulation against the same job on one rank of speed 1. Raises InputError."""
+    """Measures of a simulation relative to the same job on one rank of speed 1. Raises InputError."""
     if base.ranks != 1:
         raise InputError(f"{base.source}: a graph of {base.ranks} ranks; expected one rank")
     alone = simulate(make_plan(base, even_machine(1, latency=0.0, per_byte=0.0, overhead=0.0)))
@@ -31,9 +31,9 @@ def against_one_rank(base: ExecutionGraph, machine: Machine, result: SimulationO
 def run_errors(
     record: Record, graph: ExecutionGraph, result: SimulationOutcome
 ) -> tuple[float, float, float]:
-    """(makespan_error, mean_error, process_error) of a simulation against a real run, in percent.
+    """(makespan_error, mean_error, process_error) of a simulation relative to a real run, in percent.
 
-    Ranks begin CG when the last of them has assembled. Raises InputError for a run of another size.
+    Ranks begin CG when the last of them has assembled. Raises InputError if the numbers of ranks differ.
     """
     if record.case.placement.ranks != graph.ranks or not graph.iterations:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What `fembench predict` answers about several runs: predictions, the time of a solution, text."""
+"""The answers of `fembench predict` about several runs: predictions, times of solutions, text."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -22,17 +22,17 @@ from fembench.records.record import Record
 
 
 class Answers(NamedTuple):
-    """One entry per run, whatever method predicted it."""
+    """Predictions of several runs; lists have one entry per run."""
 
     works: list[Workload]
     predictions: list[Prediction]
-    solutions: list[float]  # seconds of assembly and all iterations; [] where their number is unknown
+    solutions: list[float]  # seconds of assembly and all iterations; [] if their number is unknown
     text: str
     tree: list[object]  # for --json
 
 
 def simulated_answers(study: Predictor, cases: Sequence[Case], mesh: Mesh, iterations: int = 0) -> Answers:
-    """The runs simulated; `iterations` of a solution, 0 if unknown. Raises InputError."""
+    """Predictions by simulation; `iterations` of a solution, 0 if unknown. Raises InputError."""
     found = [study.predict(case, mesh) for case in cases]
     said = [prediction_of(study, each) for each in found]
     return Answers(
@@ -52,7 +52,7 @@ def bounded_answers(
     compose: Compose = "phase",
     learned: Sequence[Record] = (),
 ) -> Answers:
-    """The runs in closed form; `iterations` of a solution, 0: expected ones. Raises InputError."""
+    """Predictions in closed form; `iterations` of a solution, 0: estimated. Raises InputError."""
     correction = learn_closed_form(dataclasses.replace(study, edits=(), factor=1.0), learned)
     found = []
     for case in cases:

@@ -1,6 +1,6 @@
-"""The execution graph of CG on a workload, each event priced by the profile's speeds.
+"""The execution graph of CG for a workload, with each event priced by the profile's speeds.
 
-The iterations are those of iteration.py, whose parts recipe.py counts.
+The iterations are those of iteration.py; recipe.py counts their parts.
 """
 
 import math
@@ -22,18 +22,18 @@ from fembench.records.phases import NAMES
 
 @dataclass(frozen=True)
 class Price:
-    """Seconds of one rank, by part of the work."""
+    """Seconds of one rank for each part of the work."""
 
     assembly: float
-    product: float  # one of them
-    updates: float  # of an iteration
-    loop: float = 0.0  # of an iteration, that no phase accounts for
-    pack: tuple[float, float] = (0.0, 0.0)  # of an exchange, beside MPI's own: packing, summing
-    dot: float = 0.0  # of an iteration, inner products in passes of their own
-    precond: float = 0.0  # of an iteration, the preconditioner's passes over vectors
-    precond_product: float = 0.0  # one of its products
+    product: float  # of one product
+    updates: float  # per iteration
+    loop: float = 0.0  # per iteration, outside all phases
+    pack: tuple[float, float] = (0.0, 0.0)  # packing, summing per exchange; without the time in MPI
+    dot: float = 0.0  # per iteration, inner products in separate passes
+    precond: float = 0.0  # per iteration, passes of the preconditioner over vectors
+    precond_product: float = 0.0  # of one product of the preconditioner
     precond_products: int = 0
-    products: float = 1.0  # of an iteration
+    products: float = 1.0  # number of products per iteration
 
     @property
     def computing(self) -> float:
@@ -48,7 +48,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Power:
-    """(x / middle)^slope, constant below low and above high."""
+    """The function (x / middle)^slope, constant below low and above high."""
 
     slope: float = 0.0
     middle: float = 1.0
@@ -61,8 +61,8 @@ class Power:
 
 @dataclass(frozen=True)
 class Factor:
-    """Measured over predicted time: depends on the size of a rank's part and on how many ranks share its
-    host, and so its caches. Constant outside the sizes it was learned from."""
+    """Measured over predicted time, as a function of the size of a rank's part and of the number of ranks on
+    its host, which share its caches. Constant outside the range of sizes to which it was fitted."""
 
     value: float = 1.0
     size: Power = Power()
@@ -75,15 +75,15 @@ class Factor:
 
 @dataclass(frozen=True)
 class Correction:
-    """Learned from runs on the machine: factors on the profile's prices, and costs absent from profiles."""
+    """A correction fitted to runs on the machine: factors on the profile's prices, and costs not in it."""
 
     assembly: Factor = Factor()
     product: Factor = Factor()
     updates: Factor = Factor()
     precond: Factor = Factor()
-    loop: float = 0.0  # seconds of an iteration
-    pack: tuple[float, float] = (0.0, 0.0)  # seconds a byte: packing, summing
-    reduce: Factor = Factor()  # on all-reduces: in a run they find ranks asleep and caches cold
+    loop: float = 0.0  # seconds per iteration
+    pack: tuple[float, float] = (0.0, 0.0)  # seconds per byte: packing, summing
+    reduce: Factor = Factor()  # on all-reduces: in a run, ranks may sleep and caches are cold
     scale: float = 1.0  # on the whole iteration: an interruption of one rank delays all
     errors: tuple[tuple[float, ...], ...] = ()  # log(measured / predicted), cross-validated, by configuration
     solver: str = "own"  # of those runs
@@ -92,8 +92,8 @@ class Correction:
 def prices(
     work: Workload, slots: Sequence[Slot], rates: Rates, correction: Correction | None = None
 ) -> list[Price]:
-    """[rank] from the profile's speeds, at each rank's size and number of ranks per host. Raises
-    InputError."""
+    """[rank] prices from the profile's speeds, at the size of the rank's part and with the number of ranks
+    on its host. Raises InputError for a run that has no price."""
     check_supported(work, correction)
     c, one = correction or Correction(), recipe(work.case.method)
     together, sizes, name = company(slots), work.product_units(), product_name(work.case.method)
@@ -133,7 +133,7 @@ def inside_product(work: Workload, price: Price, rank: int) -> float:
 
 
 def stretched_by(work: Workload, rates: Rates) -> float:
-    """The case's dilation relative to the profile's; 1 if the case has none."""
+    """The factor `dilate` of the case relative to that of the profile; 1 if the case has none."""
     return work.case.synthetic.dilate / rates.dilate if work.case.synthetic.dilate != 1 else 1.0
 
 
@@ -142,7 +142,7 @@ def check_supported(work: Workload, correction: Correction | None = None) -> Non
     check_priced(work.case)
     if work.case.method.petsc_options:
         raise InputError(
-            f"petsc_options '{work.case.method.petsc_options}': the cost of what they choose is not known; "
+            f"petsc_options '{work.case.method.petsc_options}': the cost of PETSc options is not known; "
             "expected no options"
         )
     if work.case.method.solver == "petsc" and (correction is None or correction.solver != "petsc"):
@@ -159,7 +159,7 @@ def check_priced(case: Case) -> None:
 
 
 def cg_graph(work: Workload, priced: Sequence[Price], iterations: int) -> ExecutionGraph:
-    """The iterations of one set."""
+    """The graph of the iterations of one set."""
     programs = [(Loop(iterations, events_of(work, rank, price)),) for rank, price in enumerate(priced)]
     case = work.case
     return ExecutionGraph(
@@ -173,7 +173,7 @@ def cg_graph(work: Workload, priced: Sequence[Price], iterations: int) -> Execut
 
 
 def _coarse_vectors(one: Recipe, work: Workload, rank: int) -> float:
-    """A coarse matrix in vectors' worth. Kinds of nodes: the interior, and one per neighbour (corners have
-    more)."""
+    """The entries of a rank's coarse matrix, as a number of vectors. Assumes as many kinds of nodes as the
+    interior and the neighbours (corners have more)."""
     kinds = 1 + len(work.parts.neighbours[rank])
     return one.precond.coarse_entries(kinds, work.ranks) / max(work.parts.dofs[rank], 1)

@@ -1,11 +1,12 @@
 """Bounds on the time of assembly and CG, by interval arithmetic (Herai 2005, Section 3.2.3, Eq. 3.4).
 
-    T_0   critical path: every resource is free at all times; a phase lasts as long as its slowest rank
-    T_r   total demand on resource r of a host, served one request at a time by each of its servers
-    T     max(T_0, T_r, ...), of the whole run (`global`) or phase by phase, summed (`phase`)
+    T_0   critical path, if every resource is free at all times; a phase lasts as long as its slowest rank
+    T_r   total demand on resource r of a host, each of whose servers serves one request at a time
+    T     max(T_0, T_r, ...), of the whole run (`global`), or per phase and summed (`phase`)
 
 All ranks wait for each other between two phases, so no resource starts on the next phase early. The global
-bound ignores that and can be too low by a factor of two: 10 s of computing, then 10 s of sending, give 10 s.
+bound ignores that and can be too low by a factor of two: it gives 10 s for 10 s of computing, then 10 s of
+sending.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,12 +17,12 @@ from fembench.base.errors import InputError
 from fembench.model.interval import ZERO, TimeRange, largest, total
 
 Compose = Literal["global", "phase"]
-Resource = Literal["core", "mem", "nic", ""]  # of a host; "" occupies none
+Resource = Literal["core", "mem", "nic", ""]  # of a host; "": none
 Demand = dict[tuple[str, int], TimeRange]  # (resource, host) -> seconds
 
 
 class Activity(NamedTuple):
-    """Something that every rank does once in a phase."""
+    """An activity that every rank performs once in a phase."""
 
     name: str
     resource: Resource
@@ -37,7 +38,7 @@ class CgSet:
 
     assembly: Phase
     iteration: Sequence[Phase]
-    allreduce: TimeRange  # one; no phase overlaps it
+    allreduce: TimeRange  # of one all-reduce; no phase overlaps it
     allreduces: int  # per iteration
     host: Sequence[int]  # (n_ranks,)
     cores: Sequence[int]  # (n_hosts,)
@@ -45,7 +46,7 @@ class CgSet:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """Bounds in seconds."""
+    """Bounds in seconds, with their expression."""
 
     seconds: TimeRange  # assembly and all iterations
     assembly: TimeRange
@@ -74,17 +75,17 @@ def closed_form(work: CgSet, iterations: int, *, compose: Compose = "phase") -> 
 
 
 def iteration_seconds(work: CgSet) -> TimeRange:
-    """One iteration, phase by phase."""
+    """Bounds on one iteration, phase by phase."""
     return total(phase_seconds(phase, work) for phase in work.iteration) + _reducing(work)
 
 
 def phase_seconds(phase: Phase, work: CgSet) -> TimeRange:
-    """One phase: its critical path, or what the busiest resource has to serve."""
+    """Bounds on one phase: the larger of its critical path and the demand on the busiest resource."""
     return largest([_path(phase), *_served(_demand(phase, work), work).values()])
 
 
 def terms_of(work: CgSet, iterations: int, *, assemblies: int = 1) -> dict[str, TimeRange]:
-    """T_0 and T_r of the whole run, {'T_core_1': seconds}: 1 is the host."""
+    """T_0 and T_r of the whole run, by name; in 'T_core_1', 1 is the host."""
     path = (
         _path(work.assembly) * assemblies + (total(map(_path, work.iteration)) + _reducing(work)) * iterations
     )
@@ -95,7 +96,7 @@ def terms_of(work: CgSet, iterations: int, *, assemblies: int = 1) -> dict[str, 
 
 
 def expression(work: CgSet) -> str:
-    """T = max(...) in symbols: p a rank, h a host, n the number of iterations."""
+    """T = max(...) in symbols: p is a rank, h a host, n the number of iterations."""
     resources = dict.fromkeys(a.resource for phase in (work.assembly, *work.iteration) for a in phase)
     lines = [f"  T_{r}[h] = {_demand_text(work, r)}" for r in resources if r]
     lines.append(f"  T_0 = {_path_text(work)}")
@@ -120,7 +121,7 @@ def _path(phase: Phase) -> TimeRange:
 
 
 def _demand(phase: Phase, work: CgSet) -> Demand:
-    """Seconds of use of each resource of each host."""
+    """Seconds for which each resource of each host is used."""
     return _summed(
         {(activity.resource, host): seconds}
         for activity in phase
@@ -142,7 +143,7 @@ def _times(count: int, demand: Demand) -> Demand:
 
 
 def _served(demand: Demand, work: CgSet) -> Demand:
-    """Seconds until a resource has served its demand: a host has one memory and one network card."""
+    """Seconds until each resource has served its demand; a host has one memory and one network card."""
     return {
         (resource, host): seconds / work.cores[host] if resource == "core" else seconds
         for (resource, host), seconds in demand.items()

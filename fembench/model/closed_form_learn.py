@@ -1,8 +1,8 @@
-"""What runs on a machine teach the closed form.
+"""The correction of the closed form by runs on the machine.
 
-The profile's speeds are corrected as for the simulation (`Predictor.correction`). What remains of the ratio
-of measured to predicted iteration times is the closed form's own error: its median scales an iteration, and
-its spread from run to run sets the width of the interval.
+The profile's speeds are corrected as for the simulation (`Predictor.correction`). The remaining ratio of
+measured to predicted iteration times is the error of the closed form itself: its median scales an iteration,
+and its spread between runs determines the width of the interval.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ from fembench.records.case import Case
 from fembench.records.prediction import Prediction
 from fembench.records.record import Record
 
-TURNS = 100  # iterations, where only the time of one is asked for
+TURNS = 100  # iterations, if only the time per iteration matters
 
 
 def learn_closed_form(study: Predictor, records: Sequence[Record]) -> ClosedFormCorrection:
-    """The correction from these runs, made on the machine of `study`. Errors are cross-validated, one
-    configuration left out at a time. Raises InputError."""
+    """The correction from runs on the machine of `study`. Errors are cross-validated, one configuration left
+    out at a time. Raises InputError for runs that cannot be predicted."""
     if not records:
         return ClosedFormCorrection()
     errors = [_error(study, record) for record in records]
@@ -48,6 +48,6 @@ def _error(study: Predictor, record: Record) -> float:
 def in_closed_form(
     study: Predictor, correction: ClosedFormCorrection, learned: Sequence[Record], case: Case
 ) -> Prediction:
-    """The closed-form prediction of a run, to be written before it. Raises InputError."""
+    """The closed-form prediction of a run, to be saved before the run. Raises InputError."""
     work = study.workload(case)
     return bound_of(study, work, bounded(study, work, TURNS, correction=correction), learned)

@@ -1,12 +1,13 @@
-"""The closed form of a run on a machine profile: its phases, priced as the simulation prices them.
+"""The closed form of a run from a machine profile, with the same prices as the simulation.
 
-    product     cores    a rank's product, at its own size and while the other ranks of its host compute too
-    halo        nic      gaps of its messages; beside the product where the case overlaps them
+    product     cores    a rank's product, at the size of its part and while other ranks of its host compute
+    halo        nic      gaps of its messages; they overlap with the product if the case says so
     latency     -        until the last of its messages has arrived
     updates     cores    vector updates, inner products, loop, packing, overheads of its messages
     allreduce   -        recursive doubling of 8 bytes, each stage as slow as its slowest pair
 
-The interval of a price holds nine in ten of the profile's visits, or of the runs learned from.
+The interval of a price contains nine in ten of the profile's visits or, with a correction, of the runs to
+which that was fitted.
 """
 
 import math
@@ -28,19 +29,19 @@ from fembench.model.slots import Slot
 from fembench.model.workload import Workload
 from fembench.records.case import Case
 
-KEPT = 90.0  # percent of the visits that an interval holds
+KEPT = 90.0  # percent of the visits in an interval
 REDUCED = 8  # bytes of an all-reduce
 
 
 @dataclass(frozen=True)
 class ClosedFormCorrection:
-    """Rates learned from runs on the machine, per iteration."""
+    """A correction of the time per iteration, fitted to runs on the machine."""
 
     scale: float = 1.0  # measured over predicted
-    half_width: float = 0.0  # of the logarithm, for nine runs in ten; 0: unknown, the profile's visits decide
+    half_width: float = 0.0  # of the logarithm, for nine runs in ten; 0: use the profile's visits instead
 
     def applied(self, seconds: TimeRange) -> TimeRange:
-        """A price as runs show it."""
+        """The corrected price."""
         if not self.half_width:
             return seconds * self.scale
         middle, factor = seconds.middle * self.scale, math.exp(self.half_width)
@@ -99,7 +100,7 @@ def phases_of(
         allreduce=learned(as_interval(_allreduce(machine))),
         allreduces=len(recipe(work.case.method).reductions),
         host=machine.host,
-        # prices already hold what ranks of a host cost each other: each has a core here
+        # prices already include the slowdown by other ranks of the host: here, each rank has its own core
         cores=[max(machine.host.count(h), 1) for h in range(len(machine.names))],
     )
 
@@ -118,8 +119,8 @@ def _check(case: Case) -> None:
 
 
 def _overheads(work: Workload, machine: Machine, rank: int, price: Price) -> float:
-    """Seconds per iteration in which a rank's messages keep it from computing: sending, receiving, and the
-    slowdown of its product while they travel."""
+    """Seconds per iteration that a rank's messages take from its computing: overheads of sending and
+    receiving, and the slowdown of its product while they travel."""
     inside = inside_product(work, price, rank)
     return sum(
         machine.cost(rank, q, m).send + sum(machine.beside(q, rank, m, inside))
@@ -128,7 +129,7 @@ def _overheads(work: Workload, machine: Machine, rank: int, price: Price) -> flo
 
 
 def _gaps(work: Workload, machine: Machine, rank: int) -> float:
-    """Seconds per iteration in which a rank's messages occupy its host's network card."""
+    """Seconds per iteration for which a rank's messages occupy the network card of its host."""
     return sum(machine.gap(rank, q, m) for q, m in work.exchange(rank))
 
 
@@ -138,6 +139,6 @@ def _latency(work: Workload, machine: Machine, rank: int) -> float:
 
 
 def _allreduce(machine: Machine) -> float:
-    """Seconds of an all-reduce by recursive doubling, scaled to the measured ones."""
+    """Seconds of an all-reduce by recursive doubling, scaled to measured all-reduces."""
     seconds = doubling_seconds(machine.ranks, lambda a, b: machine.cost(a, b, REDUCED).total)
     return machine.collective * seconds

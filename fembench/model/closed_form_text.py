@@ -24,7 +24,7 @@ class BoundedRun(NamedTuple):
 
 
 def bounds_text(runs: Sequence[BoundedRun], compose: Compose, synthetic: str = "") -> str:
-    """A row per run; of a single run also its expression and its terms."""
+    """One row per run; for a single run, also its expression and its terms."""
     heads = [
         "ranks",
         "iteration",
@@ -67,7 +67,7 @@ def _three(interval: TimeRange) -> list[str]:
 
 
 def bounds_tree(run: BoundedRun, compose: Compose) -> dict[str, object]:
-    """One run as --json prints it, in seconds."""
+    """One run in the format of --json, in seconds."""
     form = run.form
     return {
         "ranks": run.work.ranks,

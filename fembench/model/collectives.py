@@ -1,13 +1,13 @@
-"""Collectives as the messages that MPI libraries make of them.
+"""Collectives as sequences of messages, as MPI libraries implement them.
 
-    allreduce, up to RING bytes      recursive doubling: log2 P exchanges; where P is no power of two the
+    allreduce, up to RING bytes      recursive doubling: log2 P exchanges; if P is not a power of two, the
                                      first 2 (P - 2^k) ranks pair up before and after
     allreduce, above                 ring: 2 (P - 1) messages of m / P
     bcast, reduce                    binomial tree
-    allgather                        Bruck: ceil(log2 P) messages to rank - 2^k, of all that a rank has so far
+    allgather                        Bruck: ceil(log2 P) messages to rank - 2^k, with all data received so far
     barrier                          dissemination: ceil(log2 P) empty messages to rank + 2^k
 
-Open MPI and MPICH choose these for small messages; both use segmented algorithms for large ones.
+Open MPI and MPICH choose these algorithms for small messages; both use segmented algorithms for large ones.
 """
 
 import math
@@ -17,7 +17,7 @@ from msgspec import structs
 
 from fembench.model.graph import Collective, Event, Program, Receive, Send, Wait
 
-TAG, BEGUN = -1, -2  # messages of collectives never match others, nor those that were begun the rest
+TAG, BEGUN = -1, -2  # tags of blocking and non-blocking collectives, which match no other messages
 RING = 1 << 16  # bytes
 
 
@@ -52,9 +52,9 @@ def doubling_seconds(ranks: int, seconds: Callable[[int, int], float]) -> float:
 
 
 def halves(event: Collective, rank: int, ranks: int) -> tuple[Program, Program]:
-    """A non-blocking collective: (events when it starts, events when it is waited for).
+    """The events of a non-blocking collective: (when it starts, when a rank waits for it).
 
-    Only its first messages travel meanwhile, because MPI makes no progress between calls.
+    In between, only its first messages travel, because MPI makes no progress between calls.
     """
     events = tuple(structs.replace(e, tag=BEGUN) for e in expand(event, rank, ranks))
     first = next((k for k, e in enumerate(events) if isinstance(e, Wait) or _waits(e)), len(events))
@@ -75,7 +75,7 @@ def _doubling(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
     core = 1 << (ranks.bit_length() - 1)
     extra = ranks - core
     paired = rank < 2 * extra
-    if paired and rank % 2 == 0:  # leaves its part to the neighbour and waits for the sum
+    if paired and rank % 2 == 0:  # sends its values to the neighbour and waits for the sum
         yield Send(rank + 1, event.m, event.phase, TAG, blocking=True)
         yield Receive(rank + 1, event.m, event.phase, TAG, blocking=True)
         return

@@ -17,14 +17,13 @@ T = TypeVar("T")
 FREE = tuple(  # fields of a case that do not change what one iteration computes
     f.name for f in FIELDS.values() if f.group in ("stop", "effort", "output") or f.option.setup_only
 )
-TUNING = tuple(
-    f.name for f in FIELDS.values() if f.group == "balancing" and f.name != "balance"
-)  # of a policy
-EMULATED = fields_of("synthetic")  # a prediction has them from its profile where its case does not say
+# parameters of a balancing policy
+TUNING = tuple(f.name for f in FIELDS.values() if f.group == "balancing" and f.name != "balance")
+EMULATED = fields_of("synthetic")  # a prediction takes them from its profile, unless its case sets them
 
 
 def deciding(case: Case) -> dict[str, object]:
-    """The fields that decide the time of an iteration, {field: value}; shares in a normal form."""
+    """The fields on which the time of an iteration depends, {field: value}; shares in a normal form."""
     free = FREE if case.balancing.balance else (*FREE, *TUNING)
     found = {name: value for name, value in case.flat().items() if name not in free}
     shares = parse_shares(case.placement.shares, case.placement.ranks)
@@ -42,7 +41,7 @@ def difference(said: Predicted, record: Record) -> str:
         mesh = said.case.question.mesh
         return f"mesh hash is {record.mesh.hash[:12]}, predicted was {said.mesh[:12]} ({mesh})"
     if said.problem and content(said.problem) != content(record.problem):
-        return f"problem '{record.case.question.problem}' has other content than when it was predicted"
+        return f"problem '{record.case.question.problem}' has changed since the prediction"
     unlike = ["mesh", *(["problem"] if said.problem else [])]  # compared by content
     if said.synthetic and not said.case.emulated:
         unlike += EMULATED
@@ -53,12 +52,12 @@ def difference(said: Predicted, record: Record) -> str:
 
 
 def content(problem: dict[str, object]) -> bytes:
-    """Everything of a problem but its name, to compare problems."""
+    """A problem without its name, for comparisons."""
     return msgspec.json.encode({**problem, "name": ""}, order="sorted")
 
 
 def not_invalid(records: Sequence[Record]) -> tuple[list[Record], str]:
-    """(records that are not INVALID, note on the others or ""). Raises InputError where none is left."""
+    """(records that are not INVALID, note on the others or ""). Raises InputError if all are INVALID."""
     kept = [r for r in records if r.verdict.status != "INVALID"]
     if records and not kept:
         raise InputError(

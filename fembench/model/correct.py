@@ -1,9 +1,9 @@
-"""Correct predictions for a machine by records of runs on it.
+"""Correct the predictions for a machine with records of runs on it.
 
-A profile measures kernels in isolation. It misses the cost of the loop around them, packing, and that kernels
-run slower in sequence than alone, by a factor that can depend on the size: caches are warm in a probe and
-cold in a run. The corrections are medians, over ranks and runs, of measured over predicted times. The errors
-that remain set the width of the interval.
+A profile measures kernels in isolation. It misses the loop around them, packing, and the slowdown of kernels
+that run in sequence: caches are warm in a probe and cold in a run, to an extent that can depend on the size.
+The corrections are medians, over ranks and runs, of measured over predicted times. The remaining errors
+determine the width of the interval.
 """
 
 import dataclasses
@@ -40,8 +40,8 @@ from fembench.records.record import Record
 from fembench.records.times import Times
 
 Array = npt.NDArray[np.float64]
-ENOUGH, APART = 6, 2.0  # a slope needs that many ranks, and sizes that differ by that factor
-Place = Callable[[int], tuple[list[Slot], Machine, list[str]]]  # ranks -> places, machine, names of hosts
+ENOUGH, APART = 6, 2.0  # least number of ranks, and least ratio of sizes, to fit a slope
+Place = Callable[[int], tuple[list[Slot], Machine, list[str]]]  # ranks -> slots, machine, names of hosts
 
 
 class RunMedians(NamedTuple):
@@ -53,7 +53,7 @@ class RunMedians(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """The sample that one run provides."""
+    """The training sample from one run."""
 
     solver: str
     assembly: Array  # (n, 3) units, ranks on the host, measured over predicted time
@@ -62,11 +62,11 @@ class Lesson(NamedTuple):
     precond: Array
     loop: float
     pack: tuple[float, float]
-    reduce: Array  # all-reduces, with units 1; (0, 3) where there are none
+    reduce: Array  # all-reduces, with units 1; (0, 3) if there are none
 
 
 def measured(record: Record) -> RunMedians:
-    """The times of a record that predictions are about. Raises InputError where it has no iterations."""
+    """The times of a record that are predicted. Raises InputError if it has no timed iterations."""
     each = Times(record).each_iteration
     if not len(each):
         raise InputError(f"record {record.id} has no timed iterations; expected a run of CG")
@@ -75,7 +75,7 @@ def measured(record: Record) -> RunMedians:
 
 
 def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
-    """The correction from these runs. Raises InputError for runs that cannot be predicted.
+    """The correction fitted to these runs. Raises InputError for runs that cannot be predicted.
 
     Its errors are cross-validated, one configuration left out at a time.
     """
@@ -92,15 +92,15 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
 
 
 def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:
-    """(training runs, runs of the configuration left out); [] where fewer than two configurations would
-    train."""
+    """(training runs, runs of the configuration left out), for each configuration; [] if fewer than two would
+    remain for training."""
     groups = list(by_configuration(records, range(len(records))).values())
     every = range(len(records))
     return [([k for k in every if k not in left], left) for left in (groups if len(groups) > 2 else ())]
 
 
 def taught_by(records: Sequence[Record], rates: Rates, place: Place) -> list[Lesson]:
-    """The lesson of each run. Raises InputError for runs that cannot be predicted."""
+    """The training sample from each run. Raises InputError for runs that cannot be predicted."""
     if not records:
         raise InputError("no runs to learn from; expected at least one record")
     solvers = {record.case.method.solver for record in records}
@@ -110,7 +110,7 @@ def taught_by(records: Sequence[Record], rates: Rates, place: Place) -> list[Les
 
 
 def fit(lessons: Sequence[Lesson]) -> Correction:
-    """The correction that fits all lessons."""
+    """The correction fitted to all samples."""
     return Correction(
         assembly=_factor([t.assembly for t in lessons]),
         product=_factor([t.product for t in lessons]),
@@ -124,7 +124,7 @@ def fit(lessons: Sequence[Lesson]) -> Correction:
 
 
 def _one(record: Record, rates: Rates, place: Place) -> Lesson:
-    """The lesson of one run."""
+    """The training sample from one run."""
     work, found = of_record(record), measured(record)
     slots, machine, _ = place(work.ranks)
     priced = prices(work, slots, rates, Correction(solver=record.case.method.solver))
@@ -152,7 +152,7 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
         reduce=_points(
             [1],
             [max(k)],
-            found.phases[:, ALLREDUCE].min(keepdims=True),  # of the rank that waits least for others
+            found.phases[:, ALLREDUCE].min(keepdims=True),  # of the rank that waits least
             [_reducing(work, priced[0], machine)],
         ),
     )
@@ -184,12 +184,13 @@ def _error(record: Record, rates: Rates, place: Place, correction: Correction) -
 def _points(units: Sequence[int], together: Sequence[int], times: Array, predicted: Sequence[float]) -> Array:
     """(n, 3) units, ranks on the host, measured over predicted time, for the ranks that have both."""
     t, p = np.asarray(times, float), np.asarray(predicted, float)
-    told = (t > 0) & (p > 0)
-    return np.column_stack([units, together, t / np.where(told, p, 1.0)])[told]
+    known = (t > 0) & (p > 0)
+    return np.column_stack([units, together, t / np.where(known, p, 1.0)])[known]
 
 
 def _factor(points: Sequence[Array]) -> Factor:
-    """The median factor over all ranks and runs, with powers of what differs enough to fit one."""
+    """The median factor over all ranks and runs, with powers of size and number of ranks if these vary
+    enough for a fit."""
     found = np.concatenate(points)
     if not len(found):
         return Factor()
@@ -202,8 +203,8 @@ def _factor(points: Sequence[Array]) -> Factor:
 
 
 def _power(x: Array, ratios: Array, alike: Array | None = None) -> Power:
-    """The median slope over pairs (Theil and Sen), all in logarithms; over pairs equal in `alike`, if there
-    are any."""
+    """The power law with the median slope over pairs (Theil and Sen), in logarithms. Only pairs with equal
+    `alike` count, if there are any."""
     slope = 0.0
     if len(x) >= ENOUGH and np.ptp(x) >= math.log(APART):
         a, b = np.triu_indices(len(x), 1)

@@ -1,7 +1,7 @@
-"""Simulate a plan without contention: one turn of a loop is a dozen array operations over all ranks.
+"""Simulate a plan without contention: one turn of a loop takes a dozen array operations over all ranks.
 
 Turns are simulated until they repeat. Once the clocks of all ranks advance by the same amount over 1, 2, 3 or
-4 turns, all later turns do so too, because the recurrence uses only maximum and sum.
+4 turns, they do so in all later turns, because the recurrence uses only maximum and sum.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from fembench.model.plan import Segment, SimulationPlan
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 PERIODS = (1, 2, 3, 4)  # turns
-EQUAL = 1e-10  # of a period: spread of the ranks' advances that counts as none
+EQUAL = 1e-10  # of a period: a smaller difference between the ranks' advances counts as zero
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Turn:
     begin: Array  # (n_nodes,) seconds since the start
     end: Array
     bound: Ints  # (n_nodes,) message that the node waited for last; -1: it never waited
-    arrived: Array  # (n_nodes,) when that was there
+    arrived: Array  # (n_nodes,) arrival time of that message
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class SegmentRun:
     """The simulation of one segment."""
 
     segment: Segment
-    turns: list[Turn]  # those simulated and kept
-    period: int  # turns that repeat; 0: every turn was simulated
-    repeats: int  # of those turns, that were not simulated
-    advance: float  # seconds of a period
-    rest: int  # of the turns kept that come after the repeats
+    turns: list[Turn]  # all simulated turns
+    period: int  # number of turns that repeat; 0: every turn was simulated
+    repeats: int  # number of periods that were not simulated
+    advance: float  # seconds per period
+    rest: int  # number of simulated turns after the repeats
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class SimulationOutcome:
 
 
 def simulate(plan: SimulationPlan, *, period: bool = True) -> SimulationOutcome:
-    """Run a plan; `period` off simulates every turn. Simulated turns are kept for the timeline and the
-    path."""
+    """Simulate a plan; without `period`, every turn. Simulated turns are kept for the timeline and the
+    critical path."""
     n, phases = plan.ranks, len(plan.phases)
     clock, wait = np.zeros(n), np.zeros((n, phases))
     runs: list[SegmentRun] = []
@@ -71,7 +71,7 @@ def simulate(plan: SimulationPlan, *, period: bool = True) -> SimulationOutcome:
 
 
 def outcome(plan: SimulationPlan, clock: Array, wait: Array, runs: list[SegmentRun]) -> SimulationOutcome:
-    """The sums over all segments."""
+    """The outcome: sums over all segments."""
     shape = plan.ranks, len(plan.phases)
     return SimulationOutcome(
         finish=clock,
@@ -86,21 +86,21 @@ def outcome(plan: SimulationPlan, clock: Array, wait: Array, runs: list[SegmentR
 
 
 class _Level(NamedTuple):
-    """Nodes that are simulated at once, and what they wait for."""
+    """Nodes that are simulated at once, and the messages that they wait for."""
 
     nodes: Ints  # (n,)
     before: Ints  # (n,) index into ends
     work: Array  # (n,)
-    sources: Ints  # (n, k) index into ends of the begin of each message's sender part
-    offsets: Array  # (n, k) from there to its arrival; -inf where a node waits for fewer
-    posts: Ints | None  # the same for the receiver's part; None: no message of the level waits for one
+    sources: Ints  # (n, k) index into ends: the begin of each message's sender node
+    offsets: Array  # (n, k) seconds from there to its arrival; -inf if a node waits for fewer
+    posts: Ints | None  # the same for the receiver; None: no message of the level waits for its receiver
     post_offsets: Array
     receive: Array  # (n, k) Or
     numbers: Ints  # (n, k) messages; -1 where there is none
 
 
 class _Runner:
-    """One segment. Ends of nodes live behind the clocks of the ranks: index n_ranks + node."""
+    """Simulates one segment. In the array of ends, node k follows the ranks' clocks: index n_ranks + k."""
 
     def __init__(self, segment: Segment, ranks: int, phases: int) -> None:
         self._segment, self._ranks = segment, ranks
@@ -143,7 +143,7 @@ class _Runner:
         )
 
     def run(self, clock: Array, wait: Array, period: bool) -> tuple[SegmentRun, Array]:
-        """Simulate all turns from these clocks, adding to `wait` (n_ranks, n_phases); the clocks after."""
+        """Simulate all turns from these clocks, adding to `wait` (n_ranks, n_phases); return new clocks."""
         segment, turns = self._segment, self._segment.turns
         kept: list[Turn] = []
         clocks, waits = [clock], []
@@ -161,7 +161,7 @@ class _Runner:
     def _extrapolate(
         self, kept: list[Turn], clocks: list[Array], waits: list[Array], wait: Array, period: int
     ) -> tuple[SegmentRun, Array]:
-        """The turns left: whole periods at once, the rest one by one."""
+        """The remaining turns: whole periods at once, the rest one by one."""
         advance = float(np.mean(clocks[-1] - clocks[-1 - period]))
         repeats, rest = divmod(self._segment.turns - len(kept), period)
         self._add(wait, [*waits, *(repeats * spent for spent in waits[-period:])])
@@ -197,7 +197,7 @@ class _Runner:
 
 
 def _wait(level: _Level, ends: Array, t: Array) -> tuple[Array, Ints, Array]:
-    """When the nodes are done with their messages, which was the last that they waited for, and its time."""
+    """(end of each node's wait, the last message that it waited for, the arrival of that message)."""
     arrivals = ends[level.sources] + level.offsets
     if level.posts is not None:
         arrivals = np.maximum(arrivals, ends[level.posts] + level.post_offsets)
@@ -215,7 +215,7 @@ def _wait(level: _Level, ends: Array, t: Array) -> tuple[Array, Ints, Array]:
 
 
 def _period(clocks: list[Array]) -> int:
-    """The period that the last turns show, else 0: a pattern of 1 to 4 turns seen twice."""
+    """The period of the last turns: a pattern of 1 to 4 turns seen twice; 0 if there is none."""
     for p in PERIODS:
         if len(clocks) <= 2 * p:
             return 0

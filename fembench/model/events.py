@@ -1,7 +1,7 @@
-"""Simulate a plan event by event: the twin of `engine`, which also knows contention.
+"""Simulate a plan event by event: the reference twin of `engine`, which also models contention.
 
-With contention, a host has one full-duplex network card. Messages leave it in the order in which they are
-ready, each occupying it for the gap g(m), and reach the receiver's card in the same way. Messages inside a
+With contention, a host has one full-duplex network card. Messages leave it in the order in which they become
+ready, and each occupies it for the gap g(m); they pass the receiver's card in the same way. Messages within a
 host pass its memory once. Every turn is simulated.
 """
 
@@ -14,7 +14,7 @@ from fembench.model.plan import Segment, SimulationPlan
 
 
 def simulate_events(plan: SimulationPlan) -> SimulationOutcome:
-    """Run all turns of a plan."""
+    """Simulate all turns of a plan."""
     cards = _Cards(plan.host)
     clock, wait = np.zeros(plan.ranks), np.zeros((plan.ranks, len(plan.phases)))
     runs = []
@@ -36,7 +36,7 @@ class _Cards:
         self._in: dict[int, float] = {}
 
     def leave(self, source: int, target: int, ready: float, gap: float) -> float:
-        """When a message that is ready starts to leave."""
+        """The time at which a message that is ready starts to leave."""
         host = self._host[source]
         card = host, host == self._host[target]
         begin = max(ready, self._out.get(card, 0.0))
@@ -44,7 +44,7 @@ class _Cards:
         return begin
 
     def reach(self, source: int, target: int, arrival: float, gap: float) -> float:
-        """When a message that could arrive at `arrival` has passed the receiver's card."""
+        """The time at which a message that could arrive at `arrival` has passed the receiver's card."""
         card = self._host[target]
         if card == self._host[source]:
             return arrival
@@ -54,7 +54,7 @@ class _Cards:
 
 
 class _Turns:
-    """One turn of a segment."""
+    """Simulates one turn of a segment."""
 
     def __init__(self, segment: Segment, ranks: int, cards: _Cards) -> None:
         self._segment, self._ranks, self._cards = segment, ranks, cards
@@ -77,7 +77,7 @@ class _Turns:
         self._queue: list[tuple[float, int, str, int]] = []
 
     def run(self, clock: Array, wait: Array) -> tuple[Turn, Array]:
-        """Simulate from these clocks; adds to `wait` (n_ranks, n_phases) and returns the clocks after."""
+        """Simulate from these clocks; adds to `wait` (n_ranks, n_phases) and returns the new clocks."""
         self._wait, after = wait, clock.copy()
         for rank in range(self._ranks):
             if rank - self._ranks in self._after:
@@ -94,7 +94,7 @@ class _Turns:
         heapq.heappush(self._queue, (time, len(self._queue), what, k))
 
     def _begin(self, time: float, k: int) -> None:
-        """Begin a node: schedule everything that it sends or posts."""
+        """Begin a node: schedule all messages that it sends or posts."""
         self._began[k] = time
         for number in self._sides.get(k, ()):
             message = self._segment.messages[number]

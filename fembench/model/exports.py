@@ -1,8 +1,8 @@
-"""Graphs and simulations for other programs: Chrome's trace, SMPI's trace with its platform, GOAL.
+"""Graphs and simulations for other programs: Chrome traces, SMPI traces with their platform, GOAL.
 
-Chrome    open it at ui.perfetto.dev or chrome://tracing: a process a host, a thread a rank
-SMPI      smpirun -replay trace.index -platform platform.xml -hostfile hosts …: write_smpi tells the line
-GOAL      LogGOPSim's schedules, whole nanoseconds
+Chrome    for ui.perfetto.dev or chrome://tracing: one process per host, one thread per rank
+SMPI      smpirun -replay trace.index -platform platform.xml -hostfile hosts …: the command of write_smpi
+GOAL      schedules for LogGOPSim, in whole nanoseconds
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,10 +29,10 @@ from fembench.model.graph import (
 from fembench.model.machine import Machine
 from fembench.model.path import Bar
 
-FLOPS = 1e9  # of a rank of speed 1, a second
-LONGEST = 20_000_000  # events written out
+FLOPS = 1e9  # per second, of a rank of speed 1
+LONGEST = 20_000_000  # most events in an export
 EAGER = 1 << 30  # bytes: no message waits for its receiver
-INSTANT = 1e-12  # seconds: SimGrid takes no link of latency 0 in a model that divides by it
+INSTANT = 1e-12  # seconds: SimGrid's model divides by the latency of a link
 
 
 def write_chrome(bars: Sequence[Bar], phases: Sequence[str], machine: Machine, path: Path | str) -> None:
@@ -62,10 +62,11 @@ def write_chrome(bars: Sequence[Bar], phases: Sequence[str], machine: Machine, p
 
 
 def write_smpi(graph: ExecutionGraph, machine: Machine, folder: Path | str) -> str:
-    """Traces of all ranks, their index, platform.xml and hosts; the command that replays them.
+    """Write traces of all ranks, their index, platform.xml and hosts; return the command that replays them.
 
-    Every pair of ranks has a link of its own, so nothing is shared; its latency and bandwidth are those of L
-    at the smallest and the largest message. Raises InputError for graphs too long to be written out.
+    Every pair of ranks has its own link, so nothing is shared. Its latency and bandwidth are those of the
+    straight line through L at the smallest and the largest message. Raises InputError for graphs that are too
+    long.
     """
     _check_length(graph)
     place = Path(folder)
@@ -79,7 +80,7 @@ def write_smpi(graph: ExecutionGraph, machine: Machine, folder: Path | str) -> s
 
 
 def smpi_command(folder: Path, graph: ExecutionGraph, machine: Machine) -> list[str]:
-    """The replay with the same algorithms and a network model without factors of its own."""
+    """The command of a replay with the same algorithms, and a network model without correction factors."""
     other = min(1, machine.ranks - 1)
     cost, switch = machine.cost(0, other, 8), machine.pair(0, other).switch
     return [
@@ -96,7 +97,7 @@ def smpi_command(folder: Path, graph: ExecutionGraph, machine: Machine) -> list[
 def _check_length(graph: ExecutionGraph) -> None:
     total = sum(map(length, graph.programs))
     if total > LONGEST:
-        raise InputError(f"{total} events; expected at most {LONGEST} to be written out, loops unrolled")
+        raise InputError(f"{total} events with loops unrolled; expected up to {LONGEST} for an export")
 
 
 def _smpi(graph: ExecutionGraph, rank: int) -> Iterator[str]:
@@ -130,7 +131,7 @@ def _action(e: Event, rank: int) -> str:
 
 
 def _tag(e: Send | Receive) -> int:
-    """SimGrid takes tags of 0 and more; begun collectives have one below."""
+    """The tag, made positive: SimGrid rejects the negative tags of non-blocking collectives."""
     return e.tag if e.tag >= 0 else 1000 - e.tag
 
 
@@ -165,7 +166,7 @@ def _line(machine: Machine, p: int, q: int, low: int, high: int) -> tuple[float,
 
 
 def write_goal(graph: ExecutionGraph, machine: Machine, path: Path | str) -> None:
-    """A GOAL schedule; computing at each rank's speed, collectives as their messages."""
+    """Write a GOAL schedule, with computing at each rank's speed and collectives as messages."""
     _check_length(graph)
     lines = [f"num_ranks {graph.ranks}"]
     for rank in range(graph.ranks):
@@ -174,7 +175,7 @@ def write_goal(graph: ExecutionGraph, machine: Machine, path: Path | str) -> Non
 
 
 def _goal(graph: ExecutionGraph, machine: Machine, rank: int) -> Iterator[str]:
-    """Every operation requires the one before it; what follows a wait requires all that was pending."""
+    """Every operation requires the one before it; the one after a wait requires all pending ones."""
     number = 0
     needs: list[int] = []  # of the next operation
     pending: list[int] = []

@@ -1,8 +1,8 @@
 """Predict a run by simulation: workload, slots, prices, graph, simulated iteration, interval.
 
-The interval [low, high] is meant to contain nine runs out of ten. With a correction learned from runs, its
-width comes from their errors. Otherwise it comes from the profile's visits: the first visits to all kernels
-give one time, the second another, and so on (Student; no width for fewer than three visits).
+The interval [low, high] is meant to contain nine runs out of ten. With a correction fitted to runs, its width
+follows from their errors. Otherwise it follows from the profile's visits: the k-th visits to all kernels give
+the k-th sample of the time (Student's prediction interval; no width for fewer than three visits).
 """
 
 import dataclasses
@@ -31,21 +31,21 @@ from fembench.records.profile import Profile
 from fembench.stats.student import next_interval, student_factor
 
 Array = npt.NDArray[np.float64]
-TURNS = 60  # iterations to simulate, enough to repeat
+TURNS = 60  # iterations to simulate, enough to find a period
 FEW = 64  # bytes of the largest all-reduce of CG
 TAIL = 0.05  # on each side of the interval
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Predicted times, seconds."""
+    """Predicted times of one run, in seconds."""
 
     iteration: float
     low: float  # of an iteration
     high: float
     assembly: float  # of a set, the slowest rank
     phases: dict[str, float]  # seconds per iteration, mean over ranks
-    limits: list[str]  # what to improve first
+    limits: list[str]  # what limits the time, largest first
     plan: SimulationPlan
     outcome: SimulationOutcome
     work: Workload
@@ -58,7 +58,7 @@ class Forecast:
 
 
 def as_in_runs(machine: Machine, slots: Sequence[Slot], correction: Correction | None) -> Machine:
-    """The machine with its all-reduces corrected by what runs taught."""
+    """The machine with its all-reduces corrected as in the runs."""
     if correction is None:
         return machine
     return dataclasses.replace(
@@ -121,12 +121,12 @@ def _interval(
 
 
 def half_width(errors: Sequence[Sequence[float]]) -> float:
-    """Half-width of the central 90 % of the error of a run of a new configuration, from errors by
-    configuration.
+    """Half-width of the central 90 % of the error of a run in a new configuration, from the errors in known
+    configurations.
 
     Split conformal prediction (Papadopoulos et al., 2002) for runs in groups (Lee, Barber and Willett, 2023):
-    every known configuration has the weight of the new one, whose error is arbitrary. Fewer than nine
-    configurations give no such bound; for them, Student's prediction interval.
+    every known configuration has the same weight as the new one, whose error is arbitrary. Fewer than nine
+    configurations give no such bound; then Student's prediction interval is used.
     """
     groups = errors if len(errors) > 1 else [[e] for e in errors[0]]
     n, found = len(groups), np.concatenate(groups)
@@ -154,13 +154,13 @@ def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequ
 
 
 def balanced(work: Workload, priced: Sequence[Price]) -> str:
-    """Shares, in the format of --shares, with which all ranks would compute for the same time."""
+    """The shares, in the format of --shares, with which all ranks would compute for the same time."""
     speeds = [cells / p.computing for cells, p in zip(work.parts.cells, priced)]
     return ",".join(f"{share:.6f}" for share in normalise(speeds))
 
 
 def allreduce_scale(machine: Machine, measured: dict[int, float]) -> float:
-    """Factor on the messages of all-reduces that reproduces the measured times, {ranks: seconds}.
+    """The factor on messages of all-reduces that reproduces the measured times, {ranks: seconds}.
 
     Interpolated over the logarithm of the number of ranks; 1 without measurements.
     """
@@ -183,7 +183,7 @@ def allreduce_scale(machine: Machine, measured: dict[int, float]) -> float:
 
 
 def allreduce_seconds(machine: Machine, m: int = 8) -> float:
-    """Seconds of an all-reduce of m bytes over all ranks, in a back-to-back sequence."""
+    """Seconds of an all-reduce of m bytes over all ranks, in a sequence without pauses."""
     one = Loop(TURNS, (Collective("allreduce", m, 0),))
     graph = ExecutionGraph(phases=("allreduce",), programs=((one,),) * machine.ranks)
     return simulate(make_plan(graph, machine)).makespan / TURNS

@@ -1,4 +1,4 @@
-"""Forecasts as text: a row per run; for a single run also its phases and what limits it."""
+"""Forecasts as text: one row per run; for a single run, also its phases and what limits it."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from fembench.records.prediction import Prediction
 
 
 def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, learned: int) -> str:
-    """`iterations`: of a solution, 0 if unknown; `learned`: number of runs behind the correction."""
+    """All tables. `iterations` of a solution, 0 if unknown; `learned`: number of runs used for correction."""
     first = found[0].work
     corrected = f", corrected by {plural(learned, 'run')}" if learned else ""
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []

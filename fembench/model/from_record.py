@@ -1,9 +1,9 @@
 """The execution graph of a run, from the traced iterations of its record.
 
 Order and messages are those of the trace. Durations are scaled so that each phase lasts as long as in the
-median timed set. Time between spans is computing of the loop. Message costs are read from the trace where a
-rank arrived last: see `message_of`. The rest of the run's time is due to interruptions of one rank at a time
-that delay all; the graph adds it to the computing of every rank.
+median timed set. Time between spans counts as computing of the loop. Message costs follow from the trace: see
+`message_of`. The rest of the run's time is attributed to interruptions of single ranks, which delay all; the
+graph adds it to the computing of every rank.
 """
 
 from collections import Counter, defaultdict
@@ -40,16 +40,17 @@ from fembench.records.traced import alignment
 
 
 class RecordedMessages(NamedTuple):
-    """Message costs seen in a run; overheads are part of the timed phases."""
+    """Message costs observed in a run; overheads are part of the timed phases."""
 
     latency: float  # seconds
     per_byte: float
 
 
 def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
-    """One set: assembly and all iterations (the traced ones' mean); else the traced ones as they were.
+    """`whole`: one set, with assembly and all iterations (each the mean of the traced ones); otherwise the
+    traced iterations as recorded.
 
-    Raises InputError where the record holds no traced iterations.
+    Raises InputError if the record has no traced iterations.
     """
     spans = _spans(record)
     if not variant_of(record.case.method.variant, record.case.method.solver).waits:
@@ -79,13 +80,13 @@ def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
 
 def _note(record: Record) -> str:
     lost = sum(record.dropped)
-    dropped = f"{plural(lost, 'span')} dropped, the last traced iteration left out" if lost else ""
+    dropped = f"{plural(lost, 'span')} dropped, last traced iteration left out" if lost else ""
     clocks = "; ".join(filter(None, [alignment(record), dropped]))
     return "\n".join(filter(None, [clocks, others_note(record)]))
 
 
 def interruptions(record: Record) -> float:
-    """Seconds per iteration that neither computing nor messages explain: run minus simulated graph."""
+    """Seconds per iteration that neither computing nor messages explain: the run minus its simulation."""
     bodies = [tuple(_whole(record, rank, one, 0.0))[-1:] for rank, one in enumerate(_spans(record))]
     latency, per_byte = message_of(record)
     on = even_machine(record.case.placement.ranks, latency=latency, per_byte=per_byte, overhead=0.0)
@@ -95,8 +96,8 @@ def interruptions(record: Record) -> float:
 
 
 def _spans(record: Record) -> list[dict[int, list[Span]]]:
-    """[rank] {iteration: its spans in order}; iterations that all ranks kept whole: where spans were dropped,
-    all but the last."""
+    """[rank] {iteration: its spans in order}, for the iterations that are complete on all ranks, without the
+    last one if spans were dropped."""
     found: list[dict[int, list[Span]]] = [defaultdict(list) for _ in range(record.case.placement.ranks)]
     for e in record.events:
         if e.iteration >= 0 and e.phase != CG:
@@ -104,7 +105,7 @@ def _spans(record: Record) -> list[dict[int, list[Span]]]:
     common = set.intersection(*(set(one) for one in found)) if found else set()
     if not common:
         raise InputError(
-            f"record {record.id} holds no traced iterations; expected a run with --trace-iterations 3"
+            f"record {record.id} has no traced iterations; expected a run with --trace-iterations 3"
         )
     kept = sorted(common)[:-1] if any(record.dropped) and len(common) > 1 else sorted(common)
     return [{k: sorted(one[k], key=lambda e: e.begin) for k in kept[1:] or kept} for one in found]
@@ -125,7 +126,7 @@ def _whole(record: Record, rank: int, spans: dict[int, list[Span]], lost: float)
     found = Times(record).middle[rank]
     if found[ASSEMBLY]:
         yield Compute(ASSEMBLY, float(found[ASSEMBLY]))
-        yield Collective("barrier", 0, SYNC)  # behind which CG begins, in a run too
+        yield Collective("barrier", 0, SYNC)  # CG begins after a barrier, as in a run
     body: list[Event] = []
     for phase, seconds in _mean_spans(spans, found):
         body += _events(record, rank, phase, seconds)
@@ -136,8 +137,8 @@ def _whole(record: Record, rank: int, spans: dict[int, list[Span]], lost: float)
 
 
 def _mean_spans(spans: dict[int, list[Span]], found: Sequence[float]) -> list[tuple[int, float]]:
-    """(phase, seconds) of an iteration's spans, in order: the means of the iterations that go as most do,
-    scaled so that each phase takes as long as it did in the run."""
+    """(phase, seconds) of an iteration's spans, in order: means over the iterations with the most frequent
+    sequence of phases, scaled so that each phase takes as long as in the run."""
     ways = Counter(tuple(e.phase for e in one) for one in spans.values())
     phases = ways.most_common(1)[0][0]
     alike = [
@@ -149,7 +150,7 @@ def _mean_spans(spans: dict[int, list[Span]], found: Sequence[float]) -> list[tu
 
 
 def _events(record: Record, rank: int, phase: int, seconds: float) -> Program:
-    """The kind of one span."""
+    """The events of one span."""
     exchange = list(zip(record.partition.neighbours[rank], record.partition.message_bytes[rank]))
     if phase == SEND:
         return (
@@ -165,7 +166,7 @@ def _events(record: Record, rank: int, phase: int, seconds: float) -> Program:
 
 
 def _scalars(record: Record) -> int:
-    """Numbers in an all-reduce; what one costs hardly depends on it."""
+    """Numbers in an all-reduce; its cost hardly depends on this."""
     variant = variant_of(record.case.method.variant, record.case.method.solver)
     return next(s.numbers for s in variant.plain if isinstance(s, Reduction))
 
@@ -173,17 +174,16 @@ def _scalars(record: Record) -> int:
 def message_of(record: Record) -> RecordedMessages:
     """The cost of a message according to the record.
 
-    An all-reduce ends log2 P exchanges after the last rank has begun it. Of each wait, the end less the time
-    when the last neighbour had sent is L(m). Both need the common clock that a record's events have. The
-    fastest of each counts: interruptions only add.
+    An all-reduce ends log2 P exchanges after the last rank has begun it. A wait ends L(m) after the last
+    neighbour has sent. Both need the common clock of a record's events. The fastest of each counts, because
+    interruptions only add time.
     """
     spans = _spans(record)
     if record.case.placement.ranks == 1:
         return RecordedMessages(0.0, 0.0)
     alone = [max(ends) - max(begins) for begins, ends in _reductions(spans)]
-    latency = (
-        max(0.0, min(alone)) / stages(record.case.placement.ranks) if alone else 0.0
-    )  # clocks agree only so well
+    # imperfectly aligned clocks may give a negative time
+    latency = max(0.0, min(alone)) / stages(record.case.placement.ranks) if alone else 0.0
     travel = list(_travels(record, spans))
     slopes = [max(0.0, (seconds - latency) / m) for m, seconds in travel if m]
     spent = Times(record).middle
@@ -200,8 +200,8 @@ def _reductions(spans: list[dict[int, list[Span]]]) -> Iterator[tuple[list[float
 
 
 def _travels(record: Record, spans: list[dict[int, list[Span]]]) -> Iterator[tuple[int, float]]:
-    """(bytes, seconds) of messages that a rank waited for; not where, by clocks that are apart, its wait ends
-    before they were sent."""
+    """(bytes, seconds) of messages that a rank waited for, except those that, owing to misaligned clocks,
+    seem to be sent after the wait has ended."""
     for rank, one in enumerate(spans):
         others = record.partition.neighbours[rank]
         for k in one:

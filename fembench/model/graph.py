@@ -1,8 +1,8 @@
 """The execution graph of an MPI job: the events of every rank, in order.
 
-After the execution graphs of Calzeta and de Souza (2008), with ranks in place of instructions. A rank's
-program is a sequence of events; a loop has a body and a number of turns. Durations are those of the recorded
-rank, or of the rank that the graph was made for. Phases are indices into ExecutionGraph.phases.
+After the execution graphs of Calzeta and de Souza (2008), with ranks instead of instructions. The program of a
+rank is a sequence of events; a loop has a body and a number of turns. Durations are those of the rank that was
+recorded, or for which the graph was made. Phases are indices into ExecutionGraph.phases.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class Compute(_Event, tag="compute", frozen=True):
 
 
 class Send(_Event, tag="send", frozen=True):
-    """Blocking: returns when the buffer is free. Otherwise a Wait follows."""
+    """A message to another rank. Blocking: returns when the buffer is free. Otherwise a Wait follows."""
 
     to: int
     m: int  # bytes
@@ -41,7 +41,7 @@ class Send(_Event, tag="send", frozen=True):
 
 
 class Receive(_Event, tag="receive", frozen=True):
-    """Blocking: returns when the message has arrived. Otherwise it is posted and a Wait follows."""
+    """A message from another rank. Blocking: returns when it has arrived. Otherwise a Wait follows."""
 
     source: int
     m: int
@@ -51,7 +51,7 @@ class Receive(_Event, tag="receive", frozen=True):
 
 
 class Wait(_Event, tag="wait", frozen=True):
-    """For all pending non-blocking sends and receives; with a tag, for those with that tag."""
+    """A wait for all pending non-blocking sends and receives; with a tag, for those with that tag."""
 
     phase: int
     tag: int | None = None
@@ -59,7 +59,7 @@ class Wait(_Event, tag="wait", frozen=True):
 
 class Collective(_Event, tag="collective", frozen=True):
     kind: Kind
-    m: int  # bytes; of an allgather each rank's
+    m: int  # bytes; for an allgather, those of each rank
     phase: int
     root: int = 0
 
@@ -74,17 +74,17 @@ Program: TypeAlias = tuple[Event, ...]
 
 
 class ExecutionGraph(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Programs of all ranks."""
+    """The programs of all ranks."""
 
     schema: int = GRAPH_SCHEMA
     phases: tuple[str, ...]
     programs: tuple[Program, ...]  # [rank]
-    hosts: tuple[str, ...] = ()  # [rank] where it was recorded; (): nowhere
+    hosts: tuple[str, ...] = ()  # [rank] host on which it was recorded; (): not recorded
     source: str = ""  # record, mesh and shares, executable
     mesh_hash: str = ""
     iterations: int = 0  # of CG; 0: not a graph of CG
-    message: tuple[float, float] | None = None  # latency and seconds per byte as seen in a run
-    note: str = ""  # how well clocks agreed in that run, and what its trace lacks
+    message: tuple[float, float] | None = None  # latency and seconds per byte observed in a run
+    note: str = ""  # agreement of the clocks in that run, and gaps in its trace
     lost: float = 0.0  # fraction of an iteration that neither computing nor messages explain
 
     @property
@@ -103,7 +103,7 @@ def flat(program: Sequence[Event]) -> Iterator[Event]:
 
 
 def count(program: Sequence[Event]) -> int:
-    """Number of events, each body of a loop counted once."""
+    """Number of events, with each body of a loop counted once."""
     return sum(1 + (count(e.body) if isinstance(e, Loop) else 0) for e in program)
 
 
@@ -113,7 +113,7 @@ def length(program: Sequence[Event]) -> int:
 
 
 def check(graph: ExecutionGraph, where: str = "graph") -> None:
-    """Raises InputError that names the rank and the invalid event."""
+    """Raises InputError that names the rank and the event, if the graph has an invalid event."""
     for rank, program in enumerate(graph.programs):
         for event in once(program):
             problem = _problem(event, graph)
@@ -151,11 +151,11 @@ def save_graph(graph: ExecutionGraph, path: Path | str) -> None:
 
 
 def load_graph(path: Path | str) -> ExecutionGraph:
-    """The graph in a file. Raises InputError."""
+    """The graph in a file. Raises InputError for anything else."""
     tree = read_json(path, dict)
     if tree.get("schema") != GRAPH_SCHEMA or "programs" not in tree:
         raise InputError(
-            f"{path}: not an execution graph of schema {GRAPH_SCHEMA}; expected one of fembench trace"
+            f"{path}: not an execution graph of schema {GRAPH_SCHEMA}; expected a file of fembench trace"
         )
     graph = convert(tree, ExecutionGraph, where=str(path))
     check(graph, str(path))

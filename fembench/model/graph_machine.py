@@ -1,4 +1,4 @@
-"""The machine on which `fembench simulate` runs a graph: as given, or as a file describes it."""
+"""The machine on which `fembench simulate` runs a graph: from options, or from a file."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ def even_machine_for(
     switch: int | None = None,
     contention: bool = False,
 ) -> Machine:
-    """Every rank on its own host, one network for all pairs: `link`, or else what the graph's run showed.
+    """Every rank on its own host, with one network for all pairs: `link`, or as observed in the graph's run.
 
-    Raises InputError where neither is known.
+    Raises InputError if neither is known.
     """
     if link is None and graph.message is None:
         raise InputError("unknown message costs; expected --machine FILE or --link SECONDS,BYTES/S")
@@ -46,7 +46,7 @@ def machine_in_file(
 ) -> Machine:
     """The machine of a profile, or of a file of the HLogP modeller (Mendes 2004). Raises InputError.
 
-    Where the graph was not made on that machine, ranks that wait slow others on their core.
+    If the graph was not recorded on that machine, waiting ranks slow down others on the same core.
     """
     if not read_text(path).lstrip().startswith("{"):
         machine = machine_of_model(read_model(path), graph.ranks)

@@ -1,10 +1,10 @@
-"""A grid of predictions to score: training runs, held-out runs, and predictions made before the latter.
+"""A grid of predictions to score: training runs, held-out runs, and predictions made before these ran.
 
     machine = "machine.json"             profile of the machine
-    training = "results/train"           campaign to learn from
+    training = "results/train"           campaign of the training runs
     held_out = "results/held"            held-out campaign: other ranks, meshes and shares
     predictions = "predictions"          folder of the predictions, written before the held-out runs
-    learn = false                        test the profile alone; training runs fit only the simpler models
+    learn = false                        test the profile alone; only the baselines use the training runs
     apps = "results/apps"                records of fembench study app, with predictions made before they ran
 
 Paths are relative to the file. A held-out run counts only if it began after its prediction.
@@ -57,8 +57,8 @@ class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     held_out: str
     predictions: str
     apps: str = ""
-    learn: bool = True  # or training runs only fit cruder models
-    latency: float | None = None  # of a network that the profile does not have: seconds,
+    learn: bool = True  # False: only the baselines use the training runs
+    latency: float | None = None  # seconds, of the network if the profile has none
     bandwidth: float | None = None  # bytes/s
     overhead: float = 1e-6  # seconds
 
@@ -88,16 +88,16 @@ def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
 
 
 class Judgement(NamedTuple):
-    """Predictions held against the runs that they were about."""
+    """Predictions compared with the runs that they predicted."""
 
     cells: list[ScoredConfiguration]  # of both methods
     scores: dict[str, PredictionScore]  # of each method, and of each baseline
-    runs: int  # held out
-    unpredicted: int  # of these, not predicted before they began
+    runs: int  # held-out runs
+    unpredicted: int  # held-out runs without a prediction from before they began
 
 
 def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
-    """Raises InputError where the held-out cases are too few, or overlap with training."""
+    """Raises InputError if the held-out cases are too few, or overlap with training."""
     taught, held = ({key(c): c for c in some} for some in ([r.case for r in training], cases))
     check_held_out(list(taught.values()), list(held.values()), [r.case.question.mesh for r in training])
 
@@ -105,7 +105,7 @@ def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
 def predict_held_out(
     study: Predictor, folder: Path, training: Sequence[Record], cases: Sequence[Case], *, learn: bool
 ) -> int:
-    """Predict the held-out cases by both methods; the number of new predictions. Raises InputError."""
+    """Predict the held-out cases by both methods; return the number of new predictions. Raises InputError."""
     teachers = training if learn else []
     correction = learn_closed_form(study, teachers)
     written = _predict_all(cases, folder, SIMULATION, lambda case: prediction_of(study, study.predict(case)))
@@ -115,7 +115,7 @@ def predict_held_out(
 
 
 def _predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable[[Case], Prediction]) -> int:
-    """Write the predictions that are still missing; how many there were."""
+    """Write the predictions that are still missing; return their number."""
     known = [p.predicted for p in predictions(folder) if p.predicted.method == method]
     written = 0
     for case in cases:
@@ -129,7 +129,7 @@ def _predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable
 
 
 def _about(said: Predicted, case: Case) -> bool:
-    """Whether a prediction is about this case, with the present content of its mesh and problem."""
+    """Whether a prediction is about this case, with the current content of its mesh and problem."""
     if key(said.case) != key(case) or said.mesh != resolve(case.question.mesh).hash:
         return False
     return not said.problem or content(said.problem) == content(problem_of(case))
@@ -151,13 +151,13 @@ def all_predictions(folder: Path) -> list[Prediction]:
 def judge_held_out(
     study: Predictor, said: Sequence[Prediction], training: Sequence[Record], held_out: Sequence[Record]
 ) -> Judgement:
-    """Score predictions by the held-out runs, beside baselines fitted to the training runs.
+    """Score predictions on the held-out runs, together with baselines fitted to the training runs.
 
     Raises InputError if no run can be compared, or held-out and training runs overlap.
     """
     cells, kept = judge(said, held_out)
     if not cells:
-        raise InputError("no held-out run began after its prediction; expected runs made after it")
+        raise InputError("no held-out run began after its prediction; expected predictions before the runs")
     taught = [grid_of(study, runs) for runs in by_case(training).values()]
     check_held_out(taught, cells, [r.case.question.mesh for r in training])
     held = [grid_of(study, runs) for runs in kept]
@@ -170,7 +170,7 @@ def judge_held_out(
 def judge(
     said: Sequence[Prediction], held_out: Sequence[Record], method: str = SIMULATION
 ) -> tuple[list[ScoredConfiguration], list[list[Record]]]:
-    """Cells of the held-out runs that a method predicted before they began, and the runs of each."""
+    """(cells, runs of each cell), for the held-out runs that a method predicted before they began."""
     known = [p.predicted for p in said if p.predicted.method == method]
     cells, kept = [], []
     for group in by_case(held_out).values():

@@ -1,6 +1,6 @@
-"""H(p), the slowness of a rank (Mendes 2004, 3.3): from kernels, brought up to date by the load of its host.
+"""H(p), the slowness of a rank (Mendes 2004, 3.3): measured by kernels, updated for the load of its host.
 
-Larger is slower. Only ratios have a meaning: a task takes work x H(p).
+Larger is slower. Only ratios are meaningful: a task takes work x H(p).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MOST_SHOWN = 8  # shares in a line of text
 
 
 def from_product(profile: Profile, storage: str = "sym", level: Level = "memory") -> Array:
-    """(n_ranks,) H from the product, with all ranks of a host computing; 1 for the fastest rank."""
+    """(n_ranks,) H from the product while all ranks of a host compute; 1 for the fastest rank."""
     matrix = speed_matrix(profile, level)
     name = f"product {storage}"
     if name not in matrix.names:
@@ -51,9 +51,9 @@ def kernel_seconds(profile: Profile, *, processor: bool = False) -> Array | None
 
 
 def slowness_rows(profile: Profile) -> list[list[object]]:
-    """One row per rank: rank, host, H by product, by kernels, by their processor time (as if the host were
-    idle), and that H updated by laws (4.1), (4.2) and (4.3), with queue and load per core; [] if no kernels
-    were measured."""
+    """One row per rank: rank, host, H by product, by kernels, and by their processor time (as if the host
+    were idle); then the last H updated by the laws (4.1), (4.2) and (4.3), with queue and load per core. [] if
+    no kernels were measured."""
     seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
     if seconds is None or processor is None or profile.network is None:
         return []
@@ -82,7 +82,7 @@ def relative(slowness: Array) -> Array:
 
 
 def hosts_to_ask(profile: Profile, names: Sequence[str] = ()) -> tuple[str, ...]:
-    """The named hosts of the profile; all hosts if none are named. Raises InputError."""
+    """The named hosts of the profile; all hosts if none is named. Raises InputError for an unknown one."""
     known = tuple(dict.fromkeys(host_names(profile)))
     for name in names:
         if name not in known:
@@ -91,7 +91,7 @@ def hosts_to_ask(profile: Profile, names: Sequence[str] = ()) -> tuple[str, ...]
 
 
 def brought_up_to_date(profile: Profile, law: Law, now: HostLoad) -> dict[int, float]:
-    """{rank: times slower than in the profile}, for the ranks on one host. Raises InputError."""
+    """{rank: slowdown relative to the profile}, for the ranks on one host. Raises InputError."""
     (host,) = hosts_to_ask(profile, [now.host])
     ranks = [r for r, name in enumerate(host_names(profile)) if name == host]
     environment = profile.environment
@@ -111,12 +111,12 @@ def by_queue(calibrated: float, queue_then: float, queue_now: float) -> float:
 
 
 def by_load(calibrated: float, load: float) -> float:
-    """(4.2): H grows with the load; an idle host is as fast as calibrated, not faster."""
+    """(4.2): H grows with the load; an idle host is exactly as fast as calibrated."""
     return calibrated * max(1.0, load)
 
 
 def by_clock(calibrated: float, wall: float, cpu: float) -> float:
-    """(4.3), the most accurate: elapsed time of a code fragment over its processor time."""
+    """(4.3), the most accurate: H grows with the elapsed time of a code fragment over its processor time."""
     return calibrated * wall / cpu
 
 
@@ -133,10 +133,10 @@ def gain_over_equal(H: Sequence[float]) -> float:
 
 
 def shares_text(H: Sequence[float]) -> str:
-    """One line: the shares, and the cost of equal ones."""
+    """One line: the shares, and the cost of equal shares."""
     shares = " : ".join(f"{share:.3f}" for share in shares_of(H)[:MOST_SHOWN])
     more = " : …" if len(H) > MOST_SHOWN else ""
     return (
-        f"shares of the work by these speeds: {shares}{more}; computing with equal shares would take "
+        f"shares of the work at these speeds: {shares}{more}; computing with equal shares would take "
         f"{gain_over_equal(H):.2f} times as long"
     )

@@ -1,7 +1,7 @@
 """The best placement of a run's parts on other hosts.
 
-The hosts are either given, and parts take their time in the run scaled by speed, or those of a machine
-profile, which prices each part at its own size and storage.
+The hosts are either given, and the times of the run are scaled by speed; or they are those of a machine
+profile, which prices each part at its size and storage.
 """
 
 import dataclasses
@@ -30,12 +30,12 @@ from fembench.records.record import Record
 
 @dataclass(frozen=True)
 class Ground:
-    """Hosts, and the cost of a run's parts on them."""
+    """Candidate hosts, and the cost of a run's parts on them."""
 
     hosts: Sequence[CandidateHost]
     work: Workload
     alone: Sequence[float]  # [rank] seconds of computing, alone on a host of speed 1
-    messages: Messages  # what they cost, in closed form
+    messages: Messages  # cost of messages, in closed form
     prices: Callable[[Place], Sequence[Price]]
     machine: Callable[[Place], Machine]
 
@@ -62,7 +62,7 @@ def given(
     between: tuple[float, float],
     inside: tuple[float, float],
 ) -> Ground:
-    """Hosts with (latency in s, bandwidth in bytes/s) between them and inside; the run computed at
+    """Given hosts, with (latency in s, bandwidth in bytes/s) between and within them; the run was made at
     speeds[rank]."""
     at_one, link = prices_of(record, speeds), two_links(between, inside)
     return Ground(
@@ -76,9 +76,9 @@ def given(
 
 
 def measured(record: Record, profile: Profile, where: str = "profile") -> Ground:
-    """The hosts of a machine profile, with one slot per measured rank and their speed for these parts.
+    """The hosts of a machine profile, with one slot per measured rank, at their speeds for these parts.
 
-    Raises InputError that calls the profile `where`.
+    Raises InputError, which names the profile `where`, if it has no network.
     """
     network, environment = profile.network, profile.environment
     if network is None:

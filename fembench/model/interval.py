@@ -1,4 +1,4 @@
-"""Intervals of seconds: their algebra, and the interval of samples (Herai 2005, 2.2.3, Eqs 2.1 to 2.3)."""
+"""Intervals of seconds: interval arithmetic, and intervals of samples (Herai 2005, 2.2.3, Eqs 2.1 to 2.3)."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -90,14 +90,14 @@ def total(values: Iterable["TimeRange | float"]) -> TimeRange:
 
 
 def shortest_window(samples: Sequence[float], keep: float) -> TimeRange:
-    """The shortest interval that contains `keep` percent of the samples (Eqs 2.2, 2.3); of equals the lowest.
+    """The shortest interval that contains `keep` percent of the samples (Eqs 2.2, 2.3); in a tie, the lowest.
 
-    Leaves out floor((100 - keep) N / 100) samples, at either end. Raises InputError.
+    Leaves out floor((100 - keep) N / 100) samples in all, at both ends. Raises InputError.
     """
     if not samples:
-        raise InputError("an interval of no samples: expected at least one")
+        raise InputError("interval of samples: there are none; expected at least one")
     if not 0 < keep <= 100:
-        raise InputError(f"keep = {keep} %: expected more than 0 and at most 100")
+        raise InputError(f"keep = {keep} %: expected more than 0 and up to 100")
     x = sorted(samples)
     left_out = min(math.floor((100 - keep) * len(x) / 100 + 1e-9), len(x) - 1)
     reach = len(x) - left_out - 1

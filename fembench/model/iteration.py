@@ -1,7 +1,7 @@
-"""The events of one rank in one iteration: the declared steps of its method as messages and seconds.
+"""The events of one rank in one iteration: the declared steps of its method as computing and messages.
 
-A product is its interface rows, messages to all neighbours, its interior rows, the wait, and the sum. A
-product inside a preconditioner sends messages too.
+A product consists of the interface rows, the messages to all neighbours, the interior rows, the wait, and the
+sum. A product inside a preconditioner sends messages too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def events_of(work: Workload, rank: int, price: Price) -> Program:
-    """One iteration of one rank; computing that takes no time is left out."""
+    """The events of one rank in one iteration, without computing that takes no time."""
     found = _Rank(work, rank, price).iteration()
     return tuple(e for e in found if not (isinstance(e, Compute) and e.seconds == 0))
 
@@ -49,7 +49,7 @@ class _Rank:
         self._dofs = float(work.parts.dofs[rank])
 
     def iteration(self) -> Iterator[Event]:
-        """The declared steps, each a part of what was priced in all."""
+        """The events of all declared steps, each with its part of the price."""
         one = self._recipe
         for step in one.steps:
             if isinstance(step, Pass) and step.writes:
@@ -67,7 +67,7 @@ class _Rank:
         yield Compute(CG, self._price.loop)
 
     def _application(self) -> Iterator[Event]:
-        """Of the preconditioner: its passes over vectors, its products with their messages, its gathering."""
+        """The preconditioner: its passes over vectors, its products with their messages, its gathering."""
         price, part = self._price, self._outer
         for step in self._recipe.application:
             if isinstance(step, Pass):
@@ -104,7 +104,7 @@ class _Rank:
             yield from self._messages([])
 
     def _messages(self, meanwhile: list[Event]) -> Iterator[Event]:
-        """To and from all neighbours, with work between."""
+        """Messages to and from all neighbours, with the events of `meanwhile` before the wait."""
         if not self._exchange:
             yield from meanwhile
             return
@@ -113,5 +113,5 @@ class _Rank:
         yield Compute(SEND, pack)
         yield from (Send(q, m, SEND) for q, m in self._exchange)
         yield from meanwhile
-        yield Wait(WAIT, 0)  # not for a sum that is under way
+        yield Wait(WAIT, 0)  # does not wait for pending all-reduces
         yield Compute(UNPACK, unpack)

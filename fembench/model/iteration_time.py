@@ -1,4 +1,4 @@
-"""Time of one CG iteration for a placement of parts, in closed form under HLogP (Mendes 2004).
+"""Time of one CG iteration for a placement of parts, in closed form with HLogP (Mendes 2004).
 
 A rank computes, sends to its neighbours, then receives in order of arrival; overheads occupy its processor.
 Ranks on one host share its cores. An iteration ends with two all-reduces by recursive doubling.
@@ -35,12 +35,12 @@ class CandidateHost:
 
     name: str
     slots: int  # maximum number of ranks
-    cores: int  # that they share
+    cores: int  # shared by these ranks
     slowness: float = 1.0
 
 
 def platform_of(hosts: Sequence[CandidateHost], message: Messages) -> Platform:
-    """The hosts as HLogP sees them. Raises InputError."""
+    """The hosts as a platform of HLogP. Raises InputError for a host without slots or cores."""
     for host in hosts:
         if host.slots < 1 or host.cores < 1:
             raise InputError(
@@ -69,11 +69,11 @@ def iteration_seconds(
 
 
 def shared(hosts: Sequence[CandidateHost], place: Sequence[int]) -> list[float]:
-    """[rank] slowdown against a core of its own on a host of H = 1; ranks share the cores of their host."""
+    """[rank] slowdown relative to a core of its own on a host of H = 1; ranks share their host's cores."""
     count = Counter(place)
     return [hosts[p].slowness * max(1.0, count[p] / hosts[p].cores) for p in place]
 
 
 def allreduce_seconds(platform: Platform, place: Sequence[int]) -> float:
-    """Recursive doubling of 8 bytes."""
+    """Seconds of recursive doubling with 8 bytes."""
     return doubling_seconds(len(place), lambda a, b: platform.message(REDUCED, place[a], place[b]).total)

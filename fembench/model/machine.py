@@ -1,4 +1,4 @@
-"""The machine that runs a simulation: places and speeds of ranks, and costs of messages."""
+"""The machine of a simulation: hosts and speeds of its ranks, and costs of messages."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from fembench.records.network import (
 )
 
 Link = Callable[[int, int], PairClass]  # from host, to host
-SMALL = 8  # bytes of a message that keeps nobody from anything
+SMALL = 8  # bytes of a message too small to block others
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Machine:
     host: tuple[int, ...]  # [rank]
     names: tuple[str, ...]  # [host]
     link: Link
-    speeds: tuple[float, ...]  # [rank] against the ranks of the graph
+    speeds: tuple[float, ...]  # [rank] relative to the ranks of the graph
     overlap: bool = True  # messages beyond the switch travel while ranks compute
-    contention: bool = False  # messages of a host go through its network card one after the other
-    inside: float = 0.0  # part of a message's time by size for which it keeps its host's memory to itself
-    between: float | None = None  # the same of the network cards, where it was measured; None: the gap
+    contention: bool = False  # messages of a host pass its network card one after the other
+    inside: float = 0.0  # fraction of a message's size-dependent time for which it blocks its host's memory
+    between: float | None = None  # the same for network cards, if measured; None: use the gap
     collective: float = 1.0  # factor on the messages of collectives
     _links: dict[tuple[int, int], PairClass] = field(default_factory=dict, repr=False, compare=False)
     _known: dict[tuple[int, int, int], MessageCost] = field(default_factory=dict, repr=False, compare=False)
@@ -54,14 +54,15 @@ class Machine:
         return found
 
     def exchanged(self, p: int, q: int, m: int, back: int) -> MessageCost:
-        """Os, L, Or of m bytes from rank p to rank q while `back` bytes come from there."""
+        """Os, L, Or of m bytes from rank p to rank q, while `back` bytes travel in the opposite direction."""
         cost = self.cost(p, q, m)
         longer = (both_ways_at(self.pair(p, q), m) - 1) * min(back / m, 1.0) if m else 0.0
         return cost._replace(latency=cost.latency + longer * cost.total)
 
     def beside(self, p: int, q: int, m: int, computing: float) -> tuple[float, float]:
-        """(seconds that rank q computes longer, Or) where m bytes come from rank p, and go there, while q
-        computes for so many seconds: in proportion until all of it travels meanwhile."""
+        """(seconds by which computing on rank q takes longer, Or), if m bytes travel between ranks p and q
+        in both directions while q computes for `computing` seconds. The slowdown is proportional to the part
+        of the message that travels during that time."""
         cost = self.cost(p, q, m)
         longer, left = beside_at(self.pair(q, p), m)
         if not (longer or left) or self.waits(p, q, m):
@@ -75,7 +76,7 @@ class Machine:
         return switch is not None and m >= switch
 
     def gap(self, p: int, q: int, m: int) -> float:
-        """Seconds during which the message blocks the network card, or the memory of its host."""
+        """Seconds for which the message blocks the network card or, within a host, the memory."""
         share = self.inside if self.host[p] == self.host[q] else self.between
         if share is not None:
             return share * max(self.cost(p, q, m).total - self.cost(p, q, SMALL).total, 0.0)
@@ -94,7 +95,7 @@ def even_machine(
     overlap: bool = True,
     contention: bool = False,
 ) -> Machine:
-    """Every rank on a host of its own; one network for all pairs."""
+    """A machine with one rank per host, and one network for all pairs."""
     one = steady_class("all", latency, per_byte, overhead, switch=switch)
     return Machine(
         host=tuple(range(ranks)),
@@ -109,7 +110,7 @@ def even_machine(
 def steady_class(
     name: str, latency: float, per_byte: float, overhead: float = 0.0, *, switch: int | None = None
 ) -> PairClass:
-    """Messages with a constant latency, time per byte, and overhead of sender and receiver."""
+    """A class of messages with constant latency, time per byte, and overhead of sender and receiver."""
     kept = (CurvePiece(first=0, coefficients=(overhead,)),)
     return PairClass(
         name=name,
@@ -142,7 +143,7 @@ def faster_network(machine: Machine, factor: float) -> Machine:
 
 
 def quicker(functions: PairClass, factor: float) -> PairClass:
-    """Latency and gap divided by the factor; overheads belong to the processors."""
+    """The class with latency and gap divided by the factor; overheads, which occupy processors, remain."""
     return PairClass(
         name=f"{functions.name} x{factor:g}",
         send=functions.send,

@@ -2,7 +2,7 @@
 
     S = T(1) / T(n)     E = S / n     R = O(n) / O(1)     U = R E     Q = S E / R
 
-O is the work of all processors, computing and message overheads, in seconds of a rank of speed 1.
+O is the work of all processors (computing and message overheads), in seconds of a rank of speed 1.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from fembench.model.plan import SimulationPlan
 
 
 class ParallelMeasures(NamedTuple):
-    """Measures of n ranks against one."""
+    """Measures of n ranks relative to one."""
 
     speedup: float
     efficiency: float
@@ -31,8 +31,8 @@ class ParallelMeasures(NamedTuple):
 class LoopCount(NamedTuple):
     rank: int
     depth: int
-    turns: int  # in all
-    events: int  # of the body
+    turns: int  # in total
+    events: int  # in the body
 
 
 def parallel(T1: float, O1: float, Tn: float, On: float, n: int) -> ParallelMeasures:
@@ -48,7 +48,7 @@ def operations(result: SimulationOutcome, speeds: Sequence[float]) -> float:
 
 
 def loop_counts(graph: ExecutionGraph) -> list[LoopCount]:
-    """Turns of each loop on each rank."""
+    """The number of turns of each loop on each rank."""
     found: list[LoopCount] = []
 
     def visit(rank: int, program: Sequence[Event], depth: int, times: int) -> None:
@@ -63,12 +63,12 @@ def loop_counts(graph: ExecutionGraph) -> list[LoopCount]:
 
 
 def mean_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
-    """Error in percent of the mean over processes, in which errors of single processes cancel."""
+    """Error of the mean over processes, in percent; errors of single processes may cancel."""
     return 100 * (float(np.mean(predicted)) / float(np.mean(measured)) - 1)
 
 
 def makespan_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
-    """Error in percent of the end of the last process."""
+    """Error of the time at which the last process ends, in percent."""
     return 100 * (max(predicted) / max(measured) - 1)
 
 
@@ -79,7 +79,7 @@ def process_error(measured: Sequence[float], predicted: Sequence[float]) -> floa
 
 
 def result_tree(plan: SimulationPlan, result: SimulationOutcome) -> dict[str, object]:
-    """A simulation as --json prints it, in seconds and bytes."""
+    """A simulation in the format of --json, in seconds and bytes."""
     return {
         "makespan": result.makespan,
         "phases": list(plan.phases),
@@ -92,7 +92,7 @@ def result_tree(plan: SimulationPlan, result: SimulationOutcome) -> dict[str, ob
 
 
 def loop_table(graph: ExecutionGraph) -> str:
-    """A row per loop and number of turns, with the ranks that share it."""
+    """One row per loop and number of turns, with the ranks that have it."""
     found: dict[tuple[int, int, int], list[int]] = {}
     for c in loop_counts(graph):
         found.setdefault((c.depth, c.turns, c.events), []).append(c.rank)
@@ -120,7 +120,7 @@ def rank_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
 
 
 def phase_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
-    """Each phase: mean over ranks, maximum and its rank, part of the critical path."""
+    """One row per phase: mean over ranks, maximum with its rank, part of the critical path."""
     on_path = by_phase(critical_path(plan, result))
     rows = []
     for k, name in enumerate(plan.phases):
@@ -139,7 +139,7 @@ def phase_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
 
 
 def bottlenecks(plan: SimulationPlan, result: SimulationOutcome, hosts: Sequence[str] = ()) -> list[str]:
-    """What to improve first, one line each: the largest parts of the critical path, and imbalance."""
+    """What limits the time, one line each: the largest parts of the critical path, and imbalance."""
     if not result.makespan:
         return ["the graph takes no time"]
     path = critical_path(plan, result)

@@ -1,4 +1,4 @@
-"""Files of the HLogP modeller of Mendes (2004, Figs 4.1 and 4.2): hosts to model, and the model of them.
+"""Files of the HLogP modeller of Mendes (2004, Figs 4.1 and 4.2): hosts to model, and their model.
 
 hosts   name [folder of the executables]                                 one per line
 model   n, then n lines `H name Os Or OS [folder]`, then an n x n matrix of latencies
@@ -45,7 +45,7 @@ def read_hosts(path: Path | str) -> tuple[HostLine, ...]:
 
 
 def read_model(path: Path | str) -> ModellerFile:
-    """The model in a file. Commas separate thousands, as the source prints them. Raises InputError."""
+    """The model in a file. Commas separate thousands, as in the source. Raises InputError."""
     lines = _lines(path)
     try:
         n = int(lines[0])

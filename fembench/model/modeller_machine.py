@@ -1,6 +1,6 @@
 """A machine profile as a file of the HLogP modeller (Mendes 2004, Fig. 4.2), and such a file as a machine.
 
-A file holds messages of one size: one Os and one Or per host, one L per ordered pair of hosts.
+A file describes messages of one size: one Os and one Or per host, one L per ordered pair of hosts.
 """
 
 import statistics
@@ -17,18 +17,18 @@ from fembench.records.network import CurvePiece, PairClass, class_of
 from fembench.records.profile import Profile
 
 MICRO = 1e-6
-SCALE = 100.0  # H of the fastest host: the file has whole numbers, and only ratios mean anything
+SCALE = 100.0  # H of the fastest host; only ratios are meaningful, and the file has few digits
 
 
 def model_of(profile: Profile, m: int) -> ModellerFile:
-    """The profile for messages of m bytes.
+    """The model of a profile's hosts, for messages of m bytes.
 
     H: median over a host's ranks, from the three kernels if they were measured, else from the product.
-    Os, Or: medians over a host's partners. Raises InputError where the profile has no network.
+    Os, Or: medians over a host's partners. Raises InputError if the profile has no network.
     """
     network, names = profile.network, [h.name for h in profile.environment.hosts]
     if network is None:
-        raise InputError("the profile has no network; expected one of fembench characterize --network")
+        raise InputError("the profile has no network; measure with fembench characterize --network")
     n = len(names)
     seconds = kernel_seconds(profile)
     by_rank = from_product(profile) if seconds is None else from_kernels(seconds)
@@ -58,8 +58,8 @@ def _middle(values: list[float], own: int) -> float:
 
 
 def machine_of_model(model: ModellerFile, ranks: int) -> Machine:
-    """Ranks placed on the hosts in turn. Speeds are 1 / H, the fastest host 1; a message costs what the file
-    says, whatever its size. Raises InputError."""
+    """The machine with ranks placed on the hosts in turn. Speeds are 1 / H, 1 for the fastest host. Messages
+    of all sizes have the costs in the file. Raises InputError."""
     n = len(model.hosts)
     if ranks < 1 or n < 1:
         raise InputError(f"{plural(ranks, 'rank')} on {plural(n, 'host')}; expected at least one of each")

@@ -1,10 +1,10 @@
-"""An order of nodes for simulation, independent nodes together; or which ranks are deadlocked."""
+"""The order in which nodes are simulated, independent ones together; detects deadlocks."""
 
 import numpy as np
 
 from fembench.model.plan import DeadlockError, Ints, Node, PlannedMessage
 
-NEVER = -(1 << 40)  # what a node needs that never comes
+NEVER = -(1 << 40)  # a dependency that is never met
 
 
 def levels_of(nodes: list[Node], messages: list[PlannedMessage], before: Ints) -> list[Ints]:
@@ -14,7 +14,7 @@ def levels_of(nodes: list[Node], messages: list[PlannedMessage], before: Ints) -
         on = [int(before[k])]
         for number, _ in node.waits:
             if number < 0:
-                on.append(NEVER)  # a message that nobody sends
+                on.append(NEVER)  # a message that is never sent
                 continue
             message = messages[number]
             on.append(int(before[message.sent[0]]))
@@ -45,18 +45,18 @@ def levels_of(nodes: list[Node], messages: list[PlannedMessage], before: Ints) -
 
 
 def _blocked(nodes: list[Node], messages: list[PlannedMessage], left: list[int]) -> str:
-    """Which ranks wait for whom for ever."""
+    """The ranks that wait for ever, and their partners."""
     first: dict[int, Node] = {}
     for k, node in enumerate(nodes):
         if left[k] > 0:
             first.setdefault(node.rank, node)
-    told = []
+    shown = []
     for rank, node in sorted(first.items())[:8]:
         partners = set()
         for number, _ in node.waits:
             if number >= 0:
                 message = messages[number]
                 partners.add(message.target if message.source == rank else message.source)
-        told.append(f"{rank} (for {', '.join(map(str, sorted(partners))) or 'a message never sent'})")
+        shown.append(f"{rank} (for {', '.join(map(str, sorted(partners))) or 'a message never sent'})")
     more = f" and {len(first) - 8} more" if len(first) > 8 else ""
-    return f"deadlock: blocked ranks {', '.join(told)}{more}"
+    return f"deadlock: blocked ranks {', '.join(shown)}{more}"

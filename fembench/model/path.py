@@ -1,7 +1,7 @@
 """Timeline and critical path of a simulation.
 
-The critical path goes backwards from the end of the last rank: through its own work, and where it waited,
-over the message to its sender.
+The critical path is followed backwards from the end of the last rank: through its work and, where it waited,
+along the message to the sender.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ class Bar(NamedTuple):
 
 
 class PathSegment(NamedTuple):
-    """A stretch of the critical path."""
+    """A segment of the critical path."""
 
     rank: int
     seconds: float
@@ -34,7 +34,7 @@ class PathSegment(NamedTuple):
 
 
 def timeline(result: SimulationOutcome, least: float = 0.0) -> Iterator[Bar]:
-    """Bars of all simulated turns, longer than `least` seconds."""
+    """The bars of all simulated turns that are longer than `least` seconds."""
     for run in result.runs:
         for turn in run.turns:
             for k, node in enumerate(run.segment.nodes):
@@ -54,7 +54,7 @@ def _bars(node: Node, begin: float, end: float) -> Iterator[Bar]:
 
 
 def critical_path(plan: SimulationPlan, result: SimulationOutcome) -> list[PathSegment]:
-    """From the start to the end of the last rank. Skipped turns repeat the last simulated period."""
+    """The path from the start to the end of the last rank. Skipped turns repeat the last simulated period."""
     rank = int(result.finish.argmax())
     path: list[PathSegment] = []
     for run in reversed(result.runs):
@@ -80,14 +80,14 @@ def by_rank(path: list[PathSegment]) -> dict[int, float]:
 
 
 def _order(run: SegmentRun) -> list[int]:
-    """Number of the kept turn that represents each turn."""
+    """The number of the simulated turn that represents each turn."""
     first = len(run.turns) - run.rest
     repeated = list(range(first - run.period, first)) * run.repeats if run.repeats else []
     return [*range(first), *repeated, *range(first, len(run.turns))]
 
 
 def _back(plan: SimulationPlan, run: SegmentRun, rank: int, path: list[PathSegment]) -> int:
-    """Walk a segment from its end on `rank` to its begin; the rank on which it begins."""
+    """Follow the path through a segment from its end on `rank`; return the rank on which it begins."""
     segment = run.segment
     for number in reversed(_order(run)):
         turn = run.turns[number]
@@ -100,7 +100,7 @@ def _back(plan: SimulationPlan, run: SegmentRun, rank: int, path: list[PathSegme
 def _through(
     plan: SimulationPlan, run: SegmentRun, turn: Turn, k: int, path: list[PathSegment]
 ) -> tuple[int, int]:
-    """Append a node and what it waited for last; (rank, node) before it."""
+    """Append a node and the message that it waited for last; return the (rank, node) before it."""
     segment, node = run.segment, run.segment.nodes[k]
     bound = int(turn.bound[k])
     waited_from = turn.begin[k] + node.work if bound < 0 else turn.arrived[k]

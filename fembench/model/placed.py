@@ -1,7 +1,7 @@
 """Simulate an iteration of a run on other hosts, to compare placements.
 
 The computing of each rank is priced by a machine profile, or taken from the run and scaled to a host of speed
-1 with one core per rank. Messages and sums have the solver's order and overlap.
+1 with one core per rank. Messages and all-reduces have the order and the overlap of the solver.
 """
 
 import dataclasses
@@ -22,12 +22,12 @@ from fembench.model.workload import Workload, of_record
 from fembench.records.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.records.record import Record
 
-TURNS = 20  # of the loop; they repeat after a few
+TURNS = 20  # iterations to simulate; they repeat after a few
 
 
 def as_own(work: Workload) -> Workload:
-    """The work as fembench's own solver does it: PETSc's storages as ours nearest to them, a preconditioner
-    that is not known as none."""
+    """The workload for fembench's own solver: PETSc's storages are replaced by the closest ones, and unknown
+    preconditioners by none."""
     case = work.case
     if case.method.solver == "own":
         return work
@@ -38,8 +38,7 @@ def as_own(work: Workload) -> Workload:
 
 
 def prices_of(record: Record, speeds: Sequence[float]) -> list[Price]:
-    """[rank] what its parts of an iteration take at speed 1, where it computed at speeds[rank]. Raises
-    InputError."""
+    """[rank] prices at speed 1, from a run that computed at speeds[rank]. Raises InputError."""
     case = as_own(of_record(record)).case
     check_priced(case)
     counted = recipe(case.method)
@@ -48,7 +47,7 @@ def prices_of(record: Record, speeds: Sequence[float]) -> list[Price]:
 
 
 def _price(seconds: Sequence[float], counted: Recipe) -> Price:
-    """Of a preconditioner that multiplies, its products are nearly all of its time."""
+    """The prices of one rank. A preconditioner with products is assumed to spend all of its time in them."""
     precond, products = seconds[PRECOND], counted.precond_products
     return Price(
         assembly=0.0,
@@ -77,13 +76,13 @@ def slowed(prices: Sequence[Price], factors: Sequence[float]) -> list[Price]:
 
 
 def iteration_on(work: Workload, prices: Sequence[Price], machine: Machine) -> float:
-    """Seconds of an iteration of ranks with these prices there."""
+    """Seconds of an iteration on a machine, with these prices of its ranks."""
     plan = make_plan(cg_graph(work, prices, TURNS), machine)
     return per_iteration(simulate_events(plan) if machine.contention else simulate(plan), TURNS)
 
 
 def two_links(between: tuple[float, float], inside: tuple[float, float]) -> Link:
-    """(latency in s, bandwidth in bytes/s) of messages between hosts, and inside one."""
+    """The link with (latency in s, bandwidth in bytes/s) between hosts, and within a host."""
     apart, near = (
         steady_class(name, latency, 1 / bandwidth)
         for name, (latency, bandwidth) in (("between", between), ("inside", inside))
@@ -92,5 +91,5 @@ def two_links(between: tuple[float, float], inside: tuple[float, float]) -> Link
 
 
 def on_hosts(host: Sequence[int], names: Sequence[str], link: Link) -> Machine:
-    """Ranks on host[rank]."""
+    """The machine with rank r on host[r], at speed 1."""
     return Machine(host=tuple(host), names=tuple(names), link=link, speeds=checked_speeds((), len(host)))

@@ -1,7 +1,8 @@
-"""Place parts on hosts: greedy starts, then pairwise exchanges, by a given cost function.
+"""Place parts on hosts: greedy starts, improved by moves and swaps, for a given cost function.
 
 The cost is a function of the placement (rank -> host): `iteration_seconds`, or a simulation. Starts: the
-largest part first, where it finishes earliest; hosts filled one after the other; one rank per host in turns.
+largest part first, on the host where it finishes earliest; hosts filled one after the other; one rank per
+host in turns.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from fembench.model.iteration_time import CandidateHost, Parts
 Place = tuple[int, ...]  # [rank] -> host
 Cost = Callable[[Place], float]
 MOST_LOOKS = 20_000
-JUDGED = 400  # placements evaluated by the judge
+JUDGED = 400  # placements that the judge evaluates in the last step
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,9 @@ class Placement:
     """The best placement found."""
 
     place: Place
-    seconds: float  # by the judge
-    start: str  # what it was improved from
-    starts: tuple[tuple[str, float], ...]  # every start, before improving
+    seconds: float  # according to the judge
+    start: str  # start from which it was found
+    starts: tuple[tuple[str, float], ...]  # (name, seconds) of every start, before improvement
 
 
 def best_placement(
@@ -34,10 +35,11 @@ def best_placement(
     cost: Cost,
     judge: Cost | None = None,
 ) -> Placement:
-    """The cheapest placement found by greedy starts and exchanges.
+    """The fastest placement found from greedy starts by moves and swaps.
 
-    A `judge` that is more expensive than `cost`, such as a simulation, decides between the starts before and
-    after improvement, then exchanges further. Raises InputError where the ranks do not fit.
+    A `judge`, which is more accurate and more expensive than `cost` (such as a simulation), chooses among the
+    starts before and after improvement, and improves the best one further. Raises InputError if the ranks do
+    not fit.
     """
     room = sum(h.slots for h in hosts)
     if parts.n_ranks > room:
@@ -74,14 +76,14 @@ def greedy(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
 
 
 def _ends(work: float, host: CandidateHost, load: float, ranks: int) -> float:
-    """When a host has finished, with its cores shared."""
+    """The time at which a host finishes if its ranks share its cores."""
     if ranks < host.cores:
         return work * host.slowness
     return (load + work) * host.slowness / host.cores
 
 
 def filled(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
-    """The fastest hosts filled in turn, so that consecutive ranks share a host."""
+    """The fastest hosts filled one after the other, so that consecutive ranks share a host."""
     order = sorted(range(len(hosts)), key=lambda p: hosts[p].slowness)
     slots = [p for p in order for _ in range(min(hosts[p].slots, hosts[p].cores))]
     slots += [p for p in order for _ in range(hosts[p].slots - min(hosts[p].slots, hosts[p].cores))]
@@ -109,8 +111,8 @@ STARTS: dict[str, Callable[[Parts, Sequence[CandidateHost], Cost], Place]] = {
 
 
 def exchanged(place: Place, hosts: Sequence[CandidateHost], cost: Cost, looks: int) -> Place:
-    """The placement after moves to free slots and swaps of two ranks, the best of each round, while one
-    helps."""
+    """The placement improved by moves to free slots and swaps of two ranks: the best one of each round, until
+    none helps or `looks` placements have been evaluated."""
     now = cost(place)
     while looks > 0:
         found = []

@@ -1,7 +1,7 @@
 """Placements as launcher files: Open MPI rankfile, MPICH host file, Slurm task list.
 
-Open MPI: `mpiexec --map-by rankfile:file=FILE`; a rank runs on a core of its own where there are enough.
-MPICH (hydra): `mpiexec -f FILE`; lines are filled in their order, a host may come again.
+Open MPI: `mpiexec --map-by rankfile:file=FILE`; each rank has its own core if there are enough.
+MPICH (hydra): `mpiexec -f FILE`; lines are filled in order, and a host may appear again.
 Slurm: `SLURM_HOSTFILE=FILE srun --distribution=arbitrary`; one line per task.
 """
 
@@ -22,7 +22,7 @@ def rankfile(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
 
 
 def hostfile(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
-    """Open MPI: 'node1 slots=2'. Raises InputError where the ranks of a host are not consecutive."""
+    """Open MPI: 'node1 slots=2'. Raises InputError if the ranks of a host are not consecutive."""
     groups = [(p, len(list(each))) for p, each in groupby(place)]
     again = [p for p, _ in groups if sum(q == p for q, _ in groups) > 1]
     if again:
@@ -46,7 +46,7 @@ FORMATS: dict[str, Callable[[Sequence[int], Sequence[CandidateHost]], str]] = {
     "mpich": mpich,
     "slurm": slurm,
 }
-LAUNCH = {  # fembench run hands the file to the launcher that it finds: Open MPI, MPICH or Slurm
+LAUNCH = {  # fembench run passes the file to the launcher that it finds: Open MPI, MPICH or Slurm
     "rankfile": "fembench run … --ranks {ranks} --rankfile {path}",
     "hostfile": "fembench run … --ranks {ranks} --hostfile {path}",
     "mpich": "fembench run … --ranks {ranks} --hostfile {path}   (mpiexec -f {path} -n {ranks} …)",

@@ -1,16 +1,16 @@
 """A graph prepared for simulation on a machine: nodes, messages, and their dependencies.
 
-A node is the part of one rank's program up to and including the next wait. Its work is known beforehand; only
+A node is the part of one rank's program up to and including the next wait. Its work is known in advance; only
 its waiting time has to be simulated:
 
-    begin(node)   = end of the rank's node before it
-    ready(msg)    = begin(source node) + offset; where it waits for its receiver, the later of both sides
+    begin(node)   = end of the rank's previous node
+    ready(msg)    = begin(source node) + offset; if it waits for its receiver, the later of both sides
     arrival(msg)  = ready + L
     end(node)     = begin + work, then for each message waited for, in order of arrival:
                     end = max(end, arrival) + Or
 
-A graph is cut into segments where all ranks have loops with the same number of turns. No message leaves its
-segment, so a loop is planned once.
+A graph is cut into segments, one per loop, if all ranks have loops with the same numbers of turns. No message
+leaves its segment, so a loop is planned only once.
 """
 
 from dataclasses import dataclass, field
@@ -30,18 +30,18 @@ class DeadlockError(FembenchError):
 
 
 class Step(NamedTuple):
-    """A part of a node: what its rank does, starting at `offset`."""
+    """A part of a node: an activity of its rank, from `offset` on."""
 
     offset: float
     seconds: float
     phase: int
-    compute: bool  # else overhead of a message
+    compute: bool  # False: overhead of a message
 
 
 @dataclass
 class Node:
     rank: int
-    phase: int = -1  # of the wait that ends it; -1: none does
+    phase: int = -1  # of the wait that ends it; -1: no wait
     work: float = 0.0  # seconds until the wait
     steps: list[Step] = field(default_factory=list)
     waits: list[tuple[int, float]] = field(default_factory=list)  # (message, Or)
@@ -58,8 +58,10 @@ class PlannedMessage:
     m: int
     latency: float
     gap: float
-    sent: tuple[int, float]  # node, offset from which it may travel, for the sender's part
-    posted: tuple[int, float] | None = None  # for the receiver's; None: it need not wait for that
+    sent: tuple[int, float]  # (node, offset) of the sender from which it may travel
+    posted: tuple[int, float] | None = (
+        None  # the same of the receiver; None: it does not wait for its receiver
+    )
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,13 @@ class Segment:
     turns: int
     nodes: list[Node]
     messages: list[PlannedMessage]
-    before: Ints  # (n_nodes,) node before it on its rank; rank - n_ranks (negative) for the first
+    before: Ints  # (n_nodes,) previous node of the same rank; rank - n_ranks (negative) for the first
     levels: list[Ints]  # nodes whose waits depend on earlier levels only
-    last: Ints  # (n_ranks,) last node of each rank; rank - n_ranks where it has none
-    busy: Array  # (n_ranks, n_phases) seconds of a turn
+    last: Ints  # (n_ranks,) last node of each rank; rank - n_ranks if it has none
+    busy: Array  # (n_ranks, n_phases) seconds per turn
     overhead: Array
-    sent: Ints  # (n_ranks,) messages of a turn
-    n_bytes: Ints  # (n_ranks,) sent
+    sent: Ints  # (n_ranks,) messages sent per turn
+    n_bytes: Ints  # (n_ranks,) bytes sent per turn
 
 
 @dataclass(frozen=True)

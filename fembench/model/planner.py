@@ -20,10 +20,10 @@ Key = tuple[int, int, int]  # sender, receiver, tag
 
 
 def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
-    """The plan. Raises DeadlockError that names the blocked ranks, InputError where sizes differ."""
+    """The plan. Raises DeadlockError, which names the blocked ranks, and InputError if sizes differ."""
     if graph.ranks != machine.ranks:
         raise InputError(
-            f"a graph of {plural(graph.ranks, 'rank')}; expected {machine.ranks}, as on the machine"
+            f"a graph of {plural(graph.ranks, 'rank')}; expected {machine.ranks}, as the machine has"
         )
     planner = _Planner(graph, machine)
     segments = [planner.segment(turns, bodies) for turns, bodies in cut(graph.programs)]
@@ -31,7 +31,7 @@ def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
 
 
 class _Planner:
-    """Builds segments; keeps only the messages of collectives between them."""
+    """Builds segments; caches the messages of collectives."""
 
     def __init__(self, graph: ExecutionGraph, machine: Machine) -> None:
         self._graph, self._machine = graph, machine
@@ -63,7 +63,7 @@ class _Planner:
         )
 
     def _simple(self, rank: int, body: Program) -> Iterator[Event]:
-        """The events, with collectives expanded into messages."""
+        """The events of a rank, with collectives expanded into messages."""
         for e in body:
             if not isinstance(e, Collective):
                 yield e
@@ -80,12 +80,12 @@ class _Pending(NamedTuple):
     tag: int
     number: int  # of a message, or of a receive
     overhead: float  # Or
-    receive: Receive | None = None  # that was posted without blocking
+    receive: Receive | None = None  # posted without blocking
     since: float = 0.0  # seconds that the rank had computed when it was posted
 
 
 class _Parts:
-    """Nodes and messages of one segment while it is made.
+    """Nodes and messages of one segment under construction.
 
     A receive has a negative number until `match` has found its message. `recorded` computing already contains
     the slowdown by messages.
@@ -102,7 +102,7 @@ class _Parts:
         self._waits: list[tuple[int, int]] = []  # (message or receive, node that waits for it)
         self._chain: list[int] = []
         self._pending: list[_Pending] = []
-        self._computed, self._computing = 0.0, 0  # seconds of the rank so far, and the last phase
+        self._computed, self._computing = 0.0, 0  # seconds of computing so far, and its last phase
 
     def chain(self, rank: int, events: Iterator[Event]) -> list[int]:
         """Nodes of one rank, in order."""
@@ -200,14 +200,14 @@ class _Parts:
         matched = set(slots.values())
         for number, message in enumerate(self.messages):
             if number not in matched and self._waits_for_receiver(message):
-                message.posted = (-1, 0.0)  # nobody ever receives it
+                message.posted = (-1, 0.0)  # never received
         self._meet(slots)
         if not self._machine.overlap:
             self._hold_back(slots)
 
     def _meet(self, slots: dict[int, int]) -> None:
         """Slow down pairs of opposite messages if both ranks send before they wait."""
-        taken = {slots.get(k, k): node for k, node in self._waits if k < 0}  # message -> who waits for it
+        taken = {slots.get(k, k): node for k, node in self._waits if k < 0}  # message -> node that waits
         between = {  # those of collectives are scaled as a whole
             key: [n for n in numbers if n in taken] for key, numbers in self._sends.items() if key[2] >= 0
         }

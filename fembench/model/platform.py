@@ -1,4 +1,4 @@
-"""Hosts and messages under HLogP: send overhead, latency, receive overhead (Mendes 2004, 3.10)."""
+"""Hosts and messages in HLogP: send overhead, latency, receive overhead (Mendes 2004, 3.10)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ Messages = Callable[[float, int, int], MessageCost]  # bytes, from host, to host
 
 @dataclass(frozen=True)
 class Platform:
-    """Hosts 0 to P-1."""
+    """Hosts 0 to P-1, and the cost of messages between them."""
 
-    slowness: tuple[float, ...]  # H: seconds for the work of one second on a host of 1
+    slowness: tuple[float, ...]  # H: seconds for work that takes one second on a host of H = 1
     message: Messages
     names: tuple[str, ...] = ()
 
@@ -30,7 +30,7 @@ class Platform:
         return sum(self.slowness) / self.n_hosts
 
     def mean_message(self, size: float) -> float:
-        """Seconds between two different hosts, the mean of all pairs."""
+        """Seconds of a message between two different hosts, mean over all pairs."""
         n = self.n_hosts
         each = [self.message(size, i, j).total for i in range(n) for j in range(n) if i != j]
         return sum(each) / len(each) if each else self.message(size, 0, 0).total

@@ -2,9 +2,10 @@
 
     T x P = c0 + c1  n^k log2(n)^l  P^i log2(P)^j          c0, c1 >= 0
 
-The cost T x P is fitted, because Extra-P's terms only grow and strong-scaling times fall. The exponents
-minimise the leave-one-out error (symmetric mean absolute percentage); among equals the smallest win. The law
-knows the number of ranks and the size of the mesh, but no shares, speeds or networks.
+The cost T x P is fitted, because Extra-P's terms only grow, whereas times fall in strong scaling. The
+exponents minimise the leave-one-out error (symmetric mean absolute percentage error); in a tie, the smallest
+are taken. The law depends on the number of ranks and the size of the mesh, but not on shares, speeds or the
+network.
 """
 
 import itertools
@@ -20,11 +21,11 @@ from fembench.base.units import plural
 Array = npt.NDArray[np.float64]
 POWERS = (0, 1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1, 5 / 4, 4 / 3, 3 / 2, 2)
 LOGARITHMS = (0, 1, 2)
-LEAST = 3  # runs
+LEAST = 3  # runs needed for a fit
 
 
 class NormalForm(NamedTuple):
-    """c0 + c1 n^k log2(n)^l P^i log2(P)^j."""
+    """The law c0 + c1 n^k log2(n)^l P^i log2(P)^j."""
 
     constant: float
     factor: float
@@ -49,7 +50,7 @@ def fit_law(n: Sequence[float], ranks: Sequence[int], seconds: Sequence[float]) 
         if not np.ptp(x) > 0:
             continue
         error = _left_out(x, cost)
-        if error < 0.999 * least:  # the simpler of two that are as good
+        if error < 0.999 * least:  # prefers the simpler of two laws that are equally good
             least, best = error, NormalForm(*_line(x, cost), of_n, of_ranks)
     return best
 

@@ -38,23 +38,23 @@ from fembench.records.record import Record
 
 BALANCED = "balanced"  # shares with which all ranks compute for the same time
 SLACK = 0.05  # parts are not exactly equal
-ROUNDS = 5  # of balancing: shares change sizes, and sizes change speeds; the best round is kept
+ROUNDS = 5  # of balancing: shares change sizes, and sizes change speeds; the best round is used
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """A machine, as measured or edited, and what runs on it have taught."""
+    """A machine, as measured or edited, with a correction fitted to runs on it."""
 
     profile: Profile
     digest: str  # SHA-256 of the profile's file
     rates: Rates
-    edits: tuple[str, ...] = ()  # of the machines
+    edits: tuple[str, ...] = ()  # of the hosts, see slots.py
     link: AssumedLink | None = None
-    factor: float = 1.0  # the factor by which the network is faster
+    factor: float = 1.0  # by which the network is faster
     contention: bool | None = None  # None: as measured
     storage: str = "sym"
     correction: Correction | None = None
-    learned: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()  # ids of the runs
     iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> CG iterations of a converged run
 
     def slots(self, ranks: int) -> list[Slot]:
@@ -78,12 +78,12 @@ class Predictor:
         return workload(self.settled(case, mesh, self.slots(case.placement.ranks)), mesh)
 
     def predict(self, case: Case, mesh: Mesh | None = None) -> Forecast:
-        """One run, simulated. Raises InputError."""
+        """The forecast of one run, by simulation. Raises InputError."""
         slots, machine, hosts = self.place(case.placement.ranks)
         return forecast(self.workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
 
     def beyond(self, work: Workload) -> list[str]:
-        """Where a rank's part is larger than any that the profile covers: one line each."""
+        """Warnings, one line each, if a rank's part is larger than the largest size in the profile."""
         slots, found = self.slots(work.ranks), []
         for name, unit, units in (
             (product_name(work.case.method), work.product_unit, work.product_units()),
@@ -123,7 +123,7 @@ def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
     """The predictor, corrected by runs on its machine. Raises InputError."""
     if study.edits or study.factor != 1:
         raise InputError(
-            "learning needs the machine as measured; expected no --machines or --network beside it"
+            "learning needs the machine as measured; expected no --machines or --network in addition"
         )
     found = learn(records, study.rates, study.place)
     converged = [r for r in records if r.solve.converged and not r.case.stop.iterations]
@@ -134,7 +134,7 @@ def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
 
 
 def prediction_of(study: Predictor, found: Forecast) -> Prediction:
-    """The record of a simulated prediction, to be written before the run."""
+    """The prediction by simulation, to be saved before the run."""
     return _sealed(
         study,
         found.work,
@@ -150,7 +150,7 @@ def prediction_of(study: Predictor, found: Forecast) -> Prediction:
 
 
 def bound_of(study: Predictor, work: Workload, found: ClosedForm, learned: Sequence[Record]) -> Prediction:
-    """The record of a closed form, to be written before the run."""
+    """The prediction in closed form, to be saved before the run."""
     return _sealed(
         study,
         work,
@@ -187,7 +187,7 @@ def _sealed(study: Predictor, work: Workload, **said: Any) -> Prediction:
 
 
 def observed(prediction: Prediction, record: Record) -> Observed:
-    """The error of a prediction for a run. Raises InputError for an INVALID run, or another than
+    """The error of a prediction for a run. Raises InputError if the run is INVALID, or not the one that was
     predicted."""
     said = prediction.predicted
     if record.verdict.status == "INVALID":

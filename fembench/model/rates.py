@@ -1,9 +1,9 @@
-"""How long a rank computes: the profile's speeds as functions of its size and of the ranks on its host.
+"""The profile's speeds as functions of the size of a rank's part and of the number of ranks on its host.
 
 Speeds are measured at three sizes and with several numbers of ranks at once. Between sizes, the time of a
 call is interpolated linearly: units that no longer fit into a cache come from the next level. Between numbers
-of ranks, logarithms of speed are interpolated. Outside the measured range, the speed at its end holds. More
-ranks on a host than were measured share the total speed of those that were.
+of ranks, logarithms of speed are interpolated. Outside the measured range, speed is constant. If a host has
+more ranks than were measured, they share the total speed of the measured ones.
 """
 
 from collections.abc import Sequence
@@ -25,24 +25,24 @@ class Rates:
     """Speeds of one profile, by rank and kernel."""
 
     speeds: dict[tuple[int, str], list[Speed]]  # (rank, 'product sym') -> all sizes and numbers at once
-    dilate: float = 1.0  # factor by which the profile was slowed (emulated machines)
+    dilate: float = 1.0  # factor by which the profile was slowed down (emulated hosts)
 
     def seconds(self, rank: int, name: str, units: float, together: int) -> float:
-        """Of one call on `units`, with `together` ranks of the host computing. Raises InputError."""
+        """Seconds of one call on `units` while `together` ranks of the host compute. Raises InputError."""
         return units / self.speed(rank, name, units, together) if units else 0.0
 
     def speed(self, rank: int, name: str, units: float, together: int) -> float:
-        """Units per second."""
+        """Units per second while `together` ranks of the host compute. Raises InputError."""
         counts, at_count = self._by_count(rank, name, [s.speed for s in self._found(rank, name)], units)
         value = float(np.exp(np.interp(np.log(together), np.log(counts), np.log(at_count))))
         return value * min(1.0, counts[-1] / together) if len(counts) > 1 else value
 
     def largest(self, rank: int, name: str) -> float:
-        """The largest size that was measured, in units."""
+        """The largest measured size, in units."""
         return max(s.units for s in self._found(rank, name))
 
     def spread(self, rank: int, name: str, units: float) -> Array:
-        """(n_visits,) speed of each visit over their median, at the nearest size, with all ranks at once."""
+        """(n_visits,) speed of each visit over their median, at the closest size, with all ranks at once."""
         most = max(s.corunning for s in self._found(rank, name))
         near = min(
             (s for s in self._found(rank, name) if s.corunning == most),
@@ -73,7 +73,7 @@ class Rates:
 
 
 def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
-    """The rates with every rank slowed by factors[rank]."""
+    """The rates with each rank slowed down by factors[rank]; 1 if it has none."""
     return Rates(
         {
             (rank, name): [
@@ -91,8 +91,8 @@ def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
 
 
 def _in_cells(speed: Speed) -> Speed:
-    """An element-by-element product's speed in cells, because the blocks per cell differ between parts; any
-    other speed unchanged."""
+    """The speed of an element-by-element product in cells, because the number of blocks per cell differs
+    between parts; any other speed unchanged."""
     if not speed.storage or storage_of(speed.storage).unit != "cells":
         return speed
     ratio = speed.cells / speed.units

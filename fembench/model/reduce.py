@@ -1,8 +1,8 @@
 """Smaller graphs of the same job (the reductions of Calzeta and de Souza 2008, 3.4, applied to events).
 
 level 1   adjacent computing of one phase becomes one event          all times are preserved
-level 2   and exact repetitions become a loop                        all times are preserved
-level 3   and repetitions that differ in durations, with means       sums are preserved, single turns are not
+level 2   also, exact repetitions become a loop                      all times are preserved
+level 3   also, repetitions with different durations, as means       sums are preserved, single turns are not
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -55,7 +55,7 @@ def _sum(a: Compute, b: Compute) -> Compute:
 
 
 def fold(program: Sequence[Event], *, exact: bool) -> list[Event]:
-    """The program with consecutive repetitions as loops, from the left, the longest repetition first."""
+    """The program with consecutive repetitions as loops, from left to right, the longest repetition first."""
     events = [Loop(e.turns, tuple(fold(e.body, exact=exact))) if isinstance(e, Loop) else e for e in program]
     keys = [_key(e, exact) for e in events]
     numbers = {key: k for k, key in enumerate(dict.fromkeys(keys))}
@@ -76,7 +76,7 @@ def fold(program: Sequence[Event], *, exact: bool) -> list[Event]:
 
 
 def _longest(word: Sequence[int], i: int) -> tuple[int, int]:
-    """(period, repeats) at i that cover most events; (0, 0) without repetition."""
+    """(period, repeats) at i that cover the most events; (0, 0) without repetition."""
     best, covered = (0, 0), 0
     for period in range(1, (len(word) - i) // 2 + 1):
         if word[i] != word[i + period]:
@@ -100,7 +100,7 @@ def _key(event: Event, exact: bool) -> Hashable:
 
 
 def _mean(events: Sequence[Event]) -> Event:
-    """One event for all of these, with mean durations."""
+    """One event with the mean durations of these."""
     first = events[0]
     if all(e == first for e in events):
         return first

@@ -1,7 +1,7 @@
-"""Score predictions: error, bias, coverage, rank correlation; and simpler models on the same runs.
+"""Score predictions: error, bias, coverage, rank correlation; also for simpler models on the same runs.
 
-The error is predicted / measured - 1 of the time of an iteration. A cell is one configuration; its measured
-time is the median of its runs. An interval is about one run, and contains it or not. Cells whose sets have a
+The error is predicted / measured - 1, for the time of an iteration. A cell is one configuration; its measured
+time is the median of its runs. Coverage counts single runs inside the interval. Cells whose sets have a
 coefficient of variation above NOISY are too noisy to test a prediction; they are counted and left out.
 """
 
@@ -18,8 +18,8 @@ from fembench.records.case import Case
 from fembench.records.prediction import SIMULATION
 
 NOISY = 0.10
-TOO_MANY = 0.20  # fraction of cells left out that makes a grid INVALID
-HELD_OUT = 0.40  # least fraction of cells
+TOO_MANY = 0.20  # if a larger fraction of cells is left out, a grid is INVALID
+HELD_OUT = 0.40  # least fraction of held-out cells
 
 
 class ScoredConfiguration(NamedTuple):
@@ -32,7 +32,7 @@ class ScoredConfiguration(NamedTuple):
     low: float
     high: float
     measured: float
-    variation: float  # standard deviation over mean of the sets of its runs; 0 of one
+    variation: float  # standard deviation over mean of the sets of its runs; 0 for a single set
     method: str = SIMULATION
     runs: tuple[float, ...] = ()  # seconds of each run
 
@@ -47,7 +47,7 @@ class ScoredConfiguration(NamedTuple):
 
     @property
     def outside(self) -> float:
-        """Distance of the measured time from the interval, relative to its middle; nan without interval."""
+        """Distance of the measured time from the interval, relative to its middle; nan if there is none."""
         beyond = max(self.low - self.measured, self.measured - self.high, 0.0)
         return beyond / ((self.low + self.high) / 2) if self.low == self.low else math.nan
 
@@ -59,7 +59,7 @@ class PredictionScore(NamedTuple):
     p90: float
     bias: float  # median of error
     coverage: float  # fraction of runs inside their interval
-    tau: float  # Kendall's, of predicted and measured times
+    tau: float  # Kendall's tau of predicted and measured times
     outside: float  # mean distance from the interval over its middle, 0 inside (Herai 2005, Eq. 5.3)
 
     @property
@@ -69,14 +69,14 @@ class PredictionScore(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The data on a configuration that baselines may use."""
+    """The data of a configuration that baselines may use."""
 
     ranks: int
     work: float  # blocks of the whole mesh
     speeds: Sequence[float]  # [rank] relative
-    neighbours: float  # most messages of one rank
-    n_bytes: float  # most bytes sent by one rank
-    measured: float  # seconds of an iteration
+    neighbours: float  # maximum over ranks of messages per exchange
+    n_bytes: float  # maximum over ranks of bytes sent
+    measured: float  # seconds per iteration
 
 
 def score(cells: Sequence[ScoredConfiguration]) -> PredictionScore:
@@ -116,8 +116,8 @@ def check_held_out(
     held_out: Sequence[ScoredConfiguration | Case],
     meshes: Sequence[str],
 ) -> None:
-    """Raises InputError where held-out cells are too few, or share a mesh or number of ranks with
-    training."""
+    """Raises InputError if the held-out cells are too few, or share a mesh or number of ranks with the
+    training cells."""
     total = len(training) + len(held_out)
     if len(held_out) < HELD_OUT * total:
         raise InputError(f"{len(held_out)} of {total} cells held out; expected at least {HELD_OUT:.0%}")
@@ -129,13 +129,13 @@ def check_held_out(
 
 
 def ideal(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
-    """Work over the sum of all speeds; the constant from training."""
+    """Work over the sum of all speeds, with a constant fitted to the training runs."""
     rate = float(np.median([g.measured * sum(g.speeds) / g.work for g in training]))
     return [rate * g.work / sum(g.speeds) for g in held_out]
 
 
 def amdahl_fit(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
-    """Work x (serial + parallel / ranks), both of 0 or more."""
+    """Work x (serial + parallel / ranks), with coefficients >= 0."""
     return _fitted(training, held_out, lambda g: (g.work, g.work / g.ranks))
 
 
@@ -145,7 +145,7 @@ def hockney(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
 
 
 def extra_p(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
-    """The normal form that Extra-P searches, in cost mode, over work and ranks (pmnf.py)."""
+    """The normal form of Extra-P, fitted to the cost as a function of work and ranks (pmnf.py)."""
     law = fit_law([g.work for g in training], [g.ranks for g in training], [g.measured for g in training])
     return [law.seconds(g.work, g.ranks) for g in held_out]
 
@@ -172,7 +172,7 @@ BASELINES = {
 def baseline_cells(
     training: Sequence[Grid], held_out: Sequence[Grid], cells: Sequence[ScoredConfiguration]
 ) -> dict[str, list[ScoredConfiguration]]:
-    """The held-out cells as each baseline with enough training runs predicts them, without intervals."""
+    """The held-out cells, predicted by each baseline that has enough training runs; without intervals."""
     return {
         name: [
             c._replace(predicted=t, low=math.nan, high=math.nan)
@@ -184,12 +184,12 @@ def baseline_cells(
 
 
 def too_noisy(cells: Sequence[ScoredConfiguration], scores: dict[str, PredictionScore]) -> str:
-    """Why these cells cannot test fembench's own predictions; "" if they can."""
+    """Why these cells cannot test the predictions of fembench; "" if they can."""
     ours = [s for name, s in scores.items() if name not in BASELINES]
     if not any(s.invalid for s in ours):
         return ""
     left_out = sum(s.left_out for s in ours)
-    return f"INVALID: {left_out} of {len(cells)} cells vary too much from run to run to test predictions"
+    return f"INVALID: {left_out} of {len(cells)} cells vary too much to test predictions"
 
 
 def score_table(scores: dict[str, PredictionScore]) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from fembench.base.errors import InputError
 from fembench.model.graph import Collective, Event, Loop, Program, Receive, Send, Wait, flat, length
 
-LONGEST = 5_000_000  # events of an unrolled graph, where the loops of its ranks differ
+LONGEST = 5_000_000  # most events of an unrolled graph, if the loops of its ranks differ
 
 
 def cut(programs: Sequence[Program]) -> Iterator[tuple[int, list[Program]]]:
-    """(turns, body of each rank) per segment; a single segment where loops differ or messages leave them."""
+    """(turns, body of each rank) per segment; a single segment if loops differ or messages leave them."""
     parts = [list(_parts(program)) for program in programs]
     shapes = {tuple(turns for turns, _ in part) for part in parts}
     if len(shapes) == 1:

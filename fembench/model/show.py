@@ -1,4 +1,4 @@
-"""A graph for people: a table of events, and DOT for Graphviz."""
+"""A graph as text: a table of events, and DOT for Graphviz."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ HEADS = ("rank", "event", "phase", "time", "bytes", "with", "turns")
 
 
 def as_table(graph: ExecutionGraph, ranks: Sequence[int] = ()) -> str:
-    """Events of these ranks, or of all; a loop's body stands below it, indented."""
+    """Events of these ranks, or of all; the body of a loop is indented below it."""
     rows: list[list[object]] = []
     for rank in ranks or range(graph.ranks):
         rows += [[rank, *row] for row in _rows(graph, graph.programs[rank], 0)]
@@ -40,7 +40,7 @@ def _rows(graph: ExecutionGraph, program: Sequence[Event], depth: int) -> Iterat
 
 
 def write_dot(graph: ExecutionGraph, path: Path | str) -> None:
-    """Ranks as columns, their events as boxes, messages as arrows (`dot -Tsvg graph.dot`)."""
+    """Write ranks as columns, events as boxes, messages as arrows (for `dot -Tsvg graph.dot`)."""
     write_atomic(path, "\n".join(_dot(graph)) + "\n")
 
 

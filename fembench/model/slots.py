@@ -1,7 +1,7 @@
-"""The slots for the ranks of a run: hosts of the profile as they are, or edited for a what-if question.
+"""The slots for the ranks of a run: hosts of the profile as they are, or edited for what-if questions.
 
-fastest        every host becomes like the one with the fastest rank      slowest     like the slowest
-add:NAME       one more host like NAME                                    add:NAME*3   three more
+fastest        every host becomes a copy of the one with the fastest rank      slowest      of the slowest
+add:NAME       adds a copy of host NAME                                        add:NAME*3   three copies
 """
 
 import re
@@ -19,15 +19,15 @@ from fembench.records.network import Network, PairClass, class_of
 from fembench.records.profile import Profile, host_names
 
 HELD_UP = 0.1  # fraction of a message's time; less counts as noise
-POLLS = 1.2  # slowdown; less counts as noise: sleeping ranks wake now and then
+POLLS = 1.2  # slowdown; less counts as noise, because sleeping ranks wake occasionally
 
 
 class Slot(NamedTuple):
-    """Where one rank runs."""
+    """The place of one rank."""
 
-    host: int  # of the run; several may be copies of one host of the profile
-    model: int  # the profile's host that it copies
-    rank: int  # the profile's rank whose speeds apply
+    host: int  # in the run; several may be copies of one host of the profile
+    model: int  # host in the profile of which it is a copy
+    rank: int  # rank in the profile whose speeds apply
 
 
 class AssumedLink(NamedTuple):
@@ -68,17 +68,17 @@ def _edited(profile: Profile, storage: str, slots: list[Slot], edit: str) -> lis
 
 
 def chosen(slots: Sequence[Slot], ranks: int) -> list[Slot]:
-    """The first `ranks` of them. Raises InputError if there are fewer."""
+    """The first `ranks` slots. Raises InputError if there are fewer."""
     if ranks < 1 or ranks > len(slots):
         raise InputError(
-            f"{ranks} ranks; the profile has slots for {len(slots)}: expected 1 to {len(slots)}, or "
+            f"{ranks} ranks; the profile has {len(slots)} slots: expected 1 to {len(slots)} ranks, or "
             "--machines add:NAME*COUNT"
         )
     return list(slots[:ranks])
 
 
 def company(slots: Sequence[Slot]) -> list[int]:
-    """[rank] number of ranks on its host, itself included."""
+    """[rank] number of ranks on its host, including itself."""
     count = Counter(s.host for s in slots)
     return [count[s.host] for s in slots]
 
@@ -88,7 +88,7 @@ def machine_of(
 ) -> Machine:
     """The machine of a run on these slots; `link` replaces the profile's network. Raises InputError.
 
-    `contention` None: on if the profile shows that messages of several pairs delay each other.
+    `contention` None: modelled if the profile shows that messages of several pairs delay each other.
     """
     model = {s.host: s.model for s in slots}
     names = [h.name for h in profile.environment.hosts]
@@ -112,7 +112,7 @@ def machine_of(
 def share_of(network: Network, where: str) -> float | None:
     """The fraction of a message's size-dependent time during which it blocks others; None if not measured.
 
-    From the slowdown of k pairs at once, which end after T + (k - 1) share (T - T(8 bytes)).
+    It follows from the slowdown of k pairs at once, which end after T + (k - 1) share (T - T(8 bytes)).
     """
     pairs = range(len(network.sites))
     classes = {network.pair_class[a][b] for a in pairs for b in pairs if (a == b) == (where == "inside")}
@@ -130,7 +130,7 @@ def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
     """[rank] slowdown of computing by waiting ranks that keep their core, on hosts with more ranks than
     cores.
 
-    1 + (f - 1)(ranks - cores) / cores with the polling factor f; 1 where waiting ranks sleep or speeds are
+    1 + (f - 1)(ranks - cores) / cores, with the polling factor f; 1 if waiting ranks sleep, or if speeds are
     emulated.
     """
     network, hosts = profile.network, profile.environment.hosts
@@ -147,7 +147,7 @@ def _given(link: AssumedLink) -> Callable[[int, int], PairClass]:
 
 
 def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, int], PairClass]:
-    """Pair classes of the profile. Between a host and its copy: as between two hosts of its site."""
+    """The pair classes of the profile. Between a host and its copy, as between two hosts of its site."""
     if network is None:
         raise InputError("the profile has no network; expected --link SECONDS,BYTES/S (latency, bandwidth)")
 
@@ -159,7 +159,7 @@ def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, 
         others = alike or [k for k in range(len(network.sites)) if k != p]
         if not others:
             raise InputError(
-                "the network of a single host does not extend to two; expected --link SECONDS,BYTES/S"
+                "the profile has the network of a single host only; expected --link SECONDS,BYTES/S"
             )
         return class_of(network, p, others[0])
 
@@ -167,7 +167,7 @@ def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, 
 
 
 def parse_factor(text: str) -> float:
-    """'x10' or '10': how many times faster. Raises InputError."""
+    """The factor in 'x10' or '10'. Raises InputError."""
     found = re.fullmatch(r"x?([0-9]{1,12}(?:\.[0-9]*)?|\.[0-9]+)", text)
     if not found or not float(found.group(1)) > 0:
         raise InputError(f"network '{shown(text)}'; expected a factor such as x10")
@@ -175,7 +175,7 @@ def parse_factor(text: str) -> float:
 
 
 def parse_link(text: str) -> AssumedLink:
-    """'50e-6,125e6' or, with overheads, '50e-6,125e6,2e-6'. Raises InputError."""
+    """The link in '50e-6,125e6' or, with overheads, '50e-6,125e6,2e-6'. Raises InputError."""
     try:
         link = AssumedLink(*(float(word) for word in text.split(",")))
     except (TypeError, ValueError):

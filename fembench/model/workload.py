@@ -1,4 +1,4 @@
-"""What every rank has to do in a CG run: exact, from the partition of the mesh."""
+"""The work of every rank in a CG run, exactly, from the partition of the mesh."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -35,11 +35,11 @@ class Workload:
 
     @property
     def product_unit(self) -> str:
-        """The name, in tables, of what product_units() counts."""
+        """The name, in tables, of the units of product_units()."""
         return "cells" if storage_of(self.case.method.storage).unit == "cells" else "blocks"
 
     def product_units(self) -> tuple[int, ...]:
-        """(n_ranks,) units of a product: 3x3 blocks; cells of an element-by-element product."""
+        """(n_ranks,) units of a product: 3x3 blocks, or cells for an element-by-element product."""
         if self.product_unit == "cells":
             return self.parts.cells
         if storage_of(self.case.method.storage).unit == "pairs":
@@ -51,12 +51,12 @@ class Workload:
         return list(zip(self.parts.neighbours[rank], self.parts.message_bytes[rank]))
 
     def interface_part(self, rank: int) -> float:
-        """Fraction of a rank's product that precedes its messages: rows of shared nodes."""
+        """Fraction of a rank's product that precedes its messages: the rows of shared nodes."""
         return min(1.0, self.parts.shared_dofs[rank] / max(self.parts.dofs[rank], 1))
 
 
 def workload(case: Case, mesh: Mesh | None = None) -> Workload:
-    """The workload of a case; partitions its mesh as a run would. Raises InputError."""
+    """The workload of a case; partitions the mesh as a run would. Raises InputError."""
     if case.placement.partitioner == "blocks":
         raise InputError("partitioner blocks works under MPI only; expected metis or rcb")
     mesh = resolve(case.question.mesh) if mesh is None else mesh
@@ -69,12 +69,12 @@ def workload(case: Case, mesh: Mesh | None = None) -> Workload:
 
 
 def of_record(record: Record) -> Workload:
-    """The workload of a run that was made."""
+    """The workload of a recorded run."""
     return Workload(record.case, record.mesh.hash, record.mesh.n_equations, record.partition)
 
 
 def restrained(problem: str, mesh: Mesh) -> npt.NDArray[np.bool_]:
-    """(n_nodes, 3) whether the problem fixes each dof. Raises InputError where it does not fit the mesh."""
+    """(n_nodes, 3) whether the problem fixes each dof. Raises InputError if it does not fit the mesh."""
     spec = load_problem(problem)
     geometry = whole_mesh(spec, mesh)
     check_whole(spec, geometry)
@@ -82,5 +82,5 @@ def restrained(problem: str, mesh: Mesh) -> npt.NDArray[np.bool_]:
 
 
 def problem_of(case: Case) -> dict[str, Any]:
-    """The problem as a record keeps it: plain values of every field."""
+    """The problem as in a record: plain values of every field."""
     return resolved(load_problem(case.question.problem))

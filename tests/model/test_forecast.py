@@ -452,7 +452,7 @@ def test_where_spans_were_dropped_the_last_traced_iteration_is_left_out():
     whole = graph_of_record(msgspec.structs.replace(record, events=tuple(cut)))
     found = graph_of_record(msgspec.structs.replace(record, events=(*cut, *half), dropped=(0, 5)))
     assert found.programs == whole.programs
-    assert found.note.endswith("5 spans dropped, the last traced iteration left out")
+    assert found.note.endswith("5 spans dropped, last traced iteration left out")
 
 
 def test_a_message_never_costs_less_than_nothing_where_clocks_are_apart():

@@ -120,7 +120,7 @@ def test_what_does_not_decide_the_time_of_an_iteration_may_differ(held_against):
         ({"total": (40e9, 40e9)}, "expected a run made after the prediction"),  # it began 1268 years before
         (
             {"problem": {"name": "corner-load", "material": {"E": 1.0}}},
-            "other content than when it was predicted",
+            "has changed since the prediction",
         ),
         ({"verdict": INVALID}, "is INVALID: A1"),
     ],

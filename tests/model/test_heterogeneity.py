@@ -60,4 +60,4 @@ def test_h_of_a_profile_is_that_of_its_product():
 def test_shares_and_what_equal_ones_cost_are_one_line():
     assert "; computing with equal shares would take 1.32 times as long" in shares_text(H)
     assert shares_text((*H, *H, *H)).count(" : ") == 8  # eight of twelve, and that there are more
-    assert shares_text((1.0, 3.0)).startswith("shares of the work by these speeds: 0.750 : 0.250; computing")
+    assert shares_text((1.0, 3.0)).startswith("shares of the work at these speeds: 0.750 : 0.250; computing")

@@ -1,8 +1,8 @@
 """The execution graph of an MPI job: the events of every rank, in order.
 
-After the execution graphs of Calzeta and de Souza (2008), with ranks instead of instructions. The program of a
-rank is a sequence of events; a loop has a body and a number of turns. Durations are those of the rank that was
-recorded, or for which the graph was made. Phases are indices into ExecutionGraph.phases.
+After the execution graphs of Calzeta and de Souza (2008), with ranks instead of instructions. The program of
+a rank is a sequence of events; a loop has a body and a number of turns. Durations are those of the rank that
+was recorded, or for which the graph was made. Phases are indices into ExecutionGraph.phases.
 """
 
 from collections.abc import Iterator, Sequence

@@ -52,8 +52,8 @@ def kernel_seconds(profile: Profile, *, processor: bool = False) -> Array | None
 
 def slowness_rows(profile: Profile) -> list[list[object]]:
     """One row per rank: rank, host, H by product, by kernels, and by their processor time (as if the host
-    were idle); then the last H updated by the laws (4.1), (4.2) and (4.3), with queue and load per core. [] if
-    no kernels were measured."""
+    were idle); then the last H updated by the laws (4.1), (4.2) and (4.3), with queue and load per core. []
+    if no kernels were measured."""
     seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
     if seconds is None or processor is None or profile.network is None:
         return []

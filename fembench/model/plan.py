@@ -59,9 +59,7 @@ class PlannedMessage:
     latency: float
     gap: float
     sent: tuple[int, float]  # (node, offset) of the sender from which it may travel
-    posted: tuple[int, float] | None = (
-        None  # the same of the receiver; None: it does not wait for its receiver
-    )
+    posted: tuple[int, float] | None = None  # the same of the receiver; None: eager
 
 
 @dataclass(frozen=True)

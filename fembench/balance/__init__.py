@@ -1,1 +1,1 @@
-"""Rebalancing while a job runs: policies (pure), a virtual clock, blocks that migrate between ranks."""
+"""Rebalancing while a job runs: policies (pure functions), a virtual clock, blocks that migrate."""

@@ -1,7 +1,7 @@
-"""A block during a solve: its matrix, its vectors, the blocks it shares nodes with; and how it migrates.
+"""A block during a solve: its matrix, its vectors, the blocks with which it shares nodes; and its migration.
 
-What moves with a block is everything in `arrays`: cells and coordinates, the matrix as its storage has it,
-the state x, r, d, weights and neighbours. q is allocated at the destination: it is written before it is read.
+All of `arrays` migrates with a block: cells and coordinates, the arrays of the matrix, the state x, r, d,
+weights and neighbours. q is allocated at the destination, because it is written before it is read.
 """
 
 import itertools
@@ -25,7 +25,7 @@ _HEAD = ("id", "storage", "n_interior", "n_active", "flops", "matrix_bytes", "ne
 
 @dataclass
 class Block:
-    """One block on the rank that has it now."""
+    """One block on its current rank."""
 
     id: int
     storage: str
@@ -48,30 +48,30 @@ class Block:
         self.bind_vectors()
 
     def bind_vectors(self) -> None:
-        """Bind the vector kernels, with the preconditioner folded in where there is one."""
+        """Bind the vector kernels, with the preconditioner folded in, if there is one."""
         self.vectors = kernels.CGVectors(
             self.x, self.r, self.d, self.q, self.r, self.arrays["weights"], self.inverse
         )
 
     def precondition(self, inverse: F64) -> None:
-        """Fold D^-1 in: (n,) reciprocals or (n/3, 6) blocks."""
+        """Fold in D^-1: (n,) reciprocals or (n/3, 6) inverse blocks."""
         self.inverse = self.arrays["inverse"] = inverse
         self.bind_vectors()
 
     @property
     def nodes(self) -> list[NDArray[np.int32]]:
-        """[neighbour] shared nodes, in the order that both sides use."""
+        """[neighbour] shared nodes, in the same order on both sides."""
         ends = self.arrays["ends"]
         return [self.arrays["shared"][a:b] for a, b in itertools.pairwise(ends)]
 
     @property
     def size(self) -> int:
-        """Bytes that move with the block."""
+        """Bytes that migrate with the block."""
         return sum(array.nbytes for array in self.arrays.values())
 
 
 def make_block(plan: BlockPlan, operator: Operator) -> Block:
-    """The block, its matrix assembled, x = d = 0."""
+    """The block with its assembled matrix; x = r = d = 0."""
     sub, sharing = plan.sub, plan.sharing
     n = 3 * sub.n_active
     arrays = {f"A{k}": array for k, array in enumerate(operator.arrays)}

@@ -1,4 +1,5 @@
-"""Which blocks go where: MigBSP and APBSP (literal, scan) of Gomes (2014), and the amortised descent."""
+"""Which blocks go where: MigBSP and APBSP (as published, or with a full scan) of Gomes (2014), and the
+amortised descent."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,19 +7,19 @@ from numpy.typing import NDArray
 from fembench.balance.observation import F64, I64, Stats, Tuning
 from fembench.balance.potential import candidates
 
-Moves = list[tuple[int, int]]  # (block, rank it goes to), in the order decided
+Moves = list[tuple[int, int]]  # (block, target rank), in the order of the decisions
 
 
 def best_potential(stats: Stats, tuning: Tuning) -> Moves:
-    """MigBSP: the one move of the highest potential."""
+    """MigBSP: the single move with the highest potential."""
     return [(c.block, c.target) for c in candidates(stats, tuning, 1)]
 
 
 def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
-    """The BSP prediction algorithm (Gomes 2014, algorithm 6): move while the next iteration is not longer.
+    """The BSP prediction algorithm (Gomes 2014, algorithm 6): move while the next iteration gets no longer.
 
-    The cost of a move is charged to that one iteration. The published algorithm stops at the first move it
-    refuses; `scan` goes on with the next candidate.
+    The cost of a move is charged to that one iteration. The published algorithm stops at the first move that
+    it refuses; with `scan`, it continues with the next candidate.
     """
     owner, spent, moves = stats.owner.copy(), 0.0, []
     current = float(stats.rank_time.max()) + stats.communication
@@ -40,11 +41,12 @@ def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
 
 
 def amortised(stats: Stats, tuning: Tuning) -> Moves:
-    """The best prefix of a descent: a move is paid for once, its gain counts in every remaining iteration.
+    """The best prefix of a descent: a move costs once, and its gain counts in every remaining iteration.
 
-    Each step moves a block off the rank that finishes last, to the rank where the later of the two finishes
-    soonest. A step may leave the iteration as long as it was (two ranks equally late). The prefix with the
-    least remaining time, cost included, is chosen if it gains more than the hysteresis.
+    Each step moves a block from the rank that finishes last to another rank, such that the later of the two
+    finishes as early as possible. A step may leave the iteration time unchanged (if two ranks are equally
+    late). The prefix with the least remaining time, including costs, is chosen if it gains more than the
+    hysteresis.
     """
     owner, t = stats.owner.copy(), stats.rank_time.copy()
     fixed = np.zeros(stats.n_blocks, bool)
@@ -73,7 +75,7 @@ def amortised(stats: Stats, tuning: Tuning) -> Moves:
 def _relief(
     stats: Stats, owner: I64, t: F64, fixed: NDArray[np.bool_], source: int
 ) -> tuple[int, int] | None:
-    """The move off `source` after which the later of the two ranks finishes soonest; None if none helps."""
+    """The move from `source` after which the later of the two ranks finishes earliest; None if none helps."""
     mine = np.flatnonzero((owner == source) & ~fixed)
     if not mine.size:
         return None
@@ -87,7 +89,8 @@ def _relief(
 
 
 def evacuate(stats: Stats) -> Moves:
-    """Blocks of leaving ranks, the largest first, each to the open rank that would finish first with it."""
+    """Moves for the blocks of leaving ranks: each, the largest first, goes to the open rank that then finishes
+    first."""
     t, moves = stats.rank_time.copy(), []
     stranded = np.flatnonzero(~stats.open[stats.owner])
     for i in stranded[np.argsort(-stats.inst[stranded], kind="stable")]:

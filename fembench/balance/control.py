@@ -1,6 +1,6 @@
-"""The state between looks: gamma, alpha, which blocks rest. One look in, one entry of the ledger out.
+"""The state between looks: gamma, alpha, resting blocks. Each look gives one entry of the ledger.
 
-No MPI and no clock: the balancer on ranks and the one on a virtual clock use the same object.
+There is no MPI and no clock here: the balancer on ranks and the one on a virtual clock use the same object.
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,17 +11,17 @@ from fembench.balance.policies import POLICIES, balanced, decide
 from fembench.balance.potential import forecast, ranking
 from fembench.records.ledger import Look, Move
 
-MOST_ALPHA = 16  # calls between looks; with more, a change would be seen too late
+MOST_ALPHA = 16  # calls between looks; with more, a change would be detected too late
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user can choose."""
+    """The options of a user."""
 
     policy: str = "amortised"
     alpha: int = 2  # calls before the first look
     gamma: int = 10  # iterations between calls
-    cooldown: int = 2  # looks during which a block that moved stays where it is
+    cooldown: int = 2  # looks for which a block stays on its rank after a move
     tuning: Tuning = field(default_factory=Tuning)
 
 
@@ -35,14 +35,14 @@ class Control:
         self._moved_at: dict[int, int] = {}
 
     def due(self, iteration: int, urgent: bool = False) -> bool:
-        """Whether to look after this iteration; counts the call. `urgent`: a rank must leave."""
+        """Whether to look after this iteration; counts the call. `urgent`: a rank must be emptied."""
         if iteration % self.settings.gamma or not (self.policy.looks or urgent):
             return False
         self.wait -= 1
         return self.wait <= 0 or urgent
 
     def look(self, stats: Stats, iteration: int, superstep: float) -> Look:
-        """Decide, and report what was seen; the caller makes the moves."""
+        """Decide, and return the entry of the ledger; the caller makes the moves."""
         tuning = steady(self.settings.tuning, stats.noise)
         fine = balanced(self.policy, stats, tuning.band)
         count, known = (0, []) if fine else ranking(stats, tuning, tuning.shown)
@@ -51,7 +51,7 @@ class Control:
         self.looks += 1
         self._moved_at.update({block: self.looks for block, _ in moves})
         before = self.alpha
-        settled = fine or not (moves or self.policy.literal)  # nothing to do counts as balance
+        settled = fine or not (moves or self.policy.literal)  # if no move helps, that counts as balanced
         self.alpha = self.wait = next_alpha(before, settled, halve=self.policy.by_block)
         if not self.policy.literal:
             self.alpha = self.wait = min(self.alpha, max(MOST_ALPHA, before))
@@ -82,5 +82,5 @@ class Control:
 
 
 def steady(tuning: Tuning, noise: float) -> Tuning:
-    """Tuning that does not mistake noise for a gain; a hysteresis of 0 stays 0 (Gomes 2014)."""
+    """The tuning with its hysteresis increased by the noise; a hysteresis of 0 stays 0 (Gomes 2014)."""
     return replace(tuning, hysteresis=tuning.hysteresis + noise) if tuning.hysteresis else tuning

@@ -1,4 +1,4 @@
-"""Over-decomposition: every rank cuts its part into c blocks, the units that can migrate (V = c P blocks).
+"""Over-decomposition: every rank cuts its part into c blocks, the units of migration (V = c P blocks).
 
 Block g starts on rank g // c. A block is a Subdomain like that of a rank in a run on V ranks: its nodes are
 numbered interior | interface | restrained, and its neighbours are blocks. Code that works on a rank's cells
@@ -31,7 +31,7 @@ class BlockPlan:
     sub: Subdomain
     sharing: Sharing  # its `ranks` are the neighbour blocks
     rhs: F64  # (3 n_active,) unsummed right-hand side
-    at_home: NDArray[np.int64]  # (n_active,) the same nodes in the rank's own subdomain
+    at_home: NDArray[np.int64]  # (n_active,) the same nodes in the subdomain of its home rank
 
 
 def decompose(sub: Subdomain, interface: Interface, rhs: F64, c: int, seed: int = 0) -> list[BlockPlan]:
@@ -54,13 +54,13 @@ def _whole(sub: Subdomain, interface: Interface, rhs: F64) -> BlockPlan:
 
 
 def _cut(sub: Subdomain, c: int, seed: int) -> NDArray[np.int32]:
-    """(n_cells,) block of each cell: equal parts of the graph of the rank's cells."""
+    """(n_cells,) block of each cell, from a partition of the rank's cells into equal parts."""
     mesh = Mesh(sub.x.copy(), sub.cells.copy(), sub.element, "part")
     return partition(mesh, (1 / c,) * c, seed=seed).part_of_cell
 
 
 def _masks(sub: Subdomain, part: NDArray[np.int32], c: int) -> NDArray[np.int64]:
-    """(n_nodes,) the own blocks that contain each node, as bits: bit k for block k."""
+    """(n_nodes,) the rank's blocks that contain each node, as bits: bit k for block k."""
     mask = np.zeros(sub.n_nodes, np.int64)
     for k in range(c):
         held = np.zeros(sub.n_nodes, bool)
@@ -112,9 +112,8 @@ def _block(
         rows_in_space,
     )
     at_home = held[np.searchsorted(piece.global_nodes, block.global_nodes[: block.n_active])]
-    lowest = (
-        mine[at_home] & -mine[at_home]
-    ) == 1 << k  # the load of a node goes to the lowest of the rank's blocks there
+    # the load of a node goes to the lowest of the rank's blocks at that node
+    lowest = (mine[at_home] & -mine[at_home]) == 1 << k
     load = np.where(lowest[:, None], rhs.reshape(-1, 3)[at_home], 0.0)
     return BlockPlan(first + k, block, active, load.ravel(), at_home)
 
@@ -128,7 +127,7 @@ def _sharing(
     c: int,
     first: int,
 ) -> Sharing:
-    """The sharing of own block k; its neighbours are blocks, of this rank and of others."""
+    """The sharing of the rank's block k; its neighbours are blocks of this rank and of others."""
     found: dict[int, NDArray[np.int32]] = {}
     for b in range(c):
         if b != k:

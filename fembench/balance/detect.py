@@ -15,25 +15,25 @@ def within(times: F64, band: float) -> bool:
 
 
 def balanced_ranks(stats: Stats, band: float) -> bool:
-    """MigBSP++: by the total computing time of each rank; ranks told to leave do not count."""
+    """MigBSP++: whether the total computing times of the ranks are in the band, without leaving ranks."""
     return within(stats.rank_time[stats.open], band)
 
 
 def balanced_blocks(stats: Stats, band: float) -> bool:
-    """MigBSP: by the time of each block, whichever rank has it."""
+    """MigBSP: whether the times of the blocks are in the band, whichever ranks own them."""
     return within(stats.time, band)
 
 
 def reachable(stats: Stats, band: float) -> bool:
     """Whether the greedy assignment (longest block first, to the rank that finishes first) is in the band.
 
-    Exact for equal blocks. With unequal blocks another assignment may reach a band that this one misses.
+    Exact for equal blocks. With unequal blocks, another assignment may be in a band that this one misses.
     """
     return within(stats.times_if(by_finish(stats))[stats.open], band)
 
 
 def by_finish(stats: Stats) -> I64:
-    """(V,) owners: the largest block first, each to the open rank that would finish it first."""
+    """(V,) owners: each block, the largest first, goes to the open rank that would finish it first."""
     owner = np.empty(stats.n_blocks, np.int64)
     load = np.where(stats.open, 0.0, np.inf)
     for i in np.argsort(-stats.inst, kind="stable"):
@@ -44,7 +44,8 @@ def by_finish(stats: Stats) -> I64:
 
 
 def next_alpha(alpha: int, balanced: bool, *, halve: bool = False) -> int:
-    """Twice where balanced, else 1 (Gomes 2014, algorithm 5); `halve`: half of it (MigBSPLB-A, table 7)."""
+    """The next alpha: twice as large if balanced, else 1 (Gomes 2014, algorithm 5) or, with `halve`, half as
+    large (MigBSPLB-A, table 7)."""
     if balanced:
         return 2 * alpha
     return max(1, alpha // 2) if halve else 1

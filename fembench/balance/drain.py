@@ -1,4 +1,4 @@
-"""Ranks that are told to leave, as a user writes them."""
+"""The option that empties ranks during a run."""
 
 import re
 
@@ -15,8 +15,8 @@ def parse_drain(text: str, ranks: int) -> dict[int, int]:
         if int(rank) in result:
             raise InputError(f"drain '{shown(text)}': rank {rank} is given twice")
         if int(rank) >= ranks:
-            raise InputError(f"drain '{shown(text)}': rank {rank} of {ranks}")
+            raise InputError(f"drain '{shown(text)}': rank {rank}; expected ranks below {ranks}")
         result[int(rank)] = int(iteration)
     if len(result) >= ranks:
-        raise InputError(f"drain '{shown(text)}': no rank stays; expected at least one")
+        raise InputError(f"drain '{shown(text)}': no rank remains; expected at least one")
     return result

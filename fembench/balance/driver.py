@@ -1,9 +1,9 @@
-"""The balancer on ranks: measures windows, looks when it is time, moves blocks, keeps the ledger.
+"""The balancer on ranks: measures windows, looks at intervals, moves blocks, keeps the ledger.
 
-It serves every kind of block: those of a solver (matrix_blocks.py) and those of other iterative programs
-differ in what a block is and how it travels (`OwnBlocks`), and in nothing else. Rank 0 decides from what all
-ranks measured and tells the others; a look is one gather and one broadcast. Between looks nothing is
-communicated. Costs are charged to the look that caused them.
+It works with every kind of block: those of a solver (matrix_blocks.py) and those of other iterative programs
+differ only in their content and in how they migrate (`OwnBlocks`). Rank 0 decides from the measurements of
+all ranks; a look is one gather and one broadcast. There is no communication between looks. Costs are charged
+to the look that caused them.
 """
 
 import time
@@ -25,30 +25,30 @@ Route = tuple[int, int, int]  # (block, from rank, to rank)
 
 
 class Measured(NamedTuple):
-    """A rank's blocks in one window."""
+    """The measurements of a rank's blocks in one window."""
 
     ids: list[int]
-    seconds: list[float]  # of each per iteration
-    sizes: list[int]  # bytes that move with each
+    seconds: list[float]  # per iteration, of each block
+    sizes: list[int]  # bytes that migrate with each block
 
 
 class OwnBlocks(Protocol):
-    """The blocks that a rank has now: what they are, and how they travel."""
+    """The blocks that a rank currently owns: their measurement and migration."""
 
-    per_move: float  # seconds that a move costs beyond its bytes
+    per_move: float  # seconds per move in addition to the transfer of its bytes
 
     @property
     def owner(self) -> NDArray[np.int64]:
         """(V,) the rank of every block."""
 
     def begin(self) -> None:
-        """The first iteration is about to start."""
+        """Called before the first iteration."""
 
     def open(self) -> None:
-        """A window begins: measure from here on."""
+        """Begin a window of measurements."""
 
     def measured(self, iterations: int) -> Measured:
-        """What was measured in this window of `iterations` iterations."""
+        """The measurements in this window of `iterations` iterations."""
 
     def agree(self) -> None:
         """Let emulated ranks agree on the times of their work. Collective."""
@@ -59,9 +59,9 @@ class OwnBlocks(Protocol):
 
 @dataclass(frozen=True)
 class BlockFacts:
-    """What does not change during a run; the same on every rank."""
+    """Constants of a run; the same on every rank."""
 
-    work: NDArray[np.float64]  # (V,) of each block in an iteration, any unit
+    work: NDArray[np.float64]  # (V,) of each block per iteration, in any unit
     size: NDArray[np.float64]  # (V,) bytes at the start
     places: NDArray[np.float64]  # (V, 3)
     links: Links
@@ -70,7 +70,7 @@ class BlockFacts:
 
 @dataclass
 class _Own:
-    """What this rank noted of one look."""
+    """The times of one look on this rank."""
 
     look_seconds: float
     move_seconds: float
@@ -79,14 +79,14 @@ class _Own:
 
 @dataclass
 class Balancer:
-    """Between two iterations: look, move, note."""
+    """Looks, moves blocks and keeps the ledger, between two iterations."""
 
     comm: Comm
     blocks: OwnBlocks
     facts: BlockFacts
     settings: Settings
     remaining: Callable[[int, float], int]  # (iterations done, <r, r>) -> iterations to come
-    drain: dict[int, int] = field(default_factory=dict)  # rank -> iteration from which on it is empty
+    drain: dict[int, int] = field(default_factory=dict)  # rank -> iteration from which it must be empty
 
     def __post_init__(self) -> None:
         self.control = Control(self.settings)
@@ -95,12 +95,13 @@ class Balancer:
         self._pace = Pace(self.facts.work, self.comm.size)
 
     def begin(self) -> None:
-        """The first iteration is about to start."""
+        """Call before the first iteration."""
         self.blocks.begin()
         self._open(0)
 
     def after(self, iteration: int, rr: float = 0.0) -> bool:
-        """Look if it is time, after these iterations; whether blocks moved. Collective if it looks."""
+        """Look, if one is due after `iteration` iterations; return whether blocks moved. Collective if it
+        looks."""
         if iteration % self.settings.gamma:
             return False
         if self._own and self._own[-1].measured < 0:
@@ -175,8 +176,8 @@ class Balancer:
         )
 
     def ledger(self, iterations: int, seconds: float, *, warmup: bool = False) -> Ledger | None:
-        """The ledger of the run on rank 0, None elsewhere. Emulated ranks then go by what they found out in
-        it. Collective."""
+        """The ledger of the run on rank 0, None elsewhere. Emulated ranks then use the times of work measured
+        in it. Collective."""
         self.blocks.agree()
         table = self.comm.gather(([(o.look_seconds, o.move_seconds, o.measured) for o in self._own], seconds))
         if table is None:

@@ -1,11 +1,11 @@
-"""The neighbour sum between blocks: through memory on one rank, by one message per pair of ranks otherwise.
+"""The neighbour sum between blocks: in memory on one rank, by one message per pair of ranks otherwise.
 
-All copies of a shared value that this rank has or gets, its blocks' own and those in messages, are added up
-in ascending order of block, once a value, and every block here gets the sum. So the result does not depend
-on which rank has which block, and neighbours on one rank cost no copy.
+A rank adds up all copies of a shared value (those of its blocks and those it receives) in ascending order of
+block, once per value, and gives the sum to all of its blocks. Therefore the result does not depend on the
+owners of the blocks, and neighbours on one rank need no copy.
 
-The message from rank p to rank q holds the pairs (block of p, block of q) in ascending order; both ranks know
-it without asking, from the owners of all blocks.
+The message from rank p to rank q contains the pairs (block of p, block of q) in ascending order. Both ranks
+derive this from the owners of all blocks, without communication.
 """
 
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ _TAG = 8
 
 
 class _SharedPair(NamedTuple):
-    """Nodes that an own block shares with another rank's."""
+    """The nodes that a block of this rank shares with a block of another rank."""
 
     own: int
     other: int
-    nodes: I32  # of the own block
+    nodes: I32  # numbers in the rank's own block
 
 
 class BlockExchange:
@@ -78,7 +78,7 @@ class BlockExchange:
         return receive + send
 
     def _gather(self, pairs: dict[int, list[_SharedPair]]) -> Any:
-        """Everything that goes to other ranks, from the blocks' q into the messages."""
+        """The kernel that copies all values for other ranks from the blocks' q into the messages."""
         place = {i: k for k, i in enumerate(self._blocks)}
         members = [pair for by_rank in pairs.values() for pair in sorted(by_rank, key=lambda p: p[:2])]
         vector = np.repeat([place[p.own] for p in members], [p.nodes.size for p in members])
@@ -87,9 +87,10 @@ class BlockExchange:
         return kernels.Gather(vectors, vector.astype(np.int32), node, self._out)
 
     def _sum(self, pairs: dict[int, list[_SharedPair]]) -> Any:
-        """The values of the blocks' interfaces and those received, grouped by node, in the order of blocks.
+        """The kernel that sums the interface values of the blocks and those received, by node and in the
+        order of blocks.
 
-        A value that came twice, for two blocks here, is taken once.
+        A value that was received twice, for two blocks of this rank, counts once.
         """
         nodes, block, vector, index = [], [], [], []
         for k, (i, b) in enumerate(self._blocks.items()):
@@ -112,7 +113,7 @@ class BlockExchange:
 
 
 def _pairs(blocks: Mapping[int, Block], owner: NDArray[np.int64], rank: int) -> dict[int, list[_SharedPair]]:
-    """{other rank: pairs of blocks that meet there}, ranks ascending."""
+    """{other rank: pairs of blocks that share nodes}, ranks ascending."""
     pairs: dict[int, list[_SharedPair]] = {}
     for i, block in blocks.items():
         for other, nodes in zip(block.neighbours, block.nodes):
@@ -122,7 +123,7 @@ def _pairs(blocks: Mapping[int, Block], owner: NDArray[np.int64], rank: int) -> 
 
 
 def _grouped(vectors: list, nodes: NDArray, block: NDArray, vector: NDArray, index: NDArray) -> Any:
-    """The kernel that sums the values of equal node; of those of one block one."""
+    """The kernel that sums the values of each node, with only one value per block."""
     order = np.lexsort((block, nodes))
     nodes, block = nodes[order], block[order]
     new = np.ones(nodes.size, bool)

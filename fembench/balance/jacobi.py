@@ -14,7 +14,7 @@ ROWS, COLUMNS = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 1, 2, 1, 2, 0])  # xx
 
 
 def fold_in(solver: BlockSolver, operators: dict[int, Operator], inverse: Callable[[F64], F64]) -> None:
-    """Fold in M^-1: `inverse` makes it of the assembled diagonal blocks (n/3, 3, 3). Collective."""
+    """Fold in M^-1, which `inverse` computes from the assembled diagonal blocks (n/3, 3, 3). Collective."""
     blocks = solver.blocks.values()
     full = {b.id: operators[b.id].block_diagonal() for b in blocks}
     for c in range(3):

@@ -1,4 +1,4 @@
-"""Seconds per byte between ranks: a first estimate, before anything is known about the network."""
+"""Seconds per byte between ranks: a first estimate of the network."""
 
 import time
 
@@ -11,8 +11,8 @@ PROBES = 4
 
 
 def probe(comm: Comm) -> float:
-    """Seconds per byte between neighbouring ranks of a ring: the best of a few, on the slowest link.
-    Collective."""
+    """Seconds per byte between neighbouring ranks of a ring: on the slowest link, the best of a few
+    measurements. Collective."""
     if comm.size == 1:
         return 0.0
     out, into = np.zeros(PROBE, np.uint8), np.empty(PROBE, np.uint8)

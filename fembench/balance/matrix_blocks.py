@@ -1,5 +1,4 @@
-"""The blocks of a solver on one rank, as the balancer sees them: timed by the tracer, moved with their
-matrices."""
+"""The blocks of a solver for the balancer: timed by the tracer, moved with their matrices."""
 
 import math
 import time
@@ -19,14 +18,14 @@ COMPUTING = [SPMV_INTERFACE, SPMV_INTERIOR, DOT, AXPY, PRECOND]
 
 
 class MatrixBlocks:
-    """The blocks of `solver` that are on this rank now."""
+    """The blocks of `solver` that are currently on this rank."""
 
     def __init__(
         self, comm: Comm, solver: BlockSolver, facts: BlockFacts, tracer: TracerLike, slowness: Slowness
     ) -> None:
         self._comm, self._solver, self._facts = comm, solver, facts
         self._tracer, self._slowness = tracer, slowness
-        self.per_move = solver.bind_seconds  # until there was a move to measure
+        self.per_move = solver.bind_seconds  # until a move has been measured
         self._ticks = self._since = 0
         self._carried = 0.0  # bytes of matrices x iterations
 
@@ -36,7 +35,7 @@ class MatrixBlocks:
         return self._solver.owner
 
     def begin(self) -> None:
-        """Emulated speeds go by how much work the blocks of this rank make."""
+        """Tell the emulation how much work the blocks of this rank are."""
         blocks = self._solver.blocks.values()
         nodes, inner = sum(b.n_active for b in blocks), sum(b.n_interior for b in blocks)
         product = {SPMV_INTERIOR: max(inner, 1), SPMV_INTERFACE: max(nodes - inner, 1)}
@@ -46,7 +45,7 @@ class MatrixBlocks:
             self._slowness.new_work("no blocks")
 
     def open(self) -> None:
-        """A window begins."""
+        """Begin a window of measurements."""
         self._ticks = self._computing()
         self._solver.seconds[:] = 0.0
 
@@ -54,8 +53,8 @@ class MatrixBlocks:
         return int(self._tracer.ticks()[COMPUTING].sum())
 
     def measured(self, iterations: int) -> Measured:
-        """This rank's computing, shared out among its blocks as their products took processor time, or by
-        work if that was too short to be measured."""
+        """This rank's computing time, divided among its blocks in proportion to the processor time of their
+        products, or to their work if that was too short to be measured."""
         ids = list(self._solver.blocks)
         compute = (self._computing() - self._ticks) / self._tracer.ticks_per_second / iterations
         parts = self._solver.seconds[ids]
@@ -64,7 +63,7 @@ class MatrixBlocks:
         return Measured(ids, seconds.tolist(), [block.size for block in self._solver.blocks.values()])
 
     def agree(self) -> None:
-        """Emulated ranks of a host differ by their speeds and their blocks alone. Collective."""
+        """Make emulated ranks of a host differ only by their speeds and their blocks. Collective."""
         blocks = self._solver.blocks.values()
         units = {
             "assembly": sum(len(b.arrays["cells"]) for b in blocks),
@@ -74,7 +73,7 @@ class MatrixBlocks:
         self._slowness.agree(self._comm, units)
 
     def move(self, routes: list[Route], iteration: int) -> None:
-        """Move blocks, and learn what a move costs beyond its bytes. Collective."""
+        """Move blocks, and measure the cost of a move beyond the transfer of its bytes. Collective."""
         begin = time.perf_counter()
         self.carried(iteration)
         migrate(self._comm, self._solver, routes)
@@ -83,7 +82,7 @@ class MatrixBlocks:
         self.per_move = max(0.0, time.perf_counter() - begin - on_the_wire) / len(routes)
 
     def carried(self, iteration: int) -> float:
-        """Bytes of matrices x iterations on this rank up to this iteration."""
+        """Bytes of matrices on this rank, summed over all iterations up to this one."""
         held = sum(block.matrix_bytes for block in self._solver.blocks.values())
         self._carried += held * (iteration - self._since)
         self._since = iteration
@@ -91,9 +90,9 @@ class MatrixBlocks:
 
 
 def migrate(comm: Comm, solver: BlockSolver, routes: list[Route]) -> int:
-    """Send and receive blocks, then rebind the local ones; returns the bytes sent by this rank. Collective.
+    """Send and receive blocks, then rebind the local ones; return the bytes sent by this rank. Collective.
 
-    All ranks go through the routes in the same order, so no two ranks wait for each other.
+    All ranks process the routes in the same order, which excludes deadlocks.
     """
     sent = 0
     for block, source, target in routes:
@@ -107,7 +106,7 @@ def migrate(comm: Comm, solver: BlockSolver, routes: list[Route]) -> int:
 
 
 def expected(iteration: int, residual: float, first: float, target: float, limit: int) -> int:
-    """Iterations still to come, up to the limit, if the residual goes on falling at its mean rate."""
+    """Iterations still to come, up to the limit, if the residual continues to fall at its mean rate."""
     left = limit - iteration
     if target <= 0 or residual >= first or residual <= 0:
         return max(left, 0)

@@ -1,7 +1,7 @@
 """Policies for comparison: those of run-time systems (Gomes 2014, section 6), and repartitioning.
 
-greedy, random, rcb and metis-shares make a new assignment and compare it with the present one; refine and
-diffusion change the present one step by step.
+greedy, random, rcb and metis-shares compute a new assignment; refine and diffusion change the current one
+step by step.
 """
 
 import numpy as np
@@ -12,19 +12,19 @@ from fembench.balance.observation import F64, I64, Stats, Tuning, proposal
 
 
 def greedy(stats: Stats, tuning: Tuning) -> Moves:
-    """The largest block first, to the rank that finishes it first, wherever it was before (GreedyLB)."""
+    """Each block, the largest first, goes to the rank that finishes it first (GreedyLB)."""
     return proposal(stats, by_finish(stats))
 
 
 def random(stats: Stats, tuning: Tuning) -> Moves:
-    """Every block to a random rank (RandCentLB), the same for the same seed."""
+    """Each block goes to a random rank (RandCentLB); reproducible for a given seed."""
     ranks = np.flatnonzero(stats.open)
     return proposal(stats, np.random.default_rng(stats.seed).choice(ranks, stats.n_blocks))
 
 
 def refine(stats: Stats, tuning: Tuning) -> Moves:
-    """Off ranks above the band, the largest block that the least loaded rank can take and stay below it
-    (RefineLB). At most one move per block."""
+    """Ranks above the band give blocks, the largest first, to the rank that then finishes first, as long as
+    that remains faster (RefineLB). Each block moves at most once."""
     owner, t, moves = stats.owner.copy(), stats.rank_time.copy(), []
     limit = float(t[stats.open].mean()) * (1 + tuning.band)
     done: set[int] = set()
@@ -46,9 +46,9 @@ def refine(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def diffusion(stats: Stats, tuning: Tuning) -> Moves:
-    """One step of first-order diffusion: between ranks that exchange messages (all where none do) flows
-    the difference of their times over (degree + 1), in whole blocks (Cybenko 1989). A block that takes a time
-    at p and another at q narrows the difference by both: it counts as their mean."""
+    """One step of first-order diffusion (Cybenko 1989): between ranks that exchange messages (or all, if none
+    do), the flow is the difference of their times over (degree + 1), in whole blocks. A move changes the
+    difference by the time of the block on both ranks, so the block counts with the mean of the two."""
     t, owner = stats.rank_time, stats.owner.copy()
     moves: Moves = []
     pairs = _neighbours(stats)
@@ -84,7 +84,7 @@ def _neighbours(stats: Stats) -> list[tuple[int, int]]:
 
 
 def rcb(stats: Stats, tuning: Tuning) -> Moves:
-    """Recursive coordinate bisection of the blocks' centres, by work, for the speeds of the ranks."""
+    """Recursive coordinate bisection of the blocks' centres, weighted by work, for the ranks' speeds."""
     places = np.zeros((stats.n_blocks, 3)) if stats.places is None else stats.places
     owner = np.empty(stats.n_blocks, np.int64)
     stack = [(np.arange(stats.n_blocks), np.flatnonzero(stats.open))]
@@ -104,7 +104,7 @@ def _share(speed: F64, first: I64, second: I64) -> float:
 
 
 def _lower(places: F64, work: F64, share: float) -> np.ndarray:
-    """(n,) the blocks on the low side of the longest axis whose work comes closest to the share."""
+    """(n,) mask of the blocks on the low side of the longest axis whose work is closest to the share."""
     axis = int(np.argmax(np.ptp(places, axis=0)))
     order = np.argsort(places[:, axis], kind="stable")
     cumulated = np.concatenate(([0.0], np.cumsum(work[order])))
@@ -115,8 +115,8 @@ def _lower(places: F64, work: F64, share: float) -> np.ndarray:
 
 
 def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
-    """The graph of blocks, repartitioned by METIS for the measured speeds; parts are matched to ranks so that
-    little moves."""
+    """The graph of blocks, repartitioned by METIS for the measured speeds; parts are assigned to ranks such
+    that few bytes move."""
     from fembench.mesh.adjacency import DualGraph
     from fembench.partition.metis import cut_graph
 
@@ -132,8 +132,8 @@ def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def _names(stats: Stats, part: np.ndarray, ranks: I64) -> I64:
-    """(P,) index of the rank that each part goes to: the most bytes stay, and no rank is done later than
-    with METIS' own naming."""
+    """(P,) index of the rank for each part: the most bytes stay, and no rank finishes later than with the
+    order of METIS."""
     from scipy.optimize import linear_sum_assignment
 
     n = ranks.size

@@ -1,12 +1,12 @@
-"""What a policy may look at, and what it answers: plain arrays, no MPI, no clock.
+"""Input and output of a policy: plain arrays, no MPI, no clock.
 
 Symbols (Gomes 2014): blocks i < V are its processes, ranks j < P its processors, an iteration its superstep.
-    T(i)      time[i]    seconds of block i in an iteration on its present rank
-    Speed(j)  speed[j]   work per second, in any unit of work. A measured speed has background load in it, so
+    T(i)      time[i]    seconds of block i per iteration on its current rank
+    Speed(j)  speed[j]   work per second, in any unit of work. A measured speed includes background load, so
                          the occupancy L of (4.10), (4.11) is 1 at the source and 0 at the target
     Inst(i)   inst[i]    work of block i = T(i) Speed(owner of i)                              (4.10)
     t_j       rank_time  sum of T(i) over the blocks of rank j                                  (4.3)
-    SizeOf(i) size[i]    bytes that move with block i
+    SizeOf(i) size[i]    bytes that migrate with block i
     K         seconds per byte between ranks
 """
 
@@ -23,7 +23,7 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Messages between blocks in one iteration: block `to[k]` receives `bytes[k]` from block `source[k]`."""
+    """Messages between blocks per iteration: block `to[k]` receives `bytes[k]` from block `source[k]`."""
 
     to: I64  # (n,)
     source: I64  # (n,)
@@ -36,22 +36,22 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class Stats:
-    """One look's view of the job."""
+    """The state of the job at a look."""
 
     owner: I64  # (V,) rank of each block
-    time: F64  # (V,) s an iteration
+    time: F64  # (V,) s per iteration
     speed: F64  # (P,)
     size: F64  # (V,) bytes
     links: Links = field(default_factory=Links.none)
     second_per_byte: float = 8.5e-9  # Charm++'s constant, as in Gomes (2014)
-    per_move: float = 0.0  # s that any move costs whatever its size (Mig of 2.17)
-    communication: float = 0.0  # max(cc) of (4.12): s an iteration that no move changes
-    remaining: int = 1  # iterations still to come, expected
+    per_move: float = 0.0  # s per move, independent of its size (Mig of 2.17)
+    communication: float = 0.0  # max(cc) of (4.12): s per iteration that no move changes
+    remaining: int = 1  # expected number of iterations still to come
     places: F64 | None = None  # (V, 3) centres of the blocks
     leaving: frozenset[int] = frozenset()  # ranks that must be empty
-    resting: frozenset[int] = frozenset()  # blocks that moved lately and stay
-    seen: F64 | None = None  # (P,) s as measured, where `time` is aged
-    noise: float = 0.0  # relative, of what is measured
+    resting: frozenset[int] = frozenset()  # blocks that moved recently and must stay
+    seen: F64 | None = None  # (P,) s as measured, if `time` is smoothed
+    noise: float = 0.0  # relative, of the measurements
     seed: int = 0
 
     @property
@@ -69,7 +69,7 @@ class Stats:
 
     @cached_property
     def rank_time(self) -> F64:
-        """(P,) s that each rank computes."""
+        """(P,) s of computing per rank."""
         return np.bincount(self.owner, self.time, self.n_ranks).astype(np.float64)
 
     @cached_property
@@ -79,33 +79,33 @@ class Stats:
 
     @cached_property
     def open(self) -> NDArray[np.bool_]:
-        """(P,) ranks that may be given blocks."""
+        """(P,) mask of the ranks that may receive blocks."""
         mask = np.ones(self.n_ranks, bool)
         mask[list(self.leaving)] = False
         return mask
 
     def times_if(self, owner: I64) -> F64:
-        """(P,) s that each rank would compute."""
+        """(P,) s of computing per rank with these owners."""
         return np.bincount(owner, self.inst / self.speed[owner], self.n_ranks).astype(np.float64)
 
     def moved(self, owner: I64) -> "Stats":
-        """The same job with other owners."""
+        """The same state with other owners."""
         return dataclasses.replace(self, owner=owner, time=self.inst / self.speed[owner])
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Parameters of detection and choice; names of Gomes (2014) in brackets."""
+    """Parameters of detection and choice, with the names of Gomes (2014) in brackets."""
 
     band: float = 0.1  # tolerated deviation of a rank from the mean [D]
     origin: str = "strict"  # blocks leave ranks above mean (1 + band); "mean": above the mean
-    net: bool = False  # Comm less what becomes remote; Gomes (2014) counts only what becomes local
-    hysteresis: float = 0.05  # part of the iteration that a proposal must win
-    shown: int = 10  # candidates kept in a ledger
+    net: bool = False  # Comm minus bytes that become remote; Gomes (2014) counts only those that become local
+    hysteresis: float = 0.05  # fraction of the iteration that a proposal must save
+    shown: int = 10  # candidates stored in a ledger
 
 
 def proposal(stats: Stats, owner: I64) -> list[tuple[int, int]]:
-    """[(block, rank)] that turn the present owners into these, by block."""
+    """[(block, rank)] the moves from the current owners to these, in the order of blocks."""
     changed = np.flatnonzero(owner != stats.owner)
     return [(int(i), int(owner[i])) for i in changed]
 

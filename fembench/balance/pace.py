@@ -1,31 +1,31 @@
 """Speeds of ranks and weights of blocks, estimated from noisy windows.
 
 The slowest rank of one window is slow partly by chance, so moves decided on that window alone gain less than
-they promise. Speeds and weights are therefore averaged over windows with decaying weight. A difference beyond
-the noise (three times as large, or above JUMP) counts as a change of the machine and is adopted at once.
-`noise` is the usual difference between a window and the estimate.
+predicted. Speeds and weights are therefore averaged over windows with decaying weight. A difference beyond
+the noise (three times as large, or above JUMP) counts as a change of the host and is adopted at once. `noise`
+is the usual difference between a window and the estimate.
 """
 
 import numpy as np
 
 from fembench.balance.observation import F64, I64
 
-AGED = 0.3  # share of the newest window
+AGED = 0.3  # weight of the newest window
 JUMP = 0.3  # relative
-UNSEEN = 0.1  # noise until it is known
+UNSEEN = 0.1  # noise until it has been measured
 
 
 class Pace:
     """The estimates after the windows so far."""
 
     def __init__(self, work: F64, n_ranks: int) -> None:
-        self.work = work  # (V,) of the blocks in any unit, as counted
-        self.speed = np.zeros(n_ranks)  # counted work a second; 0: not known
-        self.weight = np.ones(work.size)  # work of a block over its counted work
-        self._noise: float | None = None  # None: no two windows seen
+        self.work = work  # (V,) counted work of the blocks, in any unit
+        self.speed = np.zeros(n_ranks)  # counted work per second; 0: unknown
+        self.weight = np.ones(work.size)  # measured work of a block over its counted work
+        self._noise: float | None = None  # None: fewer than two windows
 
     def learn(self, seconds: F64, owner: I64) -> None:
-        """Add a window: (V,) seconds per iteration of each block, and the rank each was on."""
+        """Add a window: (V,) seconds per iteration of each block, and (V,) the rank it was on."""
         work = self.work * self.weight
         took = np.bincount(owner, seconds, self.speed.size)
         done = np.bincount(owner, work, self.speed.size)
@@ -56,11 +56,12 @@ class Pace:
         return np.where(seen, self.speed, self.speed[seen].mean() if seen.any() else 1.0)
 
     def times(self, owner: I64) -> F64:
-        """(V,) seconds that each block takes on its present rank."""
+        """(V,) seconds of each block on its current rank."""
         return self.work * self.weight / self.speeds[owner]
 
 
 def _aged(old: F64, new: F64, limit: float) -> F64:
-    """A mean of old and new; just new if there was none, or if it differs by more than the relative limit."""
+    """A weighted mean of old and new; only new if there is no old value, or if the relative difference
+    exceeds the limit."""
     far = (old <= 0) | (np.abs(new - old) > limit * old)
     return np.where(far, new, old + AGED * (new - old))

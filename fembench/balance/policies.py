@@ -1,10 +1,11 @@
 """Policies by name: pure functions of statistics that propose moves.
 
-none observe              nothing moves; observe does all the rest
+none observe              no moves; observe looks and decides nevertheless
 migbsp                    one move, detection by the times of blocks            Gomes (2014), version A
-migbsp++ migbsp++-scan    APBSP, literal or with all candidates tried           Gomes (2014), version B
-amortised                 cost of moves against gain over what remains          the default
-greedy refine random rcb metis-shares diffusion                                 to compare with
+migbsp++ migbsp++-scan    APBSP, as published or with all candidates tried      Gomes (2014), version B
+amortised                 cost of moves against gain in all remaining iterations
+                                                                                the default
+greedy refine random rcb metis-shares diffusion                                 for comparison
 """
 
 from collections.abc import Callable
@@ -20,14 +21,14 @@ from fembench.balance.potential import forecast
 
 @dataclass(frozen=True)
 class Policy:
-    """How a policy chooses, and how it is driven."""
+    """How a policy chooses moves, and how the balancer uses it."""
 
     choose: Callable[[Stats, Tuning], Moves]
     by_block: bool = False  # detection by the times of blocks, alpha halved (version A)
-    wholesale: bool = False  # a new assignment, taken as a whole where it wins more than the hysteresis
-    blind: bool = False  # moves whatever the forecast says
+    wholesale: bool = False  # a new assignment, adopted as a whole if it saves more than the hysteresis
+    blind: bool = False  # moves whatever the forecast is
     looks: bool = True
-    literal: bool = False  # as published: alpha has no limit, and falls to 1 if nothing can be done
+    literal: bool = False  # as published: alpha has no limit, and falls to 1 if no move helps
 
 
 def stay(stats: Stats, tuning: Tuning) -> Moves:
@@ -52,15 +53,15 @@ POLICIES = {
 
 
 def balanced(policy: Policy, stats: Stats, band: float) -> bool:
-    """By the rule of the policy; never while a rank that leaves has blocks."""
+    """Whether the job is balanced, by the rule of the policy; never while a leaving rank has blocks."""
     if not stats.open[stats.owner].all():
         return False
     return (balanced_blocks if policy.by_block else balanced_ranks)(stats, band)
 
 
 def decide(policy: Policy, stats: Stats, tuning: Tuning, resting: frozenset[int] = frozenset()) -> Moves:
-    """The moves to make, leaving ranks emptied first. Blocks that rest (they moved lately) stay,
-    unless their rank leaves."""
+    """The moves to make; leaving ranks are emptied first. Resting blocks (which moved recently) stay, unless
+    their rank leaves."""
     away = evacuate(stats)
     after = replace(stats.moved(applied(stats.owner, away)) if away else stats, resting=resting)
     if away and (policy.wholesale or balanced_ranks(after, tuning.band)):
@@ -74,7 +75,7 @@ def decide(policy: Policy, stats: Stats, tuning: Tuning, resting: frozenset[int]
 
 
 def _wins(stats: Stats, moves: Moves, tuning: Tuning) -> bool:
-    """Whether a new assignment shortens the iteration enough, its cost spread over what remains."""
+    """Whether a new assignment saves enough per iteration, with its cost spread over the remaining ones."""
     now = float(stats.rank_time.max())
     paid = sum(float(stats.cost[i]) for i, _ in moves) / max(stats.remaining, 1)
     return forecast(stats, moves) - stats.communication + paid < now * (1 - tuning.hysteresis)

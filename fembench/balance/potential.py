@@ -1,4 +1,4 @@
-"""Potential of migration: the seconds of the next iteration that a move saves (Gomes 2014, 4.5 to 4.11)."""
+"""Potential of migration: the seconds that a move saves in the next iteration (Gomes 2014, 4.5 to 4.11)."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from fembench.records.ledger import Candidate
 
 
 def received(stats: Stats) -> F64:
-    """(V, P) bytes that each block receives from the blocks of each rank in an iteration (4.8)."""
+    """(V, P) bytes that each block receives from the blocks of each rank per iteration (4.8)."""
     table = np.zeros((stats.n_blocks, stats.n_ranks))
     links = stats.links
     np.add.at(table, (links.to, stats.owner[links.source]), links.bytes)
@@ -15,15 +15,15 @@ def received(stats: Stats) -> F64:
 
 
 def candidates(stats: Stats, tuning: Tuning, most: int | None = None) -> list[Candidate]:
-    """Moves with a positive potential, the highest first (`most` of them); equal ones by block, then rank.
+    """Up to `most` moves with a positive potential, the highest first; equal ones by block, then rank.
 
-    From ranks above the band (or above the mean, `tuning.origin`) to ranks not above the mean.
+    Moves are from ranks above the band (or the mean: `tuning.origin`) to ranks not above the mean.
     """
     return ranking(stats, tuning, most)[1]
 
 
 def ranking(stats: Stats, tuning: Tuning, most: int | None = None) -> tuple[int, list[Candidate]]:
-    """(how many there are, the best of them), as candidates."""
+    """(number of candidates, the best of them)."""
     t, mean = stats.rank_time, float(stats.rank_time[stats.open].mean())
     over = t > mean * (1 + tuning.band) if tuning.origin == "strict" else t >= mean
     blocks = np.setdiff1d(np.flatnonzero(over[stats.owner]), list(stats.resting))

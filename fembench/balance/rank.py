@@ -1,4 +1,4 @@
-"""What every rank of a balanced job runs: `python -m fembench.balance.rank FOLDER`."""
+"""The program of every rank of a balanced job: `python -m fembench.balance.rank FOLDER`."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Scenarios for the virtual clock, from TOML: ranks, blocks, and what happens to them during a solve.
+"""Scenarios for the virtual clock, from TOML: ranks, blocks, and events during a solve.
 
 name = "slows and recovers"
 speeds = [1, 1, 1, 1]      # of the ranks; ranks = 300: 300 ranks of speed 1
@@ -13,11 +13,11 @@ noise = 0.0                # relative error of every block's time, in either dir
 at = 100
 rank = 0
 speed = 0.33
-[[events]]                 # a hot spot: blocks that weigh more
+[[events]]                 # a hot spot: blocks with more work
 at = 200
 blocks = [0, 1]
 weight = 3.0
-[[events]]                 # a drift: the speed changes linearly to this one over `over` iterations
+[[events]]                 # a drift: the speed changes linearly to this one within `over` iterations
 at = 250
 rank = 1
 speed = 0.5
@@ -44,7 +44,7 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     at: int
     rank: int = -1
     speed: float = 0.0
-    over: int = 0  # iterations that the change takes
+    over: int = 0  # duration of the change in iterations
     blocks: tuple[int, ...] = ()
     weight: float = 0.0
 
@@ -115,7 +115,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def known() -> tuple[str, ...]:
-    """Names of the scenarios that come with fembench."""
+    """Names of the built-in scenarios."""
     return tuple(sorted(path.stem for path in HERE.glob("*.toml")))
 
 
@@ -125,5 +125,5 @@ def read_scenario(name: str) -> Scenario:
     if own.is_file():
         return read_toml(own, Scenario)
     if not Path(name).is_file():
-        raise InputError(f"scenario '{name}': no such file, nor one of {', '.join(known())}")
+        raise InputError(f"scenario '{name}': no such file; expected a file or one of {', '.join(known())}")
     return read_toml(Path(name), Scenario)

@@ -1,4 +1,4 @@
-"""A balanced run inside bench's measurement: blocks are cut once, solver and balancer are made for every
+"""A balanced run within the measurement of `bench`: blocks are cut once, solver and balancer are new in every
 set."""
 
 import itertools
@@ -40,7 +40,7 @@ F64 = NDArray[np.float64]
 
 
 def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
-    """Cut the blocks; returns a call that measures as bench.measure does, with blocks that may move.
+    """Cut the blocks; return a function that measures like bench.measure, with blocks that may move.
     Collective."""
     with span(tracer, INTERFACE):
         session = Session(comm, case, prepared)
@@ -104,13 +104,13 @@ class Session:
         return self.known
 
     def keep(self, ledger: Ledger | None) -> None:
-        """Note that a solve is done; keep its ledger on rank 0."""
+        """Count a solve, and keep its ledger on rank 0."""
         self.solves += 1
         if ledger is not None:
             self.ledgers.append(ledger)
 
     def own_matrix(self) -> Operator:
-        """The matrix of the rank's own part, assembled once."""
+        """The matrix of the rank's part, assembled once."""
         if self.whole is None:
             material = self.prepared.spec.material
             self.whole = build_operator(
@@ -119,7 +119,7 @@ class Session:
         return self.whole
 
     def facts(self) -> BalanceFacts | None:
-        """The facts that the record keeps, on rank 0."""
+        """The facts for the record, on rank 0."""
         if self.comm.rank or self.known is None:
             return None
         return BalanceFacts(
@@ -133,7 +133,7 @@ class Session:
 
 
 class BalancedSolver:
-    """One set's solver (a Solver of solve.iterate)."""
+    """The solver of one set (a Solver of solve.iterate)."""
 
     def __init__(self, session: Session, tracer: TracerLike) -> None:
         self._session, self._tracer = session, tracer
@@ -159,8 +159,8 @@ class BalancedSolver:
 
     @property
     def operator(self) -> Operator:
-        """The matrix of the rank's own part, to verify with; its bytes and flops are those of the blocks that
-        this rank had, mean over the iterations."""
+        """The matrix of the rank's part, for verification; its bytes and flops are those of the blocks on
+        this rank, mean over the iterations."""
         return replace(self._session.own_matrix(), matrix_bytes=self._mean_bytes, flops=self._flops)
 
     @property
@@ -170,7 +170,7 @@ class BalancedSolver:
         return recipe(self._session.case.method).counted(n)
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
-        """As Solver.solve; f is ignored, since the loads of the blocks are known. Collective."""
+        """As Solver.solve; f is ignored, because the loads of the blocks are known. Collective."""
         session, solver = self._session, self._solver
         case = session.case
         seen: list[float] = []
@@ -199,7 +199,7 @@ class BalancedSolver:
 
 
 class _Noting:
-    """The solver as a Recurrence: it notes |r_0| and starts the first window of the balancer."""
+    """The solver as a Recurrence that records |r_0| and starts the first window of the balancer."""
 
     def __init__(
         self, solver: BlockSolver, loads: dict[int, F64], seen: list[float], balancer: Balancer
@@ -222,7 +222,7 @@ def _bytes(block: Block) -> list[int]:
 
 
 def bring_home(comm: Comm, solver: BlockSolver, plans: list[BlockPlan], n_active: int) -> F64:
-    """(3 n_active,) the solution on the rank's own nodes, gathered from the present ranks of its blocks.
+    """(3 n_active,) the solution on the rank's nodes, gathered from the current ranks of its blocks.
     Collective."""
     c = len(plans)
     away: list[list[tuple[int, F64]]] = [[] for _ in range(comm.size)]

@@ -1,8 +1,8 @@
-"""Conjugate gradients over blocks: the loop of solve/cg.py, each line executed for block after block.
+"""Conjugate gradients over blocks: the loop of solve/cg.py, with each line executed for all blocks in turn.
 
-Inner products are summed in the order of blocks: every rank puts its blocks' partial sums into their places
-in a vector of V numbers, one all-reduce completes it (each place has one contribution that is not zero), and
-everybody adds up the V numbers in the same order. So residuals do not depend on which rank has which block.
+Inner products are summed in the order of blocks: every rank puts the partial sums of its blocks into a vector
+of V numbers, one all-reduce completes it (each entry has a single non-zero contribution), and all ranks add
+up the V numbers in the same order. Therefore residuals do not depend on the owners of the blocks.
 
 Symbols as in solve/cg.py: q = A d, tau = <d, q>, gamma = <r, M r>.
 """
@@ -29,10 +29,10 @@ F64 = NDArray[np.float64]
 
 
 class Between(Protocol):
-    """What may happen between two iterations."""
+    """Action between two iterations."""
 
     def after(self, iteration: int, rr: float) -> bool:
-        """Look and possibly move blocks; returns whether any block of the job has moved. Collective."""
+        """Look, and possibly move blocks; return whether any block of the job has moved. Collective."""
 
 
 class BlockSolver:
@@ -51,7 +51,7 @@ class BlockSolver:
         self.comm, self.blocks, self.owner, self._tracer = comm, blocks, owner, tracer
         self._overlap, self._clocked = overlap, clocked
         self.folded = False
-        self.seconds = np.zeros(owner.size)  # of products by block, processor time since cleared
+        self.seconds = np.zeros(owner.size)  # processor time of products by block, since it was cleared
         self._tau = AllReduce(comm, owner.size, tracer)
         self._rho = AllReduce(comm, owner.size, tracer)
         self.outside: NDArray[np.int64]
@@ -60,7 +60,7 @@ class BlockSolver:
         self._bind()
 
     def rebind(self) -> None:
-        """Rebuild exchange plans and calls for the blocks that this rank has now."""
+        """Rebuild exchange plan and kernel calls for the current blocks of this rank."""
         self.exchange.close()
         self.blocks = dict(sorted(self.blocks.items()))
         self._bind()
@@ -79,7 +79,7 @@ class BlockSolver:
         self.bind_seconds = time.perf_counter() - begin
 
     def precondition(self, make: Callable[[Block], F64]) -> None:
-        """Fold D^-1 in: `make` computes the inverse from the summed diagonal in a block's q."""
+        """Fold in D^-1; `make` returns that of a block."""
         for block in self.blocks.values():
             block.precondition(make(block))
         self.folded = True
@@ -87,7 +87,7 @@ class BlockSolver:
         self.rebind()
 
     def iterations(self, loads: dict[int, F64]) -> Iterator[float]:
-        """Yields <r, r> as a Recurrence of solve.iterate does; `loads` by block, unsummed. Collective."""
+        """Yield <r, r> like a Recurrence of solve.iterate; `loads` by block, unsummed. Collective."""
         rr, gamma = self._start(loads)
         yield rr
         done, beta = 0, 0.0
@@ -113,7 +113,7 @@ class BlockSolver:
                 moved = after(done, rr)
 
     def _start(self, loads: dict[int, F64]) -> tuple[float, float]:
-        """x = 0, d = 0, r = sum of the loads; (<r, r>, <r, M r>)."""
+        """Set x = 0, d = 0, r = sum of the loads; return (<r, r>, <r, M r>)."""
         for i, block in self.blocks.items():
             block.q[:] = loads[i]
         self.exchange.update()
@@ -124,7 +124,7 @@ class BlockSolver:
         return self._step()(0.0)
 
     def _step(self) -> Callable[[float], tuple[float, float]]:
-        """x += alpha d, r -= alpha q: (<r, r>, <r, M r>) by one all-reduce."""
+        """A function: x += alpha d, r -= alpha q; returns (<r, r>, <r, M r>), by one all-reduce."""
         begin, end, move, n = self._tracer.begin, self._tracer.end, self._all.step, self.owner.size
         reduce, sums, folded = self._rho.run, self._rho.values, self.folded
 
@@ -139,7 +139,7 @@ class BlockSolver:
         return step
 
     def _multiply(self) -> Callable[[], float]:
-        """q = A d summed over sharers, block after block; returns <d, q>."""
+        """A function that computes q = A d, summed over sharers, block by block, and returns <d, q>."""
         outer, inner = (SPMV_INTERFACE, self._all.interface), (SPMV_INTERIOR, self._all.interior)
         send, receive = self.exchange.send, self.exchange.receive
         steps = [outer, send, inner, *receive] if self._overlap else [outer, inner, send, *receive]
@@ -156,5 +156,5 @@ class BlockSolver:
 
 
 def _stay(iteration: int, rr: float) -> bool:
-    """Nothing happens between iterations."""
+    """No action between iterations."""
     return False

@@ -1,8 +1,8 @@
 """Policies on a virtual clock: exact and repeatable, for any number of ranks.
 
-An iteration lasts as long as its slowest rank computes, plus communication that no move changes. Moves and
-looks advance the clock by their cost. At a look, a policy receives the true speeds (as a short calibration
-would find them) and the measured times of the blocks, with noise.
+An iteration takes the computing time of its slowest rank, plus communication that no move changes. Moves and
+looks advance the clock by their cost. At a look, a policy receives the true speeds (which a short calibration
+would measure) and the measured times of the blocks, with noise.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def simulate(
     drain: dict[int, int] | None = None,
     watch: Callable[[int, I64], None] = lambda iteration, owner: None,
 ) -> VirtualRun:
-    """Run the scenario. `drain`: rank -> iteration from which on it must be empty; `watch` is called with the
+    """Run the scenario. `drain`: rank -> iteration from which it must be empty; `watch` is called with the
     owners after every look."""
     control, job = Control(settings), _Job(scenario)
     looks: list[Look] = []
@@ -69,14 +69,14 @@ def simulate(
 
 
 def _measured(looks: list[Look], superstep: float) -> list[Look]:
-    """Enter the measured time of the window after the last look, once."""
+    """The looks, with the measured time of the window after the last one filled in, once."""
     if looks and looks[-1].measured < 0:
         looks[-1] = msgspec.structs.replace(looks[-1], measured=superstep)
     return looks
 
 
 class _Job:
-    """The blocks of a scenario and what is measured of them in a window."""
+    """The blocks of a scenario, and their measurements in a window."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario

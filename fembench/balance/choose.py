@@ -89,8 +89,8 @@ def _relief(
 
 
 def evacuate(stats: Stats) -> Moves:
-    """Moves for the blocks of leaving ranks: each, the largest first, goes to the open rank that then finishes
-    first."""
+    """Moves for the blocks of leaving ranks: each, the largest first, goes to the open rank that then
+    finishes first."""
     t, moves = stats.rank_time.copy(), []
     stranded = np.flatnonzero(~stats.open[stats.owner])
     for i in stranded[np.argsort(-stats.inst[stranded], kind="stable")]:

@@ -1,1 +1,1 @@
-"""Speed of every rank and cost of every message, from samples to a machine profile."""
+"""Measure the speed of every rank and the cost of messages: from samples to a machine profile."""

@@ -1,4 +1,4 @@
-"""Many ranks at once: all-reduces, and messages of several pairs that compete for the network."""
+"""Measurements with many ranks: all-reduces, and messages of several pairs that share the network."""
 
 import math
 import time
@@ -19,7 +19,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def allreduce_time(comm: Comm, m: int, batches: int) -> AllReduceTime:
-    """The time of an all-reduce of m bytes among the ranks of `comm`, back to back as in CG. Collective."""
+    """The time of an all-reduce of m bytes over the ranks of `comm`, in a sequence as in CG. Collective."""
     run = AllReduce(comm, m // 8, NullTracer()).run
     start = time.perf_counter()
     for _ in range(WARM):
@@ -46,8 +46,8 @@ def allreduce_time(comm: Comm, m: int, batches: int) -> AllReduceTime:
 
 
 def pairs_at_once(hosts: Sequence[int]) -> list[tuple[str, Pairs]]:
-    """(where, pairs that can communicate at once) for ranks on hosts[rank]: inside a host, from one host to
-    another, and between hosts that are all different; only sets of two pairs or more."""
+    """(place, pairs that can communicate at once), for ranks on hosts[rank]: inside a host, from one host to
+    another, and between hosts that are all different. Only sets of at least two pairs."""
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(hosts):
         ranks.setdefault(host, []).append(rank)
@@ -61,15 +61,15 @@ def pairs_at_once(hosts: Sequence[int]) -> list[tuple[str, Pairs]]:
 
 
 def counts_of(pairs: Pairs) -> list[int]:
-    """Numbers of pairs measured at once: 2, 4, … and all."""
+    """The numbers of pairs to measure at once: 2, 4, … and all."""
     powers = [1 << k for k in range(1, len(pairs).bit_length()) if 1 << k < len(pairs)]
     return [*powers, len(pairs)]
 
 
 def message_seconds(comm: Comm, pairs: Pairs, m: int, trips: int) -> list[float]:
-    """Times of messages of m bytes, all pairs at once, on the first rank of each pair; [] on the others.
+    """Seconds of each message of m bytes, all pairs at once, on the first rank of each pair; [] elsewhere.
 
-    Called on the ranks of the pairs, after a barrier.
+    Call on the ranks of the pairs, after a barrier.
     """
     pair = next(pair for pair in pairs if comm.rank in pair)
     out, into = np.ones(m, np.uint8), np.zeros(m, np.uint8)

@@ -1,4 +1,4 @@
-"""Parameters of a class of pairs from raw ping-pongs: medians at each size, then joint lines over sizes."""
+"""Parameters of a class of pairs from raw ping-pongs: medians at each size, then joint piecewise lines."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,12 +21,12 @@ from fembench.records.network import (
 )
 
 Array = npt.NDArray[np.float64]
-FLOOR = 0.01  # of a value: no median is known better, for conditions change between sizes
-QUANTUM = 2e-8  # seconds: nor better than the clock
+FLOOR = 0.01  # least relative error of a median, because conditions change between sizes
+QUANTUM = 2e-8  # seconds: least error of a median, because of the clock
 MEDIAN = 1.2533 * 1.4826  # standard error of a median from the median absolute deviation, times sqrt(n)
-TRAVELLED = 0.3  # part of a message's time left to wait for after computing: less, and it travelled meanwhile
-LARGE = 1 << 17  # bytes from which how a message is sent should not change how long it takes (Mendes 2004)
-SIGNED = 0.05  # of a message: a latency that is negative by more is overlap, not noise
+TRAVELLED = 0.3  # if less of a message's time remains after computing, the message travelled meanwhile
+LARGE = 1 << 17  # bytes from which the time should not depend on the call that sends (Mendes 2004)
+SIGNED = 0.05  # fraction of a message's time: a latency below minus that is overlap, not noise
 
 
 def estimate_class(
@@ -35,7 +35,7 @@ def estimate_class(
     gap: Sequence[tuple[int, float]] = (),
     exchanges: Iterable[Exchange] = (),
 ) -> PairClass:
-    """Os, L, Or and the switch of one class; `gap` holds (bytes, seconds) from gap_of.
+    """Os, L, Or and the switch of one class; `gap` are (bytes, seconds) from gap_of.
 
     L may be negative only if it clearly is, because Os and Or overlap (blocking sends).
     """
@@ -61,12 +61,12 @@ def estimate_class(
 
 
 def slowed_by_exchange(e: Exchange) -> float:
-    """Factor by which a message is slowed by one in the opposite direction: median over turns, at least 1."""
+    """The factor by which a message in the opposite direction slows a message: median over turns, >= 1."""
     return max(1.0, float(np.median(np.divide(e.at_once, e.in_turn))))
 
 
 def beside_of(e: Exchange) -> Beside:
-    """Medians over turns; messages never make computing shorter."""
+    """The effect of messages on computing: medians over turns; messages never shorten computing."""
     longer = float(np.median(np.subtract(e.beside, e.alone)))
     return Beside(m=e.m, longer=max(longer, 0.0), left=float(np.median(e.left)))
 
@@ -74,7 +74,7 @@ def beside_of(e: Exchange) -> Beside:
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     """The network with all parameters estimated from its samples and trains; rank_host as in Environment.
 
-    A class that no two ranks could measure gets the functions of the first measured class, and says so.
+    A class that no two ranks could measure gets the functions of the first measured class; its name says so.
     """
     by_class: dict[tuple[Mode, int], list[PairSamples]] = {}
     for s in network.samples:
@@ -91,7 +91,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     notes = _ways_of_sending(network.samples)
     if not classes:
         classes = _everywhere(network, {k: class_of_trains(each, gaps[k]) for k, each in costs.items()})
-        notes = ["from trains alone: a message takes L + g(m), overheads are unknown and taken as 0"]
+        notes = ["from trains alone: a message takes L + g(m); overheads are unknown, and assumed to be 0"]
     return msgspec.structs.replace(
         network,
         classes=classes,
@@ -103,7 +103,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
 
 
 def class_of_trains(costs: Sequence[KielmannCost], gap: Sequence[tuple[int, float]]) -> PairClass:
-    """A class from trains alone: messages take L + g(m), without overheads (Mendes 2004, 4.3.2)."""
+    """A class estimated from trains alone: messages take L + g(m), without overheads (Mendes 2004, 4.3.2)."""
     none = (CurvePiece(first=0, coefficients=(0.0,)),)
     whole = fit_jointly([k.m for k in costs], [curve([(k.latency + k.gap, 0.0) for k in costs])])
     gaps = fit_jointly(*_gap_curve(gap)).pieces[0]
@@ -125,7 +125,7 @@ def _classes(
     exchanges: dict[int, list[Exchange]],
     mode: Mode,
 ) -> tuple[PairClass, ...]:
-    """[class]; () if nothing was sent in this mode."""
+    """[class] estimates for one mode of sending; () if it was not measured."""
     found = {
         k: estimate_class(network.class_names[k], samples[of, k], gaps.get(k, ()), exchanges.get(k, ()))
         for of, k in sorted(samples)
@@ -135,7 +135,7 @@ def _classes(
 
 
 def _everywhere(network: Network, found: dict[int, PairClass]) -> tuple[PairClass, ...]:
-    """[class]; unmeasured classes are like the first measured one; () if there is none."""
+    """[class] estimates; unmeasured classes get those of the first measured one; () if there is none."""
     if not found:
         return ()
     first = found[min(found)]
@@ -160,7 +160,7 @@ def kielmann_costs(name: str, trains: Sequence[Trains]) -> list[KielmannCost]:
 
 
 def _ways_of_sending(samples: Sequence[PairSamples]) -> list[str]:
-    """The self-check of Mendes (2004): a large message takes the same time however it is sent."""
+    """A note on the self-check of Mendes (2004): a large message takes the same time with each call."""
     whole = {(s.measure, s.mirror, s.m, s.mode): middle(s.rtt)[0] for s in samples if s.m >= LARGE}
     pairs = [
         (t, whole[a, b, m, "send"])
@@ -182,21 +182,21 @@ def latencies(s: PairSamples) -> Array:
 
 
 def middle(values: npt.ArrayLike) -> tuple[float, float]:
-    """(median, its standard error); a single wrong value among many changes neither."""
+    """(median, its standard error); both are robust against outliers."""
     x = np.asarray(values, float)
     center = float(np.median(x))
     return center, MEDIAN * float(np.median(np.abs(x - center))) / max(len(x), 1) ** 0.5
 
 
 def curve(points: Sequence[tuple[float, float]], signed: bool = False) -> Curve:
-    """A curve of medians with their errors, which have a lower bound."""
+    """A curve of medians with their errors, which are at least FLOOR and QUANTUM."""
     y, error = np.array(points).T
     return Curve(y, np.hypot(error, np.maximum(FLOOR * np.abs(y), QUANTUM)), signed)
 
 
 def gap_of(counts: Sequence[int], seconds: Sequence[float]) -> float:
-    """g: seconds per message, from the times of trains of `counts` messages. The median slope over all pairs
-    (Theil and Sen), so neither the latency of the first message nor a disturbed train affects it."""
+    """g: seconds per message, from the times of trains of `counts` messages. It is the median slope over all
+    pairs (Theil and Sen), so neither the latency of the first message nor a disturbed train affects it."""
     n, t = np.asarray(counts, float), np.asarray(seconds, float)
     a, b = np.triu_indices(len(n), 1)
     apart = n[b] != n[a]

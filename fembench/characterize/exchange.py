@@ -3,11 +3,11 @@
 The two directions of a network are not always independent: acknowledgements travel on both, and one processor
 and one card may serve both. Before each message and each exchange, both sides make sure that nothing is in
 flight: earlier data may still be queued, and the request of a large message would wait behind it. The mirror
-is ready slightly earlier, which the mean of both sides' times cancels.
+is ready slightly earlier; the mean of both sides' times cancels this.
 
-The system handles messages that travel while a rank computes on that rank's processor: a loop takes longer
-beside them than alone (availability: Lawry et al., COMB, 2002), and the rank still has to receive them
-afterwards. Turns of all kinds alternate, so that a disturbance affects all of them.
+While a rank computes, the system handles its messages on the same processor: a loop takes longer than alone
+(availability: Lawry et al., COMB, 2002), and the rank still has to receive the messages afterwards. Turns of
+all kinds alternate, so that a disturbance affects all of them.
 """
 
 import math
@@ -21,30 +21,30 @@ from fembench.ranks.comm import Comm
 from fembench.records.network import Exchange
 
 SIZES = (1024, 8192, 32768, 131072, 1 << 20)  # bytes
-SMALL = 65536  # bytes: larger ones wait for their receivers, and do not travel while ranks compute
-TURN = 5e-3  # seconds of messages in a turn
-ROOM = 1.0  # seconds of turns of one kind and size
+SMALL = 65536  # bytes: messages of this size or more wait for their receivers, and do not travel meanwhile
+TURN = 5e-3  # seconds of messages per turn
+ROOM = 1.0  # seconds of turns per kind and size
 LEAST = 4  # turns
 T = TypeVar("T")
 
 
 def measure_exchange(comm: Comm, measure: int, mirror: int, largest: int, most: int) -> list[Exchange]:
-    """Up to `most` turns of messages of each size up to `largest` bytes (of `measure`), called on two ranks;
-    found on `measure`, [] on the other. The others must leave the processors alone meanwhile."""
+    """Up to `most` turns of messages for each size up to `largest` bytes (as given on `measure`). Call on
+    both ranks; the result is on `measure`, [] on the other. Other ranks must be idle meanwhile."""
     first = comm.rank == measure
     pair = _ExchangeRank(Side(comm, mirror if first else measure, SIZES[-1]), first)
-    found = [pair.exchange(m, most) for m in pair.told([m for m in SIZES if m <= largest])]
+    found = [pair.exchange(m, most) for m in pair.agreed([m for m in SIZES if m <= largest])]
     return found if first else []
 
 
 class _ExchangeRank:
-    """One of the two ranks. Both call the same methods."""
+    """One of the two ranks; both call the same methods."""
 
     def __init__(self, side: Side, first: bool) -> None:
         self._side, self._first = side, first
 
-    def told(self, value: T) -> T:
-        """The measuring side's value, on both."""
+    def agreed(self, value: T) -> T:
+        """The value of the measuring side, on both sides."""
         comm, partner = self._side.comm, self._side.partner
         if not self._first:
             return comm.recv(source=partner, tag=CONTROL)
@@ -54,7 +54,7 @@ class _ExchangeRank:
     def exchange(self, m: int, most: int) -> Exchange:
         """All turns of one size."""
         for _ in range(2):  # connects, and warms buffers
-            each = self.told(max(self._in_turn(m, 1), self._at_once(m, 1)))
+            each = self.agreed(max(self._in_turn(m, 1), self._at_once(m, 1)))
         trips = math.ceil(TURN / each)
         turns = range(round(min(max(ROOM / (trips * each), LEAST), most)))
         loop = turns_of(LONGER * each) if m < SMALL else 0
@@ -85,14 +85,14 @@ class _ExchangeRank:
         return (took + comm.sendrecv(took, partner, CONTROL, None, partner, CONTROL)) / 2
 
     def _beside(self, m: int, trips: int, loop: int) -> list[float]:
-        """Seconds of the loop alone, beside messages in both directions, and of waiting afterwards."""
+        """Seconds of the loop alone, of the loop while messages travel both ways, of waiting afterwards."""
         if not loop:
             return []
         alone = self._mean(lambda: [counted(loop)], trips)
         return [*alone, *self._mean(lambda: self._both_ways(m, loop)[1:], trips)]
 
     def _mean(self, trip: Callable[[], list[float]], trips: int) -> list[float]:
-        """The mean over trips, each begun with nothing in flight."""
+        """The mean over trips; each begins with nothing in flight."""
         rows = []
         for _ in range(trips):
             self._side.request() if self._first else self._side.ready()
@@ -100,7 +100,7 @@ class _ExchangeRank:
         return [max(sum(column) / trips, 1e-9) for column in zip(*rows)]
 
     def _there_and_back(self, m: int) -> float:
-        """Seconds."""
+        """Seconds of one round trip."""
         side, start = self._side, time.perf_counter()
         if self._first:
             side.comm.Send(side.out[:m], side.partner, MESSAGE)

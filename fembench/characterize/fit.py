@@ -1,10 +1,10 @@
-"""Piecewise straight lines through parameters measured at growing message sizes, and where they break.
+"""Piecewise straight lines through parameters measured at increasing message sizes, and their breaks.
 
 All curves of one class of pairs break at the same sizes, because they share a protocol. The breaks minimise
 
     sum of ((y - line) / error)^2 + pieces x (2 per curve + 1) x ln(points)
 
-over all ways to divide the sizes (dynamic programming), so a break must pay for itself. Lines are never
+over all ways to divide the sizes (dynamic programming); the second term penalises breaks. Lines are never
 interpolated across a break. If the model forbids negative values, neither the first value of a piece nor its
 slope is negative.
 """
@@ -19,22 +19,22 @@ from fembench.base.errors import InputError
 from fembench.records.network import CurvePiece, value_at
 
 Array = npt.NDArray[np.float64]
-LEAST = 3  # sizes a piece
+LEAST = 3  # sizes per piece
 MOST = 5  # pieces
-PART, WHOLE = 0.2, 0.3  # jumps that show a switch: of a part's share, of the whole message's time
+PART, WHOLE = 0.2, 0.3  # least jumps at a switch: of the share of Os, L or Or; of a message's time, relative
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One parameter over message sizes."""
+    """One parameter as a function of message size."""
 
     y: Array  # (n,)
-    error: Array  # (n,) of y, standard, positive
+    error: Array  # (n,) standard error of y, positive
     signed: bool = False  # may be negative
 
     def __post_init__(self) -> None:
         if self.y.shape != self.error.shape or not np.all(self.error > 0):
-            raise InputError("a curve needs a positive error for every value")
+            raise InputError("errors of a curve; expected a positive number for every value")
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class PiecewiseFit:
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """First sizes of the pieces but the first."""
+        """First sizes of all pieces except the first."""
         return tuple(piece.first for piece in self.pieces[0][1:])
 
 
 def fit_jointly(sizes: Sequence[float], curves: Sequence[Curve], most: int = MOST) -> PiecewiseFit:
-    """The best pieces of all curves; sizes ascending. Raises InputError for fewer than three sizes."""
+    """The best pieces for all curves; sizes ascend. Raises InputError for fewer than three sizes."""
     m = np.asarray(sizes, float)
     if len(m) < LEAST or not np.all(np.diff(m) > 0):
         raise InputError(f"{len(m)} message sizes; expected at least {LEAST}, ascending")
@@ -73,7 +73,7 @@ def fit_jointly(sizes: Sequence[float], curves: Sequence[Curve], most: int = MOS
 
 
 def _lines(m: Array, curve: Curve) -> tuple[Array, Array, Array]:
-    """(n, n) value at the begin, slope and misfit of the line through sizes i to j."""
+    """(n, n) arrays [i, j]: first value, slope and misfit of the line through sizes i to j."""
     n = len(m)
     k = np.arange(n)
     inside = (k[:, None, None] <= k) & (k <= k[None, :, None])  # [i, j, k]
@@ -114,11 +114,11 @@ def _cut(cost: Array, penalty: float, most: int) -> list[int]:
 
 
 def find_switch(fit: PiecewiseFit) -> int | None:
-    """The size from which messages wait for their receiver, from curves Os, L, Or; or None.
+    """The size from which messages wait for their receiver, from the curves Os, L, Or; or None.
 
-    The protocol changes at the break where the sender's, network's or receiver's part of the time changes
-    most; failing that, at the break where the whole time jumps most, because the handshake takes time.
-    Smaller jumps belong to the network.
+    The protocol is taken to change at the break where the share of Os, L or Or changes most; otherwise, at
+    the break where the total time jumps most, because the handshake takes time. Smaller jumps are attributed
+    to the network.
     """
     parts, wholes = zip(*(_jumps(fit, first) for first in fit.breaks)) if fit.breaks else ((), ())
     for jumps, least in ((parts, PART), (wholes, WHOLE)):
@@ -128,8 +128,8 @@ def find_switch(fit: PiecewiseFit) -> int | None:
 
 
 def _jumps(fit: PiecewiseFit, first: float) -> tuple[float, float]:
-    """Compare the lines on both sides of a break, at a size of neither: (largest change of a part's
-    share, change of the whole relative to what was before)."""
+    """Compare the lines on both sides of a break, at a size between the two: (largest change of the share of
+    Os, L or Or, relative change of the total)."""
     number = int(np.searchsorted(fit.sizes, first))
     between = float(np.sqrt(fit.sizes[number - 1] * first))
     k = fit.breaks.index(first) + 1

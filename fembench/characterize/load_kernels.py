@@ -1,10 +1,10 @@
-"""Three kernels that measure the slowness H of a host (Mendes 2004, 4.2.2), a few milliseconds each.
+"""Three kernels that measure the slowness H of a host (Mendes 2004, 4.2.2), in a few milliseconds each.
 
     increment   a counted loop that adds one to a plain integer
     matmul      the product of two matrices of fixed size
     gauss       elimination of a dense system
 
-They run in the interpreter and in numpy, so only their relative times mean anything. Emulation and load slow
+They run in the interpreter and in numpy, so only their relative times are meaningful. Emulation and load slow
 them down like any other code.
 """
 
@@ -30,12 +30,12 @@ def increment() -> int:
 
 
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a b of (MATMUL, MATMUL) each."""
+    """The product a b of two (MATMUL, MATMUL) matrices."""
     return np.asarray(a @ b)
 
 
 def gauss(a: np.ndarray) -> np.ndarray:
-    """(n,) solution of a (n, n + 1) augmented system by elimination with back substitution; no pivots."""
+    """(n,) solution of an (n, n + 1) augmented system, by elimination without pivoting."""
     a, n = a.copy(), len(a)
     for k in range(n - 1):
         a[k + 1 :, k:] -= np.outer(a[k + 1 :, k] / a[k, k], a[k, k:])
@@ -46,7 +46,7 @@ def gauss(a: np.ndarray) -> np.ndarray:
 
 
 def slowness_kernels() -> dict[str, Callable[[], object]]:
-    """The kernels with data, by name."""
+    """The kernels with their data, by name."""
     rng = np.random.default_rng(SEED)
     a, b = rng.random((2, MATMUL, MATMUL))
     system = np.hstack([rng.random((GAUSS, GAUSS)) + GAUSS * np.eye(GAUSS), np.ones((GAUSS, 1))])
@@ -65,7 +65,7 @@ def kernel_times(rank: int, slowness: Slowness, repeats: int) -> list[KernelTime
 
 
 def _timed(slowness: Slowness, call: Callable[[], object]) -> tuple[float, float]:
-    """Seconds (elapsed, of processor time)."""
+    """(elapsed seconds, seconds of processor time) of a call."""
     start, used = time.perf_counter_ns(), time.thread_time_ns()
     slowness.begin()
     call()
@@ -75,7 +75,7 @@ def _timed(slowness: Slowness, call: Callable[[], object]) -> tuple[float, float
 
 
 def load_of(rank: int) -> RankLoad:
-    """The load reported by the system; queue 1 (this rank) and load 0 if it reports nothing."""
+    """The load that the system reports; queue 1 (this rank) and load 0 if it reports none."""
     try:
         with open("/proc/loadavg", encoding="ascii") as stream:
             queue = float(stream.read().split()[3].split("/")[0])

@@ -1,4 +1,4 @@
-"""The present load of hosts: three kernels (Mendes 2004, 4.2.2) and the run queue, one rank per host."""
+"""The current load of hosts: three kernels (Mendes 2004, 4.2.2) and the run queue, one rank per host."""
 
 import platform
 import tempfile
@@ -16,11 +16,11 @@ from fembench.records.network import HostLoad
 from fembench.synthetic.slowness import FULL_SPEED
 
 REPEATS = 9  # runs of the kernels
-PATIENCE = 60.0  # seconds; then a host counts as not reached
+PATIENCE = 60.0  # seconds after which a host counts as unreachable
 
 
 class LoadJob(msgspec.Struct, frozen=True):
-    """The job as its rank reads it: empty."""
+    """The job for its rank: no parameters."""
 
 
 def loads_of(hosts: Sequence[str], scratch: Path, say: Callable[[str], None]) -> list[HostLoad]:
@@ -47,7 +47,7 @@ def measured_here() -> HostLoad:
 
 
 def measured_on(host: str, scratch: Path) -> HostLoad:
-    """The load of another host, by a rank started there. `scratch`: a folder visible to it.
+    """The load of another host, measured by a rank started there. `scratch`: a folder visible to it.
 
     Raises InputError, or RunFailedError if it cannot be reached.
     """

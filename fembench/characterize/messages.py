@@ -1,6 +1,6 @@
-"""The ranks of `fembench characterize --network`: one measurement at a time, the other ranks asleep.
+"""The ranks of `fembench characterize --network`: one measurement at a time, while other ranks sleep.
 
-All ranks go through the same list of measurements, with a barrier before each; those not involved sleep until
+All ranks process the same list of measurements, with a barrier before each. Those not involved sleep until
 the next barrier, so that only the measuring pair uses processor and network.
 """
 
@@ -45,19 +45,19 @@ SIZES = tuple(8 << k for k in range(20))  # 8 B to 4 MiB
 QUICK_SIZES = SIZES[:18]  # to 1 MiB
 FULL = PingPongEffort(seconds=4.0, visits=30, longest=0.5)
 QUICK = PingPongEffort(seconds=1.2, visits=10, longest=0.1)
-LOOK = 4e-3  # seconds between two looks of a rank that is not needed
+LOOK = 4e-3  # seconds between two tests of the barrier by a rank that is not involved
 MEETING = (65536, 1 << 20)  # bytes of messages that several pairs send at once
 SUMS = (8, 65536)  # bytes of all-reduces
-LARGE = 1 << 20  # bytes: beyond any switch
+LARGE = 1 << 20  # bytes: above any switch
 
 
 class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The job as its ranks read it."""
+    """The parameters of the job, for its ranks."""
 
     ranks: int
     quick: bool
-    pairs: str  # all, classes, or '': the number of hosts decides
-    sites: str  # as sites_of takes them
+    pairs: str  # all, classes, or '': depends on the number of hosts
+    sites: str  # in the format of sites_of
     emulate: str
     dilate: float
     settings: NetworkSettings = NetworkSettings()
@@ -69,7 +69,7 @@ class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def effort(self) -> PingPongEffort:
-        """The effort per pair; requested sizes are measured however long that takes."""
+        """The effort per pair; requested sizes are measured whatever time they take."""
         usual = QUICK if self.quick else FULL
         longest = math.inf if self.settings.sizes else usual.longest
         if self.settings.repetitions:
@@ -92,7 +92,7 @@ class Mine(msgspec.Struct):
 
 
 def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | None:
-    """Measure; the results on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
+    """Measure; return the results on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
     begin = time.perf_counter()
     speeds = together(comm, lambda: parse_speeds(job.emulate, comm.size))
     names = host_names(comm)
@@ -101,7 +101,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
     sites = together(comm, lambda: sites_of(hosts, job.sites))
     how, classes = grouped_as(job.pairs, hosts, sites)
     gc.collect()
-    gc.disable()  # of garbage there is little, and it would be collected inside a message
+    gc.disable()  # there is little garbage, and a collection would disturb a measurement
     measuring = Measuring(comm, job, placed, tell if comm.rank == 0 else lambda text: None)
     pairs = rank_pairs(classes, placed)
     measuring.messages([(name, pair) for name, pair in zip(classes.names, pairs) if pair])
@@ -137,7 +137,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
 
 
 def rank_pairs(classes: Classes, placed: Sequence[int]) -> list[tuple[int, int] | None]:
-    """[class] the two ranks that measure it; None if no host has two ranks, for messages inside a host."""
+    """[class] the two ranks that measure it; None for messages inside a host, if no host has two ranks."""
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(placed):
         ranks.setdefault(host, []).append(rank)
@@ -146,14 +146,14 @@ def rank_pairs(classes: Classes, placed: Sequence[int]) -> list[tuple[int, int] 
 
 
 class Measuring:
-    """All methods are collective; `found` holds this rank's results."""
+    """All measurements; methods are collective, and `found` has the results of this rank."""
 
     def __init__(self, comm: Comm, job: NetworkJob, placed: Sequence[int], tell: Tell) -> None:
         self._comm, self._job, self._placed, self._tell = comm, job, placed, tell
         self.found = Mine()
 
     def _needed(self, ranks: Sequence[int]) -> bool:
-        """Barrier; whether this rank takes part in the next measurement."""
+        """Wait at a barrier; return whether this rank takes part in the next measurement."""
         request = self._comm.Ibarrier()
         while not request.Test():
             time.sleep(LOOK)
@@ -210,8 +210,8 @@ class Measuring:
         return statistics.median(t for times in self._comm.allgather(mine) for t in times)
 
     def progress(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """Overlap, between hosts if there are several; the cost of a waiting rank to its neighbour."""
-        self._tell("overlap of computing and messages; ranks that wait")
+        """Overlap (between hosts, if there are several); slowdown by a waiting rank on the same core."""
+        self._tell("overlap of computing and messages; waiting ranks")
         if self._needed(pairs[0]):
             self.found.left = overlap_left(self._comm, *pairs[0], LARGE)
         inside = next((p for p in pairs if self._placed[p[0]] == self._placed[p[1]]), None)
@@ -220,8 +220,8 @@ class Measuring:
         self._needed(())
 
     def kernels(self, speeds: Sequence[float]) -> None:
-        """The kernels of H, all ranks at once."""
-        self._tell("kernels of H")
+        """The kernels that measure H, on all ranks at once."""
+        self._tell("kernels that measure H")
         ranks = self._placed.count(self._placed[self._comm.rank])
         crowded = ranks > 1 and self._job.dilate > 1
         slowness = slowness_of(self._comm.rank, speeds, self._job.dilate, crowded=crowded)

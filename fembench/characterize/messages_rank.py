@@ -1,4 +1,4 @@
-"""What every rank of a network job runs: `python -m fembench.characterize.messages_rank FOLDER`."""
+"""The program of every rank of a network job: `python -m fembench.characterize.messages_rank FOLDER`."""
 
 import sys
 

@@ -1,19 +1,20 @@
-"""One visit to a probe: units per second of this rank, emulated slowness included.
+"""One visit to a probe: units per second of this rank, including emulated slowness.
 
 There are three ways to time a batch of calls:
 
-    processor   processor time: what others on the machine take from a rank now and then does not count
-                (it is reported apart, as held back); caches and memory that they fill do
-    elapsed     where a rank is kept from its processor all the time, by a quota, a lab's tenant, or because
-                the ranks are more than the cores: then it is as fast as it gets on, the whole visit through
-    stretched   emulated: elapsed, one batch, each call stretched by the tracer as a run's phases are: others
-                have had the caches since the last. Where they held it back for longer than its sleeps, it
-                counts as long as it should have lasted: the least processor time of this probe on this host
-                so far x factor. So does every batch of factor 1, which has no sleep
+    processor   processor time: occasional interruptions by other processes do not count (they are reported
+                separately, as held back), but their use of caches and memory does
+    elapsed     elapsed time, if a rank is held back permanently: by a quota, by a tenant of a lab, or because
+                there are more ranks than cores. The rate is then that over the whole visit
+    stretched   elapsed time of one batch, for emulated speeds. The tracer stretches each call like the phases
+                of a run, so that others have used the caches since the last call. If a batch was held back
+                for longer than it sleeps, its nominal duration counts instead: the least processor time of
+                this probe on this host so far, times the factor. This also applies to all batches of factor
+                1, which do not sleep
 
-The rate of a visit is that of its median batch; of the mean batch where elapsed time counts. Stretched
-visits have one batch each because ranks that slept for different times, or met each other at work more
-or less often, would show more than the speeds injected.
+The rate of a visit is that of its median batch, or of its mean batch for elapsed time. Stretched visits have
+a single batch: ranks that slept for different times, or computed at the same time more or less often, would
+differ by more than the emulated speeds.
 """
 
 import itertools
@@ -31,10 +32,10 @@ from fembench.timing.tracer import TracerLike
 
 BATCH = 1e-3  # seconds of calls between two stamps
 SHORTEST, LONGEST = 3e-4, 3e-3  # seconds of processor time in a stretched batch
-LEARNT = 4  # times the calls of a stretched batch that are made before, not stretched
+LEARNT = 4  # unstretched calls before a stretched batch, as a multiple of its calls
 Way = Literal["processor", "elapsed", "stretched"]
 STRETCHED = 0.05  # seconds that a stretched batch should not exceed by much
-SLIP = 0.01  # part by which a stretched batch may differ from what it should last
+SLIP = 0.01  # tolerated relative difference of a stretched batch from its nominal duration
 
 
 def batch_of(way: Way, slowest: float) -> float:
@@ -43,7 +44,7 @@ def batch_of(way: Way, slowest: float) -> float:
 
 
 def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: bool = False) -> Way:
-    """The way to time on a host with this many ranks; `quota` in CPUs; in a lab, others may delay it."""
+    """The way to time on a host with `ranks` ranks; `quota` is in CPUs; a `lab` has tenants that delay."""
     if emulated:
         return "stretched"
     return "elapsed" if lab or quota is not None or ranks > cores else "processor"
@@ -60,21 +61,21 @@ class Meter:
         self._tracer, self._slowness = slowness.tracer(tracer), slowness
         self.factor, self.way, self._batch = slowness.factor, way, batch
         self._elapsed = self._due = 0.0
-        self._least: dict[tuple[str, ...], float] = {}  # seconds of a call of a probe, where stretched
+        self._least: dict[tuple[str, ...], float] = {}  # seconds per call of each probe, if stretched
         self._glance = glance_at_clock() * 1e-9
 
     @property
     def held_back(self) -> float:
-        """Fraction of the time of all visits in which this rank was ready to run but had no processor."""
+        """Fraction of the time of all visits for which this rank was ready to run but had no processor."""
         return max(0.0, 1.0 - self._due / self._elapsed) if self._elapsed else 0.0
 
     def agree(self, host: Comm) -> None:
-        """If stretched, use the least time of a call on any rank of this host, as runs do."""
+        """If stretched, use the least time of a call over all ranks of this host, as in runs."""
         if self.way == "stretched":
             keep_least(self._least, host.allgather(self._least))
 
     def cost(self, probe: Probe) -> float:
-        """Seconds of processor time per call: the least of three."""
+        """Seconds of processor time per call: the minimum of three."""
         probe.call()
         return max(min(self._timed(probe, 1)[1] for _ in range(3)), 1e-9)
 
@@ -83,11 +84,11 @@ class Meter:
         return max(1, round(self._batch / cost))
 
     def shortest_visit(self, cost: float) -> float:
-        """Shortest duration of a visit, in seconds: one batch."""
+        """The shortest duration of a visit, in seconds: one batch."""
         return self.calls(cost) * cost * self.factor
 
     def visit(self, probe: Probe, cost: float, seconds: float) -> float:
-        """Units per second, from batches that together fill `seconds`; if stretched, from one."""
+        """Units per second, from batches that together take `seconds`; if stretched, from one batch."""
         calls = self.calls(cost)
         if self.way == "stretched":
             return calls * probe.units / self._stretched_seconds(probe, calls)
@@ -110,7 +111,7 @@ class Meter:
         with self._slowness.learning():
             for _ in range(LEARNT * calls):
                 self._learn(probe)
-                os.sched_yield()  # to a rank that shares this core, and its caches
+                os.sched_yield()  # to a rank that shares this core and its caches
         for _ in range(calls):
             elapsed += self._learn(probe)
         least = self._least[_name(probe)]
@@ -120,7 +121,7 @@ class Meter:
         return elapsed if abs(elapsed / due - 1) <= SLIP else due
 
     def _learn(self, probe: Probe) -> float:
-        """Elapsed seconds of one call, as a phase of its own; remembered if it is the least so far."""
+        """Elapsed seconds of one call, timed as a separate phase; updates the least time so far."""
         name = _name(probe)
         self._slowness.new_work(name)
         elapsed, used = self._timed(probe, 1)
@@ -128,8 +129,9 @@ class Meter:
         return elapsed
 
     def _timed(self, probe: Probe, calls: int) -> tuple[float, float]:
-        """Seconds (elapsed, of processor time unstretched) of a batch. Where stretched, others have had the
-        caches since; else the calls of a run before each have them, if the probe knows of any."""
+        """(elapsed seconds, unstretched seconds of processor time) of a batch. Each call is preceded by
+        `probe.before`, if there is one, which leaves the caches as in a run; if stretched, other ranks have
+        used them anyway."""
         if probe.before is None or self.way == "stretched":
             return self._stamped(probe, calls)
         elapsed = used = 0.0
@@ -140,7 +142,7 @@ class Meter:
         return elapsed, used
 
     def _stamped(self, probe: Probe, calls: int) -> tuple[float, float]:
-        """Like _timed, for consecutive calls."""
+        """As `_timed`, for consecutive calls."""
         tracer, call, phase = self._tracer, probe.call, probe.number
         before = tracer.now()
         tracer.begin(phase)

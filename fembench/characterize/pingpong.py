@@ -7,8 +7,8 @@
     Probe, receive (Or) <-- m ---  send (Os)
     RTT = now - t0
 
-Each visit goes through all sizes in a random order, a few round trips each, and there are many visits: no
-disturbance affects a single size only. If a round trip takes too long, larger sizes are left out.
+There are many visits; each has a few round trips of every size, in random order, so that no disturbance
+affects a single size only. If a round trip takes too long, larger sizes are left out.
 """
 
 import time
@@ -23,7 +23,7 @@ from fembench.records.network import Mode, PairSamples
 
 CONTROL, MESSAGE = 91, 92  # tags
 SEED = 5
-MOST = 12  # round trips of a size in a visit
+MOST = 12  # round trips per size and visit
 EMPTY = np.empty(0, np.uint8)
 Times = npt.NDArray[np.int64]
 
@@ -32,14 +32,14 @@ Times = npt.NDArray[np.int64]
 class PingPongEffort:
     """The effort per pair."""
 
-    seconds: float  # of round trips, about
-    visits: int  # at least one round trip of each size in each
-    longest: float  # seconds of a round trip beyond which larger messages are left out
+    seconds: float  # approximate total of all round trips
+    visits: int  # each with at least one round trip per size
+    longest: float  # seconds; if a round trip takes longer, larger messages are left out
 
 
 @dataclass
 class Side:
-    """One of the two ranks, with room for the largest message."""
+    """One of the two ranks, with buffers for the largest message."""
 
     comm: Comm
     partner: int
@@ -53,21 +53,21 @@ class Side:
 
     @property
     def send(self) -> Callable:
-        """The call whose duration is Os; a request that it returns must be waited for."""
+        """The call whose duration is Os; if it returns a request, wait for that."""
         return self.comm.Send if self.mode == "send" else self.comm.Isend
 
     def request(self) -> None:
-        """Ask the partner, and wait until it is ready."""
+        """Send a request to the partner, and wait until it is ready."""
         self.comm.Send(EMPTY, self.partner, CONTROL)
         self.comm.Recv(EMPTY, self.partner, CONTROL)
 
     def ready(self) -> None:
-        """Wait until the partner asks, and answer."""
+        """Wait for a request of the partner, and answer."""
         self.comm.Recv(EMPTY, self.partner, CONTROL)
         self.comm.Send(EMPTY, self.partner, CONTROL)
 
     def ping(self, m: int, count: int) -> Times:
-        """(count, 3) Os, Or and round trip in ns, as the measuring side sees them."""
+        """(count, 3) Os, Or and round trip in ns on the measuring side."""
         comm, partner, out, into = self.comm, self.partner, self.out[:m], self.into[:m]
         send, now, found = self.send, time.perf_counter_ns, np.empty((count, 3), np.int64)
         for k in range(count):
@@ -105,9 +105,9 @@ class Side:
 def measure_pair(
     comm: Comm, measure: int, mirror: int, sizes: Sequence[int], effort: PingPongEffort, mode: Mode = "isend"
 ) -> list[PairSamples]:
-    """The ping-pongs between two ranks, called on both; samples on `measure`, [] on the other.
+    """The ping-pongs between two ranks. Call on both; the samples are on `measure`, [] on the other.
 
-    The other ranks must leave the processors idle meanwhile.
+    Other ranks must leave the processors idle meanwhile.
     """
     if comm.rank == mirror:
         _mirror(Side(comm, measure, max(sizes), mode), sizes, effort.visits)

@@ -2,15 +2,15 @@
 
     assembly   the symmetric matrix of a box, from its cells        cells
     product    q = A d in each storage                              blocks (3x3, of the whole stiffness)
-    updates    the two vector passes of a CG iteration; in memory
-               each after a product, which leaves no vector in a
-               cache                                                dofs
+    updates    the two vector passes of a CG iteration; in memory,
+               each follows a product, which removes the vectors
+               from the caches                                      dofs
     triad      a = b + s c                                          bytes, as in `bandwidth`
     read       the sum of an array                                  bytes
 
-The sizes place the symmetric matrix in the second-level cache, in this rank's part of the third-level cache,
-or in neither. The other storages use the same mesh, as in a run; dense, which needs a smaller one, uses as
-many bytes as the symmetric matrix.
+The sizes are such that the symmetric matrix fits into the second-level cache, into this rank's part of the
+third-level cache, or into neither. Other storages use the same mesh, as in a run; dense uses a smaller one,
+whose matrix has as many bytes as the symmetric matrix.
 """
 
 import math
@@ -25,14 +25,14 @@ from fembench.records.phases import ASSEMBLY, AXPY, SPMV_INTERIOR
 from fembench.records.profile import Level
 from fembench.solve.operators import build_operator
 
-STORAGES = names(s for s in storages("own") if s.unit != "pairs")  # all of one mesh; dense has its own
-BLOCK_FLOPS = 18  # of a product
-NODE_BYTES = 620  # of the symmetric matrix in a box: 8 blocks of 76 bytes, and the row's own
-DENSE_BYTES = 72  # of a dense matrix, a pair of nodes
-L2, L3 = 1 << 20, 16 << 20  # where the system does not tell
-PART = 0.3  # of a cache: csr needs 2.7 times the bytes of sym
-COPIES = 10.0  # times the bytes of the symmetric matrix: all that is held of one size
-LEAST, MOST = 1 << 18, 1 << 27  # bytes
+STORAGES = names(s for s in storages("own") if s.unit != "pairs")  # on the same mesh; dense has another
+BLOCK_FLOPS = 18  # per product
+NODE_BYTES = 620  # per node of a box, in the symmetric matrix: 8 blocks of 76 bytes, and those of the row
+DENSE_BYTES = 72  # per pair of nodes, in a dense matrix
+L2, L3 = 1 << 20, 16 << 20  # bytes, if the system does not report them
+PART = 0.3  # of a cache that the symmetric matrix fills: csr needs 2.7 times its bytes
+COPIES = 10.0  # bytes of all data of one size, over those of the symmetric matrix
+LEAST, MOST = 1 << 18, 1 << 27  # bytes of the symmetric matrix
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class Probe:
     storage: str
     level: Level
     unit: str
-    units: int  # of one call
+    units: int  # per call
     cells: int
     n_bytes: int
-    number: int  # of the phase in which a run does it
+    number: int  # of the corresponding phase in a run
     call: Callable[[], object]
-    before: Callable[[], object] | None = None  # what a run does before each call, which is then timed alone
+    before: Callable[[], object] | None = None  # call it before each `call`, outside the timed span
 
 
 def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int) -> dict[Level, int]:
-    """Bytes of the symmetric matrix by level; `sharers` ranks share an L3, `ranks` the memory."""
+    """Bytes of the symmetric matrix for each level; `sharers` ranks share an L3, `ranks` the memory."""
     second, third = caches.get("L2") or L2, caches.get("L3") or L3
     inner = max(PART * second, LEAST)
     middle = max(PART * third / max(sharers, 1), 3 * inner)
@@ -63,12 +63,12 @@ def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int
 
 
 def box_of(n_bytes: int) -> str:
-    """The box, by its mesh name, whose symmetric matrix has this many bytes."""
+    """The name of the box mesh whose symmetric matrix has about `n_bytes` bytes."""
     return f"box:{max(24, 3 * n_bytes // NODE_BYTES)}"
 
 
 def dense_box_of(n_bytes: int) -> str:
-    """The box whose dense matrix has this many bytes."""
+    """The name of the box mesh whose dense matrix has about `n_bytes` bytes."""
     return f"box:{max(24, 3 * math.isqrt(n_bytes // DENSE_BYTES))}"
 
 
@@ -88,7 +88,8 @@ def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe
 
 
 def product_probe(storage: str, level: Level, sub: Subdomain, lam: float, mu: float) -> Probe:
-    """q = A d. Blocks are those of the whole stiffness, mirrored ones too; of dense all that it stores."""
+    """The product q = A d. Units are the blocks of the whole stiffness, including mirrored ones; for dense,
+    all stored blocks."""
     operator = build_operator(storage, sub, lam, mu)
     counted = operator if storage_of(storage).unit == "pairs" else build_operator("sym", sub, lam, mu)
     d, q = kernels.zeros(3 * sub.n_active), kernels.zeros(3 * sub.n_active)
@@ -140,7 +141,7 @@ def updates_probe(level: Level, sub: Subdomain, before: Callable[[], object] | N
 
 
 def memory_probes(level: Level, n_bytes: int) -> Iterator[Probe]:
-    """Triad and read of arrays of this many bytes in total."""
+    """Triad and read of arrays with `n_bytes` bytes in total."""
     for phase, arrays in (("triad", 3), ("read", 1)):
         n = max(1, n_bytes // (arrays * DOUBLE))
         stream = kernels.Stream(n)

@@ -1,9 +1,9 @@
-"""Progress of messages while no rank is in MPI, and the cost of a waiting rank to its neighbour.
+"""Progress of messages while no rank is in MPI, and the slowdown by a waiting rank on the same core.
 
 overlap    both sides begin a large non-blocking message, compute for twice the time that it takes, then wait:
-           what is left to wait for, over its time without computing. 0: it travelled meanwhile; 1: it did not
+           the remaining wait over its time without computing. 0: it travelled meanwhile; 1: it did not
 polling    two ranks on one core: the time of one that computes while the other waits in MPI, over its time
-           while the other sleeps (Mendes 2004, 5.2). 1: who waits leaves the core; 2: it takes half
+           while the other sleeps (Mendes 2004, 5.2). 1: a waiting rank leaves the core; 2: it takes half
 """
 
 import contextlib
@@ -17,13 +17,13 @@ from fembench.characterize.pingpong import CONTROL, EMPTY, MESSAGE, Side
 from fembench.ranks.comm import Comm
 
 REPEATS = 5
-WORK = 0.02  # seconds of computing beside a rank that waits
-NAP = 2e-3  # seconds between two looks of a rank that sleeps
-LONGER = 2.0  # computing, over the time of the message
+WORK = 0.02  # seconds of computing next to a waiting rank
+NAP = 2e-3  # seconds between two tests by a sleeping rank
+LONGER = 2.0  # time of computing over that of the message
 
 
 def overlap_left(comm: Comm, sender: int, receiver: int, m: int) -> float | None:
-    """Fraction of the message's time left to wait for after computing, on `receiver`; None on the sender."""
+    """The fraction of a message's time that remains after computing, on `receiver`; None on the sender."""
     side = Side(comm, receiver if comm.rank == sender else sender, m)
     alone = [_wait_after(side, sender, 0.0) for _ in range(REPEATS)]
     took = comm.recv(source=receiver, tag=CONTROL) if comm.rank == sender else float(np.median(alone))
@@ -34,7 +34,7 @@ def overlap_left(comm: Comm, sender: int, receiver: int, m: int) -> float | None
 
 
 def _wait_after(side: Side, sender: int, computing: float) -> float:
-    """Seconds in MPI_Wait after this many seconds of computing."""
+    """Seconds in MPI_Wait after `computing` seconds of computing."""
     if side.comm.rank == sender:
         side.request()
         pending = side.comm.Isend(side.out, side.partner, MESSAGE)
@@ -50,7 +50,7 @@ def _wait_after(side: Side, sender: int, computing: float) -> float:
 
 
 def polling_factor(comm: Comm, computing: int, waiting: int) -> float | None:
-    """The factor on `computing`; None on the other rank, or if the two cannot be bound to one core."""
+    """The polling factor, on rank `computing`; None on the other, or if they cannot be bound to one core."""
     partner = waiting if comm.rank == computing else computing
     with _on_one_core(comm, computing, partner) as together:
         if not together:
@@ -58,7 +58,7 @@ def polling_factor(comm: Comm, computing: int, waiting: int) -> float | None:
         if comm.rank == waiting:
             for _ in range(REPEATS):
                 _wait_asleep(comm, computing)
-                # as ranks of a run wait; a pickled recv spins in a probe
+                # waits like the ranks of a run; a pickled recv would spin in a probe
                 comm.Recv(EMPTY, computing, CONTROL)
             return None
         turns = turns_of(WORK)
@@ -89,7 +89,7 @@ def _on_one_core(comm: Comm, chooser: int, partner: int) -> Iterator[bool]:
 
 
 def turns_of(seconds: float) -> int:
-    """Number of turns of the loop that takes about this long."""
+    """The number of turns of a loop that takes about `seconds`."""
     turns, took = 1000, 0.0
     while took < seconds / 4:
         turns *= 2
@@ -98,7 +98,7 @@ def turns_of(seconds: float) -> int:
 
 
 def counted(turns: int) -> float:
-    """Seconds of a loop of this many turns."""
+    """Seconds of a loop with `turns` turns."""
     value, start = 0, time.perf_counter()
     while value < turns:
         value += 1
@@ -106,7 +106,7 @@ def counted(turns: int) -> float:
 
 
 def _timed(turns: int, comm: Comm, waiting: int, counted: Callable[[int], float] = counted) -> float:
-    """Seconds of the loop; its end is then reported to the other rank, which sleeps or waits in MPI."""
+    """Seconds of the loop; then wakes the other rank, which sleeps or waits in MPI."""
     took = counted(turns)
     comm.Send(EMPTY, waiting, CONTROL)
     return took

@@ -1,8 +1,8 @@
-"""The schedule of measurements: visits in rounds, so that no disturbance affects a single rank or kernel.
+"""The schedule of measurements: visits in rounds, so that no disturbance affects only one rank or kernel.
 
 A round visits every probe once with all ranks of the host, and once with each group of fewer ranks that
-is due. Its order is random each time. Probes with long calls are visited only in every second,
-third, … round, so that they do not use up the time of the others.
+is due, in random order. Probes with long calls are visited only in every second, third, … round, so that they
+leave enough time for the others.
 """
 
 from collections.abc import Sequence
@@ -10,25 +10,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-GROUPS = 4  # of one number of ranks in a round; the others have their turn in the next
+GROUPS = 4  # groups per round with fewer ranks; the others follow in later rounds
 SEED = 4
 
 
 class Visit(NamedTuple):
-    """These ranks of the host run one probe together; the others sleep."""
+    """A visit: these ranks of the host run one probe together, while the others sleep."""
 
     probe: int
     ranks: tuple[int, ...]
 
 
 def corunning_counts(ranks: int, quick: bool) -> tuple[int, ...]:
-    """Numbers of ranks of a host that run at once: 1, 2, 4, … and all; quick: 1 and all."""
+    """The numbers of ranks of a host that run at once: 1, 2, 4, … and all; `quick`: 1 and all."""
     powers = [1 << k for k in range(ranks.bit_length()) if 1 << k < ranks]
     return (*(powers[:1] if quick else powers), ranks)
 
 
 def groups(ranks: int, count: int) -> list[tuple[int, ...]]:
-    """Groups of `count` ranks, spread over the host; every rank is in at least one."""
+    """Groups of `count` ranks, spread over the host; every rank is in at least one group."""
     shifts = -(-ranks // count)
     return [
         tuple(sorted((shift + i * ranks // count) % ranks for i in range(count))) for shift in range(shifts)
@@ -38,11 +38,12 @@ def groups(ranks: int, count: int) -> list[tuple[int, ...]]:
 def periods(costs: Sequence[float], visits: float, seconds: float, rounds: int) -> list[int]:
     """The period of each probe, in rounds, so that `rounds` rounds fit into `seconds`.
 
-    A visit costs `costs` seconds, a round has `visits` of each probe. All probes have the same time limit.
+    A visit to a probe takes `costs` seconds, and a round has `visits` to each probe. All probes have the same
+    time limit.
     """
     room = seconds / (visits * rounds)
     share, left = room / max(len(costs), 1), len(costs)
-    for cost in sorted(costs):  # what the quick ones leave goes to the others
+    for cost in sorted(costs):  # time that quick probes do not need goes to the others
         if cost > share:
             break
         room, left = room - cost, left - 1
@@ -53,7 +54,7 @@ def periods(costs: Sequence[float], visits: float, seconds: float, rounds: int) 
 def visits_of(
     number: int, ranks: int, counts: Sequence[int], every: Sequence[int], n_groups: int
 ) -> list[Visit]:
-    """The visits of round `number`, in order; `every` from periods(), 0: never."""
+    """The visits of round `number`, in order; `every` are the periods of the probes, 0: never."""
     fewer = [count for count in counts if count < ranks]
     chosen = [tuple(range(ranks))]
     if fewer:
@@ -68,6 +69,6 @@ def visits_of(
 
 
 def visits_a_round(ranks: int, counts: Sequence[int], n_groups: int) -> float:
-    """Mean number of visits to one probe per round."""
+    """The mean number of visits per probe and round."""
     fewer = [min(len(groups(ranks, count)), n_groups) for count in counts if count < ranks]
     return 1 + (sum(fewer) / len(fewer) if fewer else 0)

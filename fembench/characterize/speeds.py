@@ -1,4 +1,4 @@
-"""The ranks of `fembench characterize`: facts, then speeds in rounds of visits, hosts in parallel."""
+"""The ranks of `fembench characterize`: host facts, then speeds in rounds of visits; hosts in parallel."""
 
 import math
 import platform
@@ -42,23 +42,23 @@ from fembench.synthetic.speeds import label, parse_speeds
 from fembench.timing.certificate import Certifier, worst_costs, worst_of
 from fembench.timing.tracer import NullTracer, make_tracer
 
-ROUNDS = 6  # at least as many samples as an interval needs
-OVERTIME = 2  # times the seconds planned, to get those samples on a disturbed machine
-POLL = 3e-4  # seconds between two looks of a rank that waits
-TOO_LONG = 0.1  # of the time to measure: a probe whose single visit takes longer is left out
+ROUNDS = 6  # the number of samples that an interval needs
+OVERTIME = 2  # limit, relative to the planned time, to get these samples on a disturbed host
+POLL = 3e-4  # seconds between two tests by a waiting rank
+TOO_LONG = 0.1  # of the measuring time: a probe is left out if a single visit takes longer
 
-Samples = dict[tuple[int, int], list[float]]  # (probe, ranks at once) -> units a second
+Samples = dict[tuple[int, int], list[float]]  # (probe, ranks at once) -> units per second
 
 
 class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The job as its ranks read it."""
+    """The parameters of the job, for its ranks."""
 
     ranks: int
     quick: bool
-    seconds: float  # to measure for, at most, on each host
-    visit: float  # seconds of a visit
+    seconds: float  # maximum measuring time per host
+    visit: float  # seconds per visit
     levels: tuple[Level, ...] = LEVELS
-    rounds: int  # at most
+    rounds: int  # maximum number
     emulate: str
     dilate: float
     command: str  # what the user typed
@@ -82,7 +82,8 @@ class RankSpeeds:
 
 
 def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None:
-    """Measure all hosts; the profile on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
+    """Measure all hosts; return the profile on rank 0, None elsewhere. `tell` is called on rank 0.
+    Collective."""
     begin = time.perf_counter()
     say: Tell = tell if comm.rank == 0 else lambda text: None
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
@@ -191,21 +192,21 @@ class Rounds:
         self.samples: Samples = {}
         self.notes: list[str] = []
         counts = corunning_counts(host.size, job.quick)
-        self._counts = counts[-1:] if job.emulated else counts  # who sleeps does not fight for memory
+        self._counts = counts[-1:] if job.emulated else counts  # emulated ranks do not compete for memory
         self._groups = 1 if job.quick else GROUPS
-        self._sleep = 0.0  # seconds for which the ranks of the last visit are busy for sure
+        self._sleep = 0.0  # seconds for which the ranks of the last visit are certainly busy
         costs = [self._cost(probe) for probe in probes]
         self._costs = [min(column) for column in zip(*host.allgather(costs))]  # all make as many calls
         self._lengths = self._visit_lengths()
         self._every = self._periods()
 
     def _cost(self, probe: Probe) -> float:
-        """Processor seconds per call while all ranks run it, contention included."""
+        """Processor seconds per call while all ranks run it, including contention."""
         doze(self._host, 0.0)
         return self._meter.cost(probe)
 
     def _visit_lengths(self) -> list[float]:
-        """(n_probes,) seconds of a visit of all ranks: the slowest rank's."""
+        """(n_probes,) seconds per visit of all ranks: that of the slowest rank."""
         least = 0.0 if self._meter.way == "stretched" else self._job.visit
         mine = [max(least, self._meter.shortest_visit(cost)) for cost in self._costs]
         return [max(column) for column in zip(*self._host.allgather(mine))]
@@ -221,14 +222,14 @@ class Rounds:
             every[i] = period
         left_out = [p for p, period in zip(self._probes, every) if not period]
         self.notes += [
-            f"{platform.node()}: {' '.join(filter(None, (p.phase, p.storage)))} in {p.level} is left out, "
+            f"{platform.node()}: {' '.join(filter(None, (p.phase, p.storage)))} in {p.level} is left out: "
             f"a call takes too long"
             for p in left_out
         ]
         return every
 
     def run(self, tell: Tell) -> None:
-        """Run rounds until there are enough, or time is up."""
+        """Measure rounds until there are enough, or time is up."""
         begin = time.perf_counter()
         number, last = 0, 0.0
         while self._another(number, time.perf_counter() - begin, last):
@@ -237,16 +238,16 @@ class Rounds:
                 self._visit(visit)
             self._meter.agree(self._host)
             last, number = time.perf_counter() - start, number + 1
-            tell(f"round {number} of at most {self._job.rounds}: {time.perf_counter() - begin:.0f} s")
+            tell(f"round {number} of up to {self._job.rounds}: {time.perf_counter() - begin:.0f} s")
 
     def _another(self, done: int, spent: float, last: float) -> bool:
-        """Whether time is left, by the first rank's clock, or an interval still needs more rounds."""
+        """Whether to measure another round: time is left on the first rank's clock, or intervals need it."""
         limit = self._job.seconds * (1 if done >= ROUNDS else OVERTIME)
         more = done < self._job.rounds and spent + last / 2 < limit
         return bool(self._host.bcast(more))
 
     def _visit(self, visit: Visit) -> None:
-        """Barrier; the ranks of the visit then compute, the others sleep until the next barrier."""
+        """After a barrier, the ranks of the visit compute, and the others sleep until the next barrier."""
         doze(self._host, self._sleep)
         self._sleep = 0.0
         if self._host.rank not in visit.ranks:
@@ -257,7 +258,7 @@ class Rounds:
 
 
 def doze(comm: Comm, nap: float) -> None:
-    """A barrier that yields the processor: sleep for `nap`, then poll from time to time. Collective."""
+    """A barrier that yields the processor: sleep for `nap` seconds, then test occasionally. Collective."""
     request = comm.Ibarrier()
     time.sleep(nap)
     while not request.Test():

@@ -1,4 +1,4 @@
-"""What every rank runs of `fembench characterize`: `python -m fembench.characterize.speeds_rank FOLDER`."""
+"""The program of every rank of `fembench characterize`: `python -m fembench.characterize.speeds_rank FOLDER`."""
 
 import sys
 

@@ -19,9 +19,9 @@ from fembench.records.network import NetworkFound, NetworkSettings
 from fembench.records.profile import Profile
 from fembench.synthetic.speeds import parse_speeds
 
-SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring on each host; starting and setting up come on top
-USUAL_TIME, QUICK_TIME = "3 to 4 minutes", "1 to 2 minutes"  # in all: --quick took 96 s on two cores
-VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # in a lab CPU time is dealt out in periods of 5 ms
+SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring per host, in addition to the start and the set-up
+USUAL_TIME, QUICK_TIME = "3 to 4 minutes", "1 to 2 minutes"  # in total: --quick took 96 s on two cores
+VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # seconds; a lab grants CPU time in periods of 5 ms
 ROUNDS, QUICK_ROUNDS = 30, 12
 USUAL = NetworkSettings()
 PATIENCE = 600.0  # seconds after which the job is ended
@@ -39,7 +39,7 @@ def measure_hosts(
     mpi_options: Sequence[str] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> Profile:
-    """The profile of the hosts of this many ranks. `scratch`: a folder also visible to rank 0's host.
+    """The profile of the hosts of `ranks` ranks. `scratch`: a folder that rank 0's host can also access.
 
     Raises InputError, or RunFailedError if the job ended without a profile.
     """
@@ -89,8 +89,8 @@ def measure_links(
     mpi_options: Sequence[str] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> NetworkFound:
-    """Raw measurements of messages between this many ranks; arguments as measure_hosts and --pairs,
-    --sites take them. Waiting ranks sleep, as in dilated runs.
+    """Raw measurements of messages between `ranks` ranks; arguments as for measure_hosts, `pairs` and `sites`
+    as for --pairs and --sites. In dilated jobs, waiting ranks sleep as in dilated runs.
 
     Raises InputError, or RunFailedError if the job ended without a result.
     """
@@ -119,7 +119,7 @@ def measure_links(
 
 
 def needs_two(ranks: int) -> None:
-    """Raises InputError for a network of one rank."""
+    """Raises InputError for fewer than two ranks, which exchange no messages."""
     if ranks < 2:
         raise InputError(f"a network of {ranks} rank; expected --ranks 2 or more: messages need two")
 

@@ -1,9 +1,9 @@
 """Trains of messages: the gap g(m), and Kielmann's method, version I of Mendes (2004), 4.3.2.
 
-A train is n messages of m bytes in a row, answered by one empty message; a train of one is a round trip of m
-bytes there and none back. Empty messages: n = 10, 20, 40, … until the link is saturated: the
-time per message changes by at most 1 %. Others: n = 3, 6, … 18, likewise. Trains that last too long do not
-grow further.
+A train consists of n messages of m bytes in a row and one empty reply; a train of one is a round trip with m
+bytes there and none back. For empty messages, n = 10, 20, 40, … until the link is saturated: the time per
+message changes by 1 % or less. For others, n = 3, 6, … 18, likewise. Trains that take too long do not grow
+further.
 """
 
 import time
@@ -18,14 +18,14 @@ from fembench.records.network import Trains
 SATURATED = 0.01  # change of the time per message
 SIZES = (0, 64, 1024, 8192, 65536, 524288, 4194304)  # bytes
 MOST_EMPTY, MOST = 640, 18
-WARM, SINGLES = 3, 3  # trains of one before those that count; of those, to each other train
+WARM, SINGLES = 3, 3  # warm-up trains of one; timed trains of one per repetition of the others
 
 
 def measure_trains(
     comm: Comm, measure: int, mirror: int, sizes: Sequence[int], repeats: int, longest: float
 ) -> list[Trains]:
-    """Trains of messages of these sizes (of `measure`) and up to `longest` seconds, called on both ranks;
-    results on `measure`, [] on the other."""
+    """Trains of messages of these sizes (as given on `measure`), up to `longest` seconds. Call on both ranks;
+    the results are on `measure`, [] on the other."""
     if comm.rank == mirror:
         sizes = comm.recv(source=measure, tag=CONTROL)
         side = Side(comm, measure, max(sizes))
@@ -39,7 +39,7 @@ def measure_trains(
 
 
 def lengths(m: int) -> Iterator[int]:
-    """Lengths of the trains of one size, until the link is saturated."""
+    """The lengths of the trains of one size, in ascending order."""
     if m:
         yield from range(3, MOST + 1, 3)
     else:
@@ -47,7 +47,7 @@ def lengths(m: int) -> Iterator[int]:
 
 
 def saturated(a_message: Sequence[float]) -> bool:
-    """Whether the time per message is the same for the last two lengths."""
+    """Whether the time per message is the same for the last two lengths, within SATURATED."""
     return len(a_message) > 1 and abs(a_message[-1] - a_message[-2]) <= SATURATED * a_message[-2]
 
 

@@ -41,7 +41,7 @@ def test_every_rank_phase_storage_and_size_is_measured(measured):
     assert small <= found
     assert {level for _, _, level in found} <= set(LEVELS)
     assert any("kernels with data in memory are set up" in line for line in told)
-    assert any("round 1 of at most" in line for line in told)
+    assert any("round 1 of up to" in line for line in told)
     left_out = len(LEVELS) * (len(products) + 4) - len({(name, level) for _, name, level in found})
     assert len(profile.notes) == left_out  # what there was no time for is said
 

@@ -93,7 +93,7 @@ def test_method_one_alone_tells_what_a_message_takes_and_nothing_of_overheads():
             assert value_at(one.send, m) == value_at(one.receive, m) == 0
     text = as_text(network)
     assert "trains of MPI_Isend alone" in text
-    assert "overheads are unknown and taken as 0" in text
+    assert "overheads are unknown, and assumed to be 0" in text
 
 
 def test_costs_by_blocking_calls_alone_are_those_of_the_profile():

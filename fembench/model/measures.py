@@ -143,7 +143,7 @@ def bottlenecks(plan: SimulationPlan, result: SimulationOutcome, hosts: Sequence
     if not result.makespan:
         return ["the graph takes no time"]
     path = critical_path(plan, result)
-    told = [
+    found = [
         f"{name}: {spent / result.makespan:.0%} of the critical path"
         for name, spent in list(by_phase(path).items())[:3]
     ]
@@ -151,8 +151,8 @@ def bottlenecks(plan: SimulationPlan, result: SimulationOutcome, hosts: Sequence
     if ranks:
         rank, spent = next(iter(ranks.items()))
         where = f" on {hosts[rank]}" if hosts else ""
-        told.append(f"rank {rank}{where} computes {spent / result.makespan:.0%} of the critical path")
+        found.append(f"rank {rank}{where} computes {spent / result.makespan:.0%} of the critical path")
     busy = result.busy.sum(axis=1)
     if busy.mean():
-        told.append(f"imbalance: the busiest rank computes {busy.max() / busy.mean():.2f} times the mean")
-    return told
+        found.append(f"imbalance: the busiest rank computes {busy.max() / busy.mean():.2f} times the mean")
+    return found

@@ -28,7 +28,7 @@ def model_of(profile: Profile, m: int) -> ModellerFile:
     """
     network, names = profile.network, [h.name for h in profile.environment.hosts]
     if network is None:
-        raise InputError("the profile has no network; measure with fembench characterize --network")
+        raise InputError("the profile has no network; expected a profile of fembench characterize --network")
     n = len(names)
     seconds = kernel_seconds(profile)
     by_rank = from_product(profile) if seconds is None else from_kernels(seconds)

@@ -9,7 +9,7 @@ from fembench.base.units import plural
 from fembench.stats.compare import FEWEST_NOISE, Comparison, compare_paired, compare_unpaired, noise_of_series
 from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for, median
 
-DECIDE = "run more --pairs, on a quieter machine or with longer runs (--seconds)"
+DECIDE = "run more --pairs, on quieter hosts or with longer runs (--seconds)"
 LEAST_GAIN = 0.02  # fraction of the time; a host that cannot save this much is better left out
 
 
@@ -103,7 +103,7 @@ def _missing(c: Comparison) -> str:
     if not abs(1 - 1 / c.ratio) <= c.noise:
         return f"{few}: {repeat}"
     more = f"more turns alone may not, with an A/A noise of {c.noise:.1%}"
-    return f"{few}, and {more}: {repeat} on a quieter machine or with longer runs (--seconds)"
+    return f"{few}, and {more}: {repeat} on quieter hosts or with longer runs (--seconds)"
 
 
 def _why_none(comparison: Comparison, interval: Interval) -> str:

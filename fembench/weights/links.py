@@ -56,7 +56,9 @@ def wire_of_network(profile: Profile, where: str) -> Wire:
     """The wire of a profile's network. Raises InputError without a network; the wire, for an unknown host."""
     network = profile.network
     if network is None:
-        raise InputError(f"{where}: the profile has no network; measure with fembench characterize --network")
+        raise InputError(
+            f"{where}: the profile has no network; expected a profile of fembench characterize --network"
+        )
     index = {host.name: i for i, host in enumerate(profile.environment.hosts)}
 
     def seconds(here: str, there: str, n_bytes: int) -> float:

@@ -18,7 +18,7 @@ from fembench.weights.rules import Shares, comm_shares, rate_shares, time_shares
 from fembench.weights.slowness import natural_tasks, tasks_per_host
 
 Communication = Callable[[tuple[float, ...]], Sequence[float]]
-ONE_RUN = "intervals are of this one run; they do not include differences between runs"
+ONE_RUN = "intervals describe only this run; they do not include differences between runs"
 ONE_KIND = "all cells count as equally expensive; a part of expensive cells would look like a slow rank"
 
 

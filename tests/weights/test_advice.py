@@ -71,7 +71,7 @@ def test_where_the_noise_exceeds_the_gain_more_turns_alone_are_not_the_advice():
     found = advise([10.0, 10.0], [9.0, 9.0], (1, 0.5), ("a", "b"), noise=0.193)
     assert found.text.endswith(
         "2 turns cannot prove it at 95%, and more turns alone may not, with an A/A noise of 19.3%: "
-        "repeat with --pairs 6 on a quieter machine or with longer runs (--seconds)"
+        "repeat with --pairs 6 on quieter hosts or with longer runs (--seconds)"
     )
 
 

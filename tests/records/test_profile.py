@@ -117,8 +117,8 @@ def test_a_network_survives_its_file_and_is_looked_up_by_pair_and_size(tmp_path)
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (network(((0,),)), "a class for 2 hosts"),
-        (network(((0, 0), (0, 1))), "beyond 1"),
+        (network(((0,),)), "expected 2, and a class for each pair"),
+        (network(((0, 0), (0, 1))), "expected classes below 1"),
         (network(((0, 0), (0, 0)), latency=(64, 0)), "ascending"),
         (network(((0, 0), (0, 0)), latency=()), "latency of class 'all'"),
     ],

@@ -20,7 +20,7 @@ def test_sites_are_the_domains_of_hosts_unless_they_are_given():
         ("x", "cannot read 'x'"),
         ("=a", "cannot read '=a'"),
         ("x=", "cannot read 'x='"),
-        ("x=q", "no host q; expected a, b"),
+        ("x=q", "no host q; expected one of a, b"),
         ("x=a;y=a", "host a is given twice"),
     ],
 )

@@ -192,5 +192,5 @@ def test_tables_and_pictures_show_it(campaign):
     assert "SYNTHETIC" in text(made["speedup_alone"])
     plots = {p.name: p.svg for p in unequal_hosts(unequal_results(results(campaign)))}
     assert set(plots) == {"speedup_alone", "speedup_unequal"}
-    assert "against node8 at speed 0.5 alone" in plots["speedup_alone"]
+    assert "over node8 at speed 0.5 alone" in plots["speedup_alone"]
     assert "SYNTHETIC" in plots["speedup_unequal"]

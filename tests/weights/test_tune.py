@@ -322,4 +322,4 @@ def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_s
     assert "(most time per cell: rank 1; least waiting: rank 1)" in text
     assert "speeds changed" not in text
     swapped = replace(trail.weights, ranks=trail.weights.ranks[::-1])
-    assert "rank 1 was faster in the runs of the weights" in as_text(proof, swapped)
+    assert "rank 1 was faster in the runs that the weights come from" in as_text(proof, swapped)

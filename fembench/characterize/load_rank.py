@@ -1,4 +1,4 @@
-"""What `predict --now` runs on another host: `python -m fembench.characterize.load_rank FOLDER`."""
+"""The program of `predict --now` on another host: `python -m fembench.characterize.load_rank FOLDER`."""
 
 import sys
 

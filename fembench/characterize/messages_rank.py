@@ -1,4 +1,4 @@
-"""The program of every rank of a network job: `python -m fembench.characterize.messages_rank FOLDER`."""
+"""The ranks of a network job: `python -m fembench.characterize.messages_rank FOLDER`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The program of every rank of `fembench characterize`: `python -m fembench.characterize.speeds_rank FOLDER`."""
+"""The ranks of `fembench characterize`: `python -m fembench.characterize.speeds_rank FOLDER`."""
 
 import sys
 

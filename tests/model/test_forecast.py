@@ -208,7 +208,7 @@ def test_what_if_edits_change_machines_and_network():
     assert company(six.place(6)[0]) == [2] * 6
     slots = slots_of(profile, "sym", ("add:b*2",))
     assert len({s.host for s in slots}) == 4
-    with pytest.raises(InputError, match="slots for 4"):
+    with pytest.raises(InputError, match="the profile has 4 slots"):
         chosen(slots_of(profile, "sym"), 5)
     with pytest.raises(InputError, match="fastest, slowest or add"):
         slots_of(profile, "sym", ("quick",))
@@ -628,7 +628,7 @@ def test_a_prediction_that_was_changed_is_refused(tmp_path, machine_file):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--ranks", "9"], "slots for 4"),
+        (["--ranks", "9"], "the profile has 4 slots"),
         (["--ranks", "2,x"], "expected numbers"),
         (["--ranks", "2,4", "--shares", "1:1"], "or one number"),
         (["--ranks", "2,4", "-o", "a.json"], "expected one number per file"),

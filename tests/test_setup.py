@@ -191,7 +191,7 @@ def test_two_starts_at_once_install_once(clone):
     answers = [process.communicate(timeout=60) for process in both]
     assert [out.split("|")[2] for out, _ in answers] == ["doctor\n"] * 2
     assert installations(clone) == 1
-    assert sum("waiting for it" in err for _, err in answers) == 1
+    assert sum("waiting for another installation" in err for _, err in answers) == 1
 
 
 def test_a_folder_that_is_no_environment_is_left_alone(clone, tmp_path):

@@ -140,7 +140,7 @@ def test_hosts_are_read(tmp_path):
         (["--sizes", "8,64,512"], "--sizes 8,64,512 without a network"),
         (["--method", "trains"], "--method trains without a network"),
         (["--network", "--sizes", "8,64K"], "expected at least three different sizes"),
-        (["--network", "--sizes", "8,64K,2G"], "of 1 byte to 1G"),
+        (["--network", "--sizes", "8,64K,2G"], "from 1 byte to 1G"),
         (["--network", "--sizes", "8,64K,1.5M"], "'1.5M': expected bytes such as 8, 64K or 4M"),
         (["--network", "--repetitions", "-3"], "--repetitions -3: expected a whole number"),
         (["--network", "--bytes", "-1"], "--bytes -1: expected a whole number"),

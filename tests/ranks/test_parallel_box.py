@@ -56,5 +56,5 @@ def test_its_hash_is_of_the_specification(comm):
 def test_a_file_cannot_be_cut_in_blocks(comm):
     from fembench.base.errors import InputError
 
-    with pytest.raises(InputError, match="boxes only"):
+    with pytest.raises(InputError, match="only for boxes"):
         prepare(comm, Case.of(mesh="part.msh", partitioner="blocks"), NullTracer())

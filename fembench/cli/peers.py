@@ -2,7 +2,7 @@
 
 Compares with numpy, scipy, PETSc, scikit-fem + pyamg and DOLFINx. One system is assembled and exported; a
 package is timed only if its solution agrees (|du|/|u| <= 1e-6). The packages take turns. Those that are not
-installed are listed with how to get them. The result, DIR/peers.json, is shown by `fembench report DIR`.
+installed are listed, with how to install them. `fembench report DIR` shows the result, DIR/peers.json.
 
 Examples:
   fembench peers m
@@ -140,7 +140,7 @@ def _iterates_alike(iterations, entries) -> None:
     from fembench.base.errors import InputError
 
     if not iterations:
-        raise InputError("--parity iterate: say how many with --iterations N")
+        raise InputError("--parity iterate: expected --iterations N, too")
     other = next((e.precond for e in entries if e.precond not in ("none", "jacobi")), None)
     if other:
         raise InputError(f"--parity iterate: expected --precond none jacobi, got '{other}' too")

@@ -27,7 +27,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference",
         metavar="RECORD",
-        help="compare energy and solution with this one-rank record of the same mesh, problem and work",
+        help="one-rank record of the same mesh, problem and work, with which energy and solution are compared "
+        "(default: the newest in the results folder)",
     )
     job_options(parser, timeout=0.0)
     parser.add_argument("--json", action="store_true", help="print the record as JSON instead of tables")

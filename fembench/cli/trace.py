@@ -34,7 +34,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--show", action="store_true", help="print the events")
     parser.add_argument(
-        "--ranks", default="", metavar="N,…", help="--show: only these ranks; --binary: number of ranks"
+        "--ranks",
+        default="",
+        metavar="N,…",
+        help="with --show: only these ranks; with --binary: number of ranks",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 

@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference",
         metavar="RECORD",
-        help="one-rank record of the same mesh, problem and work, with which energy and solution are compared "
+        help="one-rank record of the same mesh, problem and work, to compare energy and solution with "
         "(default: the newest in the results folder)",
     )
     job_options(parser, timeout=0.0)

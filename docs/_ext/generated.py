@@ -148,7 +148,8 @@ def type_name(kind: Any) -> str:
         case inspect.VarTupleType() | inspect.ListType():
             return f"list[{type_name(kind.item_type)}]"
         case inspect.TupleType():
-            return f"list of {len(kind.item_types)} {type_name(kind.item_types[0])}"
+            names = [type_name(each) for each in kind.item_types]
+            return f"list of {len(names)} {names[0]}s" if len(set(names)) == 1 else f"[{', '.join(names)}]"
         case inspect.DictType():
             return f"object of {type_name(kind.value_type)}"
         case inspect.UnionType():

@@ -63,7 +63,7 @@ class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     dilate: float
     command: str  # what the user typed
     launcher: str
-    synthetic: str  # how heterogeneity is emulated around the job (VALIDITY E8)
+    synthetic: str  # how heterogeneity is emulated around the job (rule E8)
 
     @property
     def emulated(self) -> bool:

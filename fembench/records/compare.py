@@ -62,7 +62,7 @@ def cpu_models(record: Record) -> tuple[str, ...]:
 def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
     """The first field in which two records are different kinds of measurement, or None.
 
-    Only records without such a field may be pooled (VALIDITY, last line). `but`: fields that may differ.
+    Only records without such a field may be pooled (docs/validity.md). `but`: fields that may differ.
     """
     for name, facet in _KIND:
         if name not in but and facet(a) != facet(b):

@@ -1,4 +1,4 @@
-"""Ledger of rebalancing: the measurements, moves and costs of every look (VALIDITY E6).
+"""Ledger of rebalancing: the measurements, moves and costs of every look.
 
 Raw numbers only: means, deviations and whether a move paid off are computed on reading. A look is one
 activation of the balancer between two iterations (supersteps). Times are in seconds.

@@ -46,8 +46,8 @@ class PairClass(Frozen, frozen=True):
         CurvePiece, ...
     ] = ()  # g(m): shortest time between two messages of one sender; (): not measured
     switch: int | None = None  # bytes from which messages wait for their receiver (rendezvous); None: none
-    # (bytes, slowdown of a message while another travels the other way); (): not measured
     both_ways: tuple[tuple[int, float], ...] = ()
+    # (bytes, slowdown of a message while another travels the other way); (): not measured
     beside: tuple[Beside, ...] = ()  # messages and computing, by size; (): not measured
 
 

@@ -1,4 +1,4 @@
-"""Prediction of a run, made before it, and its error, added afterwards (VALIDITY E5).
+"""Prediction of a run, made before it, and its error, added afterwards.
 
 Outcomes are added to the file later, but the prediction itself never changes: its hash, the seal, would
 reveal it. Times are in seconds.

@@ -64,7 +64,7 @@ class Profile(Frozen, frozen=True):
     seconds: float  # duration of the measurement
     emulate: str  # as in Case
     dilate: float
-    environment: Environment  # hosts with their facts; synthetic: how speeds were emulated (VALIDITY E8)
+    environment: Environment  # hosts with their facts; synthetic: how speeds were emulated (rule E8)
     clock: ClockCertificate
     isa: str  # instruction set of the kernels
     way: tuple[Literal["processor", "elapsed", "stretched"], ...]  # [rank] kind of time measured

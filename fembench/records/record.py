@@ -46,7 +46,7 @@ class HostFacts(Frozen, frozen=True):
 
 
 class Environment(Frozen, frozen=True):
-    """Provenance of a run (VALIDITY E7)."""
+    """Provenance of a run (rule E7)."""
 
     hosts: tuple[HostFacts, ...]
     rank_host: tuple[int, ...]  # [rank] -> index into hosts
@@ -61,7 +61,7 @@ class Environment(Frozen, frozen=True):
     kernels: str  # "compiled" or "reference"
     blas_threads: int
     variables: dict[str, str]  # environment variables that matter
-    synthetic: str = ""  # "" or how heterogeneity was emulated (VALIDITY E8)
+    synthetic: str = ""  # "" or how heterogeneity was emulated (rule E8)
     sources: str = ""  # SHA-256 of the program's sources; "": not recorded
     hosts_asked: str = NOT_RECORDED  # lines of the host file or rankfile; "": none given
 
@@ -94,7 +94,7 @@ class PartitionFacts(Frozen, frozen=True):
 
 
 class ClockCertificate(Frozen, frozen=True):
-    """The clock of a run (VALIDITY C2); if ranks differ, the worst of them."""
+    """The clock of a run (rule C2); if ranks differ, the worst of them."""
 
     name: str  # the clock used
     ticks_per_second: float
@@ -155,7 +155,7 @@ class Verification(Frozen, frozen=True):
 
 
 class Reference(Frozen, frozen=True):
-    """The one-rank run with which this one is compared (VALIDITY A4, A5)."""
+    """The one-rank run with which this one is compared (rules A4, A5)."""
 
     source: str  # record id or "shipped"
     energy: float
@@ -194,7 +194,7 @@ STATES = {True: "met", False: "NOT MET", None: "not evaluated"}  # Rule.ok in wo
 
 
 class Rule(Frozen, frozen=True):
-    """One rule of VALIDITY, applied to a run."""
+    """One rule of docs/validity.md, applied to a run."""
 
     id: str  # "A1"
     ok: bool | None  # None: cannot be evaluated

@@ -1,4 +1,4 @@
-"""Weights: target share of each rank, with interval, source and age (VALIDITY E4).
+"""Weights: target share of each rank, with interval, source and age.
 
 Written by `fembench weights`, read by `run` and `sweep`. Schema history:
     1  first
@@ -47,7 +47,7 @@ class Weights(Frozen, frozen=True):
     storage: str = ""
     precond: str = ""
     tasks: tuple[tuple[str, int], ...] = ()  # rule tasks: (host, number of its equal tasks)
-    synthetic: str = ""  # how heterogeneity was emulated (VALIDITY E8)
+    synthetic: str = ""  # how heterogeneity was emulated (rule E8)
     notes: tuple[str, ...] = ()
 
 

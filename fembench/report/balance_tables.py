@@ -1,4 +1,4 @@
-"""Tables of rebalancing: cost and gain of moving blocks, look by look (VALIDITY E6)."""
+"""Tables of rebalancing: cost and gain of moving blocks, look by look."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean, median, pstdev

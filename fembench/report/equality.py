@@ -1,4 +1,4 @@
-"""Whether the ranks of a run are equally fast, according to triads repeated in many runs (VALIDITY E2).
+"""Whether the ranks of a run are equally fast, according to triads repeated in many runs.
 
 A run is one sample, however many triads it has: a core may run at two thirds of its speed for some seconds.
 Runs on the same cores are pooled, whatever they solve. If ranks are on several hosts, the hosts are compared,
@@ -57,7 +57,7 @@ class Equality:
 
 
 def why_unequal(record: Record) -> str:
-    """Why T1 / (P Tp) is meaningless for this run, as known in advance (VALIDITY C4, E2), or ""."""
+    """Why T1 / (P Tp) is meaningless for this run, as known in advance (rule C4, unequal ranks), or ""."""
     environment = record.environment
     if environment.oversubscribed:
         return "OVERSUBSCRIBED: functional only, no efficiency"

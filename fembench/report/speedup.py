@@ -1,4 +1,4 @@
-"""Speedup and efficiency: a run compared with its base, the same case on fewer ranks (VALIDITY E1 to E3).
+"""Speedup and efficiency: a run compared with its base, the same case on fewer ranks.
 
 P0        ranks of the base: one, or the fewest that were run, or as requested
 S         P0 T(P0) / T(P), of one time (cg, assembly, the whole run, …) on the slowest rank

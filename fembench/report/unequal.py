@@ -1,4 +1,4 @@
-"""Unequal hosts: a run compared with each host alone, and with their summed speed (VALIDITY E2).
+"""Unequal hosts: a run compared with each host alone, and with their summed speed.
 
     host       a computer; if speeds are emulated, a computer at one of these speeds
     alone      the same case on one rank of one host

@@ -1,4 +1,4 @@
-"""Is one configuration faster than another? (VALIDITY D2)
+"""Is one configuration faster than another?
 
 Only if the interval of the ratio excludes 1 and the gain exceeds the A/A noise: the difference found when a
 configuration is compared with itself in the same session.

@@ -1,4 +1,4 @@
-"""Location, spread and drift of repeated measurements (VALIDITY D).
+"""Location, spread and drift of repeated measurements.
 
 Nothing is assumed about the distribution: run times are skewed, with a floor and rare large values. The ends
 of the interval of the median are two order statistics. The number of samples below the true median is

@@ -3,7 +3,7 @@
     W     work, in any unit (cells, flops)      s_p   speed of rank p, work per second
     T     time of the run, seconds              T_ideal = W / sum(s_p)
 
-The speeds must come from timings that were not used to choose the partition under test (VALIDITY E2).
+The speeds must come from timings that were not used to choose the partition under test.
 """
 
 from typing import NamedTuple

@@ -80,7 +80,7 @@ def close_the_loop(
 ) -> Trail:
     """Measure and compute weights in up to `rounds` rounds, then time equal and weighted runs in turns.
 
-    The timings of the comparison are not those from which the weights were computed (VALIDITY E2).
+    The timings of the comparison are not those from which the weights were computed.
     `can_do_without`: whether the runner can start ranks on all hosts except this one.
     """
     equal = case.with_(shares="")

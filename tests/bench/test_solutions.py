@@ -85,7 +85,7 @@ def test_the_solution_under_any_shares_is_that_of_one_rank(comm, partitioner, se
     u = np.empty_like(one.u)
     u[one.sub.global_nodes] = one.u
     difference = np.abs(many.u - u[many.sub.global_nodes]).max()
-    assert difference <= 1e-9 * np.abs(u).max()  # VALIDITY A5 asks for 100 x the tolerance
+    assert difference <= 1e-9 * np.abs(u).max()  # rule A5 asks for 100 x the tolerance
     assert abs(found.iterations - expected.iterations) <= max(2, 0.02 * expected.iterations)
 
 

@@ -48,6 +48,11 @@ def test_code_in_prose_keeps_the_blanks_around_it_and_headings_keep_their_capita
     assert generated.sentence_case("rebalancing while CG runs") == "Rebalancing while CG runs"
 
 
+def test_a_pair_of_different_types_shows_both():
+    both = msgspec.inspect.type_info(tuple[int, float]), msgspec.inspect.type_info(tuple[float, float, float])
+    assert [generated.type_name(kind) for kind in both] == ["[integer, number]", "list of 3 numbers"]
+
+
 def test_every_declared_method_is_on_the_page_of_methods_with_its_cost():
     page = generated.methods()
     assert all(f"| `{m.name}` | " in page for m in (*storages(), *preconds(), *variants()))

@@ -44,7 +44,7 @@ class AppCase(Frozen, frozen=True):
 
 
 class AppPrediction(Frozen, frozen=True):
-    """A prediction, written before the run (VALIDITY E5)."""
+    """A prediction, written before the run."""
 
     low: float  # seconds
     high: float

@@ -57,7 +57,7 @@ def test_emulated_speeds_that_change_are_labelled(tmp_path):
     ("options", "word"),
     [
         (("--drain", "1@5"), "expected a policy"),
-        (("--balance", "amortised", "--drain", "7@5"), "rank 7 of 2"),
+        (("--balance", "amortised", "--drain", "7@5"), "rank 7; expected ranks below 2"),
         (("--balance", "amortised", "--blocks-per-rank", 60), "expected 1 to 52"),
         (("--balance", "amortised", "--emulate-change", "5:1,1,1"), "3 speeds for 2 ranks"),
     ],

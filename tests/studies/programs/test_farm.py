@@ -117,7 +117,7 @@ def test_messages_that_are_said_to_cost_keep_both_ranks(comm):
         # the last rank's message leaves after those of the others; rank 0's own is due 50 ms after its begin
         least = 0.02 * comm.size + 0.03 + 0.01
         assert all(least <= t < least + 0.1 for t in record.seconds)
-        assert "messages cost" in record.environment.synthetic
+        assert "message costs" in record.environment.synthetic
         assert record.error == 0
 
 

@@ -132,7 +132,7 @@ def test_a_record_comes_back(tmp_path):
     [
         ({"ranks": 0}, "expected 1 or more"),
         ({"program": "fork", "tasks": 1}, "expected at least 2"),
-        ({"program": "fork", "schedule": "heft"}, "of a calibration"),
+        ({"program": "fork", "schedule": "heft"}, "a calibration"),
     ],
 )
 def test_wrong_cases_are_named(changes, message):

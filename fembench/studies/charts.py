@@ -53,11 +53,9 @@ def grouped(
         return canvas.plot(drawn, name, title, caption)
 
 
-def stacked(
-    name: str, title: str, caption: str, panels: Sequence[Panel], colours: Sequence[str], columns: int = 3
-) -> Plot:
+def stacked(name: str, title: str, caption: str, panels: Sequence[Panel], colours: Sequence[str]) -> Plot:
     """Bars on top of each other."""
-    with canvas.figure(len(panels), columns=columns, height=2.9) as (drawn, axes_of):
+    with canvas.figure(len(panels), columns=3, height=2.9) as (drawn, axes_of):
         for axes, panel in zip(axes_of, panels):
             bottom = np.zeros(len(panel.names))
             for colour, (label, heights) in zip(colours, panel.series.items()):

@@ -69,7 +69,6 @@ class Setting:
     tasks: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # batch (from 0) -> machine -> S
     conditionals: Conditionals = field(default_factory=Conditionals)
     servers: Mapping[str, float] = field(default_factory=dict)  # resource -> number of servers; default: 1
-    values: Mapping[str, float] = field(default_factory=dict)  # constants by name
     costs: Mapping[str, Mapping[int, Value]] = field(
         default_factory=dict
     )  # further terms: name -> index -> value
@@ -78,7 +77,7 @@ class Setting:
 
     def environment(self) -> dict[str, float]:
         """Values of all names except loop variables."""
-        return {**self.values, "P": float(self.workers), "COORD": 0.0}
+        return {"P": float(self.workers), "COORD": 0.0}
 
     def task(self, batch: int, machine: int) -> TimeRange:
         """Seconds of a task of a batch on a machine. Raises InputError."""
@@ -90,7 +89,7 @@ class Setting:
             if name not in self._counts:
                 if name not in self.model.parts:
                     raise InputError(f"task[{batch}]={name}: no definition of {name}")
-                self._counts[name] = count(self.model.parts[name], self.model, self.values)
+                self._counts[name] = count(self.model.parts[name], self.model)
             price = lambda operation: self.machine.cost(operation, machine)  # noqa: E731
             self._known[key] = seconds(self._counts[name], price, self.conditionals)
         return self._known[key]

@@ -67,10 +67,10 @@ class Conditionals:
         return then * q + other * (1 - q)
 
 
-def count(body: Node, model: PamelaModel, known: Mapping[str, float] | None = None) -> OperationCost:
+def count(body: Node, model: PamelaModel) -> OperationCost:
     """The cost of a task's body, including bodies that it calls. Raises InputError."""
     cost = OperationCost()
-    _count(body, model, dict(known or {}), cost, ())
+    _count(body, model, {}, cost, ())
     return cost
 
 

@@ -28,7 +28,6 @@ class Registered:
 
     operation: str  # "": the call costs nothing
     argument: int = -1  # number of the argument whose elements count; -1: one operation per call
-    result: str = "double"  # type of the value
 
 
 Registry = Mapping[str, Registered]  # name as in the source, such as "np.dot" or "@"
@@ -225,9 +224,9 @@ class Expressions:
         if entry is None:
             raise self.source.fail(node, f"call of '{name}': not registered, so its cost is unknown")
         if not entry.operation:
-            return [], entry.result
+            return [], "double"
         if entry.argument < 0:
-            return [Operation(entry.operation)], entry.result
+            return [Operation(entry.operation)], "double"
         if entry.argument >= len(arguments):
             raise self.source.fail(node, f"call of '{name}': expected {entry.argument + 1} arguments or more")
         array = ast.unparse(arguments[entry.argument])
@@ -236,7 +235,7 @@ class Expressions:
             raise self.source.fail(
                 node, f"'{name}': length of '{array}' is unknown; annotate it: {array}: \"double[3000]\""
             )
-        return [Operation(entry.operation, f"{length:.0f}")], entry.result
+        return [Operation(entry.operation, f"{length:.0f}")], "double"
 
     def type_of(self, name: str, default: str) -> str:
         return self.scope.types.get(name, default)

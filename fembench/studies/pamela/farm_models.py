@@ -13,7 +13,7 @@ from typing import Literal
 
 from fembench.base.errors import InputError
 from fembench.studies.pamela import pasl
-from fembench.studies.pamela.build import Network, build
+from fembench.studies.pamela.build import build
 from fembench.studies.pamela.expressions import Registered
 from fembench.studies.pamela.pamela import Node, PamelaModel
 from fembench.studies.pamela.source import analyse
@@ -103,7 +103,7 @@ class FarmApplication:
     q: float  # probability that its conditional is true
 
 
-def program(app: App, version: str, network: Network = "bus") -> FarmApplication:
+def program(app: App, version: str) -> FarmApplication:
     """One of the sixteen versions, from 'pi', 'A' to 'rand', 'D'."""
     tasks, which = VERSIONS[version]
     size = SIZES[app][which]
@@ -116,7 +116,7 @@ def program(app: App, version: str, network: Network = "bus") -> FarmApplication
     bodies: dict[str, Node] = {b.code: source.body(b.code) for b in graph.batches}
     message = 8.0 * elements if app in ("mat", "rand") else 64.0
     sizes = {("dataSizeIn", 1): message, ("dataSizeOut", 1): message, ("codeSize", 1): 879.0}
-    model = build(graph, bodies | source.bodies, sizes, network)
+    model = build(graph, bodies | source.bodies, sizes)
     return FarmApplication(model, tasks, true_share(app, size))
 
 

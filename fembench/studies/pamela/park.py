@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fembench.model.interval import TimeRange
 from fembench.studies.pamela.bounds import Compose, Setting, predict
 from fembench.studies.pamela.costs import Conditionals
-from fembench.studies.pamela.farm_models import App, FarmApplication, program
+from fembench.studies.pamela.farm_models import VERSIONS, App, FarmApplication, program
 from fembench.studies.pamela.history import History, SampleSeries, add, machine_model
 from fembench.studies.pamela.interval_score import IntervalScore, score
 from fembench.studies.pamela.machine_model import MachineModel, fastest
@@ -43,6 +43,7 @@ LATENCY, PER_BYTE = 5e-4, 8e-8  # of a message: 100 Mbit/s
 USUAL, RARE, MORE = 0.03, 0.02, (0.05, 0.20)  # deviation; probability and range of a slowdown by other users
 NET = 0.2  # largest relative deviation of a message
 COUNTS, RUNS, SAMPLES = (2, 4, 8, 16, 32), 4, 50
+SEED = 7  # of the runs
 
 
 def load_factor(draw: random.Random) -> float:
@@ -109,28 +110,23 @@ class ParkOutcome:
         return score(self.measured, [self.predicted] * len(self.measured))
 
 
-def experiment(
-    app: App, versions: str = "ABCD", *, with_q: bool = False, compose: Compose = "global", seed: int = 7
-) -> list[ParkOutcome]:
-    """Four runs of every version on 2 to 32 machines, and predictions from the park's samples.
-
-    The same seed gives the same runs, whatever the method of prediction.
-    """
+def experiment(app: App, *, with_q: bool = False, compose: Compose = "global") -> list[ParkOutcome]:
+    """Four runs of every version on 2 to 32 machines, and predictions from the park's samples."""
     machine = machine_model(sampled())
     found = []
-    for version in versions:
+    for version in VERSIONS:
         made = program(app, version)
         decided = Conditionals("q", {"": made.q}) if with_q else Conditionals("worst")
-        for count, measured in zip(COUNTS, runs(app, version, seed)):
-            term = predict(setting(made, machine, count, decided), compose)
-            found.append(ParkOutcome(version, count, measured, term.seconds))
+        for count, measured in zip(COUNTS, runs(app, version)):
+            predicted = predict(setting(made, machine, count, decided), compose).seconds
+            found.append(ParkOutcome(version, count, measured, predicted))
     return found
 
 
 @functools.cache
-def runs(app: App, version: str, seed: int) -> tuple[tuple[float, ...], ...]:
-    """Seconds of four runs on each number of machines."""
-    made, draw = program(app, version), random.Random(f"{seed} {app} {version}")
+def runs(app: App, version: str) -> tuple[tuple[float, ...], ...]:
+    """Seconds of four runs on each number of machines; the same for every method of prediction."""
+    made, draw = program(app, version), random.Random(f"{SEED} {app} {version}")
     return tuple(tuple(run(made, count, draw) for _ in range(RUNS)) for count in COUNTS)
 
 

@@ -22,7 +22,10 @@ KINDS: dict[str, tuple[App, bool, str, str, str]] = {
         "5.9, 5.10",
     ),
 }
-BEYOND = {"mat by phase": ("mat", False), "rand with Q, by phase": ("rand", True)}
+BEYOND: dict[str, tuple[App, bool]] = {
+    "mat by phase": ("mat", False),
+    "rand with Q, by phase": ("rand", True),
+}
 
 
 def thesis_scores() -> dict[tuple[str, int], IntervalScore]:

@@ -39,7 +39,7 @@ def virtual(only: Sequence[str] = ()) -> Results:
     kinds = {name: kind for name, kind in KINDS.items() if wanted(name, only)}
     made: Results = {name: experiment(app, with_q=q) for name, (app, q, *_) in kinds.items()}
     beyond = {name: kind for name, kind in BEYOND.items() if wanted(name.split()[0], only)}
-    return made | {name: experiment(app, with_q=q, compose="phase") for name, (app, q) in beyond.items()}  # type: ignore[arg-type]
+    return made | {name: experiment(app, with_q=q, compose="phase") for name, (app, q) in beyond.items()}
 
 
 def compose(results: Results, live: Sequence[FarmRun]) -> list[Section]:

@@ -17,9 +17,9 @@ def phase_gap(phases: Sequence[float], total: float) -> float:
     return total - sum(phases)
 
 
-def phases_disagree(phases: Sequence[float], total: float, tolerance: float = PHASE_TOLERANCE) -> bool:
-    """Whether the gap exceeds `tolerance` times the total."""
-    return abs(phase_gap(phases, total)) > tolerance * abs(total)
+def phases_disagree(phases: Sequence[float], total: float) -> bool:
+    """Whether the gap exceeds PHASE_TOLERANCE times the total."""
+    return abs(phase_gap(phases, total)) > PHASE_TOLERANCE * abs(total)
 
 
 def communication_share(communication: float, whole: float) -> float:

@@ -63,7 +63,7 @@ class Expressions:
         own = [n for part in parts for n in (part if isinstance(part, list) else [part])]
         for node in chain.from_iterable(ast.walk(n) for n in own if isinstance(n, ast.expr)):
             if isinstance(node, ast.expr) and not isinstance(node, BARE) and node not in self.read:
-                raise self.source.fail(node, f"cannot cost '{ast.unparse(node)}'")
+                raise self.source.fail(node, f"cannot count the operations of '{ast.unparse(node)}'")
 
     def expression(self, node: ast.expr) -> tuple[list[Node], str]:
         """(operations, type of the value)."""
@@ -82,7 +82,9 @@ class Expressions:
             return self.arithmetic(node)
         if isinstance(node, ast.Compare):
             if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
-                raise self.source.fail(node, f"cannot cost '{ast.unparse(node)}': 'in' is a search")
+                raise self.source.fail(
+                    node, f"cannot count the operations of '{ast.unparse(node)}': 'in' is a search"
+                )
             return [*self.expression(node.left)[0], *self.compared(node.comparators)], "bool"
         if isinstance(node, ast.BoolOp):
             return self.until_decided(node.values), "bool"
@@ -96,7 +98,7 @@ class Expressions:
             return self.either(node)
         if isinstance(node, ast.Call):
             return self.call(node)
-        raise self.source.fail(node, f"cannot cost '{ast.unparse(node)}'")
+        raise self.source.fail(node, f"cannot count the operations of '{ast.unparse(node)}'")
 
     def either(self, node: ast.IfExp) -> tuple[list[Node], str]:
         """A conditional expression, of the type of its first value."""

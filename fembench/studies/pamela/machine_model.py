@@ -45,7 +45,7 @@ class MachineModel:
         known = self.operations.get(machine)
         if known is None:
             raise InputError(
-                f"machine {machine}: not in the machine model, which has {sorted(self.operations)}"
+                f"machine {machine}: not in the machine model; expected one of {sorted(self.operations)}"
             )
         found = known.get(self.aliases.get(operation, operation))
         if found is None:
@@ -105,7 +105,7 @@ def fastest(model: MachineModel, count: int) -> MachineModel:
     """The coordinator and the `count` fastest workers, renumbered 1, 2, …. Raises InputError."""
     workers = model.workers
     if not 1 <= count <= len(workers):
-        raise InputError(f"{count} machines: the machine model has {len(workers)} workers")
+        raise InputError(f"{count} machines: the machine model has {len(workers)} workers; expected no more")
     return _renumbered(model, workers[:count])
 
 
@@ -116,7 +116,9 @@ def homogeneous(model: MachineModel, like: int, count: int) -> MachineModel:
 
 def _known(model: MachineModel, machine: int) -> int:
     if machine not in model.workers:
-        raise InputError(f"machine {machine}: not a worker of the machine model, which has {model.workers}")
+        raise InputError(
+            f"machine {machine}: not a worker of the machine model; expected one of {model.workers}"
+        )
     return machine
 
 

@@ -168,7 +168,7 @@ class FunctionBody(Expressions):
                 raise self.source.fail(line, "return inside a loop: the number of iterations is unknown")
             nodes = self.counted(line) if isinstance(line, ast.For) else self.while_loop(line)
             return [*nodes, self.block(line.orelse)] if line.orelse else nodes
-        raise self.source.fail(line, f"cannot cost '{ast.unparse(line).splitlines()[0]}'")
+        raise self.source.fail(line, f"cannot count the operations of '{ast.unparse(line).splitlines()[0]}'")
 
     def assignment(self, line: ast.Assign | ast.AnnAssign) -> list[Node]:
         targets = line.targets if isinstance(line, ast.Assign) else [line.target]
@@ -177,7 +177,9 @@ class FunctionBody(Expressions):
         if line.value is None:
             if isinstance(targets[0], ast.Name):
                 return []
-            raise self.source.fail(line, f"cannot cost '{ast.unparse(line)}': expected a value")
+            raise self.source.fail(
+                line, f"cannot count the operations of '{ast.unparse(line)}': expected a value"
+            )
         nodes, kind = self.expression(line.value)
         value = value_of(line.value, self.scope.values)
         for target in targets:

@@ -44,7 +44,7 @@ def case_of_messages(
     if kind not in KINDS:
         raise InputError(f"{kind} with --machine: expected one of {', '.join(KINDS)}")
     if ranks < 2:
-        raise InputError(f"{kind} on {ranks} rank: messages need two ranks or more")
+        raise InputError(f"{kind} on {ranks} rank: expected at least two, since messages need two ranks")
     tasks = tasks or (ranks * math.ceil(USUAL[kind] / ranks) if kind == "ring" else USUAL[kind])
     if tasks < 3 or n_bytes < 16 or min(units, repetitions) < 0:
         raise InputError(
@@ -94,7 +94,7 @@ def costs_of(case: AppCase, profile: Profile) -> list[MessageCost]:
             "the profile has no network: expected a profile of `fembench characterize --network`"
         )
     if case.ranks > len(placed):
-        raise InputError(f"{case.ranks} ranks: the profile has {len(placed)}")
+        raise InputError(f"{case.ranks} ranks: the profile has {len(placed)}; expected no more")
     classes = network.classes if network.send_mode == case.calls else network.blocking
     if not classes:
         raise InputError(

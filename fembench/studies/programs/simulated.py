@@ -120,7 +120,7 @@ def task_seconds(
 
     def cost(name: str) -> float:
         if name not in costs:
-            raise InputError(f"operation '{name}': not in the calibration, which has {sorted(costs)}")
+            raise InputError(f"operation '{name}': not in the calibration; expected one of {sorted(costs)}")
         return costs[name][min(rank, len(costs[name]) - 1)]
 
     seconds = sum(times * cost(name) for name, times in kernel.counts(case.tasks, case.size).items())

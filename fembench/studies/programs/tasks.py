@@ -21,7 +21,9 @@ def deal_tasks(factors: Sequence[float], tasks: int, static: float = 1.0) -> tup
     if not factors or not all(0 < w < math.inf for w in factors):
         raise InputError(f"factors {list(factors)}: expected numbers above 0")
     if tasks < 0 or not 0 <= static <= 1:
-        raise InputError(f"{tasks} tasks, static fraction {static}: expected 0 or more, and 0 to 1")
+        raise InputError(
+            f"{tasks} tasks, static fraction {static}: expected 0 or more tasks, a fraction of 0 to 1"
+        )
     whole = math.floor(static * tasks + 1e-9)
     ideal = [whole * w / sum(factors) for w in factors]
     dealt = [math.floor(x) for x in ideal]

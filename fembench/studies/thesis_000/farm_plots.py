@@ -9,7 +9,7 @@ from fembench.studies.charts import Panel
 from fembench.studies.pamela.farm_models import VERSIONS
 from fembench.studies.pamela.interval_score import IntervalScore
 from fembench.studies.pamela.park import COUNTS, ParkOutcome
-from fembench.studies.thesis_000.farm_printed import KINDS, printed
+from fembench.studies.thesis_000.farm_printed import KINDS, printed_runs
 
 
 def times(name: str, outcomes: Sequence[ParkOutcome]) -> Plot:
@@ -17,15 +17,7 @@ def times(name: str, outcomes: Sequence[ParkOutcome]) -> Plot:
     with canvas.figure(8, columns=4, height=2.7) as (drawn, axes_of):
         for k, version in enumerate(VERSIONS):
             mine = [(o.predicted.low, o.predicted.high, o.measured) for o in outcomes if o.version == version]
-            rows = [r for r in printed("farm_results") if r["version"] == f"{name}_{version}"]
-            theirs = [
-                (
-                    float(r["estimate_min_s"]),
-                    float(r["estimate_max_s"]),
-                    tuple(float(r[f"measured_{i}_s"]) for i in range(1, 5)),
-                )
-                for r in sorted(rows, key=lambda r: int(r["machines"]))
-            ]
+            theirs = [printed_runs()[f"{name}_{version}", machines][:3] for machines in COUNTS]
             _bars(axes_of[k], mine, f"{version}, here")
             _bars(axes_of[4 + k], theirs, f"{version}, thesis")
         canvas.legend_below(drawn, axes_of[0])

@@ -10,7 +10,7 @@ from fembench.studies.pamela.farm_models import VERSIONS
 from fembench.studies.pamela.interval_score import IntervalScore
 from fembench.studies.pamela.park import COUNTS, LABEL, SPEEDS, ParkOutcome, pooled
 from fembench.studies.thesis_000.farm_live import PROGRAMS, FarmRun, worst_score
-from fembench.studies.thesis_000.farm_printed import BEYOND, KINDS, printed
+from fembench.studies.thesis_000.farm_printed import BEYOND, KINDS, printed, printed_runs
 
 Results = dict[str, list[ParkOutcome]]
 
@@ -22,28 +22,7 @@ def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Tab
         for version in VERSIONS:
             mine = pooled([o for o in results[name] if o.version == version])
             own = [theirs[f"{name}_{version}", p] for p in COUNTS] if name in KINDS else []
-            printed_mean = 100 * float(np.mean([s.mean_error for s in own])) if own else np.nan
-            inside = float(sum(s.hits for s in own)) if own else np.nan
-            mine_values = [
-                100 * mine.mean_error,
-                float(mine.hits),
-                100 * mine.middle_error,
-                100 * mine.half_width,
-            ]
-            wide = [s.half_width for s in own]
-            middle = [s.middle_error for s in own]
-            rows.append(
-                (
-                    (f"{name}_{version}",),
-                    mine_values,
-                    [
-                        printed_mean,
-                        inside,
-                        100 * float(np.mean(middle)) if own else np.nan,
-                        100 * float(np.mean(wide)) if own else np.nan,
-                    ],
-                )
-            )
+            rows.append(((f"{name}_{version}",), _summary([mine]), _summary(own)))
     return beside(
         "means",
         "Mean error and hits of 20 (Tables 5.8, 5.10, 5.12, 5.14, 5.16; Figs 5.2 to 5.10)",
@@ -56,6 +35,17 @@ def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Tab
         ("mean_error_percent", "hits", "middle_error_percent", "half_width_percent"),
         rows,
     )
+
+
+def _summary(scores: Sequence[IntervalScore]) -> list[float]:
+    """Mean error, hits, middle error and half width; all but the hits in per cent. nan without scores."""
+    if not scores:
+        return [np.nan] * 4
+    error, middle, half = (
+        100 * float(np.mean([getattr(s, name) for s in scores]))
+        for name in ("mean_error", "middle_error", "half_width")
+    )
+    return [error, float(sum(s.hits for s in scores)), middle, half]
 
 
 def live_table(live: Sequence[FarmRun]) -> Table:
@@ -124,11 +114,7 @@ def every_run(name: str, outcomes: Sequence[ParkOutcome]) -> Table:
     rows = []
     for o in outcomes:
         s = o.score
-        their = next(
-            r
-            for r in printed("farm_results")
-            if r["version"] == f"{name}_{o.version}" and int(r["machines"]) == o.machines
-        )
+        their = printed_runs()[f"{name}_{o.version}", o.machines]
         rows.append(
             (
                 o.version,
@@ -137,10 +123,10 @@ def every_run(name: str, outcomes: Sequence[ParkOutcome]) -> Table:
                 o.predicted.high,
                 *o.measured,
                 100 * s.mean_error,
-                float(their["estimate_min_s"]),
-                float(their["estimate_max_s"]),
-                *(float(their[f"measured_{k}_s"]) for k in range(1, 5)),
-                float(their["mean_error_printed_percent"]),
+                their.low,
+                their.high,
+                *their.measured,
+                their.mean_error_percent,
             )
         )
     mine = ["t_min_s", "t_max_s", "run_1_s", "run_2_s", "run_3_s", "run_4_s", "mean_error_percent"]

@@ -41,7 +41,7 @@ def _slowness(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
         "slowness of node00 relative to node8, mean over meshes; 1, 2, 4 and 8 tasks",
         *(", ".join(f"{r:.1f}" for r in each) for each in ratios),
     )
-    mine_cg = [_one_task(plan, found, mesh) for mesh in MESHES]
+    mine_cg = [found.phases(plan.here(mesh, 1, "one-core")).iteration for mesh in MESHES]
     theirs_cg = [
         number(thesis.by_tasks(t)[1], "cg_ms") / i
         for t, i in zip(thesis.PHASES["cluster1"], EXPECTED.values())
@@ -55,14 +55,9 @@ def _slowness(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
     )
 
 
-def _one_task(plan: StudyPlan, found: StudyRecords, mesh: str) -> float:
-    phases = found.phases(plan.here(mesh, 1, "one-core"))
-    return phases.iteration if phases else np.nan
-
-
 def _runs(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
     mine = [run_totals(plan, found, mesh) for mesh in MESHES]
-    theirs = [{r: t for r, (_, _, t) in thesis.runs(k).items()} for k in (1, 2, 3)]
+    theirs = [thesis.run_seconds(k) for k in (1, 2, 3)]
     sides = ((theirs, _thesis_alone()), (mine, _alone(plan, found)))
     yield "E10", "fastest of runs 1 to 11 on Meshes 1, 2 and 3", *(
         ", ".join(_best(runs) for runs in side) for side, _ in sides

@@ -134,7 +134,7 @@ def _weights(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]]) ->
 def together(plan: StudyPlan, found: StudyRecords) -> Section:
     """E10: runs 1 to 11, their speedup and efficiency, and the bottleneck model."""
     mine = {mesh: run_totals(plan, found, mesh) for mesh in MESHES}
-    printed = {mesh: {r: t for r, (_, _, t) in thesis.runs(k + 1).items()} for k, mesh in enumerate(MESHES)}
+    printed = {mesh: thesis.run_seconds(k) for k, mesh in enumerate(MESHES, 1)}
     rows = [
         ((run, a, b), [mine[m][run] for m in MESHES], [printed[m][run] for m in MESHES])
         for run, (a, b) in RUNS.items()
@@ -155,7 +155,7 @@ def together(plan: StudyPlan, found: StudyRecords) -> Section:
 def _detail(plan: StudyPlan, found: StudyRecords, k: int, mesh: str, runs: Totals) -> Table:
     hosts = {h: alone(plan, found, h, mesh) for h in HOSTS}
     printed_hosts = {h: thesis.totals(h, k + 1) for h in HOSTS}
-    printed_runs = {run: seconds for run, (_, _, seconds) in thesis.runs(k + 1).items()}
+    printed_runs = thesis.run_seconds(k + 1)
     rows = []
     for run, (a, b) in RUNS.items():
         ours = _against(hosts, runs[run], a, b)

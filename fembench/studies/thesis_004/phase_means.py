@@ -33,6 +33,9 @@ class Phases(NamedTuple):
         return self.partition + self.assembly + self.cg
 
 
+NOTHING = Phases(*[np.nan] * 7)
+
+
 class StudyRecords:
     """The records measured so far."""
 
@@ -49,11 +52,11 @@ class StudyRecords:
         """The first of them."""
         return next(iter(self.pool(want)), None)
 
-    def phases(self, want: Want | None) -> Phases | None:
-        """Times of a case; None if it has no such record."""
+    def phases(self, want: Want | None) -> Phases:
+        """Times of a case; nan if it has no such record."""
         records = self.pool(want)
         if not records:
-            return None
+            return NOTHING
         found = mean_times([Times(r) for r in records])
         timed = records[0].solve.iterations
         scale = (
@@ -65,8 +68,7 @@ class StudyRecords:
 
     def total(self, want: Want | None) -> float:
         """Total seconds of a case; nan if it has no such record."""
-        found = self.phases(want)
-        return found.total if found else np.nan
+        return self.phases(want).total
 
 
 def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:

@@ -1,6 +1,6 @@
 """Sections E3, E4, E7 and E8: phases of a run and communication inside CG, by number of tasks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from fembench.studies.thesis_004.plausible import communication_share
 from fembench.studies.thesis_004.thesis import MESHES, number
 from fembench.weights.scaling import efficiency, speedup
 
-NOTHING = Phases(*[np.nan] * 7)
 STACK = ("partition", "assembly", "CG")
 COLOURS = (canvas.GREY, canvas.GREEN, canvas.BLUE)
 FIGURES = {
@@ -66,32 +65,36 @@ def _section(title: str, plan: StudyPlan, found: StudyRecords, platforms: Sequen
     return Section(title, [p for _, p in made], [t for t, _ in made] + speedups)
 
 
-def _phases(plan: StudyPlan, found: StudyRecords, platform: str) -> tuple[Table, Plot]:
+def _by_mesh(
+    plan: StudyPlan, found: StudyRecords, platform: str, names: Sequence[str]
+) -> Iterator[tuple[int, str, dict[int, thesis.Row], dict[int, Phases]]]:
+    """(number, mesh, tasks -> row of the printed table, tasks -> our phases); `names`: table per mesh."""
     of = wanted(plan, platform)
+    for k, (mesh, name) in enumerate(zip(MESHES, names), 1):
+        printed = thesis.by_tasks(name)
+        yield k, mesh, printed, {tasks: found.phases(of(mesh, tasks)) for tasks in printed}
+
+
+def _phases(plan: StudyPlan, found: StudyRecords, platform: str) -> tuple[Table, Plot]:
     rows, ours, theirs = [], [], []
-    for k, mesh in enumerate(MESHES):
-        printed = thesis.by_tasks(thesis.PHASES[platform][k])
-        mine = {tasks: found.phases(of(mesh, tasks)) or NOTHING for tasks in printed}
+    columns = ("partition_ms", "assembly_ms", "cg_ms", "total_ms")
+    for k, mesh, printed, mine in _by_mesh(plan, found, platform, thesis.PHASES[platform]):
         alone, base = mine[1].total, number(printed[1], "total_ms")
         for tasks, row in printed.items():
             m = mine[tasks]
             values = [1e3 * v for v in (m.partition, m.assembly, m.cg, m.total)] + [alone / m.total]
-            columns = ("partition_ms", "assembly_ms", "cg_ms", "total_ms")
             thesis_values = [number(row, c) for c in columns]
-            rows.append(((k + 1, platform, tasks), values, [*thesis_values, base / thesis_values[-1]]))
+            rows.append(((k, platform, tasks), values, [*thesis_values, base / thesis_values[-1]]))
         ours.append(_panel(f"{mesh}, here", [[m.partition, m.assembly, m.cg] for m in mine.values()], mine))
-        printed_phases = [
-            [1e-3 * number(row, c) for c in ("partition_ms", "assembly_ms", "cg_ms")]
-            for row in printed.values()
-        ]
-        theirs.append(_panel(f"Mesh {k + 1}, thesis", printed_phases, printed))
+        printed_phases = [[1e-3 * number(row, c) for c in columns[:3]] for row in printed.values()]
+        theirs.append(_panel(f"Mesh {k}, thesis", printed_phases, printed))
     table = beside(
         f"phases_{platform}",
         f"Phases: {WORDS[platform]} ({_tables(thesis.PHASES[platform])})",
         "Milliseconds, means over tasks, as in the thesis. Speedup is relative to one task. With dense "
         "storage it comes mostly from the work saved by splitting (E14), not from parallelism.",
         ("mesh", "platform", "tasks"),
-        ("partition_ms", "assembly_ms", "cg_ms", "total_ms", "speedup"),
+        (*columns, "speedup"),
         rows,
     )
     plot = charts.stacked(
@@ -106,16 +109,13 @@ def _phases(plan: StudyPlan, found: StudyRecords, platform: str) -> tuple[Table,
 
 
 def _speedups(plan: StudyPlan, found: StudyRecords, platform: str) -> Table:
-    of = wanted(plan, platform)
     phases = ("assembly", "cg", "total")
     rows = []
-    for k, (mesh, name) in enumerate(zip(MESHES, thesis.PHASES[platform])):
-        printed = thesis.by_tasks(name)
-        mine = {tasks: found.phases(of(mesh, tasks)) or NOTHING for tasks in printed}
+    for k, _, printed, mine in _by_mesh(plan, found, platform, thesis.PHASES[platform]):
         for tasks, row in printed.items():
             ours = [(getattr(mine[1], p), getattr(mine[tasks], p)) for p in phases]
             theirs = [(number(printed[1], f"{p}_ms"), number(row, f"{p}_ms")) for p in phases]
-            rows.append(((k + 1, platform, tasks), _gains(ours, tasks), _gains(theirs, tasks)))
+            rows.append(((k, platform, tasks), _gains(ours, tasks), _gains(theirs, tasks)))
     return beside(
         f"speedups_{platform}",
         f"Speedup by phase: {WORDS[platform]} ({_tables(thesis.PHASES[platform])})",
@@ -146,17 +146,14 @@ def communication(plan: StudyPlan, found: StudyRecords) -> Section:
     """E7: communication inside CG, and its share."""
     tables, plots = [], []
     lines: list[Panel] = []
+    columns = ("cg_ms", "communication_ms", "communication_percent")
     for platform, names in thesis.COMMUNICATION.items():
-        of = wanted(plan, platform)
         rows, panels = [], []
-        for k, (mesh, name) in enumerate(zip(MESHES, names)):
-            printed = thesis.by_tasks(name)
-            mine = {tasks: found.phases(of(mesh, tasks)) or NOTHING for tasks in printed}
+        for k, mesh, printed, mine in _by_mesh(plan, found, platform, names):
             share = {t: 100 * communication_share(m.communication, m.cg) for t, m in mine.items()}
             for tasks, row in printed.items():
-                columns = ("cg_ms", "communication_ms", "communication_percent")
                 values = (1e3 * mine[tasks].cg, 1e3 * mine[tasks].communication, share[tasks])
-                rows.append(((k + 1, platform, tasks), values, [number(row, c) for c in columns]))
+                rows.append(((k, platform, tasks), values, [number(row, c) for c in columns]))
             names_of = [str(t) for t in printed]
             series = {
                 "here": list(share.values()),
@@ -185,7 +182,7 @@ def communication(plan: StudyPlan, found: StudyRecords) -> Section:
                 "all-reduce. The thesis' values of Meshes 2 and 3 on 5 and 6 hosts of Cluster 1 are too "
                 "large: they leave less computing time than splitting a dense matrix can explain.",
                 ("mesh", "platform", "tasks"),
-                ("cg_ms", "communication_ms", "communication_percent"),
+                columns,
                 rows,
             )
         )
@@ -212,7 +209,7 @@ def communication(plan: StudyPlan, found: StudyRecords) -> Section:
 def send_receive(plan: StudyPlan, found: StudyRecords) -> Section:
     """E8: point-to-point messages inside one host, Mesh 2."""
     printed = thesis.by_tasks("5_24")
-    mine = {tasks: found.phases(plan.here("m2", tasks, "two-cores")) or NOTHING for tasks in printed}
+    mine = {tasks: found.phases(plan.here("m2", tasks, "two-cores")) for tasks in printed}
     columns = ("send_ms", "receive_ms", "send_plus_receive_ms")
     rows = [
         (

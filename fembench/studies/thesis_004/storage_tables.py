@@ -95,7 +95,7 @@ def _want(plan: StudyPlan, tasks: int, where: str, storage: str) -> Want | None:
 def _gain(plan: StudyPlan, found: StudyRecords, tasks: int, where: str, storage: str) -> float:
     """Speedup of an iteration of CG over one task."""
     alone, run = (found.phases(_want(plan, p, where, storage)) for p in (1, tasks))
-    return alone.iteration / run.iteration if alone and run else np.nan
+    return alone.iteration / run.iteration
 
 
 def printed_work() -> dict[int, DenseSpeedups]:

@@ -58,3 +58,8 @@ def runs(mesh: int) -> dict[int, tuple[int, int, float]]:
         )
         for row in rows("5_27")
     }
+
+
+def run_seconds(mesh: int) -> dict[int, float]:
+    """run -> seconds, Table 5.27."""
+    return {run: seconds for run, (_, _, seconds) in runs(mesh).items()}

@@ -149,7 +149,7 @@ def results(plan: StudyPlan, found: StudyRecords) -> list[Weighted]:
 def _result(plan: StudyPlan, found: StudyRecords, mesh: str, storage: str, round_: int) -> Weighted | None:
     kind, wanted = kind_of(plan, found, mesh, storage), want(plan, found, mesh, storage, round_)
     record, phases = found.record(wanted), found.phases(wanted)
-    if kind is None or record is None or phases is None:
+    if kind is None or record is None:
         return None
     slow_alone, fast_alone = (found.total(_alone(plan, mesh, kind, host)) for host in HOSTS)
     cells = record.partition.cells

@@ -144,7 +144,6 @@ def memory_probes(level: Level, n_bytes: int) -> Iterator[Probe]:
     """Triad and read of arrays with `n_bytes` bytes in total."""
     for phase, arrays in (("triad", 3), ("read", 1)):
         n = max(1, n_bytes // (arrays * DOUBLE))
-        stream = kernels.Stream(n)
         yield Probe(
             phase=phase,
             storage="",
@@ -154,10 +153,10 @@ def memory_probes(level: Level, n_bytes: int) -> Iterator[Probe]:
             cells=0,
             n_bytes=arrays * DOUBLE * n,
             number=AXPY,
-            call=_triad(stream) if phase == "triad" else stream.read,
+            call=_triad(n) if phase == "triad" else kernels.Stream(n).read,
         )
 
 
-def _triad(stream: object) -> Callable[[], object]:
-    triad = stream.triad  # type: ignore[attr-defined]
-    return lambda: triad(0.5)
+def _triad(n: int) -> Callable[[], object]:
+    run = kernels.Triad(n).run
+    return lambda: run(0.5)

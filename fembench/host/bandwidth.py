@@ -28,8 +28,8 @@ def roof(n_bytes: int, seconds: float = SECONDS) -> float:
     wanted = min(max(n_bytes, SMALLEST), LARGEST)
     n, third = wanted // DOUBLE, wanted // (3 * DOUBLE)  # one array is read, three are in a triad
     read = DOUBLE * n / _best(kernels.Stream(n).read, seconds)
-    stream = kernels.Stream(third)
-    return max(read, 3 * DOUBLE * third / _best(lambda: stream.triad(0.5), seconds))
+    triad = kernels.Triad(third)
+    return max(read, 3 * DOUBLE * third / _best(lambda: triad.run(0.5), seconds))
 
 
 def triads(n_bytes: float) -> tuple[float, ...]:
@@ -38,8 +38,8 @@ def triads(n_bytes: float) -> tuple[float, ...]:
     A single triad may coincide with a slow second of its core; the spread of many shows that.
     """
     n = int(min(max(n_bytes, SMALLEST), MODEST)) // (3 * DOUBLE)
-    stream = kernels.Stream(n)
-    return tuple(3 * DOUBLE * n / _best(lambda: stream.triad(0.5), BRIEF) for _ in range(TRIADS))
+    triad = kernels.Triad(n)
+    return tuple(3 * DOUBLE * n / _best(lambda: triad.run(0.5), BRIEF) for _ in range(TRIADS))
 
 
 def _best(call: Callable[[], object], seconds: float) -> float:

@@ -370,7 +370,22 @@ cdef class RigidModes:
 
 
 cdef class Stream:
-    """The roof: `read()` one array of n doubles, `triad(s)` a = b + s c over three."""
+    """The roof: `read()` one array of n doubles. Only that array is allocated."""
+    cdef object keep
+    cdef Py_ssize_t n
+    cdef double *b
+
+    def __init__(self, Py_ssize_t n):
+        self.keep = zeros(n)
+        self.n = n
+        self.b = doubles(self.keep, "b")
+
+    def read(self):
+        return fb_read(self.n, self.b)
+
+
+cdef class Triad:
+    """The roof: `run(s)` a = b + s c over three arrays of n doubles."""
     cdef object keep
     cdef Py_ssize_t n
     cdef double *a
@@ -383,10 +398,7 @@ cdef class Stream:
         self.n = n
         self.a, self.b, self.c = doubles(a, "a"), doubles(b, "b"), doubles(c, "c")
 
-    def read(self):
-        return fb_read(self.n, self.b)
-
-    def triad(self, double s):
+    def run(self, double s):
         fb_triad(self.n, s, self.a, self.b, self.c)
 
 

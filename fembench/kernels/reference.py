@@ -160,16 +160,23 @@ class Axpy:
 
 
 class Stream:
-    """The roof: `read()` one array of n doubles, `triad(s)` a = b + s c over three."""
+    """The roof: `read()` one array of n doubles. Only that array is allocated."""
+
+    def __init__(self, n: int) -> None:
+        self.b = np.zeros(n)
+
+    def read(self) -> float:
+        """The sum of the array."""
+        return float(self.b.sum())
+
+
+class Triad:
+    """The roof: `run(s)` a = b + s c over three arrays of n doubles."""
 
     def __init__(self, n: int) -> None:
         self.a, self.b, self.c = np.zeros(n), np.zeros(n), np.zeros(n)
 
-    def read(self) -> float:
-        """The sum of one array."""
-        return float(self.b.sum())
-
-    def triad(self, s: float) -> None:
+    def run(self, s: float) -> None:
         """a = b + s c"""
         np.multiply(self.c, s, out=self.a)
         self.a += self.b

@@ -146,9 +146,24 @@ def test_a_bound_kernel_keeps_its_arrays_alive():
 
 
 def test_stream_reads_and_writes_what_it_says():
-    stream = kernels.Stream(1000)
-    assert stream.read() == 0.0
-    stream.triad(2.0)
+    assert kernels.Stream(1000).read() == 0.0
+    kernels.Triad(1000).run(2.0)
+
+
+MAPPED = """
+import re
+from fembench.kernels.backend import kernels
+stream = kernels.Stream(1 << 23)
+peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
+assert peak < 150 << 10, f"{peak} kB"  # of which the array has 64 MiB, Python and numpy 40
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the peak of memory")
+def test_the_read_of_one_array_takes_the_memory_of_one():
+    """Three of 128 MiB each were a rank's peak of memory."""
+    done = subprocess.run([sys.executable, "-c", MAPPED], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("shape", [(0,), (5,), (3, 4), (300_000,), (0, 3)])

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fembench.base.errors import InputError, shown
+from fembench.base.units import plural
 from fembench.model.heterogeneity import from_product
 from fembench.model.machine import SMALL, Machine, checked_speeds, steady_class
 from fembench.records.hlogp import message_cost
@@ -71,8 +72,8 @@ def chosen(slots: Sequence[Slot], ranks: int) -> list[Slot]:
     """The first `ranks` slots. Raises InputError if there are fewer."""
     if ranks < 1 or ranks > len(slots):
         raise InputError(
-            f"{ranks} ranks; the profile has {len(slots)} slots: expected 1 to {len(slots)} ranks, or "
-            "--machines add:NAME*COUNT"
+            f"{plural(ranks, 'rank')}; the profile has {plural(len(slots), 'slot')}: "
+            f"expected 1 to {len(slots)} ranks, or --machines add:NAME*COUNT"
         )
     return list(slots[:ranks])
 

@@ -109,7 +109,7 @@ def _load(record: PeersRecord) -> str:
     busy = max(record.environment.hosts, key=lambda h: h.load_average / h.cores)
     others = " (the host was busy: expect noise)" if busy.load_average > 0.25 * busy.cores + 0.25 else ""
     crowded = " There were more ranks than cores: ignore times on several ranks."
-    load = f"Load before the session: {busy.load_average:.2f} on {busy.cores} cores{others}."
+    load = f"Load before the session: {busy.load_average:.2f} on {units.plural(busy.cores, 'core')}{others}."
     return load + (crowded if record.environment.oversubscribed else "")
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fembench.base.config import read_text
 from fembench.base.tables import table
-from fembench.base.units import seconds
+from fembench.base.units import plural, seconds
 from fembench.studies.pamela import pamela
 from fembench.studies.pamela.bounds import Compose, Setting, TimeBounds, predict
 from fembench.studies.pamela.build import Network, build
@@ -127,6 +127,6 @@ def as_text(answer: FarmAnswer) -> str:
     found = answer.bounds
     rows = [[name, seconds(t.low), seconds(t.high)] for name, t in found.terms.items()]
     span = f"{found.seconds.low:.6g} to {found.seconds.high:.6g} s"
-    head = f"T on {answer.workers} machines ({found.compose}, {answer.policy})"
+    head = f"T on {plural(answer.workers, 'machine')} ({found.compose}, {answer.policy})"
     terms = table(["term", "from", "to"], rows, align="lrr")
     return f"{terms}\n\n{head}: {span}; bottleneck: {found.bottleneck}"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
+from fembench.base.units import plural
 from fembench.model.interval import TimeRange
 
 Pair = tuple[int, int]
@@ -105,7 +106,8 @@ def fastest(model: MachineModel, count: int) -> MachineModel:
     """The coordinator and the `count` fastest workers, renumbered 1, 2, …. Raises InputError."""
     workers = model.workers
     if not 1 <= count <= len(workers):
-        raise InputError(f"{count} machines: the machine model has {len(workers)} workers; expected no more")
+        known = f"the machine model has {plural(len(workers), 'worker')}"
+        raise InputError(f"{plural(count, 'machine')}: {known}; expected no more")
     return _renumbered(model, workers[:count])
 
 

@@ -1,7 +1,7 @@
 """Records of small programs as text."""
 
 from fembench.base.tables import table
-from fembench.base.units import seconds
+from fembench.base.units import plural, seconds
 from fembench.model.interval import TimeRange
 from fembench.studies.pamela.interval_score import score
 from fembench.studies.pamela.program_models import keeping, machine_of
@@ -46,7 +46,7 @@ def _runs(record: AppRecord) -> list[str]:
     found = record.seconds
     right = "right" if record.error <= 1 else "WRONG"
     heads, rows = ["", "nr", "seconds"], [["run", k, seconds(t)] for k, t in enumerate(found, 1)]
-    lines = [f"{record.case.program} on {record.case.ranks} ranks: {record.value:.10g} ({right})"]
+    lines = [f"{record.case.program} on {plural(record.case.ranks, 'rank')}: {record.value:.10g} ({right})"]
     for p in filter(None, (record.predicted, record.simulated)):
         s = score(found, [TimeRange(p.low, p.high)] * len(found))
         rows = [[*row, f"{100 * e:+.2f} %"] for row, e in zip(rows, s.errors)]

@@ -20,7 +20,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.tables import table
-from fembench.base.units import seconds, size
+from fembench.base.units import plural, seconds, size
 from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile
@@ -94,7 +94,7 @@ def costs_of(case: AppCase, profile: Profile) -> list[MessageCost]:
             "the profile has no network: expected a profile of `fembench characterize --network`"
         )
     if case.ranks > len(placed):
-        raise InputError(f"{case.ranks} ranks: the profile has {len(placed)}; expected no more")
+        raise InputError(f"{plural(case.ranks, 'rank')}: the profile has {len(placed)}; expected no more")
     classes = network.classes if network.send_mode == case.calls else network.blocking
     if not classes:
         raise InputError(
@@ -267,8 +267,8 @@ def as_text(record: AppRecord, found: Sequence[ComparedTime]) -> str:
     ]
     case = record.case
     title = (
-        f"{case.program} of {case.tasks} tasks on {case.ranks} ranks, messages of {size(case.n_bytes)} by "
-        f"MPI_{case.calls.capitalize()}, medians of {case.repetitions} runs"
+        f"{case.program} of {case.tasks} tasks on {plural(case.ranks, 'rank')}, messages of "
+        f"{size(case.n_bytes)} by MPI_{case.calls.capitalize()}, medians of {plural(case.repetitions, 'run')}"
     )
     heads = ["", "predicted", "measured", "error", "its 95 % interval", "verdict"]
     return f"{title}\n\n{table(heads, rows, align='lrrrrl')}"

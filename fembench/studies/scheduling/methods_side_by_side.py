@@ -7,7 +7,7 @@ from typing import Any
 
 from fembench.base.errors import InputError
 from fembench.base.tables import table
-from fembench.base.units import seconds
+from fembench.base.units import plural, seconds
 from fembench.model.platform import Platform
 from fembench.studies.scheduling.execute import Schedule, timeline
 from fembench.studies.scheduling.graph_files import NamedGraph
@@ -81,7 +81,7 @@ def as_text(rows: Sequence[Row], made: NamedGraph, platform: Platform) -> str:
         for row in ranked
     ]
     heads = ["method", "makespan by HLogP", "relative to best", "by the method's model", "processors"]
-    head = f"{made.graph.name}: {made.graph.n_tasks} tasks, {len(made.graph.edges)} edges"
+    head = f"{made.graph.name}: {plural(made.graph.n_tasks, 'task')}, {plural(len(made.graph.edges), 'edge')}"
     line = picture(best["tasks"], platform.names)
     title = f"{best['method']} ({best['found_by']}), 0 to {seconds(best['makespan'])}"
     return f"{head}\n\n{table(heads, cells, align='lrrrr')}\n\n{title}\n{line}"

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fembench.base.units import plural
 from fembench.launch.scratch import writable
 from fembench.model.interval import TimeRange
 from fembench.studies.attempts import Attempts, ProgramEffort
@@ -73,7 +74,10 @@ def measure(
     """Every requested program, on every number of workers."""
     writable(runs.folder)
     todo = [
-        (f"{program} on {workers} workers", functools.partial(_one, runs, program, workers, cores, effort))
+        (
+            f"{program} on {plural(workers, 'worker')}",
+            functools.partial(_one, runs, program, workers, cores, effort),
+        )
         for program in PROGRAMS
         if wanted(f"mpi-{program}", only)
         for workers in effort.counts
@@ -83,7 +87,8 @@ def measure(
 
 def _line(run: FarmRun) -> str:
     s = run.informed
-    return f"{run.program} on {run.workers} workers: mean error {100 * s.mean_error:.2f} %, {s.hits} inside"
+    name = f"{run.program} on {plural(run.workers, 'worker')}"
+    return f"{name}: mean error {100 * s.mean_error:.2f} %, {s.hits} inside"
 
 
 def _one(runs: ProgramRuns, program: str, workers: int, cores: int, effort: ProgramEffort) -> FarmRun | None:

@@ -39,12 +39,12 @@ def expand(event: Collective, rank: int, ranks: int) -> Iterator[Event]:
 
 
 def stages(ranks: int) -> int:
-    """Consecutive exchanges of an all-reduce by recursive doubling."""
+    """The number of consecutive exchanges of an all-reduce by recursive doubling."""
     return math.ceil(math.log2(ranks)) if ranks > 1 else 0
 
 
 def doubling_seconds(ranks: int, seconds: Callable[[int, int], float]) -> float:
-    """Recursive doubling with messages of seconds(rank, rank): the slowest pair of each stage."""
+    """Seconds of recursive doubling; each stage takes as long as its slowest pair, seconds(rank, rank)."""
     return sum(
         max((seconds(r, r ^ (1 << k)) for r in range(ranks) if r ^ (1 << k) < ranks), default=0.0)
         for k in range(stages(ranks))

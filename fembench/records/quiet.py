@@ -28,7 +28,7 @@ def quiet(record: Record) -> Iterator[Rule]:
 
 
 def lost(host: HostFacts) -> dict[str, float]:
-    """{who: percent of the CPU time} of a host that the job lost, beyond the limits of D3 and D6."""
+    """{cause: percent of the CPU time} that the job lost on a host, beyond the limits of D3 and D6."""
     found = {
         "others used": (_least(host) > OTHERS, host.others_percent),
         "the hypervisor took": (host.steal_percent > STOLEN, host.steal_percent),

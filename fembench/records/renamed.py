@@ -15,7 +15,7 @@ LATE = "the old name works in this release only"
 
 
 def renamed(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """(the fields with their values under today's names, one line for each renamed value)."""
+    """(the fields with the current names of their values, one line per renamed value)."""
     found, lines = dict(values), []
     for name, value in values.items():
         new = RENAMED.get(name, {}).get(value) if isinstance(value, str) else None

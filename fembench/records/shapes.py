@@ -35,7 +35,7 @@ def check_shapes(record: Record, where: str) -> None:
 
 
 def _by_rank(record: Record) -> Iterator[tuple[str, Sequence[Any]]]:
-    """(name, entries) of what has one entry per rank."""
+    """(name, entries) of all arrays with one entry per rank."""
     part = record.partition
     yield "environment.rank_host", record.environment.rank_host
     for name in ("targets", "cells", "neighbours", "message_bytes"):
@@ -49,7 +49,7 @@ def _by_rank(record: Record) -> Iterator[tuple[str, Sequence[Any]]]:
 
 
 def _by_phase(record: Record) -> Iterator[tuple[str, Rows]]:
-    """(name, rows) of what has one row per rank, with one entry per phase."""
+    """(name, rows) of all arrays with one row per rank and one entry per phase."""
     yield "setup", record.setup
     for k, one in enumerate(record.sets):
         yield f"sets[{k}].seconds", one.seconds
@@ -57,7 +57,7 @@ def _by_phase(record: Record) -> Iterator[tuple[str, Rows]]:
 
 
 def _numbers(record: Record) -> Iterator[tuple[str, Iterator[int], int]]:
-    """(name, numbers, what they must be less than)."""
+    """(name, numbers, upper limit) of all indices; each must be below the limit."""
     ranks = record.case.placement.ranks
     yield "environment.rank_host: host", iter(record.environment.rank_host), len(record.environment.hosts)
     yield "partition.neighbours: rank", (q for row in record.partition.neighbours for q in row), ranks

@@ -150,7 +150,7 @@ def render(
     files: Sequence[str],
     synthetic: Sequence[str] | None = None,
 ) -> str:
-    """A page from a template of this folder. `synthetic`: what was emulated; None: as the records say."""
+    """A page from a template of this folder. `synthetic`: the emulation; None: that of the records."""
     here = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
         loader=here,

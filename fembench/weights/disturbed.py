@@ -1,11 +1,11 @@
-"""Were the runs that speeds come from disturbed? Then the shares may be far off."""
+"""Whether the runs from which speeds are taken were disturbed, so that shares may be far off."""
 
 from collections.abc import Sequence
 
 from fembench.records.quiet import lost
 from fembench.records.record import Environment
 
-SHOWN = 3  # hosts that are named
+SHOWN = 3  # most hosts named in a message
 REMEDY = {
     "others used": "stop the other work or use idle hosts",
     "the hypervisor took": "use hosts that share no processors",
@@ -14,7 +14,7 @@ REMEDY = {
 
 
 def disturbance(environments: Sequence[Environment]) -> str:
-    """One line if the job lost CPU time in some of these runs: to whom, where, and what to do; else ""."""
+    """One line with cause, hosts and remedy, if the job lost CPU time in some of these runs; else ""."""
     worst: dict[str, dict[str, float]] = {}
     for host in (host for environment in environments for host in environment.hosts):
         for who, percent in lost(host).items():

@@ -57,7 +57,7 @@ class Trail:
 
     @property
     def records(self) -> list[Record]:
-        """Every run, each once."""
+        """All runs, each once."""
         rounds = [*(record for record, _ in self.rounds), *(record for _, record in self.tried)]
         return list({id(r): r for r in (*rounds, *self.equal, *self.weighted, *self.without)}.values())
 

@@ -44,7 +44,7 @@ MAY_IMPORT = {
     # office: runs on a laptop, reads records, reasons
     "weights": "base stats records partition",
     "model": "base stats records methods mesh partition fem",
-    "report": "base stats records mesh weights",
+    "report": "base stats methods records mesh weights model",
     # roof: the only places that see both
     "studies": f"{LAB} weights model report",
     "cli": f"{LAB} weights model report studies",

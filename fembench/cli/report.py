@@ -6,6 +6,7 @@ CSV, plots as SVG, fields for ParaView (VTU) and timelines for ui.perfetto.dev.
 Examples:
   fembench report results/scaling
   fembench report results/scaling --base 2 --out /tmp/report
+  fembench report results/new-cluster --against results/old-cluster
 """
 
 import argparse
@@ -28,18 +29,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peers", metavar="FILE", type=Path, help="result of `fembench peers` (default: DIR/peers.json)"
     )
+    parser.add_argument(
+        "--against",
+        metavar="DIR",
+        type=Path,
+        help="results of another campaign, whose headline is shown next to this one's",
+    )
     parser.add_argument("--json", action="store_true", help="print every table as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     """Always 0; verdicts are the subject of `fembench check`."""
     from fembench.cli.progress import working
+    from fembench.records.store import load_all
     from fembench.report import page, table, tables
 
     campaign = page.read_campaign(options.folder, options.peers)
+    folder = options.against
+    other = tables.Against(folder.resolve().name, load_all(folder)) if folder else None
     with working("report: drawing the plots"):
-        index = page.build(options.folder, options.out, base=options.base, peers=options.peers)
-    shown = campaign.records, campaign.failures, campaign.peers, options.base
+        index = page.build(options.folder, options.out, base=options.base, peers=options.peers, against=other)
+    shown = campaign.records, campaign.failures, campaign.peers, options.base, other
     if options.json:
         made = tables.every_table(*shown)
         print(json.dumps({"report": str(index), "tables": {t.name: table.to_json(t) for t in made}}))

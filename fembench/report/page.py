@@ -26,21 +26,24 @@ from fembench.report.plots.canvas import Plot
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
 from fembench.report.table import Table
-from fembench.report.tables import every_table
+from fembench.report.tables import Against, every_table
 
 MARK = '<meta name="generator" content="fembench report">'
 MOST_ROWS = 800  # of a table on the page
 # heading; beginnings of the names of its plots; beginnings of the names of its tables
 SECTIONS = (
-    ("Verdict", (), ("overview", "reasons", "failures", "kinds")),
-    ("Provenance", (), ("hosts", "rank_speeds", "meshes", "clocks", "software")),
+    ("Verdict", (), ("headline", "overview", "reasons", "failures", "unavailable", "kinds")),
+    ("Provenance", (), ("hosts", "rank_places", "rank_speeds", "meshes", "clocks", "software")),
     ("Times", ("phases",), ("runs_apart", "summary", "phases", "mean_phases")),
     ("Speedup", ("speedup",), ("speedup",)),
+    ("Weak scaling", ("weak",), ("weak",)),
     ("Peers", ("peers",), ("peers",)),
     ("Communication", ("communication", "send_receive", "ranks"), ("communication", "send_receive")),
+    ("Rates", ("roofline",), ("rates", "roofline")),
+    ("Hosts", ("host_times",), ("host_times",)),
     ("Rebalancing", ("balance",), ("balance",)),
     ("Time lines", ("time_line",), ()),
-    ("Solver", ("iterations", "residuals"), ("iterations", "rates")),
+    ("Solver", ("iterations", "residuals"), ("iterations",)),
     ("Body and partition", ("body", "parts"), ("partitions", "parts")),
     ("Every rule", (), ("rules",)),
 )
@@ -68,16 +71,22 @@ class Section:
 
 
 def build(
-    folder: Path | str, out: Path | str | None = None, *, base: int = 0, peers: Path | None = None
+    folder: Path | str,
+    out: Path | str | None = None,
+    *,
+    base: int = 0,
+    peers: Path | None = None,
+    against: Against | None = None,
 ) -> Path:
     """Write the report of the campaign in `folder` to `out` (default: its report/); return index.html.
 
     `base`: ranks of the run to which speedups refer; 0: the fewest. `peers`: a comparison stored elsewhere.
-    Raises InputError if there is nothing to report, or `out` contains something else.
+    `against`: another campaign, whose headline is shown next to this one's. Raises InputError if there is
+    nothing to report, or `out` contains something else.
     """
     campaign = read_campaign(Path(folder), peers)
     target = Path(out) if out else Path(folder) / "report"
-    tables = every_table(campaign.records, campaign.failures, campaign.peers, base)
+    tables = every_table(campaign.records, campaign.failures, campaign.peers, base, against)
     plots = gallery(results(campaign.records), campaign.fields, campaign.peers, base)
     with _replacing(target) as fresh:
         files = write_exports(campaign, fresh)

@@ -6,6 +6,7 @@ S / P     efficiency, unless ranks are known to be unequal
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,15 +37,23 @@ class Speedup:
     equal: str = ""  # why it is not known that the ranks are equally fast, as the efficiency assumes
 
 
-def speedup(result: Result, everyone: Sequence[Result], quantity: str = CG, base: int = 0) -> Speedup:
-    """The speedup of `result` over the fastest of its bases among `everyone`, in the time named `quantity`.
+def speedup(
+    result: Result,
+    everyone: Sequence[Result],
+    quantity: str = CG,
+    base: int = 0,
+    among: Sequence[Result] | None = None,
+) -> Speedup:
+    """The speedup of `result` over the fastest of its bases, in the time named `quantity`.
 
-    `base`: ranks of the base; 0: one or, without such a run, the fewest.
+    `base`: ranks of the base; 0: one or, without such a run, the fewest. `among`: the results that may be the
+    base; everyone by default.
     """
     if result.pool.status == "INVALID":
         return Speedup(result, None, notes=("INVALID: not compared",))
-    pools, reason = base_of(result.pool, [r.pool for r in everyone], base)
-    bases = [r for r in everyone if r.pool in pools and _timed(r, quantity)]
+    candidates = everyone if among is None else among
+    pools, reason = base_of(result.pool, [r.pool for r in candidates], base)
+    bases = [r for r in candidates if r.pool in pools and _timed(r, quantity)]
     if not bases or not _timed(result, quantity):
         return Speedup(result, None, notes=(reason or f"no time of {quantity}",))
     return _against(result, min(bases, key=lambda r: r.times[quantity].median), everyone, quantity)
@@ -58,6 +67,35 @@ def all_speedups(found: Sequence[Result], quantity: str = CG, base: int = 0) -> 
     return [speedup(r, found, quantity, base) for r in found if r.ranks > max(base, 1)]
 
 
+def speedups_by_hosts(found: Sequence[Result], quantity: str = CG) -> list[Speedup]:
+    """Every result on several hosts against the fewest hosts that have as many ranks each."""
+    return [_over_hosts(r, found, quantity) for r in found if hosts_of(r) > 1]
+
+
+def _over_hosts(result: Result, found: Sequence[Result], quantity: str) -> Speedup:
+    each = ranks_per_host(result)
+    if not each:
+        return Speedup(result, None, notes=("not available: hosts have different numbers of ranks",))
+    alike = [r for r in found if r.mesh == result.mesh and ranks_per_host(r) == each]
+    fewer = sorted({r.ranks for r in alike if r.ranks < result.ranks})
+    if not fewer:
+        why = f"not available: no run on fewer hosts with {ranks_in_words(each)} on each"
+        return Speedup(result, None, notes=(why,))
+    tried = [speedup(result, found, quantity, ranks, alike) for ranks in fewer]
+    return next((s for s in tried if s.base), tried[0])
+
+
+def hosts_of(result: Result) -> int:
+    """Number of hosts that the ranks ran on."""
+    return len(set(result.record.environment.rank_host))
+
+
+def ranks_per_host(result: Result) -> int:
+    """Ranks on each host; 0 where hosts have different numbers."""
+    counts = set(Counter(result.record.environment.rank_host).values())
+    return counts.pop() if len(counts) == 1 else 0
+
+
 def _timed(result: Result, quantity: str) -> bool:
     return quantity in result.times and result.times[quantity].median > 0
 
@@ -67,7 +105,7 @@ def _against(result: Result, base: Result, everyone: Sequence[Result], quantity:
     ratio = base.ranks * alone.median / mine.median
     withheld = unequal_ranks(result.record, everyone)
     efficiency = np.nan if withheld else ratio / result.ranks
-    low, high = (1.0, 1.0) if base is result else _range(alone, mine)
+    low, high = (1.0, 1.0) if base is result else ratio_range(alone, mine)
     return Speedup(
         result=result,
         base=base,
@@ -80,7 +118,7 @@ def _against(result: Result, base: Result, everyone: Sequence[Result], quantity:
     )
 
 
-def _range(alone: Time, mine: Time) -> tuple[float, float]:
+def ratio_range(alone: Time, mine: Time) -> tuple[float, float]:
     """The range of alone / mine: 95 % over runs if both have three, else from the ends of both intervals."""
     interval = ratio_unpaired(alone.medians, mine.medians).interval
     return (interval.low, interval.high) if interval else (alone.low / mine.high, alone.high / mine.low)

@@ -8,8 +8,8 @@ from fembench.records.contest import PeersRecord
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, RUN, SOLVE, VECTORS
 from fembench.report.peer_tables import over_peer
 from fembench.report.results import Result
-from fembench.report.speedup import Speedup
-from fembench.report.table import Column, Table, case_columns, case_of, ratio, time, words
+from fembench.report.speedup import Speedup, hosts_of, ranks_per_host
+from fembench.report.table import Column, Table, case_columns, case_of, integer, ratio, time, words
 
 BASE = (
     "Speedup is P0 T(P0) / T(P), with times on the slowest rank. The base is this code on P0 ranks (one "
@@ -21,6 +21,12 @@ BASE = (
 BY_PHASE = (ASSEMBLY, PRODUCT, VECTORS, CG, SOLVE, RUN)
 
 
+_RATIOS = (
+    ratio("speedup", "speedup"),
+    Column("range", "speedup_low speedup_high", lambda v: f"{v[0]:.2f}–{v[1]:.2f}", number=True),
+    Column("runs", "base_runs runs", lambda v: f"{v[0]} / {v[1]}", number=True),
+    ratio("efficiency", "efficiency"),
+)
 _OVER_PEER = Column(
     "over the best serial peer", "peer_speedup peer peer_of", lambda v: f"{v[0]:.2f} ({v[1]}, {v[2]})"
 )
@@ -76,6 +82,47 @@ def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:
     )
 
 
+def speedups_over_hosts(found: Mapping[str, Sequence[Speedup]]) -> Table:
+    """Speedup and efficiency of each phase in numbers of hosts; `found` by phase."""
+    rows = [
+        (*case_of(s.result), hosts_of(s.result), each or None, name, _base_hosts(s, name))
+        + (s.result.times[name].median, s.ratio / max(each, 1))
+        + ((s.low / max(each, 1), s.high / max(each, 1)), _runs(s, name), s.efficiency)
+        + ("" if s.base else "; ".join(s.notes),)
+        for group in zip(*found.values())
+        for name, s in zip(found, group)
+        for each in (ranks_per_host(s.result),)
+        if name in s.result.times and (s.base or name == CG)
+    ]
+    return Table(
+        "speedup_hosts",
+        "Speedup and efficiency by hosts",
+        "Speedup in numbers of hosts is H0 T(H0) / T(H). The base ran on H0 hosts, the fewest with the same "
+        "number of ranks on each. It shows what another host is worth, whatever the ranks on one host gain "
+        "over a single rank. Efficiency is speedup / H.",
+        (
+            *case_columns(),
+            integer("hosts"),
+            integer("ranks each", "ranks_per_host"),
+            words("phase"),
+            Column(
+                "base",
+                "base_s base_hosts base_id",
+                lambda v: f"{units.seconds(v[0])} on {units.plural(v[1], 'host')}",
+            ),
+            time("T(H)", "run"),
+            *_RATIOS,
+            words("remarks"),
+        ),
+        tuple(rows),
+    )
+
+
+def _base_hosts(found: Speedup, quantity: str) -> tuple[float, int, str] | None:
+    base = found.base
+    return (base.times[quantity].median, hosts_of(base), base.record.id) if base else None
+
+
 def _definition(bases: set[int]) -> str:
     """For a title: the definition of speedup if a base has several ranks."""
     if bases <= {1}:
@@ -92,10 +139,7 @@ def _speedup_columns(*between: Column) -> tuple[Column, ...]:
             "base", "base_s base_ranks base_id", lambda v: f"{units.seconds(v[0])} on {ranks_in_words(v[1])}"
         ),
         *between,
-        ratio("speedup", "speedup"),
-        Column("range", "speedup_low speedup_high", lambda v: f"{v[0]:.2f}–{v[1]:.2f}", number=True),
-        Column("runs", "base_runs runs", lambda v: f"{v[0]} / {v[1]}", number=True),
-        ratio("efficiency", "efficiency"),
+        *_RATIOS,
     )
 
 

@@ -1,6 +1,7 @@
 """All tables of a campaign, and the selection shown on a terminal."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from fembench.records.contest import PeersRecord
 from fembench.records.record import Failure, Record
@@ -8,6 +9,7 @@ from fembench.report import (
     equality,
     laws,
     origin,
+    rank_places,
     runs,
     speedup_tables,
     times,
@@ -15,14 +17,21 @@ from fembench.report import (
     work,
 )
 from fembench.report.balance_tables import balance_tables
+from fembench.report.factors import every_factor, factors_table
+from fembench.report.headline import HeadlineRow, headline, headline_table
+from fembench.report.host_times import host_table, host_times
 from fembench.report.measures import CG, SOLVE
 from fembench.report.peer_tables import peers_tables
 from fembench.report.results import results
-from fembench.report.speedup import all_speedups
+from fembench.report.roofline import roofline_points, roofline_table
+from fembench.report.speedup import all_speedups, speedups_by_hosts
 from fembench.report.table import Table, text
+from fembench.report.unavailable import unavailable
 from fembench.report.unequal import unequal_results
+from fembench.report.weak import weak_phases, weak_points, weak_table
 
 TERMINAL = (
+    "headline",
     "overview",
     "reasons",
     "kinds",
@@ -30,6 +39,8 @@ TERMINAL = (
     "summary",
     "speedup_cg",
     "speedup_none",
+    "weak",
+    "speedup_factors",
     "speedup_unequal",
     "communication",
     "partitions",
@@ -42,14 +53,22 @@ TERMINAL = (
 )
 
 
+class Against(NamedTuple):
+    """Another campaign."""
+
+    name: str
+    records: Sequence[Record]
+
+
 def terminal(
     records: Sequence[Record],
     failures: Iterable[Failure] = (),
     peers: PeersRecord | None = None,
     base: int = 0,
+    against: Against | None = None,
 ) -> str:
     """The most important tables, as aligned text."""
-    shown = [t for t in every_table(records, failures, peers, base) if t.name in TERMINAL]
+    shown = [t for t in every_table(records, failures, peers, base, against) if t.name in TERMINAL]
     return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown)
 
 
@@ -58,13 +77,21 @@ def every_table(
     failures: Iterable[Failure] = (),
     peers: PeersRecord | None = None,
     base: int = 0,
+    against: Against | None = None,
 ) -> list[Table]:
-    """Every table that has rows. `base`: ranks of the base of speedups, 0: the fewest."""
+    """Every table that has rows.
+
+    `base`: ranks of the base of speedups, 0: the fewest. `against`: another campaign, whose headline is shown
+    next to this one's.
+    """
     found = results(records)
     unequal = unequal_results(found)
     speedups = {name: all_speedups(found, name, base) for name in speedup_tables.BY_PHASE}
     alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
+    hosts = {name: speedups_by_hosts(found, name) for name in speedup_tables.BY_PHASE}
+    weak = weak_points(found, base)
     made = [
+        headline_table(headline(found, speedups[CG], weak, unequal), *_other(against)),
         runs.overview(found),
         runs.reasons(found),
         runs.failures(failures),
@@ -75,6 +102,10 @@ def every_table(
         speedup_tables.no_speedup(found, base),
         speedup_tables.speedups(speedups[SOLVE], SOLVE),
         speedup_tables.speedups_by_phase(speedups),
+        speedup_tables.speedups_over_hosts(hosts),
+        weak_table(weak),
+        weak_phases(weak),
+        factors_table(every_factor(found, unequal, base)),
         unequal_tables.efficiency(unequal),
         unequal_tables.against_alone(unequal),
         laws.amdahl_table(laws.amdahl_laws(alone, unequal)),
@@ -82,6 +113,8 @@ def every_table(
         times.communication(found),
         times.send_receive(found),
         times.rates(found),
+        roofline_table(roofline_points(found)),
+        host_table(host_times(found)),
         times.phases(found),
         times.mean_phases(found),
         work.balance(found),
@@ -89,7 +122,9 @@ def every_table(
         work.iterations(found),
         *balance_tables(records),
         equality.rank_speeds(found),
+        unavailable(found, unequal),
         origin.hosts(records),
+        rank_places.places(records),
         origin.meshes(records),
         origin.clocks(records),
         origin.software(records),
@@ -97,3 +132,12 @@ def every_table(
         *(peers_tables(peers) if peers else ()),
     ]
     return [t for t in made if t.rows]
+
+
+def _other(against: Against | None) -> tuple[Sequence[HeadlineRow], str]:
+    """Headline of another campaign, and its name."""
+    if against is None:
+        return (), ""
+    found = results(against.records)
+    rows = headline(found, all_speedups(found, CG), weak_points(found), unequal_results(found))
+    return rows, against.name

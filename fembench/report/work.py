@@ -29,7 +29,7 @@ def parts(results: Iterable[Result]) -> Table:
                 (r.mesh, p.method, r.ranks, rank, host_of(r.record, rank), p.targets[rank])
                 + (p.cells[rank] / max(sum(p.cells), 1), p.cells[rank], p.dofs[rank], p.blocks[rank])
                 + (p.shared_dofs[rank], p.shared_dofs_all[rank], len(p.neighbours[rank]))
-                + (_ranges(r.record.environment.affinity[rank]),)
+                + (cpu_ranges(r.record.environment.affinity[rank]),)
             )
     return Table(
         "parts",
@@ -132,7 +132,7 @@ def iterations(results: Sequence[Result]) -> Table:
     )
 
 
-def _ranges(cpus: Sequence[int]) -> str:
+def cpu_ranges(cpus: Sequence[int]) -> str:
     """'0-3 8': CPU numbers, with consecutive ones as ranges."""
     starts = sorted(c for c in cpus if c - 1 not in cpus)
     ends = sorted(c for c in cpus if c + 1 not in cpus)

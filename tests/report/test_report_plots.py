@@ -39,7 +39,8 @@ def colours_named(caption):
 def test_a_campaign_gives_every_plot_with_text_as_text():
     found = gallery(results(campaign()), {})
     names = [p.name for p in found]
-    of_times = ["phases", "speedup", "communication", "send_receive", "ranks", "time_line-2", "time_line-4"]
+    of_times = ["phases", "speedup", "speedup_factors", "weak", "communication", "send_receive", "ranks"]
+    of_times += ["roofline", "time_line-2", "time_line-4"]
     assert names == [*of_times, "iterations", "residuals", "parts"]
     for plot in found:
         assert words(plot), plot.name
@@ -63,7 +64,11 @@ def test_phases_have_one_panel_a_mesh_and_one_figure_a_variant():
 
 
 def test_one_record_gives_only_what_one_rank_can_show():
-    assert [p.name for p in gallery(results([make_record()]), {})] == ["phases", "residuals"]
+    assert [p.name for p in gallery(results([make_record()]), {})] == [
+        "phases",
+        "roofline",
+        "residuals",
+    ]
 
 
 def test_no_records_give_no_plots():

@@ -21,6 +21,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, NullLocator
@@ -131,6 +132,12 @@ def colour_legend(drawn: Figure, labels: Mapping[str, str]) -> None:
     drawn.legend(handles=handles, loc="outside lower center", ncols=_columns(drawn, list(labels)))
 
 
+def key_below(drawn: Figure, looks: Mapping[str, Mapping[str, Any]]) -> None:
+    """A legend of label -> look of its line or marker, under the figure."""
+    handles = [Line2D([], [], label=escaped(label), **look) for label, look in looks.items()]
+    drawn.legend(handles=handles, loc="outside lower center", ncols=_columns(drawn, list(looks)))
+
+
 def rank_axis(axes: Axes, ranks: Sequence[int]) -> None:
     """A logarithmic axis of ranks, with ticks at the numbers of ranks that were run (as many as fit)."""
     ticks = sorted(set(ranks))
@@ -216,6 +223,35 @@ def colour_bar(drawn: Figure, axes: Axes, low: float, high: float, label: str, *
         scale, ax=axes, location="bottom", shrink=0.6, aspect=30, extend="max" if open_top else "neither"
     )
     bar.set_label(label)
+
+
+def heat(drawn: Figure, axes: Axes, values: Floats, end: float, ticks: Mapping[float, str]) -> None:
+    """(n_rows, n_columns) coloured from blue at -end over white at 0 to red at end, first row on top.
+
+    `ticks` of the colour bar to the right: place -> label.
+    """
+    rows, columns = values.shape
+    shown = axes.pcolormesh(
+        np.arange(columns + 1) - 0.5,
+        np.arange(rows + 1) - 0.5,
+        values,
+        cmap="RdBu_r",
+        vmin=-end,
+        vmax=end,
+        rasterized=values.size > 1000,
+        edgecolors="white" if columns <= 60 else "none",
+        linewidth=0.8,
+    )
+    axes.set_ylim(rows - 0.5, -0.5)
+    axes.grid(visible=False)
+    beyond = values[np.isfinite(values)]
+    below, above = bool((beyond < -end).any()), bool((beyond > end).any())
+    extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}.get(
+        (below, above), "both"
+    )
+    bar = drawn.colorbar(shown, ax=axes, extend=extend, aspect=25, pad=0.02)
+    bar.set_ticks(list(ticks), labels=list(ticks.values()))
+    bar.set_label("time over the median host")
 
 
 def shades(values: Floats, low: float, high: float) -> Floats:

@@ -4,14 +4,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fembench.records.contest import PeersRecord
+from fembench.report.factors import every_factor
 from fembench.report.fields import read_fields
+from fembench.report.host_times import host_times
 from fembench.report.plots import bars, body, gantt, lines
 from fembench.report.plots.balance import balance_plots
 from fembench.report.plots.canvas import Plot
+from fembench.report.plots.factors import factors
+from fembench.report.plots.heat_map import heat_map
 from fembench.report.plots.peer_bars import peers as plot_peers
+from fembench.report.plots.roofline import roofline
 from fembench.report.plots.unequal import unequal_hosts
+from fembench.report.plots.weak import weak_scaling
 from fembench.report.results import Result
+from fembench.report.roofline import roofline_points
 from fembench.report.unequal import unequal_results
+from fembench.report.weak import weak_points
 
 
 def gallery(
@@ -22,13 +30,18 @@ def gallery(
 ) -> list[Plot]:
     """Every plot for which there is data; `fields` are files by record id, `base` as in `every_table`."""
     timed = [r for r in results if r.pool.status != "INVALID"]
+    unequal = unequal_results(timed)
     found: list[Plot | None] = [
         *bars.phases(timed),
         lines.speedups(timed, base),
-        *unequal_hosts(unequal_results(timed)),
+        factors(every_factor(timed, unequal, base)),
+        *unequal_hosts(unequal),
+        weak_scaling(weak_points(timed, base)),
         lines.communication(timed),
         *bars.send_receive(timed),
         bars.rank_by_rank(timed),
+        roofline(roofline_points(timed)),
+        heat_map(host_times(timed)),
         plot_peers(peers) if peers else None,
         *balance_plots([record for r in timed for record in r.pool.records]),
         *gantt.time_lines(timed),

@@ -57,11 +57,11 @@ def _styled(found: Iterable[Speedup]) -> list[tuple[dict[str, Any], list[Speedup
     curves: dict[tuple[str, ...], list[Speedup]] = {}
     for s in found:
         curves.setdefault((*s.result.series, s.result.placement), []).append(s)
-    looks = _looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
+    looks = curve_looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
     return [(look, group) for look, group in zip(looks, list(curves.values())[:CURVES])]
 
 
-def _looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def curve_looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Colour by mesh, marker and dashes by variant, so that a reader can follow either."""
     meshes = list(dict.fromkeys(mesh for mesh, _ in names))
     others = list(dict.fromkeys(other for _, other in names))
@@ -99,7 +99,7 @@ def communication(results: Sequence[Result]) -> Plot | None:
     curves: dict[tuple[str, ...], list[Result]] = {}
     for r in timed:
         curves.setdefault((*r.series, r.placement), []).append(r)
-    looks = _looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
+    looks = curve_looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
     with canvas.figure(1, height=4.0) as (drawn, (axes,)):
         for look, group in zip(looks, list(curves.values())[:CURVES]):
             found = [measures.communication(r.runs) for r in group]
@@ -135,7 +135,7 @@ def iterations(results: Sequence[Result]) -> Plot | None:
         points |= {(p.mesh.n_equations, p.solve.iterations) for p in r.pool.records}
     everything = np.array(sorted(set().union(*curves.values())), dtype=float)
     with canvas.figure(1, height=4.0) as (drawn, (axes,)):
-        looks = _looks([(" · ".join(key), "") for key in curves])
+        looks = curve_looks([(" · ".join(key), "") for key in curves])
         for i, (look, points) in enumerate(zip(looks, curves.values())):
             x, y = np.array(sorted(points)).T
             size = 7.0 + 4 * i  # concentric rings if curves coincide
@@ -171,7 +171,7 @@ def residuals(results: Sequence[Result]) -> Plot | None:
     if not groups:
         return None
     with canvas.figure(1, height=4.2) as (drawn, (axes,)):
-        for look, group in zip(_looks(list(groups)), list(groups.values())[:CURVES]):
+        for look, group in zip(curve_looks(list(groups)), list(groups.values())[:CURVES]):
             few, many = min(group, key=lambda r: r.ranks), max(group, key=lambda r: r.ranks)
             _history(axes, few, {**look, "marker": ""})
             if many is not few:

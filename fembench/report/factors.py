@@ -1,0 +1,220 @@
+"""Efficiency factors of the POP methodology: where the time of all ranks goes, as a product of factors.
+
+    T      seconds of assembly and CG on the slowest rank
+    u_p    seconds that rank p spends outside of messages (sending, waiting, unpacking, all-reduce)
+    T_0    T on an ideal network, on which messages cost nothing (simulated)
+
+    load balance             mean(u) / max(u)
+    serialization            max(u) / T_0      waiting for ranks that are late now and then
+    transfer                 T_0 / T           messages themselves
+    communication            max(u) / T        = serialization x transfer
+    parallel efficiency      mean(u) / T       = load balance x communication
+    computation scaling      sum(u) of the base / sum(u)
+    global efficiency        = parallel efficiency x computation scaling
+
+On unequal ranks the mean of u is not what a better partition would reach. There, E_het takes the place of the
+parallel efficiency, with the same communication: E_het = weighted load balance x communication.
+
+Source: M. Wagner, B. Mohr, J. Giménez and J. Labarta, A structured approach to performance analysis, in Tools
+for High Performance Computing 2017, Springer 2019, pages 1-15 (the metrics of the POP Centre of Excellence,
+pop-coe.eu).
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fembench.base.errors import FembenchError
+from fembench.model.ideal import IdealRun, on_ideal_network
+from fembench.records.compare import base_of, ranks_in_words
+from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION
+from fembench.records.times import Times
+from fembench.report.equality import unequal_ranks
+from fembench.report.measures import SOLVE, Floats, over_runs
+from fembench.report.results import Result
+from fembench.report.table import Column, Table, case_columns, case_of, words
+from fembench.report.unequal import Unequal
+from fembench.stats.student import typical_interval
+
+CROWDED = "ranks share cores (OVERSUBSCRIBED: functional only)"
+MOST_RANKS = 1024  # of a run that is simulated on an ideal network
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EfficiencyFactors:
+    """The factors of one result; nan where one is not available, and why in `notes`."""
+
+    result: Result
+    base: Result | None
+    load_balance: float
+    communication: float
+    low: float  # 95 % interval of the parallel efficiency, over runs
+    high: float
+    transfer: float
+    scaling: float
+    e_het: float  # E_het; nan for ranks that are equal
+    notes: tuple[str, ...]
+
+    @property
+    def parallel(self) -> float:
+        return self.load_balance * self.communication
+
+    @property
+    def serialization(self) -> float:
+        return self.communication / self.transfer
+
+    @property
+    def overall(self) -> float:
+        """The global efficiency."""
+        return self.parallel * self.scaling
+
+    @property
+    def weighted_balance(self) -> float:
+        """Load balance at the summed speed of unequal ranks."""
+        return self.e_het / self.communication
+
+
+def every_factor(
+    found: Sequence[Result], unequal: Sequence[Unequal] = (), base: int = 0
+) -> list[EfficiencyFactors]:
+    """The factors of each result, if any of them ran on several ranks; `base` as in `all_speedups`."""
+    timed = [r for r in found if r.pool.status != "INVALID" and SOLVE in r.times]
+    if all(r.ranks == 1 for r in timed):
+        return []
+    e_het = {id(u.result): u.e_het for u in unequal}
+    return [_factors(r, timed, e_het, base) for r in timed]
+
+
+def _factors(
+    result: Result, everyone: Sequence[Result], e_het: Mapping[int, float], base: int
+) -> EfficiencyFactors:
+    if result.record.environment.oversubscribed:
+        return EfficiencyFactors(result, None, *(np.nan,) * 7, notes=(f"not available: {CROWDED}",))
+    u, seconds = useful(result.runs), result.times[SOLVE].median
+    parallel, communication = float(u.mean()) / seconds, float(u.max()) / seconds
+    interval = typical_interval([_parallel(one) for one in result.runs if len(one.timed)])
+    transfer, no_transfer = _transfer(result, communication)
+    start, scaling, no_scaling = _scaling(result, everyone, base)
+    return EfficiencyFactors(
+        result=result,
+        base=start,
+        load_balance=parallel / communication,
+        communication=communication,
+        low=min(interval.low, parallel) if interval else np.nan,
+        high=max(interval.high, parallel) if interval else np.nan,
+        transfer=transfer,
+        scaling=scaling,
+        e_het=e_het.get(id(result), np.nan),
+        notes=tuple(filter(None, (no_transfer, no_scaling))),
+    )
+
+
+def useful(runs: Sequence[Times]) -> Floats:
+    """(n_ranks,) u_p: seconds of a set outside of messages, over all runs with timed sets."""
+    return over_runs([_outside(one) for one in runs if len(one.timed)])
+
+
+def _outside(one: Times) -> Floats:
+    """(n_sets, n_ranks) seconds of assembly and CG outside of messages."""
+    return one.seconds(ASSEMBLY, CG) - one.seconds(*COMMUNICATION)
+
+
+def _parallel(one: Times) -> float:
+    """Parallel efficiency of one run."""
+    return float(useful([one]).mean() / np.median(one.seconds(ASSEMBLY, CG).max(axis=1)))
+
+
+def _transfer(result: Result, communication: float) -> tuple[float, str]:
+    """(T_0 / T, why there is none): median over the runs that can be simulated."""
+    if result.ranks == 1:
+        return communication, ""  # there is no other rank to wait for
+    if result.ranks > MOST_RANKS:
+        return np.nan, f"transfer not available: more than {MOST_RANKS} ranks are not simulated"
+    found: list[IdealRun] = []
+    why = ""
+    for record in result.pool.records:
+        try:
+            found.append(on_ideal_network(record))
+        except FembenchError as error:
+            why = str(error).removeprefix(f"record {record.id}").lstrip(": ")
+    if not found:
+        return np.nan, f"transfer not available: {why}"
+    share = float(np.median([run.ideal / run.recorded for run in found]))
+    return min(max(share, communication), 1.0), ""  # it lies between, but for the scatter of the sets
+
+
+def _scaling(result: Result, everyone: Sequence[Result], base: int) -> tuple[Result | None, float, str]:
+    """(base, sum(u) of the base / sum(u), why there is none)."""
+    if result.ranks == (base or _fewest(result, everyone)):
+        return result, 1.0, ""
+    why = unequal_ranks(result.record, everyone).removesuffix("no efficiency").rstrip(":, ")
+    pools, reason = base_of(result.pool, [r.pool for r in everyone], base)
+    bases = [r for r in everyone if r.pool in pools]
+    if why or not bases:
+        return None, np.nan, f"computation scaling not available: {why or reason}"
+    start = min(bases, key=lambda r: r.times[SOLVE].median)
+    return start, float(useful(start.runs).sum() / useful(result.runs).sum()), ""
+
+
+def _fewest(result: Result, everyone: Sequence[Result]) -> int:
+    """The fewest ranks of a series that has several numbers of ranks; else one."""
+    counts = {r.ranks for r in everyone if r.series == result.series}
+    return min(counts) if len(counts) > 1 else 1
+
+
+NOTE = (
+    "The factors of the POP methodology (Wagner et al. 2019) for one set, assembly + CG; 1 is perfect, and "
+    "the smallest factor shows what to work on. Parallel efficiency is the share of all ranks' time spent "
+    "outside of messages: load balance x communication. A low load balance means that some ranks have less "
+    "to do. Communication is serialization x transfer: serialization counts waiting for ranks that are late "
+    "now and then, transfer counts messages themselves. A simulation of the traced iterations on a network "
+    "without cost separates the two. Scaling (computation scaling) is the computing time of all ranks of the "
+    "base over that of the run; above 1, smaller parts fit the caches better. It is not split into "
+    "instructions, cycles and clock rate, because hardware counters are not read. Global efficiency is "
+    "parallel efficiency x scaling. The interval is that of the parallel efficiency over three or more runs. "
+)
+UNEQUAL = (
+    "Ranks that are unequal have E_het instead, which is weighted balance x communication: the weighted "
+    "balance is 1 if each rank has work in proportion to its speed."
+)
+
+
+def factors_table(found: Sequence[EfficiencyFactors]) -> Table:
+    """One row per result."""
+    het = any(np.isfinite(f.e_het) for f in found)
+    rows = [
+        (*case_of(f.result), f.overall, f.parallel, (f.low, f.high), f.load_balance, f.communication)
+        + (f.serialization, f.transfer, f.scaling)
+        + (f.base.ranks if f.base else None,)
+        + ((f.e_het, f.weighted_balance) if het else ())
+        + ("; ".join(f.notes),)
+        for f in found
+    ]
+    weighted = (_factor("E_het", "e_het"), _factor("weighted balance"))
+    return Table(
+        "speedup_factors",
+        "Efficiency factors",
+        NOTE + (UNEQUAL if het else ""),
+        (
+            *case_columns(),
+            _factor("global", "global_efficiency"),
+            _factor("parallel", "parallel_efficiency"),
+            Column(
+                "95 % interval", "parallel_low parallel_high", lambda v: f"{v[0]:.3f}–{v[1]:.3f}", number=True
+            ),
+            _factor("load balance"),
+            _factor("communication", "communication_efficiency"),
+            _factor("serialization", "serialization_efficiency"),
+            _factor("transfer", "transfer_efficiency"),
+            _factor("scaling", "computation_scaling"),
+            Column("base", "base_ranks", ranks_in_words),
+            *(weighted if het else ()),
+            words("remarks"),
+        ),
+        tuple(rows),
+    )
+
+
+def _factor(head: str, key: str = "") -> Column:
+    return Column(head, key or head.replace(" ", "_"), lambda v: f"{v:.3f}", number=True)

@@ -1,0 +1,233 @@
+"""The headline of a campaign: what the machine is worth, in a few numbers that two campaigns have in common.
+
+figure of merit    equations x iterations / seconds of CG, at full scale: the run on most ranks
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.base import units
+from fembench.records import phases as ph
+from fembench.report.host_times import host_speeds
+from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
+from fembench.report.results import Result
+from fembench.report.roofline import ITERATION as WHOLE
+from fembench.report.roofline import roofline_points
+from fembench.report.speedup import Speedup, ratio_range
+from fembench.report.table import Column, Table, words
+from fembench.report.unequal import Unequal
+from fembench.report.weak import ITERATION, WeakPoint
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HeadlineRow:
+    """One number, or why there is none."""
+
+    what: str
+    value: float | str = np.nan
+    low: float = np.nan  # 95 % interval
+    high: float = np.nan
+    unit: str = ""  # "MDOF/s", "%", "x"
+    remark: str = ""
+
+
+def headline(
+    found: Sequence[Result],
+    speedups: Sequence[Speedup],
+    weak: Sequence[WeakPoint],
+    unequal: Sequence[Unequal],
+) -> list[HeadlineRow]:
+    """The rows, the verdict first; `speedups` of cg. None where nothing was measured."""
+    if not found:
+        return []
+    usable = [r for r in found if r.pool.status != "INVALID" and CG in r.times and r.record.solve.iterations]
+    rows = [_verdict(found)]
+    if not usable:
+        return rows
+    full = max(usable, key=lambda r: (r.ranks, r.record.mesh.n_equations, merit(r)))
+    return [
+        *rows,
+        _merit(full),
+        *_limits(full),
+        *([_strong(full, speedups), _weak(weak)] if len(found) > 1 else []),
+        _slowest(full),
+        *_gain(usable, unequal),
+    ]
+
+
+def merit(result: Result) -> float:
+    """Figure of merit: equations x iterations per second of CG."""
+    return _work(result) / result.times[CG].median
+
+
+def _work(result: Result) -> float:
+    return float(result.record.mesh.n_equations * result.record.solve.iterations)
+
+
+def _verdict(found: Sequence[Result]) -> HeadlineRow:
+    statuses = [r.pool.status for r in found]
+    counts = [f"{n} {s}" for s in ("VALID", "PROVISIONAL", "INVALID") if (n := statuses.count(s))]
+    worst = next(s for s in ("INVALID", "PROVISIONAL", "VALID") if s in statuses)
+    rules = sorted(
+        {rule.id for r in found for v in r.pool.records for rule in v.verdict.rules if not rule.ok}
+    )
+    why = f"; rules not met: {', '.join(rules)}" if rules else ""
+    return HeadlineRow(
+        "verdict", worst, remark=f"{units.plural(len(found), 'case')}: {', '.join(counts)}{why}"
+    )
+
+
+def _merit(full: Result) -> HeadlineRow:
+    cg, work = full.times[CG], _work(full) / 1e6
+    where = f"{full.mesh} · {full.variant}, {full.setting} rank{'s' * (full.ranks > 1)}, {full.pool.status}"
+    return HeadlineRow(
+        "figure of merit",
+        work / cg.median,
+        work / cg.high,
+        work / cg.low,
+        "MDOF/s",
+        f"equations x iterations / s: {where}",
+    )
+
+
+def _limits(full: Result) -> list[HeadlineRow]:
+    points = {p.phase: p for p in roofline_points([full])}
+    point = points.get(PRODUCT) or points.get(WHOLE)
+    cg = rank_times(full.runs, ph.CG).sum()
+    waiting, messages = (rank_times(full.runs, *k).sum() / cg for k in (ph.WAITING, ph.OWN_MESSAGES))
+    return [
+        HeadlineRow(
+            "memory bandwidth used",
+            100 * point.of_roof if point else np.nan,
+            unit="%",
+            remark=f"{point.phase}, of {point.roof / 1e9:.3g} GB/s measured in the same run"
+            if point and np.isfinite(point.roof)
+            else "not available: no bandwidth was measured",
+        ),
+        HeadlineRow("waiting", 100 * waiting, unit="%", remark="of cg: for neighbours and in all-reduces"),
+        HeadlineRow("messages", 100 * messages, unit="%", remark="of cg: packing, sending, unpacking"),
+    ]
+
+
+def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
+    s = next((s for s in speedups if s.result is full), None)
+    what = "strong scaling efficiency"
+    if s is None or not np.isfinite(s.efficiency) or s.base is None:
+        why = s.notes[0] if s and s.notes else "one number of ranks"
+        return HeadlineRow(what, unit="%", remark=f"not available: {why.removeprefix('not available: ')}")
+    share = 100 / full.ranks
+    ends = f"cg on {full.mesh}, from {s.base.ranks} to {full.ranks} ranks"
+    return HeadlineRow(
+        what, share * s.ratio, share * s.low, share * s.high, "%", "; ".join(filter(None, (ends, s.equal)))
+    )
+
+
+def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
+    grown = [p for p in weak if p.base is not p.result and ITERATION in p.efficiency]
+    if not grown:
+        why = (
+            "ranks are unequal or share cores"
+            if any(p.notes for p in weak)
+            else "no series of equal size per rank"
+        )
+        return HeadlineRow("weak scaling efficiency", unit="%", remark=f"not available: {why}")
+    p = max(grown, key=lambda p: (p.result.ranks, p.result.record.mesh.n_equations))
+    value, low, high = (100 * v for v in p.efficiency[ITERATION])
+    ends = f"iteration of cg, {p.series}, from {p.base.ranks} to {p.result.ranks} ranks"
+    return HeadlineRow("weak scaling efficiency", value, low, high, "%", ends)
+
+
+def _slowest(full: Result) -> HeadlineRow:
+    hosts, speeds = host_speeds(full)
+    if len(hosts) < 2:
+        return HeadlineRow("slowest host", unit="%", remark=f"not available: one host ({hosts[0]})")
+    k, middle = int(speeds.argmin()), float(np.median(speeds))
+    remark = (
+        f"{hosts[k]}: its speed over that of the median of {len(hosts)} hosts, cells per second of computing"
+    )
+    return HeadlineRow("slowest host", 100 * speeds[k] / middle, unit="%", remark=remark)
+
+
+def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[HeadlineRow]:
+    """Of weighted shares, if ranks are unequal: the fastest weighted run over the run with equal shares."""
+    if not unequal:
+        return []
+    results = sorted((u.result for u in unequal), key=lambda r: -r.ranks)
+    for equal in (r for r in results if not r.pool.case.placement.shares):
+        weighted = [
+            r
+            for r in results
+            if r.series == equal.series and r.ranks == equal.ranks and r.pool.case.placement.shares
+        ]
+        if weighted:
+            best = min(weighted, key=lambda r: r.times[SOLVE].median)
+            a, b = equal.times[SOLVE], best.times[SOLVE]
+            low, high = ratio_range(a, b)
+            remark = f"time with equal shares over time with {best.setting}, assembly + cg on {equal.mesh}"
+            return [HeadlineRow("gain of weighted shares", a.median / b.median, low, high, "x", remark)]
+    why = "not available: unequal ranks, but no run with equal and one with weighted shares (fembench tune)"
+    return [HeadlineRow("gain of weighted shares", unit="x", remark=why)]
+
+
+NOTE = (
+    "The figure of merit is the rate at which the machine solves, on the most ranks that were run: equations "
+    "x iterations / seconds of cg. The next lines show what limits it: how much of the measured memory "
+    "bandwidth the product uses, and the shares of cg that ranks spend waiting for each other and handling "
+    "messages. Strong scaling efficiency is for one mesh on more ranks, weak scaling efficiency for a mesh "
+    "that grows with the ranks. Compare two machines by this table only if they solved the same meshes with "
+    "the same method."
+)
+
+
+def headline_table(rows: Sequence[HeadlineRow], other: Sequence[HeadlineRow] = (), name: str = "") -> Table:
+    """The rows; with those of another campaign beside them."""
+    theirs = {row.what: row for row in other}
+    made = []
+    for row in rows:
+        beside: tuple[object, ...] = ()
+        if other:
+            match = theirs.get(row.what, HeadlineRow(row.what))
+            beside = ((match.value, match.unit), _ratio(row, match))
+        made.append((row.what, (row.value, row.unit), (row.low, row.high), *beside, _remark(row, theirs)))
+    compared = (
+        Column(name, "other_value other_unit", _number),
+        Column("ratio", "ratio", lambda v: f"{v:.2f}", number=True),
+    )
+    return Table(
+        "headline",
+        "Headline",
+        NOTE,
+        (
+            words("what"),
+            Column("value", "value unit", _number),
+            Column(
+                "95 % interval",
+                "low high",
+                lambda v: f"{units.digits(v[0])}–{units.digits(v[1])}",
+                number=True,
+            ),
+            *(compared if other else ()),
+            words("remarks"),
+        ),
+        tuple(made),
+    )
+
+
+def _remark(row: HeadlineRow, theirs: dict[str, HeadlineRow]) -> str:
+    """The remark, with that of the other campaign if it says something else."""
+    other = theirs.get(row.what)
+    return f"{row.remark}; other: {other.remark}" if other and other.remark != row.remark else row.remark
+
+
+def _ratio(mine: HeadlineRow, theirs: HeadlineRow) -> float | None:
+    if isinstance(mine.value, str) or isinstance(theirs.value, str) or not theirs.value:
+        return None
+    return mine.value / theirs.value
+
+
+def _number(value: tuple[float | str, str]) -> str:
+    """'12.3 MDOF/s', '94.1 %', 'VALID'."""
+    number, unit = value
+    return number if isinstance(number, str) else f"{units.digits(number)} {unit}".rstrip()

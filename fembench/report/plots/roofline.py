@@ -1,0 +1,94 @@
+"""Roofline plots: one panel per mesh and method, one colour per number of ranks, one marker per phase."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fembench.report.measures import PRODUCT, VECTORS
+from fembench.report.plots import canvas
+from fembench.report.plots.canvas import Axes, Plot
+from fembench.report.roofline import ITERATION, RooflinePoint
+
+PANELS = 4  # in one figure
+ROOFS = 4  # in one panel
+MARKERS = {PRODUCT: "s", VECTORS: "o", ITERATION: "^"}
+NAMES = {PRODUCT: "product", VECTORS: "vectors", ITERATION: "whole iteration"}
+
+
+def roofline(found: Sequence[RooflinePoint]) -> Plot | None:
+    """The largest meshes; of many numbers of ranks the smallest, the largest and some between."""
+    series: dict[str, list[RooflinePoint]] = {}
+    for p in found:
+        if np.isfinite(p.roof):
+            series.setdefault(" · ".join(p.result.series), []).append(p)
+    if not series:
+        return None
+    shown = {name: _some(points) for name, points in list(series.items())[-PANELS:]}
+    everything = [p for points in shown.values() for p in points]
+    settings = sorted({(p.result.ranks, p.result.setting) for p in everything})
+    colours = {s: canvas.CYCLE[i % len(canvas.CYCLE)] for i, (_, s) in enumerate(settings)}
+    low = min(p.intensity for p in everything) / 1.6
+    high = max(p.intensity for p in everything) * 1.6
+    with canvas.figure(len(shown), height=3.9, width=min(canvas.WIDTH, 4.0 + 3.0 * len(shown))) as (
+        drawn,
+        panels,
+    ):
+        for axes, (name, points) in zip(panels, shown.items()):
+            _panel(axes, points, colours, np.array([low, high]))
+            axes.set_title(canvas.escaped(name))
+        canvas.key_below(drawn, _key(colours, everything))
+        return canvas.plot(drawn, "roofline", "Roofline of the phases", CAPTION)
+
+
+CAPTION = (
+    "Each point is a phase of cg: flops per byte to the right, flops per second upwards, both on logarithmic "
+    "axes. The line of the same colour is its roof: the bandwidth that the same ranks reached together in "
+    "the same run, times the flops per byte. A point on its line is limited by memory. The distance of the "
+    "triangle, the whole iteration, from the other points is time lost in messages, waiting and the loop. "
+    "Bytes are counted from the arrays touched: a point above its line found them in caches."
+)
+
+
+def _some(points: Sequence[RooflinePoint]) -> list[RooflinePoint]:
+    """Those of a few settings."""
+    settings = list(dict.fromkeys(p.result.setting for p in points))
+    at = np.unique(np.linspace(0, len(settings) - 1, min(ROOFS, len(settings))).round().astype(int))
+    kept = {settings[i] for i in at}
+    return [p for p in points if p.result.setting in kept]
+
+
+def _panel(axes: Axes, points: Sequence[RooflinePoint], colours: dict[str, str], ends: np.ndarray) -> None:
+    roofs = {p.result.setting: p.roof for p in points}
+    for setting, roof in roofs.items():
+        axes.plot(ends, ends * roof / 1e9, color=colours[setting], linewidth=1.4)
+    for p in points:
+        axes.plot(
+            [p.intensity],
+            [p.flop_rate / 1e9],
+            color=colours[p.result.setting],
+            marker=MARKERS[p.phase],
+            linestyle="",
+            markersize=8,
+        )
+    rates = [p.flop_rate / 1e9 for p in points] + [
+        roof / 1e9 * end for roof in roofs.values() for end in ends
+    ]
+    canvas.plain_log(axes, "x", ends)
+    canvas.plain_log(axes, "y", rates)
+    axes.set_xlim(*ends)
+    axes.set_xlabel("flops per byte")
+    axes.set_ylabel("Gflop/s, all ranks")
+
+
+def _key(colours: dict[str, str], points: Sequence[RooflinePoint]) -> dict[str, dict[str, Any]]:
+    """Label -> look: lines of the roofs, markers of the phases."""
+    lines: dict[str, dict[str, Any]] = {
+        f"{setting} rank{'' if setting == '1' else 's'}": {"color": colour}
+        for setting, colour in colours.items()
+    }
+    phases = dict.fromkeys(p.phase for p in points)
+    marks: dict[str, dict[str, Any]] = {
+        NAMES[name]: {"color": canvas.BLACK, "marker": MARKERS[name], "linestyle": ""} for name in phases
+    }
+    return {**marks, **lines}

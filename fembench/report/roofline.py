@@ -1,0 +1,160 @@
+"""Roofline of the phases: flops per second against flops per byte, below the bandwidth of the same run.
+
+    I      flops / bytes of a phase, both counted, from the arrays that it touches
+    F      flops per second while the phase runs, sum over ranks
+    roof   I times the bandwidth that the ranks reached together, measured in the same run
+
+Source: S. Williams, A. Waterman and D. Patterson, Roofline: an insightful visual performance model for
+multicore architectures, Comm. ACM 52 (2009) 65-76. There is no horizontal roof: a record has no measured peak
+of arithmetic.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.methods.recipe import Recipe, recipe
+from fembench.records.phases import PRODUCT_PARTS, VECTOR_PARTS
+from fembench.records.record import Record
+from fembench.report import measures
+from fembench.report.measures import PRODUCT, VECTORS, Floats, over_runs
+from fembench.report.results import Result
+from fembench.report.table import Column, Table, case_columns, case_of, percent, ratio, size, words
+
+ITERATION = "iteration"
+PARTS = {PRODUCT: PRODUCT_PARTS, VECTORS: VECTOR_PARTS}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RooflinePoint:
+    """One phase of one result; sums over ranks."""
+
+    result: Result
+    phase: str
+    flops: float  # of one iteration
+    bytes: float
+    flop_rate: float  # per second
+    byte_rate: float
+    roof: float  # bytes per second; nan where no bandwidth was measured
+
+    @property
+    def intensity(self) -> float:
+        """Flops per byte."""
+        return self.flops / self.bytes
+
+    @property
+    def of_roof(self) -> float:
+        return self.byte_rate / self.roof
+
+
+def roofline_points(found: Iterable[Result]) -> list[RooflinePoint]:
+    """Product, vectors and whole iteration of each result whose work was counted."""
+    return [
+        point
+        for r in found
+        if r.pool.status != "INVALID" and measures.CG in r.times and r.record.solve.iterations
+        for point in _points(r)
+    ]
+
+
+def _points(result: Result) -> list[RooflinePoint]:
+    whole = np.array([result.record.solve.flops, result.record.solve.bytes])  # (2, P)
+    if not whole.all():
+        return []
+    roof = _roof(result)
+    seconds = result.times[measures.CG].median / result.record.solve.iterations
+    made = []
+    for name, work in phase_works(result.record).items():
+        spent = _seconds(result, name)
+        if spent.all():
+            made.append(_point(result, name, work.sum(axis=1), (work / spent).sum(axis=1), roof))
+    total = whole.sum(axis=1)
+    return [*made, _point(result, ITERATION, total, total / seconds, roof)]
+
+
+def _point(result: Result, phase: str, work: Floats, rates: Floats, roof: float) -> RooflinePoint:
+    """A point from (2,) flops and bytes, and their rates."""
+    (flops, n_bytes), (flop_rate, byte_rate) = work.tolist(), rates.tolist()
+    return RooflinePoint(result, phase, flops, n_bytes, flop_rate, byte_rate, roof)
+
+
+def _seconds(result: Result, name: str) -> Floats:
+    """(n_ranks,) of a phase in one iteration."""
+    parts = [one.each_iteration[:, :, PARTS[name]] for one in result.runs if len(one.each_iteration)]
+    return over_runs([part.sum(axis=2) for part in parts])
+
+
+def _roof(result: Result) -> float:
+    """Bytes per second of all ranks together, median over runs; nan where none was measured."""
+    roofs = [sum(r.solve.bandwidth) for r in result.pool.records if r.solve.bandwidth]
+    return float(np.median(roofs)) if roofs else np.nan
+
+
+def phase_works(record: Record) -> dict[str, Floats]:
+    """phase -> (2, P) flops and bytes of one iteration; {} where the method does not say how they divide.
+
+    The passes over vectors follow from the method and the number of unknowns; the rest is the product. The
+    products of a preconditioner are timed, and counted, with the vectors.
+    """
+    one = _recipe(record)
+    if one is None:
+        return {}
+    whole = np.array([record.solve.flops, record.solve.bytes])
+    each = one.counted(1)
+    passes = np.outer([each.flops, each.bytes], record.partition.dofs)
+    product = (whole - passes) / (one.products + one.precond_products)
+    if (product <= 0).any():
+        return {}
+    return {PRODUCT: one.products * product, VECTORS: passes + one.precond_products * product}
+
+
+def _recipe(record: Record) -> Recipe | None:
+    """The steps of an iteration; None where their cost is not known, or has a part that a record lacks."""
+    try:
+        one = recipe(record.case.method)
+    except InputError:
+        return None
+    return None if one.precond.coarse else one
+
+
+def roofline_table(found: Iterable[RooflinePoint]) -> Table:
+    """One row per result and phase."""
+    rows = [
+        (*case_of(p.result), p.phase, p.flops, p.bytes, p.intensity, p.flop_rate / 1e9, p.byte_rate / 1e9)
+        + (p.roof / 1e9, p.of_roof, _remark(p))
+        for p in found
+    ]
+    return Table(
+        "roofline",
+        "Roofline",
+        NOTE,
+        (
+            *case_columns(),
+            words("phase"),
+            Column("flops / iteration", "flops", lambda v: f"{v:.3g}", number=True),
+            size("bytes / iteration", "touched"),
+            ratio("flops / byte", "intensity", 3),
+            ratio("Gflop/s", "gflop_per_s"),
+            ratio("GB/s", "gb_per_s"),
+            ratio("roof, GB/s", "roof_gb_per_s"),
+            percent("of roof", "of_roof"),
+            words("remarks"),
+        ),
+        tuple(rows),
+    )
+
+
+NOTE = (
+    "Flops and bytes of one iteration of cg are counted from the arrays that each phase touches, not read "
+    "from hardware counters; sums over ranks. Rates of product and vectors are those while the phase runs; "
+    "the rate of the whole iteration includes waiting and messages. The roof is the memory bandwidth that "
+    "the ranks reached together in the same run. Near 100 %, only less data or more bandwidth makes the "
+    "phase faster; above, its data were in caches that the bandwidth test did not use. Assembly is missing "
+    "because its flops are not counted, and there is no roof of arithmetic because its peak is not measured."
+)
+
+
+def _remark(p: RooflinePoint) -> str:
+    return "" if np.isfinite(p.roof) else "roof not available: no bandwidth was measured"

@@ -1,0 +1,237 @@
+"""Weak scaling: as many equations on each rank, more ranks; ideally the time stays the same.
+
+    n      equations per rank: within 10 % of each other in one series
+    P0     ranks of the base: the fewest of the series, or what the user asked for
+    E      t(P0) / t(P), of one time on the slowest rank; 1 is perfect
+
+CG needs more iterations for more equations, so the time to a solution grows even on a perfect machine. The
+time of one iteration shows the machine alone.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.base import units
+from fembench.records.case import fields_of
+from fembench.report.equality import equality, unequal_ranks
+from fembench.report.laws import SAME_SIZE
+from fembench.report.measures import ASSEMBLY, CG, PRODUCT, SOLVE, VECTORS, Time
+from fembench.report.results import Result, kind_difference
+from fembench.report.speedup import hosts_of, ratio_range
+from fembench.report.table import Column, Table, integer, ratio, time, words
+
+ITERATION = "iteration"
+BY_ITERATION = {ITERATION: CG, PRODUCT: PRODUCT, VECTORS: VECTORS}  # times of one iteration
+QUANTITIES = (ASSEMBLY, PRODUCT, VECTORS, ITERATION, CG, SOLVE)
+MAY_GROW = {"mesh", *fields_of("placement", "text")}  # fields of a case in which a series differs
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WeakPoint:
+    """One result of a series, compared with its base."""
+
+    series: str  # variant and equations per rank
+    result: Result
+    base: Result
+    times: dict[str, Time]  # by quantity; of an iteration where BY_ITERATION says so
+    efficiency: dict[str, tuple[float, float, float]]  # E with the ends of its 95 % interval, by quantity
+    notes: tuple[str, ...]
+
+
+def weak_points(found: Sequence[Result], base: int = 0) -> list[WeakPoint]:
+    """Every result of every series, those of one series together, by ranks.
+
+    `base`: ranks of the base; the fewest of a series if it has no run on so many.
+    """
+    return [
+        _point(r, _base(series, base), series, found)
+        for series in weak_series(found)
+        for r in sorted(series, key=lambda r: (r.ranks, r.mesh))
+    ]
+
+
+def weak_series(found: Sequence[Result]) -> list[list[Result]]:
+    """Results of one method whose equations per rank are nearly equal, on two or more different P."""
+    usable = [r for r in found if r.pool.status != "INVALID" and ITERATION in weak_times(r)]
+    made: list[list[Result]] = []
+    for r in sorted(usable, key=per_rank):
+        home = next((s for s in made if _belongs(s, r)), None)
+        if home is None:
+            made.append([r])
+        else:
+            home.append(r)
+    series = [s for s in made if len({r.ranks for r in s}) > 1]
+    return sorted(series, key=lambda s: (s[0].variant, per_rank(s[0])))
+
+
+def per_rank(result: Result) -> float:
+    """Equations per rank."""
+    return result.record.mesh.n_equations / result.ranks
+
+
+def _belongs(series: Sequence[Result], r: Result) -> bool:
+    """Whether a result continues a series: of its size per rank, not of a mesh that it has on other ranks."""
+    first = series[0]
+    grown = all(r.mesh != other.mesh or r.ranks == other.ranks for other in series)
+    return grown and per_rank(r) <= SAME_SIZE * per_rank(first) and _alike(first, r)
+
+
+def _alike(a: Result, b: Result) -> bool:
+    """Whether two results were computed in the same way by the same software, whatever their meshes."""
+    mine, theirs = (r.pool.case.flat() for r in (a, b))
+    same = all(mine[f] == theirs[f] for f in mine if f not in MAY_GROW)
+    return (
+        same
+        and a.record.mesh.element == b.record.mesh.element
+        and kind_difference(a.record, b.record) is None
+    )
+
+
+def _base(series: Sequence[Result], asked: int) -> Result:
+    """The fastest result on the fewest ranks, or on as many as were asked for."""
+    fewest = asked if any(r.ranks == asked for r in series) else min(r.ranks for r in series)
+    return min((r for r in series if r.ranks == fewest), key=lambda r: r.times[CG].median)
+
+
+def _point(result: Result, base: Result, series: Sequence[Result], everyone: Sequence[Result]) -> WeakPoint:
+    mine, alone = weak_times(result), weak_times(base)
+    withheld = unequal_ranks(result.record, everyone)
+    e = {q: _efficiency(alone[q], mine[q], base is result) for q in QUANTITIES if q in mine and q in alone}
+    return WeakPoint(
+        series=f"{series[0].variant}, {units.count(per_rank(series[0]))} equations per rank",
+        result=result,
+        base=base,
+        times=mine,
+        efficiency={} if withheld else e,
+        notes=tuple(_notes(result, base, withheld or equality(result.record, everyone).remark)),
+    )
+
+
+def weak_times(result: Result) -> dict[str, Time]:
+    """Times by quantity, of those that took any."""
+    iterations = result.record.solve.iterations
+    timed = {name: t for name, t in result.times.items() if t.median > 0}
+    each = BY_ITERATION if iterations else {}
+    found = {q: _scaled(timed[k], iterations) for q, k in each.items() if k in timed}
+    return found | {q: timed[q] for q in (ASSEMBLY, CG, SOLVE) if q in timed}
+
+
+def _scaled(whole: Time, iterations: int) -> Time:
+    """A time of one iteration from that of all."""
+    return dataclasses.replace(
+        whole,
+        median=whole.median / iterations,
+        low=whole.low / iterations,
+        high=whole.high / iterations,
+        medians=tuple(m / iterations for m in whole.medians),
+        within=tuple((low / iterations, high / iterations) for low, high in whole.within),
+        minimum=whole.minimum / iterations,
+        mean=whole.mean / iterations,
+    )
+
+
+def _efficiency(alone: Time, mine: Time, itself: bool) -> tuple[float, float, float]:
+    low, high = (1.0, 1.0) if itself else ratio_range(alone, mine)
+    return alone.median / mine.median, low, high
+
+
+def _notes(result: Result, base: Result, equal: str) -> list[str]:
+    notes = [equal] if equal and result is not base else []
+    if any(t.apart for r in (result, base) if (t := r.times.get(CG))):
+        notes.append("runs differ")
+    if "PROVISIONAL" in (result.pool.status, base.pool.status):
+        notes.append("PROVISIONAL")
+    return notes
+
+
+NOTE = (
+    "Series whose equations per rank differ by less than 10 %, computed in the same way on more and more "
+    "ranks. Efficiency is t(P0) / t(P), with times on the slowest rank; P0 is the smallest number of ranks "
+    "of the series. 1 is perfect: twice the ranks solve twice the system in the same time. "
+)
+RANGE = (
+    "With three or more runs of each, the range is a 95 % interval over runs; for fewer, it combines the "
+    "ends of both intervals over sets and says nothing about other runs. "
+)
+
+
+def weak_table(found: Sequence[WeakPoint]) -> Table:
+    """One row per result of a series."""
+    rows = [
+        (*_place(p), p.result.record.solve.iterations, p.times[ITERATION].median, *_shown(p, ITERATION))
+        + ((p.base.times[CG].runs, p.result.times[CG].runs), "; ".join(p.notes))
+        for p in found
+    ]
+    return Table(
+        "weak",
+        "Weak scaling",
+        f"{NOTE}The time is that of one iteration of cg, by which machines can be compared: a larger system "
+        f"needs more iterations on any machine. {RANGE}'Runs' counts those of the base and of the case.",
+        (
+            *_PLACE,
+            integer("iterations"),
+            time("iteration", "iteration"),
+            ratio("efficiency", "iteration_efficiency", 3),
+            _ends("iteration"),
+            Column("runs", "base_runs runs", lambda v: f"{v[0]} / {v[1]}", number=True),
+            words("remarks"),
+        ),
+        tuple(rows),
+    )
+
+
+def weak_phases(found: Sequence[WeakPoint]) -> Table:
+    """One row per result and phase."""
+    rows = [
+        (*_place(p), name, p.times[name].median, *_shown(p, name))
+        for p in found
+        if p.base is not p.result
+        for name in QUANTITIES
+        if name in p.times
+    ]
+    return Table(
+        "weak_phases",
+        "Weak scaling by phase",
+        f"{NOTE}Iteration, product and vectors are times of one iteration of cg; product and vectors are its "
+        "computing parts. The efficiencies of cg and of assembly + cg also count the additional iterations "
+        f"that a larger system needs. {RANGE.strip()}",
+        (
+            *_PLACE,
+            words("phase"),
+            time("time", "time"),
+            ratio("efficiency", "efficiency", 3),
+            _ends("phase"),
+        ),
+        tuple(rows),
+    )
+
+
+_PLACE = (
+    words("variant"),
+    Column(
+        "equations / rank",
+        "equations_per_rank equations series",
+        lambda v: units.count(v[0]),
+        number=True,
+    ),
+    Column("ranks", "ranks setting", lambda v: v[1]),
+    integer("hosts"),
+    words("mesh"),
+)
+
+
+def _place(p: WeakPoint) -> tuple[object, ...]:
+    r = p.result
+    size = per_rank(r), r.record.mesh.n_equations, p.series
+    return r.variant, size, (r.ranks, r.setting), hosts_of(r), r.mesh
+
+
+def _shown(p: WeakPoint, name: str) -> tuple[float, tuple[float, ...]]:
+    value, low, high = p.efficiency.get(name, (np.nan,) * 3)
+    return value, ((np.nan,) * 2 if p.base is p.result else (low, high))
+
+
+def _ends(key: str) -> Column:
+    return Column("range", f"{key}_low {key}_high", lambda v: f"{v[0]:.3f}–{v[1]:.3f}", number=True)

@@ -1,0 +1,175 @@
+"""Efficiency factors on planted records: their identities, and values computed by hand."""
+
+import msgspec
+import numpy as np
+import pytest
+from report_sample import HOST, campaign, environment, make_record, nested
+
+from fembench.model.ideal import on_ideal_network
+from fembench.records import phases as ph
+from fembench.records.record import Event, SetTimes
+from fembench.report import tables
+from fembench.report.factors import every_factor
+from fembench.report.measures import SOLVE
+from fembench.report.results import results
+from fembench.report.speedup import speedup
+from fembench.report.table import to_json
+from fembench.report.unequal import unequal_results
+
+replace = msgspec.structs.replace
+ITERATIONS = 100
+SENDING = ((ph.SEND, 0.25e-3), (ph.WAIT, 0.0), (ph.UNPACK, 0.25e-3))
+# one iteration, milliseconds: rank 1 waits for the product of rank 0, then rank 0 for the sum of rank 1
+LATE_BY_TURNS = (
+    ((ph.SPMV_INTERIOR, 2e-3), *SENDING, (ph.DOT, 1e-3), (ph.ALLREDUCE, 1e-3)),
+    ((ph.SPMV_INTERIOR, 1e-3), (ph.SEND, 0.25e-3), (ph.WAIT, 1e-3), (ph.UNPACK, 0.25e-3), (ph.DOT, 2e-3))
+    + ((ph.ALLREDUCE, 0.0),),
+)
+
+
+def traced(rows, **changes):
+    """A record whose ranks pass through these (phase, seconds) in each iteration, in this order."""
+    seconds = np.zeros((len(rows), len(ph.NAMES)))
+    events = []
+    for rank, row in enumerate(rows):
+        length = sum(t for _, t in row)
+        for iteration in range(3):
+            now = iteration * length
+            for phase, t in row:
+                events.append(Event(rank, phase, iteration, now, now + t))
+                now += t
+        for phase, t in row:
+            seconds[rank, phase] += ITERATIONS * t
+    seconds[:, ph.CG] = seconds.sum(axis=1)
+    one = SetTimes(
+        warmup=False,
+        seconds=nested(seconds),
+        counts=nested((seconds > 0) * ITERATIONS, int),
+        iterations=ITERATIONS,
+        residual=0.0,
+        total=tuple(seconds[:, ph.CG].tolist()),
+    )
+    base = make_record(ranks=len(rows), **changes)
+    return replace(
+        base,
+        sets=(one,) * 3,
+        events=tuple(events),
+        partition=replace(base.partition, message_bytes=((80,) * min(len(rows) - 1, 2),) * len(rows)),
+        solve=replace(base.solve, iterations=ITERATIONS),
+    )
+
+
+def factors_of(records, base=0):
+    found = results(records)
+    return every_factor(found, unequal_results(found), base)
+
+
+def test_ranks_that_are_late_by_turns_lose_to_serialization_and_messages_to_transfer():
+    """Both ranks compute 3 ms of 4.5 ms. Without messages, 2 ms and 2 ms are waited for: 4 ms."""
+    (f,) = factors_of([traced(LATE_BY_TURNS)])
+    assert (f.load_balance, f.communication) == pytest.approx((1.0, 3 / 4.5))
+    assert (f.serialization, f.transfer) == pytest.approx((3 / 4, 4 / 4.5))
+    assert f.parallel == pytest.approx(3 / 4.5)
+
+
+def test_an_ideal_network_keeps_work_and_takes_away_messages():
+    run = on_ideal_network(traced(LATE_BY_TURNS))
+    assert (run.recorded, run.ideal) == pytest.approx((0.45, 0.40))
+
+
+def test_a_rank_with_less_to_do_lowers_the_load_balance_alone():
+    row = (*SENDING, (ph.ALLREDUCE, 0.0))
+    busy, idle = ((ph.DOT, 2e-3), *row), ((ph.DOT, 1e-3), (ph.SEND, 0.25e-3), (ph.WAIT, 1e-3), *row[2:])
+    (f,) = factors_of([traced((busy, idle))])
+    assert f.load_balance == pytest.approx(0.75)
+    assert f.serialization == pytest.approx(1.0)
+    assert f.transfer == pytest.approx(f.communication) == pytest.approx(2 / 2.5)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_factors_multiply_to_the_global_efficiency(noise):
+    records = [*campaign((1, 2, 4), ("m1", "m3"), noise=noise), traced(LATE_BY_TURNS, noise=noise, run=1)]
+    for f in factors_of(records):
+        assert f.parallel == pytest.approx(f.load_balance * f.communication)
+        if np.isfinite(f.transfer):
+            assert f.communication == pytest.approx(f.serialization * f.transfer)
+        assert f.overall == pytest.approx(f.parallel * f.scaling, nan_ok=True)
+        assert 0 < f.parallel <= min(f.load_balance, f.communication) <= 1
+
+
+def test_global_efficiency_is_the_speedup_over_one_rank_without_messages_by_the_ranks():
+    found = results(campaign((1, 2, 4), ("m2",), noise=0.03))
+    for f in every_factor(found):
+        if f.result.ranks > 1:
+            assert f.overall == pytest.approx(speedup(f.result, found, SOLVE).efficiency)
+
+
+def test_a_base_of_several_ranks_is_what_scaling_is_relative_to():
+    found = results(campaign((1, 2, 4), ("m2",)))
+    one, two, four = every_factor(found, base=2)
+    assert (one.base.ranks, two.scaling, four.base.ranks) == (2, 1.0, 2)
+    by_one = every_factor(found)
+    assert four.scaling == pytest.approx(by_one[2].scaling / by_one[1].scaling)
+
+
+def test_without_a_run_on_one_rank_the_fewest_ranks_are_the_base():
+    two, four = every_factor(results(campaign((2, 4), ("m2",))))
+    assert (two.base.ranks, two.scaling, four.base.ranks) == (2, 1.0, 2)
+    (alone,) = factors_of([make_record(ranks=2)])
+    assert alone.base is None
+    assert alone.notes[-1] == "computation scaling not available: no run on one rank"
+
+
+def test_a_run_without_a_trace_has_communication_but_neither_of_its_factors():
+    (f,) = factors_of([make_record(ranks=2, events=False)])
+    assert np.isfinite(f.communication)
+    assert np.isnan([f.transfer, f.serialization]).all()
+    assert "transfer not available" in f.notes[0]
+    assert "--trace-iterations 3" in f.notes[0]
+
+
+def test_the_interval_of_the_parallel_efficiency_needs_three_runs_and_holds_its_value():
+    runs = [make_record(ranks=2, run=k, skew=0.05 * (k + 1)) for k in range(4)]
+    (two,), (four,) = factors_of(runs[:2]), factors_of(runs)
+    assert np.isnan(two.low)
+    assert four.low < four.parallel < four.high
+
+
+def test_unequal_ranks_have_a_weighted_balance_and_no_scaling():
+    records = [
+        make_record(),
+        make_record(ranks=2, environment=environment(2, synthetic="rank 1 at half speed")),
+    ]
+    records += [
+        make_record(ranks=2, shares="2:1", environment=environment(2, synthetic="rank 1 at half speed"))
+    ]
+    found = [f for f in factors_of(records) if f.result.ranks == 2]
+    assert len(found) == 2
+    for f in found:
+        assert np.isnan(f.scaling)
+        assert "computation scaling not available: SYNTHETIC" in f.notes[-1]
+        assert f.weighted_balance * f.communication == pytest.approx(f.e_het)
+
+
+def test_ranks_that_share_cores_have_no_factor():
+    crowded = make_record(ranks=2, environment=environment(2, oversubscribed=True))
+    (row,) = to_json(named([crowded]))
+    assert row["parallel_efficiency"] is None
+    assert row["remarks"].startswith("not available: ranks share cores")
+
+
+def test_the_table_appears_with_several_ranks_only_and_has_e_het_where_ranks_are_unequal():
+    assert not [t for t in tables.every_table([make_record()]) if t.name == "speedup_factors"]
+    assert "e_het" not in named(campaign((1, 2), ("m1",))).names
+    odd = (HOST, replace(HOST, name="node9", cpu_model="Other CPU"))
+    assert (
+        "e_het"
+        in named(
+            [make_record(ranks=2, environment=environment(2, hosts=odd))] * 1
+            + [make_record(ranks=2, shares="2:1", environment=environment(2, hosts=odd))]
+        ).names
+    )
+
+
+def named(records):
+    return next(t for t in tables.every_table(records) if t.name == "speedup_factors")

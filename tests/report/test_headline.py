@@ -1,0 +1,112 @@
+"""The headline on planted records."""
+
+import msgspec
+import pytest
+from report_sample import HOST, campaign, environment, make_record
+
+from fembench.records import phases as ph
+from fembench.report import tables
+from fembench.report.table import to_json
+
+replace = msgspec.structs.replace
+
+
+def rows_of(records):
+    return {r["what"]: r for r in to_json(tables.every_table(records)[0])}
+
+
+def test_the_headline_comes_first_and_begins_with_the_verdict():
+    records = [*campaign((1, 2), ("m1",)), make_record("m2", status="PROVISIONAL")]
+    first = tables.every_table(records)[0]
+    assert first.name == "headline"
+    assert tables.terminal(records).startswith("Headline\n")
+    verdict = to_json(first)[0]
+    assert (verdict["what"], verdict["value"]) == ("verdict", "PROVISIONAL")
+    assert verdict["remarks"] == "3 cases: 2 VALID, 1 PROVISIONAL; rules not met: A4, D1"
+
+
+def test_the_figure_of_merit_is_that_of_the_largest_run_on_most_ranks():
+    records = campaign((1, 4), ("m1", "m3"), noise=0.0)
+    row = rows_of(records)["figure of merit"]
+    cg = max(seconds[ph.CG] for seconds in records[-1].sets[-1].seconds)
+    assert row["value"] == pytest.approx(5460 * 428 / cg / 1e6)
+    assert (row["unit"], row["remarks"]) == ("MDOF/s", "equations x iterations / s: m3 · csr, 4 ranks, VALID")
+
+
+def test_the_interval_of_the_figure_of_merit_is_that_of_the_time_turned_over():
+    records = [make_record("m2", run=k, sets=10) for k in range(4)]
+    row = rows_of(records)["figure of merit"]
+    assert row["low"] < row["value"] < row["high"]
+
+
+def test_what_limits_a_run_is_given_in_parts_of_cg_and_of_the_bandwidth():
+    record = make_record("m2", 4, noise=0.0, skew=0.0)
+    rows = rows_of([record])
+    seconds = record.sets[-1].seconds[0]
+    cg = seconds[ph.CG]
+    assert rows["waiting"]["value"] == pytest.approx(100 * (seconds[ph.WAIT] + seconds[ph.ALLREDUCE]) / cg)
+    assert rows["messages"]["value"] == pytest.approx(100 * (seconds[ph.SEND] + seconds[ph.UNPACK]) / cg)
+    roofs = {r["phase"]: r for t in tables.every_table([record]) if t.name == "roofline" for r in to_json(t)}
+    assert rows["memory bandwidth used"]["value"] == pytest.approx(100 * roofs["product"]["of_roof_fraction"])
+
+
+def test_efficiencies_are_those_of_the_tables_of_strong_and_weak_scaling():
+    records = campaign((1, 4), ("m1", "m2"))
+    rows, made = rows_of(records), {t.name: to_json(t) for t in tables.every_table(records)}
+    strong = next(r for r in made["speedup_cg"] if r["mesh"] == "m2")
+    assert rows["strong scaling efficiency"]["value"] == pytest.approx(100 * strong["efficiency"])
+    assert rows["weak scaling efficiency"]["value"] == pytest.approx(
+        100 * made["weak"][-1]["iteration_efficiency"]
+    )
+
+
+def test_what_was_not_measured_is_said_to_be_missing():
+    rows = rows_of([make_record("m1"), make_record("m3")])
+    for what in ("strong scaling efficiency", "weak scaling efficiency", "slowest host"):
+        assert rows[what]["value"] is None
+        assert rows[what]["remarks"].startswith("not available: ")
+
+
+def test_the_slowest_host_is_named_with_its_speed():
+    hosts = tuple(replace(HOST, name=name) for name in ("a", "b", "c"))
+    record = make_record("m2", 3, noise=0.0, skew=0.0, environment=environment(3, hosts=hosts))
+    half = replace(record.partition, cells=(1320, 660, 1320))  # half the cells in the same time
+    row = rows_of([replace(record, partition=half)])["slowest host"]
+    assert row["value"] == pytest.approx(50.0)
+    assert row["remarks"].startswith("b: ")
+
+
+def test_the_gain_of_weights_is_the_time_with_equal_shares_over_the_time_with_them():
+    odd = environment(2, hosts=(HOST, replace(HOST, name="node9", cpu_model="Other")))
+    equal = make_record("m2", 2, environment=odd, noise=0.0, skew=1.0)
+    weighted = make_record("m2", 2, environment=odd, noise=0.0, skew=0.2, shares="2:1")
+    row = rows_of([equal, weighted])["gain of weighted shares"]
+    cg = [sum(max(s[k] for s in r.sets[-1].seconds) for k in (ph.ASSEMBLY, ph.CG)) for r in (equal, weighted)]
+    assert row["value"] == pytest.approx(cg[0] / cg[1], rel=1e-6)
+    assert "gain of weighted shares" in rows_of([equal])
+    assert rows_of([equal])["gain of weighted shares"]["value"] is None
+    assert "gain of weighted shares" not in rows_of(campaign((1, 2), ("m1",)))
+
+
+def test_another_campaign_stands_beside_with_its_ratio():
+    mine, theirs = campaign((1, 4), ("m2",), noise=0.0), campaign((1, 2), ("m2",), noise=0.0)
+    table = tables.every_table(mine, against=tables.Against("old", theirs))[0]
+    rows = {r["what"]: r for r in to_json(table)}
+    merit, other = rows["figure of merit"], rows_of(theirs)["figure of merit"]
+    assert merit["other_value"] == other["value"]
+    assert merit["ratio"] == pytest.approx(merit["value"] / other["value"])
+    assert "4 ranks, VALID; other: equations x iterations / s: m2 · csr, 2 ranks" in merit["remarks"]
+    assert (rows["verdict"]["other_value"], rows["verdict"]["ratio"]) == ("VALID", None)
+    assert "old" in [c.head for c in table.columns]
+
+
+def test_unequal_hosts_that_were_not_measured_alone_are_listed_with_the_run_that_is_missing():
+    odd = environment(2, hosts=(HOST, replace(HOST, name="node9", cpu_model="Other")))
+    made = tables.every_table([make_record("m2", 2, environment=odd)])
+    rows = to_json(next(t for t in made if t.name == "unavailable"))
+    missing = {r["what"]: r["remedy"] for r in rows}
+    assert missing["speedup over node9 alone"] == "run the same case on one rank of node9"
+
+
+def test_a_campaign_of_invalid_runs_has_a_verdict_and_no_number():
+    assert list(rows_of([make_record(status="INVALID")])) == ["verdict"]

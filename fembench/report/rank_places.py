@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from fembench.base import units
 from fembench.records.record import Record
 from fembench.report.measures import host_of
 from fembench.report.table import Table, integer, words
@@ -73,4 +74,4 @@ def _remark(record: Record, rank: int, users: Counter[tuple[int, int]]) -> str:
     shared = max((users[environment.rank_host[rank], cpu] for cpu in cpus), default=1) - 1
     if not shared:
         return ""
-    return f"may share CPUs with {shared} other rank{'s' * (shared > 1)}"
+    return f"may share CPUs with {units.plural(shared, 'other rank')}"

@@ -81,7 +81,7 @@ def _verdict(found: Sequence[Result]) -> HeadlineRow:
 
 def _merit(full: Result) -> HeadlineRow:
     cg, work = full.times[CG], _work(full) / 1e6
-    where = f"{full.mesh} · {full.variant}, {full.setting} rank{'s' * (full.ranks > 1)}, {full.pool.status}"
+    where = f"{full.mesh} · {full.variant}, ranks {full.setting}, {full.pool.status}"
     return HeadlineRow(
         "figure of merit",
         work / cg.median,

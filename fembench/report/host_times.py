@@ -100,11 +100,8 @@ def host_table(found: Sequence[HostTimes]) -> Table:
             *case_columns(),
             words("host"),
             integer("ranks on it", "ranks_on_host"),
-            time("computing", "computing"),
-            *(
-                Column(f"{name}, relative", f"{_key(name)}_relative", lambda v: f"{v:.2f}", number=True)
-                for name in COLUMNS
-            ),
+            time("computing time", "computing"),
+            *(Column(name, f"{_key(name)}_relative", lambda v: f"{v:.2f}", number=True) for name in COLUMNS),
         ),
         tuple(rows),
     )

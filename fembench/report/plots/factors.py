@@ -14,9 +14,9 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {  # label -> (attribute, look)
     "global": ("overall", {"color": canvas.BLACK, "marker": "o", "linewidth": 2.6}),
     "parallel": ("parallel", {"color": canvas.BLUE, "marker": "s"}),
     "load balance": ("load_balance", {"color": canvas.GREEN, "marker": "^", "linestyle": "--"}),
-    "serialization": ("serialization", {"color": canvas.RED, "marker": "v", "linestyle": "--"}),
+    "serialization": ("serialization", {"color": canvas.VERMILION, "marker": "v", "linestyle": "--"}),
     "transfer": ("transfer", {"color": canvas.ORANGE, "marker": "D", "linestyle": "--"}),
-    "computation scaling": ("scaling", {"color": canvas.PURPLE, "marker": "P", "linestyle": ":"}),
+    "computation scaling": ("scaling", {"color": canvas.PINK, "marker": "P", "linestyle": ":"}),
 }
 
 

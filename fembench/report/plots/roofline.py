@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fembench.base.units import plural
 from fembench.report.measures import PRODUCT, VECTORS
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Axes, Plot
@@ -83,8 +84,9 @@ def _panel(axes: Axes, points: Sequence[RooflinePoint], colours: dict[str, str],
 
 def _key(colours: dict[str, str], points: Sequence[RooflinePoint]) -> dict[str, dict[str, Any]]:
     """Label -> look: lines of the roofs, markers of the phases."""
+    ranks = {p.result.setting: p.result.ranks for p in points}
     lines: dict[str, dict[str, Any]] = {
-        f"{setting} rank{'' if setting == '1' else 's'}": {"color": colour}
+        plural(ranks[setting], "rank") + setting.removeprefix(str(ranks[setting])): {"color": colour}
         for setting, colour in colours.items()
     }
     phases = dict.fromkeys(p.phase for p in points)

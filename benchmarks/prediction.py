@@ -2,7 +2,7 @@
 
     python benchmarks/prediction.py emulated   16 emulated ranks of speeds 1 : 4; training on 4, 10 and 14
                                                ranks, tests on 3, 6, 8 and 16 with other meshes and shares
-                                               (half an hour)
+                                               (about an hour on two cores)
     python benchmarks/prediction.py lab        two unequal hosts, 100 Mbit/s between them (root; 15 minutes)
     python benchmarks/prediction.py real       this machine's own cores (6 minutes)
 

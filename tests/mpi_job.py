@@ -11,7 +11,7 @@ TESTS = Path(__file__).parent
 
 
 def run_job(script, ranks, *arguments, timeout=170):
-    """Standard output of `script` on so many ranks; the test fails with what it printed if it fails."""
+    """Standard output of `script` on `ranks` ranks; if it fails, the test fails with what it printed."""
     mpiexec = find_mpiexec()
     kind = flavour(mpiexec)
     line = [*command_line(mpiexec, kind, ranks), sys.executable, str(TESTS / script), *map(str, arguments)]

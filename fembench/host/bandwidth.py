@@ -23,7 +23,7 @@ BATCH = 5e-5  # seconds that calls fill between two readings of the clock
 def roof(n_bytes: int, seconds: float = SECONDS) -> float:
     """Bytes per second at which this process can go through `n_bytes` of memory over and over.
 
-    The better of read and triad, on arrays of so many bytes in all: no product reads its matrix faster.
+    The better of read and triad, on arrays of `n_bytes` in all: no product reads its matrix faster.
     """
     wanted = min(max(n_bytes, SMALLEST), LARGEST)
     n, third = wanted // DOUBLE, wanted // (3 * DOUBLE)  # one array is read, three are in a triad

@@ -79,7 +79,7 @@ class Recipe:
         return sum(s.numbers for s in self.application if isinstance(s, Gathering))
 
     def counted(self, n: int, product: Work = NO_WORK, coarse: float = 0.0) -> Work:
-        """One iteration on a rank with n entries per vector and a coarse matrix of so many entries.
+        """One iteration on a rank with n entries per vector and a coarse matrix of this many entries.
 
         The product of the iteration itself and residual replacement are left out; `product` is the work of a
         product inside M.

@@ -43,7 +43,7 @@ class WeakPoint:
 def weak_points(found: Sequence[Result], base: int = 0) -> list[WeakPoint]:
     """Every result of every series, those of one series together, by ranks.
 
-    `base`: ranks of the base; the fewest of a series if it has no run on so many.
+    `base`: ranks of the base; the fewest of a series if it has no run on this number.
     """
     return [
         _point(r, _base(series, base), series, found)

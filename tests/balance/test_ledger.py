@@ -118,7 +118,7 @@ def test_tables_say_paid_back_yes_or_no():
 
 
 def taking(seconds, policy, id):
-    """A run of one set of so many seconds."""
+    """A run of one set that takes `seconds`."""
     record = balanced_record(id=id)
     ledgers = (msgspec.structs.replace(ledger(), seconds=seconds),)
     facts = msgspec.structs.replace(record.balance, policy=policy, ledgers=ledgers)

@@ -14,7 +14,7 @@ IDLE = (0.0,) * 8
 
 
 def after(seconds, own, *, cpus=2, idle=0.0, wait=0.0, irq=0.0, softirq=0.0, steal=0.0):
-    """The share of others, where `cpus` CPUs did so much in so many seconds and `own` is the job's."""
+    """The share of others after `seconds` on `cpus` CPUs of which the job used `own`."""
     rest = seconds * cpus - idle - wait - irq - softirq - steal
     spent = (rest, 0.0, 0.0, idle, wait, irq, softirq, steal)
     return share(CpuTimes(5.0, IDLE, dict.fromkeys(own, 0.0)), CpuTimes(5.0 + seconds, spent, own), cpus)

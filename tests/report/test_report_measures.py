@@ -262,7 +262,7 @@ def test_the_fastest_of_several_bases_is_taken():
 
 
 def series(seconds, **changes):
-    """Results of P ranks that take so many seconds of CG."""
+    """Results of P ranks whose CG takes these seconds."""
     return results([with_sets(make_record(ranks=p, **changes), [[t] * p]) for p, t in seconds.items()])
 
 

@@ -17,7 +17,7 @@ replace = msgspec.structs.replace
 
 
 def lasting(record, seconds, iterations=100):
-    """The record with CG of so many iterations, of `seconds` each on every rank."""
+    """The record with `iterations` iterations of CG that take `seconds` each on every rank."""
     row = [0.0] * len(ph.NAMES)
     row[ph.ASSEMBLY], row[ph.SPMV_INTERIOR] = 0.01, iterations * seconds
     row[ph.CG] = row[ph.SPMV_INTERIOR]

@@ -16,8 +16,8 @@ a CAMPAIGN.toml, it runs the default campaign: about two minutes on two cores. Y
   CAMPAIGN.toml      what to run: meshes x storages x ranks x shares; see docs/howto/campaign.md
                      and fembench/bench/default.toml
   --results DIR      folder for records and report (default: results/NAME)
-  --hostfile FILE    run on the hosts of this MPI host file. Inside a Slurm allocation it is not needed:
-                     fembench uses the allocation, from a batch script or an interactive shell.
+  --hostfile FILE    run on the hosts of this host file. Inside a job of Slurm, PBS, LSF, Flux, OAR or Grid Engine
+                     it is not needed: fembench uses the hosts of the job. Install on a login node first.
 
 first steps:
   ./run_bench.sh                        the default campaign
@@ -47,7 +47,23 @@ case ${1:-} in
 *) [[ ! -f $1 ]] || set -- sweep "$@" ;;
 esac
 
+# The folder of this script. Batch systems run a copy: the clone is then where the job was submitted, or in the path
+# that was submitted.
+clone() {
+    local here submitted=""
+    here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+    if [[ -n ${SLURM_JOB_ID:-} && ! -f $here/scripts/environment.sh ]]; then
+        submitted=$(scontrol show job "$SLURM_JOB_ID" 2>/dev/null | sed -n 's|^ *Command=\(.*\)/run_bench\.sh.*|\1|p')
+    fi
+    for here in "$here" "$submitted" "${SLURM_SUBMIT_DIR:-}" "${PBS_O_WORKDIR:-}" "${LS_SUBCWD:-}"; do
+        [[ ! -f $here/scripts/environment.sh ]] || { echo "$here" && return; }
+    done
+    echo "fembench: the batch system runs a copy of run_bench.sh: submit it from its clone (cd CLONE && sbatch run_bench.sh)" >&2
+    exit 3
+}
+
+here=$(clone) || exit 3
 # shellcheck source=scripts/environment.sh
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/scripts/environment.sh"
+source "$here/scripts/environment.sh"
 prepare_environment base ${FEMBENCH_WITH_PETSC:+petsc}
 exec "$VENV/bin/fembench" "$@"

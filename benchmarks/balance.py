@@ -31,7 +31,7 @@ from balance_turns import Solved, Turns
 
 from fembench.base.tables import table
 from fembench.host.host import usable_cores
-from fembench.launch.launcher import environment, launcher_line
+from fembench.launch.job_line import environment, job_line
 from fembench.launch.run_job import run_job
 from fembench.records.case import Case
 from fembench.records.phases import CG
@@ -77,9 +77,9 @@ class Bench:
         """The results of the cases, solved in turns by one job."""
         job = Turns(cases, self.options.turns or turns, warmups)
         ranks = next(iter(cases.values())).placement.ranks
-        line, kind = launcher_line(ranks)
+        line = job_line(ranks)
         program = (str(HERE / "balance_turns.py"),)
-        variables = environment(kind, asleep=ranks > usable_cores())
+        variables = environment(line, asleep=ranks > usable_cores())
         end = run_job(program, job, "result.json", line, variables, timeout=900.0)
         if end.result is None:
             raise SystemExit(f"{end.message}\n{end.output}")

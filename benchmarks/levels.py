@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from fembench.base.tables import table
-from fembench.launch.launcher import launch
+from fembench.launch.case_job import launch
 from fembench.records.case import Case
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from fembench.base.tables import table
 from fembench.base.units import plural
-from fembench.launch.launcher import command_line, environment, find_mpiexec, flavour
+from fembench.launch.job_line import environment, job_line
 from fembench.stats.summary import median, median_interval
 
 HERE = Path(__file__).resolve()
@@ -54,11 +54,10 @@ def main() -> None:
 
 def run(ranks: int, arguments: list[str]) -> dict:
     """The result of rank 0 of this program, started as a worker on this number of ranks."""
-    mpiexec = find_mpiexec()
-    kind = flavour(mpiexec)
+    line = job_line(ranks)
     with tempfile.TemporaryDirectory() as folder:
         worker = [sys.executable, str(HERE), *arguments, "--worker", folder]
-        subprocess.run([*command_line(mpiexec, kind, ranks), *worker], env=environment(kind), check=True)
+        subprocess.run(line.of(worker, Path(folder)), env=environment(line), check=True)
         return json.loads(Path(folder, "result.json").read_text())
 
 

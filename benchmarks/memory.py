@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fembench.base import units
 from fembench.base.tables import table
-from fembench.launch.launcher import launch
+from fembench.launch.case_job import launch
 from fembench.records.case import Case
 from fembench.records.phases import NAMES
 from fembench.records.times import Times

@@ -36,7 +36,7 @@ from truth_turns import LEVEL, RUNS, Pairs, Took, in_runs
 
 from fembench.base.files import write_atomic
 from fembench.base.tables import table
-from fembench.launch.launcher import environment, launcher_line
+from fembench.launch.job_line import environment, job_line
 from fembench.launch.run_job import run_job
 from fembench.records.case import Case
 from fembench.stats.compare import Comparison, noise_of_series
@@ -74,9 +74,9 @@ class Found:
 
 def measure(case: Case, slower: float) -> Took:
     """The times of both, from a separate job."""
-    line, kind = launcher_line(case.placement.ranks)
+    line = job_line(case.placement.ranks)
     job = Pairs(case, slower, WITHIN, LEAST, LONGEST)
-    program, variables = (str(HERE / "truth_turns.py"),), environment(kind)
+    program, variables = (str(HERE / "truth_turns.py"),), environment(line)
     end = run_job(program, job, "result.json", line, variables, timeout=TIMEOUT)
     if end.result is None:
         raise SystemExit(f"{end.message}\n{end.output}")

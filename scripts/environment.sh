@@ -236,11 +236,30 @@ export_settings() {
     fi
 }
 
+# The batch job that this is, if any: nothing is installed inside one.
+batch_job() { echo "${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${FLUX_JOB_ID:-${OAR_JOB_ID:-${PE_HOSTFILE:+$JOB_ID}}}}}}"; }
+
+# Inside a batch job: go on with what was installed if only mpiexec on PATH is another one, else stop.
+check_installed_before() {
+    local part was now
+    now=$(fingerprint 2>/dev/null | grep -v '^mpiexec ') || now=""
+    for part in "$@"; do
+        was=$(grep -v '^mpiexec ' "$VENV/fembench-stamp.$part" 2>/dev/null) || was=""
+        [[ -n $now && $was == "$now" ]] ||
+            fail "not installed, or changed since; nothing is installed inside a job:" \
+                "run './run_bench.sh doctor' on a login node first"
+    done
+    say "WARNING: mpiexec on PATH is $(find_mpiexec), not the one of the installation" \
+        "($(sed -n 's/^mpiexec \([^ ]*\).*/\1/p' "$VENV/fembench-stamp.base")): load the same MPI module"
+}
+
 # prepare_environment PART...: install the stale ones. If two run at once, the second waits for the first and then finds nothing to do.
 prepare_environment() {
     local part reason
     export_settings
-    if [[ -n $(stale "$@") ]]; then
+    if [[ -n $(stale "$@") && -n $(batch_job) ]]; then
+        check_installed_before "$@"
+    elif [[ -n $(stale "$@") ]]; then
         mkdir -p "$VENV" || fail "cannot create $VENV; set FEMBENCH_VENV to a folder that you may write to"
         (
             flock -n 9 || { say "waiting for another installation to finish" && flock 9; }

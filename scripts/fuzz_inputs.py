@@ -332,8 +332,7 @@ def _texts() -> list[Reader]:
     """What has a syntax of its own."""
     from fembench.base.config import read_text
     from fembench.base.errors import InputError
-    from fembench.characterize.start import ranks_in
-    from fembench.launch.hostfile import host_options
+    from fembench.launch.hostfile import host_slots
     from fembench.model.modeller_files import read_hosts, read_model
     from fembench.studies.pamela import machine_model, pamela_text, pasl
     from fembench.studies.pamela.expressions import Registered
@@ -351,22 +350,11 @@ def _texts() -> list[Reader]:
             with contextlib.suppress(*[InputError] * (k > 0)):
                 found.body(name)
 
-    def hosts(path: Path) -> None:
-        ranks_in(str(path))
-        refused = []
-        for kind in ("openmpi", "mpich", "srun"):
-            try:
-                host_options(str(path), kind, 2)
-            except InputError as error:
-                refused.append(error)
-        if len(refused) == 3:  # a valid one is one launcher's at least
-            raise refused[0]
-
     def task_graph(path: Path) -> None:
         read_graph(str(path))
 
     return [
-        Reader("host files", hosts, [text.encode() for text in (*HOSTS, RANKS)]),
+        Reader("host files", lambda path: host_slots(str(path)), [text.encode() for text in (*HOSTS, RANKS)]),
         Reader("hosts of a modeller", read_hosts, [b"a /bin\nb\n"]),
         Reader("models", read_model, [MODEL.encode()]),
         Reader("pasl", lambda path: steps(pasl.load(str(path))), [PASL.encode()]),

@@ -3,20 +3,20 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
-from fembench.launch.launcher import command_line, environment, find_mpiexec, flavour
+from fembench.launch.job_line import environment, job_line
 
 TESTS = Path(__file__).parent
 
 
 def run_job(script, ranks, *arguments, timeout=170):
     """Standard output of `script` on `ranks` ranks; if it fails, the test fails with what it printed."""
-    mpiexec = find_mpiexec()
-    kind = flavour(mpiexec)
-    line = [*command_line(mpiexec, kind, ranks), sys.executable, str(TESTS / script), *map(str, arguments)]
+    line = job_line(ranks)
+    full = line.of([sys.executable, str(TESTS / script), *map(str, arguments)], Path(tempfile.gettempdir()))
     done = subprocess.run(
-        line, env=environment(kind), capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
+        full, env=environment(line), capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout

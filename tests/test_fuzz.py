@@ -11,8 +11,8 @@ import pytest
 from fembench.base.config import read_json, read_toml
 from fembench.base.errors import LONGEST, InputError
 from fembench.bench.campaign import read_campaign
-from fembench.characterize.start import ranks_in
 from fembench.fem.problem import ProblemSpec
+from fembench.launch.hostfile import host_slots
 from fembench.mesh.io import read
 from fembench.model.modeller_files import read_model
 from fembench.partition.shares import parse_shares
@@ -61,7 +61,7 @@ def problem(path):
         (read_campaign, "x.toml", 'name = "c"\n[[cases]]\nranks = 2199023255552\n'),
         (read_campaign, "x.toml", 'name = "c"\nrepetitions = 2147483647\n[[cases]]\nranks = 1\n'),
         (read_campaign, "x.toml", f'name = "c"\n[[cases]]\nranks = {MANY}\nseed = {MANY}\n'),
-        (lambda path: ranks_in(str(path)), "hosts", f"node1 slots={DIGITS}\n"),
+        (lambda path: host_slots(str(path)), "hosts", f"node1 slots={DIGITS}\n"),
         (read_model, "x.model", f"2\n{'(' * 3000}\n"),
         (read_model, "x.model", "1\nnan a 1 1 linux\n0\n"),
         (pasl.load, "x.pas", f"T{DIGITS} = B1(1) << NULL;\n"),

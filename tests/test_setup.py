@@ -171,6 +171,53 @@ def test_another_mpi_behind_the_same_name_installs_again(clone, tmp_path):
     assert installations(clone) == 2
 
 
+def mpi_in(folder, name):
+    """A PATH that begins with a folder whose mpiexec has this content."""
+    folder.mkdir(exist_ok=True)
+    (folder / "mpiexec").write_text(name)
+    (folder / "mpiexec").chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("job", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "OAR_JOB_ID"])
+def test_nothing_is_installed_inside_a_batch_job(clone, job):
+    answer = start(clone / "run_bench.sh", **{job: "7"})
+    assert (answer.returncode, installations(clone)) == (3, 0)
+    assert (
+        "nothing is installed inside a job: run './run_bench.sh doctor' on a login node first"
+        in answer.stderr
+    )
+
+
+def test_inside_a_batch_job_another_mpiexec_on_path_is_only_warned_of(clone, tmp_path):
+    start(clone / "run_bench.sh", PATH=mpi_in(tmp_path / "one", "one"))
+    other = mpi_in(tmp_path / "other", "other")
+    answer = start(clone / "run_bench.sh", "doctor", PATH=other, SLURM_JOB_ID="7")
+    assert (answer.returncode, answer.stdout, installations(clone)) == (0, "1|/|doctor\n", 1)
+    assert f"WARNING: mpiexec on PATH is {tmp_path}/other/mpiexec, not the one" in answer.stderr
+    assert f"({tmp_path}/one/mpiexec)" in answer.stderr
+    (clone / "pyproject.toml").write_text((clone / "pyproject.toml").read_text() + "\n")
+    assert start(clone / "run_bench.sh", PATH=other, SLURM_JOB_ID="7").returncode == 3
+
+
+@pytest.mark.parametrize("variable", ["SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD", "scontrol"])
+def test_a_copy_that_a_batch_system_runs_finds_its_clone(clone, tmp_path, variable):
+    start(clone / "run_bench.sh")
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    copy = shutil.copy(clone / "run_bench.sh", spool / "slurm_script")
+    lost = start(copy, "doctor", SLURM_JOB_ID="7")
+    assert (lost.returncode, lost.stderr.count("\n")) == (3, 1)
+    assert "submit it from its clone" in lost.stderr
+    changes = {variable: str(clone)}
+    if variable == "scontrol":
+        (spool / "scontrol").write_text(f"#!/bin/sh\necho '   Command={clone}/run_bench.sh doctor'\n")
+        (spool / "scontrol").chmod(0o755)
+        changes = {"PATH": f"{spool}:{os.environ['PATH']}"}
+    answer = start(copy, "doctor", SLURM_JOB_ID="7", **changes)
+    assert answer.stdout == "1|/|doctor\n", answer.stderr
+
+
 def test_every_tool_for_tests_and_documentation_has_one_known_version(clone):
     answer = shell(clone, "listed test; listed docs")
     known = [

@@ -20,8 +20,8 @@ from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.bench.campaign_file import Campaign, CampaignRun, expand
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
+from fembench.launch.case_job import JobOutcome, launch
 from fembench.launch.hostfile import hosts_asked
-from fembench.launch.launcher import JobOutcome, launch
 from fembench.records.case import Case, fields_of
 from fembench.records.ids import now_utc
 from fembench.records.record import NOT_RECORDED, SCHEMA, Failure, Record, Reference

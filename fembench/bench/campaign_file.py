@@ -42,6 +42,9 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     repetitions: int = 1
     timeout: float = 600.0  # seconds per run; 0: no limit
     seed: int = 0  # of the order of the runs
+    launcher: str = ""  # as --launcher, --launcher-options and --map-by
+    launcher_options: str = ""
+    map_by: str = ""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", self.name):

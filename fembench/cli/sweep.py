@@ -48,13 +48,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign import DEFAULT, Folder, read_campaign
     from fembench.bench.campaign_file import outdated
-    from fembench.cli.shared import progress
+    from fembench.cli.shared import launch_settings, progress
+    from fembench.launch.launchers import SETTINGS
     from fembench.launch.scratch import occupied
 
     source = Path(options.campaign) if options.campaign else DEFAULT
     campaign, runs = read_campaign(source)
     for line in outdated(campaign):
         progress(f"{source}: {line}")
+    launch_settings({name: getattr(options, name) or getattr(campaign, name) for name in SETTINGS})
     runs = _weighted(runs, options.weights)
     if options.dry_run:
         print(json.dumps([item.id for item in runs]) if options.json else _listed(runs))

@@ -109,7 +109,7 @@ def _runner(options: argparse.Namespace, runs: Path, say):
     from fembench.bench.campaign_file import run_id
     from fembench.cli.progress import working
     from fembench.cli.shared import typed_command
-    from fembench.launch.launcher import launch
+    from fembench.launch.case_job import launch
     from fembench.launch.scratch import reserved
     from fembench.records.store import save
     from fembench.weights.observe import run_seconds

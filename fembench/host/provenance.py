@@ -11,10 +11,11 @@ from fembench.host.cgroup import ROOT, read
 
 PACKAGES = ("fembench", "numpy", "scipy", "mpi4py", "msgspec", "pymetis", "petsc4py")
 THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
-# Variables that change speed or results, except those that a launcher sets for every process.
+# Variables that change speed or results, except those that a launcher sets for every process. SLURM_NTASKS
+# is not among them: below mpiexec it counts the launcher's daemons.
 _MATTER = re.compile(
     r"(OMP|KMP|GOMP|OPENBLAS|MKL|BLIS|FEMBENCH|OMPI_MCA|OMPI_ALLOW|PRTE_MCA|MPICH|MPIR_CVAR|I_MPI|UCX|FI|PETSC)_.*"
-    r"|SLURM_(JOB_ID|JOB_NODELIST|NTASKS|CPUS_PER_TASK|DISTRIBUTION)"
+    r"|SLURM_(JOB_ID|JOB_NODELIST|CPUS_PER_TASK|DISTRIBUTION)"
     r"|LD_PRELOAD|GLIBC_TUNABLES|MALLOC_.*|PYTHONOPTIMIZE|PYTHONMALLOC"
 )
 _SET_BY_LAUNCHER = re.compile(

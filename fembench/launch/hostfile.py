@@ -1,23 +1,21 @@
-"""Host files: their format, and the options that pass them to a launcher.
+"""Host files: one reader for all their dialects.
 
-rankfile   'rank 0=host1 slot=0'   Open MPI: a host and a core for every rank
-else       'host1 slots=2', 'host1:2', 'host1'   a list of hosts for Open MPI, MPICH or Slurm
+rankfile   'rank 0=host1 slot=0': a host and a core for every rank (Open MPI)
+else       'host1 slots=2', 'host1:2', 'host1' once per slot, 'host[1-8] slots=2': hosts with their slots
 
-A list of hosts is checked before anything starts, because launchers do not say what is wrong with it.
+A file is read before anything starts, because launchers do not say what is wrong with it. Each launcher gets
+the hosts in its own form (`launchers`).
 """
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
-from fembench.base.units import plural
+from fembench.launch.hostlist import expand_hosts
 
-SHARED = "core:overload-allowed"  # how ranks are bound if a host may take more ranks than it has cores
 _RANK = re.compile(r"rank\s+(\d{1,9})\s*=\s*(\S+)\s+slots?\s*=\s*(\S+)")
 
 _HOST = re.compile(
@@ -26,27 +24,32 @@ _HOST = re.compile(
 _SLOTS = re.compile(r"\s(?:slots|count|cpus?)\s*[=:]\s*(\S+)")
 
 
+class HostSlots(NamedTuple):
+    """A host and the ranks that it takes."""
+
+    name: str
+    slots: int
+    component: int = 0  # of a heterogeneous Slurm job
+
+
 class HostfileLine(NamedTuple):
     """One line of a list of hosts."""
 
     line: int
     name: str
     slots: int  # 0: not given, one rank
-    colon: bool  # given as 'host1:2'
 
 
-def host_options(path: str, kind: str, ranks: int) -> list[str]:
-    """The options that pass the file to Open MPI, MPICH or Slurm. Raises InputError."""
+def host_slots(path: str) -> list[HostSlots]:
+    """The hosts of a file in any dialect, in its order, repeated if the file does so. Raises InputError."""
     text = read_text(path)
     if is_rankfile(text):
-        return _rankfile_options(path, text, kind, ranks)
-    hosts = hosts_of(text, path)
-    if kind == "openmpi":
-        _check_open_mpi(hosts, path)
-        return ["--hostfile", _without(",", path)]
-    if kind == "srun":  # a name with a slash in it is a file; task k runs on the host of line k
-        return ["--distribution=arbitrary", f"--nodelist={Path(path).resolve()}"]
-    return ["-f", path] if kind == "mpich" else []
+        return [HostSlots(host, 1) for host, _ in placed(text, path)]
+    found = []
+    for host in hosts_of(text, path):
+        names = expand_hosts(host.name, f"{path}, line {host.line}") if "[" in host.name else [host.name]
+        found += [HostSlots(name, host.slots or 1) for name in names]
+    return found
 
 
 def is_rankfile(text: str) -> bool:
@@ -72,22 +75,7 @@ def _host(number: int, line: str, where: str) -> HostfileLine:
             f"{where}, line {number}: cannot read '{shown(line)}'; expected lines such as 'host1 slots=2', "
             "with at least 1 slot"
         )
-    return HostfileLine(number, match.group(1), int(slots or 0), match.group(2) is not None)
-
-
-def _check_open_mpi(hosts: list[HostfileLine], where: str) -> None:
-    """Raises InputError for syntax that only MPICH reads, and for a host with slots on several lines."""
-    first: dict[str, HostfileLine] = {}
-    for host in hosts:
-        if host.colon:
-            found, expected = f"'{host.name}:{host.slots}' is MPICH's", f"'{host.name} slots={host.slots}'"
-            raise InputError(f"{where}, line {host.line}: {found}; expected {expected} for Open MPI")
-        before = first.setdefault(host.name, host)
-        if before is not host and (before.slots or host.slots):
-            raise InputError(
-                f"{where}, line {host.line}: host {host.name} is on line {before.line} already; expected one "
-                "line per host with all its slots"
-            )
+    return HostfileLine(number, match.group(1), int(slots or 0))
 
 
 def hosts_asked(path: str) -> str:
@@ -113,26 +101,6 @@ def placed(text: str, where: str) -> list[tuple[str, str]]:
     if missing:
         raise InputError(f"{where}: no line for rank {min(missing)}; expected ranks 0 to {max(found)}")
     return [found[r] for r in range(len(found))]
-
-
-def _rankfile_options(path: str, text: str, kind: str, ranks: int) -> list[str]:
-    """The options for a rankfile: its hosts with the slots used; each rank on its core."""
-    if kind != "openmpi":
-        raise InputError(f"{path}: a rankfile is Open MPI's; expected a list of hosts ({kind})")
-    places = placed(text, path)
-    if len(places) != ranks:
-        raise InputError(f"{path} places {plural(len(places), 'rank')}; the case has {ranks}")
-    slots = Counter(host for host, _ in places)
-    hosts = ",".join(f"{host}:{n}" for host, n in slots.items())
-    binding = "core" if len(set(places)) == len(places) else SHARED
-    return ["--host", hosts, "--map-by", f"rankfile:file={_without(':', path)}", "--bind-to", binding]
-
-
-def _without(character: str, path: str) -> str:
-    """The path. Raises InputError if Open MPI would split it at this character."""
-    if character in path:
-        raise InputError(f"{path}: Open MPI takes no host file with '{character}' in its path")
-    return path
 
 
 def _lines(text: str) -> list[str]:

@@ -22,6 +22,7 @@ import msgspec
 from fembench.base.errors import InputError, RunFailedError
 from fembench.launch.diagnosis import Ended, why_nothing
 from fembench.launch.job import JOB, PROGRESS
+from fembench.launch.job_line import JobLine
 
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
@@ -50,14 +51,14 @@ def run_job(
     program: Sequence[str],
     job: msgspec.Struct,
     result: str,
-    line: Sequence[str],
+    line: JobLine,
     variables: dict[str, str],
     *,
     scratch: Path | None = None,
     timeout: float = 0.0,
     tell: Callable[[str], None] | None = None,
 ) -> JobEnd:
-    """Run a Python program on the ranks that `line`, a launcher with its options, starts; see `serve.py`.
+    """Run a Python program on the ranks that `line` starts; see `serve.py`.
 
     `program`: ("-m", MODULE) or (FILE,). `result`: the file that the ranks leave. `scratch`: a folder also
     visible to rank 0's host. `timeout` in s, 0: none. `tell` gets the ranks' lines of progress meanwhile.
@@ -66,7 +67,7 @@ def run_job(
         folder = Path(name)
         (folder / JOB).write_bytes(msgspec.json.encode(job))
         watch = _watch(folder / PROGRESS, tell) if tell else None
-        ended = run_ranks([*line, sys.executable, *program, name], variables, timeout, watch)
+        ended = run_ranks(line.of([sys.executable, *program, name], folder), variables, timeout, watch)
         tail = "\n".join(ended.output.splitlines()[-TAIL:])
         if (folder / result).exists():
             return JobEnd((folder / result).read_bytes(), "ok", "", 0, tail)

@@ -8,7 +8,7 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.errors import RunFailedError
-from fembench.launch.launcher import environment, launcher_line
+from fembench.launch.job_line import environment, job_line
 from fembench.launch.run_job import run_job
 from fembench.peers.contest import PeersJob
 from fembench.records.contest import PeersRecord
@@ -26,14 +26,14 @@ def launch_peers(
 
     All processes get huge pages from their allocator, since our own kernels request theirs.
     """
-    line, kind = launcher_line(job.case.placement.ranks, hostfile)
+    line = job_line(job.case.placement.ranks, hostfile)
     libraries = os.environ.get("LD_LIBRARY_PATH", "")
     end = run_job(
         ("-m", "fembench.peers.peers_rank"),
-        msgspec.structs.replace(job, launcher=" ".join(line), library_path=libraries),
+        msgspec.structs.replace(job, launcher=str(line), library_path=libraries),
         "record.json",
         line,
-        environment(kind, "petsc"),
+        environment(line, "petsc"),
         scratch=scratch,
         timeout=timeout,
         tell=progress,

@@ -98,7 +98,7 @@ def receive_from(comm: Comm, values: Any, rank: int, tag: int) -> Callable[[], o
 
 def _typed(comm: Comm) -> tuple[int, int, int]:
     """Handles of the datatype and the communicator, and the bytes of a status."""
-    return MPI._handleof(DOUBLE), MPI._handleof(comm), MPI._sizeof(MPI.Status)
+    return _handle(DOUBLE), _handle(comm), MPI._sizeof(MPI.Status)
 
 
 def sum_in_place(comm: Comm, values: "array[float]") -> Callable[[], object]:
@@ -106,14 +106,18 @@ def sum_in_place(comm: Comm, values: "array[float]") -> Callable[[], object]:
     allreduce = address("MPI_Allreduce")
     if native is None or not allreduce:
         return lambda: comm.Allreduce(IN_PLACE, values, SUM)
-    return native.Sum(allreduce, values, *(MPI._handleof(h) for h in (DOUBLE, SUM, comm))).run
+    return native.Sum(allreduce, values, *map(_handle, (DOUBLE, SUM, comm))).run
 
 
 def handles(requests: Sequence[Request]) -> bytes:
     """The requests as an array of MPI_Request: integers or pointers, as MPI has them."""
     size = MPI._sizeof(MPI.Request)
-    mask = (1 << 8 * size) - 1
-    return b"".join((MPI._handleof(r) & mask).to_bytes(size, sys.byteorder) for r in requests)
+    return b"".join(_handle(r).to_bytes(size, sys.byteorder) for r in requests)
+
+
+def _handle(object_: Any) -> int:
+    """An MPI object as the number that C passes: MPICH's handles of 32 bits come with a sign."""
+    return MPI._handleof(object_) & ((1 << 8 * MPI._sizeof(object_)) - 1)
 
 
 def library() -> str:

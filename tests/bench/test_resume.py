@@ -16,7 +16,7 @@ from fembench.bench.campaign import Folder, execute, read_campaign
 from fembench.bench.campaign_file import run_id
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
-from fembench.launch.launcher import JobOutcome
+from fembench.launch.case_job import JobOutcome
 from fembench.mesh.box import box
 from fembench.mesh.io import write
 from fembench.mesh.presets import resolve

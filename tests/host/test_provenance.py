@@ -23,6 +23,7 @@ def test_only_variables_that_matter_are_kept():
         "OMPI_MCA_btl": "self,tcp",
         "FEMBENCH_KERNELS": "reference",
         "SLURM_JOB_ID": "7",
+        "SLURM_NTASKS": "3",  # of the launcher's daemons
         "OMPI_COMM_WORLD_RANK": "3",
         "OMPI_MCA_num_procs": "4",
         "HOME": "/root",

@@ -7,7 +7,7 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
-from fembench.launch.launcher import environment, launcher_line
+from fembench.launch.job_line import environment, job_line
 from fembench.launch.run_job import run_job
 from fembench.studies.programs.job import AppJob
 from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord
@@ -32,7 +32,7 @@ def launch(
 
     Raises InputError, or RunFailedError if the job ends without a record.
     """
-    line, kind = launcher_line(case.ranks, hostfile)
+    line = job_line(case.ranks, hostfile)
     parse_speeds(case.emulate, case.ranks)
     if not 1 <= case.dilate < float("inf"):
         raise InputError(f"dilate = {case.dilate}: expected a number of at least 1")
@@ -40,13 +40,13 @@ def launch(
         case=case,
         id=id,
         command=command,
-        launcher=" ".join([Path(line[0]).name, *line[1:]]),
+        launcher=str(line),
         predicted=predicted,
         simulated=simulated,
         calibrate=calibrate,
         synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
     )
     program = ("-m", "fembench.studies.programs.program_rank")
-    variables = environment(kind, asleep=case.dilate > 1)
+    variables = environment(line, asleep=case.dilate > 1)
     end = run_job(program, job, "app.json", line, variables, scratch=scratch, timeout=timeout)
     return convert(msgspec.json.decode(end.content()), AppRecord, where="record")

@@ -128,12 +128,9 @@ def _host(text: str, cores: int) -> StudyHost:
     return StudyHost(name, int(count or cores), 0.0)
 
 
-def host_file(placement: Placement, kind: str = "openmpi") -> str:
-    """A host file for a launcher of this kind that fills the hosts in the order of ranks."""
-    if kind == "srun":  # task k runs on the host of line k
-        return "".join(f"{host.name}\n" * tasks for host, tasks in placement)
-    slots = ":" if kind == "mpich" else " slots="
-    return "".join(f"{host.name}{slots}{tasks}\n" for host, tasks in placement)
+def host_file(placement: Placement) -> str:
+    """A host file that fills the hosts in the order of ranks."""
+    return "".join(f"{host.name} slots={tasks}\n" for host, tasks in placement)
 
 
 def hosts_in(text: str, where: str = "host file") -> list[str]:

@@ -12,7 +12,8 @@ from fembench.base.files import write_atomic
 from fembench.bench.campaign import Done, Folder, execute
 from fembench.bench.campaign_file import Campaign, CampaignRun, run_id
 from fembench.host.confine import own_cores
-from fembench.launch.launcher import find_mpiexec, flavour
+from fembench.launch.job_line import find_launcher
+from fembench.launch.launchers import recognised
 from fembench.launch.scratch import occupied
 from fembench.records.case import Case
 from fembench.records.record import Record
@@ -77,7 +78,7 @@ class StudyFolder:
                     folder,
                     command=self.command,
                     hostfile=hostfile,
-                    mpi_options=SHARING.get(flavour(find_mpiexec()), ()) if real else (),
+                    mpi_options=SHARING.get(recognised(find_launcher()).name, ()) if real else (),
                     cores=confinement(first.placement) if real else (),
                 ):
                     self._keep(done)
@@ -115,7 +116,7 @@ def _environment(want: Want, real: bool) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch, "hosts")
             if real:
-                write_atomic(path, host_file(want.placement, flavour(find_mpiexec())))
+                write_atomic(path, host_file(want.placement))
             yield str(path) if real else ""
     finally:
         os.environ.clear()

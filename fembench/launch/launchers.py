@@ -1,0 +1,148 @@
+"""The launchers of MPI jobs that fembench knows: one declaration each.
+
+Sources: the manual pages of prterun (Open MPI 5), mpirun (Open MPI 4), MPICH's and Intel's hydra, Slurm's
+srun, Cray's PALS mpiexec and aprun, IBM's jsrun, and `flux run`.
+"""
+
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fembench.launch.hostfile import HostSlots
+
+MAP_BY = (
+    "core",
+    "numa",
+    "host",
+)  # where the next rank goes: the next core, the next NUMA node, the next host
+SETTINGS = {  # the user's, by name of option -> variable
+    "launcher": "FEMBENCH_LAUNCHER",
+    "launcher_options": "FEMBENCH_LAUNCHER_OPTIONS",
+    "map_by": "FEMBENCH_MAP_BY",
+}
+Options = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """How to start ranks with one launcher. An empty tuple: it has no such option, or needs none.
+
+    In options, {file} is a host file in the launcher's own form, {names} its hosts with commas, {ranks} the
+    number of ranks, {per_host} the most ranks on any host, {group} a component of a heterogeneous Slurm job.
+    """
+
+    name: str
+    programs: Options  # what it is installed as
+    says: str = ""  # regular expression of what `--version` prints; "": the program's name is enough
+    subcommand: Options = ()
+    ranks: Options = ("-n", "{ranks}")
+    hosts: Options = ()  # selects hosts
+    host_line: str = "{name} slots={slots}"  # of the host file
+    line_per_rank: bool = False  # the host file has one line per rank, in the order of ranks
+    bound: Options = ()  # each rank to a core
+    unbound: Options = ()
+    crowded: Options = ()  # allows more ranks than cores
+    map_by: Mapping[str, Options] = field(default_factory=dict)
+    component: Options = ()  # selects a component; components are separated by a colon
+    unbound_variables: Mapping[str, str] = field(default_factory=dict)
+
+    def host_file(self, hosts: Sequence[HostSlots]) -> str:
+        """The host file in this launcher's form."""
+        if self.line_per_rank:
+            return "".join(f"{host.name}\n" * host.slots for host in hosts)
+        return "".join(f"{self.host_line.format(name=host.name, slots=host.slots)}\n" for host in hosts)
+
+
+LAUNCHERS = (
+    Launcher(
+        name="openmpi",
+        programs=("mpiexec", "mpirun", "prterun", "orterun"),
+        says=r"Open MPI|OpenRTE|PRRTE",
+        hosts=("--hostfile", "{file}"),
+        bound=("--bind-to", "core:overload-allowed"),  # a host may take more ranks than it has cores
+        unbound=("--bind-to", "none"),
+        crowded=("--oversubscribe", "--mca", "mpi_yield_when_idle", "1"),
+        map_by={"core": ("--map-by", "slot"), "numa": ("--map-by", "numa"), "host": ("--map-by", "node")},
+    ),
+    Launcher(
+        name="intelmpi",
+        programs=("mpiexec", "mpirun", "mpiexec.hydra"),
+        says=r"Intel\(R\) MPI",
+        hosts=("-f", "{file}"),
+        host_line="{name}:{slots}",
+        bound=("-bind-to", "core"),
+        unbound_variables={"I_MPI_PIN": "off"},
+        map_by={"core": (), "numa": ("-map-by", "numa"), "host": ("-ppn", "1")},
+    ),
+    Launcher(
+        name="mpich",
+        programs=("mpiexec", "mpirun", "mpiexec.hydra"),
+        says=r"HYDRA|MPICH",
+        hosts=("-f", "{file}"),
+        host_line="{name}:{slots}",
+        bound=("-bind-to", "core"),
+        map_by={"core": (), "numa": ("-map-by", "numa"), "host": ("-ppn", "1")},
+    ),
+    Launcher(
+        name="pals",
+        programs=("mpiexec", "mpirun"),
+        says=r"PALS",
+        hosts=("--hostfile", "{file}"),
+        line_per_rank=True,
+        bound=("--cpu-bind", "core"),
+        unbound=("--cpu-bind", "none"),
+        map_by={"core": (), "host": ()},  # by the order of lines
+    ),
+    Launcher(
+        name="srun",
+        programs=("srun",),
+        hosts=("--distribution=arbitrary", "--nodelist={file}"),  # a name with a slash in it is a file
+        line_per_rank=True,
+        bound=("--cpu-bind=cores",),
+        unbound=("--cpu-bind=none",),
+        map_by={"core": (), "host": ()},
+        component=("--het-group={group}",),
+    ),
+    Launcher(
+        name="aprun",
+        programs=("aprun",),
+        hosts=("-L", "{names}", "-N", "{per_host}"),
+        bound=("-cc", "cpu"),
+        unbound=("-cc", "none"),
+        map_by={"core": ()},
+    ),
+    Launcher(
+        name="jsrun",
+        programs=("jsrun",),
+        ranks=("--nrs", "{ranks}", "--tasks_per_rs", "1", "--cpu_per_rs", "1"),
+        bound=("--bind", "packed:1"),
+        unbound=("--bind", "none"),
+        map_by={"core": ("--launch_distribution", "packed"), "host": ("--launch_distribution", "cyclic")},
+    ),
+    Launcher(
+        name="flux",
+        programs=("flux",),
+        subcommand=("run",),
+        hosts=("--requires=host:{names}",),
+        bound=("-o", "cpu-affinity=per-task"),
+        unbound=("-o", "cpu-affinity=off"),
+        map_by={"core": (), "host": ("--taskmap=cyclic:1",)},
+    ),
+)
+UNKNOWN = Launcher(name="unknown", programs=())
+
+
+def recognised(program: str) -> Launcher:
+    """The launcher that a program is, by its name or by what it prints about itself; else UNKNOWN."""
+    name = Path(program).name
+    for launcher in LAUNCHERS:
+        if not launcher.says and name in launcher.programs:
+            return launcher
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return UNKNOWN
+    text = done.stdout + done.stderr
+    return next((one for one in LAUNCHERS if one.says and re.search(one.says, text)), UNKNOWN)

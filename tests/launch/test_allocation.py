@@ -1,0 +1,153 @@
+"""The hosts and slots of a job, as batch systems and host files describe them."""
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.host.host import usable_cores
+from fembench.launch.allocation import allocation, check_not_a_step
+from fembench.launch.hostlist import expand_counts, expand_hosts
+
+
+def pairs(found):
+    return [(host.name, host.slots) for host in found.hosts]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n1", "n1"),
+        ("n[1-3,07],login", "n1 n2 n3 n07 login"),
+        ("n[08-11]", "n08 n09 n10 n11"),
+        ("r[0-1]c[1,3]x, b", "r0c1x r0c3x r1c1x r1c3x b"),
+    ],
+)
+def test_a_list_of_hosts_is_expanded_in_its_order(text, names):
+    assert expand_hosts(text, "LIST") == names.split()
+
+
+@pytest.mark.parametrize("text", ["", "n[1-", "n]1", "n[3-1]", "n[a]", "n1,,n2", "n[1-]", "n[[1]]"])
+def test_a_list_of_hosts_that_cannot_be_read_is_refused_with_its_origin(text):
+    with pytest.raises(InputError, match=r"^LIST = '.*expected a list of hosts such as"):
+        expand_hosts(text, "LIST")
+
+
+def test_a_list_of_too_many_hosts_is_refused_before_it_fills_the_memory():
+    with pytest.raises(InputError, match="at most 100000 hosts"):
+        expand_hosts("n[0-99999],m", "LIST")
+    with pytest.raises(InputError, match="expected"):
+        expand_hosts("n[0-99999][0-99999]", "LIST")
+    with pytest.raises(InputError, match="expected counts such as"):
+        expand_counts("2(x999999)", "COUNTS")
+
+
+def test_counts_are_expanded():
+    assert expand_counts("2(x3),1", "COUNTS") == [2, 2, 2, 1]
+    with pytest.raises(InputError, match=r"^COUNTS = '2\(y3\)': expected counts"):
+        expand_counts("2(y3)", "COUNTS")
+
+
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]"}
+
+
+def test_slurm_gives_hosts_with_the_tasks_of_each():
+    found = allocation(
+        environment=SLURM | {"SLURM_TASKS_PER_NODE": "2(x2),1", "SLURM_JOB_CPUS_PER_NODE": "8(x3)"}
+    )
+    assert pairs(found) == [("n1", 2), ("n2", 2), ("n3", 1)]
+    assert (found.source, found.slots, found.batch, found.components) == ("Slurm job 7", 5, True, 1)
+
+
+def test_slurm_without_tasks_gives_cpus():
+    assert pairs(allocation(environment=SLURM | {"SLURM_JOB_CPUS_PER_NODE": "4(x3)"})) == [
+        ("n1", 4),
+        ("n2", 4),
+        ("n3", 4),
+    ]
+
+
+def test_counts_that_do_not_match_the_hosts_are_refused():
+    with pytest.raises(
+        InputError, match="SLURM_TASKS_PER_NODE has 2 counts, but SLURM_JOB_NODELIST has 3 hosts"
+    ):
+        allocation(environment=SLURM | {"SLURM_TASKS_PER_NODE": "2(x2)"})
+
+
+def test_each_component_of_a_heterogeneous_job_counts():
+    found = allocation(
+        environment=SLURM
+        | {
+            "SLURM_TASKS_PER_NODE": "2(x2)",
+            "SLURM_HET_SIZE": "2",
+            "SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]",
+            "SLURM_TASKS_PER_NODE_HET_GROUP_0": "2(x2)",
+            "SLURM_JOB_NODELIST_HET_GROUP_1": "n3",
+            "SLURM_TASKS_PER_NODE_HET_GROUP_1": "1",
+        }
+    )
+    assert [tuple(host) for host in found.hosts] == [("n1", 2, 0), ("n2", 2, 0), ("n3", 1, 1)]
+    assert found.components == 2
+
+
+@pytest.mark.parametrize("variable", ["PBS_NODEFILE", "OAR_NODEFILE", "LSB_DJOB_HOSTFILE"])
+def test_a_file_with_a_line_per_slot_gives_each_host_once(variable, tmp_path):
+    path = tmp_path / "nodes"
+    path.write_text("n1\nn1\nn2\nn2\nn3\n")
+    found = allocation(environment={variable: str(path), "LSB_JOBID": "1"})
+    assert pairs(found) == [("n1", 2), ("n2", 2), ("n3", 1)]
+    assert (found.source, found.batch) == (variable, True)
+    path.write_text("\n")
+    with pytest.raises(InputError, match=f"^{variable} = .*no hosts in it"):
+        allocation(environment={variable: str(path), "LSB_JOBID": "1"})
+
+
+def test_lsf_gives_pairs_of_hosts_and_slots():
+    assert pairs(allocation(environment={"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "n1 16 n2 8"})) == [
+        ("n1", 16),
+        ("n2", 8),
+    ]
+    with pytest.raises(InputError, match="LSB_MCPU_HOSTS = 'n1 16 n2': expected"):
+        allocation(environment={"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "n1 16 n2"})
+
+
+def test_grid_engine_gives_hosts_with_slots_and_queues(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("n1 4 all.q@n1 UNDEFINED\nn2 2 all.q@n2 UNDEFINED\n")
+    assert pairs(allocation(environment={"PE_HOSTFILE": str(path)})) == [("n1", 4), ("n2", 2)]
+
+
+def test_flux_prints_what_the_instance_has(tmp_path):
+    flux = tmp_path / "flux"
+    flux.write_text(
+        '#!/bin/sh\necho \'{"version": 1, "execution": {"nodelist": ["n[1-3]"], "R_lite": '
+        '[{"rank": "0-1", "children": {"core": "0-3"}}, {"rank": "2", "children": {"core": "0,5"}}]}}\'\n'
+    )
+    flux.chmod(0o755)
+    inside = {"FLUX_URI": "local:///x", "PATH": f"{tmp_path}:/bin:/usr/bin"}
+    assert pairs(allocation(environment=inside)) == [("n1", 4), ("n2", 4), ("n3", 2)]
+    flux.write_text("#!/bin/sh\necho nothing\n")
+    with pytest.raises(InputError, match="`flux resource R` cannot be read"):
+        allocation(environment=inside)
+
+
+def test_a_host_file_comes_before_what_the_batch_system_says(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("a slots=2\nb:3\nc\nc\nn[1-2] slots=4\n")
+    expected = [("a", 2), ("b", 3), ("c", 2), ("n1", 4), ("n2", 4)]
+    assert pairs(allocation(str(path), SLURM)) == expected
+    assert pairs(allocation(environment=SLURM | {"FEMBENCH_HOSTFILE": str(path)})) == expected
+    path.write_text("rank 0=a slot=0\nrank 2=a slot=1\nrank 1=b slot=0\n")
+    assert pairs(allocation(str(path))) == [("a", 2), ("b", 1)]
+
+
+def test_without_any_of_them_it_is_this_machine():
+    found = allocation(environment={})
+    assert (found.source, found.slots, found.batch) == ("this machine", usable_cores(), False)
+
+
+def test_copies_of_fembench_started_by_srun_or_mpiexec_are_refused():
+    check_not_a_step({})
+    check_not_a_step({"SLURM_STEP_ID": "4294967290"})  # the interactive shell of salloc
+    with pytest.raises(InputError, match=r"started by srun \(step 7.0\).*inside salloc"):
+        check_not_a_step({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"})
+    with pytest.raises(InputError, match=r"MPI launcher \(OMPI_COMM_WORLD_SIZE is set\).*with --ranks"):
+        check_not_a_step({"OMPI_COMM_WORLD_SIZE": "2"})

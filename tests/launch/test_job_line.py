@@ -1,0 +1,386 @@
+"""The line that starts the ranks of a job: launcher, hosts, order and binding."""
+
+import os
+import subprocess
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.host.host import usable_cores
+from fembench.launch import job_line as lines
+from fembench.launch.hostfile import HostSlots, hosts_asked
+from fembench.launch.job_line import environment, find_launcher, job_line
+from fembench.launch.launchers import LAUNCHERS, recognised
+
+BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
+
+
+@pytest.fixture(autouse=True)
+def nothing_placed(monkeypatch):
+    """No batch system, lab or setting of the user's around the test."""
+    for name in list(os.environ):
+        if name.startswith(
+            ("SLURM_", "PBS_", "LSB_", "FLUX_", "OAR_", "PE_HOSTFILE", "FEMBENCH_", "PRTE_MCA_prte")
+        ):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def using(monkeypatch):
+    """A function that makes a launcher the one that is found; the program of its line is its name."""
+
+    def use(name):
+        monkeypatch.setattr(lines, "find_launcher", lambda: f"/opt/{name}")
+        monkeypatch.setattr(lines, "recognised", lambda program: BY_NAME[name])
+        monkeypatch.setattr(lines, "_srun_plugin", lambda program: "pmix")
+
+    return use
+
+
+def words(line):
+    """The options of a line of one part."""
+    (part,) = line.parts
+    return list(part[1:])
+
+
+def after(option, line):
+    """What follows an option."""
+    (part,) = line.parts
+    return part[part.index(option) + 1]
+
+
+def hosts(folder, text):
+    (folder / "hosts").write_text(text)
+    return str(folder / "hosts")
+
+
+def has_open_mpi():
+    try:
+        return recognised(find_launcher()).name == "openmpi"
+    except InputError:
+        return False
+
+
+def test_ranks_beyond_the_cores_yield_and_are_not_bound(using):
+    using("openmpi")
+    line = job_line(usable_cores() + 1)
+    assert {"--oversubscribe", "mpi_yield_when_idle"} < set(words(line))
+    assert (after("--bind-to", line), line.crowded, line.loose) == ("none", True, True)
+
+
+def test_ranks_within_the_cores_are_bound(using):
+    using("openmpi")
+    line = job_line(1)
+    assert after("--bind-to", line) == "core:overload-allowed"
+    assert "--oversubscribe" not in words(line)
+    using("mpich")
+    assert words(job_line(1)) == ["-bind-to", "core", "-n", "1"]
+
+
+def test_ranks_stay_on_the_cpus_that_their_starter_is_bound_to(monkeypatch, using):
+    """Open MPI and MPICH would bind them to the first cores of the machine."""
+    monkeypatch.setattr(lines, "affinity", lambda: (1,))
+    monkeypatch.setattr(lines, "job_cpus", lambda: (0, 1))
+    using("openmpi")
+    assert after("--bind-to", job_line(1)) == "none"
+    using("mpich")
+    assert "-bind-to" not in words(job_line(1))
+    using("intelmpi")
+    assert environment(job_line(1))["I_MPI_PIN"] == "off"
+
+
+ONE_CORE = {"HWLOC_SYNTHETIC": "Package:1 Core:1 PU:2", "HWLOC_THISSYSTEM": "1"}
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="two cores are needed")
+@pytest.mark.skipif(not has_open_mpi(), reason="Open MPI is needed")
+def test_open_mpi_starts_as_many_ranks_as_there_are_cores_also_where_it_sees_fewer(monkeypatch, tmp_path):
+    for name in ("PRTE_MCA_rmaps_default_mapping_policy", "OMPI_MCA_rmaps_base_oversubscribe"):
+        monkeypatch.delenv(name, raising=False)
+    line = job_line(2)
+    variables = environment(line) | ONE_CORE
+    done = subprocess.run(line.of(["hostname"], tmp_path), env=variables, capture_output=True, text=True)
+    assert (done.returncode, len(done.stdout.split())) == (0, 2), done.stdout + done.stderr
+
+
+def test_where_open_mpi_takes_its_hosts_from_elsewhere_their_slots_are_not_exceeded(monkeypatch, using):
+    using("openmpi")
+    assert ":OVERSUBSCRIBE" in words(job_line(1))
+    monkeypatch.setenv("PRTE_MCA_prte_default_hostfile", "hosts")
+    assert ":OVERSUBSCRIBE" not in words(job_line(1))
+
+
+def launcher_that_says(folder, text):
+    """A script in place of mpiexec."""
+    path = folder / "mpiexec"
+    path.write_text(f"#!/bin/sh\necho '{text}'\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("mpiexec (Open MPI) 5.0.11", "openmpi"),
+        ("mpirun (Open MPI) 4.1.4", "openmpi"),
+        ("HYDRA build details:", "mpich"),
+        ("Intel(R) MPI Library for Linux* OS, Version 2021.18", "intelmpi"),
+        ("mpiexec from PALS 1.3.2", "pals"),
+        ("Example MPI 1.0", "unknown"),
+    ],
+)
+def test_a_launcher_is_recognised_by_what_it_prints(text, name, tmp_path):
+    assert recognised(launcher_that_says(tmp_path, text)).name == name
+
+
+def test_a_launcher_with_a_name_of_its_own_is_recognised_by_it():
+    assert [recognised(f"/usr/bin/{name}").name for name in ("srun", "aprun", "jsrun", "flux")] == [
+        *("srun", "aprun", "jsrun", "flux")
+    ]
+
+
+def test_the_launcher_may_be_chosen_by_name_or_path(tmp_path, monkeypatch):
+    mpiexec = launcher_that_says(tmp_path, "HYDRA build details:")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setenv("FEMBENCH_LAUNCHER", "mpich")
+    assert find_launcher() == mpiexec
+    monkeypatch.setenv("FEMBENCH_LAUNCHER", mpiexec)
+    assert find_launcher() == mpiexec
+    monkeypatch.setenv("FEMBENCH_LAUNCHER", "aprun")
+    with pytest.raises(InputError, match=r"^launcher aprun: none of aprun on PATH belongs to it$"):
+        find_launcher()
+    monkeypatch.setenv("FEMBENCH_LAUNCHER", "poe")
+    with pytest.raises(InputError, match=r"^launcher 'poe': expected one of openmpi, .*or a program$"):
+        find_launcher()
+
+
+def test_a_host_file_for_a_launcher_that_is_not_recognised_is_refused(tmp_path, monkeypatch):
+    mpiexec = launcher_that_says(tmp_path, "Example MPI 1.0")
+    monkeypatch.setenv("FEMBENCH_MPIEXEC", mpiexec)
+    path = hosts(tmp_path, "a\nb\n")
+    with pytest.raises(InputError, match=f"^{path}: fembench cannot pass hosts to {mpiexec} \\(unknown\\)"):
+        job_line(2, path)
+    assert words(job_line(1)) == ["-n", "1"]
+
+
+DIALECTS = ("a slots=2\nb slots=1\n", "a:2\nb:1\n", "a\na\nb\n", "a slots = 2 max_slots=4\nb cpu=1\n")
+
+
+@pytest.mark.parametrize("text", DIALECTS)
+@pytest.mark.parametrize(
+    ("name", "options", "file"),
+    [
+        ("openmpi", ["--hostfile", "{file}"], "a slots=2\nb slots=1\n"),
+        ("mpich", ["-f", "{file}"], "a:2\nb:1\n"),
+        ("intelmpi", ["-f", "{file}"], "a:2\nb:1\n"),
+        ("srun", ["--distribution=arbitrary", "--nodelist={file}"], "a\na\nb\n"),
+        ("pals", ["--hostfile", "{file}"], "a\na\nb\n"),
+        ("aprun", ["-L", "a,b", "-N", "2"], "a slots=2\nb slots=1\n"),
+        ("flux", ["--requires=host:a,b"], "a slots=2\nb slots=1\n"),
+    ],
+)
+def test_every_dialect_of_host_file_becomes_the_form_of_the_launcher(
+    name, options, file, text, using, tmp_path
+):
+    using(name)
+    line = job_line(3, hosts(tmp_path, text))
+    assert " ".join(options) in " ".join(words(line))
+    assert line.host_file == file
+    assert words(line)[-2:] == ["-n", "3"]
+
+
+def test_fewer_ranks_than_slots_fill_one_host_after_another(using, tmp_path):
+    using("openmpi")
+    assert job_line(3, hosts(tmp_path, "a:2\nb:2\nc:2\n")).host_file == "a slots=2\nb slots=1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "file"),
+    [
+        ("openmpi", "--map-by node", "a slots=2\nb slots=2\n"),
+        ("mpich", "-ppn 1", "a:2\nb:2\n"),
+        ("srun", "--distribution=arbitrary", "a\nb\na\nb\n"),
+    ],
+)
+def test_ranks_go_to_hosts_in_turns_if_the_file_or_the_user_says_so(
+    name, option, file, using, tmp_path, monkeypatch
+):
+    using(name)
+    line = job_line(4, hosts(tmp_path, "a\nb\na\nb\n"))
+    assert option in " ".join(words(line))
+    assert line.host_file == file
+    monkeypatch.setenv("FEMBENCH_MAP_BY", "host")
+    assert job_line(4, hosts(tmp_path, "a:2\nb:2\n")).parts == line.parts
+
+
+def test_any_other_order_of_hosts_is_kept(using, tmp_path):
+    path = hosts(tmp_path, "a\nb\nb\na\n")
+    using("openmpi")
+    line = job_line(4, path)
+    assert line.host_file == "rank 0=a slot=0\nrank 1=b slot=0\nrank 2=b slot=1\nrank 3=a slot=1\n"
+    assert (after("--map-by", line), after("--host", line)) == ("rankfile:file={file}", "a:2,b:2")
+    using("mpich")
+    line = job_line(4, path)
+    assert line.host_file == "a:1\nb:2\na:1\n"
+    assert "-bind-to" not in words(line)  # both ranks of a host would be bound to its first core
+
+
+def test_a_mapping_that_the_launcher_lacks_is_refused(using, monkeypatch, tmp_path):
+    using("srun")
+    monkeypatch.setenv("FEMBENCH_MAP_BY", "numa")
+    with pytest.raises(InputError, match=r"^map by 'numa': srun maps by core, host$"):
+        job_line(2, hosts(tmp_path, "a:2\n"))
+    monkeypatch.setenv("FEMBENCH_MAP_BY", "socket")
+    with pytest.raises(InputError, match=r"^map by 'socket': expected core, numa, host$"):
+        job_line(2, hosts(tmp_path, "a:2\n"))
+
+
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x3)"}
+
+
+def test_an_allocation_is_passed_to_the_launcher(using, monkeypatch):
+    for name, value in SLURM.items():
+        monkeypatch.setenv(name, value)
+    using("mpich")
+    assert job_line(5).host_file == "n1:2\nn2:2\nn3:1\n"
+    assert job_line(2, hosts=[HostSlots("n2", 1), HostSlots("n3", 1)]).host_file == "n2:1\nn3:1\n"
+    with pytest.raises(InputError, match=r"^7 ranks, but Slurm job 7 has 6 slots: .*or ask for -n 7$"):
+        job_line(7)
+    with pytest.raises(InputError, match=r"^2 ranks, but the hosts asked for have 1 slots"):
+        job_line(2, hosts=[HostSlots("n2", 1)])
+
+
+def test_more_ranks_than_the_slots_of_a_host_file_are_refused(using, tmp_path):
+    using("openmpi")
+    with pytest.raises(InputError, match=r"^3 ranks, but host file .* has 2 slots: .*'HOST slots=N'\)$"):
+        job_line(3, hosts(tmp_path, "a slots=2\n"))
+
+
+def test_a_heterogeneous_job_is_started_by_srun_with_a_part_for_each_component(using, monkeypatch):
+    variables = {
+        **SLURM,
+        "SLURM_HET_SIZE": "2",
+        "SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]",
+        "SLURM_TASKS_PER_NODE_HET_GROUP_0": "2(x2)",
+        "SLURM_JOB_NODELIST_HET_GROUP_1": "n3",
+        "SLURM_TASKS_PER_NODE_HET_GROUP_1": "1",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    using("srun")
+    first, second = job_line(5).parts
+    assert first == ("/opt/srun", "--het-group=0", "--mpi=pmix", "--cpu-bind=cores", "-n", "4")
+    assert second == ("--het-group=1", "--mpi=pmix", "--cpu-bind=cores", "-n", "1")
+    assert len(job_line(4).parts) == 1  # all on the first component
+
+
+def test_options_of_the_user_replace_those_of_fembench(using, monkeypatch, tmp_path):
+    using("openmpi")
+    path = hosts(tmp_path, "a slots=2\n")
+    assert words(job_line(2, path)).count("--bind-to") == 1
+    line = job_line(2, path, ("--bind-to", "none"))
+    assert (words(line).count("--bind-to"), after("--bind-to", line)) == (1, "none")
+    monkeypatch.setenv("FEMBENCH_LAUNCHER_OPTIONS", "--map-by numa --mca pml 'ob1'")
+    line = job_line(2, path)
+    assert (words(line).count("--map-by"), after("--map-by", line), after("pml", line)) == (1, "numa", "ob1")
+
+
+def test_a_rankfile_places_each_rank(using, tmp_path):
+    using("openmpi")
+    text = "# placed\nrank 1=b slot=0\nrank 0=a slot=0\nrank 2=b slot=1\n"
+    line = job_line(3, hosts(tmp_path, text))
+    assert (after("--host", line), after("--map-by", line)) == ("a:1,b:2", "rankfile:file={file}")
+    assert (after("--bind-to", line), line.host_file) == ("core", text)
+    assert "--hostfile" not in words(line)
+
+
+def test_ranks_of_one_slot_may_share_its_core(using, tmp_path):
+    using("openmpi")
+    line = job_line(2, hosts(tmp_path, "rank 0=a slot=0\nrank 1=a slot=0\n"))
+    assert after("--bind-to", line) == "core:overload-allowed"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("openmpi", "rank 0=a slot=0\n", "places 1 rank; the case has 2"),
+        ("openmpi", "rank 0=a slot=0\nrank 0=b slot=0\n", "rank 0 is placed twice"),
+        ("openmpi", "rank 0=a slot=0\nrank 2=b slot=0\n", "no line for rank 1"),
+        ("openmpi", "rank 0=a slot=0\nrank one=b\n", "cannot read 'rank one=b'"),
+        ("mpich", "rank 0=a slot=0\nrank 1=b slot=0\n", "Open MPI's"),
+    ],
+)
+def test_a_rankfile_that_does_not_fit_is_refused(name, text, message, using, tmp_path):
+    using(name)
+    with pytest.raises(InputError, match=message):
+        job_line(2, hosts(tmp_path, text))
+
+
+@pytest.mark.parametrize("folder", ["a:b", "a,b"])
+def test_a_folder_whose_name_open_mpi_would_cut_in_two_is_refused(folder, using, tmp_path):
+    using("openmpi")
+    (tmp_path / folder).mkdir()
+    line = job_line(2, hosts(tmp_path, "a slots=2\n"))
+    with pytest.raises(
+        InputError, match=f"{folder}: Open MPI reads no host file with '{folder[1]}' in its path"
+    ):
+        line.of(["x"], tmp_path / folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a slots=2\nb slots=abc\n", "line 2: cannot read 'b slots=abc'; expected lines such as"),
+        ("a slots=0\n", "line 1: cannot read 'a slots=0'; .*at least 1 slot"),
+        ("a slots=-1\n", "line 1: cannot read"),
+        ("a slots 2\n", "line 1: cannot read"),
+        ("slots=2\n", "line 1: cannot read"),
+        ("a[1- slots=2\n", "line 1 = 'a.1-': expected a list of hosts"),
+        ("# nothing\n\n", "no hosts in it"),
+        ("", "no hosts in it"),
+    ],
+)
+def test_a_host_file_that_cannot_be_read_is_refused_with_its_line(text, message, using, tmp_path):
+    using("openmpi")
+    path = hosts(tmp_path, text)
+    with pytest.raises(InputError, match=f"^{path}(, |: ){message}"):
+        job_line(2, path)
+
+
+@pytest.mark.parametrize(
+    "text", ["me@a slots:2\n", "a\na\nb\n", "fe80::1 slots=2\n", "a slots=1\na slots=1\n"]
+)
+def test_what_open_mpi_reads_in_a_host_file_is_passed_on(text, using, tmp_path):
+    using("openmpi")
+    assert "--hostfile" in words(job_line(2, hosts(tmp_path, text)))
+
+
+def test_a_folder_is_no_host_file(tmp_path):
+    with pytest.raises(InputError, match="is a folder; expected a host file"):
+        job_line(2, str(tmp_path))
+
+
+def test_a_record_names_the_hosts_that_were_asked_for(tmp_path, monkeypatch):
+    given, of_lab = hosts(tmp_path, "# mine\na   slots=2\nb\n"), tmp_path / "lab"
+    of_lab.write_text("n1 slots=1\n")
+    assert (hosts_asked(given), hosts_asked("")) == ("a slots=2; b", "")
+    monkeypatch.setenv("FEMBENCH_HOSTFILE", str(of_lab))
+    assert (hosts_asked(given), hosts_asked("")) == ("a slots=2; b", "n1 slots=1")
+
+
+def test_every_rank_has_one_blas_thread(using, monkeypatch):
+    using("openmpi")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    found = environment(job_line(1))
+    assert (found["OMP_NUM_THREADS"], found["OPENBLAS_NUM_THREADS"]) == ("1", "1")
+
+
+def test_more_ranks_than_64_per_core_of_this_machine_are_refused(monkeypatch, using, tmp_path):
+    using("openmpi")
+    monkeypatch.setattr(lines, "usable_cores", lambda: 2)
+    assert words(job_line(128))[-1] == "128"
+    with pytest.raises(
+        InputError, match="900 ranks on the 2 cores of this machine: expected at most 128, 64 per"
+    ):
+        job_line(900)
+    assert words(job_line(900, hosts(tmp_path, "a slots=450\nb slots=450\n")))[-1] == "900"

@@ -182,6 +182,19 @@ class CasePlacement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ranks: Annotated[
         int, Option("number of MPI ranks; up to 64 per core without a host file", least=1, varied=True)
     ] = 1
+    hosts: Annotated[
+        str,
+        Option(
+            "hosts of the job to use, each filled before the next: n1,n3 or n[1-3] (default: all)",
+            metavar="HOSTS",
+            varied=True,
+            short="on {}",
+        ),
+    ] = ""
+    per_node: Annotated[
+        int,
+        Option("ranks per host; 0: as many as it takes", varied=True, short="{} per host"),
+    ] = 0
     shares: Annotated[
         str,
         Option(

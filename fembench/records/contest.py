@@ -3,6 +3,7 @@
 Times are in seconds, of the slowest rank. Schema history:
     1  first
     2  the fields of a case in groups
+    3  hosts and ranks per host of a case
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ from fembench.records.store import encode
 from fembench.records.upgrade import upgraded
 from fembench.stats.summary import median
 
-PEERS_SCHEMA = 2
+PEERS_SCHEMA = 3
 Parity = Literal["solution", "iterate"]  # which vector of a peer is compared with the reference
 FILE = "peers.json"  # in the folder of a campaign
 

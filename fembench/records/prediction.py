@@ -20,7 +20,7 @@ from fembench.records.record import Frozen, Record
 from fembench.records.times import Times
 from fembench.records.upgrade import upgraded
 
-PREDICTION_SCHEMA = 2
+PREDICTION_SCHEMA = 3
 SIMULATION, ANALYTIC, MEASURED_NETWORK = "simulation", "analytic", "measured network"
 
 

@@ -4,6 +4,7 @@ Arrays are nested tuples; comments give their indices, outermost first. Times ar
 ends in `_ns`. Schema history:
     1  first
     2  the fields of a case in groups
+    3  hosts and ranks per host of a case
 """
 
 import msgspec
@@ -12,7 +13,7 @@ from fembench.records.case import Case
 from fembench.records.ids import check_id
 from fembench.records.ledger import BalanceFacts
 
-SCHEMA = 2
+SCHEMA = 3
 NOT_RECORDED = "not recorded"
 
 

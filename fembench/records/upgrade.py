@@ -44,6 +44,10 @@ def _problem(old: Tree) -> Tree:
     return {**old, "name": "corner-load"} if old.get("name") == "thesis" else old
 
 
+def _placement(old: Tree) -> Tree:
+    return {"hosts": "", "per_node": 0, **old}
+
+
 def _both(first: Step, second: Step) -> Step:
     return lambda tree: second(first(tree))
 
@@ -55,10 +59,11 @@ def _within(key: str, change: Step) -> Step:
 
 _CASE = _within("case", _case_in_groups)
 _CASE_AND_PROBLEM = _both(_CASE, _within("problem", _problem))
+_PLACEMENT = _within("case", _within("placement", _placement))
 STEPS: dict[str, dict[int, Step]] = {  # by the kind of file and its schema
-    "record": {1: _CASE_AND_PROBLEM},  # also for failures
-    "comparison of peers": {1: _CASE},
-    "prediction": {1: _within("predicted", _CASE_AND_PROBLEM)},
+    "record": {1: _CASE_AND_PROBLEM, 2: _PLACEMENT},  # also for failures
+    "comparison of peers": {1: _CASE, 2: _PLACEMENT},
+    "prediction": {1: _within("predicted", _CASE_AND_PROBLEM), 2: _within("predicted", _PLACEMENT)},
 }
 
 

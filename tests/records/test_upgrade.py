@@ -1,4 +1,4 @@
-"""Files of schema 1 are read, reported and compared with those of today."""
+"""Files of schemas 1 and 2 are read, reported and compared with those of today."""
 
 import json
 from pathlib import Path
@@ -13,6 +13,7 @@ from fembench.records.contest import PEERS_SCHEMA, load_peers
 from fembench.records.prediction import PREDICTION_SCHEMA, load_prediction, sealed
 from fembench.records.record import SCHEMA
 from fembench.records.store import load, load_all, load_failure, save
+from fembench.records.upgrade import upgraded
 from fembench.report.tables import terminal
 
 ROOT = Path(__file__).parents[2]
@@ -45,22 +46,25 @@ def test_a_failure_of_schema_1_is_read(tmp_path):
     assert load_failure(path).case.placement.ranks == 2
 
 
-def test_a_comparison_of_peers_of_schema_1_is_read():
-    record = load_peers(DATA / "peers-schema-1.json")
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_comparison_of_peers_of_an_earlier_schema_is_read(schema):
+    record = load_peers(DATA / f"peers-schema-{schema}.json")
     assert record.schema == PEERS_SCHEMA
     assert record.case.question.problem == "corner-load"
 
 
-def test_a_prediction_of_schema_1_is_read_and_sealed_anew():
-    prediction = load_prediction(DATA / "prediction-schema-1.json")
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_prediction_of_an_earlier_schema_is_read_and_sealed_again(schema):
+    prediction = load_prediction(DATA / f"prediction-schema-{schema}.json")
     assert prediction.schema == PREDICTION_SCHEMA
     assert prediction.predicted.case == Case.of(mesh="box:3x3x3", ranks=2)
     assert prediction.predicted.problem["name"] == "corner-load"
     assert prediction == sealed(prediction.predicted)
 
 
-def test_a_prediction_of_schema_1_that_was_changed_is_refused(tmp_path):
-    text = (DATA / "prediction-schema-1.json").read_text()
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_prediction_of_an_earlier_schema_that_was_changed_is_refused(tmp_path, schema):
+    text = (DATA / f"prediction-schema-{schema}.json").read_text()
     path = tmp_path / "p.json"
     path.write_text(text.replace('"ranks": 2', '"ranks": 3'))
     with pytest.raises(InputError, match="has been changed since"):
@@ -73,3 +77,15 @@ def test_a_group_of_schema_2_in_a_case_of_schema_1_is_refused(tmp_path):
     path.write_text(json.dumps({**old, "case": {"mesh": "m1", "method": {"solver": "own"}}}))
     with pytest.raises(InputError, match="unknown key 'method of schema 2'"):
         load(path)
+
+
+def test_a_record_of_schema_2_named_no_hosts():
+    record = load(DATA / "record-schema-2.json")
+    assert (record.case.placement.hosts, record.case.placement.per_node) == ("", 0)
+    assert record.case == load(DATA / "record-schema-1.json").case
+    assert len(pools([record, load(DATA / "record-schema-1.json")])) == 1
+
+
+def test_the_steps_of_upgrading_name_the_fields_and_defaults_of_their_own_schema():
+    tree = upgraded({"schema": 2, "case": {"placement": {"ranks": 2}}}, "record", SCHEMA, "here")
+    assert tree["case"]["placement"] == {"ranks": 2, "hosts": "", "per_node": 0}

@@ -11,6 +11,7 @@ from fembench.base.config import convert
 from fembench.launch.hostfile import hosts_asked
 from fembench.launch.job import Job
 from fembench.launch.job_line import environment, job_line
+from fembench.launch.layout import hosts_for
 from fembench.launch.run_job import run_job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
@@ -48,7 +49,8 @@ def launch(
 
     In a lab (`fembench lab run`), FEMBENCH_HOSTFILE names the hosts and FEMBENCH_SYNTHETIC labels the record.
     """
-    line = job_line(case.placement.ranks, hostfile, mpi_options)
+    hosts = hosts_for(case.placement, hostfile)
+    line = job_line(case.placement.ranks, hostfile, mpi_options, hosts)
     job = Job(
         case=case,
         id=id,

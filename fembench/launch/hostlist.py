@@ -1,12 +1,13 @@
 """Lists of hosts as batch systems write them: 'n[1-3,07],login' and, for the tasks on each, '2(x3),1'."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from fembench.base.errors import InputError, shown
 
 MOST_HOSTS = 100_000
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)")
 _COUNT = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?")
 
 
@@ -47,6 +48,33 @@ def expand_counts(text: str, where: str) -> list[int]:
             raise InputError(f"{where} = '{shown(text)}': expected counts such as 2(x3),1")
         found += [int(match.group(1))] * times
     return found
+
+
+def folded(names: Iterable[str]) -> str:
+    """The names as a short list, 'n[1-3],login'; `expand_hosts` gives them back in their order."""
+    groups: list[tuple[tuple[str, str], list[str]]] = []  # text before and after a number, the numbers
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        head, number, tail = match.groups() if match else (name, "", "")
+        if match and groups and groups[-1][0] == (head, tail) and groups[-1][1][0]:
+            groups[-1][1].append(number)
+        else:
+            groups.append(((head, tail), [number]))
+    return ",".join(
+        f"{head}[{_ranges(numbers)}]{tail}" if len(numbers) > 1 else f"{head}{numbers[0]}{tail}"
+        for (head, tail), numbers in groups
+    )
+
+
+def _ranges(numbers: Sequence[str]) -> str:
+    """'1', '2', '3', '07' as '1-3,07'."""
+    found: list[list[str]] = []  # first and last of each range
+    for number in numbers:
+        if found and number == str(int(found[-1][1]) + 1).zfill(len(found[-1][0])):
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(first if first == last else f"{first}-{last}" for first, last in found)
 
 
 def _words(text: str, where: str) -> Iterator[str]:

@@ -1,0 +1,134 @@
+"""Which hosts take the ranks of a case."""
+
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.host.host import usable_cores
+from fembench.launch import case_job
+from fembench.launch.allocation import Allocation, allocation
+from fembench.launch.hostfile import HostSlots
+from fembench.launch.hostlist import expand_hosts, folded
+from fembench.launch.layout import HostsError, hosts_for, in_words, layout
+from fembench.records.case import Case, CasePlacement
+
+JOB = Allocation("Slurm job 7", (HostSlots("n1", 2), HostSlots("n2", 2), HostSlots("n3", 1)), batch=True)
+BATCH = ("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_JOBID", "FLUX_URI", "OAR_NODEFILE", "PE_HOSTFILE")
+
+
+@pytest.fixture(autouse=True)
+def no_batch_system(monkeypatch):
+    for name in (*BATCH, "FEMBENCH_HOSTFILE", "FEMBENCH_MAP_BY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def placed(job=JOB, **placement):
+    return [(host.name, host.slots) for host in layout(CasePlacement(**placement), job)]
+
+
+@pytest.mark.parametrize(
+    "text", ["n[1-3,07],login", "n[08-11]", "r0c[1,3]x,b", "n9,n10,m1,n11", "a", "n[8-10].cl,n9", "n1,n1x"]
+)
+def test_a_folded_list_of_hosts_is_the_same_list(text):
+    names = expand_hosts(text, "LIST")
+    assert expand_hosts(folded(names), "LIST") == names
+    assert folded(["n1", "n2", "n3"]) == "n[1-3]"
+
+
+def test_hosts_are_filled_in_their_order():
+    assert placed(ranks=3) == [("n1", 2), ("n2", 1)]
+    assert placed(ranks=5) == [("n1", 2), ("n2", 2), ("n3", 1)]
+
+
+def test_named_hosts_are_filled_in_the_order_of_the_names():
+    assert placed(ranks=3, hosts="n2,n1") == [("n2", 2), ("n1", 1)]
+    assert placed(ranks=1, hosts="n3") == [("n3", 1)]
+    assert placed(ranks=2, hosts="n[1-3]", per_node=1) == [("n1", 1), ("n2", 1)]
+
+
+def test_a_name_may_lack_the_domain():
+    job = Allocation("PBS_NODEFILE", (HostSlots("n1.cluster.org", 2), HostSlots("n2.cluster.org", 2)), True)
+    assert placed(job, ranks=2, hosts="n2") == [("n2.cluster.org", 2)]
+    with pytest.raises(HostsError, match=r"no host n2\.other\.org"):
+        placed(job, ranks=2, hosts="n2.other.org")
+
+
+def test_ranks_go_to_the_hosts_in_turn_if_they_are_mapped_by_host(monkeypatch):
+    monkeypatch.setenv("FEMBENCH_MAP_BY", "host")
+    assert placed(ranks=3) == [("n1", 1), ("n2", 1), ("n3", 1)]
+    assert placed(ranks=3, hosts="n1,n2") == [("n1", 1), ("n2", 1), ("n1", 1)]
+
+
+def test_a_host_file_that_orders_ranks_is_followed_unless_hosts_are_named(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("a\nb\na\nb\n")
+    job = allocation(str(path), {})
+    assert placed(job, ranks=3) == [("a", 1), ("b", 1), ("a", 1)]
+    assert placed(job, ranks=3, hosts="a,b") == [("a", 2), ("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("placement", "line"),
+    [
+        ({"ranks": 6}, "ranks = 6: expected at most 5 (5 slots, Slurm job 7: n1:2, n2:2, n3:1)"),
+        ({"ranks": 3, "hosts": "n1"}, "ranks = 3: expected at most 2 (n1:2)"),
+        ({"ranks": 1, "hosts": "n9"}, "hosts = 'n9': no host n9 in the job"),
+        ({"ranks": 1, "hosts": "n1,n1"}, "hosts = 'n1,n1': n1 is there twice"),
+        ({"ranks": 1, "per_node": 2}, "per_node = 2: n3 has 1 slot; name other hosts"),
+        ({"ranks": 4, "per_node": 1}, "ranks = 4: expected at most 3 (n1:1, n2:1, n3:1)"),
+    ],
+)
+def test_more_than_there_is_is_refused_in_a_line_that_says_what_there_is(placement, line):
+    with pytest.raises(HostsError) as refused:
+        placed(**placement)
+    assert str(refused.value).startswith(line)
+
+
+def test_this_machine_alone_takes_more_ranks_than_it_has_cores():
+    job = allocation("", {})
+    (host,) = job.hosts
+    assert placed(job, ranks=usable_cores() + 1) == [(host.name, usable_cores() + 1)]
+    with pytest.raises(HostsError, match="ranks = 2: expected at most 1"):
+        placed(job, ranks=2, per_node=1)
+
+
+def test_many_hosts_are_counted_not_listed():
+    assert in_words([HostSlots(f"n{k}", 4) for k in range(1, 51)]) == "n1 … n50: 50 hosts, 200 ranks"
+
+
+def launched(monkeypatch, tmp_path, case, hostfile=""):
+    """The hosts that the launcher gets for a case."""
+    found = []
+
+    def job_line(ranks, hostfile, options, hosts):
+        found.append([(host.name, host.slots) for host in hosts])
+        raise InputError("enough")
+
+    monkeypatch.setattr(case_job, "job_line", job_line)
+    with pytest.raises(InputError, match="enough"):
+        case_job.launch(case, id="x", command="", scratch=tmp_path, hostfile=hostfile)
+    return found[0]
+
+
+def test_a_run_gets_the_hosts_of_its_case(monkeypatch, tmp_path):
+    for name, value in {"JOB_ID": "7", "JOB_NODELIST": "n[1-3]", "TASKS_PER_NODE": "2(x3)"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    assert launched(monkeypatch, tmp_path, Case.of(ranks=2)) == []  # the launcher fills those of the job
+    assert launched(monkeypatch, tmp_path, Case.of(ranks=2, hosts="n3")) == [("n3", 2)]
+    assert launched(monkeypatch, tmp_path, Case.of(ranks=2, per_node=1)) == [("n1", 1), ("n2", 1)]
+
+
+def test_a_run_gets_the_hosts_of_its_case_from_a_host_file(monkeypatch, tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("a slots=2\nb slots=2\n")
+    assert launched(monkeypatch, tmp_path, Case.of(ranks=1, hosts="b"), str(path)) == [("b", 1)]
+    assert launched(monkeypatch, tmp_path, Case.of(ranks=1), str(path)) == []
+    monkeypatch.setenv("FEMBENCH_HOSTFILE", str(path))
+    assert launched(monkeypatch, tmp_path, Case.of(ranks=1, hosts="b")) == [("b", 1)]
+
+
+def test_hosts_and_a_rankfile_are_refused(tmp_path):
+    path = tmp_path / "ranks"
+    path.write_text("rank 0=a slot=0\n")
+    with pytest.raises(InputError, match=r"ranks is a rankfile, which places every rank"):
+        hosts_for(CasePlacement(hosts="a"), str(path))
+    assert hosts_for(CasePlacement(), str(path)) == []

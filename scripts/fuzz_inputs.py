@@ -37,10 +37,18 @@ repetitions = 2
 seed = 3
 [[cases]]
 mesh = ["m1", "box:4x3x4:hex8"]
-ranks = [1, 2, "cores"]
+ranks = [1, 2, "cores", "half"]
 shares = ["", "7:1"]
 precond = "jacobi"
 iterations = 50
+[[cases]]
+equations_per_rank = [1000, 2000]
+ranks = ["node", "1 node"]
+hosts = ["each", "all"]
+per_node = [0, 1]
+[[cases]]
+memory = "25%"
+hosts = "fast"
 [[cases]]
 mesh = "m2"
 ranks = 2

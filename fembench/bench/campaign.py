@@ -19,6 +19,7 @@ from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.bench.campaign_file import Campaign, CampaignRun, expand
+from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
 from fembench.launch.case_job import JobOutcome, launch
 from fembench.launch.hostfile import hosts_asked
@@ -49,10 +50,13 @@ class Folder:
         self.inputs = Inputs()
         self._read: dict[Path, tuple[Stamp | None, Record]] = {}
 
-    def prepare(self, source: Path) -> None:
-        """Make the folder, or check that it belongs to the same campaign. Raises InputError."""
+    def prepare(self, source: Path, there: CampaignHosts | None = None) -> None:
+        """Make the folder, or check that it belongs to the same campaign. Raises InputError.
+
+        `there`: the hosts that the words of both campaigns are resolved against; None: those of this job.
+        """
         text, kept = read_text(source), self.path / "campaign.toml"
-        if kept.exists() and read_text(kept) != text and not _same_runs(kept, source):
+        if kept.exists() and read_text(kept) != text and not _same_runs(kept, source, there):
             raise InputError(
                 f"{kept} differs from {source}: this folder holds another campaign; give another --results"
             )
@@ -153,10 +157,10 @@ def _is_json(path: Path) -> bool:
     return True
 
 
-def _same_runs(a: Path, b: Path) -> bool:
+def _same_runs(a: Path, b: Path, there: CampaignHosts | None) -> bool:
     """Whether two campaign files describe the same runs; comments and the time limit may differ."""
     try:
-        (one, these), (other, those) = read_campaign(a), read_campaign(b)
+        (one, these), (other, those) = read_campaign(a, there), read_campaign(b, there)
     except InputError:
         return False
     return one.name == other.name and {run.id for run in these} == {run.id for run in those}
@@ -176,10 +180,10 @@ def failure_of(id: str, case: Case, outcome: JobOutcome) -> Failure:
     )
 
 
-def read_campaign(path: Path) -> tuple[Campaign, list[CampaignRun]]:
-    """A campaign and its runs, in order. Raises InputError."""
+def read_campaign(path: Path, there: CampaignHosts | None = None) -> tuple[Campaign, list[CampaignRun]]:
+    """A campaign and its runs, in order, on these hosts; None: those of this job. Raises InputError."""
     campaign = read_toml(path, Campaign)
-    return campaign, expand(campaign, str(path))
+    return campaign, expand(campaign, str(path), there)
 
 
 def execute(

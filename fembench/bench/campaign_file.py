@@ -6,9 +6,9 @@ timeout = 300              # seconds per run
 
 [[cases]]                  # lists are multiplied out; a plain value is a list of one
 mesh = ["m1", "m3"]
-ranks = [1, 2, "cores"]    # "cores": all usable cores of this host, not hardware threads
+ranks = [1, "node", "all"] # words for ranks, hosts and meshes: fembench/bench/campaign_words.py
 storage = ["csr", "dense"]
-shares = ["", "7:1"]       # shares that do not match the ranks are skipped, with a note
+shares = ["", "7:1"]       # shares that do not match the ranks are skipped
 """
 
 import hashlib
@@ -21,9 +21,11 @@ from typing import Any
 import msgspec
 
 from fembench.base.errors import InputError, shown
-from fembench.host.host import usable_cores
+from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
+from fembench.bench.campaign_words import HOST_KEYS, PlacedCase, placed_case, sized, spread
+from fembench.launch.layout import HostsError
 from fembench.partition.shares import parse_shares
-from fembench.records.case import ABSOLUTE, FIELDS, Case, new_case
+from fembench.records.case import ABSOLUTE, FIELDS, Case
 from fembench.records.case_fields import LARGEST
 from fembench.records.renamed import renamed
 
@@ -65,13 +67,19 @@ class CampaignRun(msgspec.Struct, frozen=True):
     repetition: int
 
 
-def expand(campaign: Campaign, where: str) -> list[CampaignRun]:
+def expand(campaign: Campaign, where: str, there: CampaignHosts | None = None) -> list[CampaignRun]:
     """Every run of the campaign, interleaved: each case runs once before any case runs again.
 
     One-rank runs come first in a repetition, since the others are compared with them; the rest follow in
-    a seeded random order.
+    a seeded random order. `there`: what words for ranks and hosts are resolved against; None: this job.
+    Cases that turn out to be the same run once.
     """
-    cases = list(dict.fromkeys(case for table in campaign.cases for case in _product(table, where)))
+    there = there or campaign_hosts()
+    found = dict[tuple[Case, object], Case]()
+    for table in campaign.cases:
+        for case, hosts in _product(table, where, there):
+            found.setdefault((case.with_(hosts="", per_node=0), hosts), case)
+    cases = list(found.values())
     if len(cases) * campaign.repetitions > MOST_RUNS:
         raise InputError(f"{where}: {len(cases) * campaign.repetitions} runs; expected {MOST_RUNS} at most")
     order = random.Random(campaign.seed)
@@ -106,30 +114,51 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _product(table: dict[str, Any], where: str) -> list[Case]:
+def _product(table: dict[str, Any], where: str, there: CampaignHosts) -> list[PlacedCase]:
+    """The cases of a table. Rows that do not fit are left out if each of their values fits in another row."""
+    where = f"{where} [[cases]]"
+    lists = _lists(table, where, there)
+    several_ranks = len(lists.get("ranks", [])) > 1
+    cases, no_room = [], dict[tuple[str, Any], HostsError]()
+    fitting = set[tuple[str, Any]]()  # (key, value) that fit the hosts in some row
+    for values in itertools.product(*lists.values()):
+        row = dict(zip(lists, values))
+        placing = [(key, row[key]) for key in ("ranks", *HOST_KEYS) if key in row]
+        try:
+            found = placed_case(row, there, where)
+        except HostsError as error:
+            no_room = dict.fromkeys(placing, error) | no_room
+            continue
+        fitting.update(placing)
+        placement = found.case.placement
+        try:
+            parse_shares(placement.shares, placement.ranks)
+        except InputError:
+            if several_ranks and placement.shares:  # one row of the product; others may match
+                continue
+            raise
+        cases.append(sized(found, row, there, where))
+    if misfit := next((one for one in no_room if one not in fitting), None):
+        raise InputError(f"{where} {no_room[misfit]}")
+    if not cases:
+        raise InputError(f"{where} no shares match any of ranks = {lists.get('ranks')}")
+    return cases
+
+
+def _lists(table: dict[str, Any], where: str, there: CampaignHosts) -> dict[str, list[Any]]:
+    """{key: values} of a table, host words as lists of hosts."""
     lists = {key: _listed(value) for key, value in table.items()}
     empty = [key for key, values in lists.items() if not values]
     if empty:
-        raise InputError(f"{where}: [[cases]] {empty[0]} = []: expected at least one value")
+        raise InputError(f"{where} {empty[0]} = []: expected at least one value")
+    try:
+        lists = spread(lists, there, where)
+    except HostsError as error:
+        raise InputError(f"{where} {error}") from None
     rows = math.prod(map(len, lists.values()))
     if rows > MOST_RUNS:
-        raise InputError(f"{where}: [[cases]] of {rows} cases; expected {MOST_RUNS} at most")
-    if "ranks" in lists:
-        lists["ranks"] = [usable_cores() if r == "cores" else r for r in lists["ranks"]]
-    several_ranks = len(lists.get("ranks", [])) > 1
-    cases = []
-    for values in itertools.product(*lists.values()):
-        case = new_case(dict(zip(lists, values)), f"{where} [[cases]]")
-        try:
-            parse_shares(case.placement.shares, case.placement.ranks)
-        except InputError:
-            if several_ranks and case.placement.shares:  # one row of the product; others may match
-                continue
-            raise
-        cases.append(case)
-    if not cases:
-        raise InputError(f"{where}: [[cases]] no shares match any of ranks = {lists.get('ranks')}")
-    return cases
+        raise InputError(f"{where} of {rows} cases; expected {MOST_RUNS} at most")
+    return lists
 
 
 def run_id(case: Case, repetition: int) -> str:

@@ -16,8 +16,8 @@ A campaign file:
   timeout = 300          # seconds per run
   [[cases]]              # the keys are the options of `fembench run`; lists are multiplied out
   mesh = ["m1", "m3"]
-  ranks = [1, 2, "cores"]
-  storage = ["csr", "dense"]
+  ranks = [1, "node", "all"]
+  storage = ["csr", "bsr"]
 """
 
 import argparse
@@ -37,10 +37,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights",
         metavar="FILE",
-        help="shares for all cases with this number of ranks and without shares",
+        help="shares for all cases with this number of ranks and without shares; without --machine, also the "
+        'speeds for hosts = "fast"',
     )
     hosts_option(parser)
-    parser.add_argument("--dry-run", action="store_true", help="list the runs (case and id) and stop")
+    parser.add_argument(
+        "--machine",
+        metavar="FILE",
+        help='profile made by characterize, for hosts = "fast" and memory = "25%%" in the campaign',
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="list the runs, their hosts and how long they take, and stop"
+    )
     parser.add_argument("--no-report", action="store_true", help="do not build the report")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
@@ -48,22 +56,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign import DEFAULT, Folder, read_campaign
     from fembench.bench.campaign_file import outdated
+    from fembench.bench.campaign_hosts import campaign_hosts
     from fembench.cli.shared import launch_settings, progress
     from fembench.launch.launchers import SETTINGS
     from fembench.launch.scratch import occupied
 
     source = Path(options.campaign) if options.campaign else DEFAULT
-    campaign, runs = read_campaign(source)
+    there = campaign_hosts(options.hostfile, options.machine or "", options.weights or "")
+    campaign, runs = read_campaign(source, there)
     for line in outdated(campaign):
         progress(f"{source}: {line}")
     launch_settings({name: getattr(options, name) or getattr(campaign, name) for name in SETTINGS})
+    _say_assumed(campaign, there)
     runs = _weighted(runs, options.weights)
-    if options.dry_run:
-        print(json.dumps([item.id for item in runs]) if options.json else _listed(runs))
-        return 0
     folder = Folder(Path(options.results or Path("results") / campaign.name))
+    if options.dry_run:
+        from fembench.cli.sweep_plan import as_text, as_tree, plan_of
+
+        plan = plan_of(campaign, runs, folder, there)
+        print(json.dumps(as_tree(plan)) if options.json else as_text(plan))
+        return 0
     with occupied(folder.runs):
-        folder.prepare(source)
+        folder.prepare(source, there)
         _say_damaged(folder)
         _refuse_other_hosts(runs, folder, options.hostfile)
         _say_changes(runs, folder)
@@ -77,13 +91,13 @@ def _invalid(records) -> list[str]:
     return [record.id for record in records if record.verdict.status == "INVALID"]
 
 
-def _listed(runs) -> str:
-    """The runs in their order: number, case in words, id."""
-    from fembench.base.tables import table
-    from fembench.report.runs import case_name
+def _say_assumed(campaign, there) -> None:
+    """A line on hosts whose memory is not known, if a mesh is sized by it."""
+    from fembench.cli.progress import progress
 
-    rows = [(k, case_name(item.case, complete=True), item.id) for k, item in enumerate(runs, 1)]
-    return table(("run", "case", "id"), rows)
+    if there.assumed and any("memory" in table for table in campaign.cases):
+        few = ", ".join(there.assumed[:3]) + (", …" if len(there.assumed) > 3 else "")
+        progress(f"memory of {few}: not known, taken to be that of this host (--machine FILE would say)")
 
 
 def _weighted(runs, path):

@@ -97,7 +97,13 @@ class Judgement(NamedTuple):
 
 
 def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
-    """Raises InputError if the held-out cases are too few, or overlap with training."""
+    """Raises InputError if the held-out cases are too few, name hosts, or overlap with training."""
+    for case in cases:
+        if case.placement.hosts or case.placement.per_node:
+            chosen = f"hosts = '{case.placement.hosts}', per_node = {case.placement.per_node}"
+            raise InputError(
+                f"a case with {chosen}: expected neither, as predictions take the profile's hosts in order"
+            )
     taught, held = ({key(c): c for c in some} for some in ([r.case for r in training], cases))
     check_held_out(list(taught.values()), list(held.values()), [r.case.question.mesh for r in training])
 

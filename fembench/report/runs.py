@@ -137,11 +137,11 @@ def failures(found: Iterable[Failure]) -> Table:
     )
 
 
-def case_name(case: Case, *, complete: bool = False) -> str:
-    """A short name of a case: the fields that users vary on purpose; `complete`: all except defaults."""
+def case_name(case: Case) -> str:
+    """A short name of a case: the fields that users vary on purpose."""
     words = [case.question.mesh, case.method.storage, plural(case.placement.ranks, "rank")]
     for name, value in case.said().items():
-        purpose = complete or FIELDS[name].option.varied or FIELDS[name].role == "text"
+        purpose = FIELDS[name].option.varied or FIELDS[name].role == "text"
         if purpose and name not in ("mesh", "storage", "ranks"):
             words.append(FIELDS[name].shown(short_shares(value) if name == "shares" else value))
     return " · ".join(words)

@@ -69,24 +69,6 @@ def started(monkeypatch):
     return found
 
 
-def test_a_dry_run_names_each_case_in_words_with_its_id(folder, capsys):
-    Path("c.toml").write_text(
-        'name = "c"\n[[cases]]\nmesh = "m1"\nranks = 2\nprecond = ["none", "jacobi"]\n'
-        'emulate = "1,0.5"\nsets = 5\n'
-    )
-    assert main(["sweep", "c.toml", "--dry-run"]) == 0
-    lines = capsys.readouterr().out.splitlines()[2:]
-    assert [line.split("|")[1].strip() for line in lines] == ["1", "2"]
-    said = {tuple(cell.strip() for cell in line.split("|")[2:4]) for line in lines}
-    _, runs = read_campaign(Path("c.toml"))
-    ids = {run.case.method.precond: run.id for run in runs}
-    assert said == {
-        ("m1 · sym · 2 ranks · sets 5 · emulate 1,0.5", ids["none"]),
-        ("m1 · sym · 2 ranks · jacobi · sets 5 · emulate 1,0.5", ids["jacobi"]),
-    }
-    assert not Path("results").exists()
-
-
 def sweep(started):
     """The runs that a sweep starts."""
     started.clear()

@@ -37,7 +37,13 @@ def printed(capsys, *words):
 def test_a_campaign_lists_its_runs(tmp_path, capsys):
     (tmp_path / "c.toml").write_text('name = "c"\n[[cases]]\nmesh = ["m1", "m2"]\n')
     found = printed(capsys, "sweep", str(tmp_path / "c.toml"), "--dry-run", "--json")
-    assert sorted(name.split("-")[0] for name in found) == ["m1", "m2"]
+    assert sorted(run["id"].split("-")[0] for run in found["runs"]) == ["m1", "m2"]
+    assert sorted((run["mesh"], run["equations"], run["recorded"]) for run in found["runs"]) == [
+        ("m1", 630, False),
+        ("m2", 2592, False),
+    ]
+    assert found["minutes"] == pytest.approx(sum(run["minutes"] for run in found["runs"]))
+    assert found["expected"] == "at 8 GB/s per rank; results/c has no records"
 
 
 def test_a_campaign_prints_its_tables_and_where_its_records_are(tmp_path, monkeypatch, capsys):

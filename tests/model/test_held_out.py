@@ -8,10 +8,12 @@ from planted_machine import planted_machine
 from planted_records import on_ranks
 from planted_runs import planted_run
 
+from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.fem.presets import PRESETS
 from fembench.fem.problem import resolved
 from fembench.model.cg import prices
+from fembench.model.grid import check_cases
 from fembench.model.predictor import open_study
 from fembench.model.workload import workload
 from fembench.records import prediction
@@ -223,6 +225,12 @@ def test_a_grid_that_would_be_refused_is_refused_before_it_is_run(
     assert message in told
     assert told.count("\n") == 1
     assert not (tmp_path / "said").exists()
+
+
+@pytest.mark.parametrize("placement", [{"hosts": "n2"}, {"per_node": 1}])
+def test_cases_that_choose_hosts_are_not_predicted(placement):
+    with pytest.raises(InputError, match="predictions take the profile's hosts in order"):
+        check_cases([], [Case.of(mesh="m1", ranks=2, **placement)])
 
 
 def test_a_mesh_that_was_edited_is_predicted_again(tmp_path, capsys, machine_file, grid_file):

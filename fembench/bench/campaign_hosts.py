@@ -1,0 +1,137 @@
+"""What the words of a campaign are resolved against: the hosts of the job, their speed and their memory."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.host.host import memory_bytes
+from fembench.launch.allocation import Allocation, allocation
+from fembench.launch.hostfile import HostSlots
+from fembench.launch.layout import HostsError, same_host
+from fembench.records.profile import LEVELS, Profile, host_names, load_profile, speed_matrix
+from fembench.records.weights import Weights, load_weights
+
+FAST = 0.9  # of the speed of the fastest host: what a host needs to be one of the fast
+Numbers = Mapping[str, float]  # by host
+
+
+@dataclass(frozen=True)
+class CampaignHosts:
+    """The hosts of the job and what is known of them."""
+
+    job: Allocation
+    memory: Numbers  # bytes
+    assumed: tuple[str, ...] = ()  # hosts taken to have the memory of this one
+    speeds: Numbers = field(default_factory=dict)  # of a rank of the host, on any common scale
+    measured: str = ""  # the file that the speeds are from
+
+    def fast(self) -> list[HostSlots]:
+        """The hosts whose ranks compute at 90 % of the speed of the fastest, or more. Raises HostsError."""
+        if len(self.job.hosts) == 1:
+            return list(self.job.hosts)
+        if not self.measured:
+            raise HostsError(
+                "hosts = 'fast': the speed of the hosts is not known; expected --machine FILE (from fembench "
+                "characterize) or --weights FILE"
+            )
+        found = {host.name: _of(host.name, self.speeds) for host in self.job.hosts}
+        missing = [name for name, speed in found.items() if speed is None]
+        if missing:
+            raise HostsError(
+                f"hosts = 'fast': {self.measured} has no speed of {', '.join(missing[:3])}, only of "
+                f"{', '.join(self.speeds)}"
+            )
+        least = FAST * max(speed for speed in found.values() if speed is not None)
+        return [host for host in self.job.hosts if (found[host.name] or 0.0) >= least]
+
+    def memory_of(self, name: str) -> float:
+        """Bytes of a host that a job may use. Raises InputError if not known."""
+        found = _of(name, self.memory)
+        if not found:
+            raise InputError(
+                f"memory of {name}: not known; expected a mesh, or --machine FILE of fembench characterize"
+            )
+        return found
+
+
+def campaign_hosts(hostfile: str = "", machine: str = "", weights: str = "") -> CampaignHosts:
+    """The hosts of this job; speeds from a machine profile or from weights, if given. Raises InputError."""
+    job = allocation(hostfile)
+    profile = load_profile(machine) if machine else None
+    speeds: Numbers = {}
+    if profile:
+        speeds = _speeds(profile, machine)
+    elif weights:
+        speeds = _shares(load_weights(weights))
+    memory, assumed = _memory(job, profile)
+    return CampaignHosts(job, memory, assumed, speeds, machine or weights)
+
+
+def this_host() -> str:
+    """The name of this host."""
+    return os.uname().nodename
+
+
+def _of(name: str, numbers: Numbers) -> float | None:
+    return next((number for other, number in numbers.items() if same_host(name, other)), None)
+
+
+def _speeds(profile: Profile, where: str) -> dict[str, float]:
+    """Mean speed of a rank in products of each host, relative to the fastest rank, all ranks computing."""
+    for level in reversed(LEVELS):
+        matrix = speed_matrix(profile, level)
+        columns = [k for k, name in enumerate(matrix.names) if name.startswith("product")]
+        speed = matrix.speed[:, columns]
+        if speed.size and np.isfinite(speed).any(axis=1).all():
+            return _means(host_names(profile), np.nanmean(speed / np.nanmax(speed, axis=0), axis=1).tolist())
+    raise InputError(
+        f"{where}: no speed of products on every rank; expected a profile of fembench characterize"
+    )
+
+
+def _shares(weights: Weights) -> dict[str, float]:
+    """Speed of a rank of each host: cells per second if the weights say so, else its share."""
+    ranks = weights.ranks
+    known = all(rank.cost > 0 for rank in ranks)
+    return _means((r.host for r in ranks), (1 / r.cost if known else r.share for r in ranks))
+
+
+def _means(names: Iterable[str], values: Iterable[float]) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
+    for name, value in zip(names, values):
+        found.setdefault(name, []).append(value)
+    return {name: sum(of_host) / len(of_host) for name, of_host in found.items()}
+
+
+def _memory(job: Allocation, profile: Profile | None) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Bytes that a job may use on each host, and the hosts taken to have those of this one.
+
+    From the profile, from this host, and from the limit that Slurm sets per node or CPU.
+    """
+    here = this_host()
+    known = {h.name: float(h.memory_bytes) for h in profile.environment.hosts} if profile else {}
+    known[here] = float(memory_bytes())
+    inside = any(same_host(host.name, here) for host in job.hosts)
+    found: dict[str, float] = {}
+    assumed = []
+    for host in job.hosts:
+        found[host.name] = _of(host.name, known) or 0.0
+        if not found[host.name] and inside:
+            found[host.name] = known[here]
+            assumed.append(host.name)
+        limit = _slurm_limit(host) if job.batch else 0.0
+        if limit:
+            found[host.name] = min(found[host.name] or limit, limit)
+    return found, tuple(assumed)
+
+
+def _slurm_limit(host: HostSlots, environment: Mapping[str, str] = os.environ) -> float:
+    """Bytes that Slurm allows the job on a host; 0: no limit."""
+    for name, times in (("SLURM_MEM_PER_NODE", 1), ("SLURM_MEM_PER_CPU", host.slots)):
+        if re.fullmatch(r"[0-9]{1,12}", environment.get(name, "")):
+            return float(int(environment[name]) << 20) * times
+    return 0.0

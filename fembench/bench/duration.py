@@ -1,0 +1,146 @@
+"""How long a run will take, before it starts: from earlier records, or from stated rates if there is none.
+
+The nearest record (methods, numbers of equations and ranks) is scaled by the bytes that an iteration moves
+per rank, by iterations and by sets. The number of iterations to a tolerance grows with the cube root of the
+number of equations. Times are in seconds.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from fembench.base.errors import InputError
+from fembench.mesh.presets import box_named
+from fembench.methods.lookup import storage_of
+from fembench.methods.memory import BLOCKS_PER_NODE, DOFS_PER_NODE
+from fembench.methods.recipe import recipe
+from fembench.methods.work import DOUBLE
+from fembench.records.case import Case
+from fembench.records.phases import CG
+from fembench.records.record import Record
+from fembench.records.times import Times
+
+RATE = 8e9  # bytes per second of a rank
+ASSEMBLY = 5e-7  # per set and equation of a rank
+SETUP = 1e-5  # once, per equation of a rank
+START = 2.0  # once: Python and its imports, bandwidth of memory, verification
+LAUNCH = 1.0  # from the launcher's start to the first line of the program, and from its end
+ITERATIONS = 25.0  # to the tolerance, times the cube root of the number of equations
+VECTORS = 10  # read or written per iteration, where the cost of a method is not known
+STATED = f"at {RATE / 1e9:g} GB/s per rank"
+METHOD = ("solver", "storage", "precond", "variant")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a run is expected to spend."""
+
+    once: float  # set-up and verification
+    per_set: float  # beside its iterations: assembly
+    rate: float  # bytes per second of a rank in an iteration
+    iterations: float  # per set
+
+
+def equations_of(case: Case, records: Sequence[Record] = ()) -> int | None:
+    """Equations of the case's mesh: of a box, or of a record of the same mesh; None if not known."""
+    box = box_named(case.question.mesh)
+    if box is not None:
+        return box.n_equations
+    found = (r.mesh.n_equations for r in records if r.case.question.mesh == case.question.mesh)
+    return next(found, None)
+
+
+def expected_seconds(case: Case, records: Sequence[Record] = (), *, cores: int = 0) -> float | None:
+    """Seconds that a run takes, from the launcher's start to its end; None if its mesh is a file not yet run.
+
+    `cores`: those that its ranks share; 0: a core per rank.
+    """
+    n = equations_of(case, records)
+    if n is None:
+        return None
+    near = min((r for r in records if _usable(r)), key=lambda r: _distance(case, n, r), default=None)
+    pace = _pace(case, n, near) if near else _stated(case, n)
+    turns = max(1.0, case.placement.ranks / cores) if cores else 1.0
+    slower = turns * case.synthetic.dilate
+    cg = pace.iterations * _bytes(case, n) / pace.rate * slower
+    sets = max(case.effort.sets, math.ceil(case.effort.seconds / cg) if cg > 0 else 0) + case.effort.warmups
+    return LAUNCH + pace.once * turns + sets * (cg + pace.per_set * slower)
+
+
+def _stated(case: Case, n: int) -> Pace:
+    """From the stated rates."""
+    each = n / case.placement.ranks
+    return Pace(START + SETUP * each, ASSEMBLY * each, RATE, _iterations(case, n, None))
+
+
+def _pace(case: Case, n: int, near: Record) -> Pace:
+    """From a record, its times scaled by the equations of a rank."""
+    times = Times(near)
+    each = n / case.placement.ranks
+    scale = each / (near.mesh.n_equations / near.case.placement.ranks)
+    walls = times.all_walls.max(axis=1)
+    cg = times.slowest(CG)
+    dilate = near.case.synthetic.dilate
+    once = max(0.0, float(times.program.max()) - float(walls.sum()))
+    rest = max(0.0, float(np.median(times.walls.max(axis=1) - cg))) / dilate
+    moved = _bytes(near.case, near.mesh.n_equations) * float(np.median(times.all_iterations[~times.warmups]))
+    rate = moved / (float(np.median(cg)) / dilate)
+    once = max(min(once, START), once + SETUP * each * (1 - 1 / scale))
+    return Pace(once, rest * scale, rate, _iterations(case, n, near))
+
+
+def _iterations(case: Case, n: int, near: Record | None) -> float:
+    """Iterations of a set."""
+    if case.stop.iterations:
+        return case.stop.iterations
+    factor = ITERATIONS
+    if near is not None and near.solve.converged and not near.case.stop.iterations:
+        mine, theirs = case, near.case
+        if (mine.question, mine.stop, mine.method.precond) == (
+            msgspec.structs.replace(theirs.question, mesh=mine.question.mesh),
+            theirs.stop,
+            theirs.method.precond,
+        ):
+            factor = near.solve.iterations / near.mesh.n_equations ** (1 / 3)
+    found = factor * n ** (1 / 3)
+    return min(found, case.stop.max_iterations or found)
+
+
+def _bytes(case: Case, n: int) -> float:
+    """Bytes that a rank moves per iteration."""
+    each = n / case.placement.ranks
+    storage = storage_of(case.method.storage, case.method.solver)
+    try:
+        steps = recipe(case.method)
+        vectors = (steps.updates + steps.dots + steps.applied).bytes
+        products = 1.0 + steps.precond_products
+    except InputError:  # its cost is not known
+        vectors, products = float(VECTORS * DOUBLE), 1.0
+    if storage.unit == "pairs":
+        product = DOUBLE * each
+    else:
+        block = storage.block_bytes if case.method.solver == "own" else storage.entry_bytes * DOFS_PER_NODE**2
+        product = BLOCKS_PER_NODE / DOFS_PER_NODE * block
+    return each * (product * products + vectors)
+
+
+def _usable(record: Record) -> bool:
+    """Whether its times say something about another run."""
+    times = Times(record)
+    return bool(
+        len(times.timed)
+        and times.slowest(CG).min() > 0
+        and record.solve.iterations
+        and record.mesh.n_equations
+    )
+
+
+def _distance(case: Case, n: int, record: Record) -> tuple[int, float]:
+    """How far a record is from a case: other methods, then the ratios of equations and ranks."""
+    mine, theirs = case.flat(), record.case.flat()
+    other = sum(mine[name] != theirs[name] for name in METHOD)
+    ratio = abs(math.log(n / record.mesh.n_equations))
+    return other, ratio + abs(math.log(case.placement.ranks / record.case.placement.ranks))

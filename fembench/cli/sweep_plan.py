@@ -1,0 +1,139 @@
+"""What `fembench sweep --dry-run` prints: each job with its ranks, hosts, mesh and expected duration."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fembench.base.errors import InputError
+from fembench.base.tables import table
+from fembench.base.units import count, plural
+from fembench.bench.campaign import Folder
+from fembench.bench.campaign_file import Campaign, CampaignRun
+from fembench.bench.campaign_hosts import CampaignHosts
+from fembench.bench.duration import STATED, equations_of, expected_seconds
+from fembench.launch.allocation import merged
+from fembench.launch.hostfile import HostSlots
+from fembench.launch.layout import in_words, is_open, layout
+from fembench.records.case import FIELDS, Case
+from fembench.records.record import Record
+from fembench.records.store import load, record_paths
+from fembench.report.results import short_shares
+
+OWN_COLUMNS = {"mesh", "ranks", "hosts", "per_node", "iterations", "sets", "seconds", "storage"}
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A run of a campaign that has not been started."""
+
+    run: CampaignRun
+    equations: int | None  # None: a mesh file that has not been run
+    hosts: tuple[HostSlots, ...]
+    recorded: bool  # it will not be started again
+    seconds: float | None  # expected
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """All jobs of a campaign, in their order."""
+
+    jobs: tuple[PlannedJob, ...]
+    source: str  # of the expected durations
+
+    @property
+    def seconds(self) -> float:
+        """Of the jobs that are not recorded, as far as known."""
+        return sum(job.seconds or 0.0 for job in self.jobs if not job.recorded)
+
+
+def plan_of(
+    campaign: Campaign, runs: Sequence[CampaignRun], folder: Folder, there: CampaignHosts
+) -> SweepPlan:
+    """The jobs of a campaign. Raises InputError."""
+    records = _records(folder)
+    cores = there.job.slots if is_open(there.job) else 0
+
+    def planned(run: CampaignRun) -> PlannedJob:
+        expected = expected_seconds(run.case, records, cores=cores)
+        if expected is not None and campaign.timeout:
+            expected = min(expected, campaign.timeout)
+        hosts = merged(layout(run.case.placement, there.job))
+        recorded = folder.record(run) is not None
+        return PlannedJob(run, equations_of(run.case, records), hosts, recorded, expected)
+
+    source = f"from {plural(len(records), 'record')} in {folder.path}"
+    return SweepPlan(
+        tuple(map(planned, runs)), source if records else f"{STATED}; {folder.path} has no records"
+    )
+
+
+def _records(folder: Folder) -> list[Record]:
+    """The records in a folder; those that cannot be read are passed over."""
+    found = []
+    for path in record_paths(folder.path) if folder.runs.is_dir() else ():
+        with contextlib.suppress(InputError):
+            found.append(load(path))
+    return found
+
+
+def as_text(plan: SweepPlan) -> str:
+    """A row per job, then how long all take and how that is known."""
+    rows = [_row(k, job) for k, job in enumerate(plan.jobs, 1)]
+    recorded = sum(job.recorded for job in plan.jobs)
+    unknown = sum(job.seconds is None and not job.recorded for job in plan.jobs)
+    words = [plural(len(rows), "run")]
+    words += [f"{recorded} recorded already"] if recorded else []
+    words += [f"{unknown} of unknown duration (mesh files)"] if unknown else []
+    heads = ("run", "mesh", "equations", "ranks", "hosts", "case", "timed", "minutes", "id")
+    total = f"{plan.seconds:.0f} s" if plan.seconds < 60 else f"{_minutes(plan.seconds)} minutes"
+    expected = f"about {total} expected ({plan.source})"
+    return f"{table(heads, rows, align='rlrrlllrl')}\n{', '.join(words)}; {expected}"
+
+
+def _row(k: int, job: PlannedJob) -> tuple[object, ...]:
+    case = job.run.case
+    minutes = "recorded" if job.recorded else None if job.seconds is None else _minutes(job.seconds)
+    equations = None if job.equations is None else count(job.equations)
+    hosts = in_words(job.hosts)
+    place = case.question.mesh, equations, case.placement.ranks, hosts
+    return (k, *place, _others(case), timed(case), minutes, job.run.id)
+
+
+def _others(case: Case) -> str:
+    """What is not at its default and in no column of its own: 'csr · jacobi'."""
+    said = {name: value for name, value in case.said().items() if name not in OWN_COLUMNS}
+    if "shares" in said:
+        said["shares"] = short_shares(said["shares"])
+    return " · ".join([case.method.storage, *(FIELDS[name].shown(value) for name, value in said.items())])
+
+
+def timed(case: Case) -> str:
+    """'20 sets', '10 sets of 50 iterations, at least 10.5 s'."""
+    words = plural(case.effort.sets, "set")
+    words += f" of {plural(case.stop.iterations, 'iteration')}" if case.stop.iterations else ""
+    return f"{words}, at least {case.effort.seconds:g} s" if case.effort.seconds else words
+
+
+def _minutes(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{minutes:.2f}" if minutes < 1 else f"{minutes:.1f}" if minutes < 100 else f"{minutes:.0f}"
+
+
+def as_tree(plan: SweepPlan) -> dict[str, Any]:
+    """The same for JSON."""
+    runs = [
+        {
+            "id": job.run.id,
+            "mesh": job.run.case.question.mesh,
+            "equations": job.equations,
+            "ranks": job.run.case.placement.ranks,
+            "hosts": {host.name: host.slots for host in job.hosts},
+            "sets": job.run.case.effort.sets,
+            "seconds": job.run.case.effort.seconds,
+            "recorded": job.recorded,
+            "minutes": None if job.seconds is None else job.seconds / 60,
+        }
+        for job in plan.jobs
+    ]
+    return {"runs": runs, "minutes": plan.seconds / 60, "expected": plan.source}

@@ -1,0 +1,26 @@
+"""Memory that a run takes, estimated before it.
+
+An upper bound for tetrahedral boxes: `benchmarks/memory.py` measures the peak per node, which may be up to
+3000 bytes with storage `sym`.
+"""
+
+from fembench.base.errors import InputError
+from fembench.methods.lookup import MethodChoice, storage_of
+
+RANK_BYTES = 64 << 20  # of a rank without a mesh: Python, MPI, compiled kernels
+NODE_BYTES = 2280  # per mesh node, the matrix apart: mesh, assembly, vectors, verification
+WHOLE_BYTES = 2000  # per node of the whole mesh, on rank 0 where it partitions for all: mesh, graph, METIS
+BLOCKS_PER_NODE = 15  # 3x3 blocks of the stiffness of a box of tetrahedra
+DOFS_PER_NODE = 3
+
+
+def bytes_per_equation(choice: MethodChoice) -> float:
+    """Peak memory of a rank per equation that it has. Raises InputError if it grows faster than the mesh."""
+    storage = storage_of(choice.storage, choice.solver)
+    if storage.unit == "pairs":
+        raise InputError(
+            f"memory with storage = '{storage.name}', whose size grows faster than the mesh: expected a mesh"
+        )
+    block = 0.0 if storage.unit == "cells" else float(storage.block_bytes)
+    block += storage.entry_bytes * DOFS_PER_NODE**2
+    return (NODE_BYTES + BLOCKS_PER_NODE * block) / DOFS_PER_NODE

@@ -1,0 +1,101 @@
+"""The expected duration of runs."""
+
+import msgspec
+import pytest
+from planted_records import planted
+
+from fembench.bench.duration import (
+    ASSEMBLY,
+    ITERATIONS,
+    LAUNCH,
+    RATE,
+    SETUP,
+    START,
+    equations_of,
+    expected_seconds,
+)
+from fembench.mesh.presets import box_named
+from fembench.records.case import Case
+
+M = box_named("m").n_equations
+SYM_BYTES = 240  # per equation: 15 blocks of 48 bytes per node, by hand
+FIXED = {"mesh": "m", "iterations": 100, "sets": 10, "warmups": 2}
+
+
+def record(mesh="m", seconds=0.5, *, ranks=2, once=1.0, **case):
+    """A record of a run on a box whose sets took these seconds of CG, and nothing else."""
+    made = planted((1.0,) * ranks, sets=3, noise=0.0, warmups=0, **{"iterations": 100, **case})
+    box = box_named(mesh)
+    cg = made.phases.index("cg")
+    row = tuple(seconds if k == cg else 0.0 for k in range(len(made.phases)))
+    one = msgspec.structs.replace(
+        made.sets[0], warmup=False, seconds=(row,) * ranks, total=(seconds,) * ranks, iterations=100
+    )
+    return msgspec.structs.replace(
+        made,
+        case=made.case.with_(mesh=mesh),
+        mesh=msgspec.structs.replace(made.mesh, name=mesh, n_equations=box.n_equations),
+        sets=(one,) * 3,
+        total=(once + 3 * seconds,) * ranks,
+    )
+
+
+def test_a_run_like_a_recorded_one_takes_as_long_per_set():
+    case = Case.of(ranks=2, **FIXED)
+    assert expected_seconds(case, [record()]) == pytest.approx(LAUNCH + 1.0 + 12 * 0.5)
+    assert expected_seconds(case.with_(iterations=50), [record()]) == pytest.approx(LAUNCH + 1.0 + 12 * 0.25)
+
+
+def test_sets_are_added_until_their_time_is_filled():
+    case = Case.of(ranks=2, seconds=10.2, **FIXED)
+    assert expected_seconds(case, [record()]) == pytest.approx(LAUNCH + 1.0 + (21 + 2) * 0.5)
+
+
+def test_the_nearest_record_of_the_same_methods_is_scaled():
+    near, far, other = record("m", 0.5), record("m1", 1e-3), record("m", 5.0, storage="csr")
+    small, large = (
+        expected_seconds(Case.of(ranks=2, **FIXED | {"mesh": mesh}), [far, near, other])
+        for mesh in ("s", "l")
+    )
+    less, more = (box_named(mesh).n_equations / M for mesh in ("s", "l"))
+    assert small == pytest.approx(LAUNCH + 1.0 + 12 * 0.5 * less)
+    assert large == pytest.approx(LAUNCH + 1.0 + SETUP * M / 2 * (more - 1) + 12 * 0.5 * more)
+    assert expected_seconds(Case.of(ranks=2, storage="csr", **FIXED), [far, near, other]) > 12 * 5.0
+
+
+def test_more_ranks_share_the_work():
+    two, four = (expected_seconds(Case.of(ranks=n, **FIXED), [record()]) for n in (2, 4))
+    assert two - four == pytest.approx(12 * 0.25, rel=0.1)
+
+
+def test_without_records_a_run_is_priced_at_the_stated_rates():
+    n = M / 2
+    iteration = n * (SYM_BYTES + 8 * 11) / RATE  # 11 vectors of the standard recurrence, at most
+    stated = expected_seconds(Case.of(ranks=2, **FIXED))
+    fixed = LAUNCH + START + SETUP * n + 12 * ASSEMBLY * n
+    assert fixed + 12 * 100 * n * SYM_BYTES / RATE < stated <= fixed + 12 * 100 * iteration * 1.5
+    assert expected_seconds(Case.of(ranks=2, dilate=3.0, **FIXED)) > stated + 2 * 1200 * n * SYM_BYTES / RATE
+
+
+def test_ranks_that_share_cores_take_turns():
+    alone, shared = (expected_seconds(Case.of(ranks=4, **FIXED), cores=cores) for cores in (4, 2))
+    assert shared - LAUNCH == pytest.approx(2 * (alone - LAUNCH))
+
+
+def test_iterations_to_a_tolerance_grow_with_the_cube_root_of_the_equations_and_have_a_maximum():
+    free = {"mesh": "m", "sets": 1, "warmups": 0}
+    whole, few = (expected_seconds(Case.of(**free, max_iterations=most)) for most in (0, 10))
+    fixed = expected_seconds(Case.of(**free, iterations=round(ITERATIONS * M ** (1 / 3))))
+    assert whole == pytest.approx(fixed, rel=1e-3)
+    assert few == pytest.approx(expected_seconds(Case.of(**free, iterations=10)))
+    converged = record(iterations=0)
+    to_tolerance = expected_seconds(Case.of(mesh="m", ranks=2, sets=3, warmups=0), [converged])
+    assert to_tolerance == pytest.approx(LAUNCH + 1.0 + 3 * 0.5)
+
+
+def test_a_mesh_file_is_as_large_as_in_its_record_and_else_unknown():
+    known = record()
+    known = msgspec.structs.replace(known, case=known.case.with_(mesh="part.vtu"))
+    assert equations_of(Case.of(mesh="part.vtu"), [known]) == M
+    assert expected_seconds(Case.of(mesh="part.vtu")) is None
+    assert expected_seconds(Case.of(ranks=2, **FIXED | {"mesh": "part.vtu"}), [known])

@@ -1,0 +1,118 @@
+"""sweep --dry-run: each job with its ranks, hosts, mesh and expected minutes; nothing is started."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fembench.bench.campaign import read_campaign
+from fembench.cli.main import main
+from fembench.records.store import load, save
+
+FROZEN = Path(__file__).parents[1] / "data" / "record-schema-1.json"
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-6]", "SLURM_TASKS_PER_NODE": "4(x5),2"}
+
+
+@pytest.fixture(autouse=True)
+def job(tmp_path, monkeypatch):
+    """A Slurm job on six hosts, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FEMBENCH_HOSTFILE", "FEMBENCH_MAP_BY", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in SLURM.items():
+        monkeypatch.setenv(name, value)
+
+
+def listed(capsys, text, *options):
+    """(cells of each row by the heads, last line) of a dry run of a campaign."""
+    Path("c.toml").write_text(f'name = "c"\n{text}')
+    assert main(["sweep", "c.toml", "--dry-run", *options]) == 0
+    heads, _, *rows, last = capsys.readouterr().out.splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in (heads, *rows)]
+    return [dict(zip(cells[0], row)) for row in cells[1:]], last
+
+
+def test_each_job_is_listed_with_its_ranks_hosts_mesh_and_sets(capsys):
+    rows, last = listed(
+        capsys,
+        '[[cases]]\nequations_per_rank = 1_000\nranks = [1, "2 nodes", "all"]\nprecond = "jacobi"\n'
+        'iterations = 50\nsets = 10\nseconds = 10.5\n[[cases]]\nhosts = "n6"\nshares = "7:1"\n',
+    )
+    assert {(row["ranks"], row["hosts"], row["mesh"], row["equations"]) for row in rows} == {
+        ("1", "n1:1", "box:1000", "960"),
+        ("8", "n1:4, n2:4", "box:8000", "8 100"),
+        ("22", "n1 … n6: 6 hosts, 22 ranks", "box:22000", "22 050"),
+        ("2", "n6:2", "m1", "630"),
+    }
+    assert {(row["case"], row["timed"]) for row in rows} == {
+        ("sym · jacobi", "10 sets of 50 iterations, at least 10.5 s"),
+        ("sym · 7:1", "3 sets"),
+    }
+    assert all(0.04 < float(row["minutes"]) < 1 for row in rows)
+    assert last.startswith("4 runs; about ")
+    assert last.endswith(" s expected (at 8 GB/s per rank; results/c has no records)")
+    assert not Path("results").exists()
+
+
+def test_a_dry_run_names_each_case_in_words_with_its_id(capsys):
+    rows, _ = listed(
+        capsys,
+        '[[cases]]\nmesh = "m1"\nranks = 2\nprecond = ["none", "jacobi"]\nemulate = "1,0.5"\nsets = 5\n',
+    )
+    _, runs = read_campaign(Path("c.toml"))
+    ids = {run.case.method.precond: run.id for run in runs}
+    assert [row["run"] for row in rows] == ["1", "2"]
+    assert {(row["case"], row["timed"], row["id"]) for row in rows} == {
+        ("sym · emulate 1,0.5", "5 sets", ids["none"]),
+        ("sym · jacobi · emulate 1,0.5", "5 sets", ids["jacobi"]),
+    }
+
+
+def test_durations_are_expected_from_the_records_of_the_folder(capsys):
+    runs = Path("results/c/runs")
+    runs.mkdir(parents=True)
+    record = load(FROZEN)
+    save(record, runs)
+    (runs / "damaged-r1.json").write_text("{")
+    mine = {k: v for k, v in record.case.said().items() if k not in ("mesh", "ranks")}
+    fields = "".join(f"{name} = {json.dumps(value)}\n" for name, value in mine.items())
+    rows, last = listed(
+        capsys, f'[[cases]]\nmesh = "m1"\nranks = [1, 2]\n{fields}[[cases]]\nmesh = "part.vtu"\n'
+    )
+    minutes = {(row["mesh"], row["ranks"]): row["minutes"] for row in rows}
+    alone = float(minutes.pop(("m1", "1")))
+    assert minutes == {("m1", "2"): "recorded", ("part.vtu", "1"): "–"}
+    counts, _, expected = last.partition("; ")
+    assert counts == "3 runs, 1 recorded already, 1 of unknown duration (mesh files)"
+    about, seconds, *words = expected.split(maxsplit=3)
+    assert (about, float(seconds) / 60) == ("about", pytest.approx(alone, abs=0.01))
+    assert " ".join(words) == "s expected (from 1 record in results/c)"
+
+
+def test_no_job_is_expected_to_take_longer_than_the_campaign_allows(capsys):
+    (row,), _ = listed(capsys, 'timeout = 30\n[[cases]]\nmesh = "xl"\nsets = 1000\n')
+    assert row["minutes"] == "0.50"
+
+
+def test_a_host_whose_memory_is_assumed_is_named(capsys, monkeypatch):
+    monkeypatch.setattr("fembench.bench.campaign_hosts.this_host", lambda: "n1")
+    Path("c.toml").write_text('name = "c"\n[[cases]]\nmemory = "1%"\nranks = "all"\n')
+    monkeypatch.setattr("fembench.bench.campaign_hosts.memory_bytes", lambda: 64 << 30)
+    assert main(["sweep", "c.toml", "--dry-run"]) == 0
+    assert "memory of n2, n3, n4, …: not known, taken to be that of this host" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ([], "hosts = 'fast': the speed of the hosts is not known; expected --machine FILE"),
+        (["--machine", "c.toml"], "c.toml"),
+        (["--hostfile", "missing"], "missing"),
+    ],
+)
+def test_hosts_that_cannot_be_found_out_are_refused_in_one_line(capsys, options, line):
+    Path("c.toml").write_text('name = "c"\n[[cases]]\nhosts = "fast"\n')
+    assert main(["sweep", "c.toml", "--dry-run", *options]) == 2
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1

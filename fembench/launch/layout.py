@@ -69,15 +69,15 @@ def chosen(names: str, job: Allocation) -> list[HostSlots]:
     """The hosts of these names, in the order of the names; all of the job for ''. Raises InputError."""
     if not names:
         return list(job.hosts)
-    found: list[HostSlots] = []
+    known, found = {host.name: host for host in job.hosts}, dict[str, HostSlots]()
     for name in expand_hosts(names, "hosts"):
-        host = next((host for host in job.hosts if same_host(host.name, name)), None)
+        host = known.get(name) or next((h for h in job.hosts if same_host(h.name, name)), None)
         if host is None:
             raise HostsError(f"hosts = '{shown(names)}': no host {shown(name)} in the job ({job})")
-        if host in found:
+        if host.name in found:
             raise HostsError(f"hosts = '{shown(names)}': {shown(name)} is there twice")
-        found.append(host)
-    return found
+        found[host.name] = host
+    return list(found.values())
 
 
 def same_host(a: str, b: str) -> bool:

@@ -35,7 +35,7 @@ METHOD = ("solver", "storage", "precond", "variant")
 
 
 @dataclass(frozen=True)
-class Pace:
+class ExpectedPace:
     """What a run is expected to spend."""
 
     once: float  # set-up and verification
@@ -70,13 +70,13 @@ def expected_seconds(case: Case, records: Sequence[Record] = (), *, cores: int =
     return LAUNCH + pace.once * turns + sets * (cg + pace.per_set * slower)
 
 
-def _stated(case: Case, n: int) -> Pace:
+def _stated(case: Case, n: int) -> ExpectedPace:
     """From the stated rates."""
     each = n / case.placement.ranks
-    return Pace(START + SETUP * each, ASSEMBLY * each, RATE, _iterations(case, n, None))
+    return ExpectedPace(START + SETUP * each, ASSEMBLY * each, RATE, _iterations(case, n, None))
 
 
-def _pace(case: Case, n: int, near: Record) -> Pace:
+def _pace(case: Case, n: int, near: Record) -> ExpectedPace:
     """From a record, its times scaled by the equations of a rank."""
     times = Times(near)
     each = n / case.placement.ranks
@@ -89,7 +89,7 @@ def _pace(case: Case, n: int, near: Record) -> Pace:
     moved = _bytes(near.case, near.mesh.n_equations) * float(np.median(times.all_iterations[~times.warmups]))
     rate = moved / (float(np.median(cg)) / dilate)
     once = max(min(once, START), once + SETUP * each * (1 - 1 / scale))
-    return Pace(once, rest * scale, rate, _iterations(case, n, near))
+    return ExpectedPace(once, rest * scale, rate, _iterations(case, n, near))
 
 
 def _iterations(case: Case, n: int, near: Record | None) -> float:

@@ -5,7 +5,7 @@
 The hosts have speeds 1, 0.5 and 0.25 and unequal links; the three parts are one, two and three sixths of the
 mesh. The benchmark measures the hosts' profile, records a run in the default placement, lets `fembench place`
 choose, and then runs all six placements in turns. It prints the time of each, and whether the chosen one is
-within 3 % and the noise of the best. The exit status is 1 if it is not. It takes twelve minutes.
+within 3 % and the noise of the best. The exit status is 1 if it is not. It takes eighteen minutes.
 """
 
 import argparse

@@ -234,9 +234,6 @@ cdef class CGVectors:
     cpdef dot_dq(self):
         return fb_dot(self.n, self.n_weighted, self.d, self.q, self.w)
 
-    def dot_rr(self):
-        return fb_dot(self.n, self.n_weighted, self.r, self.r, self.w)
-
     def dot_rz(self):
         return fb_dot(self.n, self.n_weighted, self.r, self.z, self.w)
 
@@ -260,25 +257,6 @@ cdef class CGVectors:
             fb_direction_block(self.n, beta, self.d, self.r, self.inverse)
         else:
             fb_direction(self.n, beta, self.d, self.z)
-
-
-cdef class Axpy:
-    """y += alpha x and y = x + beta y."""
-    cdef object keep
-    cdef Py_ssize_t n
-    cdef const double *x
-    cdef double *y
-
-    def __init__(self, x, y):
-        self.keep = (x, y)
-        self.n = x.size
-        self.x, self.y = doubles_read(x, "x"), doubles(y, "y", self.n)
-
-    def run(self, double alpha):
-        fb_axpy(self.n, alpha, self.x, self.y)
-
-    def xpby(self, double beta):
-        fb_direction(self.n, beta, self.y, self.x)
 
 
 cdef class Scale:

@@ -29,7 +29,6 @@ from fembench.kernels.reference_variants import Pipelined, SingleReduction, scal
 __all__ = [
     "ISA",
     "NAME",
-    "Axpy",
     "Blocks",
     "BsrProduct",
     "CGVectors",
@@ -112,10 +111,6 @@ class CGVectors:
         """d . q"""
         return self.dq.run()
 
-    def dot_rr(self) -> float:
-        """r . r"""
-        return self.rr.run()
-
     def dot_rz(self) -> float:
         """r . z"""
         return self.rz.run()
@@ -141,22 +136,6 @@ class CGVectors:
         if self.inverse is None:
             raise ValueError("step_jacobi: made without an inverse diagonal")
         return scaled(self.inverse, self.r)
-
-
-class Axpy:
-    """y += alpha x and y = x + beta y."""
-
-    def __init__(self, x: Vector, y: Vector) -> None:
-        self.x, self.y = x, y
-
-    def run(self, alpha: float) -> None:
-        """y += alpha x"""
-        self.y += alpha * self.x
-
-    def xpby(self, beta: float) -> None:
-        """y = x + beta y"""
-        self.y *= beta
-        self.y += self.x
 
 
 class Stream:

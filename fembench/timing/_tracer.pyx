@@ -51,11 +51,6 @@ def read_tsc() -> int:
     return fb_tsc_begin()
 
 
-def read_tsc_ordered() -> int:
-    """The counter, after all earlier instructions have executed."""
-    return fb_end(FB_TSC)
-
-
 def paired_reading(int tries=200) -> tuple[int, int, int]:
     """(ticks, CLOCK_MONOTONIC_RAW in ns, uncertainty in ns) at one moment."""
     cdef int64_t ticks = 0, raw = 0

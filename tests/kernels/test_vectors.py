@@ -54,7 +54,7 @@ def test_step_and_direction_are_those_of_the_twin(n, n_weighted):
     twin.direction(-0.7)
     for u, v in zip(a, b):
         close(u, v)
-    for dot in ("dot_dq", "dot_rr", "dot_rz"):
+    for dot in ("dot_dq", "dot_rz"):
         close(getattr(ours, dot)(), getattr(twin, dot)())
 
 
@@ -83,13 +83,10 @@ def test_scale_is_that_of_the_twin(n, n_weighted, blocks):
 
 
 @every_size
-def test_axpy_xpby_and_a_chebyshev_step_are_those_of_the_twin(n, n_weighted):
+def test_a_chebyshev_step_is_that_of_the_twin(n, n_weighted):
     results = []
     for module in (kernels, reference):
         (x, r, d, q, z), _, inverse, _ = system(n, n_weighted)
-        axpy = module.Axpy(x, r)
-        axpy.run(0.4)
-        axpy.xpby(1.5)
         module.Chebyshev(z, r, d, q, inverse).run(0.3, 0.9)
         results.append(np.concatenate([x, r, d, q, z]))
     close(*results)

@@ -112,6 +112,15 @@ def _embeddable(svg: str, title: str) -> str:
     return body.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
 
+def curve_with_bars(
+    axes: Axes, x: npt.ArrayLike, values: npt.ArrayLike, low: npt.ArrayLike, high: npt.ArrayLike, **look: Any
+) -> None:
+    """A curve with error bars from `low` to `high`; an end that is nan has no bar."""
+    middle = np.asarray(values, dtype=float)
+    spread = np.clip(np.nan_to_num([middle - np.asarray(low), np.asarray(high) - middle]), 0, None)
+    axes.errorbar(x, middle, spread, capsize=3, elinewidth=1.1, **look)
+
+
 def legend_below(drawn: Figure, axes: Axes) -> None:
     """One legend below the figure for all panels, from the labels of one of them."""
     handles, labels = axes.get_legend_handles_labels()

@@ -80,15 +80,12 @@ def curve_looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
 def _speedup_curve(left: Axes, right: Axes, group: Sequence[Speedup], style: dict[str, Any]) -> None:
     start = sorted({s.base.ranks for s in group if s.base})  # the base: a speedup of P0 on P0 ranks
     ranks = np.array(start + [s.result.ranks for s in group])
-    ratio = np.array([float(n) for n in start] + [s.ratio for s in group])
-    ends = [(0.0, 0.0)] * len(start) + [(s.ratio - s.low, s.high - s.ratio) for s in group]
-    spread = np.nan_to_num(np.array(ends).T)
-    left.errorbar(ranks, ratio, spread, capsize=3, elinewidth=1.1, **style)
+    ends = [(float(n),) * 3 for n in start] + [(s.ratio, s.low, s.high) for s in group]
+    ratios = np.array(ends).T  # the ratio and the ends of its range
+    canvas.curve_with_bars(left, ranks, *ratios, **style)
     known = np.isfinite([s.efficiency for s in group])
     shown = np.append([known.any()] * len(start), known).astype(bool)
-    right.errorbar(
-        ranks[shown], (ratio / ranks)[shown], (spread / ranks)[:, shown], capsize=3, elinewidth=1.1, **style
-    )
+    canvas.curve_with_bars(right, ranks[shown], *(ratios / ranks)[:, shown], **style)
 
 
 def communication(results: Sequence[Result]) -> Plot | None:
@@ -103,12 +100,8 @@ def communication(results: Sequence[Result]) -> Plot | None:
     with canvas.figure(1, height=4.0) as (drawn, (axes,)):
         for look, group in zip(looks, list(curves.values())[:CURVES]):
             found = [measures.communication(r.runs) for r in group]
-            shares = np.array([c.share for c in found])
-            ends = np.array([(c.by_rank.min(), c.by_rank.max()) for c in found])
-            spread = np.clip([shares - ends[:, 0], ends[:, 1] - shares], 0, None)  # rounding
-            axes.errorbar(
-                [r.ranks for r in group], 100 * shares, 100 * spread, capsize=3, elinewidth=1.1, **look
-            )
+            shares = np.array([(c.share, c.by_rank.min(), c.by_rank.max()) for c in found])
+            canvas.curve_with_bars(axes, [r.ranks for r in group], *(100 * shares).T, **look)
         canvas.rank_axis(axes, [r.ranks for r in timed])
         axes.set_ylim(0, 100)
         axes.set_ylabel("communication / CG, %")

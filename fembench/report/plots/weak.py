@@ -54,14 +54,8 @@ def _highest(found: Sequence[WeakPoint]) -> float:
 def _curve(left: Axes, right: Axes, group: Sequence[WeakPoint], factor: float, look: dict[str, Any]) -> None:
     ranks = np.array([p.result.ranks for p in group])
     times = np.array([(t.median, t.low, t.high) for p in group for t in (p.times[ITERATION],)])
-    _bars(left, ranks, factor * times, look)
+    canvas.curve_with_bars(left, ranks, *(factor * times).T, **look)
     known = [(p.result.ranks, *p.efficiency[ITERATION]) for p in group if ITERATION in p.efficiency]
     if known:
         values = np.array(known)
-        _bars(right, values[:, 0], values[:, 1:], look)
-
-
-def _bars(axes: Axes, ranks: np.ndarray, values: np.ndarray, look: dict[str, Any]) -> None:
-    """A curve with error bars from (n, 3) values and their ends."""
-    spread = np.clip(np.nan_to_num([values[:, 0] - values[:, 1], values[:, 2] - values[:, 0]]), 0, None)
-    axes.errorbar(ranks, values[:, 0], spread, capsize=3, elinewidth=1.1, **look)
+        canvas.curve_with_bars(right, *values.T, **look)

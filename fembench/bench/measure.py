@@ -146,7 +146,9 @@ def _rehearse(
     begin = tracer.now()
     solver: Solver | None = None
     for _ in slowness.rehearsals(comm, LEARN, LEARNT):
-        solver = None  # frees the last set's matrix and vectors before the next are allocated
+        with span(tracer, SYNC):  # as before a timed set, or its assembly would count as other work
+            solver = None  # frees the last set's matrix and vectors before the next are allocated
+            comm.Barrier()
         solver, result = _set(comm, case, prepared, tracer, _solver, control)
     if solver is None:
         return []

@@ -5,8 +5,10 @@ LSF, Flux, OAR, Grid Engine), and else this machine with its usable cores. Every
 a job asks here.
 """
 
+import ipaddress
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -17,9 +19,10 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.host.host import usable_cores
 from fembench.launch.hostfile import HostSlots, host_slots
-from fembench.launch.hostlist import expand_counts, expand_hosts
+from fembench.launch.hostlist import MOST_HOSTS, expand_counts, expand_hosts
 
 HOSTFILE = "FEMBENCH_HOSTFILE"  # names the host file where no option does; a lab sets it
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 _SLURM_STEPS = 0xFFFFFFF0  # from here on, Slurm's own steps: batch script, interactive shell
 
 
@@ -53,12 +56,33 @@ def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) 
     hostfile = hostfile or environment.get(HOSTFILE, "")
     if hostfile:
         order = host_slots(hostfile)
-        return Allocation(f"host file {hostfile}", merged(order), order=tuple(order))
+        return _checked(Allocation(f"host file {hostfile}", merged(order), order=tuple(order)))
     for read in (_slurm, _pbs, _lsf, _flux, _oar, _grid_engine):
         found = read(environment)
         if found:
-            return found
+            return _checked(found)
     return Allocation("this machine", (HostSlots(os.uname().nodename, usable_cores()),))
+
+
+def _checked(found: Allocation) -> Allocation:
+    """The allocation. Raises InputError if a host has no name that a launcher can take, or no slots."""
+    if not found.hosts:
+        raise InputError(f"{found.source}: no hosts in it; expected at least one")
+    for host in found.hosts:
+        if not (_NAME.fullmatch(host.name) or _is_address(host.name)):
+            raise InputError(f"{found.source}: host '{shown(host.name)}'; expected a host name or an address")
+        if not 1 <= host.slots <= MOST_HOSTS:
+            raise InputError(
+                f"{found.source}: {shown(host.slots)} slots on {host.name}; expected 1 to {MOST_HOSTS}"
+            )
+    return found
+
+
+def _is_address(name: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(name.strip("[]")))
+    except ValueError:
+        return False
 
 
 def check_not_a_step(environment: Mapping[str, str] = os.environ) -> None:
@@ -84,7 +108,9 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     if not job or "SLURM_JOB_NODELIST" not in environment:
         return None
     components = environment.get("SLURM_HET_SIZE", "")
-    suffixes = [f"_HET_GROUP_{k}" for k in range(int(components))] if components.isdecimal() else [""]
+    if components and not re.fullmatch("[1-9][0-9]{0,2}", components):  # Slurm allows 128
+        raise InputError(f"SLURM_HET_SIZE = '{shown(components)}': expected the number of components, from 1")
+    suffixes = [f"_HET_GROUP_{k}" for k in range(int(components))] if components else [""]
     hosts: list[HostSlots] = []
     for component, suffix in enumerate(suffixes):
         listed = f"SLURM_JOB_NODELIST{suffix}"

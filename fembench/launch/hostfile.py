@@ -67,7 +67,7 @@ def hosts_of(text: str, where: str) -> list[HostfileLine]:
 
 
 def _host(number: int, line: str, where: str) -> HostfileLine:
-    match = _HOST.fullmatch(line)
+    match = None if _RANK.match(line) else _HOST.fullmatch(line)  # a rank among hosts belongs to no dialect
     named = _SLOTS.search(match.group(3)) if match else None
     slots = named.group(1) if named else match.group(2) if match else None
     if not match or (slots is not None and not re.fullmatch(r"0*[1-9][0-9]{0,8}", slots)):

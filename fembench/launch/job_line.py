@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fembench.base.config import read_text
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.host.host import affinity, job_cpus, usable_cores
 from fembench.launch.allocation import Allocation, allocation, check_not_a_step, filled, in_turns, merged
@@ -124,7 +124,7 @@ def job_line(
     where = allocation(hostfile)
     program = find_launcher()
     launcher = recognised(program)
-    options = (*options, *shlex.split(os.environ.get(OPTIONS, "")))
+    options = (*options, *_asked_options())
     if hostfile and is_rankfile(read_text(hostfile)):
         return _by_rankfile(program, launcher, ranks, hostfile, options)
     if not hosts and _is_here(where):
@@ -134,6 +134,15 @@ def job_line(
     if len({run.component for run in runs}) > 1:
         return _across_components(program, launcher, runs, options)
     return _on_hosts(program, launcher, runs, options, hostfile or where.source)
+
+
+def _asked_options() -> list[str]:
+    """The user's options for the launcher. Raises InputError."""
+    text = os.environ.get(OPTIONS, "")
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise InputError(f"launcher options {shown(text)}: a quote is not closed") from None
 
 
 def _is_here(where: Allocation) -> bool:

@@ -1,5 +1,7 @@
 """The hosts and slots of a job, as batch systems and host files describe them."""
 
+import re
+
 import pytest
 
 from fembench.base.errors import InputError
@@ -151,3 +153,43 @@ def test_copies_of_fembench_started_by_srun_or_mpiexec_are_refused():
         check_not_a_step({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"})
     with pytest.raises(InputError, match=r"MPI launcher \(OMPI_COMM_WORLD_SIZE is set\).*with --ranks"):
         check_not_a_step({"OMPI_COMM_WORLD_SIZE": "2"})
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (SLURM | {"SLURM_HET_SIZE": "99999999"}, "SLURM_HET_SIZE = '99999999': expected the number"),
+        (SLURM | {"SLURM_HET_SIZE": "0"}, "SLURM_HET_SIZE = '0': expected the number"),
+        (SLURM | {"SLURM_TASKS_PER_NODE": "0(x3)"}, "Slurm job 7: 0 slots on n1; expected 1 to"),
+        (SLURM | {"SLURM_TASKS_PER_NODE": "2(x2),0"}, "Slurm job 7: 0 slots on n3; expected 1 to"),
+        (SLURM | {"SLURM_JOB_NODELIST": "n1 n2,;rm"}, "Slurm job 7: host 'n1 n2'; expected a host name"),
+        ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "  "}, "LSB_MCPU_HOSTS: no hosts in it"),
+        ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "--help 2"}, "LSB_MCPU_HOSTS: host '--help'; expected"),
+    ],
+)
+def test_hosts_that_no_launcher_can_take_are_refused_with_their_origin(environment, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        allocation(environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("n1,n2\n", "host 'n1,n2'; expected a host name or an address"),
+        ("n1:2:3\n", "host 'n1:2:3'; expected a host name or an address"),
+        ("\ufeffn1 slots=2\n", "expected a host name or an address"),
+        ("n1 slots=999999999\n", "999999999 slots on n1; expected 1 to 100000"),
+        ("n1 slots=1\nrank 1=n1 slot=0\n", "line 2: cannot read 'rank 1=n1 slot=0'"),
+    ],
+)
+def test_host_files_with_other_things_than_hosts_are_refused(tmp_path, text, message):
+    path = tmp_path / "hosts"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape(message)):
+        allocation(str(path), {})
+
+
+def test_addresses_are_hosts(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("10.0.0.1 slots=2\nfe80::1 slots=1\nuser@n1\n", encoding="utf-8")
+    assert pairs(allocation(str(path), {})) == [("10.0.0.1", 2), ("fe80::1", 1), ("user@n1", 1)]

@@ -384,3 +384,9 @@ def test_more_ranks_than_64_per_core_of_this_machine_are_refused(monkeypatch, us
     ):
         job_line(900)
     assert words(job_line(900, hosts(tmp_path, "a slots=450\nb slots=450\n")))[-1] == "900"
+
+
+def test_options_for_the_launcher_with_an_open_quote_are_refused(monkeypatch):
+    monkeypatch.setenv("FEMBENCH_LAUNCHER_OPTIONS", "--mca 'x")
+    with pytest.raises(InputError, match=r"^launcher options --mca 'x: a quote is not closed"):
+        job_line(2)

@@ -43,12 +43,6 @@ def test_a_case_on_given_hosts_is_not_emulated_and_fills_them_in_order():
     assert machines.one_each("cluster1", 2) is not None
 
 
-def test_a_launcher_reads_its_own_kind_of_host_file():
-    placement = given(["a:4"], ["c"]).mixed(2, 1)
-    assert host_file(placement, "mpich") == "c:2\na:1\n"
-    assert host_file(placement, "srun") == "c\nc\na\n"
-
-
 def test_tasks_have_a_core_each_or_share_those_that_their_host_gives():
     machines = given(["a:2"], ["c"])
     assert confinement(machines.mixed(1, 2)) == ((0,), (0,), (1,))

@@ -41,6 +41,7 @@ CAME = {  # {schema of a profile: what it brought}
 def in_schema_1(tree):
     """A tree with a case and its problem as schema 1 had them."""
     case = {name: value for group in tree["case"].values() for name, value in group.items()}
+    del case["hosts"], case["per_node"]  # of schema 3
     return tree | {"case": case | {"problem": "thesis"}, "problem": tree["problem"] | {"name": "thesis"}}
 
 

@@ -7,9 +7,9 @@ a job asks here.
 
 import json
 import os
+import re
 import shutil
 import subprocess
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.host.host import usable_cores
 from fembench.launch.hostfile import HostSlots, host_slots
-from fembench.launch.hostlist import expand_counts, expand_hosts
+from fembench.launch.hostlist import expand_counts, expand_hosts, same_host
 
 HOSTFILE = "FEMBENCH_HOSTFILE"  # names the host file where no option does; a lab sets it
 _SLURM_STEPS = 0xFFFFFFF0  # from here on, Slurm's own steps: batch script, interactive shell
@@ -51,14 +51,33 @@ class Allocation:
 def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) -> Allocation:
     """The allocation of this process. Raises InputError if what describes it cannot be read."""
     hostfile = hostfile or environment.get(HOSTFILE, "")
+    given = _of_batch_system(environment)
     if hostfile:
         order = host_slots(hostfile)
+        if given and not environment.get("FEMBENCH_SYNTHETIC"):  # a lab has hosts of its own
+            order = [_known(host, given, hostfile) for host in order]
         return Allocation(f"host file {hostfile}", merged(order), order=tuple(order))
-    for read in (_slurm, _pbs, _lsf, _flux, _oar, _grid_engine):
-        found = read(environment)
-        if found:
-            return found
-    return Allocation("this machine", (HostSlots(os.uname().nodename, usable_cores()),))
+    return given or Allocation("this machine", (HostSlots(os.uname().nodename, usable_cores()),))
+
+
+def _of_batch_system(environment: Mapping[str, str]) -> Allocation | None:
+    """What the first batch system that is there has given this job."""
+    readers = (_slurm, _pbs, _lsf, _flux, _oar, _grid_engine)
+    return next((found for read in readers if (found := read(environment))), None)
+
+
+def _known(host: HostSlots, given: Allocation, hostfile: str) -> HostSlots:
+    """A host of a host file, with its component. Raises InputError if the batch system did not give it."""
+    name = host.name.rpartition("@")[2]
+    if name == "localhost" or re.fullmatch(r"[0-9.]+|.*:.*", name):  # addresses are not compared
+        return host
+    found = next((one for one in given.hosts if same_host(one.name, name)), None)
+    if found is None:
+        raise InputError(
+            f"{hostfile}: host {shown(name)} is not in this job's allocation ({given}): "
+            "correct the host file, or ask for that host"
+        )
+    return host._replace(component=found.component)
 
 
 def check_not_a_step(environment: Mapping[str, str] = os.environ) -> None:
@@ -178,10 +197,11 @@ def _from_names(environment: Mapping[str, str], variable: str) -> Allocation | N
 
 def merged(hosts: Iterable[HostSlots]) -> tuple[HostSlots, ...]:
     """Each host once, where it is named first, with all its slots."""
-    slots = Counter[str]()
+    found: dict[str, HostSlots] = {}
     for host in hosts:
-        slots[host.name] += host.slots
-    return tuple(HostSlots(name, n) for name, n in slots.items())
+        known = found.get(host.name, host._replace(slots=0))
+        found[host.name] = known._replace(slots=known.slots + host.slots)
+    return tuple(found.values())
 
 
 def filled(hosts: Iterable[HostSlots], ranks: int) -> list[HostSlots]:

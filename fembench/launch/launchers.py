@@ -30,13 +30,14 @@ class Launcher:
     """How to start ranks with one launcher. An empty tuple: it has no such option, or needs none.
 
     In options, {file} is a host file in the launcher's own form, {names} its hosts with commas, {ranks} the
-    number of ranks, {per_host} the most ranks on any host, {group} a component of a heterogeneous Slurm job.
+    number of ranks, {n_hosts} the number of hosts, {per_host} the most ranks on any of them, {group} a
+    component of a heterogeneous Slurm job.
     """
 
     name: str
     programs: Options  # what it is installed as
     says: str = ""  # regular expression of what `--version` prints; "": the program's name is enough
-    subcommand: Options = ()
+    first: Options = ()  # the first words of its line
     ranks: Options = ("-n", "{ranks}")
     hosts: Options = ()  # selects hosts
     host_line: str = "{name} slots={slots}"  # of the host file
@@ -98,7 +99,9 @@ LAUNCHERS = (
     Launcher(
         name="srun",
         programs=("srun",),
-        hosts=("--distribution=arbitrary", "--nodelist={file}"),  # a name with a slash in it is a file
+        first=("--kill-on-bad-exit=1",),  # else the other ranks wait for one that died
+        # a name with a slash in it is a file; without --nodes, each host of the allocation gets a rank
+        hosts=("--distribution=arbitrary", "--nodelist={file}", "--nodes={n_hosts}"),
         line_per_rank=True,
         bound=("--cpu-bind=cores",),
         unbound=("--cpu-bind=none",),
@@ -124,7 +127,7 @@ LAUNCHERS = (
     Launcher(
         name="flux",
         programs=("flux",),
-        subcommand=("run",),
+        first=("run",),
         hosts=("--requires=host:{names}",),
         bound=("-o", "cpu-affinity=per-task"),
         unbound=("-o", "cpu-affinity=off"),

@@ -65,6 +65,10 @@ class Environment(Frozen, frozen=True):
     synthetic: str = ""  # "" or how heterogeneity was emulated (rule E8)
     sources: str = ""  # SHA-256 of the program's sources; "": not recorded
     hosts_asked: str = NOT_RECORDED  # lines of the host file or rankfile; "": none given
+    # [rank] -> cores that it may run on, each by its first CPU; (): not recorded
+    cores: tuple[tuple[int, ...], ...] = ()
+    numa: tuple[int, ...] = ()  # [rank] -> NUMA node of its CPUs; -1: several, or unknown; (): not recorded
+    crowded: bool = False  # more ranks than cores were asked for
 
 
 class MeshFacts(Frozen, frozen=True):
@@ -265,7 +269,7 @@ class Failure(Frozen, frozen=True):
     id: str
     created: str
     case: Case
-    kind: str  # "input", "failed", "crashed", "killed", "timeout"
+    kind: str  # "input", "failed", "crashed", "killed", "timeout", "revoked"
     message: str  # one line
     exit_status: int
     output: str  # the last lines of its output

@@ -11,6 +11,7 @@ import numpy as np
 
 from fembench.base import units
 from fembench.methods.lookup import precond_of
+from fembench.records.binding import bound_apart
 from fembench.records.case import Case
 from fembench.records.phases import BARRIERS, CG, COMMUNICATION, NAMES, PRODUCT_PARTS, SPMV_INTERFACE
 from fembench.records.quiet import quiet
@@ -204,6 +205,7 @@ def _timing(record: Record) -> Iterator[Rule]:
     hosts = "offsets estimated; no ticks subtracted across hosts"
     yield Rule(id="C2", ok=True, value=alignment(record), threshold=hosts)
     yield _shortest_phase(record)
+    yield from bound_apart(record)
     crowded = record.environment.oversubscribed
     yield Rule(
         id="C4",

@@ -133,10 +133,12 @@ def test_a_host_file_comes_before_what_the_batch_system_says(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("a slots=2\nb:3\nc\nc\nn[1-2] slots=4\n")
     expected = [("a", 2), ("b", 3), ("c", 2), ("n1", 4), ("n2", 4)]
-    assert pairs(allocation(str(path), SLURM)) == expected
-    assert pairs(allocation(environment=SLURM | {"FEMBENCH_HOSTFILE": str(path)})) == expected
+    assert pairs(allocation(str(path), {})) == expected
+    wider = SLURM | {"SLURM_JOB_NODELIST": "a,b,c,n[1-3]"}
+    assert pairs(allocation(str(path), wider)) == expected
+    assert pairs(allocation(environment=wider | {"FEMBENCH_HOSTFILE": str(path)})) == expected
     path.write_text("rank 0=a slot=0\nrank 2=a slot=1\nrank 1=b slot=0\n")
-    assert pairs(allocation(str(path))) == [("a", 2), ("b", 1)]
+    assert pairs(allocation(str(path), {})) == [("a", 2), ("b", 1)]
 
 
 def test_without_any_of_them_it_is_this_machine():

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from fembench.base.units import plural
 from fembench.records.record import Record, Rule
 
-APART = "a core for each rank, if its host has enough"
+ENOUGH = "a core for each rank, if its host has enough"
 REMEDY = "leave binding to fembench (no --launcher-options, no rankfile), or bind each rank to another core"
 
 
@@ -29,7 +29,7 @@ def bound_apart(record: Record) -> Iterator[Rule]:
             return
     hosts = plural(len(environment.hosts), "host")
     yield Rule(
-        id="C5", ok=True, value=f"{plural(len(environment.cores), 'rank')} on {hosts}", threshold=APART
+        id="C5", ok=True, value=f"{plural(len(environment.cores), 'rank')} on {hosts}", threshold=ENOUGH
     )
 
 
@@ -65,4 +65,4 @@ def _shared(host: str, rank: int, owners: dict[int, int], cores: Sequence[Sequen
     value = (
         f"{host}: ranks {owners[core]} and {rank} share core {core}; {plural(free, 'core')} of it stay free"
     )
-    return Rule(id="C5", ok=False, value=value, threshold=APART, note=REMEDY)
+    return Rule(id="C5", ok=False, value=value, threshold=ENOUGH, note=REMEDY)

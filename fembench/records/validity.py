@@ -205,7 +205,6 @@ def _timing(record: Record) -> Iterator[Rule]:
     hosts = "offsets estimated; no ticks subtracted across hosts"
     yield Rule(id="C2", ok=True, value=alignment(record), threshold=hosts)
     yield _shortest_phase(record)
-    yield from bound_apart(record)
     crowded = record.environment.oversubscribed
     yield Rule(
         id="C4",
@@ -216,6 +215,7 @@ def _timing(record: Record) -> Iterator[Rule]:
         threshold="ranks <= cores",
         note="use fewer ranks, or more cores or hosts" if crowded else "",
     )
+    yield from bound_apart(record)
 
 
 def _shortest_phase(record: Record) -> Rule:

@@ -129,7 +129,7 @@ N1, N2, N3 = (ProbedHost(f"n{k}", 2, 4, 64, 128, 256 << 30, ("NVIDIA H100",) * 4
 
 @pytest.fixture
 def probed(monkeypatch):
-    """A function that makes these hosts those that a probe in a job of three hosts finds; the jobs started."""
+    """A function that makes these hosts those that a probe finds in a job of three; it returns the jobs."""
     for name, value in {"JOB_ID": "7", "JOB_NODELIST": "n[1-3]", "TASKS_PER_NODE": "2(x3)"}.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
     monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: "/opt/mpiexec")
@@ -181,10 +181,7 @@ def test_in_a_job_of_one_slot_one_rank_is_tested(probed, monkeypatch):
 @pytest.mark.parametrize(
     ("printed", "transport"),
     [
-        (
-            "[n1:1] mca: base: select: component ob1 selected\nmca: bml: Using self btl for send to [[1,1],0]",
-            "",
-        ),
+        ("select: component ob1 selected\nmca: bml: Using self btl for send to [[1,1],0]", ""),
         ("mca: bml: Using tcp btl for send to [[1,1],1] on node n2\n" * 2, "tcp"),
         ("select: component cm selected", "cm"),
         ("[0] MPI startup(): libfabric provider: tcp\n", "tcp"),

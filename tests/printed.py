@@ -188,6 +188,19 @@ srun: error: n3: task 5: Killed
 """
 SRUN_PROCESSORS = "srun: error: Unable to create step for job 7: More processors requested than permitted\n"
 SRUN_NODES = "srun: error: Unable to create step for job 7: Requested node configuration is not available\n"
+NO_FOLDER = f"""{RULE}
+prterun was unable to launch the specified application as it could not
+change to the specified working directory:
+
+Working directory: /tmp/here
+Node: n2
+
+while attempting to start process rank 0.
+{RULE}
+"""
+MPICH_FOLDER = """\
+[proxy:1@n2] launch_procs (proxy/pmip_cb.c:869): unable to change wdir to /tmp/here (No such file or directory)
+"""  # noqa: E501
 PMIX = """\
 Abort(680650255): Fatal error in internal_Init_thread: Other MPI error, error stack:
 MPII_PMI_init(37)...........: unsupported PMI version PMIx

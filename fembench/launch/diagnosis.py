@@ -104,6 +104,16 @@ SIGNS = (
     ),
     Sign(
         "input",
+        r"could not change to the specified working directory: Working directory: (\S+) Node: (\S+)",
+        "host {1} does not have the folder {0}: work in a folder that all hosts share",
+    ),
+    Sign(
+        "input",
+        r"@(\S+)\] .{0,200}?unable to change wdir to (\S+)",
+        "host {0} does not have the folder {1}: work in a folder that all hosts share",
+    ),
+    Sign(
+        "input",
         r"unable to run bstrap_proxy on (\S+) \(",
         f"Intel MPI could not start its proxy on host {{0}}: {_SSH}",
     ),

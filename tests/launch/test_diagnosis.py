@@ -88,6 +88,14 @@ def test_ranks_that_cannot_find_each_other_are_told_from_other_failures(text):
             "the hosts of Slurm job 7 have fewer processors than ranks: ask for more (-n)",
         ),
         (printed.SRUN_NODES, "srun could not start the ranks in job 7 (Requested node configuration is not"),
+        (
+            printed.NO_FOLDER,
+            "host n2 does not have the folder /tmp/here: work in a folder that all hosts share",
+        ),
+        (
+            printed.MPICH_FOLDER,
+            "host n2 does not have the folder /tmp/here: work in a folder that all hosts share",
+        ),
         (printed.MPICH_SLOTS, "MPICH does not know 'slots' in a host file; expected lines such as 'host1:2'"),
     ],
 )

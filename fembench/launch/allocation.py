@@ -31,6 +31,7 @@ class Allocation:
     hosts: tuple[HostSlots, ...]
     batch: bool = False  # a batch system gave it
     order: tuple[HostSlots, ...] = ()  # of the ranks, if a host file has one of its own
+    crowded: bool = False  # a host file asks for more slots on a host than the batch system gave
 
     @property
     def slots(self) -> int:
@@ -56,7 +57,9 @@ def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) 
         order = host_slots(hostfile)
         if given and not environment.get("FEMBENCH_SYNTHETIC"):  # a lab has hosts of its own
             order = [_known(host, given, hostfile) for host in order]
-        return Allocation(f"host file {hostfile}", merged(order), order=tuple(order))
+        hosts = merged(order)
+        crowded = given is not None and any(_more_than(host, given) for host in hosts)
+        return Allocation(f"host file {hostfile}", hosts, order=tuple(order), crowded=crowded)
     return given or Allocation("this machine", (HostSlots(os.uname().nodename, usable_cores()),))
 
 
@@ -64,6 +67,11 @@ def _of_batch_system(environment: Mapping[str, str]) -> Allocation | None:
     """What the first batch system that is there has given this job."""
     readers = (_slurm, _pbs, _lsf, _flux, _oar, _grid_engine)
     return next((found for read in readers if (found := read(environment))), None)
+
+
+def _more_than(host: HostSlots, given: Allocation) -> bool:
+    """Whether a host has more slots than were given."""
+    return any(host.slots > one.slots for one in given.hosts if same_host(one.name, host.name))
 
 
 def _known(host: HostSlots, given: Allocation, hostfile: str) -> HostSlots:

@@ -156,7 +156,7 @@ def job_line(
         _check_slots(ranks, where, hosts)
         runs = _ranks_on_hosts(ranks, where, hosts)
         place = _across_components if any(run.component for run in runs) else _on_hosts
-        line = place(program, launcher, runs, options, hostfile or where.source)
+        line = place(program, launcher, runs, options, where)
     return replace(line, plugin=_own_plugin(line.program, line.launcher, options))
 
 
@@ -168,10 +168,18 @@ def _is_here(where: Allocation) -> bool:
 
 def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> None:
     slots = sum(host.slots for host in hosts) if hosts else where.slots
-    if ranks > slots:
-        more = "give its hosts more slots ('HOST slots=N')" if where.order else f"ask for -n {ranks}"
-        has = f"{'the hosts asked for have' if hosts else f'{where.source} has'} {plural(slots, 'slot')}"
-        raise InputError(f"{plural(ranks, 'rank')}, but {has}: ask for fewer ranks, or {more}")
+    if ranks <= slots:
+        return
+    has, more = f"{where.source} has", f"ask for {ranks} slots"
+    if hosts:
+        has, more = "the hosts asked for have", "ask for more hosts"
+    elif where.order:
+        more = "ask for more slots on its hosts ('HOST slots=N')"
+    elif where.source.startswith("Slurm"):
+        more = f"ask for -n {ranks}"
+    raise InputError(
+        f"{plural(ranks, 'rank')}, but {has} {plural(slots, 'slot')}; {more}, or for fewer ranks"
+    )
 
 
 def _ranks_on_hosts(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> list[HostSlots]:
@@ -204,16 +212,16 @@ def _here(program: str, launcher: Launcher, ranks: int, where: Allocation, optio
 
 
 def _on_hosts(
-    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: str
+    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: Allocation
 ) -> JobLine:
     """Ranks on hosts that the launcher is given in its own form, in this order."""
     if not launcher.hosts:
         raise InputError(
-            f"{where}: fembench cannot pass hosts to {program} ({launcher.name}); set FEMBENCH_LAUNCHER to "
-            f"one of {', '.join(one.name for one in LAUNCHERS if one.hosts)}"
+            f"{where.source}: fembench cannot pass hosts to {program} ({launcher.name}); set "
+            f"FEMBENCH_LAUNCHER to one of {', '.join(one.name for one in LAUNCHERS if one.hosts)}"
         )
     ranks = sum(run.slots for run in runs)
-    hosts, mapping, bound = list(runs), os.environ.get(MAPPING, "") or "core", True
+    hosts, mapping, bound = list(runs), os.environ.get(MAPPING, "") or "core", not where.crowded
     if len({run.name for run in runs}) < len(runs) and not launcher.line_per_rank:
         if list(runs) == in_turns(merged(runs), ranks) and launcher.map_by.get("host"):
             hosts, mapping = list(merged(runs)), "host"
@@ -226,9 +234,11 @@ def _on_hosts(
     words = [
         *_absent(launcher.bound if bound else launcher.unbound, options),
         *_absent(launcher.map_by[mapping], options),
+        *_absent(launcher.crowded if where.crowded else (), options),
     ]
     part = _one_part(program, launcher, ranks, _selecting(launcher, runs), words, options)
-    return JobLine(launcher, (part,), (launcher.host_file(hosts),), loose=not bound)
+    files = (launcher.host_file(hosts),)
+    return JobLine(launcher, (part,), files, crowded=where.crowded, loose=not bound)
 
 
 def _selecting(launcher: Launcher, runs: Sequence[HostSlots]) -> list[str]:
@@ -247,11 +257,11 @@ def _selecting(launcher: Launcher, runs: Sequence[HostSlots]) -> list[str]:
 
 
 def _across_components(
-    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: str
+    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: Allocation
 ) -> JobLine:
     """Ranks on several components of a heterogeneous Slurm job: one part of an srun line for each."""
     if not launcher.component:
-        program, launcher = _srun_instead(program, launcher, where)
+        program, launcher = _srun_instead(program, launcher, where.source)
     parts, files = [], []
     for group in dict.fromkeys(run.component for run in runs):
         own = [run for run in runs if run.component == group]

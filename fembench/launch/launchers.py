@@ -105,6 +105,7 @@ LAUNCHERS = (
         line_per_rank=True,
         bound=("--cpu-bind=cores",),
         unbound=("--cpu-bind=none",),
+        crowded=("--overcommit",),
         map_by={"core": (), "host": ()},
         component=("--het-group={group}",),
     ),

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from fembench.base.errors import InputError, RunFailedError
+from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch.diagnosis import Ended, plain, why_nothing
 from fembench.launch.ended import how_it_ended
 from fembench.launch.job import APART, JOB, PROGRESS
@@ -43,9 +43,10 @@ class JobEnd:
     output: str  # last lines printed by the job
 
     def content(self) -> bytes:
-        """The result. Raises InputError or RunFailedError if there is none."""
+        """The result. Raises InputError, AllocationLostError or RunFailedError if there is none."""
         if self.result is None:
-            raise InputError(self.message) if self.kind == "input" else RunFailedError(self.message)
+            errors = {"input": InputError, REVOKED: AllocationLostError}
+            raise errors.get(self.kind, RunFailedError)(self.message)
         return self.result
 
 

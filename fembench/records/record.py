@@ -269,7 +269,7 @@ class Failure(Frozen, frozen=True):
     id: str
     created: str
     case: Case
-    kind: str  # "input", "failed", "crashed", "killed", "timeout", "revoked"
+    kind: str  # "input", "failed", "crashed", "killed", "timeout"
     message: str  # one line
     exit_status: int
     output: str  # the last lines of its output

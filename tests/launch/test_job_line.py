@@ -164,7 +164,9 @@ def test_a_host_file_for_a_launcher_that_is_not_recognised_is_refused(tmp_path, 
     mpiexec = launcher_that_says(tmp_path, "Example MPI 1.0")
     monkeypatch.setenv("FEMBENCH_MPIEXEC", mpiexec)
     path = hosts(tmp_path, "a\nb\n")
-    with pytest.raises(InputError, match=f"^{path}: fembench cannot pass hosts to {mpiexec} \\(unknown\\)"):
+    with pytest.raises(
+        InputError, match=f"^host file {path}: fembench cannot pass hosts to {mpiexec} \\(unknown\\)"
+    ):
         job_line(2, path)
     assert words(job_line(1)) == ["-n", "1"]
 
@@ -250,9 +252,13 @@ def test_an_allocation_is_passed_to_the_launcher(using, monkeypatch):
     using("mpich")
     assert file_of(job_line(5)) == "n1:2\nn2:2\nn3:1\n"
     assert file_of(job_line(2, hosts=[HostSlots("n2", 1), HostSlots("n3", 1)])) == "n2:1\nn3:1\n"
-    with pytest.raises(InputError, match=r"^7 ranks, but Slurm job 7 has 6 slots: .*or ask for -n 7$"):
+    with pytest.raises(
+        InputError, match=r"^7 ranks, but Slurm job 7 has 6 slots; ask for -n 7, or for fewer ranks$"
+    ):
         job_line(7)
-    with pytest.raises(InputError, match=r"^2 ranks, but the hosts asked for have 1 slot:"):
+    with pytest.raises(
+        InputError, match=r"^2 ranks, but the hosts asked for have 1 slot; ask for more hosts, or"
+    ):
         job_line(2, hosts=[HostSlots("n2", 1)])
 
 
@@ -286,9 +292,27 @@ def test_a_host_outside_the_allocation_is_refused_before_anything_starts(using, 
     assert file_of(job_line(1, hosts(tmp_path, "n9\n"))) == "n9 slots=1\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("openmpi", "--bind-to none --map-by slot --oversubscribe"), ("srun", "--cpu-bind=none --overcommit")],
+)
+def test_a_host_file_with_more_slots_than_the_allocation_has_shares_its_cores(
+    name, options, using, monkeypatch, tmp_path
+):
+    for variable, value in SLURM.items():
+        monkeypatch.setenv(variable, value)
+    using(name)
+    line = job_line(4, hosts(tmp_path, "n1:4\n"))
+    assert options in " ".join(words(line))
+    assert (line.crowded, line.loose) == (True, True)
+    assert not job_line(2, hosts(tmp_path, "n1:2\n")).crowded
+
+
 def test_more_ranks_than_the_slots_of_a_host_file_are_refused(using, tmp_path):
     using("openmpi")
-    with pytest.raises(InputError, match=r"^3 ranks, but host file .* has 2 slots: .*'HOST slots=N'\)$"):
+    with pytest.raises(
+        InputError, match=r"^3 ranks, but host file .* has 2 slots; .*'HOST slots=N'\), or for fewer"
+    ):
         job_line(3, hosts(tmp_path, "a slots=2\n"))
 
 

@@ -10,7 +10,7 @@ import time
 import msgspec
 import pytest
 
-from fembench.base.errors import InputError, RunFailedError
+from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch import plugin as plugins
 from fembench.launch.case_job import launch
 from fembench.launch.ended import how_it_ended
@@ -179,7 +179,7 @@ def test_a_job_whose_allocation_ended_says_so_whatever_its_launcher_says(tmp_pat
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     end = ended(tmp_path, 'sys.exit("All nodes which are allocated for this job are already filled")')
     assert (end.kind, end.message) == ("revoked", "Slurm job 7 has ended (CANCELLED)")
-    with pytest.raises(RunFailedError):
+    with pytest.raises(AllocationLostError):
         end.content()
 
 

@@ -61,7 +61,7 @@ def launch(
         cores=tuple(cores),
         synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
         hosts_asked=hosts_asked(hostfile),
-        crowded=line.crowded,
+        crowded=line.crowded or bool(cores),
     )
     crowded = case.synthetic.dilate > 1 and line.crowded  # in a lab, its own settings apply
     variables = environment(line, case.method.solver, asleep=crowded)

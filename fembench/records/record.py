@@ -68,7 +68,7 @@ class Environment(Frozen, frozen=True):
     # [rank] -> cores that it may run on, each by its first CPU; (): not recorded
     cores: tuple[tuple[int, ...], ...] = ()
     numa: tuple[int, ...] = ()  # [rank] -> NUMA node of its CPUs; -1: several, or unknown; (): not recorded
-    crowded: bool = False  # more ranks than cores were asked for
+    crowded: bool = False  # more ranks than cores, or cores that ranks share, were asked for
 
 
 class MeshFacts(Frozen, frozen=True):

@@ -9,8 +9,8 @@ from fembench.base.errors import InputError
 from fembench.host.host import usable_cores
 from fembench.launch import job_line as lines
 from fembench.launch.hostfile import HostSlots, hosts_asked
-from fembench.launch.job_line import environment, find_launcher, job_line
-from fembench.launch.launchers import LAUNCHERS, recognised
+from fembench.launch.job_line import environment, job_line
+from fembench.launch.launchers import LAUNCHERS, find_launcher, recognised
 
 BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
 
@@ -294,7 +294,10 @@ def test_a_host_outside_the_allocation_is_refused_before_anything_starts(using, 
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("openmpi", "--bind-to none --map-by slot --oversubscribe"), ("srun", "--cpu-bind=none --overcommit")],
+    [
+        ("openmpi", "--bind-to none --map-by slot:OVERSUBSCRIBE --mca mpi_yield_when_idle 1"),
+        ("srun", "--cpu-bind=none --overcommit"),
+    ],
 )
 def test_a_host_file_with_more_slots_than_the_allocation_has_shares_its_cores(
     name, options, using, monkeypatch, tmp_path

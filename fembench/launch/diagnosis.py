@@ -152,13 +152,13 @@ _NOISE = re.compile(
     r"^\s*$|^[-=]+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\""
     r"|plm:ssh: Warning: setpgid|^This typically refers|^Please see the FAQ|^\[(mpiexec|proxy)\S*@.*error"
 )
-_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # colours
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # colours, and the rest
 _HELP = re.compile(r"^-{20,}\n(.*?)\n-{20,}$", re.M | re.S)  # how Open MPI sets its messages apart
 
 
 def plain(text: str) -> str:
     """The text without control characters: PRRTE ends its messages with a NUL, others print colours."""
-    return "".join(c for c in _ESCAPE.sub("", text) if c.isprintable() or c in "\n\t")
+    return _CONTROL.sub("", text)
 
 
 def why_nothing(folder: Path, ended: Ended, timeout: float) -> tuple[str, str]:
@@ -191,14 +191,13 @@ def diagnosis(status: int, output: str, started: Sequence[StartedRank] = ()) -> 
     raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*)$", output, re.M)
     if raised:
         return "crashed", raised.group(1)
-    dead = dead_rank(output, started)
-    if dead and dead.blamed:
+    flat, dead = " ".join(output.split()), dead_rank(output, started)
+    signs = ((sign, found) for sign in SIGNS if (found := re.search(sign.pattern, flat)))
+    sign, found = next(signs, (None, None))
+    if dead and dead.blamed and not (sign and sign.kind == APART):  # then the launcher ended the other ranks
         return "killed", str(dead)
-    flat = " ".join(output.split())
-    for sign in SIGNS:
-        found = re.search(sign.pattern, flat)
-        if found:
-            return sign.kind, sign.meaning.format(*found.groups())
+    if sign and found:
+        return sign.kind, sign.meaning.format(*found.groups())
     return "crashed", f"{dead or f'the job ended with exit status {status}'}: {_said(output)}"
 
 

@@ -68,6 +68,7 @@ def _serve(program: RankProgram[J], folder: Path, comm: Comm) -> int:
             abort(comm, error)
         if comm.rank == 0:
             write_atomic(folder / ERROR, f"{_kind(error)}\n{error}")
+        all_arrive(comm, PATIENCE)  # a launcher may end the job as soon as one rank leaves with an error
         return 2
     stop_watching()  # before any rank may leave
     all_arrive(comm, LONG)

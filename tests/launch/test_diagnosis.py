@@ -58,7 +58,9 @@ def test_a_rank_that_raised_is_named_and_not_one_that_was_ended_with_it():
     assert diagnosis(3, text) == ("crashed", "rank 1 on n1 raised ValueError: no")
 
 
-@pytest.mark.parametrize("text", [printed.PMIX, printed.OPEN_MPI_4_SRUN, printed.NO_PLUGIN])
+@pytest.mark.parametrize(
+    "text", [printed.PMIX + printed.SRUN_KILLED, printed.OPEN_MPI_4_SRUN, printed.NO_PLUGIN]
+)
 def test_ranks_that_cannot_find_each_other_are_told_from_other_failures(text):
     kind, message = diagnosis(1, text)
     assert (kind, message.isprintable()) == (APART, True)

@@ -1,4 +1,4 @@
-"""Check what this machine and the hosts of this job have, and what is missing.
+"""Check what this machine or job has, and what is missing.
 
 Checks MPI (and starts two ranks), compilers, kernels, cores, affinity, CPU quotas, clocks, BLAS threads,
 libraries and the packages that `fembench peers` compares with. In a batch job or with --hostfile, it starts a

@@ -11,7 +11,7 @@ _SAID = (  # by launchers and batch systems
     (r"Job allocation (\d+) has been revoked", "Slurm job {0} has ended"),
     (
         r"\*\*\* JOB (\d+) ON \S+ CANCELLED AT \S+ DUE TO TIME LIMIT",
-        "Slurm job {0} has reached its time limit",
+        "Slurm job {0} reached its time limit",
     ),
     (r"\*\*\* JOB (\d+) ON \S+ CANCELLED", "Slurm job {0} has ended"),
     (r"PBS: job killed: (\w+)", "the PBS job has ended ({0})"),

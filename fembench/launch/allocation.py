@@ -32,6 +32,7 @@ class Allocation:
     batch: bool = False  # a batch system gave it
     order: tuple[HostSlots, ...] = ()  # of the ranks, if a host file has one of its own
     crowded: bool = False  # a host file asks for more slots on a host than the batch system gave
+    heterogeneous: bool = False  # a Slurm job of several components
 
     @property
     def slots(self) -> int:
@@ -42,11 +43,6 @@ class Allocation:
         shown = ", ".join(f"{host.name}:{host.slots}" for host in self.hosts[:8])
         more = f", … ({len(self.hosts)} hosts)" if len(self.hosts) > 8 else ""
         return f"{self.slots} slots, {self.source}: {shown}{more}"
-
-    @property
-    def components(self) -> int:
-        """Number of components of a heterogeneous job; 1 for any other."""
-        return 1 + max(host.component for host in self.hosts)
 
 
 def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) -> Allocation:
@@ -59,7 +55,13 @@ def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) 
             order = [_known(host, given, hostfile) for host in order]
         hosts = merged(order)
         crowded = given is not None and any(_more_than(host, given) for host in hosts)
-        return Allocation(f"host file {hostfile}", hosts, order=tuple(order), crowded=crowded)
+        return Allocation(
+            f"host file {hostfile}",
+            hosts,
+            order=tuple(order),
+            crowded=crowded,
+            heterogeneous=given is not None and given.heterogeneous,
+        )
     return given or Allocation("this machine", (HostSlots(os.uname().nodename, usable_cores()),))
 
 
@@ -107,18 +109,17 @@ def check_not_a_step(environment: Mapping[str, str] = os.environ) -> None:
 
 def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     """SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE, or those of each component of a heterogeneous job."""
-    job = environment.get("SLURM_JOB_ID", "")
-    if not job or "SLURM_JOB_NODELIST" not in environment:
-        return None
-    components = environment.get("SLURM_HET_SIZE", "")
+    job, components = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_HET_SIZE", "")
     suffixes = [f"_HET_GROUP_{k}" for k in range(int(components))] if components.isdecimal() else [""]
+    if not job or f"SLURM_JOB_NODELIST{suffixes[0]}" not in environment:
+        return None
     hosts: list[HostSlots] = []
     for component, suffix in enumerate(suffixes):
         listed = f"SLURM_JOB_NODELIST{suffix}"
         names = expand_hosts(environment.get(listed, ""), listed)
         slots = _slurm_slots(environment, suffix, len(names))
         hosts += [HostSlots(name, n, component) for name, n in zip(names, slots)]
-    return Allocation(f"Slurm job {job}", tuple(hosts), batch=True)
+    return Allocation(f"Slurm job {job}", tuple(hosts), batch=True, heterogeneous=len(suffixes) > 1)
 
 
 def _slurm_slots(environment: Mapping[str, str], suffix: str, n_hosts: int) -> list[int]:

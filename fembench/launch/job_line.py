@@ -127,7 +127,7 @@ def job_line(
     else:
         _check_slots(ranks, where, hosts)
         runs = _ranks_on_hosts(ranks, where, hosts)
-        place = _across_components if any(run.component for run in runs) else _on_hosts
+        place = _across_components if where.heterogeneous else _on_hosts
         line = place(program, launcher, runs, options, where)
     return replace(line, plugin=_own_plugin(line.program, line.launcher, options))
 

@@ -64,7 +64,8 @@ def dead_rank(output: str, started: Sequence[StartedRank] = ()) -> DeadRank | No
     number = int(said["signal"]) if said.get("signal") else _number(said.get("named"))
     why = ": the job's memory limit was reached" if _OUT_OF_MEMORY.search(flat) else ""
     if seen:
-        return DeadRank(seen[2], int(seen[1]), number, bool(found), why=why)
+        lost = bool(found) or "Socket closed" in flat  # as Open MPI calls the end of a peer
+        return DeadRank(seen[2], int(seen[1]), number, lost, why=why)
     if len({one.get("rank") for one in found}) > 1 and "KILLED BY SIGNAL" in flat:  # Intel MPI ended most
         hosts = dict.fromkeys(one["host"] for one in found)
         return DeadRank(" or ".join(hosts), None, number, True, why=why)

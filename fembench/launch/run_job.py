@@ -69,10 +69,10 @@ def run_job(
     `tail`: lines of output to keep. If srun's plugin does not fit, the next one is tried.
     """
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
-        folder = Path(name)
+        folder = Path(name).absolute()  # not all launchers start ranks in the folder of this process
         (folder / JOB).write_bytes(msgspec.json.encode(job))
         watch = _watch(folder / PROGRESS, tell) if tell else None
-        ended = run_ranks(line.of([sys.executable, *program, name], folder), variables, timeout, watch)
+        ended = run_ranks(line.of([sys.executable, *program, str(folder)], folder), variables, timeout, watch)
         output = "\n".join(ended.output.splitlines()[-tail:])
         os.listdir(folder)  # on NFS, files of other hosts appear when the folder is read again
         if (folder / result).exists():

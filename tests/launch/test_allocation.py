@@ -54,7 +54,7 @@ def test_slurm_gives_hosts_with_the_tasks_of_each():
         environment=SLURM | {"SLURM_TASKS_PER_NODE": "2(x2),1", "SLURM_JOB_CPUS_PER_NODE": "8(x3)"}
     )
     assert pairs(found) == [("n1", 2), ("n2", 2), ("n3", 1)]
-    assert (found.source, found.slots, found.batch, found.components) == ("Slurm job 7", 5, True, 1)
+    assert (found.source, found.slots, found.batch, found.heterogeneous) == ("Slurm job 7", 5, True, False)
 
 
 def test_slurm_without_tasks_gives_cpus():
@@ -73,19 +73,19 @@ def test_counts_that_do_not_match_the_hosts_are_refused():
 
 
 def test_each_component_of_a_heterogeneous_job_counts():
-    found = allocation(
-        environment=SLURM
-        | {
-            "SLURM_TASKS_PER_NODE": "2(x2)",
-            "SLURM_HET_SIZE": "2",
-            "SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]",
-            "SLURM_TASKS_PER_NODE_HET_GROUP_0": "2(x2)",
-            "SLURM_JOB_NODELIST_HET_GROUP_1": "n3",
-            "SLURM_TASKS_PER_NODE_HET_GROUP_1": "1",
-        }
-    )
-    assert [tuple(host) for host in found.hosts] == [("n1", 2, 0), ("n2", 2, 0), ("n3", 1, 1)]
-    assert found.components == 2
+    in_salloc = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_HET_SIZE": "2",
+        "SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]",
+        "SLURM_TASKS_PER_NODE_HET_GROUP_0": "2(x2)",
+        "SLURM_JOB_NODELIST_HET_GROUP_1": "n3",
+        "SLURM_TASKS_PER_NODE_HET_GROUP_1": "1",
+    }
+    in_sbatch = in_salloc | {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "2(x2)"}
+    for environment in (in_salloc, in_sbatch):
+        found = allocation(environment=environment)
+        assert [tuple(host) for host in found.hosts] == [("n1", 2, 0), ("n2", 2, 0), ("n3", 1, 1)]
+        assert (found.heterogeneous, found.batch) == (True, True)
 
 
 @pytest.mark.parametrize("variable", ["PBS_NODEFILE", "OAR_NODEFILE", "LSB_DJOB_HOSTFILE"])

@@ -34,6 +34,7 @@ WITNESS = "fembench: rank 3 on n2 ended before its job\nfembench: rank 4 on n3 e
             "rank 5 on n3 was ended by signal 9 (Killed): the job's memory limit was reached",
         ),
         (WITNESS + printed.DISCONNECTED, "rank 3 on n2 crashed or was ended"),
+        (WITNESS + printed.DISCONNECTED.partition("\0")[2], "rank 3 on n2 crashed or was ended"),
         (printed.INTEL + WITNESS, "rank 3 on n2 was ended by signal 9 (Killed)"),
         (printed.INTEL, "a rank on n1 or n3 was ended by signal 9 (Killed)"),
     ],
@@ -48,8 +49,8 @@ def test_the_only_rank_of_a_host_is_named_if_the_host_is():
 
 
 def test_a_rank_that_only_another_rank_saw_die_is_named_with_what_was_printed():
-    text = f"{WITNESS}*** An error occurred in MPI_Send\n"
-    message = "rank 3 on n2 crashed or was ended: *** An error occurred in MPI_Send"
+    text = f"{WITNESS}[n1:7] *** An error occurred in MPI_Send\n[n1:7] *** on communicator MPI_COMM_WORLD\n"
+    message = "rank 3 on n2 crashed or was ended: [n1:7] *** An error occurred in MPI_Send"
     assert diagnosis(1, text) == ("crashed", message)
 
 

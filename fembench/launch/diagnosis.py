@@ -186,10 +186,11 @@ def diagnosis(status: int, output: str, started: Sequence[StartedRank] = ()) -> 
     `started`: [rank] -> where it was started, if known.
     """
     output = plain(output)  # also for output that did not come from run_ranks
-    refused = re.search(r"^fembench: rank \d+ on \S+ raised InputError: (.*)$", output, re.M)
+    # what a launcher prints next may stand on the same line
+    refused = re.search(r"^fembench: rank \d+ on \S+ raised InputError: (.*?)(?:-{20,}.*)?$", output, re.M)
     if refused:
         return "input", refused.group(1)
-    raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*)$", output, re.M)
+    raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*?)(?:-{20,}.*)?$", output, re.M)
     if raised:
         return "crashed", raised.group(1)
     flat, dead = " ".join(output.split()), dead_rank(output, started)

@@ -244,7 +244,8 @@ def _across_components(
     """Ranks on several components of a heterogeneous Slurm job: one part of an srun line for each."""
     if not launcher.component:
         program, launcher = _srun_instead(program, launcher, where.source)
-    parts, files = [], []
+    parts: list[tuple[str, ...]] = []
+    files: list[str] = []
     for group in dict.fromkeys(run.component for run in runs):
         own = [run for run in runs if run.component == group]
         select = [word.replace("{group}", str(group)) for word in launcher.component]

@@ -14,7 +14,7 @@ from fembench.launch.hostlist import same_host
 from fembench.launch.job import StartedRank
 from fembench.launch.witness import WITNESSED
 
-_SIGNALS = {number: signal.strsignal(number) or "" for number in signal.valid_signals()}
+_SIGNALS = {int(number): signal.strsignal(number) or "" for number in signal.valid_signals()}
 _NAMES = "Killed|Terminated|Segmentation fault|Aborted|Bus error|Illegal instruction|Floating point exception"
 _FORMS = (  # of the output with all white space turned into single blanks
     # Open MPI

@@ -119,6 +119,11 @@ def test_a_rank_that_raised_is_named():
     assert diagnosis(3, text) == ("crashed", "rank 3 on n1 raised ValueError: no")
 
 
+def test_what_a_launcher_prints_behind_an_error_is_not_part_of_it():
+    text = f"fembench: rank 0 on n1 raised InputError: no such folder{printed.RULE}\nprterun has exited"
+    assert diagnosis(3, text) == ("input", "no such folder")
+
+
 def test_an_input_error_of_one_rank_is_an_input_error():
     assert diagnosis(3, "fembench: rank 0 on n1 raised InputError: cannot write x") == (
         "input",

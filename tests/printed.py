@@ -1,4 +1,7 @@
-"""What launchers print of jobs that cannot start or are ended: Open MPI 5.0.11, MPICH 5.0.2, OpenSSH."""
+"""What launchers print of jobs that cannot start or are ended.
+
+Open MPI 5.0.11 and 4.1.4, MPICH 5.0.2, Intel MPI 2021.18, Slurm 22.05, OpenSSH.
+"""
 
 RULE = "-" * 74
 END = f"{RULE}\n\0"  # PRRTE ends its messages so
@@ -146,6 +149,73 @@ MPICH_5 = """
 YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
 This typically refers to a problem with your application.
 Please see the FAQ page for debugging suggestions
+"""
+MPICH_5_CODE = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 4711 RUNNING AT n3
+=   EXIT CODE: 9
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+"""
+INTEL = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 0 PID 311 RUNNING AT n1
+=   KILLED BY SIGNAL: 9 (Killed)
+===================================================================================
+
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 1 PID 312 RUNNING AT n3
+=   KILLED BY SIGNAL: 9 (Killed)
+===================================================================================
+"""
+INTEL_PROXY = """\
+[mpiexec@head] check_exit_codes (../../../../../src/pm/i_hydra/libhydra/demux/hydra_demux_poll.c:117): unable to run bstrap_proxy on n7 (pid 12345, exit code 65280)
+[mpiexec@head] Error setting up the bootstrap proxies
+"""  # noqa: E501
+SRUN_KILLED = """\
+srun: error: n3: task 5: Killed
+srun: Terminating StepId=7.0
+slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-11-23T10:00:00 ***
+srun: error: n1: tasks 0-1: Terminated
+"""
+SRUN_MEMORY = """\
+slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.
+srun: error: n3: task 5: Killed
+"""
+SRUN_PROCESSORS = "srun: error: Unable to create step for job 7: More processors requested than permitted\n"
+SRUN_NODES = "srun: error: Unable to create step for job 7: Requested node configuration is not available\n"
+NO_FOLDER = f"""{RULE}
+prterun was unable to launch the specified application as it could not
+change to the specified working directory:
+
+Working directory: /tmp/here
+Node: n2
+
+while attempting to start process rank 0.
+{RULE}
+"""
+MPICH_FOLDER = """\
+[proxy:1@n2] launch_procs (proxy/pmip_cb.c:869): unable to change wdir to /tmp/here (No such file or directory)
+"""  # noqa: E501
+PMIX = """\
+Abort(680650255): Fatal error in internal_Init_thread: Other MPI error, error stack:
+MPII_PMI_init(37)...........: unsupported PMI version PMIx
+"""
+OPEN_MPI_4_SRUN = f"""{RULE}
+The application appears to have been direct launched using "srun",
+but OMPI was not built with SLURM's PMI support and therefore cannot
+execute. There are several options for building PMI support under
+SLURM, depending upon the SLURM version you are using:
+{RULE}
+"""
+NO_PLUGIN = """\
+srun: error: Couldn't find the specified plugin name for mpi/pmix looking at all files
+srun: error: cannot find mpi plugin for mpi/pmix
+srun: error: MPI: Cannot create context for mpi/pmix
 """
 MPICH_SLOTS = """\
 [mpiexec@vm] HYDU_process_mfile_token (/mpich-5.0.2/src/pm/hydra/lib/utils/args.c:301): token slots not supported at this time

@@ -29,5 +29,9 @@ class BreakdownError(FembenchError):
     """An operator or preconditioner turned out not to be positive definite."""
 
 
+class AllocationLostError(FembenchError):
+    """The batch system ended the job while it ran: nothing further can be started."""
+
+
 class RunFailedError(FembenchError):
     """A run under MPI ended without a record: crashed, was killed, or ran out of time."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.config import json_tree, read_text, read_toml
-from fembench.base.errors import InputError
+from fembench.base.errors import AllocationLostError, InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.bench.campaign_file import Campaign, CampaignRun, expand
@@ -23,6 +23,7 @@ from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
 from fembench.launch.case_job import JobOutcome, launch
 from fembench.launch.hostfile import hosts_asked
+from fembench.launch.run_job import REVOKED
 from fembench.records.case import Case, fields_of
 from fembench.records.ids import now_utc
 from fembench.records.record import NOT_RECORDED, SCHEMA, Failure, Record, Reference
@@ -196,7 +197,10 @@ def execute(
     mpi_options: Sequence[str] = (),
     cores: Sequence[tuple[int, ...]] = (),
 ) -> Iterator[Done]:
-    """Run everything that has no record yet, one run after another; yields each run when it is done."""
+    """Run everything that has no record yet, one run after another; yields each run when it is done.
+
+    Raises AllocationLostError if the batch system takes the hosts away.
+    """
     references: dict[bytes, Record] = {}
     for run in runs:
         record, outcome = folder.record(run), None
@@ -215,6 +219,10 @@ def execute(
                 if run.case.output.fields
                 else None,
             )
+            if outcome.kind == REVOKED:
+                raise AllocationLostError(
+                    f"{outcome.message}; the same command in a new job on these hosts continues the campaign"
+                )
             folder.keep(run, outcome)
             record = outcome.record
         if record is not None and run.case.placement.ranks == 1 and record.verdict.status != "INVALID":

@@ -11,7 +11,8 @@ from fembench.base.errors import InputError
 from fembench.host.host import memory_bytes
 from fembench.launch.allocation import Allocation, allocation
 from fembench.launch.hostfile import HostSlots
-from fembench.launch.layout import HostsError, same_host
+from fembench.launch.hostlist import same_host
+from fembench.launch.layout import HostsError
 from fembench.records.profile import LEVELS, Profile, host_names, load_profile, speed_matrix
 from fembench.records.weights import Weights, load_weights
 

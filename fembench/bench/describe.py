@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from fembench.host.build import this_build
-from fembench.host.host import Taken, affinity, physical_cores
+from fembench.host.host import Taken, affinity, first_cpus, numa_node, physical_cores
 from fembench.host.others import OthersShare
 from fembench.host.provenance import blas_threads, variables, versions
 from fembench.host.where import host_names
@@ -34,6 +34,7 @@ def environment_of(
         synthetic=", ".join(filter(None, [job.synthetic, slowed])),
         dilate=job.case.synthetic.dilate,
         hosts_asked=job.hosts_asked,
+        crowded=job.crowded,
     )
 
 
@@ -43,6 +44,7 @@ class RankFacts(NamedTuple):
     host: HostFacts
     affinity: tuple[int, ...]
     cores: frozenset[str]  # that it may run on
+    numa: int  # node of all of them; -1: several, or unknown
     threads: int  # of its BLAS
 
 
@@ -57,11 +59,13 @@ def describe(
     synthetic: str,
     dilate: float,
     hosts_asked: str = NOT_RECORDED,
+    crowded: bool = False,
 ) -> Environment | None:
     """Like environment_of, for any kind of job. Collective."""
     used = others._asdict() if others else {}
     here = msgspec.structs.replace(before, name=host_names(comm)[comm.rank], **taken()._asdict(), **used)
-    rows = comm.gather(RankFacts(here, affinity(), physical_cores(affinity()), blas_threads()))
+    cpus = affinity()
+    rows = comm.gather(RankFacts(here, cpus, physical_cores(cpus), numa_node(cpus), blas_threads()))
     if rows is None:
         return None
     hosts: dict[str, HostFacts] = {}
@@ -89,6 +93,9 @@ def describe(
         variables=variables(),
         synthetic=synthetic,
         hosts_asked=hosts_asked,
+        cores=tuple(first_cpus(row.cores) for row in rows),
+        numa=tuple(row.numa for row in rows),
+        crowded=crowded,
     )
 
 

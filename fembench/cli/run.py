@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
     from fembench.launch.case_job import launch
     from fembench.launch.job_line import MOST_PER_CORE, ranks_per_core
+    from fembench.launch.run_job import REVOKED
     from fembench.launch.scratch import occupied, reserved
     from fembench.records.store import save
     from fembench.report.tables import terminal
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         )
         if outcome.record is not None:
             path = save(outcome.record, folder)
-        elif outcome.kind != "input":
+        elif outcome.kind not in ("input", REVOKED):
             save(failure_of(id, case, outcome), folder)
     if outcome.record is None:
         if outcome.kind != "input":

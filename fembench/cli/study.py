@@ -136,7 +136,7 @@ def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
     """Run the study and print the path of its page. Raises InputError."""
     from fembench.cli.progress import progress, working
     from fembench.cli.shared import typed_command
-    from fembench.host.host import usable_cores
+    from fembench.launch.allocation import allocation
     from fembench.studies.runner import run_study
     from fembench.studies.study import StudyRequest
 
@@ -144,7 +144,7 @@ def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
     request = StudyRequest(
         folder,
         options.quick,
-        usable_cores(),
+        allocation(getattr(options, "hostfile", "")).slots,
         only=only,
         only_kept=options.page,
         command=typed_command(),

@@ -15,7 +15,6 @@ Next: fembench run l --ranks 8 --hostfile hosts --weights weights.json
 """
 
 import argparse
-import re
 from pathlib import Path
 
 ITERATIONS = 50  # fixed work, by default
@@ -140,16 +139,17 @@ def _hosts_but(path: str, left_out: str, folder: Path) -> str:
     """The path of a host file that omits one host."""
     from fembench.base.files import write_atomic
 
-    write_atomic(folder / "others.hosts", "".join(f"{line}\n" for line in _others(path, left_out)))
+    rest = _others(path, left_out)
+    write_atomic(folder / "others.hosts", "".join(f"{host.name} slots={host.slots}\n" for host in rest))
     return str(folder / "others.hosts")
 
 
-def _others(path: str, left_out: str) -> list[str]:
-    """Lines of the host file except those of one host ("": all lines); none without a host file."""
-    import os
+def _others(path: str, left_out: str):
+    """The hosts of the job except one ("": all), in the order of ranks; [] if the job is this machine."""
+    from fembench.launch.allocation import allocation
+    from fembench.launch.hostlist import same_host
+    from fembench.launch.layout import is_open
 
-    from fembench.base.config import read_text
-
-    path = path or os.environ.get("FEMBENCH_HOSTFILE", "")
-    lines = read_text(path).splitlines() if path else []
-    return [line for line in lines if not left_out or re.split(r"[\s:.]", line.strip())[0] != left_out]
+    job = allocation(path)
+    hosts = [] if is_open(job) else job.order or job.hosts
+    return [host for host in hosts if not same_host(host.name, left_out)]

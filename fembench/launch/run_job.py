@@ -19,13 +19,15 @@ from pathlib import Path
 
 import msgspec
 
-from fembench.base.errors import InputError, RunFailedError
-from fembench.launch.diagnosis import Ended, why_nothing
-from fembench.launch.job import JOB, PROGRESS
+from fembench.base.errors import AllocationLostError, InputError, RunFailedError
+from fembench.launch.diagnosis import Ended, plain, why_nothing
+from fembench.launch.ended import how_it_ended
+from fembench.launch.job import APART, JOB, PROGRESS
 from fembench.launch.job_line import JobLine
 
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
+REVOKED = "revoked"  # kind of a job whose hosts the batch system took away
 GLANCE = 0.2  # seconds between two looks at a running job
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -35,15 +37,16 @@ class JobEnd:
     """What a job left."""
 
     result: bytes | None  # content of its file
-    kind: str  # "ok", "input", "failed", "crashed", "killed", "timeout"
+    kind: str  # "ok", "input", "failed", "crashed", "killed", "timeout", "revoked"
     message: str  # one line if there is no result
     exit_status: int
     output: str  # last lines printed by the job
 
     def content(self) -> bytes:
-        """The result. Raises InputError or RunFailedError if there is none."""
+        """The result. Raises InputError, AllocationLostError or RunFailedError if there is none."""
         if self.result is None:
-            raise InputError(self.message) if self.kind == "input" else RunFailedError(self.message)
+            errors = {"input": InputError, REVOKED: AllocationLostError}
+            raise errors.get(self.kind, RunFailedError)(self.message)
         return self.result
 
 
@@ -57,22 +60,42 @@ def run_job(
     scratch: Path | None = None,
     timeout: float = 0.0,
     tell: Callable[[str], None] | None = None,
+    tail: int = TAIL,
 ) -> JobEnd:
     """Run a Python program on the ranks that `line` starts; see `serve.py`.
 
     `program`: ("-m", MODULE) or (FILE,). `result`: the file that the ranks leave. `scratch`: a folder also
     visible to rank 0's host. `timeout` in s, 0: none. `tell` gets the ranks' lines of progress meanwhile.
+    `tail`: lines of output to keep. If srun's plugin does not fit, the next one is tried.
     """
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
-        folder = Path(name)
+        folder = Path(name).absolute()  # not all launchers start ranks in the folder of this process
         (folder / JOB).write_bytes(msgspec.json.encode(job))
         watch = _watch(folder / PROGRESS, tell) if tell else None
-        ended = run_ranks(line.of([sys.executable, *program, name], folder), variables, timeout, watch)
-        tail = "\n".join(ended.output.splitlines()[-TAIL:])
+        ended = run_ranks(line.of([sys.executable, *program, str(folder)], folder), variables, timeout, watch)
+        output = "\n".join(ended.output.splitlines()[-tail:])
+        os.listdir(folder)  # on NFS, files of other hosts appear when the folder is read again
         if (folder / result).exists():
-            return JobEnd((folder / result).read_bytes(), "ok", "", 0, tail)
+            return JobEnd((folder / result).read_bytes(), "ok", "", 0, output)
         kind, message = why_nothing(folder, ended, timeout)
-        return JobEnd(None, kind, message, 2 if kind in ("input", "failed") else ended.status, tail)
+        taken = how_it_ended(ended.output)
+        if taken:
+            kind, message = REVOKED, taken
+    if kind == APART and (other := line.with_next_plugin()):
+        job = _started_by(job, other)
+        return run_job(
+            program, job, result, other, variables, scratch=scratch, timeout=timeout, tell=tell, tail=tail
+        )
+    if kind == APART:
+        kind, message = "input", f"{message}: {line.misfit()}"
+    return JobEnd(None, kind, message, 2 if kind in ("input", "failed") else ended.status, output)
+
+
+def _started_by(job: msgspec.Struct, line: JobLine) -> msgspec.Struct:
+    """The job, whose record will name this line."""
+    if "launcher" not in job.__struct_fields__:
+        return job
+    return msgspec.structs.replace(job, launcher=str(line))
 
 
 def _watch(path: Path, tell: Callable[[str], None]) -> Callable[[], None]:
@@ -113,8 +136,7 @@ def run_ranks(
         finally:
             _end_group(process)
         sink.seek(0)
-        output = sink.read().decode(errors="replace").replace("\0", "")  # PRRTE ends its messages with a NUL
-        return Ended(process.returncode, output, late)
+        return Ended(process.returncode, plain(sink.read().decode(errors="replace")), late)
 
 
 def _wait(process: subprocess.Popen, timeout: float, watch: Callable[[], None] | None) -> bool:

@@ -1,5 +1,7 @@
 """What the ranks of every job do: read the job, run it, and leave its result or the reason for none."""
 
+import os
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,9 @@ import msgspec
 from fembench.base.errors import FembenchError, InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
-from fembench.launch.job import ERROR, JOB, PROGRESS
+from fembench.host.where import distinct_names, host_key
+from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, StartedRank
+from fembench.launch.witness import watch_neighbour
 from fembench.ranks.agree import all_arrive
 from fembench.ranks.comm import Comm, abort, abort_on_exception, world
 from fembench.records.store import encode
@@ -44,7 +48,8 @@ def serve(program: RankProgram[J], folder: str) -> int:
 
 
 def _serve(program: RankProgram[J], folder: Path, comm: Comm) -> int:
-    text = comm.bcast((folder / JOB).read_bytes() if comm.rank == 0 else None)
+    text = comm.bcast(_job_text(folder, comm) if comm.rank == 0 else None)
+    stop_watching = watch_neighbour(_started(folder, comm), comm.rank)
 
     def tell(line: str) -> None:
         if comm.rank == 0:
@@ -58,22 +63,54 @@ def _serve(program: RankProgram[J], folder: Path, comm: Comm) -> int:
         if found is not None:
             write_atomic(folder / program.result, encode(found))
     except FembenchError as error:
+        stop_watching()
         if not all_arrive(comm, PATIENCE):  # raised on some ranks only
             abort(comm, error)
         if comm.rank == 0:
-            kind = "input" if isinstance(error, InputError) else "failed"
-            write_atomic(folder / ERROR, f"{kind}\n{error}")
+            write_atomic(folder / ERROR, f"{_kind(error)}\n{error}")
+        all_arrive(comm, PATIENCE)  # a launcher may end the job as soon as one rank leaves with an error
         return 2
+    stop_watching()  # before any rank may leave
     all_arrive(comm, LONG)
     return 0
 
 
-def _expect(comm: Comm, ranks: int) -> None:
-    """Raises InputError if the launcher started a different number of ranks than requested."""
-    if comm.size == 1 < ranks:
-        raise InputError(
-            f"{ranks} ranks were started as {ranks} jobs of one rank each: the launcher does not belong to "
-            "mpi4py's MPI library; fembench doctor names both"
+def _job_text(folder: Path, comm: Comm) -> bytes:
+    """The job. If this host does not see its folder, a line says so, and the job ends."""
+    try:
+        return (folder / JOB).read_bytes()
+    except OSError as error:
+        blind = InputError(
+            f"host {platform.node()} cannot read {folder.parent} ({error.strerror}): "
+            "results need a folder that all hosts share; give another --results"
         )
+        abort(comm, blind)
+        raise blind from None
+
+
+def _started(folder: Path, comm: Comm) -> list[StartedRank]:
+    """[rank] -> its host and process, also in a file. Collective."""
+    everyone = comm.allgather((host_key(), os.getpid()))
+    names = distinct_names([key for key, _ in everyone])
+    started = [StartedRank(name, process) for name, (_, process) in zip(names, everyone)]
+    if comm.rank == 0:
+        (folder / STARTED).write_bytes(msgspec.json.encode(started))
+    return started
+
+
+class WorldSizeError(InputError):
+    """The launcher did not make one job of the ranks."""
+
+
+def _kind(error: FembenchError) -> str:
+    if isinstance(error, WorldSizeError):
+        return APART
+    return "input" if isinstance(error, InputError) else "failed"
+
+
+def _expect(comm: Comm, ranks: int) -> None:
+    """Raises WorldSizeError if the launcher started a different number of ranks than requested."""
+    if comm.size == 1 < ranks:
+        raise WorldSizeError(f"the launcher started {ranks} jobs of one rank")
     if comm.size != ranks:
-        raise InputError(f"{plural(ranks, 'rank')} requested, but the launcher started {comm.size}")
+        raise WorldSizeError(f"{plural(ranks, 'rank')} requested, but the launcher started {comm.size}")

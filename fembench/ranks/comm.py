@@ -138,5 +138,6 @@ def abort_on_exception(comm: Comm) -> None:
 def abort(comm: Comm, error: BaseException) -> None:
     """End the whole job with one line that names this rank and its error."""
     host, kind = os.uname().nodename, type(error).__name__
-    print(f"fembench: rank {comm.rank} on {host} raised {kind}: {error}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"fembench: rank {comm.rank} on {host} raised {kind}: {error}\n")  # at once
+    sys.stderr.flush()
     comm.Abort(3)

@@ -11,6 +11,7 @@ import numpy as np
 
 from fembench.base import units
 from fembench.methods.lookup import precond_of
+from fembench.records.binding import bound_apart
 from fembench.records.case import Case
 from fembench.records.phases import BARRIERS, CG, COMMUNICATION, NAMES, PRODUCT_PARTS, SPMV_INTERFACE
 from fembench.records.quiet import quiet
@@ -214,6 +215,7 @@ def _timing(record: Record) -> Iterator[Rule]:
         threshold="ranks <= cores",
         note="use fewer ranks, or more cores or hosts" if crowded else "",
     )
+    yield from bound_apart(record)
 
 
 def _shortest_phase(record: Record) -> Rule:

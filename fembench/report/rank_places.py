@@ -15,7 +15,7 @@ def places(records: Sequence[Record]) -> Table:
     groups: dict[tuple[object, ...], list[Record]] = {}
     for r in (r for r in records if r.case.placement.ranks > 1):
         names = tuple(host_of(r, rank) for rank in range(r.case.placement.ranks))
-        groups.setdefault((names, r.environment.affinity), []).append(r)
+        groups.setdefault((names, r.environment.affinity, r.environment.numa), []).append(r)
     rows = [
         (
             number,
@@ -24,6 +24,7 @@ def places(records: Sequence[Record]) -> Table:
             rank,
             host_of(r, rank),
             _where(r, rank),
+            _numa(r, rank),
             _remark(r, rank, users),
         )
         for number, group in enumerate(sorted(groups.values(), key=_ranks), 1)
@@ -35,8 +36,9 @@ def places(records: Sequence[Record]) -> Table:
         "rank_places",
         "Rank placement",
         "Where the ranks of each distinct placement ran. CPUs are those that the launcher allowed the rank "
-        "to use: a single CPU, or the hardware threads of one core, means that the rank is bound. Not "
-        "available: the CPU that a rank really ran on, and its NUMA node; records do not contain them.",
+        "to use: a single CPU, or the hardware threads of one core, means that the rank is bound. The NUMA "
+        "node is left out if the CPUs belong to several, or if the record does not name it. Not available: "
+        "the CPU that a rank really ran on.",
         (
             integer("placement"),
             integer("runs"),
@@ -44,6 +46,7 @@ def places(records: Sequence[Record]) -> Table:
             integer("rank"),
             words("host"),
             words("CPUs", "cpus"),
+            integer("NUMA node", "numa"),
             words("remarks"),
         ),
         tuple(rows),
@@ -57,6 +60,11 @@ def _ranks(group: Sequence[Record]) -> int:
 def _where(record: Record, rank: int) -> str:
     cpus = record.environment.affinity
     return cpu_ranges(cpus[rank]) if rank < len(cpus) and cpus[rank] else "not available"
+
+
+def _numa(record: Record, rank: int) -> int | None:
+    numa = record.environment.numa
+    return numa[rank] if rank < len(numa) and numa[rank] >= 0 else None
 
 
 def _users(record: Record) -> Counter[tuple[int, int]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from fembench.base.errors import FembenchError, RunFailedError
+from fembench.base.errors import AllocationLostError, FembenchError, RunFailedError
 
 Made = TypeVar("Made")
 Tell = Callable[[str], None]
@@ -34,12 +34,17 @@ class Attempts:
     def each(
         self, wanted: Sequence[tuple[str, Callable[[], Made | None]]], line: Callable[[Made], str]
     ) -> list[Made]:
-        """Results of all (name, function to measure it); a failure is reported, and the next one runs."""
+        """Results of all (name, function to measure it); a failure is reported, and the next one runs.
+
+        Raises AllocationLostError.
+        """
         found = []
         for k, (name, make) in enumerate(wanted, 1):
             place = f"[{k}/{len(wanted)}] "
             try:
                 made = make()
+            except AllocationLostError:
+                raise
             except FembenchError as error:
                 self.fail(f"{name}: {error}", place)
                 continue

@@ -92,6 +92,27 @@ def spoil_problem():
     Path("p.toml").write_text("force = ")
 
 
+def test_a_campaign_whose_allocation_ends_stops_and_continues_with_the_same_command(
+    folder, started, monkeypatch, capsys
+):
+    planted, calls = campaigns.launch, []
+
+    def launch(case, **more):
+        calls.append(case)
+        if len(calls) == 2:
+            return JobOutcome(None, "revoked", "Slurm job 7 has ended", 1, "")
+        return planted(case, **more)
+
+    monkeypatch.setattr(campaigns, "launch", launch)
+    assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "fembench: Slurm job 7 has ended; the same command in a new job on these hosts continues the campaign"
+    )
+    assert (len(calls), len(record_paths(Path("out")))) == (2, 1)
+    assert not list(Path("out/runs").glob("*.failed.json"))
+    assert len(sweep(started)) == len(ALL) - 1
+
+
 @pytest.mark.parametrize(
     ("edit", "depend", "why"),
     [

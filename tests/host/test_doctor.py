@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fembench.base.errors import InputError
@@ -12,12 +13,18 @@ from fembench.cli import doctor
 from fembench.cli.main import main
 from fembench.host import checkup
 from fembench.host.finding import Finding
+from fembench.launch.launchers import LAUNCHERS
+from fembench.launch.probe import transport_in
+from fembench.launch.probed import ProbedHost, ProbeFound
+from fembench.launch.run_job import JobEnd
+
+replace = msgspec.structs.replace
 
 
 @pytest.fixture
 def only(monkeypatch):
     """Makes these findings the whole check-up."""
-    return lambda *findings: monkeypatch.setattr(doctor, "examine", lambda: iter(findings))
+    return lambda *findings: monkeypatch.setattr(doctor, "examine", lambda *_: iter(findings))
 
 
 GOOD = Finding("mpiexec", "ok", "/usr/bin/mpiexec")
@@ -115,6 +122,76 @@ def test_what_open_mpi_said_of_ranks_that_do_not_meet_is_shown(monkeypatch, tmp_
     monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: str(fake))
     *_, finding = doctor.launcher()
     assert finding.found.startswith("do not start in one job: 3 ranks, but the hosts have fewer slots")
+
+
+N1, N2, N3 = (ProbedHost(f"n{k}", 2, 4, 64, 128, 256 << 30, ("NVIDIA H100",) * 4, True) for k in (1, 2, 3))
+
+
+@pytest.fixture
+def probed(monkeypatch):
+    """A function that makes these hosts those that a probe finds in a job of three; it returns the jobs."""
+    for name, value in {"JOB_ID": "7", "JOB_NODELIST": "n[1-3]", "TASKS_PER_NODE": "2(x3)"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: "/opt/mpiexec")
+    monkeypatch.setattr("fembench.launch.job_line.recognised", lambda program: LAUNCHERS[0])
+    started = []
+
+    def use(*hosts):
+        def probe(asked, ranks, folder):
+            started.append([(host.name, host.slots) for host in asked])
+            found = ProbeFound(hosts[:ranks])
+            return JobEnd(
+                msgspec.json.encode(found), "ok", "", 0, "mca: bml: Using tcp btl for send to [[1,1],0]"
+            )
+
+        monkeypatch.setattr("fembench.launch.probe.probe", probe)
+        return started
+
+    return use
+
+
+def test_in_a_job_of_several_hosts_each_is_shown_and_two_ranks_start_on_two_of_them(probed):
+    started = probed(N1, N2, replace(N3, cores=8, threads=8, accelerators=()))
+    found = list(doctor.launcher())
+    assert started == [[("n1", 1), ("n2", 1)], [("n1", 1), ("n2", 1), ("n3", 1)]]
+    assert [f.found for f in found if f.item == "two ranks"] == ["start in one job on n1 and n2, over tcp"]
+    assert [f.found for f in found if f.item == "hosts"] == [
+        "n[1-2]: 2 sockets, 4 NUMA nodes, 64 cores, 128 hardware threads, 256 GiB, 4 x NVIDIA H100",
+        "n3: 2 sockets, 4 NUMA nodes, 8 cores, 256 GiB",
+    ]
+    assert {f.status for f in found} == {"ok"}
+
+
+def test_a_host_that_does_not_see_the_folder_of_results_is_named(probed, tmp_path):
+    probed(N1, replace(N2, sees_results=False), N3)
+    finding = list(doctor.launcher(folder=tmp_path))[-1]
+    assert (finding.item, finding.status, finding.required) == ("shared folder", "problem", True)
+    assert finding.found == f"{tmp_path} is not visible on n2"
+
+
+def test_in_a_job_of_one_slot_one_rank_is_tested(probed, monkeypatch):
+    started = probed(N1)
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n1")
+    monkeypatch.setenv("SLURM_TASKS_PER_NODE", "1")
+    *_, finding = doctor.launcher()
+    assert started == [[("n1", 1)]]
+    assert (finding.item, finding.status) == ("one rank", "ok")
+
+
+@pytest.mark.parametrize(
+    ("printed", "transport"),
+    [
+        ("select: component ob1 selected\nmca: bml: Using self btl for send to [[1,1],0]", ""),
+        ("mca: bml: Using tcp btl for send to [[1,1],1] on node n2\n" * 2, "tcp"),
+        ("select: component cm selected", "cm"),
+        ("[0] MPI startup(): libfabric provider: tcp\n", "tcp"),
+        ("provider: verbs;ofi_rxm, score = 5, pref = 0", "verbs;ofi_rxm"),
+        ("ucp_worker.c:1855 UCX  INFO    ep_cfg[2]: tag(rc_mlx5/mlx5_0:1)", "rc_mlx5/mlx5_0:1"),
+        ("", ""),
+    ],
+)
+def test_the_transport_is_what_the_library_names(printed, transport):
+    assert transport_in(printed) == transport
 
 
 SLOTS = (

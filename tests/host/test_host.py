@@ -28,6 +28,35 @@ def files(tmp_path):
 CPU = "sys/devices/system/cpu"
 
 
+def test_the_numa_node_of_cpus_is_known_unless_they_belong_to_several(files):
+    nodes = "sys/devices/system/node"
+    root = files({f"{nodes}/node0/cpulist": "0-1,4-5\n", f"{nodes}/node1/cpulist": "2-3\n"})
+    files({f"{nodes}/node2/cpulist": "\n"})  # memory without CPUs
+    assert host.numa_nodes(root) == {0: (0, 1, 4, 5), 1: (2, 3)}
+    assert [host.numa_node(cpus, root) for cpus in ((1, 5), (2,), (1, 2), (9,))] == [0, 1, -1, -1]
+
+
+def test_a_core_is_named_by_its_first_cpu():
+    assert host.first_cpus({"2,34", "0-1", "8"}) == (0, 2, 8)
+
+
+def test_accelerators_are_named_as_far_as_the_system_shows_them(files):
+    pci = "sys/bus/pci/devices"
+    root = files(
+        {
+            f"{pci}/0000:01:00.0/class": "0x030200\n",
+            f"{pci}/0000:01:00.0/vendor": "0x10de\n",
+            f"{pci}/0000:02:00.0/class": "0x120000\n",
+            f"{pci}/0000:02:00.0/vendor": "0x1002\n",
+            f"{pci}/0000:03:00.0/class": "0x030000\n",  # a display
+            f"{pci}/0000:03:00.0/vendor": "0x1a03\n",
+        }
+    )
+    assert host.accelerators(root) == ("NVIDIA accelerator", "AMD accelerator")
+    files({"proc/driver/nvidia/gpus/0000:01:00.0/information": "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ: 7\n"})
+    assert host.accelerators(root) == ("NVIDIA H100 80GB HBM3", "AMD accelerator")
+
+
 def test_a_two_socket_machine_is_read_from_its_files(files):
     root = files(
         {

@@ -123,3 +123,5 @@ def test_ranks_bound_to_one_core_are_oversubscribed(monkeypatch):
             comm, replace(facts, cores=64), taken, launcher="", command="", synthetic="", dilate=1.0
         )
         assert comm.rank or found.oversubscribed is crowded
+        cores = tuple(comm.allgather((10_000 + bound,)))
+        assert comm.rank or (found.cores, found.numa) == (cores, (-1,) * comm.size)

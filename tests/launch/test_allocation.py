@@ -56,7 +56,7 @@ def test_slurm_gives_hosts_with_the_tasks_of_each():
         environment=SLURM | {"SLURM_TASKS_PER_NODE": "2(x2),1", "SLURM_JOB_CPUS_PER_NODE": "8(x3)"}
     )
     assert pairs(found) == [("n1", 2), ("n2", 2), ("n3", 1)]
-    assert (found.source, found.slots, found.batch, found.components) == ("Slurm job 7", 5, True, 1)
+    assert (found.source, found.slots, found.batch, found.heterogeneous) == ("Slurm job 7", 5, True, False)
 
 
 def test_slurm_without_tasks_gives_cpus():
@@ -75,19 +75,19 @@ def test_counts_that_do_not_match_the_hosts_are_refused():
 
 
 def test_each_component_of_a_heterogeneous_job_counts():
-    found = allocation(
-        environment=SLURM
-        | {
-            "SLURM_TASKS_PER_NODE": "2(x2)",
-            "SLURM_HET_SIZE": "2",
-            "SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]",
-            "SLURM_TASKS_PER_NODE_HET_GROUP_0": "2(x2)",
-            "SLURM_JOB_NODELIST_HET_GROUP_1": "n3",
-            "SLURM_TASKS_PER_NODE_HET_GROUP_1": "1",
-        }
-    )
-    assert [tuple(host) for host in found.hosts] == [("n1", 2, 0), ("n2", 2, 0), ("n3", 1, 1)]
-    assert found.components == 2
+    in_salloc = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_HET_SIZE": "2",
+        "SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]",
+        "SLURM_TASKS_PER_NODE_HET_GROUP_0": "2(x2)",
+        "SLURM_JOB_NODELIST_HET_GROUP_1": "n3",
+        "SLURM_TASKS_PER_NODE_HET_GROUP_1": "1",
+    }
+    in_sbatch = in_salloc | {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "2(x2)"}
+    for environment in (in_salloc, in_sbatch):
+        found = allocation(environment=environment)
+        assert [tuple(host) for host in found.hosts] == [("n1", 2, 0), ("n2", 2, 0), ("n3", 1, 1)]
+        assert (found.heterogeneous, found.batch) == (True, True)
 
 
 @pytest.mark.parametrize("variable", ["PBS_NODEFILE", "OAR_NODEFILE", "LSB_DJOB_HOSTFILE"])
@@ -135,10 +135,12 @@ def test_a_host_file_comes_before_what_the_batch_system_says(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("a slots=2\nb:3\nc\nc\nn[1-2] slots=4\n")
     expected = [("a", 2), ("b", 3), ("c", 2), ("n1", 4), ("n2", 4)]
-    assert pairs(allocation(str(path), SLURM)) == expected
-    assert pairs(allocation(environment=SLURM | {"FEMBENCH_HOSTFILE": str(path)})) == expected
+    assert pairs(allocation(str(path), {})) == expected
+    wider = SLURM | {"SLURM_JOB_NODELIST": "a,b,c,n[1-3]"}
+    assert pairs(allocation(str(path), wider)) == expected
+    assert pairs(allocation(environment=wider | {"FEMBENCH_HOSTFILE": str(path)})) == expected
     path.write_text("rank 0=a slot=0\nrank 2=a slot=1\nrank 1=b slot=0\n")
-    assert pairs(allocation(str(path))) == [("a", 2), ("b", 1)]
+    assert pairs(allocation(str(path), {})) == [("a", 2), ("b", 1)]
 
 
 def test_without_any_of_them_it_is_this_machine():

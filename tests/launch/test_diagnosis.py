@@ -4,6 +4,7 @@ import printed
 import pytest
 
 from fembench.launch.diagnosis import diagnosis
+from fembench.launch.job import APART, StartedRank
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,53 @@ from fembench.launch.diagnosis import diagnosis
 )
 def test_a_killed_rank_is_named(text, message):
     assert diagnosis(137, text) == ("killed", message)
+
+
+THREE_HOSTS = [StartedRank(f"n{1 + rank // 2}", 4706 + rank) for rank in range(6)]
+WITNESS = "fembench: rank 3 on n2 ended before its job\nfembench: rank 4 on n3 ended before its job\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (printed.MPICH_5_CODE, "rank 5 on n3 was ended by signal 9 (Killed)"),
+        (printed.SRUN_KILLED, "rank 5 on n3 was ended by signal 9 (Killed)"),
+        (
+            printed.SRUN_MEMORY,
+            "rank 5 on n3 was ended by signal 9 (Killed): the job's memory limit was reached",
+        ),
+        (WITNESS + printed.DISCONNECTED, "rank 3 on n2 crashed or was ended"),
+        (WITNESS + printed.DISCONNECTED.partition("\0")[2], "rank 3 on n2 crashed or was ended"),
+        (printed.INTEL + WITNESS, "rank 3 on n2 was ended by signal 9 (Killed)"),
+        (printed.INTEL, "a rank on n1 or n3 was ended by signal 9 (Killed)"),
+    ],
+)
+def test_a_killed_rank_is_named_by_where_it_was_started_and_by_who_saw_it_die(text, message):
+    assert diagnosis(9, text, THREE_HOSTS) == ("killed", message)
+
+
+def test_the_only_rank_of_a_host_is_named_if_the_host_is():
+    started = [StartedRank("n1", 1), StartedRank("n2.cluster.org", 1)]
+    assert diagnosis(14, printed.DISCONNECTED, started) == ("killed", "rank 1 on n2 crashed or was ended")
+
+
+def test_a_rank_that_only_another_rank_saw_die_is_named_with_what_was_printed():
+    text = f"{WITNESS}[n1:7] *** An error occurred in MPI_Send\n[n1:7] *** on communicator MPI_COMM_WORLD\n"
+    message = "rank 3 on n2 crashed or was ended: [n1:7] *** An error occurred in MPI_Send"
+    assert diagnosis(1, text) == ("crashed", message)
+
+
+def test_a_rank_that_raised_is_named_and_not_one_that_was_ended_with_it():
+    text = f"fembench: rank 1 on n1 raised ValueError: no\n{WITNESS}"
+    assert diagnosis(3, text) == ("crashed", "rank 1 on n1 raised ValueError: no")
+
+
+@pytest.mark.parametrize(
+    "text", [printed.PMIX + printed.SRUN_KILLED, printed.OPEN_MPI_4_SRUN, printed.NO_PLUGIN]
+)
+def test_ranks_that_cannot_find_each_other_are_told_from_other_failures(text):
+    kind, message = diagnosis(1, text)
+    assert (kind, message.isprintable()) == (APART, True)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +82,23 @@ def test_a_killed_rank_is_named(text, message):
         (printed.NO_SLOT, "the rankfile names slot 7, which its host does not have"),
         (printed.HOST_LINE, "/dev/fd/63: cannot read line 1; expected lines such as 'host1 slots=2'"),
         (printed.TWICE, "/tmp/h: host vm is listed more than once; expected one line per host"),
+        (
+            printed.INTEL_PROXY,
+            "Intel MPI could not start its proxy on host n7: `ssh n7` must need no password",
+        ),
+        (
+            printed.SRUN_PROCESSORS,
+            "the hosts of Slurm job 7 have fewer processors than ranks: ask for more (-n)",
+        ),
+        (printed.SRUN_NODES, "srun could not start the ranks in job 7 (Requested node configuration is not"),
+        (
+            printed.NO_FOLDER,
+            "host n2 does not have the folder /tmp/here: work in a folder that all hosts share",
+        ),
+        (
+            printed.MPICH_FOLDER,
+            "host n2 does not have the folder /tmp/here: work in a folder that all hosts share",
+        ),
         (printed.MPICH_SLOTS, "MPICH does not know 'slots' in a host file; expected lines such as 'host1:2'"),
     ],
 )
@@ -52,6 +117,11 @@ def test_a_message_of_open_mpi_that_is_not_known_is_cut_to_its_first_sentence_an
 def test_a_rank_that_raised_is_named():
     text = "Traceback …\nfembench: rank 3 on n1 raised ValueError: no\nprterun has exited"
     assert diagnosis(3, text) == ("crashed", "rank 3 on n1 raised ValueError: no")
+
+
+def test_what_a_launcher_prints_behind_an_error_is_not_part_of_it():
+    text = f"fembench: rank 0 on n1 raised InputError: no such folder{printed.RULE}\nprterun has exited"
+    assert diagnosis(3, text) == ("input", "no such folder")
 
 
 def test_an_input_error_of_one_rank_is_an_input_error():

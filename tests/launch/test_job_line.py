@@ -9,8 +9,8 @@ from fembench.base.errors import InputError
 from fembench.host.host import usable_cores
 from fembench.launch import job_line as lines
 from fembench.launch.hostfile import HostSlots, hosts_asked
-from fembench.launch.job_line import environment, find_launcher, job_line
-from fembench.launch.launchers import LAUNCHERS, recognised
+from fembench.launch.job_line import environment, job_line
+from fembench.launch.launchers import LAUNCHERS, find_launcher, recognised
 
 BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
 
@@ -32,7 +32,7 @@ def using(monkeypatch):
     def use(name):
         monkeypatch.setattr(lines, "find_launcher", lambda: f"/opt/{name}")
         monkeypatch.setattr(lines, "recognised", lambda program: BY_NAME[name])
-        monkeypatch.setattr(lines, "_srun_plugin", lambda program: "pmix")
+        monkeypatch.setattr(lines, "plugin", lambda program: "pmix")
 
     return use
 
@@ -47,6 +47,12 @@ def after(option, line):
     """What follows an option."""
     (part,) = line.parts
     return part[part.index(option) + 1]
+
+
+def file_of(line):
+    """The host file of a line of one part."""
+    (text,) = line.host_files
+    return text
 
 
 def hosts(folder, text):
@@ -158,7 +164,9 @@ def test_a_host_file_for_a_launcher_that_is_not_recognised_is_refused(tmp_path, 
     mpiexec = launcher_that_says(tmp_path, "Example MPI 1.0")
     monkeypatch.setenv("FEMBENCH_MPIEXEC", mpiexec)
     path = hosts(tmp_path, "a\nb\n")
-    with pytest.raises(InputError, match=f"^{path}: fembench cannot pass hosts to {mpiexec} \\(unknown\\)"):
+    with pytest.raises(
+        InputError, match=f"^host file {path}: fembench cannot pass hosts to {mpiexec} \\(unknown\\)"
+    ):
         job_line(2, path)
     assert words(job_line(1)) == ["-n", "1"]
 
@@ -173,7 +181,7 @@ DIALECTS = ("a slots=2\nb slots=1\n", "a:2\nb:1\n", "a\na\nb\n", "a slots = 2 ma
         ("openmpi", ["--hostfile", "{file}"], "a slots=2\nb slots=1\n"),
         ("mpich", ["-f", "{file}"], "a:2\nb:1\n"),
         ("intelmpi", ["-machinefile", "{file}"], "a:2\nb:1\n"),
-        ("srun", ["--distribution=arbitrary", "--nodelist={file}"], "a\na\nb\n"),
+        ("srun", ["--distribution=arbitrary", "--nodelist={file}", "--nodes=2"], "a\na\nb\n"),
         ("pals", ["--hostfile", "{file}"], "a\na\nb\n"),
         ("aprun", ["-L", "a,b", "-N", "2"], "a slots=2\nb slots=1\n"),
         ("flux", ["--requires=host:a,b"], "a slots=2\nb slots=1\n"),
@@ -185,13 +193,13 @@ def test_every_dialect_of_host_file_becomes_the_form_of_the_launcher(
     using(name)
     line = job_line(3, hosts(tmp_path, text))
     assert " ".join(options) in " ".join(words(line))
-    assert line.host_file == file
+    assert file_of(line) == file
     assert words(line)[-2:] == ["-n", "3"]
 
 
 def test_fewer_ranks_than_slots_fill_one_host_after_another(using, tmp_path):
     using("openmpi")
-    assert job_line(3, hosts(tmp_path, "a:2\nb:2\nc:2\n")).host_file == "a slots=2\nb slots=1\n"
+    assert file_of(job_line(3, hosts(tmp_path, "a:2\nb:2\nc:2\n"))) == "a slots=2\nb slots=1\n"
 
 
 @pytest.mark.parametrize(
@@ -208,7 +216,7 @@ def test_ranks_go_to_hosts_in_turns_if_the_file_or_the_user_says_so(
     using(name)
     line = job_line(4, hosts(tmp_path, "a\nb\na\nb\n"))
     assert option in " ".join(words(line))
-    assert line.host_file == file
+    assert file_of(line) == file
     monkeypatch.setenv("FEMBENCH_MAP_BY", "host")
     assert job_line(4, hosts(tmp_path, "a:2\nb:2\n")).parts == line.parts
 
@@ -217,11 +225,11 @@ def test_any_other_order_of_hosts_is_kept(using, tmp_path):
     path = hosts(tmp_path, "a\nb\nb\na\n")
     using("openmpi")
     line = job_line(4, path)
-    assert line.host_file == "rank 0=a slot=0\nrank 1=b slot=0\nrank 2=b slot=1\nrank 3=a slot=1\n"
+    assert file_of(line) == "rank 0=a slot=0\nrank 1=b slot=0\nrank 2=b slot=1\nrank 3=a slot=1\n"
     assert (after("--map-by", line), after("--host", line)) == ("rankfile:file={file}", "a:2,b:2")
     using("mpich")
     line = job_line(4, path)
-    assert line.host_file == "a:1\nb:2\na:1\n"
+    assert file_of(line) == "a:1\nb:2\na:1\n"
     assert "-bind-to" not in words(line)  # both ranks of a host would be bound to its first core
 
 
@@ -242,23 +250,84 @@ def test_an_allocation_is_passed_to_the_launcher(using, monkeypatch):
     for name, value in SLURM.items():
         monkeypatch.setenv(name, value)
     using("mpich")
-    assert job_line(5).host_file == "n1:2\nn2:2\nn3:1\n"
-    assert job_line(2, hosts=[HostSlots("n2", 1), HostSlots("n3", 1)]).host_file == "n2:1\nn3:1\n"
-    with pytest.raises(InputError, match=r"^7 ranks, but Slurm job 7 has 6 slots: .*or ask for -n 7$"):
+    assert file_of(job_line(5)) == "n1:2\nn2:2\nn3:1\n"
+    assert file_of(job_line(2, hosts=[HostSlots("n2", 1), HostSlots("n3", 1)])) == "n2:1\nn3:1\n"
+    with pytest.raises(
+        InputError, match=r"^7 ranks, but Slurm job 7 has 6 slots; ask for -n 7, or for fewer ranks$"
+    ):
         job_line(7)
-    with pytest.raises(InputError, match=r"^2 ranks, but the hosts asked for have 1 slots"):
+    with pytest.raises(
+        InputError, match=r"^2 ranks, but the hosts asked for have 1 slot; ask for more hosts, or"
+    ):
         job_line(2, hosts=[HostSlots("n2", 1)])
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("openmpi", "n1 slots=2\nn2 slots=1\n"), ("mpich", "n1:2\nn2:1\n"), ("srun", "n1\nn1\nn2\n")],
+)
+def test_three_ranks_of_three_hosts_go_to_the_same_hosts_under_every_launcher(name, file, using, monkeypatch):
+    for variable, value in SLURM.items():
+        monkeypatch.setenv(variable, value)
+    using(name)
+    assert file_of(job_line(3)) == file
+    if name == "srun":  # SLURM_NNODES would have it start a rank on each host
+        assert "--nodes=2" in words(job_line(3))
+    monkeypatch.setenv("FEMBENCH_MAP_BY", "host")
+    hosts_of_ranks = file_of(job_line(3)).replace(" slots=1", "").replace(":1", "").split()
+    assert hosts_of_ranks == ["n1", "n2", "n3"]
+
+
+def test_a_host_outside_the_allocation_is_refused_before_anything_starts(using, monkeypatch, tmp_path):
+    for variable, value in SLURM.items():
+        monkeypatch.setenv(variable, value)
+    using("openmpi")
+    path = hosts(tmp_path, "n1 slots=2\nn9 slots=2\n")
+    with pytest.raises(
+        InputError, match=f"^{path}: host n9 is not in this job's allocation .6 slots, Slurm job 7"
+    ):
+        job_line(1, path)
+    assert file_of(job_line(3, hosts(tmp_path, "root@n2.cluster.org:3\n"))) == "root@n2.cluster.org slots=3\n"
+    monkeypatch.setenv("FEMBENCH_SYNTHETIC", "a lab of its own hosts")
+    assert file_of(job_line(1, hosts(tmp_path, "n9\n"))) == "n9 slots=1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("openmpi", "--bind-to none --map-by slot:OVERSUBSCRIBE --mca mpi_yield_when_idle 1"),
+        ("srun", "--cpu-bind=none --overcommit"),
+    ],
+)
+def test_a_host_file_with_more_slots_than_the_allocation_has_shares_its_cores(
+    name, options, using, monkeypatch, tmp_path
+):
+    for variable, value in SLURM.items():
+        monkeypatch.setenv(variable, value)
+    using(name)
+    line = job_line(4, hosts(tmp_path, "n1:4\n"))
+    assert options in " ".join(words(line))
+    assert (line.crowded, line.loose) == (True, True)
+    assert not job_line(2, hosts(tmp_path, "n1:2\n")).crowded
 
 
 def test_more_ranks_than_the_slots_of_a_host_file_are_refused(using, tmp_path):
     using("openmpi")
-    with pytest.raises(InputError, match=r"^3 ranks, but host file .* has 2 slots: .*'HOST slots=N'\)$"):
+    with pytest.raises(
+        InputError, match=r"^3 ranks, but host file .* has 2 slots; .*'HOST slots=N'\), or for fewer"
+    ):
         job_line(3, hosts(tmp_path, "a slots=2\n"))
 
 
-def test_a_heterogeneous_job_is_started_by_srun_with_a_part_for_each_component(using, monkeypatch):
+SRUN = "--kill-on-bad-exit=1"
+LISTED = "--distribution=arbitrary --nodelist={file}"
+
+
+@pytest.fixture
+def heterogeneous(monkeypatch):
+    """A Slurm job of two components."""
     variables = {
-        **SLURM,
+        "SLURM_JOB_ID": "7",
         "SLURM_HET_SIZE": "2",
         "SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]",
         "SLURM_TASKS_PER_NODE_HET_GROUP_0": "2(x2)",
@@ -267,11 +336,47 @@ def test_a_heterogeneous_job_is_started_by_srun_with_a_part_for_each_component(u
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
+
+
+def test_a_heterogeneous_job_is_started_by_srun_with_a_part_for_each_component(heterogeneous, using):
     using("srun")
-    first, second = job_line(5).parts
-    assert first == ("/opt/srun", "--het-group=0", "--mpi=pmix", "--cpu-bind=cores", "-n", "4")
-    assert second == ("--het-group=1", "--mpi=pmix", "--cpu-bind=cores", "-n", "1")
-    assert len(job_line(4).parts) == 1  # all on the first component
+    line = job_line(5)
+    first, second = (" ".join(part) for part in line.parts)
+    assert first == f"/opt/srun {SRUN} --het-group=0 {LISTED} --nodes=2 --mpi=pmix --cpu-bind=cores -n 4"
+    assert second == f"{SRUN} --het-group=1 {LISTED} --nodes=1 --mpi=pmix --cpu-bind=cores -n 1"
+    assert line.host_files == ("n1\nn1\nn2\nn2\n", "n3\n")
+    (part,) = job_line(4).parts  # all on the first component
+    assert "--het-group=0" in part
+    (part,) = job_line(1, hosts=[HostSlots("n3", 1, 1)]).parts  # all on the second
+    assert "--het-group=1" in part
+
+
+def test_a_heterogeneous_job_is_refused_to_a_launcher_that_cannot_span_it_with_what_to_type(
+    heterogeneous, using, monkeypatch, tmp_path
+):
+    using("mpich")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        InputError, match=r"^Slurm job 7: mpich \(mpich\) cannot start .* not on PATH, or ask"
+    ):
+        job_line(5)
+    srun = tmp_path / "srun"
+    srun.write_text("#!/bin/sh\n")
+    srun.chmod(0o755)
+    monkeypatch.setattr(
+        lines, "recognised", lambda program: BY_NAME["srun" if program == str(srun) else "mpich"]
+    )
+    assert [part[0] for part in job_line(5).parts] == [str(srun), SRUN]
+    monkeypatch.setenv("FEMBENCH_LAUNCHER", "mpich")
+    with pytest.raises(
+        InputError, match=r"type the same command with --launcher srun, or ask for hosts in one"
+    ):
+        job_line(5)
+
+
+def test_hosts_of_a_host_file_keep_their_component(heterogeneous, using, tmp_path):
+    using("srun")
+    assert len(job_line(2, hosts(tmp_path, "n1:1\nn3:1\n")).parts) == 2
 
 
 def test_options_of_the_user_replace_those_of_fembench(using, monkeypatch, tmp_path):
@@ -290,7 +395,7 @@ def test_a_rankfile_places_each_rank(using, tmp_path):
     text = "# placed\nrank 1=b slot=0\nrank 0=a slot=0\nrank 2=b slot=1\n"
     line = job_line(3, hosts(tmp_path, text))
     assert (after("--host", line), after("--map-by", line)) == ("a:1,b:2", "rankfile:file={file}")
-    assert (after("--bind-to", line), line.host_file) == ("core", text)
+    assert (after("--bind-to", line), file_of(line)) == ("core", text)
     assert "--hostfile" not in words(line)
 
 

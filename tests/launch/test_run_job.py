@@ -1,6 +1,7 @@
 """A job of ranks from the side that starts it; here its launcher is nothing, and one Python is its rank."""
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -9,11 +10,15 @@ import time
 import msgspec
 import pytest
 
-from fembench.base.errors import InputError, RunFailedError
+from fembench.base.errors import AllocationLostError, InputError, RunFailedError
+from fembench.launch import plugin as plugins
 from fembench.launch.case_job import launch
+from fembench.launch.ended import how_it_ended
+from fembench.launch.job import StartedRank
 from fembench.launch.job_line import JobLine
-from fembench.launch.launchers import UNKNOWN
+from fembench.launch.launchers import LAUNCHERS, UNKNOWN
 from fembench.launch.run_job import run_job, run_ranks
+from fembench.launch.witness import watch_neighbour
 from fembench.records.case import Case
 
 ALONE = JobLine(UNKNOWN, (("env",),))  # starts one process
@@ -28,22 +33,32 @@ class Sum(msgspec.Struct):
     """A job."""
 
     numbers: list[int]
+    launcher: str = ""
 
 
-def ended(folder, code, tell=None):
+def ended(folder, code, tell=None, line=ALONE):
     """The end of a job whose rank runs this."""
     program = folder / "rank.py"
     program.write_text(f"import sys, pathlib\nfolder = pathlib.Path(sys.argv[1])\n{code}")
+    before = set(folder.iterdir())
     variables = dict(os.environ)
-    end = run_job((str(program),), Sum([1, 2]), "result.json", ALONE, variables, scratch=folder, tell=tell)
-    assert list(folder.iterdir()) == [program]  # its folder is gone
+    end = run_job((str(program),), Sum([1, 2]), "result.json", line, variables, scratch=folder, tell=tell)
+    assert set(folder.iterdir()) == before  # its folder is gone
     return end
+
+
+def script(folder, name, text):
+    """A program that runs this."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
 
 
 def test_a_job_is_handed_over_and_its_result_and_progress_come_back(tmp_path):
     lines = []
     end = ended(tmp_path, WELL, lines.append)
-    assert (end.kind, end.exit_status, end.content()) == ("ok", 0, b'{"numbers":[1,2]}')
+    assert (end.kind, end.exit_status, end.content()) == ("ok", 0, b'{"numbers":[1,2],"launcher":""}')
     assert lines == ["one", "two"]
 
 
@@ -63,17 +78,18 @@ def test_a_job_without_a_result_says_why(tmp_path, code, error, status, message)
 
 
 def test_the_host_file_is_written_for_the_launcher_and_named_in_its_line(tmp_path):
-    line = JobLine(UNKNOWN, (("/opt/bin/start", "-f", "{file}"), ("-n", "1")), host_file="n1:2\n")
+    parts = (("/opt/bin/start", "-f", "{file}"), ("-f", "{file}", "-n", "1"))
+    line = JobLine(UNKNOWN, parts, ("n1:2\n", "n3:1\n"))
     assert line.of(["python", "x"], tmp_path) == [
         *("/opt/bin/start", "-f", str(tmp_path / "hosts"), "python", "x"),
-        *(":", "-n", "1", "python", "x"),
+        *(":", "-f", str(tmp_path / "hosts-1"), "-n", "1", "python", "x"),
     ]
-    assert (tmp_path / "hosts").read_text() == "n1:2\n"
-    assert str(line) == "start -f hosts : -n 1"
+    assert [(tmp_path / name).read_text() for name in ("hosts", "hosts-1")] == ["n1:2\n", "n3:1\n"]
+    assert str(line) == "start -f hosts : -f hosts -n 1"
 
 
-def test_what_a_launcher_prints_is_kept_without_nul_bytes():
-    assert run_ranks(["printf", r"a\0b\n"], dict(os.environ)).output == "ab\n"
+def test_what_a_launcher_prints_is_kept_without_control_characters():
+    assert run_ranks(["printf", r"a\0b\033[31mc\a…\n"], dict(os.environ)).output == "abc…\n"
 
 
 KILLED_WHILE_IT_FORKS = """
@@ -110,4 +126,126 @@ def test_ranks_started_as_jobs_of_one_rank_each_are_refused_before_anything_is_t
         monkeypatch.delenv(name)
     outcome = launch(Case.of(mesh="m1", ranks=2), id="apart", command="", scratch=tmp_path)
     assert (outcome.kind, outcome.exit_status) == ("input", 2), outcome.output
-    assert outcome.message.startswith("2 ranks were started as 2 jobs of one rank each")
+    assert outcome.message.startswith(f"the launcher started 2 jobs of one rank: {alone} does not fit ")
+    assert "; use the mpiexec of " in outcome.message
+
+
+SRUN = next(launcher for launcher in LAUNCHERS if launcher.name == "srun")
+NOT_PMIX = """
+[ "$1" = --mpi=list ] && echo 'MPI plugin types are... none pmi2 pmix' && exit
+[ "$1" = --mpi=pmix ] && echo 'Fatal error in internal_Init: unsupported PMI version PMIx' && exit 1
+shift; exec "$@"
+"""
+
+
+def test_another_plugin_of_srun_is_tried_if_one_does_not_make_one_job_and_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(plugins, "mpi_library", lambda: "Open MPI v5.0.11")
+    srun = script(tmp_path, "srun", NOT_PMIX)
+    line = JobLine(SRUN, ((srun, f"--mpi={plugins.plugin(srun)}"),), plugin=plugins.plugin(srun))
+    assert line.plugin == "pmix"
+    end = ended(tmp_path, WELL, line=line)
+    assert (end.kind, msgspec.json.decode(end.content())["launcher"]) == ("ok", "srun --mpi=pmi2")
+    assert plugins.plugin(srun) == "pmi2"
+
+
+def test_a_job_that_no_plugin_of_srun_starts_is_refused_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(plugins, "mpi_library", lambda: "MPICH Version: 5.0.2")
+    monkeypatch.setattr("fembench.launch.job_line.mpi_library", lambda: "MPICH Version: 5.0.2")
+    srun = script(tmp_path, "srun", NOT_PMIX.replace('[ "$1" = --mpi=pmix ] && ', ""))
+    end = ended(tmp_path, WELL, line=JobLine(SRUN, ((srun, "--mpi=pmi2"),), plugin="pmi2"))
+    assert (end.kind, end.exit_status) == ("input", 2)
+    assert end.message == (
+        "the ranks cannot form one job: their MPI library does not support PMIx: none of srun's --mpi=pmi2, "
+        "--mpi=pmix fits MPICH Version: 5.0.2; use the mpiexec of MPICH Version: 5.0.2 (--launcher PATH)"
+    )
+    end = ended(tmp_path, WELL, line=JobLine(SRUN, ((srun, "--mpi=none"),)))  # the user's choice
+    assert "srun's --mpi=none does not fit MPICH" in end.message
+
+
+def test_plugins_of_srun_are_tried_in_the_order_that_fits_the_library(tmp_path, monkeypatch):
+    listed = "MPI plugin types are...\n\tcray_shasta\n\tnone\n\tpmi2\n\tpmix\n"
+    listed += "specific pmix plugin versions available: pmix_v4,pmix_v5"
+    for library, order in (
+        ("Open MPI v5.0.11", ("pmix", "pmix_v5", "pmix_v4", "pmi2")),
+        ("Intel(R) MPI Library 2021.18", ("cray_shasta", "pmi2", "pmix", "pmix_v5", "pmix_v4")),
+    ):
+        monkeypatch.setattr(plugins, "mpi_library", lambda library=library: library)
+        assert plugins.fitting(script(tmp_path, library.split()[0], f"echo '{listed}' >&2")) == order
+
+
+def test_a_job_whose_allocation_ended_says_so_whatever_its_launcher_says(tmp_path, monkeypatch):
+    script(tmp_path, "squeue", "echo CANCELLED")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    end = ended(tmp_path, 'sys.exit("All nodes which are allocated for this job are already filled")')
+    assert (end.kind, end.message) == ("revoked", "Slurm job 7 has ended (CANCELLED)")
+    with pytest.raises(AllocationLostError):
+        end.content()
+
+
+@pytest.mark.parametrize(
+    ("squeue", "said"),
+    [
+        ("echo RUNNING", ""),
+        ("echo COMPLETING", "Slurm job 7 has ended (COMPLETING)"),
+        ("true", "Slurm job 7 has ended"),
+        ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "Slurm job 7 has ended"),
+        ("echo 'Unable to contact slurm controller' >&2; exit 1", ""),
+    ],
+)
+def test_slurm_is_asked_whether_the_job_still_has_its_hosts(tmp_path, monkeypatch, squeue, said):
+    script(tmp_path, "squeue", squeue)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert how_it_ended("", {"SLURM_JOB_ID": "7"}) == said
+    assert how_it_ended("", {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 7", "Slurm job 7 has ended"),
+        ("salloc: Job allocation 7 has been revoked.", "Slurm job 7 has ended"),
+        (
+            "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-23T10:00:00 DUE TO TIME LIMIT ***",
+            "Slurm job 7 reached its time limit",
+        ),
+        ("=>> PBS: job killed: walltime 62 exceeded limit 60", "the PBS job has ended (walltime)"),
+        (
+            "TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
+            "the LSF job has ended (TERM_RUNLIMIT)",
+        ),
+    ],
+)
+def test_a_job_that_its_batch_system_ended_is_recognised_by_what_was_printed(text, said):
+    assert how_it_ended(f"…\n{text}\n…", {}) == said
+
+
+def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(tmp_path):
+    blind = script(tmp_path, "mpiexec", 'exec "$1" "$2" "$3" /no/such/results/.job-x')
+    program = ("-m", "fembench.launch.probe_rank")
+    line = JobLine(UNKNOWN, ((blind,),))
+    end = run_job(program, Sum([]), "hosts.json", line, dict(os.environ), scratch=tmp_path)
+    assert (end.kind, end.exit_status) == ("input", 2), end.output
+    assert end.message == (
+        f"host {platform.node()} cannot read /no/such/results (No such file or directory): "
+        "results need a folder that all hosts share; give another --results"
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes cannot be watched here")
+def test_the_next_rank_of_the_host_is_watched_until_it_dies(capfd):
+    mortal, other = (subprocess.Popen(["sleep", "60"]) for _ in range(2))
+    me = os.getpid()
+    started = [StartedRank("n1", me), StartedRank("n2", me), StartedRank("n1", mortal.pid)]
+    watch_neighbour(started, 0)
+    stop = watch_neighbour([StartedRank("n1", me), StartedRank("n1", other.pid)], 0)
+    watch_neighbour(started, 1)()  # alone on its host
+    stop()
+    for process in (mortal, other):
+        process.kill()
+        process.wait()
+    text, deadline = "", time.monotonic() + 10
+    while not text and time.monotonic() < deadline:
+        time.sleep(0.02)
+        text = capfd.readouterr().err
+    assert text == "fembench: rank 2 on n1 ended before its job\n"  # and nothing of the one no longer watched

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from planted_records import planted
 
+from fembench.records.binding import own_cores_of
 from fembench.records.phases import BETWEEN, DOT, SYNC
 from fembench.records.record import ClockOffset
 from fembench.records.store import load
@@ -303,6 +304,51 @@ def test_more_ranks_than_cores_is_provisional_and_says_so(record):
     verdict = judge(replace(record, environment=environment))
     assert verdict.status == "PROVISIONAL"
     assert "OVERSUBSCRIBED" in verdict.reasons[0]
+
+
+def bound(record, *cores, host_cores=4, **changes):
+    """The record with its two ranks on one host, bound to these cores."""
+    hosts = (replace(record.environment.hosts[0], cores=host_cores),)
+    return in_environment(record, hosts=hosts, rank_host=(0, 0), cores=cores, **changes)
+
+
+def test_two_ranks_on_one_core_beside_free_ones_are_invalid(record):
+    (reason,) = judge(bound(record, (0,), (0,))).reasons
+    assert reason.startswith("C5 fails: ")
+    assert "ranks 0 and 1 share core 0; 3 cores of it stay free" in reason
+    assert "leave binding to fembench" in reason
+    assert judge(bound(record, (0,), (0,))).status == "INVALID"
+
+
+@pytest.mark.parametrize(
+    ("cores", "changes"),
+    [
+        (((0,), (2,)), {}),
+        (((0, 2, 4, 6), (0, 2, 4, 6)), {}),  # not bound
+        (((0, 2), (0,)), {}),  # the first can move
+        (((0,), (0,)), {"host_cores": 1}),  # more ranks than cores: rule C4
+        (((0,), (0,)), {"crowded": True}),
+        (((0,), (0,)), {"synthetic": "a lab of virtual hosts"}),
+        ((), {}),  # not recorded
+    ],
+)
+def test_ranks_that_can_each_have_a_core_or_share_one_on_purpose_are_not_refused(record, cores, changes):
+    found = bound(record, *cores, **changes)
+    assert not any(rule.id == "C5" and not rule.ok for rule in judge(found).rules)
+
+
+def test_the_same_cores_of_two_hosts_are_not_shared(record):
+    host = replace(record.environment.hosts[0], cores=4)
+    apart = in_environment(
+        record, hosts=(host, replace(host, name="b")), rank_host=(0, 1), cores=((0,), (0,))
+    )
+    assert "C5" not in {rule.id for rule in judge(apart).rules if not rule.ok}
+
+
+def test_a_core_of_its_own_is_found_for_each_rank_if_there_is_one():
+    assert own_cores_of([0, 1, 2], [(0, 1), (0,), (1, 2)]) == {0: 1, 1: 0, 2: 2}
+    assert len(own_cores_of(range(3), [(0, 1)] * 3)) == 2
+    assert len(own_cores_of(range(512), [tuple(range(512))] * 512)) == 512
 
 
 def test_few_sets_are_provisional(record):

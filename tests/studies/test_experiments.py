@@ -3,7 +3,7 @@
 import pytest
 from planted_study import TIMERS, PlantedStudy
 
-from fembench.base.errors import InputError
+from fembench.base.errors import AllocationLostError, InputError
 from fembench.cli.main import main
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import to_csv
@@ -133,6 +133,15 @@ def test_a_scenario_that_the_quick_study_leaves_out_can_be_asked_for(tmp_path, m
 def test_one_application_of_the_virtual_park_is_computed_alone():
     assert set(farm_study.virtual(("mat",))) == {"mat", "mat by phase"}
     assert not farm_study.virtual(("mpi-pi",))
+
+
+def test_a_study_stops_if_the_batch_system_takes_its_hosts_away():
+    def lose():
+        raise AllocationLostError("Slurm job 7 has ended")
+
+    attempts = Attempts(lambda text: None)
+    with pytest.raises(AllocationLostError):
+        attempts.each([("a", lose), ("b", lambda: pytest.fail("it was made"))], str)
 
 
 def test_a_failed_measurement_is_told_and_the_others_are_made():

@@ -6,6 +6,7 @@ import pytest
 from planted_machine import flat_class, planted_machine, planted_network
 from planted_records import planted
 
+from fembench.cli import tune
 from fembench.cli.main import main
 from fembench.mesh.presets import resolve
 from fembench.partition.methods import partition
@@ -165,3 +166,16 @@ def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_pa
     assert "choose one number of ranks with --ranks" in capsys.readouterr().err
     assert main(["weights", str(runs), "--mesh", "m1", "--ranks", "2", "--export", "pyfr"]) == 0
     assert capsys.readouterr().out == "2:1\n"
+
+
+def test_tune_leaves_out_a_host_of_the_job_whoever_named_its_hosts(tmp_path, monkeypatch):
+    for name in ("FEMBENCH_HOSTFILE", "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    assert tune._others("", "") == []  # this machine
+    path = tmp_path / "hosts"
+    path.write_text("n1.cluster.org:2\nn2.cluster.org\n")
+    assert Path(tune._hosts_but(str(path), "n1", tmp_path)).read_text() == "n2.cluster.org slots=1\n"
+    for name, value in {"JOB_ID": "7", "JOB_NODELIST": "n[1-3]", "TASKS_PER_NODE": "2(x3)"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    assert Path(tune._hosts_but("", "n2", tmp_path)).read_text() == "n1 slots=2\nn3 slots=2\n"
+    assert len(tune._others("", "")) == 3

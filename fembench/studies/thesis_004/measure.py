@@ -12,8 +12,7 @@ from fembench.base.files import write_atomic
 from fembench.bench.campaign import Done, Folder, execute
 from fembench.bench.campaign_file import Campaign, CampaignRun, run_id
 from fembench.host.confine import own_cores
-from fembench.launch.job_line import find_launcher
-from fembench.launch.launchers import recognised
+from fembench.launch.launchers import find_launcher, recognised
 from fembench.launch.scratch import occupied
 from fembench.records.case import Case
 from fembench.records.record import Record

@@ -93,7 +93,7 @@ def test_the_page_is_made_of_what_was_measured(tmp_path, monkeypatch, capsys, un
     for s in bsp_study.chosen(QUICK):
         path = tmp_path / f"table-{s.table}-{s.name}.json"
         write_atomic(path, msgspec.json.encode(planted(s, QUICK)))
-    monkeypatch.setattr("fembench.host.host.usable_cores", lambda: 2)
+    monkeypatch.setattr("fembench.launch.allocation.usable_cores", lambda: 2)
     assert main(["study", "thesis-002", "--quick", "--page", "--results", str(tmp_path)]) == 0
     assert "thesis" in capsys.readouterr().out
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")

@@ -1,0 +1,52 @@
+"""How srun lets ranks find each other: its plugin (`srun --mpi=…`) must fit mpi4py's MPI library.
+
+A plugin that does not fit starts N jobs of one rank each, or ranks that abort. `srun --mpi=list` and the
+library give the order in which plugins are tried; one that failed is not tried again in this process.
+"""
+
+import functools
+import re
+import subprocess
+import sys
+
+_FITTING = {  # name of a library -> patterns of plugins, the best first
+    "Open MPI": (r"pmix", r"pmix_v\d+", r"pmi2"),
+    "": (r"cray_shasta", r"pmi2", r"pmix", r"pmix_v\d+"),  # MPICH and its relatives
+}
+_FAILED: set[tuple[str, str]] = set()  # (program, plugin)
+
+
+def plugin(program: str) -> str:
+    """The first plugin of srun that may fit; "" for Slurm's default."""
+    return next((name for name in fitting(program) if (program, name) not in _FAILED), "")
+
+
+def plugin_after(program: str, failed: str) -> str:
+    """The plugin to try after one that failed; "" if none is left. The process remembers the failure."""
+    _FAILED.add((program, failed))
+    return plugin(program)
+
+
+@functools.cache
+def fitting(program: str) -> tuple[str, ...]:
+    """The plugins of srun that may fit mpi4py's MPI library, the best first."""
+    listed = _run([program, "--mpi=list"], 20)
+    text = listed.stdout + listed.stderr if listed else ""
+    plugins = sorted(set(re.findall(r"[a-z]\w+", text)), reverse=True)
+    wanted = next(patterns for name, patterns in _FITTING.items() if name in mpi_library())
+    return tuple(name for pattern in wanted for name in plugins if re.fullmatch(pattern, name))
+
+
+@functools.cache
+def mpi_library() -> str:
+    """Name and version of mpi4py's MPI library; "" if it cannot be loaded."""
+    done = _run([sys.executable, "-c", "from fembench.ranks import comm; print(comm.library())"], 60)
+    return " ".join(done.stdout.split()) if done and done.returncode == 0 else ""
+
+
+def _run(line: list[str], seconds: float) -> subprocess.CompletedProcess[str] | None:
+    """A finished command; None if it does not run or does not end."""
+    try:
+        return subprocess.run(line, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return None

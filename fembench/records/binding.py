@@ -1,0 +1,68 @@
+"""Whether each rank has a core of its own: rule C5."""
+
+from collections.abc import Iterator, Sequence
+
+from fembench.base.units import plural
+from fembench.records.record import Record, Rule
+
+ENOUGH = "a core for each rank, if its host has enough"
+REMEDY = "leave binding to fembench (no --launcher-options, no rankfile), or bind each rank to another core"
+
+
+def bound_apart(record: Record) -> Iterator[Rule]:
+    """C5: no two ranks share a core while another core of their host is free.
+
+    Ranks that share cores on purpose are not judged: more ranks than cores, and emulated hosts.
+    """
+    environment = record.environment
+    on_purpose = environment.crowded or environment.synthetic or record.case.synthetic.dilate > 1
+    if not environment.cores or on_purpose:
+        return
+    for number, host in enumerate(environment.hosts):
+        ranks = [rank for rank, where in enumerate(environment.rank_host) if where == number]
+        if len(ranks) > host.cores:  # rule C4
+            continue
+        owners = own_cores_of(ranks, environment.cores)
+        without = next((rank for rank in ranks if rank not in owners.values()), None)
+        if without is not None:
+            yield _shared(host.name, without, owners, environment.cores, host.cores - len(owners))
+            return
+    hosts = plural(len(environment.hosts), "host")
+    yield Rule(
+        id="C5", ok=True, value=f"{plural(len(environment.cores), 'rank')} on {hosts}", threshold=ENOUGH
+    )
+
+
+def own_cores_of(ranks: Sequence[int], cores: Sequence[Sequence[int]]) -> dict[int, int]:
+    """{core: rank} that gives a core of its own to as many of these ranks as possible.
+
+    `cores`: [rank] -> cores that it may run on. By augmenting paths: a rank without a free core takes one
+    whose owner can move.
+    """
+    owners: dict[int, int] = {}
+
+    def place(rank: int, tried: set[int]) -> bool:
+        free = next((core for core in cores[rank] if core not in owners), None)
+        if free is not None:
+            owners[free] = rank
+            return True
+        for core in cores[rank]:
+            if core in tried:
+                continue
+            tried.add(core)
+            if place(owners[core], tried):
+                owners[core] = rank
+                return True
+        return False
+
+    for rank in ranks:
+        place(rank, set())
+    return owners
+
+
+def _shared(host: str, rank: int, owners: dict[int, int], cores: Sequence[Sequence[int]], free: int) -> Rule:
+    core = cores[rank][0]
+    value = (
+        f"{host}: ranks {owners[core]} and {rank} share core {core}; {plural(free, 'core')} of it stay free"
+    )
+    return Rule(id="C5", ok=False, value=value, threshold=ENOUGH, note=REMEDY)

@@ -1,0 +1,132 @@
+"""The campaign of `fembench sweep` without a file, made for the hosts of the job.
+
+One host: strong and weak scaling from one rank to all cores, and a small mesh to a tolerance: two minutes. Several
+hosts: from one core over 1, 2, 4, … hosts to all; if their measured speeds differ, also with shares by speed, and
+without the slow hosts. Tables come in the order of their importance: if time is limited, the last go first.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fembench.bench.campaign_file import Campaign
+from fembench.bench.campaign_hosts import CampaignHosts
+from fembench.launch.hostlist import folded
+from fembench.mesh.presets import box_named
+
+NAME = "default"
+Table = dict[str, Any]
+EFFORT = {"sets": 10, "warmups": 2, "seconds": 2.5, "precision": 2.0, "max_seconds": 8.0}
+FEWEST_SECONDS, MOST_SECONDS = 4.0, 30.0  # limits of max_seconds where the time is given
+MEASURING = 0.5  # of the time of a run: spent in timed sets at most, the rest in starting and verifying
+ITERATIONS = {"m": 200, "l": 75, "xl": 50}  # fixed work; of m and l, references are shipped
+USUAL, LEAST, MOST = 20_000, 2_000, 640_000  # equations per rank of strong scaling
+WEAK = 50_000  # equations per rank
+
+
+def default_campaign(there: CampaignHosts, *, shares: str = "", minutes: float = 0.0) -> Campaign:
+    """The campaign for these hosts. `shares`: by speed, of all ranks, if known. `minutes`: 0 for no limit."""
+    name, effort = NAME, EFFORT
+    if minutes:
+        name, effort = f"{NAME}-{minutes:g}-minutes", effort | {"max_seconds": _most_seconds(there, minutes)}
+    return Campaign(name=name, timeout=900.0, cases=tuple(table | effort for table in _tables(there, shares)))
+
+
+def _tables(there: CampaignHosts, shares: str) -> list[Table]:
+    return _one_host() if len(there.job.hosts) == 1 else _hosts(there, shares)
+
+
+def _most_seconds(there: CampaignHosts, minutes: float) -> float:
+    """Seconds of timed sets of a run at most, so that each case can run once; whatever the speeds are."""
+    tables = _tables(there, "")
+    runs = sum(math.prod(len(v) for v in table.values() if isinstance(v, list)) for table in tables)
+    return min(MOST_SECONDS, max(FEWEST_SECONDS, round(MEASURING * 60 * minutes / runs, 1)))
+
+
+def _one_host() -> list[Table]:
+    m, l = ({"mesh": name, "iterations": ITERATIONS[name]} for name in ("m", "l"))  # noqa: E741
+    weak = {"equations_per_rank": WEAK, "iterations": 200, "partitioner": "blocks"}
+    return [
+        m | {"ranks": [1, "all"]},
+        l | {"ranks": [1, "all"]},
+        weak | {"ranks": [1, "all"]},
+        {"mesh": "s", "ranks": [1, "all"], "fields": True},  # with pictures of the body and its parts
+        {"mesh": "m3", "ranks": [1, "all"]},
+        *(table | {"ranks": "half"} for table in (m, l, weak)),
+    ]
+
+
+def _hosts(there: CampaignHosts, shares: str) -> list[Table]:
+    """Several hosts."""
+    slots, rungs = there.job.slots, ladder(len(there.job.hosts))
+    strong = strong_mesh(slots)
+    n_equations = _equations(strong["mesh"])
+    found = [strong | {"ranks": [1, "all"] if n_equations >= LEAST * slots else [1]}]
+    if n_equations < USUAL * slots:
+        found += _large(there)
+    if shares and _unequal(there):
+        fast = folded(host.name for host in there.fast())
+        found += [strong | {"ranks": "all", "shares": shares}, strong | {"ranks": "all", "hosts": fast}]
+    weak = {"equations_per_rank": WEAK, "iterations": 100, "partitioner": "blocks"}
+    found.append(weak | {"ranks": [1, "node", "all"]})
+    fit = [word for word in rungs if n_equations >= LEAST * _ranks(there, word)]
+    found += [strong | {"ranks": fit}] if fit else []
+    found += [weak | {"ranks": rungs[1:]}] if rungs[1:] else []
+    return [*found, {"mesh": "s", "ranks": [1, "node"], "fields": True}]
+
+
+def _large(there: CampaignHosts) -> list[Table]:
+    """Strong scaling of a mesh for all ranks, from the fewest hosts whose ranks can hold it."""
+    n_equations = USUAL * there.job.slots
+    rungs = [word for word in ladder(len(there.job.hosts)) if n_equations <= MOST * _ranks(there, word)]
+    box = {"mesh": f"box:{n_equations}", "partitioner": "blocks", "iterations": ITERATIONS["xl"]}
+    return [box | {"ranks": [*rungs[:1], "all"]}] + ([box | {"ranks": rungs[1:]}] if rungs[1:] else [])
+
+
+def strong_mesh(slots: int) -> Table:
+    """The smallest preset with 20 000 equations for each rank, and its fixed work."""
+    name = next((name for name in ITERATIONS if _equations(name) >= USUAL * slots), "xl")
+    found: Table = {"mesh": name, "iterations": ITERATIONS[name]}
+    return found | ({"partitioner": "blocks"} if name == "xl" else {})
+
+
+def ladder(n_hosts: int) -> list[str]:
+    """'node', '2 nodes', '4 nodes', …: fewer than all hosts."""
+    counts = [2**k for k in range(n_hosts.bit_length()) if 2**k < n_hosts]
+    return ["node" if n == 1 else f"{n} nodes" for n in counts]
+
+
+def _ranks(there: CampaignHosts, word: str) -> int:
+    """The ranks that a word of `ladder` stands for."""
+    n_hosts = 1 if word == "node" else int(word.split()[0])
+    return sum(host.slots for host in there.job.hosts[:n_hosts])
+
+
+def _equations(mesh: str) -> int:
+    box = box_named(mesh)
+    return box.n_equations if box else 0
+
+
+def _unequal(there: CampaignHosts) -> bool:
+    """Whether the speed of some host is known to be less than 90 % of the fastest."""
+    return bool(there.measured and there.slow())
+
+
+def as_toml(campaign: Campaign, comment: str) -> str:
+    """A campaign file with all that is not at its default."""
+    head = {
+        field.name: value
+        for field in msgspec.structs.fields(campaign)
+        if field.name != "cases" and (value := getattr(campaign, field.name)) != field.default
+    }
+    lines = [f"# {line}" for line in comment.splitlines()] + _lines(head)
+    for table in campaign.cases:
+        lines += ["", "[[cases]]", *_lines(table)]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(values: Mapping[str, Any]) -> list[str]:
+    """JSON's words for text, numbers and lists are TOML's, too."""
+    return [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in values.items()]

@@ -54,9 +54,7 @@ class Folder:
         """Make the folder for the campaign of a file: see `hold`."""
         self.hold(read_text(source), str(source), there)
 
-    def hold(
-        self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False
-    ) -> None:
+    def hold(self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False) -> None:
         """Make the folder, or check that it belongs to the same campaign. Raises InputError.
 
         `where`: of the text. `there`: the hosts that the words of both campaigns are resolved against; None:

@@ -104,7 +104,7 @@ def cases_of(campaign: Campaign, where: str, there: CampaignHosts | None = None)
 
 
 def by_importance(cases: Sequence[Case]) -> list[CampaignRun]:
-    """The first run of each case, in the order of the cases, but after the one on one rank that is its base."""
+    """The first run of each case, in their order, but after the one on one rank that is its base."""
     alone = {_without_ranks(case): case for case in reversed(cases) if case.placement.ranks == 1}
     pairs = ((alone.get(_without_ranks(case), case), case) for case in cases)
     order = dict.fromkeys(case for pair in pairs for case in pair)

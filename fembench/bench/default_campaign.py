@@ -1,12 +1,13 @@
 """The campaign of `fembench sweep` without a file, made for the hosts of the job.
 
-One host: strong and weak scaling from one rank to all cores, and a small mesh to a tolerance: two minutes. Several
-hosts: from one core over 1, 2, 4, … hosts to all; if their measured speeds differ, also with shares by speed, and
-without the slow hosts. Tables come in the order of their importance: if time is limited, the last go first.
+One host: strong and weak scaling from one rank to all cores, and a small mesh to a tolerance: two
+minutes. Several hosts: from one core over 1, 2, 4, … hosts to all; if their measured speeds differ, also
+with shares by speed, and without the slow hosts. Tables come in the order of their importance: if time is
+limited, the last go first.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ EFFORT = {"sets": 10, "warmups": 2, "seconds": 2.5, "precision": 2.0, "max_secon
 FEWEST_SECONDS, MOST_SECONDS = 4.0, 30.0  # limits of max_seconds where the time is given
 MEASURING = 0.5  # of the time of a run: spent in timed sets at most, the rest in starting and verifying
 ITERATIONS = {"m": 200, "l": 75, "xl": 50}  # fixed work; of m and l, references are shipped
-USUAL, LEAST, MOST = 20_000, 2_000, 640_000  # equations per rank of strong scaling
+USUAL, LEAST, MOST = 20_000, 1_000, 640_000  # equations per rank of strong scaling
 WEAK = 50_000  # equations per rank
 
 
@@ -35,7 +36,7 @@ def default_campaign(there: CampaignHosts, *, shares: str = "", minutes: float =
 
 
 def _tables(there: CampaignHosts, shares: str) -> list[Table]:
-    return _one_host() if len(there.job.hosts) == 1 else _hosts(there, shares)
+    return _one_host(there) if len(there.job.hosts) == 1 else _hosts(there, shares)
 
 
 def _most_seconds(there: CampaignHosts, minutes: float) -> float:
@@ -45,36 +46,47 @@ def _most_seconds(there: CampaignHosts, minutes: float) -> float:
     return min(MOST_SECONDS, max(FEWEST_SECONDS, round(MEASURING * 60 * minutes / runs, 1)))
 
 
-def _one_host() -> list[Table]:
-    m, l = ({"mesh": name, "iterations": ITERATIONS[name]} for name in ("m", "l"))  # noqa: E741
+def _one_host(there: CampaignHosts) -> list[Table]:
+    meshes = [name for name in ITERATIONS if name != "xl" or _strong(there)["mesh"] == "xl"]
     weak = {"equations_per_rank": WEAK, "iterations": 200, "partitioner": "blocks"}
-    return [
-        m | {"ranks": [1, "all"]},
-        l | {"ranks": [1, "all"]},
-        weak | {"ranks": [1, "all"]},
-        {"mesh": "s", "ranks": [1, "all"], "fields": True},  # with pictures of the body and its parts
-        {"mesh": "m3", "ranks": [1, "all"]},
-        *(table | {"ranks": "half"} for table in (m, l, weak)),
-    ]
+    found = [_fixed(name) | {"ranks": _fitting(there, name, [1, "all"])} for name in meshes]
+    found += [weak | {"ranks": [1, "all"]}, _pictures(there, "all")]
+    found += [{"mesh": "m3", "ranks": _fitting(there, "m3", [1, "all"])}]
+    halves = [_fixed(name) | {"ranks": _fitting(there, name, ["half"])} for name in meshes]
+    return [*found, *(table for table in halves if table["ranks"]), weak | {"ranks": ["half"]}]
 
 
 def _hosts(there: CampaignHosts, shares: str) -> list[Table]:
     """Several hosts."""
-    slots, rungs = there.job.slots, ladder(len(there.job.hosts))
-    strong = strong_mesh(slots)
-    n_equations = _equations(strong["mesh"])
-    found = [strong | {"ranks": [1, "all"] if n_equations >= LEAST * slots else [1]}]
-    if n_equations < USUAL * slots:
-        found += _large(there)
+    strong, rungs = _strong(there), ladder(len(there.job.hosts))
+    mesh = strong["mesh"]
+    found = [strong | {"ranks": _fitting(there, mesh, [1, "all"])}]
+    found += _large(there) if _equations(mesh) < USUAL * there.job.slots else []
     if shares and _unequal(there):
         fast = folded(host.name for host in there.fast())
         found += [strong | {"ranks": "all", "shares": shares}, strong | {"ranks": "all", "hosts": fast}]
     weak = {"equations_per_rank": WEAK, "iterations": 100, "partitioner": "blocks"}
     found.append(weak | {"ranks": [1, "node", "all"]})
-    fit = [word for word in rungs if n_equations >= LEAST * _ranks(there, word)]
-    found += [strong | {"ranks": fit}] if fit else []
+    fitting = _fitting(there, mesh, rungs)
+    found += [strong | {"ranks": fitting}] if fitting else []
     found += [weak | {"ranks": rungs[1:]}] if rungs[1:] else []
-    return [*found, {"mesh": "s", "ranks": [1, "node"], "fields": True}]
+    return [*found, _pictures(there, "node")]
+
+
+def _pictures(there: CampaignHosts, word: str) -> Table:
+    """A mesh solved to its tolerance, with pictures of the body and its parts."""
+    return {"mesh": "s", "ranks": _fitting(there, "s", [1, word]), "fields": True}
+
+
+def _fixed(name: str) -> Table:
+    """A preset with its fixed work."""
+    parts = {"partitioner": "blocks"} if name == "xl" else {}
+    return {"mesh": name, "iterations": ITERATIONS[name], **parts}
+
+
+def _fitting(there: CampaignHosts, mesh: str, words: Sequence[int | str]) -> list[int | str]:
+    """The words whose ranks have enough equations of a mesh each."""
+    return [word for word in words if word == 1 or _equations(mesh) >= LEAST * _ranks(there, word)]
 
 
 def _large(there: CampaignHosts) -> list[Table]:
@@ -85,11 +97,10 @@ def _large(there: CampaignHosts) -> list[Table]:
     return [box | {"ranks": [*rungs[:1], "all"]}] + ([box | {"ranks": rungs[1:]}] if rungs[1:] else [])
 
 
-def strong_mesh(slots: int) -> Table:
-    """The smallest preset with 20 000 equations for each rank, and its fixed work."""
-    name = next((name for name in ITERATIONS if _equations(name) >= USUAL * slots), "xl")
-    found: Table = {"mesh": name, "iterations": ITERATIONS[name]}
-    return found | ({"partitioner": "blocks"} if name == "xl" else {})
+def _strong(there: CampaignHosts) -> Table:
+    """The smallest preset with 20 000 equations for each rank, or the largest."""
+    slots = there.job.slots
+    return _fixed(next((name for name in ITERATIONS if _equations(name) >= USUAL * slots), "xl"))
 
 
 def ladder(n_hosts: int) -> list[str]:
@@ -98,10 +109,12 @@ def ladder(n_hosts: int) -> list[str]:
     return ["node" if n == 1 else f"{n} nodes" for n in counts]
 
 
-def _ranks(there: CampaignHosts, word: str) -> int:
-    """The ranks that a word of `ladder` stands for."""
-    n_hosts = 1 if word == "node" else int(word.split()[0])
-    return sum(host.slots for host in there.job.hosts[:n_hosts])
+def _ranks(there: CampaignHosts, word: int | str) -> int:
+    """The ranks that a number or a word stands for."""
+    slots = [host.slots for host in there.job.hosts]
+    if isinstance(word, int) or word in ("half", "all"):
+        return word if isinstance(word, int) else sum(slots) // (2 if word == "half" else 1)
+    return sum(slots[: 1 if word == "node" else int(word.split()[0])])
 
 
 def _equations(mesh: str) -> int:

@@ -1,9 +1,10 @@
 """Which run of a campaign comes next, with a limit of time or without.
 
-Without a limit, each run comes once, in the order of the campaign. With one, the next run is that of the case that
-has run least often; of several, the most important one; and only if it is expected to end in time. So the least
-important cases are left out if time is short, and all are repeated if there is plenty. How long a case takes is known
-from its own runs, or else expected from those of others (`duration.py`), corrected by how far off this was so far.
+Without a limit, each run comes once, in the order of the campaign. With one, the next run is that of the
+case that has run least often; of several, the most important one; and only if it is expected to end in
+time. So the least important cases are left out if time is short, and all are repeated if there is plenty.
+How long a case takes is known from its own runs, or else expected from those of others (`duration.py`),
+corrected by how far off this was so far.
 """
 
 import math
@@ -28,7 +29,7 @@ class RunOrder(Protocol):
 
     def __iter__(self) -> Iterator[CampaignRun]: ...
     def ended(self, run: CampaignRun, *, ran: bool, recorded: bool) -> None:
-        """Tell how the last run ended: whether it ran at all, or had a record before; and whether it has one."""
+        """Tell whether the last run was started, or had a record before; and whether it has one now."""
 
     def renew(self, runs: Sequence[CampaignRun]) -> None:
         """The runs of the campaign as it is now, which has all cases that it had before."""
@@ -188,9 +189,15 @@ def forecast(expected: Sequence[float | None], took: Sequence[Sequence[float]]) 
 
 
 def next_case(seconds: Sequence[float], done: Sequence[int], left: float) -> int | None:
-    """The case to run next, of cases in the order of their importance; None if none ends in time."""
+    """The case to run next, of cases in the order of their importance; None if none ends in time.
+
+    The first of all may be expected to end too late: only a run can show how fast the machine is.
+    """
     order = sorted(range(len(seconds)), key=lambda k: (done[k], k))
-    return next((k for k in order if seconds[k] <= left), None)
+    found = next((k for k in order if seconds[k] <= left), None)
+    if found is None and not any(done) and math.isfinite(least := min(seconds, default=math.inf)):
+        return list(seconds).index(least)
+    return found
 
 
 def foreseen(seconds: Sequence[float], done: Sequence[int], left: float) -> list[int]:

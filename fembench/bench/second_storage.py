@@ -1,8 +1,8 @@
 """The reference of a run that has no other: its own system, solved once more with another storage.
 
-Element by element, nothing is assembled, so neither the matrix nor its product is shared with the run that was
-timed, and little memory is needed. The parts are those of the run: the partition itself is tested by
-comparing with the one-rank run only.
+Element by element, nothing is assembled, so neither the matrix nor its product is shared with the run
+that was timed, and little memory is needed. The parts are those of the run: the partition itself is
+tested by comparing with the one-rank run only.
 """
 
 from fembench.bench.fingerprint import fingerprint

@@ -51,8 +51,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=real(0, above=True),
         default=0.0,
         metavar="MINUTES",
-        help="end after this time: cases are repeated as often as it allows, and the last ones of the campaign "
-        "are left out if it is short (default: each run once)",
+        help="end after this time: cases are repeated as often as it allows, and the last ones of the "
+        "campaign are left out if it is short (default: each run of the campaign once)",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="list the runs, their hosts and how long they take, and stop"

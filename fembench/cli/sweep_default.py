@@ -1,7 +1,7 @@
-"""What `fembench sweep` runs: a campaign file, or the default campaign, which it makes for the hosts of the job.
+"""What `fembench sweep` runs: a campaign file, or the default campaign, made for the hosts of the job.
 
-The default campaign on several hosts first measures their network. When the run on all ranks with equal shares has
-shown that their speeds differ, it is made again: with shares by speed, and without the slow hosts.
+The default campaign on several hosts first measures their network. When the run on all ranks with equal
+shares has shown that their speeds differ, it is made again: with shares by speed, and without the slow hosts.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ class SweepSource:
 
 
 def source_of(path: str | None, there: CampaignHosts, minutes: float, results: str | None) -> SweepSource:
-    """The campaign in a file, or the default campaign, with what its records say of the speed of the hosts."""
+    """The campaign in a file, or the default campaign with the speeds of the hosts from its records."""
     if path:
         text = read_text(path)
         campaign = from_toml(text, Campaign, where=path)
@@ -83,7 +83,7 @@ def made(there: CampaignHosts, minutes: float, equal: Record | None = None) -> S
 
 
 def speeds_from(record: Record | None, there: CampaignHosts) -> tuple[CampaignHosts, str]:
-    """(the hosts with their speeds, shares of all ranks by speed); as they were, and '', if they are not known."""
+    """(the hosts with their speeds, shares of all ranks by speed); as they were, and '', if not known."""
     from fembench.records.weights import as_text
     from fembench.weights.make import by_time
 
@@ -103,11 +103,13 @@ def say_unequal(record: Record, there: CampaignHosts) -> None:
     known, _ = speeds_from(record, there)
     slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in known.slow().items()]
     few = ", ".join(slow[:3]) + (f" and {len(slow) - 3} more" if len(slow) > 3 else "")
-    progress(f"slow hosts, by the speed of their ranks: {few}; adding runs with shares by speed, and without them")
+    progress(
+        f"slow hosts, by the speed of their ranks: {few}; adding runs with shares by speed, and without them"
+    )
 
 
 def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes: float) -> None:
-    """Write the speeds of all ranks and the network of the hosts to MACHINE in the folder, unless it is there.
+    """Write speeds and network of the hosts to MACHINE in the folder, unless it is there.
 
     A failure is said, and the campaign goes on without.
     """

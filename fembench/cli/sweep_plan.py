@@ -20,7 +20,7 @@ from fembench.records.record import Record
 from fembench.records.store import load, record_paths
 from fembench.report.results import short_shares
 
-OWN_COLUMNS = {"mesh", "ranks", "hosts", "per_node", "iterations", "storage", "warmups"}
+OWN_COLUMNS = {"mesh", "ranks", "hosts", "per_node", "iterations", "storage"}
 OWN_COLUMNS |= {"sets", "seconds", "precision", "max_seconds"}
 
 

@@ -25,7 +25,7 @@ from fembench.timing.tracer import NullTracer
 DIRECT = ("m1", "m2", "m3")
 ITERATED = ("s", "m", "l")
 PROBLEMS = ("corner-load", "cantilever")
-FIXED = (50, 75, 100, 200)  # iterations
+FIXED = (25, 50, 100, 200)  # iterations
 
 
 def by_cg(mesh: str, problem: str) -> np.ndarray:

@@ -87,5 +87,7 @@ def test_a_record_of_schema_2_named_no_hosts():
 
 
 def test_the_steps_of_upgrading_name_the_fields_and_defaults_of_their_own_schema():
-    tree = upgraded({"schema": 2, "case": {"placement": {"ranks": 2}}}, "record", SCHEMA, "here")
+    old = {"schema": 2, "case": {"placement": {"ranks": 2}, "effort": {"sets": 4}}}
+    tree = upgraded(old, "record", SCHEMA, "here")
     assert tree["case"]["placement"] == {"ranks": 2, "hosts": "", "per_node": 0}
+    assert tree["case"]["effort"] == {"sets": 4, "precision": 0.0, "max_seconds": 20.0}

@@ -43,8 +43,8 @@ class Simulated:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_time_given_is_kept_within_a_tenth_whatever_was_expected_of_the_runs(seed):
-    """Durations from 4 s to over a minute, scattered by 10 %; all expectations are wrong by a common factor of
-    up to three, and each by a factor of its own."""
+    """Durations from 4 s to over a minute, scattered by 10 %; all expectations are wrong by a common factor
+    of up to three, and each by a factor of its own."""
     rng = np.random.default_rng(seed)
     n, given = int(rng.integers(3, 11)), 60 * float(rng.uniform(1.5, 20))
     true = 4 + rng.lognormal(2, 1, n).clip(0, given / 3)

@@ -129,8 +129,10 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
 
 def _reference(comm: Comm, job: Job, prepared: Prepared) -> Reference | None:
     """The reference given, shipped, or solved again with another storage. Collective."""
-    known = comm.bcast(job.reference or shipped(job.case, prepared.mesh.hash, prepared.spec))
-    return known or solved_again(job.case, prepared)
+    known = job.reference
+    if comm.rank == 0 and known is None:  # the others need not read the file
+        known = shipped(job.case, prepared.mesh.hash, prepared.spec)
+    return comm.bcast(known) or solved_again(job.case, prepared)
 
 
 def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, list[int]]:

@@ -31,7 +31,7 @@ def test_on_one_host_it_goes_from_one_rank_to_all_cores_and_takes_about_two_minu
     there = hosts(2)
     found = cases(there)
     assert {c.placement.ranks for c in found} == {1, 2}
-    assert placed(found, "m") == placed(found, "l") == [(1, ""), (2, "")]
+    assert placed(found, "m") == placed(found, "l") == placed(found, "m3") == [(1, ""), (2, "")]
     assert 60 < sum(expected_seconds(case) for case in found) < 150
     assert {c.placement.ranks for c in cases(hosts(8))} == {1, 4, 8}
 

@@ -3,8 +3,9 @@
 Runs the cases in interleaved order, each as a separate MPI job, prints the tables and builds the report. You
 can stop it at any time: the same command continues where it stopped. Runs whose mesh or problem file has
 changed are repeated. All records of a results folder must come from the same hosts: another host file is
-refused. Without a file, it runs the default campaign, which is made for the hosts of the job: strong and weak
-scaling from one core to all; on several hosts also their network and, if their speeds differ, shares by speed.
+refused. Without a file, it runs the default campaign, which is made for the hosts of the job: strong and
+weak scaling from one core to all; on several hosts also their network and, if their speeds differ, shares by
+speed.
 
 Examples:
   fembench sweep

@@ -53,7 +53,13 @@ class Sweep:
         runs = weighted_runs(source.first_runs, options.weights)
         kept = [run for first in runs for run in _recorded(first.case, folder)]
         expected = Expectations(records, cores_of(there), source.campaign.timeout)
-        left = 60 * options.minutes - (0.0 if options.no_report else REPORT) - (time.monotonic() - begin)
+        report = 0.0 if options.no_report else REPORT
+        left = 60 * options.minutes - report - (time.monotonic() - begin)
+        if left <= 0:
+            raise InputError(
+                f"--minutes {options.minutes:g}: no time for a run; expected more than {report:g} seconds, which "
+                "the report takes"
+            )
         order = WithinTime(runs, kept, expected, left)
         every = list(dict.fromkeys([*kept, *runs]))
         return cls(source, folder, there, options, order, every, kept, records)

@@ -150,6 +150,12 @@ def test_a_sweep_ends_in_the_time_given_and_says_what_it_left_out(ranks, capsys,
         assert {"1", "2", "3"} <= repetitions
 
 
+def test_minutes_that_the_report_alone_takes_are_refused(ranks, capsys):
+    assert main(["sweep", "--minutes", "0.1"]) == 2
+    assert "--minutes 0.1: no time for a run; expected more than 8 seconds" in capsys.readouterr().err
+    assert ranks.ran == []
+
+
 @pytest.mark.parametrize("words", ["0", "-1", "soon", "inf"])
 def test_minutes_have_to_be_a_number_above_zero(words, capsys):
     assert main(["sweep", "--minutes", words]) == 2

@@ -57,8 +57,8 @@ class Sweep:
         left = 60 * options.minutes - report - (time.monotonic() - begin)
         if left <= 0:
             raise InputError(
-                f"--minutes {options.minutes:g}: no time for a run; expected more than {report:g} seconds, which "
-                "the report takes"
+                f"--minutes {options.minutes:g}: no time for a run; expected more than {report:g} seconds, "
+                "which the report takes"
             )
         order = WithinTime(runs, kept, expected, left)
         every = list(dict.fromkeys([*kept, *runs]))

@@ -91,9 +91,9 @@ def test_a_run_adds_sets_until_its_median_is_precise_or_its_time_is_over(comm):
     left, _, _ = measured(comm, iterations=3, sets=7, warmups=1, precision=1e9)
     assert len(left.sets) == 8
     more, _, _ = measured(comm, iterations=3, sets=7, warmups=1, precision=1e-9, max_seconds=0.05)
-    cg = sum(int(one.ticks[CG]) for one in more.sets[1:]) * 1e-9
+    slowest = [comm.allreduce(int(one.ticks[CG]), op=MAX) * 1e-9 for one in more.sets[1:]]
     assert len(more.sets) > 8
-    assert comm.allreduce(cg, op=MAX) >= 0.05
+    assert sum(slowest[:-1]) < 0.05 <= sum(slowest)
 
 
 def test_spans_that_send_and_wait_name_the_neighbours_and_their_bytes(comm):

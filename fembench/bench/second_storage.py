@@ -4,9 +4,9 @@ Element by element, nothing is assembled, so neither the matrix nor its product 
 that was timed, and little memory is needed. The parts are those of the run: the partition itself is
 tested by comparing with the one-rank run only.
 
-Fixed work may end where rounding decides the result: CG has lost the orthogonality of its directions, and any
-two storages disagree. So fixed work is solved a third time, with 1.1 times the load. The solution is linear in
-the load, but no rounding is the same. If both differ by more than rounding, there is no reference.
+Fixed work may end where rounding decides the result: CG has lost the orthogonality of its directions, and
+any two storages disagree. So fixed work is solved a third time, with 1.1 times the load. The solution is
+linear in the load, but no rounding is the same. If both differ by more, there is no reference.
 """
 
 import dataclasses

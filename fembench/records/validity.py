@@ -23,7 +23,10 @@ EPS = float(np.finfo(float).eps)
 UNEQUAL_SHARES = 0.05
 WARMUPS, SETS, PRECISION = 2, 10, 2.0  # D1: the fewest of both; percent of the median
 FIRST = "first of its kind; give a record of the same mesh, problem and work to `fembench run --reference`"
-SENSITIVE = "rounding decides the result of this work, or fembench has no other storage for it: ask for fewer --iterations"
+SENSITIVE = (
+    "rounding decides the result of this work, or fembench has no other storage for it: "
+    "ask for fewer --iterations"
+)
 Check = Callable[[Record], Iterator[Rule]]
 
 

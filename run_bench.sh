@@ -10,17 +10,19 @@ usage: ./run_bench.sh [CAMPAIGN.toml] [options of 'fembench sweep']
 Installs fembench on the first start (two to three minutes, into .venv), then hands its arguments to it.
 Without a verb, it runs a campaign: './run_bench.sh FILE' is short for './run_bench.sh sweep FILE'. Each case of
 the campaign runs on real MPI ranks and is verified; the tables and the path of the report are printed. Without
-a CAMPAIGN.toml, it runs the default campaign: about two minutes on two cores. You can stop it at any time
-(Ctrl-C): the same command continues where it stopped.
+a CAMPAIGN.toml, it runs the default campaign, made for the hosts of the job: about two minutes on two cores.
+You can stop it at any time (Ctrl-C): the same command continues where it stopped.
 
   CAMPAIGN.toml      what to run: meshes x storages x ranks x shares; see docs/howto/campaign.md
-                     and fembench/bench/default.toml
+  --minutes MINUTES  end after this time: repeat the cases as often as it allows, or leave the last ones out
+  --dry-run          list the runs, their hosts and how long they take, and stop
   --results DIR      folder for records and report (default: results/NAME)
   --hostfile FILE    run on the hosts of this host file. Inside a job of Slurm, PBS, LSF, Flux, OAR or Grid Engine
                      it is not needed: fembench uses the hosts of the job. Install on a login node first.
 
 first steps:
   ./run_bench.sh                        the default campaign
+  ./run_bench.sh --minutes 10           the same, as often as ten minutes allow
   ./run_bench.sh doctor                 what this machine has, and what is missing
   ./run_bench.sh run m1 --ranks 2       one case: 630 equations on two ranks
   ./run_bench.sh sweep --help           every option of a campaign

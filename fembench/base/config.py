@@ -29,11 +29,16 @@ def read_text(path: Path | str) -> str:
 
 def read_toml(path: Path | str, kind: type[T]) -> T:
     """The struct of type `kind` that a TOML file describes. Raises InputError."""
+    return from_toml(read_text(path), kind, where=str(path))
+
+
+def from_toml(text: str, kind: type[T], *, where: str) -> T:
+    """The struct of type `kind` that a text describes. Raises InputError naming its place."""
     try:
-        tree = tomllib.loads(read_text(path))
+        tree = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also integers of more digits than Python reads
-        raise InputError(f"{path}: not valid TOML: {error}") from error
-    return convert(tree, kind, where=str(path))
+        raise InputError(f"{where}: not valid TOML: {error}") from error
+    return convert(tree, kind, where=where)
 
 
 def read_json(path: Path | str, kind: type[T]) -> T:

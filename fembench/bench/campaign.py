@@ -7,14 +7,15 @@ the new input is refused. A failed run is repeated when the campaign is started 
 
 import contextlib
 import functools
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from fembench.base.config import json_tree, read_text, read_toml
+from fembench.base.config import from_toml, json_tree, read_text, read_toml
 from fembench.base.errors import AllocationLostError, InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
@@ -29,7 +30,6 @@ from fembench.records.ids import now_utc
 from fembench.records.record import NOT_RECORDED, SCHEMA, Failure, Record, Reference
 from fembench.records.store import load, record_paths, save
 
-DEFAULT = Path(__file__).with_name("default.toml")
 QUESTION = fields_of("question")  # fields that a run has in common with its one-rank reference
 
 
@@ -52,20 +52,29 @@ class Folder:
         self._read: dict[Path, tuple[Stamp | None, Record]] = {}
 
     def prepare(self, source: Path, there: CampaignHosts | None = None) -> None:
+        """Make the folder for the campaign of a file: see `hold`."""
+        self.hold(read_text(source), str(source), there)
+
+    def hold(self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False) -> None:
         """Make the folder, or check that it belongs to the same campaign. Raises InputError.
 
-        `there`: the hosts that the words of both campaigns are resolved against; None: those of this job.
+        `where`: of the text. `there`: the hosts that the words of both campaigns are resolved against; None:
+        those of this job. `grown`: the campaign may have more cases than before.
         """
-        text, kept = read_text(source), self.path / "campaign.toml"
-        if kept.exists() and read_text(kept) != text and not _same_runs(kept, source, there):
+        kept = self.path / "campaign.toml"
+        if kept.exists() and not _same_runs(read_text(kept), text, there, grown):
             raise InputError(
-                f"{kept} differs from {source}: this folder holds another campaign; give another --results"
+                f"{kept} differs from {where}: this folder holds another campaign; give another --results"
             )
-        write_atomic(kept, text)
+        self.write(text)
         try:
             self.runs.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
+
+    def write(self, text: str) -> None:
+        """Keep the text as that of the campaign."""
+        write_atomic(self.path / "campaign.toml", text)
 
     def record(self, run: CampaignRun) -> Record | None:
         """The record of a run, if one exists for the same case, mesh and problem."""
@@ -158,13 +167,19 @@ def _is_json(path: Path) -> bool:
     return True
 
 
-def _same_runs(a: Path, b: Path, there: CampaignHosts | None) -> bool:
-    """Whether two campaign files describe the same runs; comments and the time limit may differ."""
+def _same_runs(before: str, now: str, there: CampaignHosts | None, grown: bool) -> bool:
+    """Whether two campaign files describe the same runs; comments and the time limit may differ.
+
+    `grown`: there may be more runs now.
+    """
+    if before == now:
+        return True
     try:
-        (one, these), (other, those) = read_campaign(a, there), read_campaign(b, there)
+        old, new = (from_toml(text, Campaign, where="campaign") for text in (before, now))
+        these, those = ({run.id for run in expand(one, "campaign", there)} for one in (old, new))
     except InputError:
         return False
-    return one.name == other.name and {run.id for run in these} == {run.id for run in those}
+    return old.name == new.name and (these <= those if grown else these == those)
 
 
 def failure_of(id: str, case: Case, outcome: JobOutcome) -> Failure:
@@ -189,16 +204,18 @@ def read_campaign(path: Path, there: CampaignHosts | None = None) -> tuple[Campa
 
 def execute(
     campaign: Campaign,
-    runs: list[CampaignRun],
+    runs: Iterable[CampaignRun],
     folder: Folder,
     *,
     command: str,
     hostfile: str = "",
     mpi_options: Sequence[str] = (),
     cores: Sequence[tuple[int, ...]] = (),
+    limit: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[Done]:
     """Run everything that has no record yet, one run after another; yields each run when it is done.
 
+    The next run is drawn from `runs` after that. `limit`: seconds after which it is ended at the latest.
     Raises AllocationLostError if the batch system takes the hosts away.
     """
     references: dict[bytes, Record] = {}
@@ -213,7 +230,7 @@ def execute(
                 hostfile=hostfile,
                 mpi_options=mpi_options,
                 cores=cores,
-                timeout=campaign.timeout,
+                timeout=_finite(min(campaign.timeout or math.inf, limit())),
                 reference=_reference(references, run.case, folder.inputs),
                 fields_path=(folder.runs / f"{run.id}.fields.npz").resolve()
                 if run.case.output.fields
@@ -230,6 +247,11 @@ def execute(
             if folder.inputs.changed(kept):  # while the campaign ran
                 references[_question(run.case)] = record
         yield Done(run, record, outcome)
+
+
+def _finite(seconds: float) -> float:
+    """A time limit as the launcher takes it: 0 for none."""
+    return seconds if math.isfinite(seconds) else 0.0
 
 
 def _question(case: Case) -> bytes:

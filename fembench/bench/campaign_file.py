@@ -16,6 +16,7 @@ import itertools
 import math
 import random
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
 from fembench.bench.campaign_words import HOST_KEYS, PlacedCase, placed_case, sized, spread
 from fembench.launch.layout import HostsError
 from fembench.partition.shares import parse_shares
-from fembench.records.case import ABSOLUTE, FIELDS, Case
+from fembench.records.case import ABSOLUTE, FIELDS, Case, fields_of
 from fembench.records.case_fields import LARGEST
 from fembench.records.renamed import renamed
 
@@ -74,12 +75,11 @@ def expand(campaign: Campaign, where: str, there: CampaignHosts | None = None) -
     a seeded random order. `there`: what words for ranks and hosts are resolved against; None: this job.
     Cases that turn out to be the same run once.
     """
-    there = there or campaign_hosts()
-    found = dict[tuple[Case, object], Case]()
-    for table in campaign.cases:
-        for case, hosts in _product(table, where, there):
-            found.setdefault((case.with_(hosts="", per_node=0), hosts), case)
-    cases = list(found.values())
+    return interleaved(campaign, cases_of(campaign, where, there), where)
+
+
+def interleaved(campaign: Campaign, cases: Sequence[Case], where: str) -> list[CampaignRun]:
+    """The runs of these cases, as `expand` orders them. Raises InputError."""
     if len(cases) * campaign.repetitions > MOST_RUNS:
         raise InputError(f"{where}: {len(cases) * campaign.repetitions} runs; expected {MOST_RUNS} at most")
     order = random.Random(campaign.seed)
@@ -91,6 +91,30 @@ def expand(campaign: Campaign, where: str, there: CampaignHosts | None = None) -
             for case in sorted(shuffled, key=lambda c: c.placement.ranks > 1)
         ]
     return runs
+
+
+def cases_of(campaign: Campaign, where: str, there: CampaignHosts | None = None) -> list[Case]:
+    """Every case of the campaign, each once, in the order of its tables."""
+    there = there or campaign_hosts()
+    found = dict[tuple[Case, object], Case]()
+    for table in campaign.cases:
+        for case, hosts in _product(table, where, there):
+            found.setdefault((case.with_(hosts="", per_node=0), hosts), case)
+    return list(found.values())
+
+
+def by_importance(cases: Sequence[Case]) -> list[CampaignRun]:
+    """The first run of each case, in their order, but after the one on one rank that is its base."""
+    alone = {_without_ranks(case): case for case in reversed(cases) if case.placement.ranks == 1}
+    pairs = ((alone.get(_without_ranks(case), case), case) for case in cases)
+    order = dict.fromkeys(case for pair in pairs for case in pair)
+    return [CampaignRun(run_id(case, 1), case, 1) for case in order]
+
+
+def _without_ranks(case: Case) -> tuple[object, ...]:
+    """What a case has in common with its base."""
+    apart = fields_of("placement", "text")
+    return tuple(value for name, value in case.flat().items() if name not in apart)
 
 
 def outdated(campaign: Campaign) -> list[str]:

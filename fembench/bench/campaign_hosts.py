@@ -49,6 +49,13 @@ class CampaignHosts:
         least = FAST * max(speed for speed in found.values() if speed is not None)
         return [host for host in self.job.hosts if (found[host.name] or 0.0) >= least]
 
+    def slow(self) -> dict[str, float]:
+        """{host: its speed relative to the fastest} of those that are not fast. Raises HostsError."""
+        fast = {host.name for host in self.fast()}
+        fastest = max(self.speeds.values(), default=1.0)
+        names = [host.name for host in self.job.hosts if host.name not in fast]
+        return {name: (_of(name, self.speeds) or 0.0) / fastest for name in names}
+
     def memory_of(self, name: str) -> float:
         """Bytes of a host that a job may use. Raises InputError if not known."""
         found = _of(name, self.memory)
@@ -67,7 +74,7 @@ def campaign_hosts(hostfile: str = "", machine: str = "", weights: str = "") -> 
     if profile:
         speeds = _speeds(profile, machine)
     elif weights:
-        speeds = _shares(load_weights(weights))
+        speeds = speeds_of_weights(load_weights(weights))
     memory, assumed = _memory(job, profile)
     return CampaignHosts(job, memory, assumed, speeds, machine or weights)
 
@@ -97,7 +104,7 @@ def _speeds(profile: Profile, where: str) -> dict[str, float]:
     )
 
 
-def _shares(weights: Weights) -> dict[str, float]:
+def speeds_of_weights(weights: Weights) -> dict[str, float]:
     """Speed of a rank of each host: cells per second if the weights say so, else its share."""
     ranks = weights.ranks
     known = all(rank.cost > 0 for rank in ranks)

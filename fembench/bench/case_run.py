@@ -14,6 +14,7 @@ from fembench.bench.measure import Measurement, SetTicks, Timed, start_plain
 from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.references import shipped
+from fembench.bench.second_storage import solved_again
 from fembench.bench.solution import write_fields
 from fembench.bench.verify import Solved, verify
 from fembench.fem.problem import resolved
@@ -26,7 +27,7 @@ from fembench.ranks.comm import Comm, wtime
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
 from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
-from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, SetTimes, Verdict
+from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, Reference, SetTimes, Verdict
 from fembench.records.validity import judge
 from fembench.synthetic.slowness import Slowness, slowness_of, turn_of
 from fembench.synthetic.speeds import parse_changes, parse_speeds
@@ -90,6 +91,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         solved = _solved(prepared, measured)
         verification = verify(solved)
         facts = solve_facts(comm, prepared, measured, tracer, bandwidths)
+        reference = _reference(comm, job, prepared)
     with span(tracer, OUTPUT):
         write_fields(comm, job.fields_path, prepared, solved.u)
     total = tracer.now() - first
@@ -114,7 +116,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         sets=tuple(_set_times(ranks, k) for k in range(len(measured.sets))),
         solve=facts,
         verification=verification,
-        reference=job.reference or shipped(case, prepared.mesh.hash, prepared.spec),
+        reference=reference,
         peak_memory=tuple(memory),
         events=tuple(_events(ranks, {o.host: o for o in offsets}, environment.rank_host)),
         verdict=Verdict(status="INVALID", reasons=(), rules=()),
@@ -123,6 +125,14 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         offsets=tuple(o.in_record() for o in offsets),
     )
     return msgspec.structs.replace(record, verdict=judge(record))
+
+
+def _reference(comm: Comm, job: Job, prepared: Prepared) -> Reference | None:
+    """The reference given, shipped, or solved again with another storage. Collective."""
+    known = job.reference
+    if comm.rank == 0 and known is None:  # the others need not read the file
+        known = shipped(job.case, prepared.mesh.hash, prepared.spec)
+    return comm.bcast(known) or solved_again(job.case, prepared)
 
 
 def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, list[int]]:

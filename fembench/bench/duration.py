@@ -19,6 +19,7 @@ from fembench.methods.memory import BLOCKS_PER_NODE, DOFS_PER_NODE
 from fembench.methods.recipe import recipe
 from fembench.methods.work import DOUBLE
 from fembench.records.case import Case
+from fembench.records.case_fields import CaseEffort
 from fembench.records.phases import CG
 from fembench.records.record import Record
 from fembench.records.times import Times
@@ -29,6 +30,7 @@ SETUP = 1e-5  # once, per equation of a rank
 START = 2.0  # once: Python and its imports, bandwidth of memory, verification
 LAUNCH = 1.0  # from the launcher's start to the first line of the program, and from its end
 ITERATIONS = 25.0  # to the tolerance, times the cube root of the number of equations
+PATIENCE = 0.5  # of the time between --seconds and --max-seconds, until the median is precise
 VECTORS = 10  # read or written per iteration, where the cost of a method is not known
 STATED = f"at {RATE / 1e9:g} GB/s per rank"
 METHOD = ("solver", "storage", "precond", "variant")
@@ -66,8 +68,46 @@ def expected_seconds(case: Case, records: Sequence[Record] = (), *, cores: int =
     turns = max(1.0, case.placement.ranks / cores) if cores else 1.0
     slower = turns * case.synthetic.dilate
     cg = pace.iterations * _bytes(case, n) / pace.rate * slower
-    sets = max(case.effort.sets, math.ceil(case.effort.seconds / cg) if cg > 0 else 0) + case.effort.warmups
+    least, most = _measuring(case.effort, cg)
+    timed = least + (_needed(near) if near else PATIENCE) * (most - least)
+    sets = max(case.effort.sets, math.ceil(timed / cg) if cg > 0 else 0) + case.effort.warmups
     return LAUNCH + pace.once * turns + sets * (cg + pace.per_set * slower)
+
+
+def _measuring(effort: CaseEffort, cg: float) -> tuple[float, float]:
+    """Seconds of CG in the timed sets, of `cg` each: at least, and at most until they are precise."""
+    least = max(effort.sets * cg, effort.seconds)
+    return least, max(least, effort.max_seconds) if effort.precision else least
+
+
+def _needed(near: Record) -> float:
+    """How much of the time between these two limits a record needed, from 0 to 1."""
+    cg = Times(near).slowest(CG)
+    least, most = _measuring(near.case.effort, float(np.median(cg)))
+    return min(1.0, max(0.0, (float(cg.sum()) - least) / (most - least))) if most > least else PATIENCE
+
+
+class Expectations:
+    """Seconds of cases, from records to which more may be added; computed again only then."""
+
+    def __init__(self, records: list[Record], cores: int, timeout: float) -> None:
+        """`cores` as for `expected_seconds`; `timeout`: seconds that no run exceeds, 0: no limit."""
+        self._records, self._cores, self._timeout = records, cores, timeout
+        self._known: dict[Case, float | None] = {}
+        self._seen = -1
+
+    def __call__(self, cases: Sequence[Case]) -> list[float | None]:
+        """Of each case; None if its mesh is a file not yet run."""
+        if self._seen != len(self._records):
+            self._known, self._seen = {}, len(self._records)
+        return [self._of(case) for case in cases]
+
+    def _of(self, case: Case) -> float | None:
+        if case not in self._known:
+            seconds = expected_seconds(case, self._records, cores=self._cores)
+            known = seconds is not None and bool(self._timeout)
+            self._known[case] = min(seconds or 0.0, self._timeout) if known else seconds
+        return self._known[case]
 
 
 def _stated(case: Case, n: int) -> ExpectedPace:

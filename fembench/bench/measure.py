@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from fembench.bench.prepare import Prepared
 from fembench.host.others import OthersShare, others_meter
 from fembench.methods.work import Work
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import MAX, Comm
 from fembench.records.case import Case
+from fembench.records.case_fields import CaseEffort
 from fembench.records.ledger import BalanceFacts
 from fembench.records.phases import ASSEMBLY, BETWEEN, CG, SYNC
 from fembench.solve.from_names import build_solver, load_builders
 from fembench.solve.iterate import CGResult, Solver, StoppingCriterion
 from fembench.solve.operators import Operator
+from fembench.stats.summary import precision
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
@@ -90,8 +92,9 @@ def measure(
     solver: Solver | None = None
     learned = [] if make else _rehearse(comm, case, prepared, tracer, slowness, control)
     make = make or _solver
-    tracer.recording, ended = False, tracer.now()
-    spent, set_up = 0, tracer.stored  # ticks of CG in timed sets; events of the set-up
+    tracer.recording, ended, rate = False, tracer.now(), tracer.ticks_per_second
+    spent: list[float] = []  # seconds of CG in each timed set, on the slowest rank
+    set_up = tracer.stored  # events of the set-up
     iterations = min(case.effort.trace_iterations, control.limit)
     each = ROOM + 8 * len(prepared.interface.neighbours)
     tracer.make_room(set_up, 0 if case.effort.warmups else iterations * each)
@@ -115,8 +118,7 @@ def measure(
         ):  # a rehearsal: as many spans, and some more where blocks move
             tracer.make_room(set_up, 5 * (tracer.stored - set_up + tracer.dropped) // 4)
         sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < case.effort.warmups))
-        spent += 0 if sets[-1].warmup else int(sets[-1].ticks[CG])
-        if not _more(comm, case, len(sets) - case.effort.warmups, spent / tracer.ticks_per_second):
+        if not sets[-1].warmup and enough(comm, case.effort, spent, sets[-1].ticks[CG] / rate):
             return Measurement(solver.operator, solver.work, result, learned + sets, others())
 
 
@@ -186,11 +188,16 @@ def _harvest(tracer: TracerLike, total: int, result: CGResult, *, warmup: bool) 
     )
 
 
-def _more(comm: Comm, case: Case, timed: int, spent: float) -> bool:
-    """Whether to run another set after `spent` seconds of CG in `timed` sets; if a time is to be filled, rank
-    0's clock decides. Collective."""
-    if timed < max(case.effort.sets, 1):
-        return True
-    if case.effort.seconds <= 0:
+def enough(comm: Comm, effort: CaseEffort, spent: list[float], seconds: float) -> bool:
+    """Whether the set just timed, which took this rank `seconds` of CG, is the last one. Collective.
+
+    All ranks decide alike, from the time of the slowest, which is added to `spent`. Two ranks could otherwise
+    disagree whether to begin another set.
+    """
+    if effort.seconds > 0 or effort.precision > 0:
+        seconds = comm.allreduce(seconds, op=MAX)
+    spent.append(seconds)
+    total = sum(spent)
+    if len(spent) < max(effort.sets, 1) or total < effort.seconds:
         return False
-    return bool(comm.bcast(spent < case.effort.seconds))
+    return total >= effort.max_seconds or not effort.precision or 100 * precision(spent) <= effort.precision

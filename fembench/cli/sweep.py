@@ -3,10 +3,13 @@
 Runs the cases in interleaved order, each as a separate MPI job, prints the tables and builds the report. You
 can stop it at any time: the same command continues where it stopped. Runs whose mesh or problem file has
 changed are repeated. All records of a results folder must come from the same hosts: another host file is
-refused. Without a file, it runs the default campaign.
+refused. Without a file, it runs the default campaign, which is made for the hosts of the job: strong and
+weak scaling from one core to all; on several hosts also their network and, if their speeds differ, shares by
+speed.
 
 Examples:
   fembench sweep
+  fembench sweep --minutes 10
   fembench sweep campaign.toml --dry-run
   fembench sweep campaign.toml --hostfile hosts --results results/cluster
 
@@ -22,11 +25,11 @@ A campaign file:
 
 import argparse
 import json
-from pathlib import Path
+import time
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import hosts_option
+    from fembench.cli.shared import hosts_option, real
 
     parser.add_argument(
         "campaign", nargs="?", metavar="CAMPAIGN.toml", help="campaign file (default: the default campaign)"
@@ -47,6 +50,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help='profile made by characterize, for hosts = "fast" and memory = "25%%" in the campaign',
     )
     parser.add_argument(
+        "--minutes",
+        type=real(0, above=True),
+        default=0.0,
+        metavar="MINUTES",
+        help="end after this time: cases are repeated as often as it allows, and the last ones of the "
+        "campaign are left out if it is short (default: each run of the campaign once)",
+    )
+    parser.add_argument(
         "--dry-run", action="store_true", help="list the runs, their hosts and how long they take, and stop"
     )
     parser.add_argument("--no-report", action="store_true", help="do not build the report")
@@ -54,36 +65,47 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.bench.campaign import DEFAULT, Folder, read_campaign
-    from fembench.bench.campaign_file import outdated
     from fembench.bench.campaign_hosts import campaign_hosts
-    from fembench.cli.shared import launch_settings, progress
-    from fembench.launch.launchers import SETTINGS
+    from fembench.cli.sweep_default import folder_of, measure_network, source_of
+    from fembench.cli.sweep_plan import as_text, as_tree, plan_of
+    from fembench.cli.sweep_runs import Sweep
     from fembench.launch.scratch import occupied
 
-    source = Path(options.campaign) if options.campaign else DEFAULT
+    begin = time.monotonic()
     there = campaign_hosts(options.hostfile, options.machine or "", options.weights or "")
-    campaign, runs = read_campaign(source, there)
-    for line in outdated(campaign):
-        progress(f"{source}: {line}")
-    launch_settings({name: getattr(options, name) or getattr(campaign, name) for name in SETTINGS})
-    _say_assumed(campaign, there)
-    runs = _weighted(runs, options.weights)
-    folder = Folder(Path(options.results or Path("results") / campaign.name))
+    source = source_of(options.campaign, there, options.minutes, options.results)
+    _say_settings(source, there, options)
+    folder = folder_of(source, options.results)
     if options.dry_run:
-        from fembench.cli.sweep_plan import as_text, as_tree, plan_of
-
-        plan = plan_of(campaign, runs, folder, there)
+        sweep = Sweep.of(source, folder, there, options, begin)
+        plan = plan_of(source.campaign, sweep.order.planned(), folder, there, sweep.left_out)
         print(json.dumps(as_tree(plan)) if options.json else as_text(plan))
         return 0
     with occupied(folder.runs):
-        folder.prepare(source, there)
+        folder.hold(source.text, source.where, there, grown=source.made)
         _say_damaged(folder)
-        _refuse_other_hosts(runs, folder, options.hostfile)
-        _say_changes(runs, folder)
-        records, failed = _execute(campaign, runs, folder, options.hostfile)
-        _report(records, folder.path, options)
-    return 1 if failed or _invalid(records) else 0
+        sweep = Sweep.of(source, folder, there, options, begin)
+        _refuse_other_hosts(sweep.runs, folder, options.hostfile)
+        _say_changes(sweep.runs, folder)
+        if source.made and not options.machine:
+            measure_network(there, folder, options.hostfile, options.minutes)
+            sweep = Sweep.of(source, folder, there, options, begin)
+        failed = sweep.execute()
+        _report(sweep, options)
+    return 1 if failed or _invalid(sweep.measured) else 0
+
+
+def _say_settings(source, there, options: argparse.Namespace) -> None:
+    """Set the launcher; say what has changed since the last release, and what is assumed."""
+    from fembench.bench.campaign_file import outdated
+    from fembench.cli.progress import progress
+    from fembench.cli.shared import launch_settings
+    from fembench.launch.launchers import SETTINGS
+
+    for line in outdated(source.campaign):
+        progress(f"{source.where}: {line}")
+    launch_settings({name: getattr(options, name) or getattr(source.campaign, name) for name in SETTINGS})
+    _say_assumed(source.campaign, there)
 
 
 def _invalid(records) -> list[str]:
@@ -98,24 +120,6 @@ def _say_assumed(campaign, there) -> None:
     if there.assumed and any("memory" in table for table in campaign.cases):
         few = ", ".join(there.assumed[:3]) + (", …" if len(there.assumed) > 3 else "")
         progress(f"memory of {few}: not known, taken to be that of this host (--machine FILE would say)")
-
-
-def _weighted(runs, path):
-    """The runs, with shares where the weights fit. Raises InputError if they fit no run."""
-    if not path:
-        return runs
-    from fembench.base.errors import InputError
-    from fembench.base.units import plural
-    from fembench.bench.campaign_file import CampaignRun, run_id
-    from fembench.cli.shared import weighted
-    from fembench.records.weights import load_weights
-
-    ranks = len(load_weights(path).ranks)
-    fits = [run.case.placement.ranks == ranks and not run.case.placement.shares for run in runs]
-    if not any(fits):
-        raise InputError(f"{path}: weights of {plural(ranks, 'rank')} fit no case of the campaign")
-    cases = [weighted(run.case, path) if fit else run.case for run, fit in zip(runs, fits)]
-    return [CampaignRun(run_id(case, run.repetition), case, run.repetition) for case, run in zip(cases, runs)]
 
 
 def _say_damaged(folder) -> None:
@@ -159,41 +163,16 @@ def _say_changes(runs, folder) -> None:
         progress(f"{name} no longer exists: records kept unchecked: {count}")
 
 
-def _execute(campaign, runs, folder, hostfile) -> tuple[list, int]:
-    """Run everything, with a line per case; (the records, number of runs without one)."""
-    from fembench.base.units import seconds
-    from fembench.bench.campaign import Timekeeper, execute
-    from fembench.cli.progress import progress, working
-    from fembench.cli.shared import typed_command
-    from fembench.report.run_line import summary_line
-
-    to_do = sum(folder.record(run) is None for run in runs)
-    if to_do < len(runs):
-        progress(f"{len(runs) - to_do} of {len(runs)} runs already have a record")
-    clock, failed, records = Timekeeper(to_do), 0, []
-    made = execute(campaign, runs, folder, command=typed_command(), hostfile=hostfile)
-    with working(f"sweep: run 1 of {len(runs)}") as now:
-        for k, done in enumerate(made, 1):
-            now.text = f"sweep: run {k + 1} of {len(runs)}"
-            records += [done.record] if done.record else []
-            if done.outcome is None:
-                continue
-            clock.one_more()
-            left = f"{seconds(clock.left)} left" if clock.left else "done"
-            failure = f"{done.run.id}: FAILED: {done.outcome.message}"
-            progress(f"[{k}/{len(runs)}, {left}] {summary_line(done.record) if done.record else failure}")
-            failed += done.record is None
-    return records, failed
-
-
-def _report(records, folder: Path, options: argparse.Namespace) -> None:
+def _report(sweep, options: argparse.Namespace) -> None:
     """Print the tables, then build the page, whose packages are optional."""
     from fembench.cli.progress import working
     from fembench.records.store import failures
     from fembench.report.table import to_json
     from fembench.report.tables import every_table, terminal
 
+    records, folder, left_out = sweep.measured, sweep.folder.path, sweep.left_out
     tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": _invalid(records)}
+    tree |= {"left_out": left_out} if options.minutes else {}
     if options.json:
         made = every_table(records, list(failures(folder)))
         tree["tables"] = {table.name: to_json(table) for table in made}
@@ -210,4 +189,5 @@ def _report(records, folder: Path, options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(tree))
     else:
+        print("".join(f"left out for lack of time: {name}\n" for name in left_out), end="")
         print("".join(f"INVALID: {id}\n" for id in _invalid(records)), end="")

@@ -11,7 +11,7 @@ from fembench.base.units import count, plural
 from fembench.bench.campaign import Folder
 from fembench.bench.campaign_file import Campaign, CampaignRun
 from fembench.bench.campaign_hosts import CampaignHosts
-from fembench.bench.duration import STATED, equations_of, expected_seconds
+from fembench.bench.duration import STATED, Expectations, equations_of
 from fembench.launch.allocation import merged
 from fembench.launch.hostfile import HostSlots
 from fembench.launch.layout import in_words, is_open, layout
@@ -20,7 +20,8 @@ from fembench.records.record import Record
 from fembench.records.store import load, record_paths
 from fembench.report.results import short_shares
 
-OWN_COLUMNS = {"mesh", "ranks", "hosts", "per_node", "iterations", "sets", "seconds", "storage"}
+OWN_COLUMNS = {"mesh", "ranks", "hosts", "per_node", "iterations", "storage"}
+OWN_COLUMNS |= {"sets", "seconds", "precision", "max_seconds"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class SweepPlan:
 
     jobs: tuple[PlannedJob, ...]
     source: str  # of the expected durations
+    left_out: tuple[str, ...] = ()  # names of cases for which there is no time
 
     @property
     def seconds(self) -> float:
@@ -48,27 +50,33 @@ class SweepPlan:
 
 
 def plan_of(
-    campaign: Campaign, runs: Sequence[CampaignRun], folder: Folder, there: CampaignHosts
+    campaign: Campaign,
+    runs: Sequence[CampaignRun],
+    folder: Folder,
+    there: CampaignHosts,
+    left_out: Sequence[str] = (),
 ) -> SweepPlan:
     """The jobs of a campaign. Raises InputError."""
-    records = _records(folder)
-    cores = there.job.slots if is_open(there.job) else 0
+    records = records_of(folder)
+    expectations = Expectations(records, cores_of(there), campaign.timeout)
 
     def planned(run: CampaignRun) -> PlannedJob:
-        expected = expected_seconds(run.case, records, cores=cores)
-        if expected is not None and campaign.timeout:
-            expected = min(expected, campaign.timeout)
+        (expected,) = expectations([run.case])
         hosts = merged(layout(run.case.placement, there.job))
         recorded = folder.record(run) is not None
         return PlannedJob(run, equations_of(run.case, records), hosts, recorded, expected)
 
     source = f"from {plural(len(records), 'record')} in {folder.path}"
-    return SweepPlan(
-        tuple(map(planned, runs)), source if records else f"{STATED}; {folder.path} has no records"
-    )
+    stated = f"{STATED}; {folder.path} has no records"
+    return SweepPlan(tuple(map(planned, runs)), source if records else stated, tuple(left_out))
 
 
-def _records(folder: Folder) -> list[Record]:
+def cores_of(there: CampaignHosts) -> int:
+    """Cores that the ranks of a job share; 0: a core per rank."""
+    return there.job.slots if is_open(there.job) else 0
+
+
+def records_of(folder: Folder) -> list[Record]:
     """The records in a folder; those that cannot be read are passed over."""
     found = []
     for path in record_paths(folder.path) if folder.runs.is_dir() else ():
@@ -88,7 +96,8 @@ def as_text(plan: SweepPlan) -> str:
     heads = ("run", "mesh", "equations", "ranks", "hosts", "case", "timed", "minutes", "id")
     total = f"{plan.seconds:.0f} s" if plan.seconds < 60 else f"{_minutes(plan.seconds)} minutes"
     expected = f"about {total} expected ({plan.source})"
-    return f"{table(heads, rows, align='rlrrlllrl')}\n{', '.join(words)}; {expected}"
+    lines = [f"{', '.join(words)}; {expected}", *(f"left out for lack of time: {x}" for x in plan.left_out)]
+    return "\n".join([table(heads, rows, align="rlrrlllrl"), *lines])
 
 
 def _row(k: int, job: PlannedJob) -> tuple[object, ...]:
@@ -112,7 +121,9 @@ def timed(case: Case) -> str:
     """'20 sets', '10 sets of 50 iterations, at least 10.5 s'."""
     words = plural(case.effort.sets, "set")
     words += f" of {plural(case.stop.iterations, 'iteration')}" if case.stop.iterations else ""
-    return f"{words}, at least {case.effort.seconds:g} s" if case.effort.seconds else words
+    words += f", at least {case.effort.seconds:g} s" if case.effort.seconds else ""
+    precise = f", then until ± {case.effort.precision:g} % or {case.effort.max_seconds:g} s"
+    return words + precise if case.effort.precision else words
 
 
 def _minutes(seconds: float) -> str:
@@ -131,9 +142,12 @@ def as_tree(plan: SweepPlan) -> dict[str, Any]:
             "hosts": {host.name: host.slots for host in job.hosts},
             "sets": job.run.case.effort.sets,
             "seconds": job.run.case.effort.seconds,
+            "precision": job.run.case.effort.precision,
+            "max_seconds": job.run.case.effort.max_seconds,
             "recorded": job.recorded,
             "minutes": None if job.seconds is None else job.seconds / 60,
         }
         for job in plan.jobs
     ]
-    return {"runs": runs, "minutes": plan.seconds / 60, "expected": plan.source}
+    found = {"runs": runs, "minutes": plan.seconds / 60, "expected": plan.source}
+    return found | {"left_out": list(plan.left_out)}

@@ -50,11 +50,12 @@ def _check_balance(case: "Case") -> None:
 
 def _check_numbers(case: "Case") -> None:
     values = case.flat()
-    for name in ("max_iterations", "iterations", "sets", "warmups", "trace_iterations", "seconds"):
+    for name in ("max_iterations", "iterations", "sets", "warmups", "trace_iterations"):
         if values[name] < 0:
             raise ValueError(f"{name} = {values[name]}: expected 0 or more")
-    if not math.isfinite(case.effort.seconds):
-        raise ValueError(f"seconds = {case.effort.seconds}: expected a finite number")
+    for name in ("seconds", "precision", "max_seconds"):
+        if not 0 <= values[name] < math.inf:
+            raise ValueError(f"{name} = {values[name]}: expected a finite number of 0 or more")
     if not 1 <= case.synthetic.dilate < float("inf"):
         raise ValueError(f"dilate = {case.synthetic.dilate}: expected a finite number of at least 1")
     if not 0 <= case.stop.tolerance < float("inf"):

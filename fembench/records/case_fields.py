@@ -255,6 +255,21 @@ class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     seconds: Annotated[
         float, Option("add sets until they have spent this much time in CG", metavar="SECONDS")
     ] = 0.0
+    precision: Annotated[
+        float,
+        Option(
+            "add sets until the 95 % interval of the median time of CG is within this percentage of the "
+            "median (VALID runs: 2), or --max-seconds are spent; 0: do not",
+            metavar="PERCENT",
+        ),
+    ] = 0.0
+    max_seconds: Annotated[
+        float,
+        Option(
+            "with --precision: add no more sets after this much time in CG",
+            metavar="SECONDS",
+        ),
+    ] = 20.0
     clock: Annotated[
         str, Option("auto, tsc, perf_counter_ns, mpi_wtime, monotonic_raw or time_ns", metavar="CLOCK")
     ] = "auto"

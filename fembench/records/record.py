@@ -160,13 +160,14 @@ class Verification(Frozen, frozen=True):
 
 
 class Reference(Frozen, frozen=True):
-    """The one-rank run with which this one is compared (rules A4, A5)."""
+    """The solution with which that of a run is compared (rules A4, A5): by default of the one-rank run."""
 
-    source: str  # record id or "shipped"
+    source: str  # record id, "shipped: …", or "storage …, solved in the same run"
     energy: float
     iterations: int  # 0 if it was solved by another method
     fingerprint: tuple[float, ...]
     solution_norm: float
+    same_parts: bool = False  # solved on the parts of the run itself, so it says nothing about partitions
 
 
 class Event(Frozen, frozen=True, array_like=True):

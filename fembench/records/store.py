@@ -1,5 +1,6 @@
 """Records on disk: results/<campaign>/{campaign.toml, runs/*.json, report/}."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from fembench.base.files import write_atomic
 from fembench.records.record import SCHEMA, Failure, Record
 from fembench.records.shapes import check_shapes
 from fembench.records.upgrade import upgraded
+from fembench.records.validity import judge
 
 
 def encode(item: msgspec.Struct) -> bytes:
@@ -34,9 +36,20 @@ def save(item: Record | Failure, folder: Path) -> Path:
 
 
 def load(path: Path | str) -> Record:
-    """The record in a file, of this or an earlier schema. Raises InputError for anything else."""
-    record = convert(upgraded(json_tree(path), "record", SCHEMA, str(path)), Record, where=str(path))
+    """The record in a file, of this or an earlier schema. Raises InputError for anything else.
+
+    A record of an earlier schema is judged by the rules as they are now.
+    """
+    tree = json_tree(path)
+    record = convert(upgraded(tree, "record", SCHEMA, str(path)), Record, where=str(path))
     check_shapes(record, str(path))
+    return record if tree["schema"] == SCHEMA else _judged(record)
+
+
+def _judged(record: Record) -> Record:
+    """The record with today's verdict; with its own if this version cannot read its times."""
+    with contextlib.suppress(InputError):
+        return msgspec.structs.replace(record, verdict=judge(record))
     return record
 
 

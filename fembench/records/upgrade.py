@@ -48,6 +48,10 @@ def _placement(old: Tree) -> Tree:
     return {"hosts": "", "per_node": 0, **old}
 
 
+def _effort(old: Tree) -> Tree:
+    return {"precision": 0.0, "max_seconds": 20.0, **old}
+
+
 def _both(first: Step, second: Step) -> Step:
     return lambda tree: second(first(tree))
 
@@ -59,11 +63,12 @@ def _within(key: str, change: Step) -> Step:
 
 _CASE = _within("case", _case_in_groups)
 _CASE_AND_PROBLEM = _both(_CASE, _within("problem", _problem))
-_PLACEMENT = _within("case", _within("placement", _placement))
+_TO_3 = _both(_within("placement", _placement), _within("effort", _effort))
+_CASE_3 = _within("case", _TO_3)
 STEPS: dict[str, dict[int, Step]] = {  # by the kind of file and its schema
-    "record": {1: _CASE_AND_PROBLEM, 2: _PLACEMENT},  # also for failures
-    "comparison of peers": {1: _CASE, 2: _PLACEMENT},
-    "prediction": {1: _within("predicted", _CASE_AND_PROBLEM), 2: _within("predicted", _PLACEMENT)},
+    "record": {1: _CASE_AND_PROBLEM, 2: _CASE_3},  # also for failures
+    "comparison of peers": {1: _CASE, 2: _CASE_3},
+    "prediction": {1: _within("predicted", _CASE_AND_PROBLEM), 2: _within("predicted", _CASE_3)},
 }
 
 

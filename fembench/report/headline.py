@@ -10,6 +10,7 @@ import numpy as np
 
 from fembench.base import units
 from fembench.records import phases as ph
+from fembench.records.compare import host_names
 from fembench.report.host_times import host_speeds
 from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
 from fembench.report.results import Result
@@ -151,10 +152,12 @@ def _slowest(full: Result) -> HeadlineRow:
 
 
 def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[HeadlineRow]:
-    """Of weighted shares, if ranks are unequal: the fastest weighted run over the run with equal shares."""
-    if not unequal:
-        return []
-    results = sorted((u.result for u in unequal), key=lambda r: -r.ranks)
+    """Of weighted shares, on several hosts or unequal ranks: equal shares over the fastest weighted run.
+
+    Two hosts are shown to be unequal by six or more runs; a gain needs only one of each kind.
+    """
+    on_hosts = [r for r in usable if len(host_names(r.record)) > 1]
+    results = sorted([u.result for u in unequal] or on_hosts, key=lambda r: -r.ranks)
     for equal in (r for r in results if not r.pool.case.placement.shares):
         weighted = [
             r
@@ -167,6 +170,8 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
             low, high = ratio_range(a, b)
             remark = f"time with equal shares over time with {best.setting}, assembly + cg on {equal.mesh}"
             return [HeadlineRow("gain of weighted shares", a.median / b.median, low, high, "x", remark)]
+    if not unequal:
+        return []
     why = "not available: unequal ranks, but no run with equal and one with weighted shares (fembench tune)"
     return [HeadlineRow("gain of weighted shares", unit="x", remark=why)]
 

@@ -35,7 +35,8 @@ def overview(results: Iterable[Result]) -> Table:
         "One row per case; repeated runs of a case are pooled. Runs are pooled only if hosts, CPU model, "
         "libraries, mesh, commit and clock agree; otherwise the last column names the field that differs. "
         "The verdict is the worst of the runs. cg is the time on the slowest rank: the median over the "
-        "timed sets of a run, then over runs.",
+        "timed sets of a run, then over runs. Remarks say how far repeated runs lie apart: half the range of "
+        "their medians; they differ if their sets do not explain it.",
         (
             *case_columns(),
             words("verdict"),
@@ -53,10 +54,19 @@ def overview(results: Iterable[Result]) -> Table:
 def _remarks(result: Result) -> list[str]:
     environment = result.record.environment
     notes = [f"not pooled: {result.pool.apart} differs"] if result.pool.apart else []
-    notes += ["runs differ" for t in (result.times.get(CG),) if t and t.apart]
+    notes += _spread(result)
     notes += ["OVERSUBSCRIBED: functional only"] if environment.oversubscribed else []
     notes += [f"SYNTHETIC: {environment.synthetic}"] if environment.synthetic else []
     return notes + ([f"{environment.kernels} kernels"] if environment.kernels != "compiled" else [])
+
+
+def _spread(result: Result) -> list[str]:
+    """Half the range of the medians of repeated runs: the part of the scatter that more sets do not show."""
+    cg = result.times.get(CG)
+    if cg is None or cg.runs < 2 or not cg.median:
+        return []
+    half = (max(cg.medians) - min(cg.medians)) / (2 * cg.median)
+    return [f"{'runs differ:' if cg.apart else 'runs within'} ± {100 * half:.2g} %"]
 
 
 def reasons(results: Sequence[Result]) -> Table:

@@ -72,6 +72,17 @@ def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
     return k, covered
 
 
+def precision(samples: Samples, level: float = LEVEL) -> float:
+    """How far the interval of the median reaches from it, relative to the median; inf without an interval.
+
+    0.02 means that both ends of `median_interval` lie within 2 % of the median, with its assumptions.
+    """
+    middle, ends = median(samples), median_interval(samples, level)
+    if ends is None or not middle > 0:
+        return math.inf
+    return max(ends.high - middle, middle - ends.low) / middle
+
+
 def quartile_spread(samples: Samples) -> float:
     """The interquartile range over the median; nan if there are no samples, or if the median is zero."""
     low, middle, high = np.quantile(samples, [0.25, 0.5, 0.75]) if len(samples) else (math.nan,) * 3

@@ -11,6 +11,7 @@ from fembench.bench.duration import (
     RATE,
     SETUP,
     START,
+    Expectations,
     equations_of,
     expected_seconds,
 )
@@ -49,6 +50,28 @@ def test_a_run_like_a_recorded_one_takes_as_long_per_set():
 def test_sets_are_added_until_their_time_is_filled():
     case = Case.of(ranks=2, seconds=10.2, **FIXED)
     assert expected_seconds(case, [record()]) == pytest.approx(LAUNCH + 1.0 + (21 + 2) * 0.5)
+
+
+def test_sets_until_a_median_is_precise_take_the_part_of_the_time_that_a_like_run_took():
+    """Six sets at least, of half a second; at most 13 s. Half of what lies between, if nothing is known."""
+    effort = {"precision": 2.0, "max_seconds": 13.0}
+    case = Case.of(ranks=2, **FIXED | {"sets": 6}, **effort)
+    plain = [record()]
+    assert expected_seconds(case, plain) == pytest.approx(LAUNCH + 1.0 + (16 + 2) * 0.5)
+    quick = record(**effort)  # three sets: as few as it could have
+    assert expected_seconds(case, [quick]) == pytest.approx(LAUNCH + 1.0 + (6 + 2) * 0.5)
+    slow = record(precision=2.0, max_seconds=1.5)
+    assert expected_seconds(case, [slow]) == pytest.approx(LAUNCH + 1.0 + (16 + 2) * 0.5)
+
+
+def test_expectations_are_computed_again_when_a_record_is_added():
+    case, records = Case.of(ranks=2, **FIXED), []
+    found = Expectations(records, 0, 0.0)
+    (before,) = found([case])
+    records.append(record())
+    assert found([case, Case.of(mesh="part.vtu")]) == [pytest.approx(LAUNCH + 7.0), None]
+    assert before != found([case])[0]
+    assert Expectations(records, 0, 5.0)([case]) == [5.0]
 
 
 def test_the_nearest_record_of_the_same_methods_is_scaled():

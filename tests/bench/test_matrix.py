@@ -6,7 +6,7 @@ import pytest
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
-from fembench.bench.campaign import DEFAULT, Folder, read_campaign
+from fembench.bench.campaign import Folder, read_campaign
 from fembench.bench.campaign_file import Campaign, expand, outdated, run_id
 from fembench.host.host import usable_cores
 from fembench.launch.scratch import occupied
@@ -93,12 +93,6 @@ def test_different_cases_have_different_names():
     ]
     assert len({run_id(case, 1) for case in cases}) == len(cases)
     assert run_id(Case(), 1) != run_id(Case(), 2)
-
-
-def test_the_default_campaign_is_valid():
-    campaign, found = read_campaign(DEFAULT)
-    assert campaign.name == "default"
-    assert any(r.case.question.mesh == "m3" and r.case.placement.ranks == 1 for r in found)
 
 
 @pytest.mark.parametrize(

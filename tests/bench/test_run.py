@@ -95,6 +95,17 @@ def test_other_ranks_are_held_against_one_rank(records):
     )
 
 
+@pytest.mark.parametrize("work", [("--iterations", "20"), ("--precond", "jacobi")])
+def test_a_run_without_any_reference_makes_its_own_with_another_storage(tmp_path, work):
+    done = cli("run", "box:6x5x6", "--ranks", "2", *work, "--results", tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (record,) = map(load, record_paths(tmp_path))
+    assert record.reference.source == "storage ebe, in the same run"
+    a4 = [rule for rule in record.verdict.rules if rule.id == "A4"]
+    assert [rule.ok for rule in a4] == [True] * 3
+    assert Times(record).unattributed_share.max() <= 0.05
+
+
 def test_more_ranks_than_cores_is_said(records):
     import os
 

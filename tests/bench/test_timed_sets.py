@@ -5,13 +5,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fembench.bench.measure import measure
+from fembench.bench.measure import enough, measure
 from fembench.bench.offsets import offset_of, sights
 from fembench.bench.prepare import prepare
 from fembench.ranks import interface
-from fembench.ranks.comm import DOUBLE
+from fembench.ranks.comm import DOUBLE, MAX
 from fembench.records.case import Case
-from fembench.records.phases import BETWEEN, SEND, TOP_LEVEL, WAIT
+from fembench.records.phases import BETWEEN, CG, SEND, TOP_LEVEL, WAIT
 from fembench.synthetic.slowness import EmulatedSlowness
 from fembench.timing.tracer import ReferenceTracer, make_tracer
 
@@ -81,6 +81,41 @@ def test_a_trace_keeps_every_span_of_the_iterations_asked_for(comm, precond, var
     assert len({spans[k] for k in range(12)}) == 1  # all iterations are alike
     if comm.size > 1 and precond == "chebyshev":
         assert spans[0] > 24
+
+
+@pytest.mark.parametrize(
+    ("effort", "times", "n"),
+    [
+        ({"sets": 3}, [1.0] * 9, 3),
+        ({"sets": 3, "seconds": 4.5}, [1.0] * 9, 5),
+        ({"sets": 6, "precision": 2.0}, [1.0] * 9, 6),
+        ({"sets": 1, "precision": 2.0}, [1.0] * 9, 6),  # the fewest that have an interval
+        ({"sets": 6, "precision": 2.0}, [1.0, 1.1] + [1.0] * 20, 9),  # nine: the second and the eighth
+        ({"sets": 6, "precision": 2.0, "seconds": 12.5}, [1.0] * 20, 13),
+        ({"sets": 6, "precision": 2.0, "max_seconds": 8.2}, [1.0, 1.1] * 20, 8),
+        ({"sets": 6, "precision": 2.0, "max_seconds": 1.0}, [1.0, 1.1] * 20, 6),
+    ],
+)
+def test_sets_end_when_enough_time_is_spent_and_their_median_is_precise_on_all_ranks_alike(
+    comm, effort, times, n
+):
+    """The slowest rank counts, whichever it is; the others would stop later or sooner by their own times."""
+    effort, spent = Case.of(**effort).effort, []
+    for k, seconds in enumerate(times):
+        mine = seconds if k % comm.size == comm.rank else seconds * (0.3 + 0.1 * (k % 5))
+        if enough(comm, effort, spent, mine if effort.seconds or effort.precision else seconds):
+            break
+    assert comm.allgather(len(spent)) == [n] * comm.size
+    assert spent == times[:n]
+
+
+def test_a_run_adds_sets_until_its_median_is_precise_or_its_time_is_over(comm):
+    left, _, _ = measured(comm, iterations=3, sets=7, warmups=1, precision=1e9)
+    assert len(left.sets) == 8
+    more, _, _ = measured(comm, iterations=3, sets=7, warmups=1, precision=1e-9, max_seconds=0.05)
+    slowest = [comm.allreduce(int(one.ticks[CG]), op=MAX) * 1e-9 for one in more.sets[1:]]
+    assert len(more.sets) > 8
+    assert sum(slowest[:-1]) < 0.05 <= sum(slowest)
 
 
 def test_spans_that_send_and_wait_name_the_neighbours_and_their_bytes(comm):

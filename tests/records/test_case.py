@@ -75,6 +75,8 @@ def test_a_renamed_problem_is_taken_for_what_it_is_now_with_a_word():
         ({"ranks": 0}, "here: ranks = 0: expected at least 1"),
         ({"trace_iterations": 2_000_000}, "here: trace_iterations = 2000000: expected at most 1000000"),
         ({"seconds": float("inf")}, "here: seconds = inf: expected a finite number"),
+        ({"precision": float("nan")}, "here: precision = nan: expected a finite number"),
+        ({"max_seconds": -1.0}, "here: max_seconds = -1.0: expected a finite number of 0 or more"),
         ({"tolerance": float("nan")}, "here: tolerance = nan: expected a finite number of 0 or more"),
         ({"dilate": float("inf")}, "here: dilate = inf: expected a finite number of at least 1"),
         ({"band": 1.0}, "here: band = 1.0: expected a number between 0 and 1"),

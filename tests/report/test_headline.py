@@ -88,6 +88,16 @@ def test_the_gain_of_weights_is_the_time_with_equal_shares_over_the_time_with_th
     assert "gain of weighted shares" not in rows_of(campaign((1, 2), ("m1",)))
 
 
+def test_two_runs_on_several_hosts_show_a_gain_before_six_show_that_they_are_unequal():
+    two = environment(2, hosts=(HOST, replace(HOST, name="node9")))
+    equal = make_record("m2", 2, environment=two, noise=0.0, skew=1.0)
+    weighted = make_record("m2", 2, environment=two, noise=0.0, skew=0.2, shares="2:1")
+    assert rows_of([equal, weighted])["gain of weighted shares"]["value"] > 1.1
+    assert "gain of weighted shares" not in rows_of([equal])
+    one = replace(weighted, environment=environment(2)), replace(equal, environment=environment(2))
+    assert "gain of weighted shares" not in rows_of(one)
+
+
 def test_another_campaign_stands_beside_with_its_ratio():
     mine, theirs = campaign((1, 4), ("m2",), noise=0.0), campaign((1, 2), ("m2",), noise=0.0)
     table = tables.every_table(mine, against=tables.Against("old", theirs))[0]

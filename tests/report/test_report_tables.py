@@ -83,7 +83,11 @@ def test_runs_that_differ_are_listed_with_their_own_intervals_and_remarked_on():
     rows = [r for r in to_json(named(records, "runs_apart")) if r["phase"] == "cg"]
     assert [r["run"] for r in rows] == [r.id for r in records]
     assert rows[2]["run_low_s"] > max(r["run_high_s"] for r in rows[:2])
-    assert to_json(named(records, "overview"))[0]["remarks"] == "runs differ"
+    medians = sorted(next(r["run_median_s"] for r in rows if r["run"] == one.id) for one in records)
+    half = 50 * (medians[2] - medians[0]) / medians[1]
+    assert to_json(named(records, "overview"))[0]["remarks"] == f"runs differ: ± {half:.2g} %"
+    assert to_json(named(records[:2], "overview"))[0]["remarks"].startswith("runs within ± ")
+    assert to_json(named(records[:1], "overview"))[0]["remarks"] == ""
     assert to_json(named(records, "summary"))[0]["runs"] == 3
     assert "runs_apart" not in {t.name for t in tables.every_table(records[:2])}
 

@@ -84,6 +84,20 @@ def of_typical(name, n):
     return holds(typical_ends(INDEPENDENT[name](generator(name, n), (TRIALS, n))), 1.0)
 
 
+def of_sets_until_precise(name, n):
+    """n sets or more, until the interval is within 2 % of the median as rule D1 asks; up to 200."""
+    x = INDEPENDENT[name](generator("precise", name, n), (SESSIONS, 200))
+    low, high = np.empty(SESSIONS), np.empty(SESSIONS)
+    going = np.ones(SESSIONS, bool)
+    for count in range(n, x.shape[1] + 1):
+        low[going], high[going] = median_ends(x[going, :count])
+        middle = np.median(x[going, :count], axis=-1)
+        going[going] = np.maximum(high[going] - middle, middle - low[going]) > 0.02 * middle
+        if not going.any():
+            break
+    return holds((low, high), 1.0)
+
+
 def of_runs(n):
     """n runs of ten sets."""
     return holds(typical_ends(np.median(alike_runs(n), axis=-1)), 1.0)
@@ -248,9 +262,13 @@ NEARLY_NORMAL = ("normal", "lognormal")
 LOGS = tuple(KINDS)[:3]
 WIDE = tuple(KINDS)[:4]
 FEW, MANY = NS[:3], NS[3:]
+UNTIL = NS[5:]
 INTERVALS = [
     *rows("`typical_interval`, Student", of_typical, LOGS, FEW),
     *rows("`typical_interval`, order statistics", of_typical, WIDE, MANY),
+    *rows(
+        "`median_interval`, until ± 2 %", of_sets_until_precise, (), UNTIL, ("normal", "floor", "drifting")
+    ),
     Row("`by_run`", UNLIKE, of_runs, NS, True),
     Row("`median_interval` of all sets", "the same", of_pooled_sets, NS, False),
     *rows("`share_intervals`, Student", of_shares, LOGS, FEW),

@@ -1,0 +1,210 @@
+"""Which run of a campaign comes next, with a limit of time or without.
+
+Without a limit, each run comes once, in the order of the campaign. With one, the next run is that of the
+case that has run least often; of several, the most important one; and only if it is expected to end in
+time. So the least important cases are left out if time is short, and all are repeated if there is plenty.
+How long a case takes is known from its own runs, or else expected from those of others (`duration.py`),
+corrected by how far off this was so far.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from statistics import mean, median
+from typing import Protocol
+
+from fembench.bench.campaign import Timekeeper
+from fembench.bench.campaign_file import CampaignRun, run_id
+from fembench.records.case import Case
+
+SLACK = 0.05  # of the time given: a run may be expected to end this much later
+CUT = 0.09  # of the time given: a run is ended this much later, whatever was expected
+QUICKEST = 1.0  # seconds: no run takes less
+Clock = Callable[[], float]
+Expected = Callable[[Sequence[Case]], list[float | None]]  # seconds of a run of each case; None: not known
+
+
+class RunOrder(Protocol):
+    """The runs of a campaign, each chosen after the last has ended."""
+
+    def __iter__(self) -> Iterator[CampaignRun]: ...
+    def ended(self, run: CampaignRun, *, ran: bool, recorded: bool) -> None:
+        """Tell whether the last run was started, or had a record before; and whether it has one now."""
+
+    def renew(self, runs: Sequence[CampaignRun]) -> None:
+        """The runs of the campaign as it is now, which has all cases that it had before."""
+
+    def planned(self) -> list[CampaignRun]:
+        """Before the first: the runs with a record, and those to come if all take as long as expected."""
+
+    @property
+    def left_out(self) -> list[Case]:
+        """Cases without a run, for which there is no time."""
+
+    @property
+    def total(self) -> int:
+        """The number of runs, those that are to come included."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until all are done; 0: nothing is left to do; None: not known yet."""
+
+    @property
+    def limit(self) -> float:
+        """Seconds after which the next run must be ended; inf: none."""
+
+
+class InOrder:
+    """Every run once, in the order given."""
+
+    def __init__(self, runs: Sequence[CampaignRun], kept: Sequence[CampaignRun]) -> None:
+        """`kept`: those that have a record and take no time."""
+        self._runs = list(runs)
+        self._clock = Timekeeper(len(runs) - len(kept))
+        self.limit, self.left_out = math.inf, list[Case]()
+
+    def __iter__(self) -> Iterator[CampaignRun]:
+        k = 0
+        while k < len(self._runs):  # it may grow
+            yield self._runs[k]
+            k += 1
+
+    def ended(self, run: CampaignRun, *, ran: bool, recorded: bool) -> None:
+        if ran:
+            self._clock.one_more()
+
+    def planned(self) -> list[CampaignRun]:
+        return self._runs
+
+    def renew(self, runs: Sequence[CampaignRun]) -> None:
+        new = [run for run in runs if run not in self._runs]
+        self._runs += new
+        self._clock.to_do += len(new)
+
+    @property
+    def total(self) -> int:
+        return len(self._runs)
+
+    @property
+    def seconds_left(self) -> float | None:
+        return self._clock.left
+
+
+class WithinTime:
+    """Cases in the order of their importance, each as often as the time given allows."""
+
+    def __init__(
+        self,
+        runs: Sequence[CampaignRun],
+        kept: Sequence[CampaignRun],
+        expected: Expected,
+        seconds: float,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """`runs`: one of each case; `kept`: all runs with a record; `seconds`: from now on."""
+        self._cases = [run.case for run in runs]
+        self._kept, self._expected, self._clock = list(kept), expected, clock
+        self._given, self._begin = seconds, clock()
+        self._took: dict[Case, list[float]] = {}
+        self._failed: set[Case] = set()
+        self._started, self._made = self._begin, 0
+
+    def __iter__(self) -> Iterator[CampaignRun]:
+        yield from list(self._kept)
+        while (k := self._next()) is not None:
+            case = self._cases[k]
+            self._started = self._clock()
+            repetition = self._repetitions()[k] + 1
+            yield CampaignRun(run_id(case, repetition), case, repetition)
+
+    def _next(self) -> int | None:
+        return next_case(self._seconds(), self._repetitions(), self._left)
+
+    def ended(self, run: CampaignRun, *, ran: bool, recorded: bool) -> None:
+        if not ran:
+            self._kept += [run] if run not in self._kept else []
+            return
+        self._made += 1
+        self._took.setdefault(run.case, []).append(self._clock() - self._started)
+        if not recorded:
+            self._failed.add(run.case)
+
+    def renew(self, runs: Sequence[CampaignRun]) -> None:
+        self._cases = [run.case for run in runs]
+
+    @property
+    def left_out(self) -> list[Case]:
+        done = self._repetitions()
+        coming = set(foreseen(self._seconds(), done, self._left))
+        cases = enumerate(self._cases)
+        return [c for k, c in cases if not done[k] and k not in coming and c not in self._failed]
+
+    def planned(self) -> list[CampaignRun]:
+        done, found = self._repetitions(), list(self._kept)
+        for k in foreseen(self._seconds(), list(done), self._left):
+            done[k] += 1
+            found.append(CampaignRun(run_id(self._cases[k], done[k]), self._cases[k], done[k]))
+        return found
+
+    @property
+    def total(self) -> int:
+        coming = foreseen(self._seconds(), self._repetitions(), self._left)
+        return len(self._kept) + self._made + len(coming)
+
+    @property
+    def seconds_left(self) -> float | None:
+        return max(0.0, self._begin + self._given - self._clock()) if self._next() is not None else 0.0
+
+    @property
+    def limit(self) -> float:
+        """Measured from now on."""
+        return max(QUICKEST, self._begin + (1 + CUT) * self._given - self._clock())
+
+    @property
+    def _left(self) -> float:
+        """Seconds within which a run has to be expected to end."""
+        return self._begin + (1 + SLACK) * self._given - self._clock()
+
+    def _repetitions(self) -> list[int]:
+        """How often each case has run."""
+        count = dict.fromkeys(self._cases, 0)
+        for run in self._kept:
+            count[run.case] = max(count.get(run.case, 0), run.repetition)
+        return [count[case] + len(self._took.get(case, ())) for case in self._cases]
+
+    def _seconds(self) -> list[float]:
+        """What each case is expected to take; inf if it has failed."""
+        took = [self._took.get(case, []) for case in self._cases]
+        found = forecast(self._expected(self._cases), took)
+        return [math.inf if case in self._failed else s for case, s in zip(self._cases, found)]
+
+
+def forecast(expected: Sequence[float | None], took: Sequence[Sequence[float]]) -> list[float]:
+    """Seconds of a run of each case, from what was expected of it and from what its runs took so far."""
+    known = [(mean(done), e) for done, e in zip(took, expected) if done and e]
+    factor = median(t / e for t, e in known) if known else 1.0
+    guesses = [mean(done) if done else e and factor * e for done, e in zip(took, expected)]
+    typical = mean(found) if (found := [g for g in guesses if g]) else QUICKEST
+    return [max(QUICKEST, guess or typical) for guess in guesses]
+
+
+def next_case(seconds: Sequence[float], done: Sequence[int], left: float) -> int | None:
+    """The case to run next, of cases in the order of their importance; None if none ends in time.
+
+    The first of all may be expected to end too late: only a run can show how fast the machine is.
+    """
+    order = sorted(range(len(seconds)), key=lambda k: (done[k], k))
+    found = next((k for k in order if seconds[k] <= left), None)
+    if found is None and not any(done) and math.isfinite(least := min(seconds, default=math.inf)):
+        return list(seconds).index(least)
+    return found
+
+
+def foreseen(seconds: Sequence[float], done: Sequence[int], left: float) -> list[int]:
+    """The cases that would run, one after another, if all took as long as expected."""
+    count, found = list(done), []
+    while (k := next_case(seconds, count, left)) is not None:
+        found.append(k)
+        count[k] += 1
+        left -= max(seconds[k], QUICKEST)
+    return found

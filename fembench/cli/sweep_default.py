@@ -1,0 +1,154 @@
+"""What `fembench sweep` runs: a campaign file, or the default campaign, made for the hosts of the job.
+
+The default campaign on several hosts first measures their network. When the run on all ranks with equal
+shares has shown that their speeds differ, it is made again: with shares by speed, and without the slow hosts.
+"""
+
+import contextlib
+import dataclasses
+from pathlib import Path
+
+from fembench.base.config import from_toml, read_text
+from fembench.base.errors import FembenchError, InputError
+from fembench.bench.campaign import Folder
+from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
+from fembench.bench.campaign_hosts import CampaignHosts, speeds_of_weights
+from fembench.bench.default_campaign import as_toml, default_campaign
+from fembench.records.case import Case
+from fembench.records.record import Record
+
+WHERE = "the default campaign"
+MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
+FEW_MINUTES = 10.0  # with less, the network is not measured
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepSource:
+    """A campaign, with its text and its cases on the hosts of the job."""
+
+    campaign: Campaign
+    text: str
+    where: str
+    cases: list[Case]  # in the order of the tables
+    made: bool = False  # by fembench, for these hosts
+
+    @property
+    def runs(self) -> list[CampaignRun]:
+        """All runs, interleaved."""
+        return interleaved(self.campaign, self.cases, self.where)
+
+    @property
+    def first_runs(self) -> list[CampaignRun]:
+        """One run of each case, in the order of their importance."""
+        return by_importance(self.cases)
+
+    def equal(self, there: CampaignHosts) -> CampaignRun | None:
+        """The most important run on all ranks of several hosts, with equal shares."""
+        if not self.made or len(there.job.hosts) == 1:
+            return None
+        slots = there.job.slots
+        runs = (run for run in self.first_runs if run.case.placement.ranks == slots)
+        return next((run for run in runs if not run.case.placement.shares), None)
+
+
+def source_of(path: str | None, there: CampaignHosts, minutes: float, results: str | None) -> SweepSource:
+    """The campaign in a file, or the default campaign with the speeds of the hosts from its records."""
+    if path:
+        text = read_text(path)
+        campaign = from_toml(text, Campaign, where=path)
+        source = SweepSource(campaign, text, path, cases_of(campaign, path, there))
+        interleaved(campaign, source.cases, path)  # raises if there are too many
+        return source
+    plain = made(there, minutes)
+    equal = plain.equal(there)
+    with contextlib.suppress(InputError):  # a damaged record: its run will be repeated
+        return made(there, minutes, folder_of(plain, results).record(equal) if equal else None)
+    return plain
+
+
+def folder_of(source: SweepSource, results: str | None) -> Folder:
+    """The results folder."""
+    return Folder(Path(results or Path("results") / source.campaign.name))
+
+
+def made(there: CampaignHosts, minutes: float, equal: Record | None = None) -> SweepSource:
+    """The default campaign. `equal`: a run on all ranks with equal shares, if there is one."""
+    known, shares = speeds_from(equal, there)
+    campaign = default_campaign(known, shares=shares, minutes=minutes)
+    limit = f" --minutes {minutes:g}" if minutes else ""
+    how = f"Made by fembench sweep{limit} for {there.job}."
+    repeated = "\nEach case ran as often as the time allowed." if minutes else ""
+    cases = cases_of(campaign, WHERE, there)
+    return SweepSource(campaign, as_toml(campaign, how + repeated), WHERE, cases, made=True)
+
+
+def speeds_from(record: Record | None, there: CampaignHosts) -> tuple[CampaignHosts, str]:
+    """(the hosts with their speeds, shares of all ranks by speed); as they were, and '', if not known."""
+    from fembench.records.weights import as_text
+    from fembench.weights.make import by_time
+
+    if record is not None:
+        with contextlib.suppress(InputError):  # INVALID, or hosts of other names
+            weights = by_time([record])
+            known = dataclasses.replace(there, speeds=speeds_of_weights(weights), measured=record.id)
+            known.fast()
+            return known, as_text(weights)
+    return there, ""
+
+
+def say_unequal(record: Record, there: CampaignHosts) -> None:
+    """A line with the hosts whose speed is less than 90 % of the fastest."""
+    from fembench.cli.progress import progress
+
+    known, _ = speeds_from(record, there)
+    slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in known.slow().items()]
+    few = ", ".join(slow[:3]) + (f" and {len(slow) - 3} more" if len(slow) > 3 else "")
+    progress(
+        f"slow hosts, by the speed of their ranks: {few}; adding runs with shares by speed, and without them"
+    )
+
+
+def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes: float) -> None:
+    """Write speeds and network of the hosts to MACHINE in the folder, unless it is there.
+
+    A failure is said, and the campaign goes on without.
+    """
+    from fembench.cli.progress import progress, working
+
+    path = folder.path / MACHINE
+    if len(there.job.hosts) == 1 or path.exists():
+        return
+    if 0 < minutes < FEW_MINUTES:
+        by_hand = f"fembench characterize --network --quick -o {path}"
+        progress(f"network: left out, as it takes about two minutes ({by_hand})")
+        return
+    try:
+        with working("network: measuring"):
+            _write_machine(path, there.job.slots, folder.runs, hostfile)
+    except FembenchError as error:
+        progress(f"network: not measured: {error}")
+        return
+    progress(f"network: {path} (fembench predict --machine {path})")
+
+
+def _write_machine(path: Path, ranks: int, scratch: Path, hostfile: str) -> None:
+    """Raises InputError or RunFailedError."""
+    import msgspec
+
+    from fembench.characterize.estimate import estimated
+    from fembench.characterize.start import measure_hosts, measure_links
+    from fembench.cli.progress import progress
+    from fembench.cli.shared import typed_command
+    from fembench.records.profile import save_profile
+
+    def tell(text: str) -> None:
+        progress(f"network: {text}")
+
+    profile = measure_hosts(
+        ranks, quick=True, hostfile=hostfile, command=typed_command(), scratch=scratch, tell=tell
+    )
+    found = measure_links(ranks, quick=True, hostfile=hostfile, scratch=scratch, tell=tell)
+    placed = profile.environment.rank_host
+    if found.rank_host != placed:
+        raise InputError(f"the launcher placed the {ranks} ranks in another way the second time")
+    save_profile(msgspec.structs.replace(profile, network=estimated(found.network, placed)), path)

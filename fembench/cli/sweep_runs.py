@@ -1,0 +1,145 @@
+"""The runs of one call of `fembench sweep`: which come, in which order, and a line of progress for each."""
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fembench.base.errors import InputError
+from fembench.base.units import plural
+from fembench.bench.campaign import Done, Folder, execute
+from fembench.bench.campaign_file import CampaignRun, run_id
+from fembench.bench.campaign_hosts import CampaignHosts
+from fembench.bench.duration import Expectations
+from fembench.bench.schedule import InOrder, RunOrder, WithinTime
+from fembench.cli.sweep_default import SweepSource, made, say_unequal
+from fembench.records.case import Case
+from fembench.records.record import Record
+
+REPORT = 8.0  # seconds that tables and page take
+
+
+@dataclass
+class Sweep:
+    """One call of the verb."""
+
+    source: SweepSource
+    folder: Folder
+    there: CampaignHosts
+    options: argparse.Namespace
+    order: RunOrder
+    runs: list[CampaignRun]  # with a record, or of a case of the campaign
+    kept: list[CampaignRun]  # with a record
+    records: list[Record]  # all in the folder; those made are added
+    measured: list[Record] = field(default_factory=list)  # of the runs of the campaign
+
+    @classmethod
+    def of(
+        cls,
+        source: SweepSource,
+        folder: Folder,
+        there: CampaignHosts,
+        options: argparse.Namespace,
+        begin: float,
+    ) -> "Sweep":
+        """`begin`: when the time given with --minutes began. Raises InputError."""
+        from fembench.cli.sweep_plan import cores_of, records_of
+
+        records = records_of(folder)
+        if not options.minutes:
+            runs = weighted_runs(source.runs, options.weights)
+            kept = [run for run in runs if folder.record(run) is not None]
+            return cls(source, folder, there, options, InOrder(runs, kept), runs, kept, records)
+        runs = weighted_runs(source.first_runs, options.weights)
+        kept = [run for first in runs for run in _recorded(first.case, folder)]
+        expected = Expectations(records, cores_of(there), source.campaign.timeout)
+        report = 0.0 if options.no_report else REPORT
+        left = 60 * options.minutes - report - (time.monotonic() - begin)
+        if left <= 0:
+            raise InputError(
+                f"--minutes {options.minutes:g}: no time for a run; expected more than {report:g} seconds, "
+                "which the report takes"
+            )
+        order = WithinTime(runs, kept, expected, left)
+        every = list(dict.fromkeys([*kept, *runs]))
+        return cls(source, folder, there, options, order, every, kept, records)
+
+    def execute(self) -> int:
+        """Run everything, with a line per run; the number of runs without a record."""
+        from fembench.cli.progress import progress, working
+        from fembench.cli.shared import typed_command
+
+        if self.kept:
+            progress(f"{len(self.kept)} of {self.order.total} runs already have a record")
+        failed, equal = 0, self.source.equal(self.there)
+        with working(f"sweep: run 1 of {self.order.total}") as now:
+            done_runs = execute(
+                self.source.campaign,
+                self.order,
+                self.folder,
+                command=typed_command(),
+                hostfile=self.options.hostfile,
+                limit=lambda: self.order.limit,
+            )
+            for k, done in enumerate(done_runs, 1):
+                self.order.ended(done.run, ran=done.outcome is not None, recorded=done.record is not None)
+                self.measured += [done.record] if done.record else []
+                now.text = f"sweep: run {k + 1} of {self.order.total}"
+                if done.outcome is None:
+                    continue
+                self.records += [done.record] if done.record else []
+                if done.record and done.run == equal:
+                    self._learn(done.record)
+                self._say(k, done)
+                failed += done.record is None
+        return failed
+
+    def _say(self, k: int, done: Done) -> None:
+        from fembench.base.units import seconds
+        from fembench.cli.progress import progress
+        from fembench.report.run_line import summary_line
+
+        time_left = self.order.seconds_left
+        left = f"{seconds(time_left)} left" if time_left else "done"
+        failure = f"{done.run.id}: FAILED: {done.outcome.message}" if done.outcome else ""
+        progress(f"[{k}/{self.order.total}, {left}] {summary_line(done.record) if done.record else failure}")
+
+    def _learn(self, equal: Record) -> None:
+        """Make the default campaign again now that a run shows the speeds of the hosts."""
+        new = made(self.there, self.options.minutes, equal)
+        if len(new.cases) == len(self.source.cases):
+            return
+        say_unequal(equal, self.there)
+        self.source = new
+        self.folder.write(new.text)
+        self.order.renew(new.first_runs if self.options.minutes else new.runs)
+
+    @property
+    def left_out(self) -> list[str]:
+        """Names of the cases that did not run for lack of time."""
+        from fembench.report.runs import case_name
+
+        return [case_name(case) for case in self.order.left_out]
+
+
+def _recorded(case: Case, folder: Folder) -> Iterator[CampaignRun]:
+    """The runs of a case that have a record, without gaps."""
+    run = CampaignRun(run_id(case, 1), case, 1)
+    while folder.record(run) is not None:
+        yield run
+        run = CampaignRun(run_id(case, run.repetition + 1), case, run.repetition + 1)
+
+
+def weighted_runs(runs: Sequence[CampaignRun], path: str | None) -> list[CampaignRun]:
+    """The runs, with shares where the weights fit. Raises InputError if they fit no run."""
+    if not path:
+        return list(runs)
+    from fembench.cli.shared import weighted
+    from fembench.records.weights import load_weights
+
+    ranks = len(load_weights(path).ranks)
+    fits = [run.case.placement.ranks == ranks and not run.case.placement.shares for run in runs]
+    if not any(fits):
+        raise InputError(f"{path}: weights of {plural(ranks, 'rank')} fit no case of the campaign")
+    cases = [weighted(run.case, path) if fit else run.case for run, fit in zip(runs, fits)]
+    return [CampaignRun(run_id(case, run.repetition), case, run.repetition) for case, run in zip(cases, runs)]

@@ -1,0 +1,160 @@
+"""The order of runs: all of them once, or as many as a time limit allows; durations are simulated."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fembench.bench.campaign_file import CampaignRun, by_importance, run_id
+from fembench.bench.schedule import CUT, InOrder, WithinTime, forecast, foreseen, next_case
+from fembench.records.case import Case
+
+CASES = [Case.of(mesh="m", ranks=n, label=f"case {k}") for k, n in enumerate((1, 2, 4, 2, 1, 8, 2, 1, 4, 2))]
+
+
+def firsts(n):
+    return [CampaignRun(run_id(case, 1), case, 1) for case in CASES[:n]]
+
+
+class Simulated:
+    """Runs whose true durations are known here only, on a clock of their own."""
+
+    def __init__(self, true, prior, given, rng=None, noise=0.0, kept=(), crash=()):
+        self.true, self.rng, self.noise, self.crash = dict(zip(CASES, true)), rng, noise, crash
+        self.now, self.given, self.ran = 0.0, given, []
+        prior = dict(zip(CASES, prior))
+        runs = firsts(len(true))
+        self.order = WithinTime(runs, kept, lambda cases: [prior[c] for c in cases], given, lambda: self.now)
+
+    def go(self, meanwhile=lambda run: None):
+        for run in self.order:
+            takes = self.true[run.case] * (1 + self.noise * self.rng.standard_normal() if self.rng else 1)
+            ends = takes <= self.order.limit
+            self.now += min(takes, self.order.limit)
+            self.ran.append(run)
+            self.order.ended(run, ran=True, recorded=ends and run.case not in self.crash)
+            meanwhile(run)
+        return self
+
+    def times(self):
+        """[case] how often it ran."""
+        return [sum(run.case == case for run in self.ran) for case in self.true]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_time_given_is_kept_within_a_tenth_whatever_was_expected_of_the_runs(seed):
+    """Durations from 4 s to over a minute, scattered by 10 %; all expectations are wrong by a common factor
+    of up to three, and each by a factor of its own."""
+    rng = np.random.default_rng(seed)
+    n, given = int(rng.integers(3, 11)), 60 * float(rng.uniform(1.5, 20))
+    true = 4 + rng.lognormal(2, 1, n).clip(0, given / 3)
+    true[rng.integers(n)] = rng.uniform(4, 8)  # some run is short: others end within a tenth only by chance
+    prior = true * rng.uniform(1 / 3, 3) * rng.lognormal(0, 0.4, n)
+    done = Simulated(true, prior, given, rng, 0.1).go()
+    assert 0.9 * given <= done.now <= 1.1 * given
+    times = done.times()
+    fits = [k for k in range(n) if times[k]]
+    assert max(times[k] for k in fits) >= 1
+    assert all(times[k] for k in range(n)) or done.order.left_out
+
+
+@pytest.mark.parametrize("late", [2.0, 40.0])
+def test_a_run_that_takes_much_longer_than_expected_is_ended_before_the_tenth_is_over(late):
+    done = Simulated([10.0, 100.0 * late], [10.0, 50.0], 100.0).go()
+    assert done.now <= 100 * (1 + CUT) + 1e-9
+    assert done.times()[1] == 1  # it failed and is not tried again
+    assert done.order.left_out == []
+
+
+def test_if_time_is_short_the_least_important_cases_are_left_out_and_named():
+    done = Simulated([30.0] * 5, [30.0] * 5, 100.0).go()
+    assert done.times() == [1, 1, 1, 0, 0]
+    assert done.order.left_out == CASES[3:5]
+    assert done.order.seconds_left == 0
+
+
+def test_a_case_that_is_too_long_gives_way_to_less_important_ones():
+    done = Simulated([10.0, 500.0, 10.0], [10.0, 500.0, 10.0], 60.0).go()
+    assert done.times() == [3, 0, 3]
+    assert done.order.left_out == [CASES[1]]
+
+
+def test_if_there_is_plenty_of_time_every_case_runs_once_before_any_runs_again():
+    done = Simulated([10.0, 12.0, 8.0], [None, 1.0, 1.0], 300.0).go()
+    assert [run.case for run in done.ran[:6]] == CASES[:3] * 2
+    assert [run.repetition for run in done.ran[:6]] == [1, 1, 1, 2, 2, 2]
+    assert len({run.id for run in done.ran}) == len(done.ran)
+    assert done.order.left_out == []
+
+
+def test_what_was_expected_too_long_at_first_runs_once_others_show_how_fast_the_machine_is():
+    assert Simulated([10.0] * 4, [100.0, 100.0, 100.0, 100.0], 120.0).go().times() == [3] * 4
+    assert Simulated([10.0] * 4, [150.0] * 4, 100.0).go().times() == [3, 3, 2, 2]
+
+
+def test_runs_with_a_record_are_given_first_and_take_no_time():
+    kept = firsts(2)
+    order = Simulated([30.0] * 3, [30.0] * 3, 65.0, kept=kept).order
+    assert [run.id for run in order.planned()] == [
+        run_id(case, k) for case, k in zip(CASES[:3] + CASES[:1], (1, 1, 1, 2))
+    ]
+    assert order.total == 4
+
+
+def test_cases_that_come_to_be_known_during_the_runs_are_placed_by_their_importance():
+    runs = firsts(4)
+    prior = dict.fromkeys(CASES, 10.0)
+    sim = Simulated([10.0] * 4, [10.0] * 4, 80.0)
+    sim.order = WithinTime(
+        [runs[0], runs[3]], [], lambda cases: [prior[c] for c in cases], 80.0, lambda: sim.now
+    )
+    sim.go(lambda run: sim.order.renew(runs) if len(sim.ran) == 1 else None)
+    assert [run.case for run in sim.ran[:4]] == CASES[:4]
+
+
+def test_what_is_planned_is_what_runs_if_all_take_as_long_as_expected():
+    sim = Simulated([20.0, 30.0, 5.0], [20.0, 30.0, 5.0], 130.0)
+    planned = sim.order.planned()
+    assert sim.order.total == len(planned)
+    assert sim.go().ran == planned
+
+
+def test_a_forecast_is_a_case_s_own_mean_or_what_was_expected_times_how_far_off_the_others_were():
+    assert forecast([10.0, 20.0, 30.0], [[], [], []]) == [10.0, 20.0, 30.0]
+    assert forecast([10.0, 20.0, 30.0], [[14.0, 16.0], [], []]) == [15.0, 30.0, 45.0]
+    assert forecast([10.0, None], [[12.0], []]) == [12.0, 12.0]  # a mesh file not yet run: as the others
+    assert min(forecast([0.0, None], [[], []])) > 0
+
+
+def test_the_next_case_is_that_which_ran_least_often_of_those_that_end_in_time():
+    assert next_case([5.0, 5.0], [1, 0], 10.0) == 1
+    assert next_case([5.0, 50.0], [1, 0], 10.0) == 0
+    assert next_case([5.0, 3.0], [1, 0], 1.0) is None
+    assert next_case([5.0, 3.0], [0, 0], 1.0) == 1  # the first of all: the shortest
+    assert next_case([math.inf], [0], 1.0) is None
+    assert foreseen([4.0, 3.0], [0, 0], 10.0) == [0, 1, 1]
+
+
+def test_without_a_limit_every_run_comes_once_and_those_added_meanwhile_at_the_end():
+    runs, seen = firsts(3), []
+    order = InOrder(runs[:2], runs[:1])
+    assert (order.total, order.seconds_left, order.limit) == (2, None, math.inf)
+    for run in order:
+        seen.append(run)
+        order.ended(run, ran=run != runs[0], recorded=True)
+        if len(seen) == 2:
+            assert order.seconds_left == 0
+            order.renew(runs)
+            assert order.total == 3
+    assert seen == runs
+
+
+def test_importance_is_the_order_of_the_cases_but_the_base_of_a_speedup_comes_first():
+    two, one, other = (
+        Case.of(mesh="m", ranks=2),
+        Case.of(mesh="m", ranks=1),
+        Case.of(mesh="l", ranks=2),
+    )
+    assert [run.case for run in by_importance([two, other, one])] == [one, two, other]
+    csr = Case.of(mesh="m", ranks=2, storage="csr")
+    assert [run.case for run in by_importance([csr, one])] == [csr, one]

@@ -1,0 +1,117 @@
+"""The reference that a run makes for itself: the same system, solved again with another storage."""
+
+import pytest
+
+from fembench.bench.measure import measure
+from fembench.bench.prepare import prepare
+from fembench.bench.references import shipped
+from fembench.bench.second_storage import other_method, solved_again
+from fembench.bench.verify import Solved, verify
+from fembench.fem.problem import load_problem
+from fembench.fem.reference_solve import solve
+from fembench.fem.residual import strain_energy
+from fembench.mesh.presets import resolve
+from fembench.records.case import Case
+from fembench.records.validity import fingerprint_difference
+from fembench.timing.tracer import NullTracer, make_tracer
+
+BOX = {"mesh": "box:5x4x5", "partitioner": "rcb"}
+
+
+def prepared(comm, **fields):
+    case = Case.of(**{**BOX, "ranks": comm.size, "sets": 1, "warmups": 0, **fields})
+    return case, prepare(comm, case, NullTracer())
+
+
+def verified(comm, case, p):
+    """The verification of a run of the case."""
+    done = measure(comm, case, p, make_tracer("perf_counter_ns", 8))
+    return verify(
+        Solved(p.sub, p.interface, done.operator, p.spec, p.extent, p.load, p.rhs, done.result.x)
+    ), done.result
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"iterations": 30},
+        {"storage": "csr", "precond": "jacobi", "iterations": 20},
+        {"storage": "ebe", "variant": "pipelined"},
+        {"precond": "two-level", "variant": "single-reduction"},
+        {"exchange": "blocking", "overlap": False, "iterations": 10},
+        {"emulate": "", "dilate": 2.0},
+    ],
+)
+def test_it_is_the_result_of_the_run_within_the_rules(comm, fields):
+    case, p = prepared(comm, **fields)
+    v, result = verified(comm, case, p)
+    found = solved_again(case, p)
+    asked = result.target / v.rhs_norm
+    assert found.energy == pytest.approx(v.energy, rel=max(1e-8, asked))
+    difference = fingerprint_difference(v.fingerprint, found.fingerprint, found.solution_norm)
+    assert difference <= max(1e-9, 100 * asked)
+    assert abs(found.iterations - result.iterations) <= 2
+    assert found.same_parts
+    assert found == comm.bcast(found)  # alike on all ranks
+
+
+def test_solved_to_a_small_tolerance_it_is_the_direct_solution():
+    from fembench.ranks.comm import alone
+
+    case, p = prepared(alone(), tolerance=1e-13, tolerance_kind="relative")
+    mesh, spec = resolve(case.question.mesh), load_problem("corner-load")
+    lam, mu = spec.material.lam, spec.material.mu
+    exact = strain_energy(mesh.x, mesh.cells, mesh.element, lam, mu, solve(spec, mesh))
+    assert solved_again(case, p).energy == pytest.approx(exact, rel=1e-10)
+
+
+def test_a_solve_that_does_not_converge_is_no_reference():
+    from fembench.ranks.comm import alone
+
+    assert solved_again(*prepared(alone(), max_iterations=3)) is None
+
+
+@pytest.mark.parametrize(("iterations", "kept"), [(40, True), (100, False)])
+def test_fixed_work_whose_result_rounding_decides_has_no_reference(iterations, kept):
+    """After 100 iterations on m2, csr and bsr differ by 2e-4 of the solution, after 50 by 4e-14."""
+    from fembench.ranks.comm import alone
+
+    found = solved_again(*prepared(alone(), mesh="m2", iterations=iterations))
+    assert (found is not None) is kept
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({}, ("ebe", "none", "standard")),
+        ({"storage": "dense", "precond": "jacobi"}, ("ebe", "jacobi", "standard")),
+        ({"storage": "ebe", "variant": "pipelined"}, ("sym", "none", "pipelined")),
+        ({"solver": "petsc", "storage": "aij", "precond": "jacobi"}, ("ebe", "jacobi", "standard")),
+        ({"solver": "petsc", "storage": "baij", "precond": "gamg"}, None),
+        ({"solver": "petsc", "storage": "baij", "petsc_options": "-ksp_type pipecg"}, None),
+    ],
+)
+def test_the_other_storage_is_none_at_all_or_the_default(fields, found):
+    method = other_method(Case.of(**fields).method)
+    assert (method and (method.storage, method.precond, method.variant)) == found
+    assert method is None or method.solver == "own"
+
+
+@pytest.mark.parametrize(("mesh", "iterations"), [("m", 100), ("l", 50), ("s", 50)])
+def test_fixed_work_of_the_default_campaign_and_of_the_guides_has_a_shipped_reference(mesh, iterations):
+    spec, digest = load_problem("corner-load"), SHIPPED[mesh]
+    case = Case.of(mesh=mesh, iterations=iterations)
+    found = shipped(case, digest, spec)
+    assert (found.iterations, found.source) == (
+        iterations,
+        f"shipped: {mesh}, corner-load, {iterations} iterations",
+    )
+    assert shipped(case.with_(precond="jacobi"), digest, spec) is None  # another result
+    assert shipped(case.with_(iterations=iterations + 1), digest, spec) is None
+    assert shipped(case.with_(iterations=0), digest, spec).energy > found.energy  # the solution
+    assert shipped(case.with_(iterations=0, precond="jacobi"), digest, spec)  # the same for all
+
+
+SHIPPED = {name: resolve(name).hash for name in ("s", "m", "l")}

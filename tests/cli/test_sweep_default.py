@@ -1,0 +1,162 @@
+"""sweep without a file, and with a limit of time: the ranks are replaced by planted records."""
+
+import json
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from planted_records import planted
+
+from fembench.bench import campaign as campaigns
+from fembench.bench import schedule
+from fembench.cli import sweep_default
+from fembench.cli.main import main
+from fembench.fem.problem import load_problem, resolved
+from fembench.launch.allocation import allocation
+from fembench.launch.case_job import JobOutcome
+from fembench.launch.layout import layout
+from fembench.records.record import Verdict
+from fembench.records.store import load, record_paths
+
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x3)"}
+PROBLEM = json.loads(msgspec.json.encode(resolved(load_problem("corner-load"))))
+replace = msgspec.structs.replace
+
+
+@pytest.fixture(autouse=True)
+def job(tmp_path, monkeypatch):
+    """A Slurm job on three hosts with two slots each, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FEMBENCH_HOSTFILE", "FEMBENCH_MAP_BY", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in SLURM.items():
+        monkeypatch.setenv(name, value)
+
+
+class Ranks:
+    """What replaces them: each run takes `seconds`; host n2 computes at the speed given."""
+
+    def __init__(self, monkeypatch):
+        self.speed, self.seconds, self.ran = 1.0, 0.0, []
+        monkeypatch.setattr(campaigns, "launch", self.launch)
+        monkeypatch.setattr(sweep_default, "_write_machine", self.network)
+
+    def launch(self, case, *, id, **_):
+        self.ran.append(case)
+        time.sleep(self.seconds)
+        hosts = [host.name for host in layout(case.placement, allocation()) for _ in range(host.slots)]
+        speeds = [self.speed if name == "n2" else 1.0 for name in hosts]
+        made = planted(speeds, hosts=hosts, id=id, noise=0.0)
+        verdict = Verdict(status="VALID", reasons=(), rules=())
+        return JobOutcome(replace(made, case=case, problem=PROBLEM, verdict=verdict), "ok", "", 0, "")
+
+    def network(self, path, ranks, scratch, hostfile):
+        self.ran.append(f"network of {ranks} ranks")
+        Path(path).write_text("{}")
+
+
+@pytest.fixture
+def ranks(monkeypatch):
+    return Ranks(monkeypatch)
+
+
+def placements(folder):
+    return {
+        (r.case.question.mesh, r.case.placement.ranks, r.case.placement.hosts, bool(r.case.placement.shares))
+        for r in map(load, record_paths(folder))
+    }
+
+
+def test_inside_a_job_on_several_hosts_the_network_comes_first_then_scaling_over_the_hosts(ranks, capsys):
+    assert main(["sweep", "--no-report"]) == 0
+    assert ranks.ran[0] == "network of 6 ranks"
+    strong = {(n, hosts) for mesh, n, hosts, _ in placements("results/default") if mesh == "m"}
+    assert strong == {(1, ""), (2, ""), (4, ""), (6, "")}
+    text = Path("results/default/campaign.toml").read_text()
+    assert text.startswith("# Made by fembench sweep for 6 slots, Slurm job 7: n1:2, n2:2, n3:2.\n")
+    assert 'ranks = [1,"all"]' in text
+    assert "shares" not in text
+    assert "slow hosts" not in capsys.readouterr().err
+
+
+def test_unequal_hosts_are_named_and_run_with_shares_by_speed_and_without_the_slow_ones(ranks, capsys):
+    ranks.speed = 0.25
+    assert main(["sweep", "--no-report"]) == 0
+    found = placements("results/default")
+    assert ("m", 6, "", True) in found
+    assert ("m", 4, "n[1,3]", False) in found
+    (weighted,) = (case for case in ranks.ran[1:] if case.placement.shares)
+    shares = [float(word) for word in weighted.placement.shares.split(",")]
+    assert shares == pytest.approx([4 / 18, 4 / 18, 1 / 18, 1 / 18, 4 / 18, 4 / 18], rel=0.02)
+    said = capsys.readouterr().err
+    assert "slow hosts, by the speed of their ranks: n2 (25% of the fastest)" in said
+    assert 'hosts = "n[1,3]"' in Path("results/default/campaign.toml").read_text()
+    ranks.ran.clear()
+    assert main(["sweep", "--no-report"]) == 0  # the same campaign, all of it recorded
+    assert ranks.ran == []
+
+
+def test_a_network_that_cannot_be_measured_is_said_and_the_campaign_goes_on(ranks, capsys, monkeypatch):
+    def refuse(*_):
+        raise sweep_default.InputError("no route to n3")
+
+    monkeypatch.setattr(sweep_default, "_write_machine", refuse)
+    assert main(["sweep", "--no-report"]) == 0
+    assert "network: not measured: no route to n3" in capsys.readouterr().err
+    assert ("m", 6, "", False) in placements("results/default")
+
+
+def test_a_dry_run_shows_the_campaign_that_is_made(ranks, capsys):
+    assert main(["sweep", "--dry-run", "--json"]) == 0
+    tree = json.loads(capsys.readouterr().out)
+    assert {run["ranks"] for run in tree["runs"]} == {1, 2, 4, 6}
+    assert {run["precision"] for run in tree["runs"]} == {2.0}
+    assert tree["left_out"] == []
+    assert not Path("results").exists()
+
+
+def test_a_dry_run_within_minutes_repeats_cases_or_says_what_is_left_out(ranks, capsys):
+    assert main(["sweep", "--dry-run", "--json", "--minutes", "30"]) == 0
+    long = json.loads(capsys.readouterr().out)
+    assert sum(run["id"].endswith("-r2") for run in long["runs"]) >= 3
+    assert long["left_out"] == []
+    assert 25 < long["minutes"] < 32
+    assert main(["sweep", "--dry-run", "--minutes", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "left out for lack of time: " in out
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_sweep_ends_in_the_time_given_and_says_what_it_left_out(ranks, capsys, monkeypatch, slow):
+    monkeypatch.setattr(schedule, "QUICKEST", 0.01)
+    ranks.seconds = 0.05 if not slow else 0.7
+    Path("c.toml").write_text(
+        'name = "c"\n[[cases]]\nmesh = "m1"\nranks = [1, 2, 4]\nsets = 2\n'
+        '[[cases]]\nmesh = "m2"\nranks = 2\nsets = 2\n'
+    )
+    begin = time.monotonic()
+    assert main(["sweep", "c.toml", "--no-report", "--json", "--minutes", "0.03"]) == 0  # 1.8 s
+    assert time.monotonic() - begin < 4  # tables included, on a busy machine
+    tree = json.loads(capsys.readouterr().out)
+    if slow:
+        assert len(ranks.ran) < 4
+        assert len(tree["left_out"]) == 4 - len(ranks.ran)
+        assert all(name.startswith(("m1 · sym · ", "m2 · sym · ")) for name in tree["left_out"])
+    else:
+        assert len(ranks.ran) > 8
+        assert tree["left_out"] == []
+        repetitions = {path.stem.rsplit("-r", 1)[1] for path in record_paths("results/c")}
+        assert {"1", "2", "3"} <= repetitions
+
+
+def test_minutes_that_the_report_alone_takes_are_refused(ranks, capsys):
+    assert main(["sweep", "--minutes", "0.1"]) == 2
+    assert "--minutes 0.1: no time for a run; expected more than 8 seconds" in capsys.readouterr().err
+    assert ranks.ran == []
+
+
+@pytest.mark.parametrize("words", ["0", "-1", "soon", "inf"])
+def test_minutes_have_to_be_a_number_above_zero(words, capsys):
+    assert main(["sweep", "--minutes", words]) == 2
+    assert "expected a" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 Measures all nodes of the job at the same time, in one launch: the speed of each core by itself, of all cores
 together, and the memory bandwidth, in several rounds. Where the system shows them, it also reads clock rates,
 the CPU time taken by other processes, by the hypervisor or by a quota, and thermal throttling. Each node is
-compared with those of its kind. If some are slow, a second launch measures them alone. Even 500 nodes take two
+compared with those of its kind. If some are slow, a second launch measures them alone. 500 nodes take two
 launches at most.
 
 Prints which node is slow, what is slow on it, and what one loses by keeping it. --without writes a host file

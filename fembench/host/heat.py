@@ -1,4 +1,4 @@
-"""Clock rate and thermal throttling of processors, where the kernel shows them; virtual machines seldom do."""
+"""Clock rate and thermal throttling of processors, where the kernel shows them; virtual machines rarely."""
 
 import re
 import statistics

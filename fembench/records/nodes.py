@@ -9,13 +9,12 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
 from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.records.record import Environment, Frozen
+from fembench.records.store import encode
 from fembench.stats.outliers import FEWEST_ROUNDS
 
 NODES_SCHEMA = 1
@@ -80,14 +79,9 @@ class NodesRecord(Frozen, frozen=True):
     second: NodesLaunch | None = None  # the slow ones of the first launch, alone
 
 
-def nodes_bytes(record: NodesRecord) -> bytes:
-    """The record as JSON."""
-    return msgspec.json.encode(record)
-
-
 def save_nodes(record: NodesRecord, path: Path) -> None:
     """Write the record, whole or not at all."""
-    write_atomic(path, nodes_bytes(record))
+    write_atomic(path, encode(record))
 
 
 def load_nodes(path: Path | str) -> NodesRecord:
@@ -144,11 +138,14 @@ def _node_faults(node: NodeSamples, rounds: int, hosts: int) -> Iterator[str]:
         yield f"{node.name}: {len(node.cores)} cores, {len(node.cpus)} CPUs; expected as many, at least one"
     if node.slots < 1:
         yield f"{node.name}: {node.slots} slots; expected at least one"
-    rates = [*node.cores, node.together, node.memory]
-    shares = [*node.cores_busy, node.together_busy, node.memory_busy]
-    if any(len(row) != rounds for row in (*rates, *shares)) or len(node.clock) not in (0, rounds):
-        yield f"{node.name}: expected one sample per round, {rounds}"
-    for rate in _beyond(rates, LEAST, MOST):
+    rates = {"one core": node.cores, "all cores": (node.together,), "memory": (node.memory,)}
+    shares = (*node.cores_busy, node.together_busy, node.memory_busy)
+    clock = {"clock": (node.clock,)} if node.clock else {}
+    for name, rows in (rates | {"busy": shares} | clock).items():
+        for row in rows:
+            if len(row) != rounds:
+                yield f"{node.name}: {plural(len(row), 'sample')} of {name}; expected {rounds}"
+    for rate in _beyond([row for rows in rates.values() for row in rows], LEAST, MOST):
         yield f"{node.name}: {rate} per second; expected a positive rate"
     for share in _beyond(shares, LEAST, 1.0):
         yield f"{node.name}: busy for {share} of the time; expected above 0 and up to 1"

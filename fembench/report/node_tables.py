@@ -30,20 +30,19 @@ def headline(found: NodesFindings) -> str:
         causes = "; ".join(f"{node.name}: {node.cause}" for node in slow[:NAMED])
         more = f"; and {len(slow) - NAMED} more" if len(slow) > NAMED else ""
         pace = 1 - found.costs.equal if found.costs else 1.0
-        waits = f"With equal shares, all nodes run at {pace:.0%} of their speed"
+        waits = f"With equal shares, all nodes run at {_percent(pace)} of their speed"
         return f"{label}{len(slow)} of {plural(n, 'node')} slow: {causes}{more}. {waits}."
     if len(found.named("not compared")) == n:
         return f"{label}{plural(n, 'node')}, none compared: that takes {FEWEST_ALIKE} nodes of a kind."
     seldom = f"; disturbed by others: {_names(disturbed)}" if disturbed else ""
-    return f"{label}no slow node among {n}: none lacks {RELEVANT:.0%} of the speed of its kind{seldom}."
+    return f"{label}no slow node among {n}: none lacks {_percent(RELEVANT)} of the speed of its kind{seldom}."
 
 
 def as_text(record: NodesRecord, found: NodesFindings) -> str:
     """The headline, then the tables."""
-    parts = [headline(found), node_table(record, found), kind_table(record, found), _test(record, found)]
-    if found.costs:
-        parts.append(cost_table(found.costs))
-    return "\n\n".join(parts)
+    costs = [cost_table(found.costs)] if found.costs else []
+    parts = [headline(found), node_table(record, found), *costs, kind_table(record, found)]
+    return "\n\n".join([*parts, _test(record, found)])
 
 
 def node_table(record: NodesRecord, found: NodesFindings) -> str:
@@ -54,9 +53,18 @@ def node_table(record: NodesRecord, found: NodesFindings) -> str:
     cells = [_row(node, verdict) for node, verdict in few]
     if len(few) < len(rows):
         left = [verdict for _, verdict in rows if verdict.verdict not in ("slow", "disturbed")]
-        cells.append([plural(len(left), "other node"), None, None, *_range(left), "not slow", ""])
-    heads = ["node", "cores GFLOP/s", "memory GB/s", "cores / kind", "memory / kind", "verdict", "cause"]
-    return table(heads, cells, align="lrrrrll")
+        cells.append([plural(len(left), "other node"), None, None, None, *_range(left), "not slow", ""])
+    heads = [
+        "node",
+        "kind",
+        "cores GFLOP/s",
+        "memory GB/s",
+        "cores / kind",
+        "memory / kind",
+        "verdict",
+        "cause",
+    ]
+    return table(heads, cells, align="llrrrrll")
 
 
 def _row(node: NodeSamples, verdict: NodeVerdict) -> list[object]:
@@ -65,7 +73,13 @@ def _row(node: NodeSamples, verdict: NodeVerdict) -> list[object]:
     measured = [ratio for ratio in again if ratio is not None]
     alone = f" (alone: {min(measured):.2f})" if measured else ""
     rates = [f"{median(rates) / GIGA:.3g}" for rates in (node.together, node.memory)]
-    return [node.name, *rates, *versus, verdict.verdict, f"{verdict.cause}{alone}"]
+    return [node.name, _letters(verdict.kind), *rates, *versus, verdict.verdict, f"{verdict.cause}{alone}"]
+
+
+def _letters(number: int) -> str:
+    """A, B, …, Z, AA, …: the name of a kind."""
+    last = chr(ord("A") + number % 26)
+    return last if number < 26 else _letters(number // 26 - 1) + last
 
 
 def _ratio(one: NodeRatio | None) -> str | None:
@@ -82,9 +96,10 @@ def _range(nodes: Sequence[NodeVerdict]) -> Iterator[str | None]:
 
 def kind_table(record: NodesRecord, found: NodesFindings) -> str:
     """The kinds of nodes with what they consist of and their typical rates."""
-    heads = ["kind of node", "nodes", "sockets", "NUMA", "cores", "threads", "memory", "accelerators"]
+    heads = ["kind", "processor", "nodes", "sockets", "NUMA", "cores", "threads", "memory", "accelerators"]
     heads += ["clock", "ranks", "GFLOP/s", "GB/s"]
-    return table(heads, [_kind_row(record, kind) for kind in found.kinds], align="lrrrrrrlrrrr")
+    rows = [[_letters(k), *_kind_row(record, kind)] for k, kind in enumerate(found.kinds)]
+    return table(heads, rows, align="llrrrrrrlrrrr")
 
 
 def _kind_row(record: NodesRecord, kind: NodeKind) -> list[object]:
@@ -109,9 +124,9 @@ def _kind_row(record: NodesRecord, kind: NodeKind) -> list[object]:
 def cost_table(costs: KeepingCosts) -> str:
     """What is lost by keeping the slow nodes, and by leaving them out."""
     rows = [
-        ["keep them, with equal shares", f"{costs.equal:.1%}", "all nodes wait for the slowest"],
-        ["keep them, with weighted shares", f"{costs.weighted:.1%}", "fembench tune finds the shares"],
-        ["leave them out", f"{costs.left_out:.1%}", "run on the other nodes (--without FILE)"],
+        ["keep them, with equal shares", _percent(costs.equal), "all nodes wait for the slowest"],
+        ["keep them, with weighted shares", _percent(costs.weighted), "fembench tune finds the shares"],
+        ["leave them out", _percent(costs.left_out), "run on the other nodes (--without FILE)"],
     ]
     return table(["what to do with the slow nodes", "lost", "because, and how"], rows, align="lrl")
 
@@ -124,6 +139,11 @@ def _test(record: NodesRecord, found: NodesFindings) -> str:
     if record.second is not None:
         words.append(f"The slow ones were then measured alone: {plural(len(record.second.nodes), 'node')}.")
     return " ".join(words)
+
+
+def _percent(fraction: float) -> str:
+    """'12.5 %'."""
+    return f"{100 * fraction:.3g} %"
 
 
 def _names(nodes: Sequence[NodeVerdict]) -> str:

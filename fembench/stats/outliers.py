@@ -7,7 +7,8 @@ is slow if both statements hold:
                together with probability LEVEL (Sidak's correction for the number of tests); therefore a set
                of things that are within RELEVANT of each other contains a slow one in at most one case of 20
     unusual    its ratio is more than FENCE robust standard deviations below the median of all ratios
-               (Iglewicz and Hoaglin 1993), so that a wide but ordinary spread is no finding
+               (Iglewicz and Hoaglin 1993), so that a wide but ordinary spread is no finding. Fewer than
+               FEWEST_SPREAD things do not show what is ordinary; the first statement decides
 
 A ratio is the median over the rounds, on logarithms. Its interval is Student's, with the median absolute
 deviation over the rounds: that of the thing, or the typical one of all things if it is larger. Therefore
@@ -27,6 +28,7 @@ Array = npt.NDArray[np.float64]
 RELEVANT = 0.05  # a smaller deficit is no finding
 FENCE = 3.5  # robust standard deviations
 FEWEST_ALIKE = 3  # things; of two, nobody knows which one is normal
+FEWEST_SPREAD = 5  # things
 FEWEST_ROUNDS = 3
 RESOLUTION = 1e-3  # relative scatter that is always assumed: a clock that shows none is too coarse
 TO_SIGMA = 1.4826  # of a normal distribution, over its median absolute deviation
@@ -68,8 +70,9 @@ def from_deviations(deviations: Array, tests: int = 0, level: float = LEVEL) -> 
     error = standard_error(deviations)
     df = max(rounds - 1, round(OF_DEVIATION * n * (rounds - 1)))
     half = student_factor(df, joint_level(tests or n, level)) * error
-    spread = max(_sigma(centre[None, :])[0], float(np.median(error)))
-    slow = (centre + half < np.log1p(-RELEVANT)) & (centre < -FENCE * spread)
+    slow = centre + half < np.log1p(-RELEVANT)
+    if n >= FEWEST_SPREAD:
+        slow &= centre < -FENCE * max(float(_sigma(centre)), float(np.median(error)))
     return Ratios(np.exp(centre), np.exp(centre - half), np.exp(centre + half), slow)
 
 
@@ -85,7 +88,7 @@ def joint_level(tests: int, level: float = LEVEL) -> float:
 
 
 def _sigma(x: Array) -> Array:
-    """(n,) robust standard deviations along the last axis, corrected for few samples."""
+    """Robust standard deviations along the last axis, corrected for few samples."""
     n = x.shape[-1]
     middle = np.median(x, axis=-1, keepdims=True)
     deviation = np.median(np.abs(x - middle), axis=-1)

@@ -1,7 +1,7 @@
 """Which nodes are slow, why, and what one loses by keeping them: from the samples of `fembench nodes`.
 
 Nodes are compared with those of their *kind*: the same processor, number of cores and ranks. The test is
-that of `stats.outliers`, for three quantities per node and for every core. A slow node is then measured alone.
+that of `stats.outliers`, for three quantities per node and for each core. A slow node is then measured alone.
 If it is as fast as its kind there, its neighbours (or something in passing) disturbed it: it is no outlier.
 
 The cause of a slow node is
@@ -332,7 +332,7 @@ def _cause_of_cores(node: NodeSamples, cores: Mapping[int, NodeRatio]) -> str:
     more = f" and {len(cores) - MOST_CORES} more" if len(cores) > MOST_CORES else ""
     held = [1 - one.busy for one in cores.values()]
     if all(h >= HALF * (1 - one.ratio) for h, one in zip(held, cores.values())):
-        return f"another load on {names}{more}: no processor for {max(held):.0%} of the time"
+        return f"another load on {names}{more}: no processor for {100 * max(held):.0f} % of the time"
     return f"{names}{more} slow"
 
 
@@ -346,7 +346,7 @@ def _load(one: NodeRatio, host: HostFacts | None) -> str:
             quota = f"a quota of {host.cpu_quota:.3g} CPUs"
             return f"all cores slow: {quota} withheld {takers[who]:.0f} % of the time"
         return f"another load: {who} {takers[who]:.0f} % of the CPU time"
-    return f"another load: no processor for {held:.0%} of the time" if held >= HALF * lacking else ""
+    return f"another load: no processor for {100 * held:.0f} % of the time" if held >= HALF * lacking else ""
 
 
 def _takers(host: HostFacts) -> dict[str, float]:

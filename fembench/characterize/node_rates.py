@@ -20,7 +20,7 @@ import numpy as np
 
 from fembench.base.units import plural
 from fembench.bench.describe import describe
-from fembench.characterize.meter import Meter, batch_of
+from fembench.characterize.meter import Meter, Way, batch_of
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
 from fembench.characterize.speeds import doze
 from fembench.host.bandwidth import LARGEST
@@ -81,15 +81,15 @@ def measure_nodes(comm: Comm, job: NodesJob, tell: Tell) -> NodesLaunch | None:
     facts, taken = host_facts(), taken_meter()
     say(f"{plural(comm.size, 'rank')} on {plural(len(set(names)), 'node')}: setting up")
     rank = NodeRank(comm, node, job, facts)
-    events, others = throttle_events(), others_meter(comm)
+    events, others = _events(node), others_meter(comm)
     rounds = []
     for number in range(job.rounds):
         doze(comm, 0.0)  # all nodes begin a round together
         rounds.append(rank.round())
         say(f"round {number + 1} of {job.rounds}: {time.perf_counter() - begin:.0f} s")
     doze(comm, 0.0)
-    used, heated = others(), throttle_events()
-    mine = comm.gather(_node_samples(node, names[comm.rank], rounds, events, heated, bool(job.speeds)))
+    used, heat = others(), _events(node) - events
+    mine = comm.gather(_node_samples(node, names[comm.rank], rounds, heat, emulated=bool(job.speeds)))
     environment = describe(
         comm,
         facts,
@@ -159,7 +159,7 @@ class NodeRank:
             [speed.memory * (1 - speed.load) for speed in speeds],
         ):
             slowness = slowness_of(comm.rank, rates, crowded=crowded)
-            way = "stretched" if self._emulated else "processor"
+            way: Way = "stretched" if self._emulated else "processor"
             batch = batch_of(way, 1 / min(rates))
             made.append(Meter(make_tracer(), slowness, way, batch))
         self._cores, self._memory = made
@@ -209,10 +209,18 @@ def _clock(node: Comm) -> float:
     return clock_rate(cpus) if len(physical_cores(cpus)) == 1 else 0.0
 
 
+def _events(node: Comm) -> int:
+    """Thermal events of the node, on its first rank."""
+    return throttle_events() if node.rank == 0 else UNREADABLE
+
+
 def _node_samples(
-    node: Comm, name: str, rounds: Sequence[RankRound], events: int, heated: int, emulated: bool
+    node: Comm, name: str, rounds: Sequence[RankRound], heat: int, *, emulated: bool
 ) -> NodeSamples | None:
-    """The samples of a node on its first rank, None on the others. Collective over the node."""
+    """The samples of a node on its first rank, None on the others. Collective over the node.
+
+    `heat`: thermal events meanwhile.
+    """
     cpus = affinity()
     bound = cpus[0] if len(physical_cores(cpus)) == 1 and not emulated else -1
     rows = node.gather((bound, rounds))
@@ -234,7 +242,7 @@ def _node_samples(
         memory=_short(sum(row.memory[0] for row in column) for column in zip(*ranks)),
         memory_busy=_short(_mean(row.memory[1] for row in column) for column in zip(*ranks)),
         clock=_short(float(np.median(found)) for found in clocks) if all(clocks) else (),
-        throttled=heated - events if events != UNREADABLE else UNREADABLE,
+        throttled=UNREADABLE if emulated or _events(node) == UNREADABLE else heat,
     )
 
 

@@ -344,7 +344,8 @@ def _load(one: NodeRatio, host: HostFacts | None) -> str:
     if host and who and takers[who] / 100 >= HALF * lacking:
         if who == "quota":
             quota = f"a quota of {host.cpu_quota:.3g} CPUs"
-            return f"all cores slow: {quota} withheld {takers[who]:.0f} % of the time"
+            percent = 100 * held if held >= HALF * lacking else takers[who]  # all of its CPUs share a counter
+            return f"all cores slow: {quota} withheld {percent:.0f} % of the time"
         return f"another load: {who} {takers[who]:.0f} % of the CPU time"
     return f"another load: no processor for {100 * held:.0f} % of the time" if held >= HALF * lacking else ""
 

@@ -46,7 +46,7 @@ def put(tree, path, value):
         ("schema", 2, "not a measurement of nodes of schema 1"),
         ("first.nodes", [], "no nodes"),
         ("first.nodes.0.name", "n2", "a node occurs twice"),
-        ("first.nodes.0.together", [1.0] * 7, "7 samples of all cores; expected 8"),
+        ("first.nodes.1.together", [1.0] * 7, "n2: 7 samples of all cores; expected 8"),
         ("first.nodes.2.memory.3", 0.0, "n3: 0.0 per second; expected a positive rate"),
         ("first.nodes.2.memory_busy.3", 1.5, "n3: busy for 1.5 of the time"),
         ("first.nodes.2.cores.1.0", -1.0, "n3: -1.0 per second"),

@@ -91,7 +91,8 @@ def run(options: argparse.Namespace) -> int:
         print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
         return int(bool(slow))
     print(as_text(record, found))
-    print("\n".join(["", *_files(options, path, len(record.first.nodes) - len(slow))]).rstrip())
+    for line in _files(options, path, len(record.first.nodes) - len(slow)):
+        print(line)
     return int(bool(slow))
 
 

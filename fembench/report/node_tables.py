@@ -7,6 +7,7 @@ from fembench.base.units import plural, size
 from fembench.records.nodes import NodeSamples, NodesRecord
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
+from fembench.weights.disturbed import disturbance
 from fembench.weights.slow_nodes import (
     KeepingCosts,
     NodeKind,
@@ -42,7 +43,8 @@ def as_text(record: NodesRecord, found: NodesFindings) -> str:
     """The headline, then the tables."""
     costs = [cost_table(found.costs)] if found.costs else []
     parts = [headline(found), node_table(record, found), *costs, kind_table(record, found)]
-    return "\n\n".join([*parts, _test(record, found)])
+    disturbed = disturbance([record.first.environment])
+    return "\n\n".join([*parts, _test(record, found), *([disturbed] if disturbed else [])])
 
 
 def node_table(record: NodesRecord, found: NodesFindings) -> str:

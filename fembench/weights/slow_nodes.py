@@ -39,7 +39,7 @@ class KindKey(NamedTuple):
     """What nodes of a kind have in common."""
 
     cpu_model: str
-    cores: int  # that the job may use
+    cores: int  # that it has: a quota does not make a node of another kind
     ranks: int
 
 
@@ -148,7 +148,8 @@ def kinds_of(launch: NodesLaunch) -> tuple[NodeKind, ...]:
     members: dict[KindKey, list[int]] = {}
     for k, node in enumerate(launch.nodes):
         host = launch.environment.hosts[node.host]
-        members.setdefault(KindKey(host.cpu_model, host.cores, node.ranks), []).append(k)
+        cores = node.facts.physical_cores or host.cores
+        members.setdefault(KindKey(host.cpu_model, cores, node.ranks), []).append(k)
     return tuple(_kind(key, found, launch.nodes) for key, found in members.items())
 
 

@@ -58,8 +58,8 @@ def test_500_nodes_have_the_same_verdicts_in_seconds():
         (Planted(cores=0.8), "all cores slow (at the usual clock rate, 2.6"),
         (Planted(cores=0.8, throttled=7), "throttled: 7 thermal events; all cores slow"),
         (
-            Planted(load=0.75, host={"throttled_percent": 75.0, "cpu_quota": 1.0}),
-            "all cores slow: a quota of 1",
+            Planted(load=0.75, host={"throttled_percent": 100.0, "cpu_quota": 2.0, "cores": 2}),
+            "all cores slow: a quota of 2 CPUs withheld 75 %",
         ),
         (Planted(load=0.2, host={"steal_percent": 20.0}), "another load: the hypervisor took 20 %"),
         (Planted(load=0.25), "another load: no processor for 25 % of the time"),

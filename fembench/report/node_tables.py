@@ -26,7 +26,7 @@ SHOWN: tuple[Quantity, ...] = ("all cores", "memory")
 def headline(found: NodesFindings) -> str:
     """The result in one line."""
     slow, disturbed, n = found.named("slow"), found.named("disturbed"), len(found.nodes)
-    label = f"SYNTHETIC ({found.synthetic}): " if found.synthetic else ""
+    label = "SYNTHETIC: " if found.synthetic else ""
     if slow:
         causes = "; ".join(f"{node.name}: {node.cause}" for node in slow[:NAMED])
         more = f"; and {len(slow) - NAMED} more" if len(slow) > NAMED else ""
@@ -43,8 +43,11 @@ def as_text(record: NodesRecord, found: NodesFindings) -> str:
     """The headline, then the tables."""
     costs = [cost_table(found.costs)] if found.costs else []
     parts = [headline(found), node_table(record, found), *costs, kind_table(record, found)]
-    disturbed = disturbance([record.first.environment])
-    return "\n\n".join([*parts, _test(record, found), *([disturbed] if disturbed else [])])
+    notes = [
+        f"SYNTHETIC: {found.synthetic}." if found.synthetic else "",
+        disturbance([record.first.environment]),
+    ]
+    return "\n\n".join([*parts, _test(record, found), *filter(None, notes)])
 
 
 def node_table(record: NodesRecord, found: NodesFindings) -> str:

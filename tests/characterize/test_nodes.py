@@ -271,7 +271,8 @@ def test_emulated_nodes_that_are_slow_are_named_with_their_causes(tmp_path, caps
     assert main(["nodes", "--emulate", EMULATED, "--rounds", "6", "--results", str(tmp_path)]) == 1
     text = capsys.readouterr().out
     assert names_and_causes(text) == CAUSES, text
-    assert text.startswith("SYNTHETIC (emulated nodes 1,1,")
+    assert text.startswith("SYNTHETIC: 3 of 8 nodes slow: node6")
+    assert f"\nSYNTHETIC: emulated nodes {EMULATED}.\n" in text
     record = load_nodes(tmp_path)
     assert [node.name for node in record.second.nodes] == list(CAUSES)
 

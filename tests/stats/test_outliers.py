@@ -45,6 +45,15 @@ def test_single_disturbed_rounds_neither_make_a_thing_slow_nor_hide_that_it_is()
     assert list(np.flatnonzero(ratios_alike(x).slow)) == [4]
 
 
+def test_a_thing_whose_rounds_agree_by_chance_is_no_surer_than_the_others():
+    x = rates(np.random.default_rng(3), 8, noise=0.05)
+    x[2] = 0.9 * np.median(x, axis=0)
+    found = ratios_alike(x)
+    widths = found.high / found.low
+    assert widths[2] == pytest.approx(widths.min())
+    assert widths[2] >= np.median(widths) / 1.2
+
+
 def test_joint_intervals_of_one_test_have_the_level_asked_for():
     assert joint_level(1) == 0.95
     assert joint_level(10) ** 10 == pytest.approx(0.95)

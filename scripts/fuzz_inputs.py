@@ -147,6 +147,7 @@ OPTIONS = [
         "2*1,3",
         "8*1",
         "1,1,0.5",
+        "1,0.85,1:0.7,1:1:0.3",
         "50e-6,125e6",
         "50e-6,125e6,2e-6",
         "node8=50e-6,125e6",
@@ -260,6 +261,7 @@ def _records(folder: Path) -> list[Reader]:
     """What fembench itself writes as JSON."""
     from planted_environment import planted_environment
     from planted_machine import planted_machine
+    from planted_nodes import Planted, planted_nodes
 
     from fembench.model.from_record import graph_of_record
     from fembench.model.graph import GRAPH_SCHEMA, load_graph
@@ -267,6 +269,7 @@ def _records(folder: Path) -> list[Reader]:
     from fembench.model.rates import rates_of
     from fembench.records.case import Case
     from fembench.records.contest import PEERS_SCHEMA, PeersRecord, SystemFacts, load_peers
+    from fembench.records.nodes import load_nodes
     from fembench.records.prediction import load_prediction
     from fembench.records.profile import load_profile
     from fembench.records.store import load, load_failure
@@ -274,6 +277,7 @@ def _records(folder: Path) -> list[Reader]:
     from fembench.studies.binaries.instructions import ROWS, load_costs
     from fembench.studies.programs.record import APP_SCHEMA, AppCase, AppRecord, load_app, load_apps
     from fembench.weights.make import by_time
+    from fembench.weights.slow_nodes import slow_nodes
 
     path = TESTS / "data" / "record-schema-1.json"
     record = load(path)
@@ -309,6 +313,12 @@ def _records(folder: Path) -> list[Reader]:
     return [
         Reader("records", load, [_plain(small)], ".json"),
         Reader("profiles", load_profile, [_plain(profile)], ".json"),
+        Reader(
+            "nodes",
+            lambda p: slow_nodes(load_nodes(p)),
+            [_plain(planted_nodes(4, {1: Planted(cores=0.8)}, ranks=2, rounds=6))],
+            ".json",
+        ),
         Reader("weights", load_weights, [_plain(by_time([small]))], ".json"),
         Reader("predictions", load_prediction, [_plain(prediction_of(study, said))], ".json"),
         Reader("apps", lambda p: (load_apps(p.parent), load_app(p)), [_plain(app)], ".json"),
@@ -390,13 +400,14 @@ def _options(path: Path) -> None:
     from fembench.partition.shares import parse_shares
     from fembench.records.sites import sites_of
     from fembench.synthetic.lab_cluster import bits_per_second
-    from fembench.synthetic.speeds import parse_changes, parse_speeds
+    from fembench.synthetic.speeds import parse_changes, parse_nodes, parse_speeds
     from fembench.weights import links
 
     text, refusal = path.read_bytes().decode(errors="replace"), None
     for parse in (
         lambda: parse_shares(text, 2),
         lambda: parse_speeds(text, 3),
+        lambda: parse_nodes(text),
         lambda: parse_drain(text, 4),
         lambda: parse_changes(text, (1.0, 1.0)),
         lambda: parse_link(text),

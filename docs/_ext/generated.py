@@ -25,6 +25,7 @@ from fembench.methods.lookup import Combination, preconds, storages, variants
 from fembench.methods.preconditioners import PreconditionerMethod
 from fembench.methods.recipe import recipe
 from fembench.records.case import FIELDS
+from fembench.records.nodes import NodesRecord
 from fembench.records.profile import Profile
 from fembench.records.record import Record
 from fembench.records.weights import Weights
@@ -317,6 +318,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "help": help_text,
     "record": schema(Record),
     "profile": schema(Profile),
+    "nodes": schema(NodesRecord),
     "weights": schema(Weights),
     "case": case_options,
     "methods": methods,

@@ -69,6 +69,11 @@ class Meter:
         """Fraction of the time of all visits for which this rank was ready to run but had no processor."""
         return max(0.0, 1.0 - self._due / self._elapsed) if self._elapsed else 0.0
 
+    @property
+    def spent(self) -> tuple[float, float]:
+        """(elapsed seconds, those with a processor) of all visits so far."""
+        return self._elapsed, self._due
+
     def agree(self, host: Comm) -> None:
         """If stretched, use the least time of a call over all ranks of this host, as in runs."""
         if self.way == "stretched":

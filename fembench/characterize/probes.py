@@ -17,13 +17,17 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from fembench.bench.prepare import prepare
 from fembench.host.bandwidth import DOUBLE
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import names, storage_of, storages
+from fembench.ranks.comm import alone
 from fembench.ranks.subdomain import Subdomain
+from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, AXPY, SPMV_INTERIOR
 from fembench.records.profile import Level
 from fembench.solve.operators import build_operator
+from fembench.timing.tracer import NullTracer
 
 STORAGES = names(s for s in storages("own") if s.unit != "pairs")  # on the same mesh; dense has another
 BLOCK_FLOPS = 18  # per product
@@ -70,6 +74,12 @@ def box_of(n_bytes: int) -> str:
 def dense_box_of(n_bytes: int) -> str:
     """The name of the box mesh whose dense matrix has about `n_bytes` bytes."""
     return f"box:{max(24, 3 * math.isqrt(n_bytes // DENSE_BYTES))}"
+
+
+def local_part(mesh: str) -> tuple[Subdomain, float, float]:
+    """(subdomain, lam, mu) of a box local to this rank."""
+    made = prepare(alone(), Case.of(mesh=mesh, partitioner="blocks"), NullTracer())
+    return made.sub, made.spec.material.lam, made.spec.material.mu
 
 
 def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe:

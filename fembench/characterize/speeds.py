@@ -11,7 +11,6 @@ import msgspec
 
 from fembench.base.units import plural
 from fembench.bench.describe import describe
-from fembench.bench.prepare import prepare
 from fembench.characterize.meter import Meter, Way, batch_of, way_of
 from fembench.characterize.probes import (
     STORAGES,
@@ -20,6 +19,7 @@ from fembench.characterize.probes import (
     box_of,
     dense_box_of,
     level_bytes,
+    local_part,
     memory_probes,
     product_probe,
     updates_probe,
@@ -32,15 +32,14 @@ from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
 from fembench.launch.serve import Tell
 from fembench.ranks.agree import together
-from fembench.ranks.comm import Comm, alone, wtime
-from fembench.records.case import Case
+from fembench.ranks.comm import Comm, wtime
 from fembench.records.ids import now_utc
 from fembench.records.profile import LEVELS, PROFILE_SCHEMA, Level, Profile, Speed, speed_of
 from fembench.records.record import ClockCertificate, HostFacts
 from fembench.synthetic.slowness import slowness_of
 from fembench.synthetic.speeds import label, parse_speeds
 from fembench.timing.certificate import Certifier, worst_costs, worst_of
-from fembench.timing.tracer import NullTracer, make_tracer
+from fembench.timing.tracer import make_tracer
 
 ROUNDS = 6  # the number of samples that an interval needs
 OVERTIME = 2  # limit, relative to the planned time, to get these samples on a disturbed host
@@ -149,20 +148,14 @@ def _probes(facts: HostFacts, ranks: int, levels: tuple[Level, ...], say: Tell) 
     sizes = level_bytes(facts.caches, sharers, ranks, facts.memory_bytes)
     for level in levels:
         n_bytes = sizes[level]
-        part = _local(box_of(n_bytes))
+        part = local_part(box_of(n_bytes))
         yield assembly_probe(level, *part)
         products = {storage: product_probe(storage, level, *part) for storage in STORAGES}
         yield from products.values()
-        yield product_probe("dense", level, *_local(dense_box_of(n_bytes)))
+        yield product_probe("dense", level, *local_part(dense_box_of(n_bytes)))
         yield updates_probe(level, part[0], products["sym"].call if level == "memory" else None)
         yield from memory_probes(level, n_bytes)
         say(f"kernels with data in {level} are set up: {time.perf_counter() - begin:.0f} s")
-
-
-def _local(mesh: str):
-    """(subdomain, lam, mu) of a box local to this rank."""
-    made = prepare(alone(), Case.of(mesh=mesh, partitioner="blocks"), NullTracer())
-    return made.sub, made.spec.material.lam, made.spec.material.mu
 
 
 def _speed(rank: int, probe: Probe, corunning: int, samples: list[float]) -> Speed:

@@ -13,13 +13,13 @@ from fembench.cli.parser import Parser, fill, nearest, section_text, sections, s
 
 GROUPS = {
     "first steps": ("doctor", "run", "sweep", "report", "check"),
-    "unequal hosts": ("characterize", "weights", "tune", "place"),
+    "unequal hosts": ("nodes", "characterize", "weights", "tune", "place"),
     "prediction": ("predict", "simulate", "trace", "validate"),
     "more": ("mesh", "peers", "balance", "timers", "lab", "study"),
 }
 NOTES = {
     "first steps": "check this machine, measure it, read the results",
-    "unequal hosts": "measure how fast each rank is, and give it as much work as fits",
+    "unequal hosts": "find the slow one, measure all, divide the work accordingly",
     "prediction": "estimate the time of a run before it starts, and check it",
     "more": "meshes, other solvers, rebalancing, clocks, emulated hosts",
 }

@@ -9,7 +9,7 @@ the hosts in its own form (`launchers`).
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fembench.base.config import read_text
@@ -50,6 +50,11 @@ def host_slots(path: str) -> list[HostSlots]:
         names = expand_hosts(host.name, f"{path}, line {host.line}") if "[" in host.name else [host.name]
         found += [HostSlots(name, host.slots or 1) for name in names]
     return found
+
+
+def hostfile_text(hosts: Iterable[tuple[str, int]]) -> str:
+    """A host file of (name, slots), which `host_slots` reads again, and Open MPI as well."""
+    return "".join(f"{name} slots={slots}\n" for name, slots in hosts)
 
 
 def is_rankfile(text: str) -> bool:

@@ -1,4 +1,5 @@
-"""Emulated speeds as users write them: "1,1,0.5,0.25"; "100:1,0.33,1,1" if they change (SYNTHETIC)."""
+"""Emulated speeds as users write them: "1,1,0.5,0.25"; "100:1,0.33,1,1" if they change; "1,0.85,1:0.7" for
+nodes (SYNTHETIC)."""
 
 import math
 import re
@@ -48,6 +49,38 @@ def parse_changes(text: str, start: tuple[float, ...]) -> tuple[Change, ...]:
     if not changes:
         return ()
     return (Change(0, start), *sorted(changes))
+
+
+class NodeSpeed(NamedTuple):
+    """An emulated node, relative to one at full speed."""
+
+    cores: float = 1.0  # speed of every core, with data in cache
+    memory: float = 1.0  # memory bandwidth
+    load: float = 0.0  # fraction of the time that another load takes
+
+
+def parse_nodes(text: str) -> tuple[NodeSpeed, ...]:
+    """The emulated nodes in "1,0.85,1:0.7,1:1:0.3": SPEED, SPEED:MEMORY or SPEED:MEMORY:LOAD for each.
+
+    MEMORY is the speed of the cores if it is not given. Raises InputError.
+    """
+    return tuple(_node_speed(word, text) for word in text.split(","))
+
+
+def _node_speed(word: str, text: str) -> NodeSpeed:
+    try:
+        numbers = [float(part) for part in word.split(":")]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 1:
+        numbers *= 2
+    node = NodeSpeed(*numbers) if len(numbers) in (2, 3) else NodeSpeed(0.0)
+    if not (0 < node.cores <= 1 and 0 < node.memory <= 1 and 0 <= node.load < 1):
+        raise InputError(
+            f"emulate '{shown(text)}': cannot read '{shown(word)}'; expected SPEED[:MEMORY[:LOAD]], speeds "
+            "above 0 and up to 1, a load below 1, as in 1,0.85,1:0.7,1:1:0.3"
+        )
+    return node
 
 
 def label(emulate: str, dilate: float) -> str:

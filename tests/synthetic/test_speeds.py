@@ -3,7 +3,7 @@
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.synthetic.speeds import Change, label, parse_changes, parse_speeds
+from fembench.synthetic.speeds import Change, NodeSpeed, label, parse_changes, parse_nodes, parse_speeds
 
 
 def test_speeds_are_read():
@@ -15,6 +15,23 @@ def test_speeds_are_read():
 def test_bad_speeds_are_refused(text):
     with pytest.raises(InputError, match="emulate"):
         parse_speeds(text, 2)
+
+
+def test_a_node_has_a_speed_of_cores_and_of_memory_and_another_load():
+    assert parse_nodes("1,0.85,1:0.7,1:1:0.3") == (
+        NodeSpeed(1.0, 1.0, 0.0),
+        NodeSpeed(0.85, 0.85, 0.0),
+        NodeSpeed(1.0, 0.7, 0.0),
+        NodeSpeed(1.0, 1.0, 0.3),
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1,", "2", "0", "1:0", "1:2", "1:1:1", "1:1:-0.1", "1:1:0:0", "x", "nan", "1:nan"]
+)
+def test_bad_nodes_are_refused(text):
+    with pytest.raises(InputError, match="expected SPEED"):
+        parse_nodes(text)
 
 
 def test_the_label_says_what_was_emulated():

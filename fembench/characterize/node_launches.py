@@ -1,0 +1,152 @@
+"""Start `fembench nodes` under MPI: one launch over all hosts of the job, or over some of them."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.config import convert, read_text
+from fembench.base.errors import InputError
+from fembench.base.units import plural
+from fembench.characterize.node_rates import NodesJob
+from fembench.launch.allocation import HOSTFILE, Allocation, allocation
+from fembench.launch.hostfile import HostSlots, is_rankfile
+from fembench.launch.job_line import environment, job_line
+from fembench.launch.layout import MOST_SHOWN, in_words, room_of, same_host
+from fembench.launch.run_job import run_job
+from fembench.records.nodes import NodeSamples, NodesLaunch
+from fembench.synthetic.speeds import parse_nodes
+
+EVERYONE: Mapping[str, str] = {}
+PATIENCE = 900.0  # seconds after which the job is ended
+SECONDS = 1.2  # usual time of a round, with the cores of a node in turn
+
+
+@dataclass(frozen=True)
+class NodesAsked:
+    """What to measure."""
+
+    hostfile: str = ""
+    per_node: int = 0  # ranks on each node; 0: one per slot, or one per emulated node
+    rounds: int = 8
+    emulate: str = ""  # speeds of emulated nodes, as for --emulate
+    command: str = ""
+
+
+def launch_nodes(
+    asked: NodesAsked,
+    only: Mapping[str, str] = EVERYONE,
+    *,
+    scratch: Path,
+    tell: Callable[[str], None] = lambda text: None,
+) -> NodesLaunch:
+    """One launch over all nodes, or over some: `only` maps their names in the list of hosts to those in an
+    earlier launch. `scratch`: a folder that all hosts see.
+
+    Raises InputError, or RunFailedError if the job ended without a result.
+    """
+    job = _job(asked.hostfile)
+    if asked.emulate:
+        return _emulated(asked, job, only, scratch, tell)
+    room = room_of("", asked.per_node, job)
+    hosts = [host for host in room if not only or host.name in only]
+    ranks = sum(host.slots for host in hosts)
+    placed = () if len(job.hosts) == 1 else hosts  # one host: as in any other run on it
+    tell(f"{plural(len(hosts), 'node')}, {plural(ranks, 'rank')}: {_duration(asked)}")
+    found = _launched(asked, NodesJob(ranks=ranks, **_common(asked)), placed, scratch, tell)
+    nodes = _listed(found.nodes, hosts, {host.name: host.slots for host in job.hosts}, only)
+    return msgspec.structs.replace(found, nodes=tuple(nodes))
+
+
+def _job(hostfile: str) -> Allocation:
+    """The allocation. Raises InputError for a rankfile, which has no hosts to choose from."""
+    path = hostfile or os.environ.get(HOSTFILE, "")
+    if path and is_rankfile(read_text(path)):
+        raise InputError(f"{path} is a rankfile, which places every rank; expected a list of hosts")
+    return allocation(hostfile)
+
+
+def _duration(asked: NodesAsked) -> str:
+    return f"{plural(asked.rounds, 'round')}, usually {SECONDS * asked.rounds:.0f} s and the start"
+
+
+def _common(asked: NodesAsked) -> dict:
+    """Parameters of every launch."""
+    return {
+        "rounds": asked.rounds,
+        "command": asked.command,
+        "launcher": "",
+        "synthetic": os.environ.get("FEMBENCH_SYNTHETIC", ""),
+    }
+
+
+def _launched(
+    asked: NodesAsked,
+    job: NodesJob,
+    hosts: Sequence[HostSlots],
+    scratch: Path,
+    tell: Callable[[str], None],
+) -> NodesLaunch:
+    line = job_line(job.ranks, asked.hostfile, (), hosts)
+    end = run_job(
+        ("-m", "fembench.characterize.nodes_rank"),
+        msgspec.structs.replace(job, launcher=str(line)),
+        "nodes.json",
+        line,
+        environment(line, asleep=line.crowded),
+        scratch=scratch,
+        timeout=PATIENCE,
+        tell=tell,
+    )
+    return convert(msgspec.json.decode(end.content()), NodesLaunch, where="nodes")
+
+
+def _listed(
+    nodes: Sequence[NodeSamples],
+    hosts: Sequence[HostSlots],
+    slots: Mapping[str, int],
+    known: Mapping[str, str],
+) -> Iterator[NodeSamples]:
+    """The nodes with their names and slots in the list of hosts, and the names by which they are known.
+
+    Raises InputError if the launcher started ranks on other hosts, or fewer.
+    """
+    if len(nodes) != len(hosts):
+        started = ", ".join(node.name for node in nodes[:MOST_SHOWN])
+        raise InputError(
+            f"{plural(len(hosts), 'host')} in the list ({in_words(hosts)}), but the launcher started ranks "
+            f"on {len(nodes)} ({started}): is a host there under two names?"
+        )
+    for k, node in enumerate(nodes):
+        host = next((host.name for host in hosts if same_host(host.name, node.name)), hosts[k].name)
+        name = known.get(host, node.name)
+        yield msgspec.structs.replace(node, name=name, listed=host, slots=slots[host])
+
+
+def _emulated(
+    asked: NodesAsked,
+    job: Allocation,
+    only: Mapping[str, str],
+    scratch: Path,
+    tell: Callable[[str], None],
+) -> NodesLaunch:
+    """Nodes emulated on one host, node1, node2, … (SYNTHETIC)."""
+    if len(job.hosts) > 1:
+        raise InputError(
+            f"emulate: nodes are emulated on one host; the job has {len(job.hosts)} ({job.source})"
+        )
+    speeds = parse_nodes(asked.emulate)
+    chosen = {f"node{k}": speed for k, speed in enumerate(speeds, 1)}
+    chosen = {name: speed for name, speed in chosen.items() if not only or name in only}
+    ranks = max(asked.per_node, 1) * len(chosen)
+    tell(f"{plural(len(chosen), 'emulated node')}, {plural(ranks, 'rank')}: {plural(asked.rounds, 'round')}")
+    values = _common(asked) | {"synthetic": f"emulated nodes {asked.emulate}"}
+    return _launched(
+        asked,
+        NodesJob(ranks=ranks, names=tuple(chosen), speeds=tuple(chosen.values()), **values),
+        (),
+        scratch,
+        tell,
+    )

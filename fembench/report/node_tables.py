@@ -1,0 +1,157 @@
+"""What `fembench nodes` prints: one line, a table of nodes, a table of kinds, and what slow nodes cost."""
+
+from collections.abc import Iterator, Sequence
+
+from fembench.base.tables import table
+from fembench.base.units import plural, size
+from fembench.records.nodes import NodeSamples, NodesRecord
+from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
+from fembench.stats.summary import median
+from fembench.weights.disturbed import disturbance
+from fembench.weights.slow_nodes import (
+    KeepingCosts,
+    NodeKind,
+    NodeRatio,
+    NodesFindings,
+    NodeVerdict,
+    Quantity,
+)
+
+MOST_ROWS = 32  # of a table with all nodes; of more nodes, those that are not normal are shown
+NAMED = 4  # nodes in the headline
+GIGA = 1e9
+SHOWN: tuple[Quantity, ...] = ("all cores", "memory")
+
+
+def headline(found: NodesFindings) -> str:
+    """The result in one line."""
+    slow, disturbed, n = found.named("slow"), found.named("disturbed"), len(found.nodes)
+    label = "SYNTHETIC: " if found.synthetic else ""
+    if slow:
+        causes = "; ".join(f"{node.name}: {node.cause}" for node in slow[:NAMED])
+        more = f"; and {len(slow) - NAMED} more" if len(slow) > NAMED else ""
+        pace = 1 - found.costs.equal if found.costs else 1.0
+        waits = f"With equal shares, all nodes run at {_percent(pace)} of their speed"
+        return f"{label}{len(slow)} of {plural(n, 'node')} slow: {causes}{more}. {waits}."
+    if len(found.named("not compared")) == n:
+        return f"{label}{plural(n, 'node')}, none compared: that takes {FEWEST_ALIKE} nodes of a kind."
+    seldom = f"; disturbed by others: {_names(disturbed)}" if disturbed else ""
+    return f"{label}no slow node among {n}: none lacks {_percent(RELEVANT)} of the speed of its kind{seldom}."
+
+
+def as_text(record: NodesRecord, found: NodesFindings) -> str:
+    """The headline, then the tables."""
+    costs = [cost_table(found.costs)] if found.costs else []
+    parts = [headline(found), node_table(record, found), *costs, kind_table(record, found)]
+    notes = [
+        f"SYNTHETIC: {found.synthetic}." if found.synthetic else "",
+        disturbance([record.first.environment]),
+    ]
+    return "\n\n".join([*parts, _test(record, found), *filter(None, notes)])
+
+
+def node_table(record: NodesRecord, found: NodesFindings) -> str:
+    """One row per node; of many nodes, one per node that is not normal, and one for the others."""
+    samples = record.first.nodes
+    rows = list(zip(samples, found.nodes))
+    few = [row for row in rows if len(rows) <= MOST_ROWS or row[1].verdict in ("slow", "disturbed")]
+    cells = [_row(node, verdict) for node, verdict in few]
+    if len(few) < len(rows):
+        left = [verdict for _, verdict in rows if verdict.verdict not in ("slow", "disturbed")]
+        cells.append([plural(len(left), "other node"), None, None, None, *_range(left), "not slow", ""])
+    heads = [
+        "node",
+        "kind",
+        "cores GFLOP/s",
+        "memory GB/s",
+        "cores / kind",
+        "memory / kind",
+        "verdict",
+        "cause",
+    ]
+    return table(heads, cells, align="llrrrrll")
+
+
+def _row(node: NodeSamples, verdict: NodeVerdict) -> list[object]:
+    versus = [_ratio(verdict.ratios.get(quantity)) for quantity in SHOWN]
+    again = [one.alone for one in (*verdict.ratios.values(), *verdict.cores.values()) if one.slow]
+    measured = [ratio for ratio in again if ratio is not None]
+    alone = f" (alone: {min(measured):.2f})" if measured else ""
+    rates = [f"{median(rates) / GIGA:.3g}" for rates in (node.together, node.memory)]
+    return [node.name, _letters(verdict.kind), *rates, *versus, verdict.verdict, f"{verdict.cause}{alone}"]
+
+
+def _letters(number: int) -> str:
+    """A, B, …, Z, AA, …: the name of a kind."""
+    last = chr(ord("A") + number % 26)
+    return last if number < 26 else _letters(number // 26 - 1) + last
+
+
+def _ratio(one: NodeRatio | None) -> str | None:
+    """'0.85 (0.83–0.87)'."""
+    return None if one is None else f"{one.ratio:.2f} ({one.low:.2f}–{one.high:.2f})"
+
+
+def _range(nodes: Sequence[NodeVerdict]) -> Iterator[str | None]:
+    """The smallest and the largest ratio of each quantity."""
+    for quantity in SHOWN:
+        found = [node.ratios[quantity].ratio for node in nodes if quantity in node.ratios]
+        yield f"{min(found):.2f} to {max(found):.2f}" if found else None
+
+
+def kind_table(record: NodesRecord, found: NodesFindings) -> str:
+    """The kinds of nodes with what they consist of and their typical rates."""
+    heads = ["kind", "processor", "nodes", "sockets", "NUMA", "cores", "threads", "memory", "accelerators"]
+    heads += ["clock", "ranks", "GFLOP/s", "GB/s"]
+    rows = [[_letters(k), *_kind_row(record, kind)] for k, kind in enumerate(found.kinds)]
+    return table(heads, rows, align="llrrrrrrlrrrr")
+
+
+def _kind_row(record: NodesRecord, kind: NodeKind) -> list[object]:
+    node = record.first.nodes[kind.nodes[0]]
+    host, facts = record.first.environment.hosts[node.host], node.facts
+    return [
+        kind.key.cpu_model,
+        len(kind.nodes),
+        host.sockets,
+        facts.numa_nodes,
+        facts.physical_cores or host.cores,
+        facts.threads or None,
+        size(host.memory_bytes) if host.memory_bytes else None,
+        ", ".join(facts.accelerators) or "none",
+        f"{kind.clock / GIGA:.2f} GHz" if kind.clock else None,
+        kind.key.ranks,
+        f"{kind.typical['all cores'] / GIGA:.3g}",
+        f"{kind.typical['memory'] / GIGA:.3g}",
+    ]
+
+
+def cost_table(costs: KeepingCosts) -> str:
+    """What is lost by keeping the slow nodes, and by leaving them out."""
+    rows = [
+        ["keep them, with equal shares", _percent(costs.equal), "all nodes wait for the slowest"],
+        ["keep them, with weighted shares", _percent(costs.weighted), "fembench tune finds the shares"],
+        ["leave them out", _percent(costs.left_out), "run on the other nodes (--without FILE)"],
+    ]
+    return table(["what to do with the slow nodes", "lost", "because, and how"], rows, align="lrl")
+
+
+def _test(record: NodesRecord, found: NodesFindings) -> str:
+    """How the verdicts were reached."""
+    rounds = plural(found.rounds, "round")
+    words = [f"{rounds} on all nodes at once; intervals hold together at 95 % for all nodes and cores."]
+    words += [f"Slow: the interval ends below {1 - RELEVANT:.2f}, and unusual for its kind."]
+    if record.second is not None:
+        words.append(f"The slow ones were then measured alone: {plural(len(record.second.nodes), 'node')}.")
+    return " ".join(words)
+
+
+def _percent(fraction: float) -> str:
+    """'12.5 %'."""
+    return f"{100 * fraction:.3g} %"
+
+
+def _names(nodes: Sequence[NodeVerdict]) -> str:
+    """'n1, n2 and 3 more'."""
+    more = f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else ""
+    return ", ".join(node.name for node in nodes[:NAMED]) + more

@@ -1,0 +1,134 @@
+"""Which nodes are slow and why, from planted samples."""
+
+import time
+
+import pytest
+from msgspec.structs import replace
+from planted_nodes import Planted, planted_nodes
+
+from fembench.weights.slow_nodes import slow_nodes
+
+OTHERS = {"others_percent": 30.0}
+THREE = {  # a slow clock, slow memory, another load
+    1: Planted(cores=0.85, clock=0.85),
+    4: Planted(memory=0.7),
+    6: Planted(load=0.3, host=OTHERS),
+}
+CAUSES = {
+    1: "all cores slow: clock 2.2",
+    4: "memory slow, cores normal",
+    6: "another load: others used 30 % of the CPU time",
+}
+SEEDS = range(10)
+
+
+def slow(record):
+    """{index: cause} of the slow nodes."""
+    found = slow_nodes(record)
+    return {k: node.cause for k, node in enumerate(found.nodes) if node.verdict == "slow"}
+
+
+def has_causes(found, causes):
+    return set(found) == set(causes) and all(found[k].startswith(cause) for k, cause in causes.items())
+
+
+def test_each_slow_node_of_eight_has_its_cause_and_no_other_is_named():
+    found = [slow(planted_nodes(8, THREE, seed=seed)) for seed in SEEDS]
+    assert sum(has_causes(one, CAUSES) for one in found) >= 9, found
+
+
+def test_of_eight_equal_nodes_none_is_slow():
+    assert sum(slow(planted_nodes(8, seed=seed)) == {} for seed in SEEDS) >= 9
+
+
+def test_500_nodes_have_the_same_verdicts_in_seconds():
+    record = planted_nodes(500, {60 * k: change for k, change in THREE.items()}, ranks=16)
+    begin = time.perf_counter()
+    found = slow(record)
+    assert time.perf_counter() - begin < 10
+    assert has_causes(found, {60 * k: cause for k, cause in CAUSES.items()})
+    assert slow(planted_nodes(500, ranks=16)) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (Planted(core={2: 0.6}), "core 2 slow"),
+        (Planted(core={0: 0.5, 3: 0.6}), "core 0, core 3 slow"),
+        (Planted(cores=0.8), "all cores slow (at the usual clock rate, 2.6"),
+        (Planted(cores=0.8, throttled=7), "throttled: 7 thermal events; all cores slow"),
+        (
+            Planted(load=0.75, host={"throttled_percent": 100.0, "cpu_quota": 2.0, "cores": 2}),
+            "all cores slow: a quota of 2 CPUs withheld 75 %",
+        ),
+        (Planted(load=0.2, host={"steal_percent": 20.0}), "another load: the hypervisor took 20 %"),
+        (Planted(load=0.25), "another load: no processor for 25 % of the time"),
+        (
+            Planted(cores=0.8, host={"others_percent": 45.0}),
+            "another load: others used 45 %",
+        ),  # on its threads
+        (Planted(cores=0.7, host={"others_percent": 5.0}), "all cores slow"),  # too little to explain it
+    ],
+)
+def test_the_cause_is_what_explains_half_of_what_a_node_lacks(change, cause):
+    assert has_causes(slow(planted_nodes(8, {5: change})), {5: cause})
+
+
+def test_a_node_that_is_normal_alone_was_disturbed_and_is_no_outlier():
+    found = slow_nodes(planted_nodes(8, {5: Planted(cores=0.8, passing=True), 2: Planted(cores=0.8)}))
+    assert [node.name for node in found.named("disturbed")] == ["n6"]
+    assert [node.name for node in found.named("slow")] == ["n3"]
+    assert found.nodes[5].ratios["all cores"].alone == pytest.approx(1.0, abs=0.03)
+    assert found.nodes[2].ratios["all cores"].alone == pytest.approx(0.8, abs=0.03)
+
+
+def test_nodes_are_compared_with_those_of_their_kind():
+    """Three of eight nodes have another processor, and 0.6 of the speed."""
+    record = planted_nodes(
+        8, {k: Planted(cores=0.6, memory=0.5, host={"cpu_model": "Small"}) for k in (0, 3, 4)}
+    )
+    found = slow_nodes(record)
+    assert [kind.nodes for kind in found.kinds] == [(0, 3, 4), (1, 2, 5, 6, 7)]
+    assert {node.verdict for node in found.nodes} == {"normal"}
+
+
+def test_two_nodes_are_not_compared():
+    found = slow_nodes(planted_nodes(2, {0: Planted(cores=0.5)}))
+    assert [node.verdict for node in found.nodes] == ["not compared"] * 2
+    assert found.nodes[0].ratios == {}
+
+
+def test_the_cores_of_a_single_node_are_compared_with_each_other():
+    found = slow_nodes(planted_nodes(1, {0: Planted(core={3: 0.7})}, ranks=8))
+    assert (found.nodes[0].verdict, found.nodes[0].cause) == ("slow", "core 3 slow")
+    assert found.nodes[0].cores[3].ratio == pytest.approx(0.7, abs=0.03)
+
+
+def test_costs_are_those_of_waiting_of_weights_and_of_fewer_nodes():
+    """One of eight at 0.8: all wait for it (0.2); weighted, a fifth of an eighth; without it, an eighth."""
+    costs = slow_nodes(planted_nodes(8, {3: Planted(cores=0.8)}, noise=1e-4, spread=0.0)).costs
+    assert costs.equal == pytest.approx(0.2, abs=1e-3)
+    assert costs.weighted == pytest.approx(0.2 / 8, abs=1e-3)
+    assert costs.left_out == pytest.approx(1 / 8)
+
+
+def test_one_slow_core_of_four_costs_as_much_as_a_slow_node_only_if_shares_are_equal():
+    costs = slow_nodes(planted_nodes(8, {3: Planted(core={1: 0.6})}, noise=1e-4, spread=0.0)).costs
+    assert costs.equal == pytest.approx(0.4, abs=1e-3)
+    assert costs.weighted == pytest.approx(0.4 / 32, abs=1e-3)
+
+
+def test_a_slow_node_of_the_faster_kind_costs_nothing_while_it_is_not_the_slowest():
+    half = {k: Planted(cores=0.5, host={"cpu_model": "Small"}) for k in range(4)}
+    found = slow_nodes(planted_nodes(8, {**half, 6: Planted(cores=0.8)}, noise=1e-4, spread=0.0))
+    assert [node.name for node in found.named("slow")] == ["n7"]
+    assert found.costs.equal == pytest.approx(0.0, abs=1e-6)
+    assert found.costs.left_out == pytest.approx(1 / 8)
+
+
+def test_emulated_nodes_do_not_share_the_counters_of_their_host():
+    """Eight nodes on one host, on which others used 30 %: that says nothing about one of them."""
+    record = planted_nodes(8, {2: Planted(cores=0.8), 0: Planted(host=OTHERS)})
+    nodes = tuple(replace(node, host=0) for node in record.first.nodes)
+    found = slow(replace(record, first=replace(record.first, nodes=nodes)))
+    assert has_causes(found, {2: "all cores slow"})

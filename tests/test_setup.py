@@ -345,7 +345,7 @@ use_mpi() { echo "use_mpi $1" >>"$CALLS"; }
 
 @pytest.fixture
 def suite(clone, tmp_path):
-    """Run tests/run.sh or another script with sessions that only add TALLY to the counts and end with STATUS."""
+    """Run a script of tests/ with sessions that only add TALLY to the counts and end with STATUS."""
     (clone / "session").write_text(SESSION)
     (clone / "tests").mkdir()
     for name in ("run.sh", "other_mpi.sh", "sessions.sh"):

@@ -78,7 +78,7 @@ class Slurm:
         line = [
             lab.FOLDER / self.name / "agent",
             on,
-            shlex.join(["sh", self.home / "pmix.sh", *map(str, command)]),
+            shlex.join(map(str, ("sh", self.home / "pmix.sh", *command))),
         ]
         path = f"{self.home}/bin:{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin"
         shell = {"HOME": os.environ.get("HOME", "/root"), "LANG": "C.UTF-8", "PATH": path}
@@ -93,7 +93,7 @@ class Slurm:
             text=True,
         )
 
-    def run(self, *command, on=HEAD, cwd=None, timeout=60, **variables):
+    def run(self, *command, on=HEAD, cwd=None, timeout=120, **variables):
         """A command on a host to its end."""
         with self.start(*command, on=on, cwd=cwd, **variables) as process:
             try:
@@ -103,7 +103,7 @@ class Slurm:
                 raise
             return subprocess.CompletedProcess(command, process.returncode, out, err)
 
-    def batch(self, *arguments, cwd, timeout=60, **variables):
+    def batch(self, *arguments, cwd, timeout=120, **variables):
         """A batch job to its end: what it printed."""
         done = self.run("sbatch", "--parsable", "--output=%j.log", *arguments, cwd=cwd, **variables)
         assert done.returncode == 0, done.stderr
@@ -183,6 +183,7 @@ SlurmctldLogFile={home}/{HEAD}/log
 SlurmdSpoolDir={home}/%n
 SlurmdPidFile={home}/%n/pid
 SlurmdLogFile={home}/%n/log
+TmpFS={home}/%n
 SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/affinity

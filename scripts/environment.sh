@@ -155,7 +155,7 @@ use_mpi() {
     if [[ ! -f $other/complete ]]; then
         rm -rf "$other"
         step "creating an environment for $1" "$VENV/bin/python" -m venv --without-pip "$other" || exit 3
-        step "installing $1 and mpi4py" pip_install --python "$other/bin/python" \
+        step "installing $1 and mpi4py" "$VENV/bin/python" -m pip --python "$other/bin/python" install --quiet \
             --constraint "$ROOT/scripts/constraints.txt" "$1" mpi4py || exit 3
         touch "$other/complete"
     fi

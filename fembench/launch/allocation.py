@@ -81,11 +81,7 @@ def check_not_a_step(environment: Mapping[str, str] = os.environ) -> None:
 def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     """SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE, or those of each component of a heterogeneous job."""
     job = environment.get("SLURM_JOB_ID", "")
-    lists = (
-        "SLURM_JOB_NODELIST",
-        "SLURM_JOB_NODELIST_HET_GROUP_0",
-    )  # salloc sets only the second for such a job
-    if not job or not any(map(environment.get, lists)):
+    if not job or "SLURM_JOB_NODELIST" not in environment:
         return None
     components = environment.get("SLURM_HET_SIZE", "")
     suffixes = [f"_HET_GROUP_{k}" for k in range(int(components))] if components.isdecimal() else [""]

@@ -63,25 +63,18 @@ def test_slurm_runs_a_copy_of_run_bench_that_finds_its_clone(slurm, tmp_path):
     assert re.search(r"^fembench \d", printed, re.MULTILINE), printed
 
 
-def one_line_per_slot(folder):
-    path = folder / "nodes"
-    path.write_text("".join(f"{host}\n" for host in ALL_SIX))
-    return str(path)
-
-
 @pytest.mark.parametrize(
     ("variables", "found"),
     [
-        ({"PBS_JOBID": "7.head", "PBS_NODEFILE": one_line_per_slot}, ALL_SIX),
+        ({"PBS_JOBID": "7.head", "PBS_NODEFILE": "FILE"}, ALL_SIX),
         ({"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "n2 2 n3 1"}, ["n2", "n2", "n3"]),
-        ({"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": one_line_per_slot}, ALL_SIX),
+        ({"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": "FILE"}, ["n2", "n1", "n1"]),
     ],
     ids=lambda value: "+".join(value),
 )
 def test_the_hosts_of_another_batch_system_are_used(slurm, tmp_path, variables, found):
-    variables = {
-        name: value if isinstance(value, str) else value(tmp_path) for name, value in variables.items()
-    }
+    (tmp_path / "slots").write_text("".join(f"{host}\n" for host in found))  # one line for each
+    variables = {name: value.replace("FILE", str(tmp_path / "slots")) for name, value in variables.items()}
     run = (*FEMBENCH, "run", "m1", "--ranks", len(found), *SHORT, "--results", tmp_path / "out")
     done = slurm.run(*run, on=found[0], **variables)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -172,7 +172,7 @@ DIALECTS = ("a slots=2\nb slots=1\n", "a:2\nb:1\n", "a\na\nb\n", "a slots = 2 ma
     [
         ("openmpi", ["--hostfile", "{file}"], "a slots=2\nb slots=1\n"),
         ("mpich", ["-f", "{file}"], "a:2\nb:1\n"),
-        ("intelmpi", ["-f", "{file}"], "a:2\nb:1\n"),
+        ("intelmpi", ["-machinefile", "{file}"], "a:2\nb:1\n"),
         ("srun", ["--distribution=arbitrary", "--nodelist={file}"], "a\na\nb\n"),
         ("pals", ["--hostfile", "{file}"], "a\na\nb\n"),
         ("aprun", ["-L", "a,b", "-N", "2"], "a slots=2\nb slots=1\n"),

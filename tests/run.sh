@@ -27,38 +27,11 @@ fi
 # shellcheck source=scripts/environment.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/environment.sh"
 prepare_environment base test ${FEMBENCH_WITH_PEERS:+peers} ${FEMBENCH_WITH_PETSC:+petsc}
+# shellcheck source=tests/sessions.sh
+source "$ROOT/tests/sessions.sh"
 
-# tests run more ranks than cores, and waiting ranks must yield (Open MPI 4, 5; MPICH needs no setting)
-export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
-
-cd "$ROOT" || exit 3
-tally=$(mktemp)
-trap 'rm -f "$tally"' EXIT
-export FEMBENCH_TEST_TALLY=$tally
-color=no # under mpiexec pytest sees a terminal where there is none
-[[ ! -t 1 ]] || color=yes
 WORKERS=${FEMBENCH_TEST_WORKERS:-2}
 read -ra RANKS <<<"${FEMBENCH_TEST_RANKS:-1 2 3 4}"
-
-total() { awk -v word="$1" '$1 == word { n += $2 } END { print n + 0 }' "$tally"; }
-
-# check NAME COMMAND...: a check that counts as one
-check() {
-    printf '\n== %s\n' "$1"
-    if "${@:2}"; then echo "passed 1" >>"$tally"; else echo "failed 1" >>"$tally"; fi
-}
-
-# session NAME COMMAND...: a pytest session, which adds its own counts; one that crashes counts as a failure
-session() {
-    local status before
-    before=$(total failed)
-    printf '\n== %s\n' "$1"
-    timeout 1200 "${@:2}"
-    status=$?
-    ((status == 0 || status == 5 || $(total failed) > before)) || # 5: nothing was selected
-        { echo "failed 1" >>"$tally" && echo "'$1' broke down with status $status"; }
-}
 
 if (($# == 0)); then
     check "ruff format" ruff format --check .
@@ -69,8 +42,7 @@ fi
 session "serial tests" python -W error -m pytest -n "$WORKERS" --dist loadfile -m "not mpi and not alone" "$@"
 session "serial tests that run alone" python -W error -m pytest -q --no-header -m "not mpi and alone" "$@"
 for n in "${RANKS[@]}"; do
-    session "MPI tests on $n rank(s)" mpiexec -n "$n" python -W error -m pytest -q --no-header --color=$color \
-        -p no:cacheprovider -m mpi "$@"
+    mpi_session "$n" "$@"
 done
 if (($# == 0)); then
     # assertions only narrow types (tests/test_architecture.py checks that), so a few rooms represent all
@@ -78,15 +50,4 @@ if (($# == 0)); then
         -m "not mpi and not slow" -W "ignore:assertions not in test modules:pytest.PytestConfigWarning" \
         tests/base tests/records tests/solve tests/weights tests/cli
 fi
-
-skipped=$(grep '^skipped' "$tally" | sort -u)
-if [[ -n ${FEMBENCH_ALLOWED_SKIPS:-} ]]; then
-    while IFS= read -r line; do
-        echo "failed 1" >>"$tally"
-        echo "must not be skipped here: ${line#skipped }"
-    done < <(grep -vE -f <(grep -vE '^(#|$)' "$FEMBENCH_ALLOWED_SKIPS") <<<"$skipped" | grep .)
-elif [[ -n $skipped ]]; then
-    printf '\n%s\n' "$skipped"
-fi
-printf '\n%s passed, %s failed\n' "$(total passed)" "$(total failed)"
-(($(total failed) == 0))
+report

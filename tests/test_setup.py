@@ -77,7 +77,7 @@ def installations(clone):
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-@pytest.mark.parametrize("script", ["run_bench.sh", "tests/run.sh"])
+@pytest.mark.parametrize("script", ["run_bench.sh", "tests/run.sh", "tests/other_mpi.sh"])
 def test_help_teaches_before_anything_is_installed(script, tmp_path):
     answer = start(ROOT / script, "--help", FEMBENCH_VENV=str(tmp_path / "none"))
     assert answer.returncode == 0
@@ -339,21 +339,23 @@ install_test() {
     printf '#!/bin/bash\\nexit "${LINT:-0}"\\n' | tee "$VENV/bin/ruff" >"$VENV/bin/mypy"
     chmod +x "$VENV"/bin/*
 }
+use_mpi() { echo "use_mpi $1" >>"$CALLS"; }
 """
 
 
 @pytest.fixture
 def suite(clone, tmp_path):
-    """Run tests/run.sh with sessions that only add TALLY to the counts and end with STATUS."""
+    """Run a script of tests/ with sessions that only add TALLY to the counts and end with STATUS."""
     (clone / "session").write_text(SESSION)
     (clone / "tests").mkdir()
-    shutil.copy(ROOT / "tests" / "run.sh", clone / "tests")
+    for name in ("run.sh", "other_mpi.sh", "sessions.sh"):
+        shutil.copy(ROOT / "tests" / name, clone / "tests")
     with (clone / "scripts" / "environment.sh").open("a") as script:
         script.write(SUITE)
 
-    def run(*arguments, **changes):
+    def run(*arguments, script="run.sh", **changes):
         changes = {"TALLY": "passed 2\\nfailed 0\\n", "CALLS": str(tmp_path / "calls")} | changes
-        done = start(clone / "tests" / "run.sh", *arguments, **changes)
+        done = start(clone / "tests" / script, *arguments, **changes)
         return done.returncode, done.stdout.splitlines(), (tmp_path / "calls").read_text()
 
     return run
@@ -375,6 +377,21 @@ def test_with_arguments_only_what_was_asked_is_run(suite):
     assert calls.count("tests/mesh -k box") == 4
     assert "mpiexec -n 5" in calls
     assert "-O" not in calls
+
+
+def test_another_mpi_library_runs_all_mpi_tests_on_two_ranks_and_some_on_three(suite):
+    status, lines, calls = suite("mpich", script="other_mpi.sh")
+    assert (status, lines[-1]) == (0, "6 passed, 0 failed")
+    library, *sessions = calls.splitlines()
+    assert library == "use_mpi mpich"
+    assert [line for line in sessions if line.startswith("mpiexec")] == ["mpiexec -n 2", "mpiexec -n 3"]
+    _, _, calls = suite("impi-rt", "tests/mesh", script="other_mpi.sh")
+    assert calls.count("tests/mesh") == 3
+
+
+def test_an_mpi_library_that_is_not_known_gives_the_help_and_status_2():
+    answer = start(ROOT / "tests" / "other_mpi.sh", "mvapich")
+    assert (answer.returncode, answer.stdout.splitlines()[0][:6]) == (2, "usage:")
 
 
 def test_failures_of_sessions_and_of_checks_are_counted_once(suite):

@@ -1,7 +1,7 @@
 """A lab: separate hosts on one Linux machine, to measure on unequal hosts without having any.
 
-Each host is a network namespace, a control group (CPUs, CPU time) and a host name. Open MPI starts its
-daemons on them through an agent in place of ssh and talks TCP. Everything carries the prefix of labs,
+Each host is a network namespace, a control group (CPUs, CPU time), a host name and an /etc/hosts. MPI starts
+its daemons on them through an agent in place of ssh and talks TCP. Everything carries the prefix of labs,
 and a state file lists it before it is made, so that `down` finds all of it also after a kill.
 
 A slow host gets its fraction of each millisecond of its CPUs; a tenant gets the rest (lab_tenant.py). So it
@@ -13,7 +13,8 @@ faster than it is. If they spin, they use up their quota: times per unit of work
 are too long.
 
     /run/fembench-labs/NAME/state.json   what there is       …/hosts   MPI host file
-    /run/fembench-labs/NAME/agent        AGENT HOST COMMAND: runs COMMAND on HOST
+    /run/fembench-labs/NAME/agent        AGENT HOST COMMAND: runs COMMAND on HOST, as ssh does
+    /run/fembench-labs/NAME/names        stands for /etc/hosts there
 """
 
 import contextlib
@@ -31,7 +32,7 @@ from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.synthetic import lab_groups
 from fembench.synthetic.lab_cluster import HEAD, LabCluster, check, check_name, read_cluster
-from fembench.synthetic.lab_network import PREFIX, namespace, namespaces, up_commands
+from fembench.synthetic.lab_network import PREFIX, namespaces, up_commands
 
 FOLDER = Path("/run/fembench-labs")
 NAMESPACES = Path("/run/netns")
@@ -43,12 +44,14 @@ PLACEMENT = (  # settings of Open MPI for this machine that would put ranks on t
     "PRTE_MCA_hwloc_default_binding_policy",
     "OMPI_MCA_hwloc_base_binding_policy",
 )
-# $1 host, the rest the command that Open MPI would give to ssh; the name is set in a name space of its own
+# [-OPTION ...] HOST COMMAND, as a launcher gives them to ssh; names are set in name spaces of their own
 AGENT = """#!/bin/sh
+while case $1 in -*) ;; *) false ;; esac; do shift; done
 host=$1; shift
 for tree in {trees}; do echo $$ >"$tree/$host/cgroup.procs" || exit 255; done
-exec nsenter --net={net}"$host" unshare --uts \\
-    sh -c 'echo "$0" >/proc/sys/kernel/hostname && exec sh -c "$1"' "$host" "$*"
+exec nsenter --net={net}"$host" unshare --uts --mount sh -c \\
+    'mount --bind "$1" /etc/hosts && echo "$0" >/proc/sys/kernel/hostname && exec sh -c "$2"' \\
+    "$host" {names} "$*"
 """
 
 
@@ -173,20 +176,17 @@ def enter(state: LabState, command: Sequence[str], *, spin: bool = False, folder
         raise InputError(
             "no command; expected one to run in the lab, such as fembench lab run fembench doctor"
         )
-    name = state.cluster.name
     if shutil.which(command[0]) is None:
         raise InputError(f"{command[0]}: no such command")
-    for entrance in lab_groups.entrances(name, HEAD, lab_groups.hierarchies()):
-        entrance.write_text(str(os.getpid()))
-    space = NAMESPACES / namespace(name, HEAD)
-    line = ["nsenter", f"--net={space}", *command]
-    os.execvpe(line[0], line, environment(state, os.environ, spin=spin, folder=folder))
+    agent = str(folder / state.cluster.name / "agent")
+    line = [agent, HEAD, f"exec {shlex.join(command)}"]
+    os.execve(agent, line, environment(state, os.environ, spin=spin, folder=folder))
 
 
 def environment(
     state: LabState, variables: Mapping[str, str], *, spin: bool = False, folder: Path = FOLDER
 ) -> dict[str, str]:
-    """`variables`, and those that make Open MPI (4 and 5) and fembench use the lab."""
+    """`variables`, and those that make MPI (Open MPI 4 and 5, MPICH, Intel MPI) and fembench use the lab."""
     home = folder / state.cluster.name
     agent, network = str(home / "agent"), state.cluster.network
     kept = {name: value for name, value in variables.items() if name not in PLACEMENT}
@@ -195,6 +195,10 @@ def environment(
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "PRTE_MCA_plm_ssh_agent": agent,  # Open MPI 5
         "OMPI_MCA_plm_rsh_agent": agent,  # Open MPI 4
+        "HYDRA_LAUNCHER": "ssh",  # MPICH
+        "HYDRA_LAUNCHER_EXEC": agent,
+        "I_MPI_HYDRA_BOOTSTRAP": "ssh",  # Intel MPI
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent,
         "PRTE_MCA_prte_default_hostfile": str(home / "hosts"),
         "OMPI_MCA_orte_default_hostfile": str(home / "hosts"),
         "PRTE_MCA_prte_hetero_nodes": "1",  # each host reports its own CPUs, or ranks are bound to wrong ones
@@ -233,8 +237,14 @@ def _namespaces_of(name: str) -> list[str]:
 def _write_files(state: LabState, home: Path) -> None:
     name, hosts = state.cluster.name, state.cluster.hosts
     write_atomic(home / "hosts", "".join(f"{h.name} slots={h.ranks}\n" for h in hosts))
-    trees = " ".join(map(shlex.quote, state.groups))
-    write_atomic(home / "agent", AGENT.format(trees=trees, net=NAMESPACES / f"{PREFIX}{name}."))
+    names = [*(h.name for h in hosts), HEAD]
+    lines = (f"{state.cluster.address(i).split('/')[0]} {name}\n" for i, name in enumerate(names))
+    write_atomic(home / "names", f"127.0.0.1 localhost\n{''.join(lines)}")
+    groups = " ".join(map(shlex.quote, state.groups))
+    spaces = NAMESPACES / f"{PREFIX}{name}."
+    write_atomic(
+        home / "agent", AGENT.format(trees=groups, net=spaces, names=shlex.quote(str(home / "names")))
+    )
     (home / "agent").chmod(0o755)
 
 

@@ -126,11 +126,6 @@ def quota_and_period(cpus: float) -> tuple[int, int]:
     return max(LEAST_QUOTA, round(cpus * period)), period
 
 
-def entrances(lab: str, host: str, trees: Sequence[Hierarchy]) -> list[Path]:
-    """Files into which a process writes its ID to join the host."""
-    return [tree.mount / f"{PREFIX}{lab}" / host / "cgroup.procs" for tree in trees]
-
-
 def groups_of(lab: str, trees: Sequence[Hierarchy]) -> list[Path]:
     """The groups of a lab that exist, inner ones first."""
     tops = [tree.mount / f"{PREFIX}{lab}" for tree in trees]

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from virtual_hosts import why_no_lab
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
@@ -29,24 +30,7 @@ rate = "1gbit"
 """
 
 
-def why_not():
-    """Why no lab can be had here, or ''."""
-    try:
-        lab.require_root()
-        trees = lab_groups.hierarchies()
-    except InputError as error:
-        return str(error)
-    unwritable = [str(t.mount) for t in trees if not os.access(t.mount, os.W_OK)]
-    if unwritable:
-        return f"{unwritable[0]} is read-only"
-    if len(lab_groups.usable_cpus(trees)) < 2:
-        return "one CPU only"
-    probe = ["unshare", "--net", "--uts", "--mount", "true"]
-    done = subprocess.run(probe, capture_output=True, text=True)
-    return done.stderr.strip() if done.returncode else ""
-
-
-REASON = why_not()
+REASON = why_no_lab()
 real = pytest.mark.skipif(bool(REASON), reason=f"no lab here: {REASON}")
 
 
@@ -210,6 +194,18 @@ def test_hosts_reach_each_other_and_nothing_else(state):
         done = subprocess.run([agent, "node00", quoted], capture_output=True, text=True, check=True)
         found[address] = os.strerror(int(done.stdout))
     assert found == {"10.213.77.1": "Connection refused", "192.0.2.1": "Network is unreachable"}
+
+
+@real
+def test_names_of_all_hosts_and_of_the_head_resolve_on_each(state):
+    names = "getent hosts node8 node00 head"
+    expected = ["10.213.77.1", "10.213.77.2", "10.213.77.3"]
+    agent = lab.FOLDER / NAME / "agent"
+    on_a_host = subprocess.run([agent, "-x", "node00", names], capture_output=True, text=True, check=True)
+    for done in (on_a_host, in_lab("sh", "-c", f"uname -n && {names}")):
+        *rest, a, b, c = [line.split()[0] for line in done.stdout.splitlines()]
+        assert [a, b, c] == expected
+    assert rest == ["head"]
 
 
 @real

@@ -97,11 +97,3 @@ def test_quota_over_period_is_the_speed_and_no_less_than_the_kernel_takes(cpus):
 def test_usable_cpus_are_those_of_the_tree(tmp_path):
     trees, _ = machine(tmp_path, 1)
     assert lab_groups.usable_cpus(trees) == (0, 1, 2, 3)
-
-
-def test_entrances_are_the_process_files_of_the_host(tmp_path):
-    trees, base = machine(tmp_path, 1)
-    assert lab_groups.entrances("pair", "a", trees) == [
-        base / "cpu/fembench.pair/a/cgroup.procs",
-        base / "cpuset/fembench.pair/a/cgroup.procs",
-    ]

@@ -1,0 +1,130 @@
+"""Jobs under a Slurm of virtual hosts, and on the same hosts without it. Skipped where there can be none."""
+
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from virtual_hosts import slurm_cluster, why_no_slurm
+
+from fembench.records.store import load_all
+
+ROOT = Path(__file__).parent.parent.parent
+REASON = why_no_slurm()
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(REASON), reason=REASON)]
+FEMBENCH = (sys.executable, "-m", "fembench")
+SHORT = ("--sets", 1, "--warmups", 0)
+ALL_SIX = ["n1", "n1", "n2", "n2", "n3", "n3"]
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    with slurm_cluster(tmp_path_factory.mktemp("slurm"), f"slurm-{os.getpid()}") as cluster:
+        yield cluster
+
+
+def places(folder):
+    """{number of ranks: the host of each rank} of the records in a folder."""
+    environments = [record.environment for record in load_all(folder)]
+    return {len(e.rank_host): [e.hosts[i].name for i in e.rank_host] for e in environments}
+
+
+def campaign(folder, ranks):
+    path = folder / "scaling.toml"
+    path.write_text(f'name = "scaling"\n[[cases]]\nmesh = "m1"\nranks = {ranks}\nsets = 1\nwarmups = 0\n')
+    return path
+
+
+def test_a_sweep_inside_an_allocation_fills_its_hosts_in_their_order(slurm, tmp_path):
+    file = campaign(tmp_path, "[1, 2, 4, 6]")
+    sweep = (*FEMBENCH, "sweep", file, "--results", tmp_path / "out", "--no-report")
+    done = slurm.run("salloc", "-N3", "-n6", *sweep)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert places(tmp_path / "out") == {n: ALL_SIX[:n] for n in (1, 2, 4, 6)}
+
+
+def test_the_batch_script_of_the_guide_runs_a_campaign_on_all_hosts(slurm, tmp_path):
+    guide = (ROOT / "docs" / "howto" / "batch.md").read_text()
+    script = re.search(r"## Slurm\n.*?```sh\n(.*?)```", guide, re.DOTALL)[1]
+    for four_hosts, three in (("--nodes=4", "--nodes=3"), ("--ntasks-per-node=16", "--ntasks-per-node=2")):
+        assert four_hosts in script
+        script = script.replace(four_hosts, three)
+    (tmp_path / "job.sh").write_text(script)
+    (tmp_path / "run_bench.sh").symlink_to(ROOT / "run_bench.sh")
+    campaign(tmp_path, '[1, "node", "all"]')
+    printed = slurm.batch("job.sh", cwd=tmp_path, FEMBENCH_VENV=sys.prefix)
+    assert places(tmp_path / "results" / "cluster") == {n: ALL_SIX[:n] for n in (1, 2, 6)}, printed
+
+
+def test_slurm_runs_a_copy_of_run_bench_that_finds_its_clone(slurm, tmp_path):
+    printed = slurm.batch(ROOT / "run_bench.sh", "--version", cwd=tmp_path, FEMBENCH_VENV=sys.prefix)
+    assert re.search(r"^fembench \d", printed, re.MULTILINE), printed
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({"PBS_JOBID": "7.head", "PBS_NODEFILE": "FILE"}, ALL_SIX),
+        ({"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "n2 2 n3 1"}, ["n2", "n2", "n3"]),
+        ({"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": "FILE"}, ["n2", "n1", "n1"]),
+    ],
+    ids=lambda value: "+".join(value),
+)
+def test_the_hosts_of_another_batch_system_are_used(slurm, tmp_path, variables, found):
+    (tmp_path / "slots").write_text("".join(f"{host}\n" for host in found))  # one line for each
+    variables = {name: value.replace("FILE", str(tmp_path / "slots")) for name, value in variables.items()}
+    run = (*FEMBENCH, "run", "m1", "--ranks", len(found), *SHORT, "--results", tmp_path / "out")
+    done = slurm.run(*run, on=found[0], **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert places(tmp_path / "out") == {len(found): found}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("n[1-3] slots=2\n", ALL_SIX),
+        ("n3:1\nn1:2\n", ["n3", "n1", "n1"]),
+        ("n2\nn1\nn2\n", ["n2", "n1", "n2"]),
+    ],
+)
+def test_a_host_file_in_any_form_is_followed(slurm, tmp_path, text, found):
+    (tmp_path / "hosts").write_text(text)
+    where = ("--hostfile", tmp_path / "hosts", "--results", tmp_path / "out")
+    done = slurm.run(*FEMBENCH, "run", "m1", "--ranks", len(found), *SHORT, *where, on="n1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert places(tmp_path / "out") == {len(found): found}
+
+
+def test_a_heterogeneous_job_runs_across_its_components(slurm, tmp_path):
+    components = ("-N2", "-n4", "-C", "fast", ":", "-N1", "-n1", "-C", "slow")
+    run = (*FEMBENCH, "run", "m1", "--ranks", 5, *SHORT, "--results", tmp_path)
+    done = slurm.run("salloc", *components, *run)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert places(tmp_path) == {5: ALL_SIX[:5]}
+
+
+def test_fembench_under_srun_is_refused_with_what_to_type(slurm, tmp_path):
+    run = (*FEMBENCH, "run", "m1", "--ranks", 2, "--results", tmp_path)
+    done = slurm.run("srun", "-N2", "-n2", *run)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.count("type the command without srun inside salloc") == 2
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_rank_that_is_killed_on_another_host_ends_the_job_within_ten_seconds(slurm, tmp_path):
+    run = (*FEMBENCH, "run", "m2", "--ranks", 6, "--sets", 100000, "--results", tmp_path)
+    with slurm.start("salloc", "-N3", "-n6", *run) as process:
+        deadline = time.monotonic() + 30
+        while len(ranks := slurm.processes("n2", "fembench.bench.rank")) < 2:
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.1)
+        time.sleep(2)  # it has begun to compute
+        os.kill(max(ranks), 9)
+        begin = time.monotonic()
+        _, error = process.communicate(timeout=60)
+    assert time.monotonic() - begin < 10
+    assert process.returncode == 1
+    assert "on n2" in error

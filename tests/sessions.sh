@@ -1,0 +1,55 @@
+# shellcheck shell=bash
+# What tests/run.sh and tests/other_mpi.sh share. Source it after scripts/environment.sh, run sessions, end with `report`.
+
+# tests run more ranks than cores: waiting ranks must yield (Open MPI), and no rank is bound (Open MPI, Intel MPI)
+export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
+export I_MPI_PIN=off
+
+cd "$ROOT" || exit 3
+tally=$(mktemp)
+trap 'rm -f "$tally"' EXIT
+export FEMBENCH_TEST_TALLY=$tally
+color=no # under mpiexec pytest sees a terminal where there is none
+[[ ! -t 1 ]] || color=yes
+
+total() { awk -v word="$1" '$1 == word { n += $2 } END { print n + 0 }' "$tally"; }
+
+# check NAME COMMAND...: a check that counts as one
+check() {
+    printf '\n== %s\n' "$1"
+    if "${@:2}"; then echo "passed 1" >>"$tally"; else echo "failed 1" >>"$tally"; fi
+}
+
+# session NAME COMMAND...: a pytest session, which adds its own counts; one that crashes counts as a failure
+session() {
+    local status before
+    before=$(total failed)
+    printf '\n== %s\n' "$1"
+    timeout 1200 "${@:2}"
+    status=$?
+    ((status == 0 || status == 5 || $(total failed) > before)) || # 5: nothing was selected
+        { echo "failed 1" >>"$tally" && echo "'$1' broke down with status $status"; }
+}
+
+# mpi_session RANKS PYTEST-ARGUMENT...
+mpi_session() {
+    session "MPI tests on $1 rank(s)" mpiexec -n "$1" python -W error -m pytest -q --no-header --color=$color \
+        -p no:cacheprovider -m mpi "${@:2}"
+}
+
+# The last line, 'N passed, N failed', after the skipped tests; its status is that of the script.
+report() {
+    local skipped
+    skipped=$(grep '^skipped' "$tally" | sort -u)
+    if [[ -n ${FEMBENCH_ALLOWED_SKIPS:-} ]]; then
+        while IFS= read -r line; do
+            echo "failed 1" >>"$tally"
+            echo "must not be skipped here: ${line#skipped }"
+        done < <(grep -vE -f <(grep -vE '^(#|$)' "$FEMBENCH_ALLOWED_SKIPS") <<<"$skipped" | grep .)
+    elif [[ -n $skipped ]]; then
+        printf '\n%s\n' "$skipped"
+    fi
+    printf '\n%s passed, %s failed\n' "$(total passed)" "$(total failed)"
+    (($(total failed) == 0))
+}

@@ -23,7 +23,7 @@ def solved(comm, tracer=None, **fields):
     M = make_preconditioner(case.method.precond, A, p.interface, p.sub)
     cg = variant_class(case.method.variant)(A, p.interface, M, tracer, overlap=case.method.overlap)
     result = cg.solve(p.rhs, control_of(case, p.mesh.n_equations))
-    return Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, result.x), result
+    return Solved(p, A, result.x), result
 
 
 def solved_and_verified(comm, **fields):

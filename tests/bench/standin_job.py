@@ -45,16 +45,7 @@ def solve(comm, case, prepared):
     M = make_preconditioner(case.method.precond, A, prepared.interface, prepared.sub)
     solver = ConjugateGradients(A, prepared.interface, M, TRACER, overlap=case.method.overlap)
     result = solver.solve(prepared.rhs, control_of(case, prepared.mesh.n_equations))
-    solved = Solved(
-        prepared.sub,
-        prepared.interface,
-        A,
-        prepared.spec,
-        prepared.extent,
-        prepared.load,
-        prepared.rhs,
-        result.x,
-    )
+    solved = Solved(prepared, A, result.x)
     pieces = comm.gather((prepared.sub.global_nodes, solved.u))
     u = None
     if pieces is not None:

@@ -341,7 +341,7 @@ def _failure(record) -> dict:
 
 
 def _plain(item) -> dict:
-    from fembench.records.store import encode
+    from fembench.base.config import encode
 
     return json.loads(encode(item))
 

@@ -52,7 +52,7 @@ def solved(case: Case) -> np.ndarray:
     M = make_preconditioner(case.method.precond, A, p.interface, p.sub)
     solver = ConjugateGradients(A, p.interface, M, NullTracer())
     result = solver.solve(p.rhs, control_of(case, p.mesh.n_equations))
-    state = Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, result.x)
+    state = Solved(p, A, result.x)
     u = np.empty((p.mesh.n_nodes, 3))
     u[p.sub.global_nodes] = state.u
     return u

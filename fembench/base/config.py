@@ -1,4 +1,4 @@
-"""TOML and JSON to frozen structs; an unknown key is an error that names the nearest known one."""
+"""TOML and JSON to frozen structs, and back to JSON; an unknown key is an error that names the nearest."""
 
 import difflib
 import re
@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -52,6 +53,27 @@ def json_tree(path: Path | str) -> Any:
         return msgspec.json.decode(read_text(path).encode())
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from error
+
+
+def encode(item: object) -> bytes:
+    """JSON of structs and plain values, in one line; numpy scalars become plain numbers."""
+    return msgspec.json.encode(item, enc_hook=_plain)
+
+
+def _plain(value: object) -> object:
+    if getattr(value, "shape", None) == ():
+        return value.item()  # type: ignore[attr-defined]
+    raise TypeError(f"cannot be written as JSON: {type(value).__name__}")
+
+
+def json_text(item: object) -> str:
+    """The same, indented."""
+    return msgspec.json.format(encode(item), indent=1).decode()
+
+
+def write_json(path: Path | str, item: object, *, new: bool = False) -> None:
+    """Write indented JSON, whole or not at all. With `new`, an existing file is an error."""
+    write_atomic(path, json_text(item), new=new)
 
 
 def convert(tree: Any, kind: type[T], *, where: str) -> T:

@@ -88,7 +88,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         after = sights(comm, tracer, leaders)
     with span(tracer, VERIFY):
         memory = comm.gather(peak_memory())
-        solved = _solved(prepared, measured)
+        solved = Solved(prepared, measured.operator, measured.result.x)
         verification = verify(solved)
         facts = solve_facts(comm, prepared, measured, tracer, bandwidths)
         reference = _reference(comm, job, prepared)
@@ -179,19 +179,6 @@ def _offsets(
     rates = [r.certificate.ticks_per_second for r in ranks]
     found = [offset_of(a, b, rates[0], rates[a.rank], rank_host[a.rank]) for a, b in zip(before, after)]
     return [Offset(host=rank_host[0]), *found]
-
-
-def _solved(prepared: Prepared, measured: Measurement) -> Solved:
-    return Solved(
-        sub=prepared.sub,
-        interface=prepared.interface,
-        operator=measured.operator,
-        spec=prepared.spec,
-        extent=prepared.extent,
-        load=prepared.load,
-        rhs=prepared.rhs,
-        x=measured.result.x,
-    )
 
 
 def _by_rank(ranks: list[RankTimes], ticks: Callable[[RankTimes], I64]) -> tuple[tuple[float, ...], ...]:

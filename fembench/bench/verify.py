@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.bench.fingerprint import fingerprint, weights
+from fembench.bench.prepare import Prepared
 from fembench.fem.accuracy import l2_squares
-from fembench.fem.extent import Extent
-from fembench.fem.problem import ProblemSpec, exact_solution
+from fembench.fem.problem import exact_solution
 from fembench.fem.residual import internal_force
 from fembench.fem.rigid import rigid_modes
 from fembench.fem.selection import selected
@@ -29,42 +29,38 @@ F64 = NDArray[np.float64]
 class Solved:
     """One rank's view of a finished solve."""
 
-    sub: Subdomain
-    interface: Interface
+    prepared: Prepared
     operator: Operator
-    spec: ProblemSpec
-    extent: Extent
-    load: F64  # (n_nodes, 3) unsummed external load
-    rhs: F64  # (3 * n_active,) unsummed right-hand side of CG
     x: F64  # (3 * n_active,) solution of CG
 
     @property
     def u(self) -> F64:
         """(n_nodes, 3) displacement, prescribed values filled in."""
-        u = self.sub.prescribed.copy()
-        free = ~self.sub.restrained[: self.sub.n_active]
-        u[: self.sub.n_active][free] = self.x.reshape(-1, 3)[free]
+        sub = self.prepared.sub
+        u = sub.prescribed.copy()
+        free = ~sub.restrained[: sub.n_active]
+        u[: sub.n_active][free] = self.x.reshape(-1, 3)[free]
         return u
 
     def force(self, u: F64, cells: NDArray[np.int32] | None = None) -> F64:
         """(n_nodes, 3) internal force of the rank's own cells, or of these among them."""
-        material, sub = self.spec.material, self.sub
+        material, sub = self.prepared.spec.material, self.prepared.sub
         chosen = sub.cells if cells is None else cells
         return internal_force(sub.x, chosen, sub.element, material.lam, material.mu, u)
 
 
 def verify(solved: Solved) -> Verification:
     """Every check of rules A that a single run allows. Collective."""
-    sub, interface = solved.sub, solved.interface
+    sub, interface = solved.prepared.sub, solved.prepared.interface
     comm = interface.comm
     u, owned = solved.u, sub.owned_nodes
     force = solved.force(u)
-    rhs = interface.update(solved.rhs.copy())
+    rhs = interface.update(solved.prepared.rhs.copy())
     reactions = np.zeros(3)
-    comm.Allreduce(((force - solved.load) * sub.restrained).sum(axis=0), reactions, SUM)
+    comm.Allreduce(((force - solved.prepared.load) * sub.restrained).sum(axis=0), reactions, SUM)
     return Verification(
         rhs_norm=_norm(interface, rhs),
-        true_residual=_norm(interface, interface.update(_free(sub, solved.load - force))),
+        true_residual=_norm(interface, interface.update(_free(sub, solved.prepared.load - force))),
         symmetry=_symmetry(solved),
         positive=_positive(solved),
         rigid_body=_rigid_body(solved),
@@ -102,13 +98,13 @@ def _seeded(sub: Subdomain, projection: int) -> F64:
 
 def _multiply(solved: Solved, v: F64) -> F64:
     """A v through the stored operator, summed over sharers."""
-    return solved.interface.update(solved.operator.apply(v))
+    return solved.prepared.interface.update(solved.operator.apply(v))
 
 
 def _symmetry(solved: Solved) -> float:
     """|x'Ay - y'Ax| / (|x||Ay| + |y||Ax|) for seeded x, y."""
-    interface = solved.interface
-    x, y = _seeded(solved.sub, 1), _seeded(solved.sub, 2)
+    interface = solved.prepared.interface
+    x, y = _seeded(solved.prepared.sub, 1), _seeded(solved.prepared.sub, 2)
     Ax, Ay = _multiply(solved, x), _multiply(solved, y)
     scale = _norm(interface, x) * _norm(interface, Ay) + _norm(interface, y) * _norm(interface, Ax)
     return abs(interface.dot(x, Ay) - interface.dot(y, Ax)) / scale if scale else 0.0
@@ -116,7 +112,7 @@ def _symmetry(solved: Solved) -> float:
 
 def _positive(solved: Solved) -> float:
     """x'Ax / (|x||Ax|) for seeded x."""
-    interface, x = solved.interface, _seeded(solved.sub, 3)
+    interface, x = solved.prepared.interface, _seeded(solved.prepared.sub, 3)
     Ax = _multiply(solved, x)
     return interface.dot(x, Ax) / (_norm(interface, x) * _norm(interface, Ax))
 
@@ -127,11 +123,11 @@ def _rigid_body(solved: Solved) -> float:
     A_ff r_f comes from the stored operator, A_fc r_c from the elements; their sum is zero. |A| is
     bounded from below by the largest entry of its diagonal.
     """
-    sub, interface = solved.sub, solved.interface
+    sub, interface = solved.prepared.sub, solved.prepared.interface
     largest = _largest(
         interface, np.where(sub.fixed, 0.0, interface.update(solved.operator.diagonal().copy()))
     )
-    modes = rigid_modes(sub.x, solved.extent.centre, solved.extent.diagonal)
+    modes = rigid_modes(sub.x, solved.prepared.extent.centre, solved.prepared.extent.diagonal)
     held_nodes = np.flatnonzero(sub.restrained.any(axis=1))
     held = sub.cells[np.isin(sub.cells, held_nodes).any(axis=1)]  # cells with a restrained dof
     worst = 0.0
@@ -148,10 +144,10 @@ def _rigid_body(solved: Solved) -> float:
 
 def _at_load(solved: Solved, u: F64) -> tuple[float, ...]:
     """Displacement of the loaded node with the lowest global number, or () if there is no nodal load."""
-    sub, comm = solved.sub, solved.interface.comm
+    sub, comm = solved.prepared.sub, solved.prepared.interface.comm
     loaded = np.zeros(sub.n_nodes, bool)
-    for force in solved.spec.forces:
-        loaded |= selected(force.on, sub.x, sub.node_tags, solved.extent)
+    for force in solved.prepared.spec.forces:
+        loaded |= selected(force.on, sub.x, sub.node_tags, solved.prepared.extent)
     here = np.flatnonzero(loaded & sub.owned_nodes)
     best = min(((int(sub.global_nodes[i]), tuple(u[i].tolist())) for i in here), default=None)
     found = [item for item in comm.allgather(best) if item is not None]
@@ -167,9 +163,9 @@ def _copies_identical(interface: Interface, x: F64) -> bool:
 
 def _exact_error(solved: Solved, u: F64) -> float:
     """Relative L2 error if the problem has an exact solution, else -1."""
-    exact = exact_solution(solved.spec, solved.extent)
+    exact = exact_solution(solved.prepared.spec, solved.prepared.extent)
     if exact is None:
         return -1.0
-    sub, total = solved.sub, solved.interface.total
+    sub, total = solved.prepared.sub, solved.prepared.interface.total
     error, size = l2_squares(sub.x, sub.cells, sub.element, u, exact)
     return float(np.sqrt(total(error) / total(size)))

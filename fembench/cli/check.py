@@ -19,8 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    import msgspec
-
+    from fembench.base.config import json_text
     from fembench.records.store import load, load_all
     from fembench.records.validity import judge
 
@@ -29,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     ]
     verdicts = {record.id: judge(record) for record in records}
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode(verdicts), indent=1).decode())
+        print(json_text(verdicts))
     else:
         for record in records:
             _show(record.id, verdicts[record.id], record.verdict.status)

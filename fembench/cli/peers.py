@@ -67,8 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0, or 1 if a peer is installed but has no time."""
-    import msgspec
-
+    from fembench.base.config import json_text
     from fembench.cli.progress import progress, working
     from fembench.launch.scratch import occupied
     from fembench.peers.start import launch_peers
@@ -88,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         )
         path = save_peers(record, folder)
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode(record), indent=1).decode())
+        print(json_text(record))
     else:
         for table in peers_tables(record):
             print(f"{table.title}\n{table.note}\n\n{text(table)}\n")

@@ -36,8 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    import msgspec
-
+    from fembench.base.config import json_text
     from fembench.base.units import plural
     from fembench.bench.campaign import failure_of, held_against, reference_beside
     from fembench.bench.campaign_file import run_id
@@ -84,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         return 2 if outcome.kind == "input" else 1
     warn_if_stale(options.weights, outcome.record)
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode(outcome.record), indent=1).decode())
+        print(json_text(outcome.record))
     else:
         print(terminal([outcome.record]))
         print(f"record: {path}")

@@ -130,8 +130,7 @@ def _prediction(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    import msgspec
-
+    from fembench.base.config import json_text
     from fembench.cli.progress import progress
     from fembench.cli.shared import typed_command
     from fembench.studies.programs.program_session import ProgramPlace, run_program, run_with_network
@@ -154,7 +153,7 @@ def run(options: argparse.Namespace) -> int:
         )
         text, good = as_text(record), record.error <= 1
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode(record), indent=1).decode())
+        print(json_text(record))
     else:
         print(f"{text}\nrecord: {path}")
     return 0 if good else 1

@@ -44,8 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    import msgspec
-
+    from fembench.base.config import json_text
     from fembench.base.files import write_atomic
     from fembench.cli.progress import progress
     from fembench.launch.scratch import occupied
@@ -74,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         proof = prove(trail)
         output = Path(options.output or folder / "weights.json")
         save_weights(trail.weights, output)
-        tree = msgspec.json.format(msgspec.json.encode(as_tree(proof, trail.weights)), indent=1).decode()
+        tree = json_text(as_tree(proof, trail.weights))
         write_atomic(folder / "tuning.json", tree)
     print(tree if options.json else as_text(proof, trail.weights))
     if options.json and proof.disturbed:

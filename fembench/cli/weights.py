@@ -76,8 +76,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    import msgspec
-
+    from fembench.base.config import json_text
     from fembench.cli.progress import progress
     from fembench.records.weights import save_weights
     from fembench.weights.export import FORMATS as WRITERS
@@ -90,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         for note in (n for n in weights.notes if n.startswith(("DISTURBED", "PROVISIONAL"))):
             progress(f"note: {note}")
     elif options.json:
-        print(msgspec.json.format(msgspec.json.encode(weights), indent=1).decode())
+        print(json_text(weights))
     else:
         print(as_table(weights))
         if options.output:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from fembench.base.config import encode
 from fembench.base.errors import FembenchError, InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
@@ -17,7 +18,6 @@ from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, StartedRan
 from fembench.launch.witness import watch_neighbour
 from fembench.ranks.agree import all_arrive
 from fembench.ranks.comm import Comm, abort, abort_on_exception, world
-from fembench.records.store import encode
 
 PATIENCE = 5.0  # seconds that a rank with an error waits for the others to have it, too
 LONG = 600.0  # seconds that the others wait for rank 0 to write the result

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.hlogp import MessageCost, message_cost, scaled
@@ -144,13 +146,9 @@ def faster_network(machine: Machine, factor: float) -> Machine:
 
 def quicker(functions: PairClass, factor: float) -> PairClass:
     """The class with latency and gap divided by the factor; overheads, which occupy processors, remain."""
-    return PairClass(
+    return structs.replace(
+        functions,
         name=f"{functions.name} x{factor:g}",
-        send=functions.send,
         latency=scaled(functions.latency, 1 / factor),
-        receive=functions.receive,
         gap=scaled(functions.gap, 1 / factor),
-        switch=functions.switch,
-        both_ways=functions.both_ways,
-        beside=functions.beside,
     )

@@ -9,13 +9,9 @@ Times are in seconds, of the slowest rank. Schema history:
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
-from fembench.base.config import convert, json_tree
-from fembench.base.files import write_atomic
+from fembench.base.config import convert, json_tree, write_json
 from fembench.records.case import Case
 from fembench.records.record import Environment, Frozen, MeshFacts
-from fembench.records.store import encode
 from fembench.records.upgrade import upgraded
 from fembench.stats.summary import median
 
@@ -91,7 +87,7 @@ def best_serial(record: PeersRecord) -> PeerRun | None:
 def save_peers(record: PeersRecord, folder: Path) -> Path:
     """Write the record, whole or not at all; return its path."""
     path = Path(folder) / FILE
-    write_atomic(path, msgspec.json.format(encode(record), indent=1))
+    write_json(path, record)
     return path
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import msgspec
 
-from fembench.base.config import convert, read_json
+from fembench.base.config import convert, read_json, write_json
 from fembench.base.errors import InputError
-from fembench.base.files import write_atomic
 from fembench.base.lock import locked
 from fembench.records.case import Case
 from fembench.records.record import Frozen, Record
@@ -75,7 +74,7 @@ def save_prediction(prediction: Prediction, path: Path | str) -> None:
     """Write a new prediction. Raises InputError if the file exists: predictions are never overwritten."""
     if Path(path).exists():
         raise InputError(f"{path} exists; predictions are never overwritten: expected a new file")
-    write_atomic(path, _encoded(prediction), new=True)
+    write_json(path, prediction, new=True)
 
 
 def load_prediction(path: Path | str) -> Prediction:
@@ -125,7 +124,7 @@ def _add_outcome(path: Path | str, prediction: Prediction, observed: Observed) -
             f"{observed.began or '(not recorded)'}; expected a run made after the prediction"
         )
     prediction = msgspec.structs.replace(prediction, observed=(*prediction.observed, observed))
-    write_atomic(path, _encoded(prediction))
+    write_json(path, prediction)
     return prediction
 
 
@@ -134,7 +133,3 @@ def _seal(predicted: dict[str, Any]) -> str:
     usual = {"method": SIMULATION, "problem": {}}
     tree = {k: v for k, v in predicted.items() if k not in usual or v != usual[k]}
     return hashlib.sha256(msgspec.json.encode(tree)).hexdigest()
-
-
-def _encoded(prediction: Prediction) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(prediction), indent=1)

@@ -15,13 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.config import convert, read_json
+from fembench.base.config import convert, read_json, write_json
 from fembench.base.errors import InputError
-from fembench.base.files import write_atomic
 from fembench.records.network import Network, check_network
 from fembench.records.record import ClockCertificate, Environment, Frozen
 from fembench.stats.summary import median_interval
@@ -126,7 +124,7 @@ def speed_matrix(profile: Profile, level: Level = "memory") -> Matrix:
 
 def save_profile(profile: Profile, path: Path | str) -> None:
     """Write a profile as JSON, whole or not at all."""
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(profile), indent=1))
+    write_json(path, profile)
 
 
 def load_profile(path: Path | str) -> Profile:

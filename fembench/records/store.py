@@ -4,34 +4,19 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-import numpy as np
-
-from fembench.base.config import convert, json_tree
+from fembench.base.config import convert, json_tree, write_json
 from fembench.base.errors import InputError
-from fembench.base.files import write_atomic
 from fembench.records.record import SCHEMA, Failure, Record
 from fembench.records.shapes import check_shapes
 from fembench.records.upgrade import upgraded
 from fembench.records.validity import judge
 
 
-def encode(item: msgspec.Struct) -> bytes:
-    """A struct as JSON; numpy scalars become plain numbers."""
-    return msgspec.json.encode(item, enc_hook=_plain)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"cannot be written to a record: {type(value).__name__}")
-
-
 def save(item: Record | Failure, folder: Path) -> Path:
     """Write a record (or failure) under its id, whole or not at all; return the path."""
     suffix = ".json" if isinstance(item, Record) else ".failed.json"
     path = Path(folder) / f"{item.id}{suffix}"
-    write_atomic(path, msgspec.json.format(encode(item), indent=1))
+    write_json(path, item)
     return path
 
 

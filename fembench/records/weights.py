@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
-from fembench.base.config import convert, read_json
+from fembench.base.config import convert, read_json, write_json
 from fembench.base.errors import InputError
-from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.records.record import Frozen
 from fembench.records.renamed import renamed
@@ -64,7 +61,7 @@ def as_text(weights: Weights, ranks: Sequence[int] | None = None) -> str:
 
 def save_weights(weights: Weights, path: Path | str) -> None:
     """Write weights as JSON, whole or not at all."""
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(weights), indent=1))
+    write_json(path, weights)
 
 
 def load_weights(path: Path | str) -> Weights:

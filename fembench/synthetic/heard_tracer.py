@@ -1,14 +1,17 @@
 """A tracer that reports spans and iterations as they come: emulated slowness acts inside the spans."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from fembench.timing.tracer import Message, TracerLike
+from fembench.timing.tracer import TracerLike
 
 Hear = Callable[[int], None]
+
+
+def _inner(name: str) -> Any:
+    """An attribute of the tracer inside."""
+    return property(attrgetter(f"_tracer.{name}"), lambda self, value: setattr(self._tracer, name, value))
 
 
 class HeardTracer:
@@ -38,85 +41,8 @@ class HeardTracer:
         self._tracer.iteration = value
         self._reached(value)
 
-    @property
-    def recording(self) -> bool:
-        return self._tracer.recording
-
-    @recording.setter
-    def recording(self, value: bool) -> None:
-        self._tracer.recording = value
-
-    @property
-    def message(self) -> int:
-        return self._tracer.message
-
-    @message.setter
-    def message(self, value: int) -> None:
-        self._tracer.message = value
-
-    @property
-    def origin(self) -> int:
-        return self._tracer.origin
-
-    @origin.setter
-    def origin(self, value: int) -> None:
-        self._tracer.origin = value
-
-    @property
-    def ticks_per_second(self) -> float:
-        return self._tracer.ticks_per_second
-
-    @ticks_per_second.setter
-    def ticks_per_second(self, value: float) -> None:
-        self._tracer.ticks_per_second = value
-
-    @property
-    def clock_name(self) -> str:
-        return self._tracer.clock_name
-
-    @property
-    def messages(self) -> list[Message]:
-        return self._tracer.messages
-
-    @property
-    def capacity(self) -> int:
-        return self._tracer.capacity
-
-    @property
-    def stored(self) -> int:
-        return self._tracer.stored
-
-    @property
-    def dropped(self) -> int:
-        return self._tracer.dropped
-
-    @property
-    def depth(self) -> int:
-        return self._tracer.depth
-
-    def now(self) -> int:
-        return self._tracer.now()
-
-    def add(self, phase: int, begin: int, end: int, /) -> None:
-        self._tracer.add(phase, begin, end)
-
-    def reset(self, events: bool = True) -> None:
-        self._tracer.reset(events)
-
-    def carry(self, partners: Sequence[int], n_bytes: Sequence[int]) -> int:
-        return self._tracer.carry(partners, n_bytes)
-
-    def make_room(self, kept: int, more: int) -> None:
-        self._tracer.make_room(kept, more)
-
-    def ticks(self) -> npt.NDArray[np.int64]:
-        return self._tracer.ticks()
-
-    def seconds(self) -> npt.NDArray[np.float64]:
-        return self._tracer.seconds()
-
-    def counts(self) -> npt.NDArray[np.int64]:
-        return self._tracer.counts()
-
-    def events(self) -> npt.NDArray[Any]:
-        return self._tracer.events()
+    recording, message, messages, origin = map(_inner, ("recording", "message", "messages", "origin"))
+    clock_name, ticks_per_second, now = map(_inner, ("clock_name", "ticks_per_second", "now"))
+    capacity, stored, dropped, depth = map(_inner, ("capacity", "stored", "dropped", "depth"))
+    add, reset, carry, make_room = map(_inner, ("add", "reset", "carry", "make_room"))
+    ticks, seconds, counts, events = map(_inner, ("ticks", "seconds", "counts", "events"))

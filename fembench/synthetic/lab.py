@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from fembench.base.config import read_json
+from fembench.base.config import read_json, write_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.synthetic import lab_groups
@@ -249,7 +249,7 @@ def _write_files(state: LabState, home: Path) -> None:
 
 
 def _save(state: LabState, home: Path) -> None:
-    write_atomic(home / "state.json", msgspec.json.format(msgspec.json.encode(state), indent=1))
+    write_json(home / "state.json", state)
 
 
 def _do(command: Sequence[str]) -> None:

@@ -191,7 +191,7 @@ def test_the_solution_passes_every_check_of_correctness(comm, monkeypatch):
     p = job.prepared
     solver = job.session.solver(job.case, p, job.tracer)
     result = solver.solve(p.rhs, control_of(job.case, p.mesh.n_equations))
-    found = verify(Solved(p.sub, p.interface, solver.operator, p.spec, p.extent, p.load, p.rhs, result.x))
+    found = verify(Solved(p, solver.operator, result.x))
     assert found.copies_identical
     assert found.true_residual <= 1e-4 * found.rhs_norm
     assert found.symmetry < 1e-13

@@ -11,19 +11,23 @@ from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.timing.tracer import NullTracer, make_tracer
 
-__all__ = ["counted", "solved", "solved_and_verified"]
+__all__ = ["counted", "solved", "solved_and_verified", "solved_on"]
 
 
 def solved(comm, tracer=None, **fields):
     """(Solved, CGResult) of Case(**fields)."""
     tracer = tracer or NullTracer()
     case = Case.of(ranks=comm.size, **fields)
-    p = prepare(comm, case, tracer)
+    return solved_on(prepare(comm, case, tracer), case, tracer)
+
+
+def solved_on(p, case, tracer):
+    """(Solved, CGResult) of what was prepared."""
     A = build_operator(case.method.storage, p.sub, p.spec.material.lam, p.spec.material.mu)
     M = make_preconditioner(case.method.precond, A, p.interface, p.sub)
     cg = variant_class(case.method.variant)(A, p.interface, M, tracer, overlap=case.method.overlap)
     result = cg.solve(p.rhs, control_of(case, p.mesh.n_equations))
-    return Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, result.x), result
+    return Solved(p, A, result.x), result
 
 
 def solved_and_verified(comm, **fields):

@@ -9,19 +9,16 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from problems import solved_on
 
-from fembench.bench.measure import control_of
 from fembench.bench.prepare import prepare, prepare_parts
-from fembench.bench.verify import Solved, verify
+from fembench.bench.verify import verify
 from fembench.fem.problem import load_problem
 from fembench.mesh.presets import resolve
 from fembench.partition.partition import Partition
 from fembench.ranks.agree import all_arrive
 from fembench.ranks.comm import world
 from fembench.records.case import Case
-from fembench.solve.cg import ConjugateGradients
-from fembench.solve.operators import build_operator
-from fembench.solve.precond import make_preconditioner
 from fembench.timing.tracer import NullTracer
 
 TRACER = NullTracer()
@@ -40,21 +37,7 @@ force = [0, -500, 0]
 
 def solve(comm, case, prepared):
     """(verification, iterations, u of the whole mesh on rank 0, bits of shared copies)."""
-    material = prepared.spec.material
-    A = build_operator(case.method.storage, prepared.sub, material.lam, material.mu)
-    M = make_preconditioner(case.method.precond, A, prepared.interface, prepared.sub)
-    solver = ConjugateGradients(A, prepared.interface, M, TRACER, overlap=case.method.overlap)
-    result = solver.solve(prepared.rhs, control_of(case, prepared.mesh.n_equations))
-    solved = Solved(
-        prepared.sub,
-        prepared.interface,
-        A,
-        prepared.spec,
-        prepared.extent,
-        prepared.load,
-        prepared.rhs,
-        result.x,
-    )
+    solved, result = solved_on(prepared, case, TRACER)
     pieces = comm.gather((prepared.sub.global_nodes, solved.u))
     u = None
     if pieces is not None:

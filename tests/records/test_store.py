@@ -34,10 +34,10 @@ def test_numbers_of_numpy_are_written_as_plain_ones(tmp_path):
     assert store.load(store.save(record, tmp_path)).total == (1.5, 2.5)
 
 
-def test_what_json_cannot_hold_is_refused():
+def test_what_json_cannot_hold_is_refused(tmp_path):
     record = msgspec.structs.replace(store.load(FROZEN), total=(object(),))
     with pytest.raises(TypeError, match="object"):
-        store.encode(record)
+        store.save(record, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def solved(p, storage, precond, variant, control):
     A = build_operator(storage, p.sub, p.spec.material.lam, p.spec.material.mu)
     M = make_preconditioner(precond, A, p.interface, p.sub)
     result = variant_class(variant)(A, p.interface, M, NullTracer()).solve(p.rhs, control)
-    return result, Solved(p.sub, p.interface, A, p.spec, p.extent, p.load, p.rhs, result.x)
+    return result, Solved(p, A, result.x)
 
 
 @pytest.mark.parametrize("edge", EDGES)

@@ -99,9 +99,9 @@ def test_solving_and_verifying_leave_matrix_load_and_solution_as_they_were(comm,
     solver = variant_class("standard")(A, s.interface, s.make(name), make_tracer("counter"))
     x = solver.solve(p.rhs, StoppingCriterion(tolerance=1e-8, relative=True)).x
     found = x.copy()
-    facts = verify(Solved(s.sub, s.interface, A, p.spec, p.extent, p.load, p.rhs, x))
+    facts = verify(Solved(p, A, x))
     fresh = build_operator(storage, s.sub, A.lam, A.mu)
-    assert facts == verify(Solved(s.sub, s.interface, fresh, p.spec, p.extent, p.load, p.rhs, x))
+    assert facts == verify(Solved(p, fresh, x))
     for now, before in zip([*given, A.block_diagonal(), x], [*copies, copies[len(A.arrays)], found]):
         np.testing.assert_array_equal(now, before)
 

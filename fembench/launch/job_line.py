@@ -15,7 +15,7 @@ from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.host.host import affinity, job_cpus, usable_cores
 from fembench.launch.allocation import Allocation, allocation, check_not_a_step, filled, in_turns, merged
-from fembench.launch.hostfile import HostSlots, is_rankfile, placed
+from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile, placed
 from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS, Launcher, find_launcher, recognised
 from fembench.launch.plugin import fitting, mpi_library, plugin, plugin_after
 
@@ -112,7 +112,7 @@ def job_line(
     if ranks < 1:
         raise InputError(f"ranks = {ranks}: expected at least 1")
     check_not_a_step()
-    hostfile = hostfile or os.environ.get("FEMBENCH_HOSTFILE", "")
+    hostfile = hostfile_of(hostfile)
     if hostfile and not Path(hostfile).is_file():
         found = "is a folder; expected a host file" if Path(hostfile).is_dir() else "no such host file"
         raise InputError(f"{hostfile}: {found}")

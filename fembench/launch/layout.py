@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
-from fembench.launch.allocation import HOSTFILE, Allocation, allocation, filled, in_turns
-from fembench.launch.hostfile import HostSlots, is_rankfile
+from fembench.launch.allocation import Allocation, allocation, filled, in_turns
+from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile
 from fembench.launch.hostlist import expand_hosts, same_host
 from fembench.launch.launchers import SETTINGS
 from fembench.records.case import CasePlacement
@@ -23,7 +23,7 @@ def hosts_for(placement: CasePlacement, hostfile: str) -> list[HostSlots]:
     """The hosts of a case with the ranks on each; [] if it leaves them to the job. Raises InputError."""
     if not placement.hosts and not placement.per_node:
         return []
-    path = hostfile or os.environ.get(HOSTFILE, "")
+    path = hostfile_of(hostfile)
     if path and is_rankfile(read_text(path)):
         raise InputError(
             f"hosts, per_node: {path} is a rankfile, which places every rank; expected host names"

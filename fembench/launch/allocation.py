@@ -8,6 +8,7 @@ a job asks here.
 import ipaddress
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -64,7 +65,7 @@ def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) 
             heterogeneous=given is not None and given.heterogeneous,
         )
         return _checked(found)
-    return given or Allocation("this machine", (HostSlots(os.uname().nodename, usable_cores()),))
+    return given or Allocation("this machine", (HostSlots(platform.node(), usable_cores()),))
 
 
 def _of_batch_system(environment: Mapping[str, str]) -> Allocation | None:

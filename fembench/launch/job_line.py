@@ -16,6 +16,7 @@ from fembench.base.units import plural
 from fembench.host.host import affinity, job_cpus, usable_cores
 from fembench.launch.allocation import Allocation, allocation, check_not_a_step, filled, in_turns, merged
 from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile, placed
+from fembench.launch.hostlist import same_host
 from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS, Launcher, find_launcher, recognised
 from fembench.launch.plugin import fitting, mpi_library, plugin, plugin_after
 
@@ -143,8 +144,7 @@ def _asked_options() -> list[str]:
 
 def _is_here(where: Allocation) -> bool:
     """Whether all ranks run on this machine."""
-    name = platform.node().split(".")[0]
-    return not where.order and len(where.hosts) == 1 and where.hosts[0].name.split(".")[0] == name
+    return not where.order and len(where.hosts) == 1 and same_host(where.hosts[0].name, platform.node())
 
 
 def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> None:

@@ -262,6 +262,15 @@ def test_an_allocation_is_passed_to_the_launcher(using, monkeypatch):
         job_line(2, hosts=[HostSlots("n2", 1)])
 
 
+@pytest.mark.parametrize(("here", "files"), [("n1", 0), ("n1.a", 0), ("n1.b", 1), ("login", 1)])
+def test_ranks_of_a_job_on_one_host_start_here_if_it_is_this_host(here, files, using, monkeypatch):
+    for name, value in {**SLURM, "SLURM_JOB_NODELIST": "n1.a", "SLURM_TASKS_PER_NODE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("platform.node", lambda: here)
+    using("mpich")
+    assert len(job_line(1).host_files) == files
+
+
 @pytest.mark.parametrize(
     ("name", "file"),
     [("openmpi", "n1 slots=2\nn2 slots=1\n"), ("mpich", "n1:2\nn2:1\n"), ("srun", "n1\nn1\nn2\n")],

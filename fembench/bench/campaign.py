@@ -81,6 +81,14 @@ class Folder:
         found = self._found(run)
         return found if found is not None and not self.inputs.changed(found) else None
 
+    def records(self) -> list[Record]:
+        """All records in the folder; files that cannot be read are passed over."""
+        found = []
+        for path in record_paths(self.path) if self.runs.is_dir() else ():
+            with contextlib.suppress(InputError):  # damaged files are reported elsewhere
+                found.append(self._load(path))
+        return found
+
     def changed(self, run: CampaignRun) -> str:
         """The input that has changed since the run was recorded; '' for none."""
         found = self._found(run)
@@ -109,7 +117,7 @@ class Folder:
         """Records by case and repetition, also of files named by an earlier version."""
         found = {}
         for path in record_paths(self.path):
-            with contextlib.suppress(InputError):  # damaged files are reported elsewhere
+            with contextlib.suppress(InputError):
                 record, repetition = self._load(path), path.stem.rpartition("-r")[2]
                 if repetition.isdigit():
                     found[record.case, int(repetition)] = path

@@ -220,12 +220,14 @@ def test_a_truncated_record_is_moved_aside_and_only_its_run_is_repeated(folder, 
     assert len(record_paths("out")) == len(ALL)
 
 
-def test_a_campaign_that_goes_on_decodes_each_record_once(folder, started, monkeypatch):
+@pytest.mark.parametrize("option", ["--no-report", "--dry-run"])
+def test_a_campaign_that_goes_on_decodes_each_record_once(folder, started, monkeypatch, option):
     sweep(started)
     decoded = []
-    monkeypatch.setattr(campaigns, "load", lambda path: decoded.append(path.name) or load(path))
-    assert sweep(started) == set()
-    assert sorted(decoded) == sorted(path.name for path in record_paths("out"))
+    monkeypatch.setattr("fembench.records.store.check_shapes", lambda record, path: decoded.append(path))
+    assert main(["sweep", "c.toml", "--results", "out", option]) == 0
+    assert len(started) == len(ALL)
+    assert sorted(decoded) == [str(path) for path in record_paths("out")]
 
 
 def test_a_campaign_goes_on_with_another_comment_and_time_limit_and_keeps_the_new_text(folder, started):

@@ -32,7 +32,7 @@ def using(monkeypatch):
     def use(name):
         monkeypatch.setattr(lines, "find_launcher", lambda: f"/opt/{name}")
         monkeypatch.setattr(lines, "recognised", lambda program: BY_NAME[name])
-        monkeypatch.setattr(lines, "plugin", lambda program: "pmix")
+        monkeypatch.setattr("fembench.launch.plugin.plugin", lambda program: "pmix")
 
     return use
 
@@ -372,9 +372,7 @@ def test_a_heterogeneous_job_is_refused_to_a_launcher_that_cannot_span_it_with_w
     srun = tmp_path / "srun"
     srun.write_text("#!/bin/sh\n")
     srun.chmod(0o755)
-    monkeypatch.setattr(
-        lines, "recognised", lambda program: BY_NAME["srun" if program == str(srun) else "mpich"]
-    )
+    monkeypatch.setattr("fembench.launch.components.recognised", lambda program: BY_NAME["srun"])
     assert [part[0] for part in job_line(5).parts] == [str(srun), SRUN]
     monkeypatch.setenv("FEMBENCH_LAUNCHER", "mpich")
     with pytest.raises(

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from planted_records import planted
 
-from fembench.records.binding import own_cores_of
 from fembench.base.config import convert, json_tree
+from fembench.records.binding import own_cores_of
 from fembench.records.phases import BETWEEN, DOT, SYNC
 from fembench.records.record import ClockOffset, Rule
 from fembench.records.store import load, save

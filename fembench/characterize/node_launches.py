@@ -10,7 +10,7 @@ import msgspec
 from fembench.base.config import convert, read_text
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.characterize.node_rates import NodesJob
+from fembench.characterize.jobs import NodesJob
 from fembench.launch.allocation import Allocation, allocation
 from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile
 from fembench.launch.job_line import environment, job_line

@@ -7,17 +7,18 @@ import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
+from fembench.base.config import encode
 from fembench.base.errors import InputError
 from fembench.characterize import node_launches, node_rates
+from fembench.characterize.jobs import NodesJob
 from fembench.characterize.node_launches import NodesAsked, launch_nodes
-from fembench.characterize.node_rates import NodesJob, measure_nodes, triad_bytes
+from fembench.characterize.node_rates import measure_nodes, triad_bytes
 from fembench.cli.main import main
 from fembench.host.bandwidth import LARGEST
 from fembench.launch.hostfile import HostSlots, host_slots
 from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import load_nodes, save_nodes
 from fembench.records.record import HostFacts
-from fembench.records.store import encode
 from fembench.synthetic.speeds import NodeSpeed
 
 EMULATED = "1,1,1,1,1,0.85,1:0.7,1:1:0.3"

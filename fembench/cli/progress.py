@@ -1,4 +1,4 @@
-"""Progress on stderr: lines that stay, and what takes its time: one line on a terminal, else one now and then.
+"""Progress on stderr: lines that stay, and what takes its time: one line on a terminal, else one at times.
 
 with working("tune: equal shares") as now:      # a terminal shows it after two seconds, with its time
     progress("[1/40] m1: 2.1 s")                # a line that stays, on a terminal or in a file

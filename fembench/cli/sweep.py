@@ -14,7 +14,7 @@ Examples:
   fembench sweep campaign.toml --hostfile hosts --results results/cluster
 
 A campaign file:
-  name = "scaling"
+  name = "storages"
   repetitions = 3
   timeout = 300          # seconds per run
   [[cases]]              # the keys are the options of `fembench run`; lists are multiplied out

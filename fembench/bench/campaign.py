@@ -23,7 +23,7 @@ from fembench.bench.campaign_file import Campaign, CampaignRun, expand
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
 from fembench.launch.case_job import JobOutcome, launch
-from fembench.launch.hostfile import hosts_asked
+from fembench.launch.layout import hosts_asked
 from fembench.launch.run_job import REVOKED
 from fembench.records.case import Case, fields_of
 from fembench.records.ids import now_utc
@@ -145,7 +145,7 @@ class Folder:
         return [path.name for path in damaged]
 
     def on_other_hosts(self, runs: Sequence[CampaignRun], hostfile: str) -> list[Record]:
-        """Records made with a different host file, or with one if there is none now."""
+        """Records made with another host file, or on other hosts of a batch system."""
         asked = hosts_asked(hostfile)
         found = [record for run in runs if (record := self.record(run))]
         return [r for r in found if r.environment.hosts_asked not in (asked, NOT_RECORDED)]

@@ -89,10 +89,9 @@ def _host(number: int, line: str, where: str) -> HostfileLine:
     return HostfileLine(number, match.group(1), int(slots or 0))
 
 
-def hosts_asked(path: str) -> str:
-    """The host file as a record keeps it: its lines without comments; '' without one. Raises InputError."""
-    path = hostfile_of(path)
-    return "; ".join(" ".join(line.split()) for line in _lines(read_text(path))) if path else ""
+def in_one_line(path: str) -> str:
+    """The lines of a host file without comments: 'a slots=2; b'. Raises InputError."""
+    return "; ".join(" ".join(line.split()) for line in _lines(read_text(path)))
 
 
 def placed(text: str, where: str) -> list[tuple[str, str]]:

@@ -292,24 +292,31 @@ def on_hosts(text):
         ("a slots=2; b", "", 2),
         ("", "", 0),
         ("not recorded", "a slots=2\n", 0),
+        ("n[1-3]", "n[1-3]", 0),
+        ("n[1-3]", "n[2-4]", 2),
+        ("n[1-3]", "", 2),
+        ("", "n[1-3]", 2),
     ],
 )
-def test_records_of_another_host_file_are_refused_in_one_line(
+def test_records_of_other_hosts_are_refused_in_one_line(
     folder, started, capsys, monkeypatch, measured, asked, status
 ):
     monkeypatch.delenv("FEMBENCH_HOSTFILE", raising=False)
     sweep(started)
     on_hosts(measured)
     before = records("out")
+    given_by_slurm = asked.startswith("n[")
+    for name, value in {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": asked}.items() if given_by_slurm else ():
+        monkeypatch.setenv(name, value)
     Path("hosts").write_text(asked)
-    options = ["--hostfile", "hosts"] if asked else []
+    options = ["--hostfile", "hosts"] if asked and not given_by_slurm else []
     started.clear()
     capsys.readouterr()
     assert main(["sweep", "c.toml", "--results", "out", "--no-report", *options]) == status
     assert (started, records("out")) == ([], before)
     if status:
         (said,) = capsys.readouterr().err.splitlines()
-        assert f"another host file ({measured or 'none'})" in said
+        assert f"made on other hosts ({measured or 'neither a host file nor a batch system'}): " in said
         assert "give another --results" in said
 
 

@@ -8,9 +8,10 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.host.host import usable_cores
 from fembench.launch import job_line as lines
-from fembench.launch.hostfile import HostSlots, hosts_asked
+from fembench.launch.hostfile import HostSlots
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.launchers import LAUNCHERS, find_launcher, recognised
+from fembench.launch.layout import hosts_asked
 
 BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
 
@@ -478,6 +479,10 @@ def test_a_record_names_the_hosts_that_were_asked_for(tmp_path, monkeypatch):
     assert (hosts_asked(given), hosts_asked("")) == ("a slots=2; b", "")
     monkeypatch.setenv("FEMBENCH_HOSTFILE", str(of_lab))
     assert (hosts_asked(given), hosts_asked("")) == ("a slots=2; b", "n1 slots=1")
+    monkeypatch.delenv("FEMBENCH_HOSTFILE")
+    for name, value in SLURM.items():
+        monkeypatch.setenv(name, value)
+    assert hosts_asked("") == "n[1-3]"
 
 
 def test_every_rank_has_one_blas_thread(using, monkeypatch):

@@ -1,16 +1,11 @@
 """What a rank of a probe finds on its host."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from fembench.host import host
-
-if TYPE_CHECKING:
-    from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm
 
 MESSAGE = 1 << 20  # bytes that each rank sends to the next: enough for the transport of large messages
 

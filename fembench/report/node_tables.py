@@ -40,14 +40,12 @@ def headline(found: NodesFindings) -> str:
 
 
 def as_text(record: NodesRecord, found: NodesFindings) -> str:
-    """The headline, then the tables."""
+    """The headline, and whether the nodes were disturbed; then the tables."""
     costs = [cost_table(found.costs)] if found.costs else []
-    parts = [headline(found), node_table(record, found), *costs, kind_table(record, found)]
-    notes = [
-        f"SYNTHETIC: {found.synthetic}." if found.synthetic else "",
-        disturbance([record.first.environment]),
-    ]
-    return "\n\n".join([*parts, _test(record, found), *filter(None, notes)])
+    lost = disturbance([record.first.environment])
+    parts = [headline(found), lost, node_table(record, found), *costs, kind_table(record, found)]
+    note = f"SYNTHETIC: {found.synthetic}." if found.synthetic else ""
+    return "\n\n".join(filter(None, [*parts, _test(record, found), note]))
 
 
 def node_table(record: NodesRecord, found: NodesFindings) -> str:

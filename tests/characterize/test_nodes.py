@@ -175,13 +175,13 @@ def test_equal_nodes_are_launched_once_and_the_status_is_good(tmp_path, capsys):
     )
 
 
-def test_nodes_on_which_others_computed_are_named_last(tmp_path, capsys):
+def test_nodes_on_which_others_computed_are_named_before_the_tables(tmp_path, capsys):
     busy = Planted(load=0.3, host={"others_percent": 30.0})
     save_nodes(planted_nodes(2, {1: busy}), tmp_path / "nodes-r1.json")
     assert main(["nodes", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("2 nodes, none compared")
-    assert text.splitlines()[-1].startswith("DISTURBED: others used up to 30 % of the CPU time on n2: ")
+    assert text.split("\n\n")[1].startswith("DISTURBED: others used up to 30 % of the CPU time on n2: ")
 
 
 def test_of_many_nodes_the_table_shows_those_that_are_not_normal(tmp_path, capsys):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from fembench.base.tables import table
-from fembench.base.units import plural, size
+from fembench.base.units import few, plural, size
 from fembench.records.nodes import NodeSamples, NodesRecord
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
@@ -28,8 +28,9 @@ def headline(found: NodesFindings) -> str:
     slow, disturbed, n = found.named("slow"), found.named("disturbed"), len(found.nodes)
     label = "SYNTHETIC: " if found.synthetic else ""
     if slow:
-        causes = "; ".join(f"{node.name}: {node.cause}" for node in slow[:NAMED])
-        more = f"; and {len(slow) - NAMED} more" if len(slow) > NAMED else ""
+        named = slow if len(slow) == NAMED + 1 else slow[:NAMED]
+        causes = "; ".join(f"{node.name}: {node.cause}" for node in named)
+        more = f"; and {len(slow) - NAMED} more" if len(slow) > len(named) else ""
         pace = 1 - found.costs.equal if found.costs else 1.0
         waits = f"With equal shares, all nodes run at {_percent(pace)} of their speed"
         return f"{label}{len(slow)} of {plural(n, 'node')} slow: {causes}{more}. {waits}."
@@ -151,5 +152,4 @@ def _percent(fraction: float) -> str:
 
 def _names(nodes: Sequence[NodeVerdict]) -> str:
     """'n1, n2 and 3 more'."""
-    more = f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else ""
-    return ", ".join(node.name for node in nodes[:NAMED]) + more
+    return few([node.name for node in nodes], NAMED)

@@ -36,7 +36,8 @@ def _shares(proof: Proof, weights: Weights) -> str:
         [rank, r.host, f"{r.share:.4f}", _range(r.low, r.high), f"{got:.4f}", f"{got / r.share - 1:+.2%}"]
         for rank, (r, got) in enumerate(zip(weights.ranks, proof.achieved))
     ]
-    return table(["rank", "host", "target share", "95 % interval", "achieved", "miss"], rows, align="rlrrrr")
+    heads = ["rank", "host", "target share", "95 % interval", "achieved", "off target"]
+    return table(heads, rows, align="rlrrrr")
 
 
 def _times(proof: Proof) -> str:

@@ -177,12 +177,13 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
 
 
 NOTE = (
-    "The figure of merit is the rate at which the machine solves, on the most ranks that were run: equations"
-    " x iterations / seconds of cg, in millions (MDOF/s; restrained degrees of freedom do not count). The "
-    "next lines show what limits it: how much of the measured memory bandwidth the product uses, and the "
-    "shares of cg that ranks spend waiting for each other and handling messages. Strong scaling efficiency "
-    "is for one mesh on more ranks, weak scaling efficiency for a mesh that grows with the ranks. Compare "
-    "two machines by this table only if they solved the same meshes with the same method."
+    "MDOF counts equations, in millions: restrained degrees of freedom do not count. "
+    "The figure of merit is the rate at which the machine solves, on the most ranks that were run: equations "
+    "x iterations / seconds of cg. The next lines show what limits it: how much of the measured memory "
+    "bandwidth the product uses, and the shares of cg that ranks spend waiting for each other and handling "
+    "messages. Strong scaling efficiency is for one mesh on more ranks, weak scaling efficiency for a mesh "
+    "that grows with the ranks. Compare two machines by this table only if they solved the same meshes with "
+    "the same method."
 )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fembench.base import units
+from fembench.base.units import few
 from fembench.records.quiet import lost
 from fembench.records.record import Environment
 
@@ -33,4 +33,4 @@ def disturbance(environments: Sequence[Environment]) -> str:
 def _on(hosts: dict[str, float]) -> str:
     """'80.6 % of the CPU time on n7, n3 and 2 more': the hosts that lost most first."""
     names = sorted(hosts, key=lambda name: -hosts[name])
-    return f"{max(hosts.values()):.3g} % of the CPU time on {units.few(names, SHOWN)}"
+    return f"{max(hosts.values()):.3g} % of the CPU time on {few(names, SHOWN)}"

@@ -288,6 +288,22 @@ def test_importing_fembench_imports_nothing_else():
     assert [n for n in done.stdout.split() if n.startswith(("fembench.", "numpy", "msgspec", "mpi4py"))] == []
 
 
+def test_a_process_that_starts_ranks_does_not_load_mpi4py():
+    """It would become an MPI process itself, and some launchers start no ranks from one."""
+    starters = [
+        path.relative_to(ROOT.parent).with_suffix("").as_posix().replace("/", ".")
+        for path in sorted(ROOT.rglob("*.py"))
+        if where(path).split("/")[0] != "studies"
+        and where(path) != "launch/probe"  # of doctor, which looks at MPI
+        and {"fembench.launch.run_job", "fembench.launch.case_job"} & set(imports(path))
+    ]
+    assert {"fembench.peers.start", "fembench.characterize.start"} <= set(starters)
+    code = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"
+    code += "    assert 'mpi4py' not in sys.modules, name"
+    done = subprocess.run([sys.executable, "-c", code, *starters], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_assertions_in_the_package_only_narrow_types():
     """So that python -O, which drops them, changes nothing."""
     for path in ROOT.rglob("*.py"):

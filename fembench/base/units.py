@@ -1,5 +1,7 @@
 """Numbers for people: seconds, bytes and counts in the unit that reads best."""
 
+from collections.abc import Sequence
+
 
 def seconds(value: float) -> str:
     """'1.23 s', '4.56 ms', '7.89 µs' or '12.3 ns'."""
@@ -7,6 +9,12 @@ def seconds(value: float) -> str:
         if abs(value) >= 0.9995 * scale:  # 999.5 of the next smaller unit round to 1 of this one
             return f"{digits(value / scale)} {unit}"
     return f"{value / 1e-9:.3g} ns" if value else "0 s"
+
+
+def few(names: Sequence[str], most: int) -> str:
+    """'a, b and 3 more'; if only one more would be left, it is named, too."""
+    rest = len(names) - most
+    return ", ".join(names) if rest <= 1 else f"{', '.join(names[:most])} and {rest} more"
 
 
 def size(n_bytes: float) -> str:

@@ -23,7 +23,7 @@ from fembench.bench.campaign_file import Campaign, CampaignRun, expand
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
 from fembench.launch.case_job import JobOutcome, launch
-from fembench.launch.hostfile import hosts_asked
+from fembench.launch.layout import hosts_asked
 from fembench.launch.run_job import REVOKED
 from fembench.records.case import Case, fields_of
 from fembench.records.ids import now_utc
@@ -81,6 +81,14 @@ class Folder:
         found = self._found(run)
         return found if found is not None and not self.inputs.changed(found) else None
 
+    def records(self) -> list[Record]:
+        """All records in the folder; files that cannot be read are passed over."""
+        found = []
+        for path in record_paths(self.path) if self.runs.is_dir() else ():
+            with contextlib.suppress(InputError):  # damaged files are reported elsewhere
+                found.append(self._load(path))
+        return found
+
     def changed(self, run: CampaignRun) -> str:
         """The input that has changed since the run was recorded; '' for none."""
         found = self._found(run)
@@ -109,7 +117,7 @@ class Folder:
         """Records by case and repetition, also of files named by an earlier version."""
         found = {}
         for path in record_paths(self.path):
-            with contextlib.suppress(InputError):  # damaged files are reported elsewhere
+            with contextlib.suppress(InputError):
                 record, repetition = self._load(path), path.stem.rpartition("-r")[2]
                 if repetition.isdigit():
                     found[record.case, int(repetition)] = path
@@ -137,7 +145,7 @@ class Folder:
         return [path.name for path in damaged]
 
     def on_other_hosts(self, runs: Sequence[CampaignRun], hostfile: str) -> list[Record]:
-        """Records made with a different host file, or with one if there is none now."""
+        """Records made with another host file, or on other hosts of a batch system."""
         asked = hosts_asked(hostfile)
         found = [record for run in runs if (record := self.record(run))]
         return [r for r in found if r.environment.hosts_asked not in (asked, NOT_RECORDED)]

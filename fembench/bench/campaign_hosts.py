@@ -1,6 +1,7 @@
 """What the words of a campaign are resolved against: the hosts of the job, their speed and their memory."""
 
 import os
+import platform
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -79,11 +80,6 @@ def campaign_hosts(hostfile: str = "", machine: str = "", weights: str = "") -> 
     return CampaignHosts(job, memory, assumed, speeds, machine or weights)
 
 
-def this_host() -> str:
-    """The name of this host."""
-    return os.uname().nodename
-
-
 def _of(name: str, numbers: Numbers) -> float | None:
     """The number of a host, whose domain may be missing here or there."""
     if name in numbers:
@@ -123,7 +119,7 @@ def _memory(job: Allocation, profile: Profile | None) -> tuple[dict[str, float],
 
     From the profile, from this host, and from the limit that Slurm sets per node or CPU.
     """
-    here = this_host()
+    here = platform.node()
     known = {h.name: float(h.memory_bytes) for h in profile.environment.hosts} if profile else {}
     known[here] = float(memory_bytes())
     inside = any(same_host(host.name, here) for host in job.hosts)

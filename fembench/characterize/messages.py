@@ -16,6 +16,7 @@ import msgspec
 
 from fembench.characterize.concurrent import Pairs, allreduce_time, counts_of, message_seconds, pairs_at_once
 from fembench.characterize.exchange import measure_exchange
+from fembench.characterize.jobs import NetworkJob
 from fembench.characterize.load_kernels import kernel_times, load_of
 from fembench.characterize.pingpong import PingPongEffort, measure_pair
 from fembench.characterize.progress import overlap_left, polling_factor
@@ -32,7 +33,6 @@ from fembench.records.network import (
     KernelTime,
     Network,
     NetworkFound,
-    NetworkSettings,
     PairSamples,
     RankLoad,
     Trains,
@@ -51,30 +51,18 @@ SUMS = (8, 65536)  # bytes of all-reduces
 LARGE = 1 << 20  # bytes: above any switch
 
 
-class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The parameters of the job, for its ranks."""
+def sizes_of(job: NetworkJob) -> tuple[int, ...]:
+    """Bytes of the messages."""
+    return job.settings.sizes or (QUICK_SIZES if job.quick else SIZES)
 
-    ranks: int
-    quick: bool
-    pairs: str  # all, classes, or '': depends on the number of hosts
-    sites: str  # in the format of sites_of
-    emulate: str
-    dilate: float
-    settings: NetworkSettings = NetworkSettings()
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Bytes of the messages."""
-        return self.settings.sizes or (QUICK_SIZES if self.quick else SIZES)
-
-    @property
-    def effort(self) -> PingPongEffort:
-        """The effort per pair; requested sizes are measured whatever time they take."""
-        usual = QUICK if self.quick else FULL
-        longest = math.inf if self.settings.sizes else usual.longest
-        if self.settings.repetitions:
-            return PingPongEffort(seconds=0.0, visits=self.settings.repetitions, longest=longest)
-        return replace(usual, longest=longest)
+def effort_of(job: NetworkJob) -> PingPongEffort:
+    """The effort per pair; requested sizes are measured whatever time they take."""
+    usual = QUICK if job.quick else FULL
+    longest = math.inf if job.settings.sizes else usual.longest
+    if job.settings.repetitions:
+        return PingPongEffort(seconds=0.0, visits=job.settings.repetitions, longest=longest)
+    return replace(usual, longest=longest)
 
 
 class Mine(msgspec.Struct):
@@ -131,7 +119,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
         exchanges=tuple(e for one in everyone for e in one.exchanges),
         notes=tuple(f"{name}: not measured, no host has two ranks" for name in absent),
         seconds=time.perf_counter() - begin,
-        settings=msgspec.structs.replace(job.settings, sizes=job.sizes),
+        settings=msgspec.structs.replace(job.settings, sizes=sizes_of(job)),
     )
     return NetworkFound(hosts=hosts, rank_host=placed, network=network)
 
@@ -161,7 +149,7 @@ class Measuring:
 
     def messages(self, pairs: Sequence[tuple[str, tuple[int, int]]]) -> None:
         """Ping-pongs in the requested modes, trains and exchanges, one pair after another."""
-        settings, effort, sizes = self._job.settings, self._job.effort, self._job.sizes
+        settings, effort, sizes = self._job.settings, effort_of(self._job), sizes_of(self._job)
         for number, (name, (a, b)) in enumerate(pairs):
             self._tell(f"messages, {name} ({number + 1} of {len(pairs)}): ranks {a} and {b}")
             largest = max(sizes)

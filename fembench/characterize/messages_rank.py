@@ -2,7 +2,8 @@
 
 import sys
 
-from fembench.characterize.messages import NetworkJob, measure_network
+from fembench.characterize.jobs import NetworkJob
+from fembench.characterize.messages import measure_network
 from fembench.launch.serve import RankProgram, serve
 
 PROGRAM = RankProgram(NetworkJob, lambda job: job.ranks, measure_network, "network.json")

@@ -10,9 +10,9 @@ import msgspec
 from fembench.base.config import convert, read_text
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.characterize.node_rates import NodesJob
-from fembench.launch.allocation import HOSTFILE, Allocation, allocation
-from fembench.launch.hostfile import HostSlots, is_rankfile
+from fembench.characterize.jobs import NodesJob
+from fembench.launch.allocation import Allocation, allocation
+from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.layout import MOST_SHOWN, in_words, room_of, same_host
 from fembench.launch.run_job import run_job
@@ -62,7 +62,7 @@ def launch_nodes(
 
 def _job(hostfile: str) -> Allocation:
     """The allocation. Raises InputError for a rankfile, which has no hosts to choose from."""
-    path = hostfile or os.environ.get(HOSTFILE, "")
+    path = hostfile_of(hostfile)
     if path and is_rankfile(read_text(path)):
         raise InputError(f"{path} is a rankfile, which places every rank; expected a list of hosts")
     return allocation(hostfile)

@@ -20,6 +20,7 @@ import numpy as np
 
 from fembench.base.units import plural
 from fembench.bench.describe import describe
+from fembench.characterize.jobs import NodesJob
 from fembench.characterize.meter import Meter, Way, batch_of
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
 from fembench.characterize.speeds import doze
@@ -47,18 +48,6 @@ SHORTEST, LONGEST = 0.01, 0.1  # for each of them
 TOGETHER = 0.25  # seconds for all cores at once, and again for memory
 NAP = 0.9  # of a visit of another rank, for which a rank sleeps without a look
 LEAST_BUSY = 1e-3
-
-
-class NodesJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The parameters of a launch, for its ranks."""
-
-    ranks: int
-    rounds: int
-    command: str  # what the user typed
-    launcher: str
-    synthetic: str  # how nodes are emulated (rule E8)
-    names: tuple[str, ...] = ()  # of emulated nodes, which have as many ranks each
-    speeds: tuple[NodeSpeed, ...] = ()  # theirs
 
 
 class RankRound(NamedTuple):

@@ -2,7 +2,8 @@
 
 import sys
 
-from fembench.characterize.node_rates import NodesJob, measure_nodes
+from fembench.characterize.jobs import NodesJob
+from fembench.characterize.node_rates import measure_nodes
 from fembench.launch.serve import RankProgram, serve
 
 PROGRAM = RankProgram(NodesJob, lambda job: job.ranks, measure_nodes, "nodes.json")

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-import msgspec
-
 from fembench.base.units import plural
 from fembench.bench.describe import describe
+from fembench.characterize.jobs import CharacterizeJob
 from fembench.characterize.meter import Meter, Way, batch_of, way_of
 from fembench.characterize.probes import (
     STORAGES,
@@ -34,7 +33,7 @@ from fembench.launch.serve import Tell
 from fembench.ranks.agree import together
 from fembench.ranks.comm import Comm, wtime
 from fembench.records.ids import now_utc
-from fembench.records.profile import LEVELS, PROFILE_SCHEMA, Level, Profile, Speed, speed_of
+from fembench.records.profile import PROFILE_SCHEMA, Level, Profile, Speed, speed_of
 from fembench.records.record import ClockCertificate, HostFacts
 from fembench.synthetic.slowness import slowness_of
 from fembench.synthetic.speeds import label, parse_speeds
@@ -47,26 +46,6 @@ POLL = 3e-4  # seconds between two tests by a waiting rank
 TOO_LONG = 0.1  # of the measuring time: a probe is left out if a single visit takes longer
 
 Samples = dict[tuple[int, int], list[float]]  # (probe, ranks at once) -> units per second
-
-
-class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The parameters of the job, for its ranks."""
-
-    ranks: int
-    quick: bool
-    seconds: float  # maximum measuring time per host
-    visit: float  # seconds per visit
-    levels: tuple[Level, ...] = LEVELS
-    rounds: int  # maximum number
-    emulate: str
-    dilate: float
-    command: str  # what the user typed
-    launcher: str
-    synthetic: str  # how heterogeneity is emulated around the job (rule E8)
-
-    @property
-    def emulated(self) -> bool:
-        return bool(self.emulate) or self.dilate != 1
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 import sys
 
-from fembench.characterize.speeds import CharacterizeJob, characterize
+from fembench.characterize.jobs import CharacterizeJob
+from fembench.characterize.speeds import characterize
 from fembench.launch.serve import RankProgram, serve
 
 PROGRAM = RankProgram(CharacterizeJob, lambda job: job.ranks, characterize, "profile.json")

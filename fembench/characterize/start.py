@@ -10,8 +10,7 @@ import msgspec
 from fembench.base.config import convert
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
-from fembench.characterize.messages import NetworkJob
-from fembench.characterize.speeds import CharacterizeJob
+from fembench.characterize.jobs import CharacterizeJob, NetworkJob
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.run_job import run_job
 from fembench.records.network import NetworkFound, NetworkSettings

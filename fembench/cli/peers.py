@@ -112,7 +112,7 @@ def job_of(options: argparse.Namespace):
     """The contest that the options describe. Raises InputError."""
     from fembench.cli.shared import note_renamed, typed_command
     from fembench.peers.catalog import chosen, find_dolfinx
-    from fembench.peers.contest import PeersJob
+    from fembench.peers.peers_job import PeersJob
     from fembench.records.case import new_case
 
     entries = chosen(options.only, options.precond)

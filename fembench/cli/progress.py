@@ -1,4 +1,4 @@
-"""Progress on stderr: lines that stay, and on a terminal one line that says what takes its time.
+"""Progress on stderr: lines that stay, and what takes its time: one line on a terminal, else one at times.
 
 with working("tune: equal shares") as now:      # a terminal shows it after two seconds, with its time
     progress("[1/40] m1: 2.1 s")                # a line that stays, on a terminal or in a file
@@ -6,6 +6,7 @@ with working("tune: equal shares") as now:      # a terminal shows it after two 
 """
 
 import contextlib
+import functools
 import shutil
 import sys
 import threading
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 
 PATIENCE = 2.0  # seconds of work before its line is shown
 EVERY = 1.0  # seconds between two looks at the clock
+SILENCE = 5.0  # seconds without a line, off a terminal; then twice as long, and so on
+LONGEST_SILENCE = 60.0
 _LOCK = threading.RLock()
 _shown = False  # whether a line stands on the terminal that is not to stay
 
@@ -43,13 +46,17 @@ class Doing:
 
 @contextlib.contextmanager
 def working(text: str, *, patience: float = PATIENCE, every: float = EVERY) -> Iterator[Doing]:
-    """Show on a terminal what has taken over `patience` seconds, and its time; erased at the end."""
+    """Show what has taken over `patience` seconds, and its time, on a line that is erased at the end.
+
+    Off a terminal, the lines stay, and come ever more seldom.
+    """
     work = Doing(text)
-    if not (sys.stderr and sys.stderr.isatty()):
+    if not sys.stderr:
         yield work
         return
     ended = threading.Event()
-    ticker = threading.Thread(target=_tick, args=(work, ended, patience, every), daemon=True)
+    tick = functools.partial(_tick, patience=patience) if sys.stderr.isatty() else _log
+    ticker = threading.Thread(target=tick, args=(work, ended, every), daemon=True)
     ticker.start()
     try:
         yield work
@@ -60,12 +67,27 @@ def working(text: str, *, patience: float = PATIENCE, every: float = EVERY) -> I
             _erase()
 
 
-def _tick(work: Doing, ended: threading.Event, patience: float, every: float) -> None:
+def _tick(work: Doing, ended: threading.Event, every: float, patience: float) -> None:
     while not ended.wait(every):
-        passed = time.monotonic() - work.began
-        if passed >= patience:
+        if time.monotonic() - work.began >= patience:
             with _LOCK:
-                _show(f"{work.text} … {int(passed) // 60}:{int(passed) % 60:02d}")
+                _show(_with_time(work))
+
+
+def _log(work: Doing, ended: threading.Event, every: float) -> None:
+    began, due = work.began, SILENCE
+    while not ended.wait(every):
+        if work.began != began:
+            began, due = work.began, SILENCE
+        if time.monotonic() - began >= due:
+            progress(_with_time(work))
+            due += min(due, LONGEST_SILENCE)
+
+
+def _with_time(work: Doing) -> str:
+    """'run: m on 2 ranks … 0:05'."""
+    passed = int(time.monotonic() - work.began)
+    return f"{work.text} … {passed // 60}:{passed % 60:02d}"
 
 
 def _show(text: str) -> None:

@@ -2,7 +2,7 @@
 
 Runs the cases in interleaved order, each as a separate MPI job, prints the tables and builds the report. You
 can stop it at any time: the same command continues where it stopped. Runs whose mesh or problem file has
-changed are repeated. All records of a results folder must come from the same hosts: another host file is
+changed are repeated. All records of a results folder must come from the same hosts: other hosts are
 refused. Without a file, it runs the default campaign, which is made for the hosts of the job: strong and
 weak scaling from one core to all; on several hosts also their network and, if their speeds differ, shares by
 speed.
@@ -14,7 +14,7 @@ Examples:
   fembench sweep campaign.toml --hostfile hosts --results results/cluster
 
 A campaign file:
-  name = "scaling"
+  name = "storages"
   repetitions = 3
   timeout = 300          # seconds per run
   [[cases]]              # the keys are the options of `fembench run`; lists are multiplied out
@@ -132,15 +132,15 @@ def _say_damaged(folder) -> None:
 
 
 def _refuse_other_hosts(runs, folder, hostfile) -> None:
-    """Raises InputError if records of the campaign were made with another host file."""
+    """Raises InputError if records of the campaign were made on other hosts."""
     from fembench.base.errors import InputError, shown
 
     others = folder.on_other_hosts(runs, hostfile)
     if others:
-        asked = shown(others[0].environment.hosts_asked) or "none"
+        asked = shown(others[0].environment.hosts_asked) or "neither a host file nor a batch system"
         raise InputError(
-            f"{folder.runs}: records made with another host file ({asked}): {len(others)}; "
-            "one folder takes records of the same hosts only: give another --results"
+            f"{folder.runs}: records made on other hosts ({asked}): {len(others)}; "
+            "one folder takes records of the same hosts only: use these, or give another --results"
         )
 
 

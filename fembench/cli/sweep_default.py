@@ -98,13 +98,14 @@ def speeds_from(record: Record | None, there: CampaignHosts) -> tuple[CampaignHo
 
 def say_unequal(record: Record, there: CampaignHosts) -> None:
     """A line with the hosts whose speed is less than 90 % of the fastest."""
+    from fembench.base.units import few
     from fembench.cli.progress import progress
 
     known, _ = speeds_from(record, there)
     slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in known.slow().items()]
-    few = ", ".join(slow[:3]) + (f" and {len(slow) - 3} more" if len(slow) > 3 else "")
     progress(
-        f"slow hosts, by the speed of their ranks: {few}; adding runs with shares by speed, and without them"
+        f"slow hosts, by the speed of their ranks: {few(slow, 3)}; adding runs with shares by speed, and "
+        "without them"
     )
 
 

@@ -1,11 +1,9 @@
 """What `fembench sweep --dry-run` prints: each job with its ranks, hosts, mesh and expected duration."""
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import count, plural
 from fembench.bench.campaign import Folder
@@ -16,8 +14,6 @@ from fembench.launch.allocation import merged
 from fembench.launch.hostfile import HostSlots
 from fembench.launch.layout import in_words, is_open, layout
 from fembench.records.case import FIELDS, Case
-from fembench.records.record import Record
-from fembench.records.store import load, record_paths
 from fembench.report.results import short_shares
 
 OWN_COLUMNS = {"mesh", "ranks", "hosts", "per_node", "iterations", "storage"}
@@ -57,7 +53,7 @@ def plan_of(
     left_out: Sequence[str] = (),
 ) -> SweepPlan:
     """The jobs of a campaign. Raises InputError."""
-    records = records_of(folder)
+    records = folder.records()
     expectations = Expectations(records, cores_of(there), campaign.timeout)
 
     def planned(run: CampaignRun) -> PlannedJob:
@@ -74,15 +70,6 @@ def plan_of(
 def cores_of(there: CampaignHosts) -> int:
     """Cores that the ranks of a job share; 0: a core per rank."""
     return there.job.slots if is_open(there.job) else 0
-
-
-def records_of(folder: Folder) -> list[Record]:
-    """The records in a folder; those that cannot be read are passed over."""
-    found = []
-    for path in record_paths(folder.path) if folder.runs.is_dir() else ():
-        with contextlib.suppress(InputError):
-            found.append(load(path))
-    return found
 
 
 def as_text(plan: SweepPlan) -> str:

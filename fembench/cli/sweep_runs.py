@@ -43,9 +43,9 @@ class Sweep:
         begin: float,
     ) -> "Sweep":
         """`begin`: when the time given with --minutes began. Raises InputError."""
-        from fembench.cli.sweep_plan import cores_of, records_of
+        from fembench.cli.sweep_plan import cores_of
 
-        records = records_of(folder)
+        records = folder.records()
         if not options.minutes:
             runs = weighted_runs(source.runs, options.weights)
             kept = [run for run in runs if folder.record(run) is not None]

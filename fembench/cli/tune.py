@@ -2,9 +2,10 @@
 
 Runs the case with equal shares, derives weights from the speed of each rank, and runs it with these
 weights, in a few rounds. Then it alternates equal and weighted shares and gives a verdict: use these weights,
-no detectable gain, not proven (fewer than six pairs), or leave a host out. If the slowest host can save
-less than 30 % of the time, the other hosts are also timed without it. Every run does fixed work:
-50 iterations per set, and sets until CG has taken 2 s; --iterations, --sets and --seconds change that.
+no detectable gain, not proven (fewer than six pairs), too short to tell (the mesh is too small), or leave a
+host out. If the slowest host can save less than 30 % of the time, the other hosts are also timed without it.
+Every run does fixed work: 50 iterations per set, and sets until CG has taken 2 s; --iterations, --sets and
+--seconds change that.
 
 Examples:
   fembench tune m --ranks 2

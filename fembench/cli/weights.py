@@ -235,7 +235,9 @@ def as_table(weights) -> str:
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
     tasks = [f"equal tasks: {', '.join(f'{h} {k}' for h, k in weights.tasks)}"] if weights.tasks else []
     body = table(heads, rows, align="rlrrrr")
-    return "\n".join([head, *label, "", body, "", *tasks, *weights.notes])
+    loud = [note for note in weights.notes if note.startswith("DISTURBED")]
+    others = [note for note in weights.notes if note not in loud]
+    return "\n".join([head, *label, *loud, "", body, "", *tasks, *others])
 
 
 def _interval(rank) -> str | None:

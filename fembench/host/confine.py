@@ -1,6 +1,7 @@
 """Which of its host's cores a process runs on, counted from 0 among those that it may use."""
 
 import os
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def confine(wanted: Sequence[int]) -> None:
     cores = own_cores(affinity())
     if max(wanted) >= len(cores):
         raise InputError(
-            f"host {os.uname().nodename}: {max(wanted) + 1} cores requested, {len(cores)} usable; "
+            f"host {platform.node()}: {max(wanted) + 1} cores requested, {len(cores)} usable; "
             "name fewer, as in HOST:CORES"
         )
     if hasattr(os, "sched_setaffinity"):

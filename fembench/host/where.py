@@ -4,13 +4,18 @@ A host is identified by its name and by the boot of its kernel: two machines may
 ("localhost"), and hosts of a lab, or containers, may have different names on one machine.
 """
 
+from __future__ import annotations
+
 import itertools
 import platform
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fembench.host.cgroup import ROOT, read
-from fembench.ranks.comm import Comm
+
+if TYPE_CHECKING:
+    from fembench.ranks.comm import Comm
 
 Key = tuple[str, str]  # a host: its name, and its machine's
 

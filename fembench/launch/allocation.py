@@ -8,6 +8,7 @@ a job asks here.
 import ipaddress
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -17,10 +18,9 @@ from dataclasses import dataclass
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.host.host import usable_cores
-from fembench.launch.hostfile import HostSlots, host_slots
+from fembench.launch.hostfile import HostSlots, host_slots, hostfile_of
 from fembench.launch.hostlist import MOST_HOSTS, expand_counts, expand_hosts, same_host
 
-HOSTFILE = "FEMBENCH_HOSTFILE"  # names the host file where no option does; a lab sets it
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 _SLURM_STEPS = 0xFFFFFFF0  # from here on, Slurm's own steps: batch script, interactive shell
 
@@ -49,7 +49,7 @@ class Allocation:
 
 def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) -> Allocation:
     """The allocation of this process. Raises InputError if what describes it cannot be read."""
-    hostfile = hostfile or environment.get(HOSTFILE, "")
+    hostfile = hostfile_of(hostfile, environment)
     given = _of_batch_system(environment)
     if hostfile:
         order = host_slots(hostfile)
@@ -65,7 +65,7 @@ def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) 
             heterogeneous=given is not None and given.heterogeneous,
         )
         return _checked(found)
-    return given or Allocation("this machine", (HostSlots(os.uname().nodename, usable_cores()),))
+    return given or Allocation("this machine", (HostSlots(platform.node(), usable_cores()),))
 
 
 def _of_batch_system(environment: Mapping[str, str]) -> Allocation | None:

@@ -8,10 +8,9 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.config import convert
-from fembench.launch.hostfile import hosts_asked
 from fembench.launch.job import Job
 from fembench.launch.job_line import environment, job_line
-from fembench.launch.layout import hosts_for
+from fembench.launch.layout import hosts_asked, hosts_for
 from fembench.launch.run_job import run_job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference

@@ -9,13 +9,14 @@ the hosts in its own form (`launchers`).
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.launch.hostlist import expand_hosts
 
+HOSTFILE = "FEMBENCH_HOSTFILE"  # names the host file where no option does; a lab sets it
 _RANK = re.compile(r"rank\s+(\d{1,9})\s*=\s*(\S+)\s+slots?\s*=\s*(\S+)")
 
 _HOST = re.compile(
@@ -38,6 +39,11 @@ class HostfileLine(NamedTuple):
     line: int
     name: str
     slots: int  # 0: not given, one rank
+
+
+def hostfile_of(asked: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The path of the job's host file: the one asked for, else that of FEMBENCH_HOSTFILE; "" for none."""
+    return asked or environment.get(HOSTFILE, "")
 
 
 def host_slots(path: str) -> list[HostSlots]:
@@ -83,13 +89,9 @@ def _host(number: int, line: str, where: str) -> HostfileLine:
     return HostfileLine(number, match.group(1), int(slots or 0))
 
 
-def hosts_asked(path: str) -> str:
-    """The host file as a record keeps it: its lines without comments; '' without a host file.
-
-    In a lab FEMBENCH_HOSTFILE names it. Raises InputError.
-    """
-    path = path or os.environ.get("FEMBENCH_HOSTFILE", "")
-    return "; ".join(" ".join(line.split()) for line in _lines(read_text(path))) if path else ""
+def in_one_line(path: str) -> str:
+    """The lines of a host file without comments: 'a slots=2; b'. Raises InputError."""
+    return "; ".join(" ".join(line.split()) for line in _lines(read_text(path)))
 
 
 def placed(text: str, where: str) -> list[tuple[str, str]]:

@@ -4,10 +4,8 @@ import math
 import os
 import platform
 import shlex
-import shutil
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from fembench.base.config import read_text
@@ -15,9 +13,21 @@ from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.host.host import affinity, job_cpus, usable_cores
 from fembench.launch.allocation import Allocation, allocation, check_not_a_step, filled, in_turns, merged
-from fembench.launch.hostfile import HostSlots, is_rankfile, placed
-from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS, Launcher, find_launcher, recognised
-from fembench.launch.plugin import fitting, mpi_library, plugin, plugin_after
+from fembench.launch.components import across_components
+from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile
+from fembench.launch.hostlist import same_host
+from fembench.launch.launchers import (
+    LAUNCHERS,
+    MAP_BY,
+    SETTINGS,
+    Launcher,
+    absent,
+    find_launcher,
+    recognised,
+)
+from fembench.launch.line import JobLine, one_part, selecting
+from fembench.launch.plugin import own_plugin
+from fembench.launch.rankfile import rankfile_given, rankfile_made
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
@@ -30,70 +40,7 @@ PLACED = (
     "OMPI_MCA_orte_default_hostfile",
 )  # where Open MPI takes hosts from
 MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a second, and 60 MiB, to start
-LAUNCHER, OPTIONS, MAPPING = (SETTINGS[name] for name in ("launcher", "launcher_options", "map_by"))
-HOSTS = "hosts"  # host files that a job gets, in the folder of the job: hosts, hosts-1, …
-
-
-@dataclass(frozen=True)
-class JobLine:
-    """What starts the ranks of a job."""
-
-    launcher: Launcher
-    # the launcher with its options; a part more for each further component
-    parts: tuple[tuple[str, ...], ...]
-    host_files: tuple[str, ...] = ()  # [part] text of its host file; {file} in the part stands for its path
-    crowded: bool = False  # more ranks than cores
-    loose: bool = False  # ranks are not bound
-    plugin: str = ""  # of srun, if fembench chose it
-
-    @property
-    def program(self) -> str:
-        """The path of the launcher."""
-        return self.parts[0][0]
-
-    def of(self, program: Sequence[str], folder: Path) -> list[str]:
-        """The whole line for a program; host files are written into the folder."""
-        line: list[str] = []
-        for k, part in enumerate(self.parts):
-            path = folder.resolve() / (f"{HOSTS}-{k}" if k else HOSTS)
-            if self.host_files:
-                self._check_path(path)
-                path.write_text(self.host_files[k], encoding="utf-8")
-            line += [":"] if line else []
-            line += [*(word.replace("{file}", str(path)) for word in part), *program]
-        return line
-
-    def _check_path(self, path: Path) -> None:
-        cut = next((c for c in ":," if c in str(path)), "")
-        if self.launcher.name == "openmpi" and cut:
-            raise InputError(f"{path.parent}: Open MPI reads no host file with '{cut}' in its path")
-
-    def with_next_plugin(self) -> "JobLine | None":
-        """The same ranks with another plugin of srun, after one that did not make them one job; None if
-        there is no other."""
-        other = plugin_after(self.program, self.plugin) if self.plugin else ""
-        if not other:
-            return None
-        new = {f"--mpi={self.plugin}": f"--mpi={other}"}
-        return replace(
-            self, parts=tuple(tuple(new.get(w, w) for w in part) for part in self.parts), plugin=other
-        )
-
-    def misfit(self) -> str:
-        """Why the ranks of this line do not become one job, and what to use."""
-        library = mpi_library() or "mpi4py's MPI library"
-        other = f"use the mpiexec of {library} (--launcher PATH)"
-        if self.launcher.name != "srun":
-            return f"{self.program} does not fit {library}, which mpi4py loads; {other}"
-        given = [word for word in self.parts[0] if word.startswith("--mpi=")]
-        if self.plugin and len(fitting(self.program)) > 1:
-            return f"none of srun's --mpi={', --mpi='.join(fitting(self.program))} fits {library}; {other}"
-        return f"srun's {given[0] if given else 'default for --mpi'} does not fit {library}; {other}"
-
-    def __str__(self) -> str:
-        """As a record keeps it."""
-        words = " : ".join(" ".join(part) for part in self.parts).replace("{file}", HOSTS)
-        return Path(self.program).name + words.removeprefix(self.program)
+OPTIONS, MAPPING = SETTINGS["launcher_options"], SETTINGS["map_by"]
 
 
 def ranks_per_core(ranks: int, hostfile: str = "") -> int:
@@ -112,7 +59,7 @@ def job_line(
     if ranks < 1:
         raise InputError(f"ranks = {ranks}: expected at least 1")
     check_not_a_step()
-    hostfile = hostfile or os.environ.get("FEMBENCH_HOSTFILE", "")
+    hostfile = hostfile_of(hostfile)
     if hostfile and not Path(hostfile).is_file():
         found = "is a folder; expected a host file" if Path(hostfile).is_dir() else "no such host file"
         raise InputError(f"{hostfile}: {found}")
@@ -121,15 +68,15 @@ def job_line(
     launcher = recognised(program)
     options = (*options, *_asked_options())
     if hostfile and is_rankfile(read_text(hostfile)):
-        line = _by_rankfile(program, launcher, ranks, hostfile, options)
+        line = rankfile_given(program, launcher, ranks, hostfile, options)
     elif not hosts and _is_here(where):
         line = _here(program, launcher, ranks, where, options)
     else:
         _check_slots(ranks, where, hosts)
         runs = _ranks_on_hosts(ranks, where, hosts)
-        place = _across_components if where.heterogeneous else _on_hosts
+        place = across_components if where.heterogeneous else _on_hosts
         line = place(program, launcher, runs, options, where)
-    return replace(line, plugin=_own_plugin(line.program, line.launcher, options))
+    return replace(line, plugin=own_plugin(line.program, line.launcher, options))
 
 
 def _asked_options() -> list[str]:
@@ -143,8 +90,7 @@ def _asked_options() -> list[str]:
 
 def _is_here(where: Allocation) -> bool:
     """Whether all ranks run on this machine."""
-    name = platform.node().split(".")[0]
-    return not where.order and len(where.hosts) == 1 and where.hosts[0].name.split(".")[0] == name
+    return not where.order and len(where.hosts) == 1 and same_host(where.hosts[0].name, platform.node())
 
 
 def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> None:
@@ -187,8 +133,8 @@ def _here(program: str, launcher: Launcher, ranks: int, where: Allocation, optio
         own = (*launcher.crowded, *launcher.yielding)
     elif launcher.name == "openmpi" and not where.batch and not any(map(os.environ.get, PLACED)):
         own = ("--map-by", ":OVERSUBSCRIBE")  # it may see fewer cores than there are
-    words = [*_absent(launcher.unbound if loose else launcher.bound, options), *_absent(own, options)]
-    part = _one_part(program, launcher, ranks, [], words, options)
+    words = [*absent(launcher.unbound if loose else launcher.bound, options), *absent(own, options)]
+    part = one_part(program, launcher, ranks, [], words, options)
     return JobLine(launcher, (part,), crowded=crowded, loose=loose)
 
 
@@ -207,17 +153,17 @@ def _on_hosts(
         if list(runs) == in_turns(merged(runs), ranks) and launcher.map_by.get("host"):
             hosts, mapping = list(merged(runs)), "host"
         elif launcher.name == "openmpi":
-            return _by_rankfile_text(program, launcher, runs, options)
+            return rankfile_made(program, launcher, runs, options)
         else:  # each repetition would be bound to the first cores of the host
             bound = False
     if mapping not in launcher.map_by:
         raise InputError(f"map by '{mapping}': {launcher.name} maps by {', '.join(launcher.map_by)}")
     words = [
-        *_absent(launcher.bound if bound else launcher.unbound, options),
-        *_absent(_mapped(launcher, mapping, where.crowded), options),
+        *absent(launcher.bound if bound else launcher.unbound, options),
+        *absent(_mapped(launcher, mapping, where.crowded), options),
         *(launcher.yielding if where.crowded else ()),
     ]
-    part = _one_part(program, launcher, ranks, _selecting(launcher, runs), words, options)
+    part = one_part(program, launcher, ranks, selecting(launcher, runs), words, options)
     files = (launcher.host_file(hosts),)
     return JobLine(launcher, (part,), files, crowded=where.crowded, loose=not bound)
 
@@ -230,109 +176,6 @@ def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
     if not launcher.crowded_map:
         return (*options, *launcher.crowded)
     return (*options[:-1], f"{options[-1]}{launcher.crowded_map}")
-
-
-def _selecting(launcher: Launcher, runs: Sequence[HostSlots]) -> list[str]:
-    """The options that select hosts."""
-    hosts = merged(runs)
-    meaning = {
-        "{names}": ",".join(host.name for host in hosts),
-        "{per_host}": str(max(host.slots for host in hosts)),
-        "{n_hosts}": str(len(hosts)),
-        "{group}": str(runs[0].component),
-    }
-    found = list(launcher.hosts)
-    for name, value in meaning.items():
-        found = [word.replace(name, value) for word in found]
-    return found
-
-
-def _across_components(
-    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: Allocation
-) -> JobLine:
-    """Ranks on several components of a heterogeneous Slurm job: one part of an srun line for each."""
-    if not launcher.component:
-        program, launcher = _srun_instead(program, launcher, where.source)
-    parts: list[tuple[str, ...]] = []
-    files: list[str] = []
-    for group in dict.fromkeys(run.component for run in runs):
-        own = [run for run in runs if run.component == group]
-        select = [word.replace("{group}", str(group)) for word in launcher.component]
-        select += _selecting(launcher, own)
-        ranks = sum(run.slots for run in own)
-        part = _one_part(program, launcher, ranks, select, _absent(launcher.bound, options), options)
-        parts.append(part[1:] if parts else part)
-        files.append(launcher.host_file(own))
-    return JobLine(launcher, tuple(parts), tuple(files))
-
-
-def _srun_instead(program: str, launcher: Launcher, where: str) -> tuple[str, Launcher]:
-    """srun, for a job that this launcher cannot start. Raises InputError if the user chose the launcher."""
-    srun = shutil.which("srun")
-    if srun and not os.environ.get(LAUNCHER):
-        return srun, recognised(srun)
-    how = "type the same command with --launcher srun" if srun else "srun, which can, is not on PATH"
-    raise InputError(
-        f"{where}: {Path(program).name} ({launcher.name}) cannot start ranks on several components of a "
-        f"heterogeneous job: {how}, or ask for hosts in one component (salloc -N3 -n6, without a colon)"
-    )
-
-
-def _by_rankfile(program: str, launcher: Launcher, ranks: int, path: str, options: Sequence[str]) -> JobLine:
-    """Each rank on the host and core that a rankfile gives it."""
-    if launcher.name != "openmpi":
-        raise InputError(f"{path}: a rankfile is Open MPI's; expected a list of hosts ({launcher.name})")
-    text = read_text(path)
-    places = placed(text, path)
-    if len(places) != ranks:
-        raise InputError(f"{path} places {plural(len(places), 'rank')}; the case has {ranks}")
-    slots = Counter(host for host, _ in places)
-    listed = ",".join(f"{host}:{n}" for host, n in slots.items())
-    binding = ("--bind-to", "core") if len(set(places)) == len(places) else launcher.bound
-    words = ["--map-by", "rankfile:file={file}", *_absent(binding, options)]
-    part = _one_part(program, launcher, ranks, ["--host", listed], words, options)
-    return JobLine(launcher, (part,), (text,))
-
-
-def _by_rankfile_text(
-    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str]
-) -> JobLine:
-    """Ranks in an order of hosts that no mapping of Open MPI gives."""
-    names = [run.name for run in runs for _ in range(run.slots)]
-    text, next_slot = "", Counter[str]()
-    for rank, name in enumerate(names):
-        text += f"rank {rank}={name} slot={next_slot[name]}\n"
-        next_slot[name] += 1
-    listed = ",".join(f"{name}:{n}" for name, n in next_slot.items())
-    words = ["--map-by", "rankfile:file={file}", *_absent(launcher.bound, options)]
-    part = _one_part(program, launcher, len(names), ["--host", listed], words, options)
-    return JobLine(launcher, (part,), (text,))
-
-
-def _one_part(
-    program: str,
-    launcher: Launcher,
-    ranks: int,
-    select: Sequence[str],
-    words: Sequence[str],
-    options: Sequence[str],
-) -> tuple[str, ...]:
-    """The launcher with its options."""
-    count = [word.replace("{ranks}", str(ranks)) for word in launcher.ranks]
-    own = _own_plugin(program, launcher, options)
-    meet = [f"--mpi={own}"] if own else []
-    return (program, *launcher.first, *select, *meet, *words, *options, *count)
-
-
-def _own_plugin(program: str, launcher: Launcher, options: Sequence[str]) -> str:
-    """The plugin that fembench chooses for srun; "" for another launcher, or if the user chooses."""
-    return plugin(program) if launcher.name == "srun" and _absent(["--mpi"], options) else ""
-
-
-def _absent(words: Sequence[str], options: Sequence[str]) -> list[str]:
-    """The words, unless the user's options have the first of them: launchers take most options once."""
-    given = {option.split("=")[0] for option in options}
-    return [] if words and words[0].split("=")[0] in given else list(words)
 
 
 def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:

@@ -160,6 +160,12 @@ def recognised(program: str) -> Launcher:
     return next((one for one in LAUNCHERS if one.says and re.search(one.says, text)), UNKNOWN)
 
 
+def absent(words: Sequence[str], options: Sequence[str]) -> list[str]:
+    """The words, unless the user's options have the first of them: launchers take most options once."""
+    given = {option.split("=")[0] for option in options}
+    return [] if words and words[0].split("=")[0] in given else list(words)
+
+
 def find_launcher() -> str:
     """The path of the launcher. Raises InputError.
 

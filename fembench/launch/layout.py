@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
-from fembench.launch.allocation import HOSTFILE, Allocation, allocation, filled, in_turns
-from fembench.launch.hostfile import HostSlots, is_rankfile
-from fembench.launch.hostlist import expand_hosts, same_host
+from fembench.launch.allocation import Allocation, allocation, filled, in_turns
+from fembench.launch.hostfile import HostSlots, hostfile_of, in_one_line, is_rankfile
+from fembench.launch.hostlist import expand_hosts, folded, same_host
 from fembench.launch.launchers import SETTINGS
 from fembench.records.case import CasePlacement
 
@@ -23,7 +23,7 @@ def hosts_for(placement: CasePlacement, hostfile: str) -> list[HostSlots]:
     """The hosts of a case with the ranks on each; [] if it leaves them to the job. Raises InputError."""
     if not placement.hosts and not placement.per_node:
         return []
-    path = hostfile or os.environ.get(HOSTFILE, "")
+    path = hostfile_of(hostfile)
     if path and is_rankfile(read_text(path)):
         raise InputError(
             f"hosts, per_node: {path} is a rankfile, which places every rank; expected host names"
@@ -47,6 +47,18 @@ def layout(placement: CasePlacement, job: Allocation) -> list[HostSlots]:
     if os.environ.get(SETTINGS["map_by"]) == "host":
         return in_turns(room, placement.ranks)
     return filled(room if named else job.order or job.hosts, placement.ranks)
+
+
+def hosts_asked(hostfile: str) -> str:
+    """The hosts of the job as a record keeps them; '' for this machine alone. Raises InputError.
+
+    The lines of the host file, or the names that the batch system gave: 'a slots=2; b', 'n[1-3]'.
+    """
+    path = hostfile_of(hostfile)
+    if path:
+        return in_one_line(path)
+    job = allocation()
+    return folded(host.name for host in job.hosts) if job.batch else ""
 
 
 def is_open(job: Allocation) -> bool:

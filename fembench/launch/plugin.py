@@ -8,6 +8,9 @@ import functools
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
+
+from fembench.launch.launchers import Launcher, absent
 
 _FITTING = {  # name of a library -> patterns of plugins, the best first
     "Open MPI": (r"pmix", r"pmix_v\d+", r"pmi2"),
@@ -19,6 +22,11 @@ _FAILED: set[tuple[str, str]] = set()  # (program, plugin)
 def plugin(program: str) -> str:
     """The first plugin of srun that may fit; "" for Slurm's default."""
     return next((name for name in fitting(program) if (program, name) not in _FAILED), "")
+
+
+def own_plugin(program: str, launcher: Launcher, options: Sequence[str]) -> str:
+    """The plugin that fembench chooses for srun; "" for another launcher, or if the user chooses."""
+    return plugin(program) if launcher.name == "srun" and absent(["--mpi"], options) else ""
 
 
 def plugin_after(program: str, failed: str) -> str:

@@ -23,7 +23,8 @@ from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch.diagnosis import Ended, plain, why_nothing
 from fembench.launch.ended import how_it_ended
 from fembench.launch.job import APART, JOB, PROGRESS
-from fembench.launch.job_line import JobLine
+from fembench.launch.line import JobLine
+from fembench.launch.misfit import misfit, with_next_plugin
 
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
@@ -81,13 +82,13 @@ def run_job(
         taken = how_it_ended(ended.output)
         if taken:
             kind, message = REVOKED, taken
-    if kind == APART and (other := line.with_next_plugin()):
+    if kind == APART and (other := with_next_plugin(line)):
         job = _started_by(job, other)
         return run_job(
             program, job, result, other, variables, scratch=scratch, timeout=timeout, tell=tell, tail=tail
         )
     if kind == APART:
-        kind, message = "input", f"{message}: {line.misfit()}"
+        kind, message = "input", f"{message}: {misfit(line)}"
     return JobEnd(None, kind, message, 2 if kind in ("input", "failed") else ended.status, output)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fembench.base.units import few
 from fembench.model.plan import DeadlockError, Ints, Node, PlannedMessage
 
 NEVER = -(1 << 40)  # a dependency that is never met
@@ -51,12 +52,11 @@ def _blocked(nodes: list[Node], messages: list[PlannedMessage], left: list[int])
         if left[k] > 0:
             first.setdefault(node.rank, node)
     shown = []
-    for rank, node in sorted(first.items())[:8]:
+    for rank, node in sorted(first.items()):
         partners = set()
         for number, _ in node.waits:
             if number >= 0:
                 message = messages[number]
                 partners.add(message.target if message.source == rank else message.source)
         shown.append(f"{rank} (for {', '.join(map(str, sorted(partners))) or 'a message never sent'})")
-    more = f" and {len(first) - 8} more" if len(first) > 8 else ""
-    return f"deadlock: blocked ranks {', '.join(shown)}{more}"
+    return f"deadlock: blocked ranks {few(shown, 8)}"

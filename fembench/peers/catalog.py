@@ -4,6 +4,8 @@ Parallel peers run on one rank and on the number requested; the others on one. A
 |r|_2 <= tolerance |f|_2, unpreconditioned.
 """
 
+from __future__ import annotations
+
 import difflib
 import importlib.util
 import shutil
@@ -11,13 +13,15 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
-from fembench.solve.iterate import StoppingCriterion
+
+if TYPE_CHECKING:
+    from fembench.solve.iterate import StoppingCriterion
 
 F64 = NDArray[np.float64]
 PIP = f"{sys.executable} -m pip install"

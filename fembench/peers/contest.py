@@ -9,39 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import msgspec
 import numpy as np
 
 from fembench.base.errors import FembenchError
 from fembench.bench.prepare import Prepared
 from fembench.peers.catalog import F64, Entry, Peer, Sample
 from fembench.peers.parallel import make_parallel
+from fembench.peers.peers_job import PeersJob
 from fembench.peers.serial import FOREIGN_ERRORS, Elsewhere, Numpy, make_serial
 from fembench.peers.system import System
 from fembench.ranks.agree import all_arrive, on_root
 from fembench.ranks.comm import MAX, Comm
-from fembench.records.case import Case
-from fembench.records.contest import Parity, PeerRun
+from fembench.records.contest import PeerRun
 from fembench.solve.iterate import StoppingCriterion
 
 PARITY = 1e-6  # |u - u_exported| / |u_exported| that a peer must reach to be timed
 ENOUGH = 10.0  # seconds of building after which a peer is not built again
 T = TypeVar("T")
-
-
-class PeersJob(msgspec.Struct, frozen=True, kw_only=True):
-    """The job as its ranks read it."""
-
-    case: Case  # mesh, problem, ranks, partition, relative tolerance
-    names: tuple[str, ...]  # Entry.name
-    repetitions: int
-    iterations: int = 0  # > 0: iterations per repetition; 0: iterate to the tolerance
-    parity: Parity = "solution"
-    export: str = ""
-    dolfinx_python: str = ""
-    library_path: str = ""  # LD_LIBRARY_PATH before the launcher, for that Python
-    command: str = ""
-    launcher: str = ""
 
 
 @dataclass(frozen=True)

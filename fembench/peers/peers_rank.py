@@ -16,7 +16,8 @@ from fembench.host.host import host_facts, taken_meter
 from fembench.launch.job import Job
 from fembench.launch.serve import RankProgram, Tell, serve
 from fembench.peers.catalog import ENTRIES, Entry, missing
-from fembench.peers.contest import Contest, PeersJob, Stage, build, check, free, on_one, repeat
+from fembench.peers.contest import Contest, Stage, build, check, free, on_one, repeat
+from fembench.peers.peers_job import PeersJob
 from fembench.peers.system import export, make_system
 from fembench.ranks.comm import Comm, alone
 from fembench.records.contest import PEERS_SCHEMA, PeerRun, PeersRecord, SystemFacts

@@ -10,7 +10,7 @@ from fembench.base.config import convert
 from fembench.base.errors import RunFailedError
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.run_job import run_job
-from fembench.peers.contest import PeersJob
+from fembench.peers.peers_job import PeersJob
 from fembench.records.contest import PeersRecord
 
 

@@ -7,7 +7,7 @@ is not built, or MPI's functions cannot be found in the process, mpi4py is used.
 import ctypes
 import functools
 import importlib
-import os
+import platform
 import sys
 import traceback
 from array import array
@@ -137,7 +137,7 @@ def abort_on_exception(comm: Comm) -> None:
 
 def abort(comm: Comm, error: BaseException) -> None:
     """End the whole job with one line that names this rank and its error."""
-    host, kind = os.uname().nodename, type(error).__name__
+    host, kind = platform.node(), type(error).__name__
     sys.stderr.write(f"fembench: rank {comm.rank} on {host} raised {kind}: {error}\n")  # at once
     sys.stderr.flush()
     comm.Abort(3)

@@ -64,7 +64,7 @@ class Environment(Frozen, frozen=True):
     variables: dict[str, str]  # environment variables that matter
     synthetic: str = ""  # "" or how heterogeneity was emulated (rule E8)
     sources: str = ""  # SHA-256 of the program's sources; "": not recorded
-    hosts_asked: str = NOT_RECORDED  # lines of the host file or rankfile; "": none given
+    hosts_asked: str = NOT_RECORDED  # lines of the host file, or names from the batch system; "": neither
     # [rank] -> cores that it may run on, each by its first CPU; (): not recorded
     cores: tuple[tuple[int, ...], ...] = ()
     numa: tuple[int, ...] = ()  # [rank] -> NUMA node of its CPUs; -1: several, or unknown; (): not recorded

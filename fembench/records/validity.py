@@ -23,11 +23,10 @@ from fembench.stats.summary import drift, fewest_for, precision
 EPS = float(np.finfo(float).eps)
 UNEQUAL_SHARES = 0.05
 WARMUPS, SETS, PRECISION = 2, 10, 2.0  # D1: the fewest of both; percent of the median
-FIRST = "first of its kind; give a record of the same mesh, problem and work to `fembench run --reference`"
-SENSITIVE = (
-    "rounding decides the result of this work, or fembench has no other storage for it: "
-    "ask for fewer --iterations"
+NO_REFERENCE = (
+    "needs a one-rank record of the same mesh, problem and work, in the results folder or from --reference"
 )
+FEWER = ", or fewer --iterations"
 Check = Callable[[Record], Iterator[Rule]]
 
 
@@ -85,19 +84,12 @@ def _against_reference(record: Record) -> Iterator[Rule]:
     """
     reference, v = record.reference, record.verification
     if reference is None:
-        missing = (
-            "first run the same case on one rank, with the same results folder"
-            if record.case.placement.ranks > 1
-            else SENSITIVE
-            if record.case.stop.iterations
-            else FIRST
-        )
         yield Rule(
             id="A4",
             ok=None,
             value="no reference",
             threshold="strain energy of the one-rank run",
-            note=missing,
+            note=NO_REFERENCE + (FEWER if record.case.stop.iterations else ""),
         )
         return
     of = f"reference: {reference.source}"
@@ -150,7 +142,7 @@ def _work(record: Record) -> Iterator[Rule]:
     part = record.partition
     sizes = np.asarray(part.cells, float)
     miss = float(np.abs(sizes / sizes.sum() / np.asarray(part.targets) - 1).max())
-    rule = _at_most("B4", "largest miss of a target share", miss, UNEQUAL_SHARES)
+    rule = _at_most("B4", "largest deviation from a target share", miss, UNEQUAL_SHARES)
     if rule.ok:
         yield rule
         return

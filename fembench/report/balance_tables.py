@@ -5,6 +5,7 @@ from statistics import fmean, median, pstdev
 
 import msgspec
 
+from fembench.base.units import few
 from fembench.records.compare import Pool, pools, same_kind
 from fembench.records.ledger import BalanceFacts, Ledger, Look, accounts, bill
 from fembench.records.record import Record
@@ -239,9 +240,7 @@ def spread(look: Look) -> tuple[float, float, float, float]:
 
 def moves_text(look: Look, most: int = 4) -> str:
     """'3: 0 → 2, 1: 0 → 3'"""
-    words_ = [f"{m.block}: {m.source} → {m.target}" for m in look.moves[:most]]
-    rest = len(look.moves) - most
-    return ", ".join(words_) + (f" and {rest} more" if rest > 0 else "")
+    return few([f"{m.block}: {m.source} → {m.target}" for m in look.moves], most)
 
 
 def _state(look: Look) -> str:

@@ -89,7 +89,7 @@ def _merit(full: Result) -> HeadlineRow:
         work / cg.high,
         work / cg.low,
         "MDOF/s",
-        f"equations x iterations / s: {where}",
+        f"million equations x iterations / s: {where}",
     )
 
 
@@ -177,6 +177,7 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
 
 
 NOTE = (
+    "MDOF counts equations, in millions: restrained degrees of freedom do not count. "
     "The figure of merit is the rate at which the machine solves, on the most ranks that were run: equations "
     "x iterations / seconds of cg. The next lines show what limits it: how much of the measured memory "
     "bandwidth the product uses, and the shares of cg that ranks spend waiting for each other and handling "

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from fembench.base.tables import table
-from fembench.base.units import plural, size
+from fembench.base.units import few, plural, size
 from fembench.records.nodes import NodeSamples, NodesRecord
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
@@ -28,8 +28,9 @@ def headline(found: NodesFindings) -> str:
     slow, disturbed, n = found.named("slow"), found.named("disturbed"), len(found.nodes)
     label = "SYNTHETIC: " if found.synthetic else ""
     if slow:
-        causes = "; ".join(f"{node.name}: {node.cause}" for node in slow[:NAMED])
-        more = f"; and {len(slow) - NAMED} more" if len(slow) > NAMED else ""
+        named = slow if len(slow) == NAMED + 1 else slow[:NAMED]
+        causes = "; ".join(f"{node.name}: {node.cause}" for node in named)
+        more = f"; and {len(slow) - NAMED} more" if len(slow) > len(named) else ""
         pace = 1 - found.costs.equal if found.costs else 1.0
         waits = f"With equal shares, all nodes run at {_percent(pace)} of their speed"
         return f"{label}{len(slow)} of {plural(n, 'node')} slow: {causes}{more}. {waits}."
@@ -40,14 +41,12 @@ def headline(found: NodesFindings) -> str:
 
 
 def as_text(record: NodesRecord, found: NodesFindings) -> str:
-    """The headline, then the tables."""
+    """The headline, and whether the nodes were disturbed; then the tables."""
     costs = [cost_table(found.costs)] if found.costs else []
-    parts = [headline(found), node_table(record, found), *costs, kind_table(record, found)]
-    notes = [
-        f"SYNTHETIC: {found.synthetic}." if found.synthetic else "",
-        disturbance([record.first.environment]),
-    ]
-    return "\n\n".join([*parts, _test(record, found), *filter(None, notes)])
+    lost = disturbance([record.first.environment])
+    parts = [headline(found), lost, node_table(record, found), *costs, kind_table(record, found)]
+    note = f"SYNTHETIC: {found.synthetic}." if found.synthetic else ""
+    return "\n\n".join(filter(None, [*parts, _test(record, found), note]))
 
 
 def node_table(record: NodesRecord, found: NodesFindings) -> str:
@@ -153,5 +152,4 @@ def _percent(fraction: float) -> str:
 
 def _names(nodes: Sequence[NodeVerdict]) -> str:
     """'n1, n2 and 3 more'."""
-    more = f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else ""
-    return ", ".join(node.name for node in nodes[:NAMED]) + more
+    return few([node.name for node in nodes], NAMED)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from math import inf, isnan
 
-from fembench.base.units import plural
+from fembench.base.units import few, plural
 from fembench.records.case import FIELDS, Case
 from fembench.records.record import STATES, Failure, Record, Rule, leads_to
 from fembench.report.measures import CG
@@ -82,8 +82,8 @@ def reasons(results: Sequence[Result]) -> Table:
         rule = max(broken[key], key=_badness)
         values = dict.fromkeys([rule.value, *(other.value for other in broken[key])])
         rows.append(
-            (*key[:3], _few(list(values), 1), rule.threshold, rule.note)
-            + (len(cases[key]), _few(list(cases[key]), 3))
+            (*key[:3], few(list(values), 1), rule.threshold, rule.note)
+            + (len(cases[key]), few(list(cases[key]), 3))
         )
     return Table(
         "reasons",
@@ -155,8 +155,3 @@ def case_name(case: Case) -> str:
         if purpose and name not in ("mesh", "storage", "ranks"):
             words.append(FIELDS[name].shown(short_shares(value) if name == "shares" else value))
     return " · ".join(words)
-
-
-def _few(names: Sequence[str], limit: int) -> str:
-    rest = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")

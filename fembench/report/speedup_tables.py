@@ -14,17 +14,19 @@ from fembench.report.table import Column, Table, case_columns, case_of, integer,
 BASE = (
     "Speedup is P0 T(P0) / T(P), with times on the slowest rank. The base is this code on P0 ranks (one "
     "or, if there is no such run, the fewest), with the same mesh, problem, storage, preconditioner, kind "
-    "of host, libraries and clock. 'Runs' counts those of the base and of the case. With three or more of "
-    "each, the range is a 95 % interval over runs; for fewer, it combines the ends of both intervals over "
-    "sets and says nothing about other runs."
+    "of host, libraries and clock. With three or more runs of the base and of the case, the range is a 95 % "
+    "interval over runs; for fewer, it combines the ends of both intervals over sets and says nothing about "
+    "other runs. Efficiency is speedup / P. It is left out if ranks share cores or are known to be unequal."
 )
+AS_BEFORE = "Base, range and efficiency are those of the table of cg."
 BY_PHASE = (ASSEMBLY, PRODUCT, VECTORS, CG, SOLVE, RUN)
 
 
 _RATIOS = (
     ratio("speedup", "speedup"),
     Column("range", "speedup_low speedup_high", lambda v: f"{v[0]:.2f}–{v[1]:.2f}", number=True),
-    Column("runs", "base_runs runs", lambda v: f"{v[0]} / {v[1]}", number=True),
+    integer("base runs"),
+    integer("runs"),
     ratio("efficiency", "efficiency"),
 )
 _OVER_PEER = Column(
@@ -41,7 +43,7 @@ def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None 
     """Speedup and efficiency of one time, with the base of every row; with `peers`, also over the best."""
     found = list(found)
     rows = [
-        (*case_of(s.result), _base(s, quantity), s.ratio, (s.low, s.high), _runs(s, quantity), s.efficiency)
+        (*case_of(s.result), _base(s, quantity), s.ratio, (s.low, s.high), *_runs(s, quantity), s.efficiency)
         + ((over_peer(peers, s.result),) if peers else ())
         + ("; ".join(filter(None, (*s.notes, s.equal))),)
         for s in found
@@ -49,8 +51,7 @@ def speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None 
     return Table(
         "speedup_" + quantity.replace(" + ", "_"),
         f"Speedup and efficiency of {quantity}{_definition({s.base.ranks for s in found if s.base})}",
-        f"{BASE} Efficiency is speedup / P. It is left out if ranks share cores or are known to be "
-        f"unequal.{PEER if peers else ''}",
+        f"{BASE if quantity == CG else AS_BEFORE}{PEER if peers else ''}",
         (*case_columns(), *_speedup_columns(), *((_OVER_PEER,) if peers else ()), words("remarks")),
         tuple(rows),
     )
@@ -67,7 +68,7 @@ def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:
     """Speedup and efficiency of each phase; `found` by phase."""
     rows = [
         (*case_of(s.result), name, _base(s, name), s.result.times[name].median, s.ratio, (s.low, s.high))
-        + (_runs(s, name), s.efficiency)
+        + (*_runs(s, name), s.efficiency)
         for each in zip(*found.values())
         for name, s in zip(found, each)
         if s.base
@@ -75,8 +76,8 @@ def speedups_by_phase(found: Mapping[str, Sequence[Speedup]]) -> Table:
     return Table(
         "speedup_phases",
         "Speedup and efficiency by phase",
-        f"{BASE} Product and vectors are the computing parts of cg. Run is the whole program, including the "
-        "work that every rank repeats (start-up) and the work that a single rank does.",
+        f"{AS_BEFORE} Product and vectors are the computing parts of cg. Run is the whole program, including "
+        "the work that every rank repeats (start-up) and the work that a single rank does.",
         (*case_columns(), words("phase"), *_speedup_columns(time("T(P)", "run"))),
         tuple(rows),
     )
@@ -87,7 +88,7 @@ def speedups_over_hosts(found: Mapping[str, Sequence[Speedup]]) -> Table:
     rows = [
         (*case_of(s.result), hosts_of(s.result), each or None, name, _base_hosts(s, name))
         + (s.result.times[name].median, s.ratio / max(each, 1))
-        + ((s.low / max(each, 1), s.high / max(each, 1)), _runs(s, name), s.efficiency)
+        + ((s.low / max(each, 1), s.high / max(each, 1)), *_runs(s, name), s.efficiency)
         + ("" if s.base else "; ".join(s.notes),)
         for group in zip(*found.values())
         for name, s in zip(found, group)
@@ -143,9 +144,9 @@ def _speedup_columns(*between: Column) -> tuple[Column, ...]:
     )
 
 
-def _runs(found: Speedup, quantity: str) -> tuple[int, int] | None:
+def _runs(found: Speedup, quantity: str) -> tuple[int | None, int | None]:
     base = found.base
-    return (base.times[quantity].runs, found.result.times[quantity].runs) if base else None
+    return (base.times[quantity].runs, found.result.times[quantity].runs) if base else (None, None)
 
 
 def _base(found: Speedup, quantity: str) -> tuple[float, int, str] | None:

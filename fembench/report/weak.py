@@ -161,21 +161,22 @@ def weak_table(found: Sequence[WeakPoint]) -> Table:
     """One row per result of a series."""
     rows = [
         (*_place(p), p.result.record.solve.iterations, p.times[ITERATION].median, *_shown(p, ITERATION))
-        + ((p.base.times[CG].runs, p.result.times[CG].runs), "; ".join(p.notes))
+        + (p.base.times[CG].runs, p.result.times[CG].runs, "; ".join(p.notes))
         for p in found
     ]
     return Table(
         "weak",
         "Weak scaling",
         f"{NOTE}The time is that of one iteration of cg, by which machines can be compared: a larger system "
-        f"needs more iterations on any machine. {RANGE}'Runs' counts those of the base and of the case.",
+        f"needs more iterations on any machine. {RANGE.strip()}",
         (
             *_PLACE,
             integer("iterations"),
             time("iteration", "iteration"),
             ratio("efficiency", "iteration_efficiency", 3),
             _ends("iteration"),
-            Column("runs", "base_runs runs", lambda v: f"{v[0]} / {v[1]}", number=True),
+            integer("base runs"),
+            integer("runs"),
             words("remarks"),
         ),
         tuple(rows),
@@ -194,9 +195,9 @@ def weak_phases(found: Sequence[WeakPoint]) -> Table:
     return Table(
         "weak_phases",
         "Weak scaling by phase",
-        f"{NOTE}Iteration, product and vectors are times of one iteration of cg; product and vectors are its "
-        "computing parts. The efficiencies of cg and of assembly + cg also count the additional iterations "
-        f"that a larger system needs. {RANGE.strip()}",
+        "Series, efficiency and range are those of the table before. Iteration, product and vectors are "
+        "times of one iteration of cg; product and vectors are its computing parts. The efficiencies of cg "
+        "and of assembly + cg also count the additional iterations that a larger system needs.",
         (
             *_PLACE,
             words("phase"),

@@ -73,7 +73,7 @@ def balance(results: Iterable[Result]) -> Table:
         "partitions",
         "Partitions",
         "Imbalance is the largest part over its fair share; 1 is perfect. The fair share follows the "
-        "targets for cells and matrix blocks, and is the mean for shared dofs. Miss is the largest "
+        "targets for cells and matrix blocks, and is the mean for shared dofs. 'Off target' is the largest "
         "relative difference between an achieved share and its target; above 5 % the run is INVALID (rule "
         "B4).",
         (
@@ -83,7 +83,7 @@ def balance(results: Iterable[Result]) -> Table:
             ratio("cells", "imbalance_cells", 3),
             ratio("blocks", "imbalance_blocks", 3),
             ratio("shared dofs", "imbalance_shared_dofs", 3),
-            percent("miss", "miss"),
+            percent("off target", "miss"),
             integer("cut facets", "cut"),
             integer("shared dofs, sum", "shared_dofs_sum"),
             integer("neighbour pairs"),

@@ -25,20 +25,24 @@ that ends late because all cores are busy, is made up for in the next phases, wh
 the fastest ranks never wait, and so show the noise of the machine.
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fembench.host.where import host_key
-from fembench.ranks.comm import Comm
 from fembench.records.phases import ASSEMBLY, COMPUTING, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.synthetic.heard_tracer import HeardTracer
 from fembench.synthetic.speeds import Change
 from fembench.synthetic.waits import glance_at_clock, sleep_until, spin_until
 from fembench.timing.tracer import TracerLike
+
+if TYPE_CHECKING:
+    from fembench.ranks.comm import Comm
 
 T = TypeVar("T", bound=Hashable)
 TASK = -1  # a piece of work that is not a phase of a run

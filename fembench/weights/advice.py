@@ -16,7 +16,7 @@ LEAST_GAIN = 0.02  # fraction of the time; a host that cannot save this much is 
 class Advice(NamedTuple):
     """The verdict, with the numbers behind it."""
 
-    kind: Literal["use", "no gain", "not proven", "leave out", "none"]
+    kind: Literal["use", "no gain", "not proven", "leave out", "none", "too short"]
     text: str  # one line for people
     comparison: Comparison  # equal over weighted: above 1, the weights are faster
     leave_out: tuple[tuple[str, float], ...] = ()  # (host, the largest gain from adding it), smallest first

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from fembench.base.units import few
 from fembench.records.quiet import lost
 from fembench.records.record import Environment
 
@@ -32,5 +33,4 @@ def disturbance(environments: Sequence[Environment]) -> str:
 def _on(hosts: dict[str, float]) -> str:
     """'80.6 % of the CPU time on n7, n3 and 2 more': the hosts that lost most first."""
     names = sorted(hosts, key=lambda name: -hosts[name])
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{max(hosts.values()):.3g} % of the CPU time on {', '.join(names[:SHOWN])}{more}"
+    return f"{max(hosts.values()):.3g} % of the CPU time on {few(names, SHOWN)}"

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fembench.records.phases import COMPUTING, NAMES
+from fembench.base.units import seconds
+from fembench.records.phases import COMPUTING, NAMES, PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
 from fembench.records.times import Times
 from fembench.records.weights import shares_of
@@ -24,6 +25,8 @@ from fembench.weights.observe import observe, owners_of, pooled, run_seconds
 from fembench.weights.slow_rank import SlowRank, slow_rank
 from fembench.weights.tune import Trail
 
+IN_ITERATION = (*PRODUCT_PARTS, *VECTOR_PARTS)
+LEAST_WORK = 5e-5  # seconds: in less, calls, clocks and messages hide the speed of a rank, emulated or real
 Array = npt.NDArray[np.float64]
 
 
@@ -46,6 +49,7 @@ class Proof:
     left_out: str  # the weakest of them, if the others were timed without it; else ""
     without: float  # the time of the others; nan if not measured
     provisional: tuple[str, ...]  # why runs of the comparison are PROVISIONAL; () if none is
+    too_short: str  # why the speeds of ranks cannot be told; "" if they can
     disturbed: str  # who took CPU time from the runs, including those of the rounds; "" if nobody did
 
 
@@ -61,14 +65,18 @@ def prove(trail: Trail) -> Proof:
     owners = owners_of(first)
     cells = np.asarray(trail.weighted[0].partition.cells, float)
     captured = captured_gain(over_own_ideal(trail.equal), over_own_ideal(trail.weighted), 1.0)
+    advice = advise(
+        equal, weighted, shares_of(trail.weights), owners, without=without, captured=captured.value
+    )
+    short = too_short(trail.equal)
+    if short and advice.kind in ("no gain", "not proven", "none"):
+        advice = advice._replace(kind="too short", text=short)
     return Proof(
         equal=float(np.median(equal)),
         weighted=float(np.median(weighted)),
         ideal=ideal,
         over_ideal=float(np.median(over_own_ideal(trail.weighted))),
-        advice=advise(
-            equal, weighted, shares_of(trail.weights), owners, without=without, captured=captured.value
-        ),
+        advice=advice,
         captured=captured,
         e_het=(
             heterogeneous_efficiency(n_cells, speeds, float(np.median(equal))),
@@ -82,8 +90,19 @@ def prove(trail: Trail) -> Proof:
         left_out=trail.left_out,
         without=float(np.median(without[trail.left_out])) if without else float("nan"),
         provisional=provisional([*trail.equal, *trail.weighted, *trail.without]),
+        too_short=short,
         disturbed=disturbance([record.environment for record in trail.records]),
     )
+
+
+def too_short(records: Sequence[Record]) -> str:
+    """Why the speeds of ranks cannot be told from these runs; "" if they can."""
+    work = np.concatenate([Times(r).each_iteration[:, :, IN_ITERATION].sum(axis=2) for r in records])
+    longest = float(np.median(work, axis=0).max()) if len(work) else LEAST_WORK
+    if longest >= LEAST_WORK:
+        return ""
+    took = f"ranks compute for {seconds(longest)} in an iteration, expected at least {seconds(LEAST_WORK)}"
+    return f"too short to tell: {took}; use a larger mesh"
 
 
 def over_own_ideal(records: Sequence[Record]) -> Array:

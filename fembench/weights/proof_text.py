@@ -18,15 +18,15 @@ UNKNOWN = "unknown"
 def as_text(proof: Proof, weights: Weights) -> str:
     """The proof as text: shares, times, gain, imbalance, the slow rank and the verdict."""
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
-    label += [*proof.provisional]
     parts = [
         *label,
+        *filter(None, [proof.disturbed]),
+        *proof.provisional,
         _shares(proof, weights),
         _times(proof),
         _phases(proof),
         _slow(proof, weights),
         f"verdict: {proof.advice.text}",
-        *filter(None, [proof.disturbed]),
     ]
     return "\n\n".join(parts)
 
@@ -36,7 +36,8 @@ def _shares(proof: Proof, weights: Weights) -> str:
         [rank, r.host, f"{r.share:.4f}", _range(r.low, r.high), f"{got:.4f}", f"{got / r.share - 1:+.2%}"]
         for rank, (r, got) in enumerate(zip(weights.ranks, proof.achieved))
     ]
-    return table(["rank", "host", "target share", "95 % interval", "achieved", "miss"], rows, align="rlrrrr")
+    heads = ["rank", "host", "target share", "95 % interval", "achieved", "off target"]
+    return table(heads, rows, align="rlrrrr")
 
 
 def _times(proof: Proof) -> str:
@@ -77,6 +78,8 @@ def _phases(proof: Proof) -> str:
 def _slow(proof: Proof, weights: Weights) -> str:
     """The slow rank of the equal runs according to both estimators, and whether the weights disagree."""
     slow, shares = proof.slow, shares_of(weights)
+    if proof.too_short and slow.answer == "equal":
+        return "slow rank in the equal runs: too short to tell"
     by = f"most time per cell: rank {slow.by_work}; least waiting: rank {slow.by_waiting}"
     lines = [f"slow rank in the equal runs: {slow} ({by})"]
     if slow.answer == "rank" and shares[slow.rank] > 1 / len(shares):

@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.units import few
 from fembench.records.nodes import NodeSamples, NodesLaunch, NodesRecord
 from fembench.records.quiet import OTHERS, STOLEN
 from fembench.records.record import HostFacts
@@ -329,12 +330,11 @@ def _where(slow: Mapping[Quantity, NodeRatio]) -> str:
 
 def _cause_of_cores(node: NodeSamples, cores: Mapping[int, NodeRatio]) -> str:
     """'core 5 slow', or what it is that takes the time of these cores."""
-    names = ", ".join(node.core_name(core) for core in list(cores)[:MOST_CORES])
-    more = f" and {len(cores) - MOST_CORES} more" if len(cores) > MOST_CORES else ""
+    names = few([node.core_name(core) for core in cores], MOST_CORES)
     held = [1 - one.busy for one in cores.values()]
     if all(h >= HALF * (1 - one.ratio) for h, one in zip(held, cores.values())):
-        return f"another load on {names}{more}: no processor for {100 * max(held):.0f} % of the time"
-    return f"{names}{more} slow"
+        return f"another load on {names}: no processor for {100 * max(held):.0f} % of the time"
+    return f"{names} slow"
 
 
 def _load(one: NodeRatio, host: HostFacts | None) -> str:

@@ -53,6 +53,13 @@ def test_one_of_a_thing_is_not_named_in_the_plural(n, text):
     assert units.plural(n, "rank") == text
 
 
+@pytest.mark.parametrize(
+    ("names", "text"), [("", ""), ("ab", "a, b"), ("abc", "a, b, c"), ("abcd", "a, b and 2 more")]
+)
+def test_of_many_names_a_few_are_said_and_never_all_but_one(names, text):
+    assert units.few(list(names), 2) == text
+
+
 OWN_PLURAL = re.compile(r"""['"]s['"] \* \(|else ['"]s['"]|placement\.ranks\} ranks""")
 
 

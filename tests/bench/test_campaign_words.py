@@ -32,7 +32,7 @@ def slurm(monkeypatch):
     """A Slurm job on three hosts, of two, two and one slots; this host is the first."""
     for name, value in SLURM.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(hosts_module, "this_host", lambda: HERE)
+    monkeypatch.setattr("platform.node", lambda: HERE)
     monkeypatch.setattr(hosts_module, "memory_bytes", lambda: 8 * GIB)
 
 
@@ -227,5 +227,5 @@ def test_the_memory_of_a_host_is_that_of_the_profile_of_this_host_or_of_slurms_l
 
 
 def test_an_unknown_memory_is_refused_by_the_name_of_the_host(slurm, monkeypatch):
-    monkeypatch.setattr(hosts_module, "this_host", lambda: "login")
+    monkeypatch.setattr("platform.node", lambda: "login")
     assert "memory of n1: not known; expected a mesh, or --machine FILE" in refused({"memory": "25%"})

@@ -220,12 +220,14 @@ def test_a_truncated_record_is_moved_aside_and_only_its_run_is_repeated(folder, 
     assert len(record_paths("out")) == len(ALL)
 
 
-def test_a_campaign_that_goes_on_decodes_each_record_once(folder, started, monkeypatch):
+@pytest.mark.parametrize("option", ["--no-report", "--dry-run"])
+def test_a_campaign_that_goes_on_decodes_each_record_once(folder, started, monkeypatch, option):
     sweep(started)
     decoded = []
-    monkeypatch.setattr(campaigns, "load", lambda path: decoded.append(path.name) or load(path))
-    assert sweep(started) == set()
-    assert sorted(decoded) == sorted(path.name for path in record_paths("out"))
+    monkeypatch.setattr("fembench.records.store.check_shapes", lambda record, path: decoded.append(path))
+    assert main(["sweep", "c.toml", "--results", "out", option]) == 0
+    assert len(started) == len(ALL)
+    assert sorted(decoded) == [str(path) for path in record_paths("out")]
 
 
 def test_a_campaign_goes_on_with_another_comment_and_time_limit_and_keeps_the_new_text(folder, started):
@@ -290,24 +292,31 @@ def on_hosts(text):
         ("a slots=2; b", "", 2),
         ("", "", 0),
         ("not recorded", "a slots=2\n", 0),
+        ("n[1-3]", "n[1-3]", 0),
+        ("n[1-3]", "n[2-4]", 2),
+        ("n[1-3]", "", 2),
+        ("", "n[1-3]", 2),
     ],
 )
-def test_records_of_another_host_file_are_refused_in_one_line(
+def test_records_of_other_hosts_are_refused_in_one_line(
     folder, started, capsys, monkeypatch, measured, asked, status
 ):
     monkeypatch.delenv("FEMBENCH_HOSTFILE", raising=False)
     sweep(started)
     on_hosts(measured)
     before = records("out")
+    given_by_slurm = asked.startswith("n[")
+    for name, value in {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": asked}.items() if given_by_slurm else ():
+        monkeypatch.setenv(name, value)
     Path("hosts").write_text(asked)
-    options = ["--hostfile", "hosts"] if asked else []
+    options = ["--hostfile", "hosts"] if asked and not given_by_slurm else []
     started.clear()
     capsys.readouterr()
     assert main(["sweep", "c.toml", "--results", "out", "--no-report", *options]) == status
     assert (started, records("out")) == ([], before)
     if status:
         (said,) = capsys.readouterr().err.splitlines()
-        assert f"another host file ({measured or 'none'})" in said
+        assert f"made on other hosts ({measured or 'neither a host file nor a batch system'}): " in said
         assert "give another --results" in said
 
 

@@ -10,8 +10,9 @@ import pytest
 from fembench.characterize.concurrent import allreduce_time, counts_of, message_seconds, pairs_at_once
 from fembench.characterize.estimate import estimated
 from fembench.characterize.exchange import measure_exchange
+from fembench.characterize.jobs import NetworkJob
 from fembench.characterize.messages import SIZES as USUAL
-from fembench.characterize.messages import Measuring, NetworkJob, measure_network, rank_pairs
+from fembench.characterize.messages import Measuring, measure_network, rank_pairs
 from fembench.characterize.pingpong import MOST, PingPongEffort, measure_pair
 from fembench.characterize.progress import LONGER, overlap_left, polling_factor
 from fembench.characterize.trains import SIZES as TRAIN_SIZES

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
+from fembench.base.config import encode
 from fembench.base.errors import InputError
 from fembench.characterize import node_launches, node_rates
 from fembench.characterize.node_launches import NodesAsked, launch_nodes
@@ -17,7 +18,6 @@ from fembench.launch.hostfile import HostSlots, host_slots
 from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import load_nodes, save_nodes
 from fembench.records.record import HostFacts
-from fembench.records.store import encode
 from fembench.synthetic.speeds import NodeSpeed
 
 EMULATED = "1,1,1,1,1,0.85,1:0.7,1:1:0.3"
@@ -175,13 +175,13 @@ def test_equal_nodes_are_launched_once_and_the_status_is_good(tmp_path, capsys):
     )
 
 
-def test_nodes_on_which_others_computed_are_named_last(tmp_path, capsys):
+def test_nodes_on_which_others_computed_are_named_before_the_tables(tmp_path, capsys):
     busy = Planted(load=0.3, host={"others_percent": 30.0})
     save_nodes(planted_nodes(2, {1: busy}), tmp_path / "nodes-r1.json")
     assert main(["nodes", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("2 nodes, none compared")
-    assert text.splitlines()[-1].startswith("DISTURBED: others used up to 30 % of the CPU time on n2: ")
+    assert text.split("\n\n")[1].startswith("DISTURBED: others used up to 30 % of the CPU time on n2: ")
 
 
 def test_of_many_nodes_the_table_shows_those_that_are_not_normal(tmp_path, capsys):

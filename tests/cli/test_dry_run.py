@@ -95,7 +95,7 @@ def test_no_job_is_expected_to_take_longer_than_the_campaign_allows(capsys):
 
 
 def test_a_host_whose_memory_is_assumed_is_named(capsys, monkeypatch):
-    monkeypatch.setattr("fembench.bench.campaign_hosts.this_host", lambda: "n1")
+    monkeypatch.setattr("platform.node", lambda: "n1")
     Path("c.toml").write_text('name = "c"\n[[cases]]\nmemory = "1%"\nranks = "all"\n')
     monkeypatch.setattr("fembench.bench.campaign_hosts.memory_bytes", lambda: 64 << 30)
     assert main(["sweep", "c.toml", "--dry-run"]) == 0

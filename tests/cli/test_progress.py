@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from fembench.cli import progress as module
 from fembench.cli.progress import progress, working
 
 
@@ -26,12 +27,27 @@ def on_screen(written):
     return [line.rpartition("\r")[2].replace("\x1b[K", "") for line in written.split("\n")]
 
 
-def test_a_file_gets_the_lines_that_stay_and_no_other(monkeypatch):
+def test_a_file_gets_the_lines_that_stay_and_no_other_if_work_is_short(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with working("long work", patience=0, every=0.005):
+    monkeypatch.setattr(module, "SILENCE", 60.0)
+    with working("short work", patience=0, every=0.005):
         time.sleep(0.03)
         progress("[1/2] done")
     assert sys.stderr.getvalue() == "[1/2] done\n"
+
+
+def test_a_file_gets_a_line_now_and_then_of_what_takes_long(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(module, "SILENCE", 0.02)
+    with working("long work", patience=60, every=0.005) as now:
+        until(lambda: sys.stderr.getvalue().count("\n") == 3)
+        took = time.monotonic() - now.began
+        now.text = "more work"
+        until(lambda: "more" in sys.stderr.getvalue())
+    lines = sys.stderr.getvalue().splitlines()
+    assert lines[:3] == ["long work … 0:00"] * 3
+    assert "more work … 0:00" in lines
+    assert took >= 0.08  # after 0.02, 0.04 and 0.08 seconds
 
 
 def test_a_terminal_shows_what_takes_its_time_with_the_time(monkeypatch):

@@ -8,9 +8,10 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.host.host import usable_cores
 from fembench.launch import job_line as lines
-from fembench.launch.hostfile import HostSlots, hosts_asked
+from fembench.launch.hostfile import HostSlots
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.launchers import LAUNCHERS, find_launcher, recognised
+from fembench.launch.layout import hosts_asked
 
 BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
 
@@ -32,7 +33,7 @@ def using(monkeypatch):
     def use(name):
         monkeypatch.setattr(lines, "find_launcher", lambda: f"/opt/{name}")
         monkeypatch.setattr(lines, "recognised", lambda program: BY_NAME[name])
-        monkeypatch.setattr(lines, "plugin", lambda program: "pmix")
+        monkeypatch.setattr("fembench.launch.plugin.plugin", lambda program: "pmix")
 
     return use
 
@@ -262,6 +263,15 @@ def test_an_allocation_is_passed_to_the_launcher(using, monkeypatch):
         job_line(2, hosts=[HostSlots("n2", 1)])
 
 
+@pytest.mark.parametrize(("here", "files"), [("n1", 0), ("n1.a", 0), ("n1.b", 1), ("login", 1)])
+def test_ranks_of_a_job_on_one_host_start_here_if_it_is_this_host(here, files, using, monkeypatch):
+    for name, value in {**SLURM, "SLURM_JOB_NODELIST": "n1.a", "SLURM_TASKS_PER_NODE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("platform.node", lambda: here)
+    using("mpich")
+    assert len(job_line(1).host_files) == files
+
+
 @pytest.mark.parametrize(
     ("name", "file"),
     [("openmpi", "n1 slots=2\nn2 slots=1\n"), ("mpich", "n1:2\nn2:1\n"), ("srun", "n1\nn1\nn2\n")],
@@ -363,9 +373,7 @@ def test_a_heterogeneous_job_is_refused_to_a_launcher_that_cannot_span_it_with_w
     srun = tmp_path / "srun"
     srun.write_text("#!/bin/sh\n")
     srun.chmod(0o755)
-    monkeypatch.setattr(
-        lines, "recognised", lambda program: BY_NAME["srun" if program == str(srun) else "mpich"]
-    )
+    monkeypatch.setattr("fembench.launch.components.recognised", lambda program: BY_NAME["srun"])
     assert [part[0] for part in job_line(5).parts] == [str(srun), SRUN]
     monkeypatch.setenv("FEMBENCH_LAUNCHER", "mpich")
     with pytest.raises(
@@ -471,6 +479,10 @@ def test_a_record_names_the_hosts_that_were_asked_for(tmp_path, monkeypatch):
     assert (hosts_asked(given), hosts_asked("")) == ("a slots=2; b", "")
     monkeypatch.setenv("FEMBENCH_HOSTFILE", str(of_lab))
     assert (hosts_asked(given), hosts_asked("")) == ("a slots=2; b", "n1 slots=1")
+    monkeypatch.delenv("FEMBENCH_HOSTFILE")
+    for name, value in SLURM.items():
+        monkeypatch.setenv(name, value)
+    assert hosts_asked("") == "n[1-3]"
 
 
 def test_every_rank_has_one_blas_thread(using, monkeypatch):

@@ -15,8 +15,8 @@ from fembench.launch import plugin as plugins
 from fembench.launch.case_job import launch
 from fembench.launch.ended import how_it_ended
 from fembench.launch.job import StartedRank
-from fembench.launch.job_line import JobLine
 from fembench.launch.launchers import LAUNCHERS, UNKNOWN
+from fembench.launch.line import JobLine
 from fembench.launch.run_job import run_job, run_ranks
 from fembench.launch.witness import watch_neighbour
 from fembench.records.case import Case
@@ -150,7 +150,7 @@ def test_another_plugin_of_srun_is_tried_if_one_does_not_make_one_job_and_rememb
 
 def test_a_job_that_no_plugin_of_srun_starts_is_refused_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(plugins, "mpi_library", lambda: "MPICH Version: 5.0.2")
-    monkeypatch.setattr("fembench.launch.job_line.mpi_library", lambda: "MPICH Version: 5.0.2")
+    monkeypatch.setattr("fembench.launch.misfit.mpi_library", lambda: "MPICH Version: 5.0.2")
     srun = script(tmp_path, "srun", NOT_PMIX.replace('[ "$1" = --mpi=pmix ] && ', ""))
     end = ended(tmp_path, WELL, line=JobLine(SRUN, ((srun, "--mpi=pmi2"),), plugin="pmi2"))
     assert (end.kind, end.exit_status) == ("input", 2)

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from planted_records import planted
 
-from fembench.records.binding import own_cores_of
 from fembench.base.config import convert, json_tree
+from fembench.records.binding import own_cores_of
 from fembench.records.phases import BETWEEN, DOT, SYNC
 from fembench.records.record import ClockOffset, Rule
 from fembench.records.store import load, save
@@ -525,11 +525,14 @@ def test_sources_that_cannot_be_had_again_are_provisional(record, changes, value
     assert reason.startswith(f"E7 fails: {value}, expected a known commit, sources unchanged")
 
 
-def test_the_first_run_of_its_kind_is_told_what_would_serve_as_a_reference(record):
-    alone = replace(record, case=record.case.with_(ranks=1), reference=None)
-    (rule,) = (r for r in judge(alone).rules if r.id == "A4")
-    assert "first of its kind" in rule.note
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("iterations", [0, 100])
+def test_a_run_without_a_reference_is_told_what_would_serve_as_one(record, ranks, iterations):
+    case = record.case.with_(ranks=ranks, iterations=iterations)
+    (rule,) = (r for r in judge(replace(record, case=case, reference=None)).rules if r.id == "A4")
+    assert rule.note.startswith("needs a one-rank record of the same mesh, problem and work, in the")
     assert "--reference" in rule.note
+    assert ("fewer --iterations" in rule.note) == bool(iterations)
 
 
 def test_one_of_a_thing_is_not_named_in_the_plural(record):

@@ -30,7 +30,10 @@ def test_the_figure_of_merit_is_that_of_the_largest_run_on_most_ranks():
     row = rows_of(records)["figure of merit"]
     cg = max(seconds[ph.CG] for seconds in records[-1].sets[-1].seconds)
     assert row["value"] == pytest.approx(5460 * 428 / cg / 1e6)
-    assert (row["unit"], row["remarks"]) == ("MDOF/s", "equations x iterations / s: m3 · csr, ranks 4, VALID")
+    assert (row["unit"], row["remarks"]) == (
+        "MDOF/s",
+        "million equations x iterations / s: m3 · csr, ranks 4, VALID",
+    )
 
 
 def test_the_interval_of_the_figure_of_merit_is_that_of_the_time_turned_over():
@@ -105,7 +108,7 @@ def test_another_campaign_stands_beside_with_its_ratio():
     merit, other = rows["figure of merit"], rows_of(theirs)["figure of merit"]
     assert merit["other_value"] == other["value"]
     assert merit["ratio"] == pytest.approx(merit["value"] / other["value"])
-    assert "ranks 4, VALID; other: equations x iterations / s: m2 · csr, ranks 2" in merit["remarks"]
+    assert "ranks 4, VALID; other: million equations x iterations / s: m2 · csr, ranks 2" in merit["remarks"]
     assert (rows["verdict"]["other_value"], rows["verdict"]["ratio"]) == ("VALID", None)
     assert "old" in [c.head for c in table.columns]
 

@@ -59,6 +59,14 @@ def test_two_storages_are_two_variants_and_never_each_others_base():
     assert rows["dense"]["remarks"] == "base differs in storage"
 
 
+def test_the_base_of_speedups_is_explained_once_and_its_runs_have_a_column():
+    found = [t for t in tables.every_table(campaign((1, 2), ("m1",))) if t.name.startswith("speedup_")]
+    assert sum("Speedup is P0 T(P0) / T(P)" in table.note for table in found) == 1
+    assert len(found) > 2
+    heads = [cell.strip() for cell in text(found[0]).splitlines()[0].split("|")]
+    assert {"base runs", "runs"} < set(heads)
+
+
 def test_every_phase_has_a_speedup_over_the_same_phase_of_the_base():
     """Made-up records: assembly takes 1 / P of the time, the product of rank p 1 + 0.05 p times 1 / P."""
     records = [make_record("m2", p, noise=0) for p in (1, 4)]
@@ -345,7 +353,7 @@ D4 = {"id": "D4", "ok": False, "note": "the rank was interrupted, or shares its 
                 )
                 for v in ("0.1", "0.3")
             ],
-            "parts of cg leave 0.3 of it: 0.3 ms per iteration and 1 more",
+            ", ".join(f"parts of cg leave {v} of it: {v} ms per iteration" for v in ("0.3", "0.1")),
         ),
     ],
     ids=["most", "least", "nan", "threshold of each run"],

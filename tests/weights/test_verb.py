@@ -140,7 +140,9 @@ def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(recor
     hosts = tuple(replace(h, others_percent=80.6, others_resolution=0.8) for h in made.environment.hosts)
     path = save(replace(made, environment=replace(made.environment, hosts=hosts)), tmp_path / "loud")
     assert main(["weights", str(path)]) == 0
-    (line,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("DISTURBED")]
+    text = capsys.readouterr().out
+    (line,) = [x for x in text.splitlines() if x.startswith("DISTURBED")]
+    assert text.index(line) < text.index("| rank")
     assert "others used up to 80.6 % of the CPU time on" in line
     assert line.endswith("stop the other work or use idle hosts, then repeat")
     assert main(["weights", str(path), "--export", "shares"]) == 0

@@ -19,6 +19,7 @@ from fembench.stats.outliers import FEWEST_ROUNDS
 
 NODES_SCHEMA = 1
 LEAST, MOST = 1e-30, 1e30  # of a rate
+FOLDER = "nodes"  # of these records, in the folder of a campaign
 
 
 class NodeFacts(Frozen, frozen=True):
@@ -93,6 +94,12 @@ def load_nodes(path: Path | str) -> NodesRecord:
             raise InputError(f"{path}: no measurement of nodes; expected nodes-r*.json of fembench nodes")
         return max(found, key=lambda record: (record.first.created, (record.second or record.first).created))
     return _load(path)
+
+
+def nodes_of_campaign(folder: Path) -> NodesRecord | None:
+    """The newest record in the folder of a campaign; None if there is none. Raises InputError."""
+    place = folder / FOLDER
+    return load_nodes(place) if any(place.glob("nodes-r*.json")) else None
 
 
 def _load(path: Path) -> NodesRecord:

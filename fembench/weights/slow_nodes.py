@@ -356,7 +356,7 @@ def _takers(host: HostFacts) -> dict[str, float]:
     found = {
         "others used": (host.others_percent - host.others_resolution > OTHERS, host.others_percent),
         "the hypervisor took": (host.steal_percent > STOLEN, host.steal_percent),
-        "quota": (host.throttled_percent > STOLEN, min(host.throttled_percent, 100.0)),
+        "quota": (host.throttled_percent > STOLEN, host.throttled_percent),
     }
     return {who: percent for who, (beyond, percent) in found.items() if beyond}
 

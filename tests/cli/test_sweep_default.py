@@ -137,7 +137,8 @@ def test_a_slow_node_is_named_with_its_cause_and_measured_alone(ranks, capsys):
 
 
 def test_unequal_hosts_end_with_what_to_do_and_what_the_other_ways_cost(ranks, capsys):
-    """Ranks of speeds 1, 1, 1/4, 1/4, 1, 1: with shares by speed 2/9 of the time of one; equal 2/3; four 1/4."""
+    """Ranks of speeds 1, 1, 1/4, 1/4, 1, 1: equal shares take 4/6 of the time of one rank, shares by speed
+    2/9, the four fast ranks 1/4."""
     ranks.speed = 0.25
     assert main(["sweep", "--no-report"]) == 0
     line = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("slow hosts: "))

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.records.nodes import NodeSamples, NodesLaunch, NodesRecord
-from fembench.records.quiet import OTHERS, STOLEN
+from fembench.records.quiet import QUOTA, lost
 from fembench.records.record import HostFacts
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, Ratios, from_deviations, ratios_alike
 
@@ -344,25 +344,15 @@ def _load(one: NodeRatio, ranks: int, host: HostFacts | None) -> str:
     of a round in which most ranks sleep.
     """
     lacking, held = 1 - one.ratio, 1 - one.busy
-    takers = _takers(host) if host else {}
+    takers = lost(host) if host else {}
     who = max(takers, key=lambda name: takers[name], default="")
     explains = bool(who) and takers[who] / 100 >= HALF * lacking
-    if host and who == "quota" and (explains or (host.cpu_quota < ranks and held >= HALF * lacking)):
+    if host and who == QUOTA and (explains or (host.cpu_quota < ranks and held >= HALF * lacking)):
         percent = 100 * held if held >= HALF * lacking else takers[who]
         return f"all cores slow: a quota of {host.cpu_quota:.3g} CPUs withheld {percent:.0f} % of the time"
     if explains:
         return f"another load: {who} {takers[who]:.0f} % of the CPU time"
     return f"another load: no processor for {100 * held:.0f} % of the time" if held >= HALF * lacking else ""
-
-
-def _takers(host: HostFacts) -> dict[str, float]:
-    """Who took CPU time from the job on a host -> percent, beyond the limits of rules D3 and D6."""
-    found = {
-        "others used": (host.others_percent - host.others_resolution > OTHERS, host.others_percent),
-        "the hypervisor took": (host.steal_percent > STOLEN, host.steal_percent),
-        "quota": (host.throttled_percent > STOLEN, host.throttled_percent),
-    }
-    return {who: percent for who, (beyond, percent) in found.items() if beyond}
 
 
 def _costs(kinds: Sequence[NodeKind], nodes: Sequence[NodeVerdict]) -> KeepingCosts | None:

@@ -7,9 +7,9 @@ A round has three parts, each after a barrier of the ranks of a node:
     memory     a triad on all cores at once, with arrays that no cache holds
 
 Nodes that share processors, as virtual hosts of one machine do, are measured one after another: each would be
-another load on the others. Rates are per elapsed second. A visit also measures for how much of that time the rank had a processor; so the
-analysis can tell a slow node from one that another load keeps busy. Visits of all cores last longer than
-the usual period of a CPU quota (0.1 s).
+another load on the others. Rates are per elapsed second. A visit also measures for how much of that time the
+rank had a processor; so the analysis can tell a slow node from one that another load keeps busy. Visits of all
+cores last longer than the usual period of a CPU quota (0.1 s).
 """
 
 import time

@@ -1,5 +1,6 @@
 """`fembench nodes` from its hosts to its verdicts: what is launched, what is measured, what is printed."""
 
+import itertools
 import json
 import platform
 import time
@@ -261,7 +262,7 @@ def test_in_a_turn_of_one_node_the_ranks_of_others_wait(comm, brief, monkeypatch
     assert found is None or [node.name for node in found.nodes] == names
     spans = [(when[3 * k][0], when[3 * k + 2][1]) for k in range(3)]  # of each round
     for of_round in zip(*comm.allgather(spans)):
-        assert all(before[1] <= after[0] for before, after in zip(of_round, of_round[1:]))
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(of_round))
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ A round has three parts, each after a barrier of the ranks of a node:
     together   the same on all cores of the node at once
     memory     a triad on all cores at once, with arrays that no cache holds
 
-Nodes that share processors, as virtual hosts of one machine do, are measured one after another: each would be
-another load on the others. Rates are per elapsed second. A visit also measures for how much of that time the
-rank had a processor; so the analysis can tell a slow node from one that another load keeps busy. Visits of all
-cores last longer than the usual period of a CPU quota (0.1 s).
+Nodes that share processors, as virtual hosts of one machine do, are measured one after another: each would
+be another load on the others. Rates are per elapsed second. A visit also measures for how much of that time
+the rank had a processor; so the analysis can tell a slow node from one that another load keeps busy. Visits
+of all cores last longer than the usual period of a CPU quota (0.1 s).
 """
 
 import time

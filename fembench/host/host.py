@@ -74,7 +74,12 @@ def job_cpus(root: Path = ROOT) -> tuple[int, ...]:
 
 def physical_cores(cpus: Collection[int], root: Path = ROOT) -> frozenset[str]:
     """The cores that these CPUs belong to, each named by its CPUs; threads of one core count once."""
-    return frozenset(_siblings(cpu, root) or str(cpu) for cpu in cpus)
+    return frozenset(core_of(cpu, root) for cpu in cpus)
+
+
+def core_of(cpu: int, root: Path = ROOT) -> str:
+    """The core of a CPU, named by the CPUs that share it."""
+    return _siblings(cpu, root) or str(cpu)
 
 
 def first_cpus(cores: Collection[str]) -> tuple[int, ...]:

@@ -130,7 +130,7 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
         return
     place = folder.path / FOLDER
     if 0 < minutes < FEWEST_MINUTES:
-        by_hand = f"fembench nodes --results {place}"
+        by_hand = f"fembench nodes --results {place}" + (f" --hostfile {hostfile}" if hostfile else "")
         progress(f"nodes: left out, as they take up to half a minute ({by_hand})")
         return
     patience = min(PATIENCE, QUARTER * 60 * minutes) if minutes else PATIENCE
@@ -158,6 +158,7 @@ def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes
         return
     if 0 < minutes < FEW_MINUTES:
         by_hand = f"fembench characterize --network --quick -o {path}"
+        by_hand += f" --hostfile {hostfile}" if hostfile else ""
         progress(f"network: left out, as it takes about two minutes ({by_hand})")
         return
     try:

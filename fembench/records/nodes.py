@@ -9,12 +9,10 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fembench.base.config import convert, read_json
+from fembench.base.config import convert, read_json, write_json
 from fembench.base.errors import InputError
-from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.records.record import Environment, Frozen
-from fembench.records.store import encode
 from fembench.stats.outliers import FEWEST_ROUNDS
 
 NODES_SCHEMA = 1
@@ -82,7 +80,7 @@ class NodesRecord(Frozen, frozen=True):
 
 def save_nodes(record: NodesRecord, path: Path) -> None:
     """Write the record, whole or not at all."""
-    write_atomic(path, encode(record))
+    write_json(path, record)
 
 
 def load_nodes(path: Path | str) -> NodesRecord:

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
+from fembench.base.config import encode
 from fembench.base.errors import InputError
 from fembench.characterize import node_launches, node_rates
 from fembench.characterize.node_launches import NodesAsked, launch_nodes
@@ -19,7 +20,6 @@ from fembench.launch.hostfile import HostSlots, host_slots
 from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import load_nodes, save_nodes
 from fembench.records.record import HostFacts
-from fembench.records.store import encode
 from fembench.synthetic.speeds import NodeSpeed
 
 EMULATED = "1,1,1,1,1,0.85,1:0.7,1:1:0.3"

@@ -15,9 +15,8 @@ from fembench.launch.hostfile import HostSlots
 from fembench.launch.hostlist import same_host
 from fembench.launch.layout import HostsError
 from fembench.records.profile import LEVELS, Profile, host_names, load_profile, speed_matrix
-from fembench.records.weights import Weights, load_weights
+from fembench.records.weights import FAST, Weights, load_weights
 
-FAST = 0.9  # of the speed of the fastest host: what a host needs to be one of the fast
 Numbers = Mapping[str, float]  # by host
 
 

@@ -18,7 +18,7 @@ from fembench.synthetic.speeds import label
 
 
 def environment_of(
-    comm: Comm, job: Job, before: HostFacts, taken: Callable[[], Taken], others: OthersShare | None = None
+    comm: Comm, job: Job, before: HostFacts, taken: Callable[[int], Taken], others: OthersShare | None = None
 ) -> Environment | None:
     """The environment on rank 0, None elsewhere; `before` is the host before the run. Collective."""
     slowed = label(job.case.synthetic.emulate, job.case.synthetic.dilate)
@@ -51,7 +51,7 @@ class RankFacts(NamedTuple):
 def describe(
     comm: Comm,
     before: HostFacts,
-    taken: Callable[[], Taken],
+    taken: Callable[[int], Taken],
     others: OthersShare | None = None,
     *,
     launcher: str,
@@ -63,7 +63,10 @@ def describe(
 ) -> Environment | None:
     """Like environment_of, for any kind of job. Collective."""
     used = others._asdict() if others else {}
-    here = msgspec.structs.replace(before, name=host_names(comm)[comm.rank], **taken()._asdict(), **used)
+    names = host_names(comm)
+    name = names[comm.rank]
+    held = taken(names.count(name))._asdict()
+    here = msgspec.structs.replace(before, name=name, **held, **used)
     cpus = affinity()
     rows = comm.gather(RankFacts(here, cpus, physical_cores(cpus), numa_node(cpus), blas_threads()))
     if rows is None:
@@ -74,13 +77,13 @@ def describe(
         known = hosts.setdefault(row.host.name, row.host)
         hosts[known.name] = max(known, row.host, key=lambda h: h.steal_percent + h.throttled_percent)
         ranks.setdefault(known.name, []).append(row)
-    names = list(hosts)
+    order = list(hosts)
     build = this_build()
     return Environment(
         hosts=tuple(hosts.values()),
-        rank_host=tuple(names.index(row.host.name) for row in rows),
+        rank_host=tuple(order.index(row.host.name) for row in rows),
         affinity=tuple(row.affinity for row in rows),
-        oversubscribed=any(_crowded(hosts[name], ranks[name], dilate) for name in names),
+        oversubscribed=any(_crowded(hosts[name], ranks[name], dilate) for name in order),
         mpi=library(),
         launcher=launcher,
         command=command,

@@ -20,7 +20,7 @@ from fembench.records.nodes import NodeSamples, NodesLaunch
 from fembench.synthetic.speeds import parse_nodes
 
 EVERYONE: Mapping[str, str] = {}
-PATIENCE = 900.0  # seconds after which the job is ended
+PATIENCE = 900.0  # seconds after which a launch is ended
 SECONDS = 1.2  # usual time of a round, with the cores of a node in turn
 
 
@@ -33,6 +33,7 @@ class NodesAsked:
     rounds: int = 8
     emulate: str = ""  # speeds of emulated nodes, as for --emulate
     command: str = ""
+    patience: float = PATIENCE  # seconds after which each launch is ended
 
 
 def launch_nodes(
@@ -97,7 +98,7 @@ def _launched(
         line,
         environment(line, asleep=line.crowded),
         scratch=scratch,
-        timeout=PATIENCE,
+        timeout=asked.patience,
         tell=tell,
     )
     return convert(msgspec.json.decode(end.content()), NodesLaunch, where="nodes")

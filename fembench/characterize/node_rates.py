@@ -6,9 +6,10 @@ A round has three parts, each after a barrier of the ranks of a node:
     together   the same on all cores of the node at once
     memory     a triad on all cores at once, with arrays that no cache holds
 
-Rates are per elapsed second. A visit also measures for how much of that time the rank had a processor; so the
-analysis can tell a slow node from one that another load keeps busy. Visits of all cores last longer than
-the usual period of a CPU quota (0.1 s).
+Nodes that share processors, as virtual hosts of one machine do, are measured one after another: each would
+be another load on the others. Rates are per elapsed second. A visit also measures for how much of that time
+the rank had a processor; so the analysis can tell a slow node from one that another load keeps busy. Visits
+of all cores last longer than the usual period of a CPU quota (0.1 s).
 """
 
 import time
@@ -69,7 +70,7 @@ def measure_nodes(comm: Comm, job: NodesJob, tell: Tell) -> NodesLaunch | None:
         settle(node)
     facts, taken = host_facts(), taken_meter()
     say(f"{plural(comm.size, 'rank')} on {plural(len(set(names)), 'node')}: setting up")
-    rank = NodeRank(comm, node, job, facts)
+    rank = NodeRank(comm, node, names[comm.rank], job, facts)
     events, others = _events(node), others_meter(comm)
     rounds = []
     for number in range(job.rounds):
@@ -124,6 +125,15 @@ def settle(node: Comm) -> None:
         confine([node.rank])
 
 
+def turn_of(machine: Comm, name: str) -> tuple[int, int]:
+    """(turn of this node, number of turns) of the nodes on a machine: one turn for all if their ranks have
+    enough CPUs together. Collective."""
+    rows = machine.allgather((name, affinity()))
+    cpus = {cpu for _, own in rows for cpu in own}
+    nodes = list(dict.fromkeys(node for node, _ in rows))
+    return (nodes.index(name), len(nodes)) if len(cpus) < machine.size else (0, 1)
+
+
 def triad_bytes(facts: HostFacts, caches: int, ranks: int) -> int:
     """Bytes of the arrays of each rank, which together exceed the `caches` last-level caches of the node."""
     wanted = UNCACHED * facts.caches.get("L3", 0) * max(caches, 1) // ranks
@@ -134,13 +144,15 @@ def triad_bytes(facts: HostFacts, caches: int, ranks: int) -> int:
 class NodeRank:
     """The measurements of one rank. Made by all ranks collectively; `round` is collective over a machine."""
 
-    def __init__(self, comm: Comm, node: Comm, job: NodesJob, facts: HostFacts) -> None:
+    def __init__(self, comm: Comm, node: Comm, name: str, job: NodesJob, facts: HostFacts) -> None:
+        """`name`: of the node, whose ranks are in `node`."""
         self._node, self._emulated = node, bool(job.speeds)
         each = comm.size // max(len(job.names), 1)
         speeds = [job.speeds[rank // each] if job.speeds else NodeSpeed() for rank in range(comm.size)]
         self._load = speeds[comm.rank].load
         here = comm.allgather(machine_key())
         self._machine = cast(Comm, comm.Split(here.index(here[comm.rank]), comm.rank))
+        self._turn, self._turns = (0, 1) if self._emulated else turn_of(self._machine, name)
         crowded = self._machine.size > facts.cores
         made = []
         for rates in (
@@ -159,7 +171,18 @@ class NodeRank:
         self._in_turn = min(max(IN_TURN / node.size, SHORTEST), LONGEST)
 
     def round(self) -> RankRound:
-        """One sample of each quantity."""
+        """One sample of each quantity, when it is this node's turn."""
+        usual = self._in_turn * self._node.size + 2 * TOGETHER
+        for _ in range(self._turn):
+            doze(self._machine, NAP * usual)
+        found = self._samples()
+        for _ in range(self._turn, self._turns):
+            doze(self._machine, 0.0)
+        for meter in (self._cores, self._memory):
+            meter.agree(self._machine)
+        return found
+
+    def _samples(self) -> RankRound:
         core = (0.0, 0.0)
         for turn in range(self._node.size):
             if turn == self._node.rank:
@@ -170,8 +193,6 @@ class NodeRank:
         doze(self._node, 0.0)
         memory = self._visit(self._memory, self._large, self._costs[1], TOGETHER)
         doze(self._node, 0.0)
-        for meter in (self._cores, self._memory):
-            meter.agree(self._machine)
         return RankRound(_flops(core), _flops(every), memory, clock)
 
     def _visit(self, meter: Meter, probe: Probe, cost: float, seconds: float) -> tuple[float, float]:

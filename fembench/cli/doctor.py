@@ -136,17 +136,15 @@ def _every_host(hosts, folder: Path) -> Iterator[Finding]:
 
 
 def _in_words(host) -> str:
-    """'2 sockets, 4 NUMA nodes, 64 cores, 128 hardware threads, 256 GiB, 4 x NVIDIA H100'."""
-    from collections import Counter
-
+    """'2 sockets, 4 NUMA nodes, 8 of 64 cores, 128 hardware threads, 256 GiB, 4 x NVIDIA H100'."""
     from fembench.base.units import plural, size
 
-    counts = [(host.sockets, "socket"), (host.numa_nodes, "NUMA node"), (host.cores, "core")]
-    words = [plural(n, noun) for n, noun in counts if n]
+    part = f"{host.cores} of " if host.cores < host.node.physical_cores else ""
+    cores = part + plural(max(host.cores, host.node.physical_cores), "core")
+    words = [plural(host.sockets, "socket"), plural(host.node.numa_nodes, "NUMA node"), cores]
     words += [plural(host.threads, "hardware thread")] if host.threads != host.cores else []
     words += [size(host.memory_bytes)] if host.memory_bytes else []
-    words += [f"{n} x {name}" for name, n in Counter(host.accelerators).items()]
-    return ", ".join(words)
+    return ", ".join([*words, *host.node.accelerators])
 
 
 def as_text(findings: list[Finding]) -> str:

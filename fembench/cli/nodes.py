@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         _check_not_measuring(options)
         record, path = load_nodes(options.record), ""
     else:
-        record, path = _measured(options)
+        record, path = measured_in(Path(options.results), _asked(options))
     found = slow_nodes(record)
     slow = {node.name for node in found.named("slow")}
     if options.without:
@@ -106,18 +106,11 @@ def _check_not_measuring(options: argparse.Namespace) -> None:
             raise InputError(f"--{option} with the record {options.record}: expected one of them")
 
 
-def _measured(options: argparse.Namespace) -> tuple[Any, str]:
-    """(record, its path) of a new measurement, which is saved after each launch."""
-    import msgspec
-
-    from fembench.characterize.node_launches import NodesAsked, launch_nodes
-    from fembench.cli.progress import progress, working
+def _asked(options: argparse.Namespace) -> Any:
+    from fembench.characterize.node_launches import NodesAsked
     from fembench.cli.shared import typed_command
-    from fembench.launch.scratch import occupied, reserved
-    from fembench.records.nodes import NODES_SCHEMA, NodesRecord, save_nodes
-    from fembench.weights.slow_nodes import slow_nodes
 
-    asked = NodesAsked(
+    return NodesAsked(
         hostfile=options.hostfile,
         per_node=options.ranks_per_node,
         rounds=options.rounds,
@@ -125,10 +118,23 @@ def _measured(options: argparse.Namespace) -> tuple[Any, str]:
         command=typed_command(),
     )
 
+
+def measured_in(folder: Path, asked: Any) -> tuple[Any, str]:
+    """(record, its path in the folder) of a new measurement, which is saved after each launch.
+
+    `asked`: NodesAsked. Raises InputError or RunFailedError.
+    """
+    import msgspec
+
+    from fembench.characterize.node_launches import launch_nodes
+    from fembench.cli.progress import progress, working
+    from fembench.launch.scratch import occupied, reserved
+    from fembench.records.nodes import NODES_SCHEMA, NodesRecord, save_nodes
+    from fembench.weights.slow_nodes import slow_nodes
+
     def tell(text: str) -> None:
         progress(f"nodes: {text}")
 
-    folder = Path(options.results)
     with occupied(folder, shared=True), reserved(folder, "nodes") as name:
         path = folder / f"{name}.json"
         with working("nodes: measuring all nodes") as now:

@@ -41,15 +41,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Always 0; verdicts are the subject of `fembench check`."""
     from fembench.cli.progress import working
+    from fembench.records.nodes import nodes_of_campaign
     from fembench.records.store import load_all
     from fembench.report import page, table, tables
 
     campaign = page.read_campaign(options.folder, options.peers)
     folder = options.against
-    other = tables.Against(folder.resolve().name, load_all(folder)) if folder else None
+    other = None
+    if folder:
+        other = tables.Against(folder.resolve().name, load_all(folder), nodes_of_campaign(folder))
     with working("report: drawing the plots"):
         index = page.build(options.folder, options.out, base=options.base, peers=options.peers, against=other)
-    shown = campaign.records, campaign.failures, campaign.peers, options.base, other
+    shown = campaign.records, campaign.failures, campaign.peers, options.base, other, campaign.nodes
     if options.json:
         made = tables.every_table(*shown)
         print(json.dumps({"report": str(index), "tables": {t.name: table.to_json(t) for t in made}}))

@@ -4,8 +4,8 @@ Runs the cases in interleaved order, each as a separate MPI job, prints the tabl
 can stop it at any time: the same command continues where it stopped. Runs whose mesh or problem file has
 changed are repeated. All records of a results folder must come from the same hosts: other hosts are
 refused. Without a file, it runs the default campaign, which is made for the hosts of the job: strong and
-weak scaling from one core to all; on several hosts also their network and, if their speeds differ, shares by
-speed.
+weak scaling from one core to all. On several hosts, it first finds the slow ones, as `fembench nodes` does,
+and measures the network; if speeds differ, it adds runs with shares by speed and runs without the slow hosts.
 
 Examples:
   fembench sweep
@@ -66,7 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign_hosts import campaign_hosts
-    from fembench.cli.sweep_default import folder_of, measure_network, source_of
+    from fembench.cli.sweep_default import folder_of, measure_network, measure_nodes, source_of
     from fembench.cli.sweep_plan import as_text, as_tree, plan_of
     from fembench.cli.sweep_runs import Sweep
     from fembench.launch.scratch import occupied
@@ -87,8 +87,10 @@ def run(options: argparse.Namespace) -> int:
         sweep = Sweep.of(source, folder, there, options, begin)
         _refuse_other_hosts(sweep.runs, folder, options.hostfile)
         _say_changes(sweep.runs, folder)
-        if source.made and not options.machine:
-            measure_network(there, folder, options.hostfile, options.minutes)
+        if source.made:
+            measure_nodes(there, folder, options.hostfile, options.minutes)
+            if not options.machine:
+                measure_network(there, folder, options.hostfile, options.minutes)
             sweep = Sweep.of(source, folder, there, options, begin)
         failed = sweep.execute()
         _report(sweep, options)
@@ -166,18 +168,25 @@ def _say_changes(runs, folder) -> None:
 def _report(sweep, options: argparse.Namespace) -> None:
     """Print the tables, then build the page, whose packages are optional."""
     from fembench.cli.progress import working
+    from fembench.records.nodes import nodes_of_campaign
     from fembench.records.store import failures
+    from fembench.report.results import results
+    from fembench.report.slow_hosts import host_advice
     from fembench.report.table import to_json
     from fembench.report.tables import every_table, terminal
 
     records, folder, left_out = sweep.measured, sweep.folder.path, sweep.left_out
+    nodes = nodes_of_campaign(folder)
+    advice = host_advice(results(records), nodes) if records else None
     tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": _invalid(records)}
     tree |= {"left_out": left_out} if options.minutes else {}
+    tree |= {"slow_hosts": {"do": advice.do, "why": advice.why}} if advice else {}
     if options.json:
-        made = every_table(records, list(failures(folder)))
+        made = every_table(records, list(failures(folder)), nodes=nodes)
         tree["tables"] = {table.name: to_json(table) for table in made}
     else:
-        print(terminal(records, list(failures(folder))))
+        print(terminal(records, list(failures(folder)), nodes=nodes))
+        print(f"slow hosts: {advice.do} ({advice.why})\n" if advice else "", end="")
         print(f"records: {folder / 'runs'}")
     if not options.no_report:
         from fembench.report.page import build

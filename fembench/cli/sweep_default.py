@@ -1,7 +1,8 @@
 """What `fembench sweep` runs: a campaign file, or the default campaign, made for the hosts of the job.
 
-The default campaign on several hosts first measures their network. When the run on all ranks with equal
-shares has shown that their speeds differ, it is made again: with shares by speed, and without the slow hosts.
+The default campaign on several hosts first finds the slow ones, then measures their network. When the run on
+all ranks with equal shares has shown that their speeds differ, it is made again: with shares by speed, and
+without the slow hosts.
 """
 
 import contextlib
@@ -9,7 +10,7 @@ import dataclasses
 from pathlib import Path
 
 from fembench.base.config import from_toml, read_text
-from fembench.base.errors import FembenchError, InputError
+from fembench.base.errors import AllocationLostError, FembenchError, InputError
 from fembench.bench.campaign import Folder
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
 from fembench.bench.campaign_hosts import CampaignHosts, speeds_of_weights
@@ -20,6 +21,8 @@ from fembench.records.record import Record
 WHERE = "the default campaign"
 MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
 FEW_MINUTES = 10.0  # with less, the network is not measured
+FEWEST_MINUTES = 2.0  # with less, nor are slow hosts looked for, which takes up to half a minute
+QUARTER = 0.25  # of the minutes, after which a launch that looks for them is ended
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +112,41 @@ def say_unequal(record: Record, there: CampaignHosts) -> None:
     )
 
 
+def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: float) -> None:
+    """Find the slow hosts, as `fembench nodes` does, unless the folder has a record of these hosts.
+
+    The slow ones are named with the cause. A failure is said, and the campaign goes on without. Raises
+    InputError if the newest record in the folder cannot be read.
+    """
+    from fembench.characterize.node_launches import PATIENCE, NodesAsked
+    from fembench.cli.nodes import measured_in
+    from fembench.cli.progress import progress
+    from fembench.cli.shared import typed_command
+    from fembench.records.nodes import FOLDER, nodes_of_campaign
+    from fembench.report.node_tables import headline
+    from fembench.weights.slow_nodes import slow_nodes
+
+    known, hosts = nodes_of_campaign(folder.path), {host.name for host in there.job.hosts}
+    if len(hosts) == 1 or (known and {node.listed for node in known.first.nodes} == hosts):
+        return
+    place = folder.path / FOLDER
+    if 0 < minutes < FEWEST_MINUTES:
+        by_hand = f"fembench nodes --results {place}" + (f" --hostfile {hostfile}" if hostfile else "")
+        progress(f"nodes: left out, as they take up to half a minute ({by_hand})")
+        return
+    patience = min(PATIENCE, QUARTER * 60 * minutes) if minutes else PATIENCE
+    try:
+        asked = NodesAsked(hostfile=hostfile, command=typed_command(), patience=patience)
+        record, path = measured_in(place, asked)
+    except AllocationLostError:
+        raise
+    except FembenchError as error:
+        progress(f"nodes: not measured: {error}")
+        return
+    progress(f"nodes: {headline(slow_nodes(record))}")
+    progress(f"nodes: {path} (fembench nodes {place})")
+
+
 def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes: float) -> None:
     """Write speeds and network of the hosts to MACHINE in the folder, unless it is there.
 
@@ -121,11 +159,14 @@ def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes
         return
     if 0 < minutes < FEW_MINUTES:
         by_hand = f"fembench characterize --network --quick -o {path}"
+        by_hand += f" --hostfile {hostfile}" if hostfile else ""
         progress(f"network: left out, as it takes about two minutes ({by_hand})")
         return
     try:
         with working("network: measuring"):
             _write_machine(path, there.job.slots, folder.runs, hostfile)
+    except AllocationLostError:
+        raise
     except FembenchError as error:
         progress(f"network: not measured: {error}")
         return

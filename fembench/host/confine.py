@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fembench.base.errors import InputError
-from fembench.host.cgroup import cpu_set, read
-from fembench.host.host import CPUS, ROOT, affinity
+from fembench.host.cgroup import ROOT
+from fembench.host.host import affinity, core_of
 
 
 def own_cores(usable: Sequence[int], root: Path = ROOT) -> list[int]:
     """One CPU of every physical core among the usable ones: the first hardware thread of each."""
-    cores: dict[tuple[int, ...], int] = {}
+    cores: dict[str, int] = {}
     for cpu in sorted(usable):
-        threads = cpu_set(read(root / CPUS / f"cpu{cpu}/topology/thread_siblings_list"))
-        cores.setdefault(threads or (cpu,), cpu)
+        cores.setdefault(core_of(cpu, root), cpu)
     return list(cores.values())
 
 

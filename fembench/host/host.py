@@ -19,8 +19,6 @@ from fembench.records.record import HostFacts
 from fembench.timing import certificate
 
 CPUS = Path("sys/devices/system/cpu")
-MAKERS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel", "0x1da3": "Habana"}  # of PCI devices
-ACCELERATORS = ("0x0302", "0x1200")  # classes of PCI devices: 3D controller, processing accelerator
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -61,7 +59,9 @@ def usable_cores(root: Path = ROOT) -> int:
 def host_cores(root: Path = ROOT) -> int:
     """Cores that all processes of this job together can use at the same time on this host.
 
-    This is not the affinity of one rank, which the launcher may bind to a few of these cores.
+    This is not the affinity of one rank, which the launcher may bind to a few of these cores. A quota counts
+    in whole CPUs, rounded down: two ranks under a quota of 1.5 CPUs hold each other up. However small it is,
+    one core remains: a single rank runs there, but more slowly (`cpu_quota` of HostFacts).
     """
     return _at_once(job_cpus(root), root)
 
@@ -74,7 +74,12 @@ def job_cpus(root: Path = ROOT) -> tuple[int, ...]:
 
 def physical_cores(cpus: Collection[int], root: Path = ROOT) -> frozenset[str]:
     """The cores that these CPUs belong to, each named by its CPUs; threads of one core count once."""
-    return frozenset(_siblings(cpu, root) or str(cpu) for cpu in cpus)
+    return frozenset(core_of(cpu, root) for cpu in cpus)
+
+
+def core_of(cpu: int, root: Path = ROOT) -> str:
+    """The core of a CPU, named by the CPUs that share it."""
+    return _siblings(cpu, root) or str(cpu)
 
 
 def first_cpus(cores: Collection[str]) -> tuple[int, ...]:
@@ -93,18 +98,6 @@ def numa_node(cpus: Collection[int], root: Path = ROOT) -> int:
     """The NUMA node of all these CPUs; -1 if they are of several, or unknown."""
     found = [node for node, own in numa_nodes(root).items() if set(cpus) & set(own)]
     return found[0] if len(found) == 1 else -1
-
-
-def accelerators(root: Path = ROOT) -> tuple[str, ...]:
-    """Names of the host's accelerators, as far as its PCI bus and NVIDIA's driver show them."""
-    nvidia = (root / "proc/driver/nvidia/gpus").glob("*/information")
-    models = [re.search(r"^Model:\s+(\S.*)$", read(file), re.M) for file in sorted(nvidia)]
-    found = [model[1].strip() for model in models if model]
-    for device in sorted((root / "sys/bus/pci/devices").glob("*")):
-        kind, maker = read(device / "class")[:6], MAKERS.get(read(device / "vendor"), "")
-        if kind in ACCELERATORS and maker and not (maker == "NVIDIA" and models):
-            found.append(f"{maker} accelerator")
-    return tuple(found)
 
 
 def with_siblings(cpus: Collection[int], root: Path = ROOT) -> frozenset[int]:
@@ -223,20 +216,26 @@ class Taken(NamedTuple):
     """CPU time lost to steal and to a quota, percent; 0 if the system does not report it."""
 
     steal_percent: float  # taken by the hypervisor
-    throttled_percent: float  # withheld by the quota of a control group
+    throttled_percent: float  # withheld by the quota of a control group, up to 100
 
 
-def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counter) -> Callable[[], Taken]:
-    """A function that returns what was taken since now. Quota throttling is not steal: it is configured."""
+def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counter) -> Callable[[int], Taken]:
+    """A function that returns what was taken since now; its argument is the number of ranks on this host.
+
+    Quota throttling is not steal: it is configured. The kernel counts it for the whole control group, summed
+    over CPUs. Therefore it is divided by the CPUs that all ranks of the host keep busy, not by those of this
+    rank, which may be bound to one.
+    """
     cpus = affinity()
     before = stat_ticks(cpus, root)
     held, begin = cgroup.throttled_seconds(root), clock()
 
-    def taken() -> Taken:
+    def taken(ranks: int) -> Taken:
         ticks = [now - then for then, now in zip(before, stat_ticks(cpus, root))]
         held_now, passed = cgroup.throttled_seconds(root) - held, clock() - begin
         by_hypervisor = ticks[7] / sum(ticks) if len(ticks) == 8 and sum(ticks) > 0 else 0.0
-        by_quota = held_now / (passed * len(cpus)) if passed > 0 else 0.0
-        return Taken(100 * max(by_hypervisor, 0.0), 100 * max(by_quota, 0.0))
+        busy = max(1, min(ranks, len(job_cpus(root))))
+        by_quota = held_now / (passed * busy) if passed > 0 else 0.0
+        return Taken(100 * max(by_hypervisor, 0.0), 100 * min(max(by_quota, 0.0), 1.0))
 
     return taken

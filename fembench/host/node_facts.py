@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from fembench.host.cgroup import ROOT, cpu_set, read
-from fembench.host.host import CPUS, physical_cores
+from fembench.host.host import CPUS, numa_nodes, physical_cores
 from fembench.records.nodes import NodeFacts
 
 VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}
@@ -15,22 +15,17 @@ def node_facts(root: Path = ROOT) -> NodeFacts:
     """The whole node, whatever part of it this job may use."""
     cpus = cpu_set(read(root / CPUS / "online"))
     return NodeFacts(
-        numa_nodes=numa_nodes(root),
+        numa_nodes=max(1, len(numa_nodes(root))),
         physical_cores=len(physical_cores(cpus, root)),
         threads=len(cpus),
         accelerators=accelerators(root),
     )
 
 
-def numa_nodes(root: Path = ROOT) -> int:
-    """NUMA nodes; 1 where the system reports none."""
-    return max(1, len(list((root / "sys/devices/system/node").glob("node[0-9]*"))))
-
-
 def accelerators(root: Path = ROOT) -> tuple[str, ...]:
     """Accelerators by kind, such as '4 x NVIDIA H100': from the driver's files, without any library.
 
-    NVIDIA's driver and AMD's kfd name their devices; others are those with a render node.
+    NVIDIA's driver and AMD's kfd name their devices; of others, a render node shows that they compute.
     """
     named = [*_nvidia(root), *_kfd(root)]
     known = {name.split()[0] for name in named}

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import msgspec
 
-from fembench.host import host
+from fembench.host.host import host_facts, job_cpus
+from fembench.host.node_facts import node_facts
 from fembench.ranks.comm import Comm
+from fembench.records.nodes import NodeFacts
 
 MESSAGE = 1 << 20  # bytes that each rank sends to the next: enough for the transport of large messages
 
@@ -22,11 +24,10 @@ class ProbedHost(msgspec.Struct, frozen=True):
 
     name: str
     sockets: int
-    numa_nodes: int  # 0: unknown
-    cores: int  # physical, of all that the job may use
-    threads: int  # hardware threads of these
+    cores: int  # that the job can use at the same time
+    threads: int  # hardware threads that it may run on
     memory_bytes: int
-    accelerators: tuple[str, ...]
+    node: NodeFacts  # the whole host
     sees_results: bool
 
 
@@ -46,14 +47,13 @@ def look(comm: Comm, job: ProbeJob) -> ProbeFound | None:
 
 def probed_host(mark: Path) -> ProbedHost:
     """This host, and whether it sees a file."""
-    facts, cpus = host.host_facts(), host.job_cpus()
+    facts = host_facts()
     return ProbedHost(
         facts.name,
         facts.sockets,
-        len(host.numa_nodes()),
-        len(host.physical_cores(cpus)),
-        len(cpus),
+        facts.cores,
+        len(job_cpus()),
         facts.memory_bytes,
-        host.accelerators(),
+        node_facts(),
         mark.exists(),
     )

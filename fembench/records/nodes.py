@@ -9,15 +9,15 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fembench.base.config import convert, encode, read_json
+from fembench.base.config import convert, read_json, write_json
 from fembench.base.errors import InputError
-from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.records.record import Environment, Frozen
 from fembench.stats.outliers import FEWEST_ROUNDS
 
 NODES_SCHEMA = 1
 LEAST, MOST = 1e-30, 1e30  # of a rate
+FOLDER = "nodes"  # of these records, in the folder of a campaign
 
 
 class NodeFacts(Frozen, frozen=True):
@@ -80,7 +80,7 @@ class NodesRecord(Frozen, frozen=True):
 
 def save_nodes(record: NodesRecord, path: Path) -> None:
     """Write the record, whole or not at all."""
-    write_atomic(path, encode(record))
+    write_json(path, record)
 
 
 def load_nodes(path: Path | str) -> NodesRecord:
@@ -92,6 +92,12 @@ def load_nodes(path: Path | str) -> NodesRecord:
             raise InputError(f"{path}: no measurement of nodes; expected nodes-r*.json of fembench nodes")
         return max(found, key=lambda record: (record.first.created, (record.second or record.first).created))
     return _load(path)
+
+
+def nodes_of_campaign(folder: Path) -> NodesRecord | None:
+    """The newest record in the folder of a campaign; None if there is none. Raises InputError."""
+    place = folder / FOLDER
+    return load_nodes(place) if any(place.glob("nodes-r*.json")) else None
 
 
 def _load(path: Path) -> NodesRecord:

@@ -6,6 +6,7 @@ from fembench.records.record import HostFacts, Record, Rule, reason
 
 STOLEN = 2.0  # percent of CPU time
 LAB_GROUP = "fembench."  # prefix of the names of a lab's control groups and namespaces
+QUOTA = "a quota withheld"
 OTHERS = 2.0  # percent of the ranks' CPU time
 TOO_SHORT = "the run is too short: the kernel accounts CPU time in ticks of 10 ms; run longer (--seconds)"
 
@@ -32,7 +33,7 @@ def lost(host: HostFacts) -> dict[str, float]:
     found = {
         "others used": (_least(host) > OTHERS, host.others_percent),
         "the hypervisor took": (host.steal_percent > STOLEN, host.steal_percent),
-        "a quota withheld": (
+        QUOTA: (
             host.throttled_percent > STOLEN and not _is_of_lab(host),
             host.throttled_percent,
         ),

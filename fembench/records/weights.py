@@ -17,6 +17,7 @@ from fembench.records.record import Frozen
 from fembench.records.renamed import renamed
 
 WEIGHTS_SCHEMA = 1
+FAST = 0.9  # of the speed of the fastest host: what a host needs to be one of the fast
 Rule = Literal["tasks", "rate", "time", "comm", "given"]
 
 

@@ -11,15 +11,18 @@ import numpy as np
 from fembench.base import units
 from fembench.records import phases as ph
 from fembench.records.compare import host_names
+from fembench.records.nodes import NodesRecord
 from fembench.report.host_times import host_speeds
 from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
 from fembench.report.results import Result
 from fembench.report.roofline import ITERATION as WHOLE
 from fembench.report.roofline import roofline_points
+from fembench.report.slow_hosts import host_advice
 from fembench.report.speedup import Speedup, ratio_range
 from fembench.report.table import Column, Table, words
 from fembench.report.unequal import Unequal
 from fembench.report.weak import ITERATION, WeakPoint
+from fembench.weights.slow_nodes import NodeRatio, NodesFindings, NodeVerdict, slow_nodes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,8 +42,12 @@ def headline(
     speedups: Sequence[Speedup],
     weak: Sequence[WeakPoint],
     unequal: Sequence[Unequal],
+    nodes: NodesRecord | None = None,
 ) -> list[HeadlineRow]:
-    """The rows, the verdict first; `speedups` of cg. None where nothing was measured."""
+    """The rows, the verdict first; `speedups` of cg. None where nothing was measured.
+
+    `nodes`: the measurement of the same hosts by `fembench nodes`, if there is one.
+    """
     if not found:
         return []
     usable = [r for r in found if r.pool.status != "INVALID" and CG in r.times and r.record.solve.iterations]
@@ -53,8 +60,9 @@ def headline(
         _merit(full),
         *_limits(full),
         *([_strong(full, speedups), _weak(weak)] if len(found) > 1 else []),
-        _slowest(full),
+        _slowest(full, slow_nodes(nodes) if nodes else None),
         *_gain(usable, unequal),
+        *_advice(usable, nodes),
     ]
 
 
@@ -140,7 +148,11 @@ def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
     return HeadlineRow("weak scaling efficiency", value, low, high, "%", ends)
 
 
-def _slowest(full: Result) -> HeadlineRow:
+def _slowest(full: Result, nodes: NodesFindings | None) -> HeadlineRow:
+    """The slow node with its cause, if `fembench nodes` found one; else the host that computed slowest."""
+    slow = nodes.named("slow") if nodes else []
+    if slow:
+        return _slow_node(min(slow, key=lambda node: node.pace), len(slow))
     hosts, speeds = host_speeds(full)
     if len(hosts) < 2:
         return HeadlineRow("slowest host", unit="%", remark=f"not available: one host ({hosts[0]})")
@@ -148,7 +160,19 @@ def _slowest(full: Result) -> HeadlineRow:
     remark = (
         f"{hosts[k]}: its speed over that of the median of {len(hosts)} hosts, cells per second of computing"
     )
+    compared = nodes is not None and any(node.ratios for node in nodes.nodes)
+    remark += "; fembench nodes found no slow one" if compared else ""
     return HeadlineRow("slowest host", 100 * speeds[k] / middle, unit="%", remark=remark)
+
+
+def _slow_node(node: NodeVerdict, n_slow: int) -> HeadlineRow:
+    """Its quantity that is slowest, over that of the typical node of its kind."""
+    found: dict[str, NodeRatio] = {name: one for name, one in node.ratios.items() if one.slow}
+    found |= {f"core {core}": one for core, one in node.cores.items()}
+    what = min(found, key=lambda name: found[name].ratio)
+    one, more = found[what], f"; {n_slow - 1} more slow" if n_slow > 1 else ""
+    remark = f"{node.name}: {node.cause}; {what}, over the typical node of its kind (fembench nodes){more}"
+    return HeadlineRow("slowest host", 100 * one.ratio, 100 * one.low, 100 * one.high, "%", remark)
 
 
 def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[HeadlineRow]:
@@ -176,14 +200,21 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
     return [HeadlineRow("gain of weighted shares", unit="x", remark=why)]
 
 
+def _advice(usable: Sequence[Result], nodes: NodesRecord | None) -> list[HeadlineRow]:
+    """What to do with slow hosts, if there are any."""
+    found = host_advice(usable, nodes)
+    return [HeadlineRow("slow hosts", found.do, remark=found.why)] if found else []
+
+
 NOTE = (
     "MDOF counts equations, in millions: restrained degrees of freedom do not count. "
     "The figure of merit is the rate at which the machine solves, on the most ranks that were run: equations "
     "x iterations / seconds of cg. The next lines show what limits it: how much of the measured memory "
     "bandwidth the product uses, and the shares of cg that ranks spend waiting for each other and handling "
     "messages. Strong scaling efficiency is for one mesh on more ranks, weak scaling efficiency for a mesh "
-    "that grows with the ranks. Compare two machines by this table only if they solved the same meshes with "
-    "the same method."
+    "that grows with the ranks. If hosts are slow, the last line names the fastest way to run, and what the "
+    "other ways cost. Compare two machines by this table only if they solved the same meshes with the same "
+    "method."
 )
 
 

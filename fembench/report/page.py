@@ -19,6 +19,7 @@ from fembench.base.errors import InputError
 from fembench.records import store
 from fembench.records.contest import FILE as PEERS_FILE
 from fembench.records.contest import PeersRecord, load_peers
+from fembench.records.nodes import NodesRecord, nodes_of_campaign
 from fembench.records.record import Failure, Record
 from fembench.report import exports, table
 from fembench.report.fields import fields_path, read_fields
@@ -59,6 +60,7 @@ class CampaignResults:
     fields: dict[str, Path]  # record id -> file
     description: str  # campaign.toml, or ""
     peers: PeersRecord | None = None  # a comparison with other programs
+    nodes: NodesRecord | None = None  # which hosts are slow
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def build(
     """
     campaign = read_campaign(Path(folder), peers)
     target = Path(out) if out else Path(folder) / "report"
-    tables = every_table(campaign.records, campaign.failures, campaign.peers, base, against)
+    tables = every_table(campaign.records, campaign.failures, campaign.peers, base, against, campaign.nodes)
     plots = gallery(results(campaign.records), campaign.fields, campaign.peers, base)
     with _replacing(target) as fresh:
         files = write_exports(campaign, fresh)
@@ -117,6 +119,7 @@ def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResul
         fields={name: path for name, path in found.items() if path.is_file()},
         description=description.read_text(encoding="utf-8") if description.is_file() else "",
         peers=peers,
+        nodes=nodes_of_campaign(folder),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from fembench.records.contest import PeersRecord
+from fembench.records.nodes import NodesRecord
 from fembench.records.record import Failure, Record
 from fembench.report import (
     equality,
@@ -58,6 +59,7 @@ class Against(NamedTuple):
 
     name: str
     records: Sequence[Record]
+    nodes: NodesRecord | None = None
 
 
 def terminal(
@@ -66,9 +68,10 @@ def terminal(
     peers: PeersRecord | None = None,
     base: int = 0,
     against: Against | None = None,
+    nodes: NodesRecord | None = None,
 ) -> str:
     """The most important tables, as aligned text."""
-    shown = [t for t in every_table(records, failures, peers, base, against) if t.name in TERMINAL]
+    shown = [t for t in every_table(records, failures, peers, base, against, nodes) if t.name in TERMINAL]
     return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown)
 
 
@@ -78,11 +81,12 @@ def every_table(
     peers: PeersRecord | None = None,
     base: int = 0,
     against: Against | None = None,
+    nodes: NodesRecord | None = None,
 ) -> list[Table]:
     """Every table that has rows.
 
     `base`: ranks of the base of speedups, 0: the fewest. `against`: another campaign, whose headline is shown
-    next to this one's.
+    next to this one's. `nodes`: what `fembench nodes` found on the same hosts.
     """
     found = results(records)
     unequal = unequal_results(found)
@@ -91,7 +95,7 @@ def every_table(
     hosts = {name: speedups_by_hosts(found, name) for name in speedup_tables.BY_PHASE}
     weak = weak_points(found, base)
     made = [
-        headline_table(headline(found, speedups[CG], weak, unequal), *_other(against)),
+        headline_table(headline(found, speedups[CG], weak, unequal, nodes), *_other(against)),
         runs.overview(found),
         runs.reasons(found),
         runs.failures(failures),
@@ -139,5 +143,5 @@ def _other(against: Against | None) -> tuple[Sequence[HeadlineRow], str]:
     if against is None:
         return (), ""
     found = results(against.records)
-    rows = headline(found, all_speedups(found, CG), weak_points(found), unequal_results(found))
-    return rows, against.name
+    speedups, unequal = all_speedups(found, CG), unequal_results(found)
+    return headline(found, speedups, weak_points(found), unequal, against.nodes), against.name

@@ -130,7 +130,7 @@ def _alone(result: Result, hosts: Sequence[str], everyone: Sequence[Result]) -> 
     """host -> its fastest run on one rank, the fastest host first."""
     found: dict[str, Result] = {}
     for other in everyone:
-        if other.ranks > 1 or SOLVE not in other.times or not _same_work(result, other):
+        if other.ranks > 1 or SOLVE not in other.times or not same_work(result, other):
             continue
         name = host_label(other.record, 0)
         if name in hosts and (
@@ -140,7 +140,7 @@ def _alone(result: Result, hosts: Sequence[str], everyone: Sequence[Result]) -> 
     return dict(sorted(found.items(), key=lambda item: item[1].times[SOLVE].median))
 
 
-def _same_work(result: Result, other: Result) -> bool:
+def same_work(result: Result, other: Result) -> bool:
     """Whether both solve the same system in the same way, with the same software."""
     mine, theirs = result.pool.case.flat(), other.pool.case.flat()
     fields = (f for f in WORK if f != "emulate")  # the comparison is between hosts of different speeds
@@ -160,7 +160,7 @@ def _speeds(result: Result, everyone: Sequence[Result]) -> tuple[Floats | None, 
     same = [
         r
         for r in everyone
-        if r.ranks == result.ranks and host_labels(r.record) == hosts and _same_work(result, r)
+        if r.ranks == result.ranks and host_labels(r.record) == hosts and same_work(result, r)
     ]
     equal = [r for r in same if not r.pool.case.placement.shares]
     chosen = next(

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from fembench.base.units import few
-from fembench.records.quiet import lost
+from fembench.records.quiet import QUOTA, lost
 from fembench.records.record import Environment
 
 SHOWN = 3  # most hosts named in a message
 REMEDY = {
     "others used": "stop the other work or use idle hosts",
     "the hypervisor took": "use hosts that share no processors",
-    "a quota withheld": "raise the quota",
+    QUOTA: "raise the quota",
 }
 
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from fembench.base.units import few
 from fembench.records.nodes import NodeSamples, NodesLaunch, NodesRecord
-from fembench.records.quiet import OTHERS, STOLEN
+from fembench.records.quiet import QUOTA, lost
 from fembench.records.record import HostFacts
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, Ratios, from_deviations, ratios_alike
 
@@ -305,7 +305,7 @@ def _cause(
     if 0 < len(cores) <= node.ranks / 2 or not slow:
         return _cause_of_cores(node, cores)
     quantity = next(q for q in ("all cores", "one core", "memory") if q in slow)
-    load = _load(slow[quantity], host)
+    load = _load(slow[quantity], node.ranks, host)
     if load:
         return load
     if quantity == "memory":
@@ -337,28 +337,22 @@ def _cause_of_cores(node: NodeSamples, cores: Mapping[int, NodeRatio]) -> str:
     return f"{names} slow"
 
 
-def _load(one: NodeRatio, host: HostFacts | None) -> str:
-    """What else used the processors, if that explains at least half of what the node lacks; else ""."""
+def _load(one: NodeRatio, ranks: int, host: HostFacts | None) -> str:
+    """What else used the processors, if that explains at least half of what the node lacks; else "".
+
+    A quota for fewer CPUs than ranks explains the time without a processor: its counter also covers the parts
+    of a round in which most ranks sleep.
+    """
     lacking, held = 1 - one.ratio, 1 - one.busy
-    takers = _takers(host) if host else {}
+    takers = lost(host) if host else {}
     who = max(takers, key=lambda name: takers[name], default="")
-    if host and who and takers[who] / 100 >= HALF * lacking:
-        if who == "quota":
-            quota = f"a quota of {host.cpu_quota:.3g} CPUs"
-            percent = 100 * held if held >= HALF * lacking else takers[who]  # all of its CPUs share a counter
-            return f"all cores slow: {quota} withheld {percent:.0f} % of the time"
+    explains = bool(who) and takers[who] / 100 >= HALF * lacking
+    if host and who == QUOTA and (explains or (host.cpu_quota < ranks and held >= HALF * lacking)):
+        percent = 100 * held if held >= HALF * lacking else takers[who]
+        return f"all cores slow: a quota of {host.cpu_quota:.3g} CPUs withheld {percent:.0f} % of the time"
+    if explains:
         return f"another load: {who} {takers[who]:.0f} % of the CPU time"
     return f"another load: no processor for {100 * held:.0f} % of the time" if held >= HALF * lacking else ""
-
-
-def _takers(host: HostFacts) -> dict[str, float]:
-    """Who took CPU time from the job on a host -> percent, beyond the limits of rules D3 and D6."""
-    found = {
-        "others used": (host.others_percent - host.others_resolution > OTHERS, host.others_percent),
-        "the hypervisor took": (host.steal_percent > STOLEN, host.steal_percent),
-        "quota": (host.throttled_percent > STOLEN, min(host.throttled_percent, 100.0)),
-    }
-    return {who: percent for who, (beyond, percent) in found.items() if beyond}
 
 
 def _costs(kinds: Sequence[NodeKind], nodes: Sequence[NodeVerdict]) -> KeepingCosts | None:

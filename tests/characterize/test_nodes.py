@@ -1,7 +1,9 @@
 """`fembench nodes` from its hosts to its verdicts: what is launched, what is measured, what is printed."""
 
+import itertools
 import json
 import platform
+import time
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +13,7 @@ from fembench.base.config import encode
 from fembench.base.errors import InputError
 from fembench.characterize import node_launches, node_rates
 from fembench.characterize.node_launches import NodesAsked, launch_nodes
-from fembench.characterize.node_rates import NodesJob, measure_nodes, triad_bytes
+from fembench.characterize.node_rates import NodesJob, measure_nodes, triad_bytes, turn_of
 from fembench.cli.main import main
 from fembench.host.bandwidth import LARGEST
 from fembench.launch.hostfile import HostSlots, host_slots
@@ -216,6 +218,51 @@ def test_a_rate_is_per_elapsed_second():
     rank._emulated, meter = False, HeldMeter()
     for _ in range(2):
         assert rank._visit(meter, None, 1e-3, 0.1) == pytest.approx((250.0, 0.25))
+
+
+class MachineOfRanks:
+    """The communicator of ranks that say these rows."""
+
+    def __init__(self, *rows):
+        self.rows, self.size = rows, len(rows)
+
+    def allgather(self, row):
+        return self.rows
+
+
+@pytest.mark.parametrize(
+    ("cpus", "turns"),
+    [
+        (((0,), (1,), (0,), (1,)), [(0, 2), (1, 2)]),  # virtual hosts on the same two CPUs
+        (((0,), (1,), (2,), (3,)), [(0, 1), (0, 1)]),  # containers with CPUs of their own
+        ((tuple(range(8)),) * 4, [(0, 1), (0, 1)]),  # not bound, and enough for all
+    ],
+)
+def test_nodes_that_share_processors_are_measured_one_after_another(monkeypatch, cpus, turns):
+    machine = MachineOfRanks(*zip(("a", "a", "b", "b"), cpus))
+    assert [turn_of(machine, name) for name in ("a", "b")] == turns
+
+
+@pytest.mark.mpi
+def test_in_a_turn_of_one_node_the_ranks_of_others_wait(comm, brief, monkeypatch):
+    """Every rank is a node of its own, and all share a CPU."""
+    names, when = [f"n{rank}" for rank in range(comm.size)], []
+    monkeypatch.setattr(node_rates, "node_names", lambda comm, job: names)
+    monkeypatch.setattr(node_rates, "affinity", lambda: (0,))
+    visit = node_rates.NodeRank._visit
+
+    def timed(rank, *rest):
+        begin = time.monotonic()
+        found = visit(rank, *rest)
+        when.append((begin, time.monotonic()))
+        return found
+
+    monkeypatch.setattr(node_rates.NodeRank, "_visit", timed)
+    found = measure_nodes(comm, job(comm), lambda text: None)
+    assert found is None or [node.name for node in found.nodes] == names
+    spans = [(when[3 * k][0], when[3 * k + 2][1]) for k in range(3)]  # of each round
+    for of_round in zip(*comm.allgather(spans)):
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(of_round))
 
 
 @pytest.fixture

@@ -6,16 +6,21 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from planted_nodes import Planted, planted_nodes
 from planted_records import planted
 
 from fembench.bench import campaign as campaigns
 from fembench.bench import schedule
+from fembench.bench.campaign import Folder
+from fembench.bench.campaign_hosts import campaign_hosts
+from fembench.characterize import node_launches
 from fembench.cli import sweep_default
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.launch.allocation import allocation
 from fembench.launch.case_job import JobOutcome
 from fembench.launch.layout import layout
+from fembench.records.nodes import load_nodes
 from fembench.records.record import Verdict
 from fembench.records.store import load, record_paths
 
@@ -38,18 +43,34 @@ class Ranks:
     """What replaces them: each run takes `seconds`; host n2 computes at the speed given."""
 
     def __init__(self, monkeypatch):
-        self.speed, self.seconds, self.ran = 1.0, 0.0, []
+        self.speed, self.seconds, self.ran, self.patience = 1.0, 0.0, [], None
         monkeypatch.setattr(campaigns, "launch", self.launch)
         monkeypatch.setattr(sweep_default, "_write_machine", self.network)
+        monkeypatch.setattr(node_launches, "launch_nodes", self.nodes)
+
+    @property
+    def cases(self):
+        return [case for case in self.ran if not isinstance(case, str)]
 
     def launch(self, case, *, id, **_):
         self.ran.append(case)
         time.sleep(self.seconds)
         hosts = [host.name for host in layout(case.placement, allocation()) for _ in range(host.slots)]
         speeds = [self.speed if name == "n2" else 1.0 for name in hosts]
-        made = planted(speeds, hosts=hosts, id=id, noise=0.0)
+        shares = [float(word) for word in case.placement.shares.split(",") if word]
+        made = planted(speeds, shares or None, hosts=hosts, id=id, noise=0.0)
         verdict = Verdict(status="VALID", reasons=(), rules=())
         return JobOutcome(replace(made, case=case, problem=PROBLEM, verdict=verdict), "ok", "", 0, "")
+
+    def nodes(self, asked, only=(), **_):
+        """As if a quota kept n2 slow."""
+        self.ran.append(f"{', '.join(only.values())} alone" if only else "all nodes")
+        self.patience = asked.patience
+        held = {"throttled_percent": 100 * (1 - self.speed), "cpu_quota": 2 * self.speed}
+        slow = {1: Planted(load=1 - self.speed, host=held)} if self.speed < 1 else {}
+        record = planted_nodes(3, slow, ranks=2)
+        launch = record.second if only else record.first
+        return replace(launch, nodes=tuple(replace(node, listed=node.name) for node in launch.nodes))
 
     def network(self, path, ranks, scratch, hostfile):
         self.ran.append(f"network of {ranks} ranks")
@@ -68,16 +89,19 @@ def placements(folder):
     }
 
 
-def test_inside_a_job_on_several_hosts_the_network_comes_first_then_scaling_over_the_hosts(ranks, capsys):
+def test_on_several_hosts_slow_nodes_come_first_then_the_network_then_scaling_over_the_hosts(ranks, capsys):
     assert main(["sweep", "--no-report"]) == 0
-    assert ranks.ran[0] == "network of 6 ranks"
+    assert ranks.ran[:2] == ["all nodes", "network of 6 ranks"]
     strong = {(n, hosts) for mesh, n, hosts, _ in placements("results/default") if mesh == "m"}
     assert strong == {(1, ""), (2, ""), (4, ""), (6, "")}
     text = Path("results/default/campaign.toml").read_text()
     assert text.startswith("# Made by fembench sweep for 6 slots, Slurm job 7: n1:2, n2:2, n3:2.\n")
     assert 'ranks = [1,"all"]' in text
     assert "shares" not in text
-    assert "slow hosts" not in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "nodes: no slow node among 3" in said.err
+    assert "fembench nodes found no slow one" in said.out
+    assert "slow hosts" not in said.err + said.out
 
 
 def test_unequal_hosts_are_named_and_run_with_shares_by_speed_and_without_the_slow_ones(ranks, capsys):
@@ -86,7 +110,7 @@ def test_unequal_hosts_are_named_and_run_with_shares_by_speed_and_without_the_sl
     found = placements("results/default")
     assert ("m", 6, "", True) in found
     assert ("m", 4, "n[1,3]", False) in found
-    (weighted,) = (case for case in ranks.ran[1:] if case.placement.shares)
+    (weighted,) = (case for case in ranks.cases if case.placement.shares)
     shares = [float(word) for word in weighted.placement.shares.split(",")]
     assert shares == pytest.approx([4 / 18, 4 / 18, 1 / 18, 1 / 18, 4 / 18, 4 / 18], rel=0.02)
     said = capsys.readouterr().err
@@ -94,6 +118,70 @@ def test_unequal_hosts_are_named_and_run_with_shares_by_speed_and_without_the_sl
     assert 'hosts = "n[1,3]"' in Path("results/default/campaign.toml").read_text()
     ranks.ran.clear()
     assert main(["sweep", "--no-report"]) == 0  # the same campaign, all of it recorded
+    assert ranks.ran == []
+
+
+CAUSE = "n2: all cores slow: a quota of 0.5 CPUs withheld 75 % of the time"
+
+
+def test_a_slow_node_is_named_with_its_cause_and_measured_alone(ranks, capsys):
+    ranks.speed = 0.25
+    assert main(["sweep", "--no-report", "--json"]) == 0
+    assert ranks.ran[:2] == ["all nodes", "n2 alone"]
+    said = capsys.readouterr()
+    assert f"nodes: 1 of 3 nodes slow: {CAUSE}" in said.err
+    rows = {row["what"]: row for row in json.loads(said.out)["tables"]["headline"]}
+    assert rows["slowest host"]["remarks"].startswith(CAUSE)
+    assert rows["slowest host"]["value"] == pytest.approx(25, abs=2)
+    assert load_nodes("results/default/nodes").second is not None
+
+
+def test_unequal_hosts_end_with_what_to_do_and_what_the_other_ways_cost(ranks, capsys):
+    """Ranks of speeds 1, 1, 1/4, 1/4, 1, 1: equal shares take 4/6 of the time of one rank, shares by speed
+    2/9, the four fast ranks 1/4."""
+    ranks.speed = 0.25
+    assert main(["sweep", "--no-report"]) == 0
+    line = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("slow hosts: "))
+    assert line.startswith("slow hosts: keep n2, with shares by speed (m takes ")
+    assert "equal shares: 200 % more time" in line
+    assert "without n2: 12 % more time" in line or "without n2: 13 % more time" in line
+
+
+def test_slow_nodes_are_looked_for_again_only_on_other_hosts(ranks, monkeypatch):
+    there, folder = campaign_hosts(), Folder(Path("results/default"))
+    for _ in range(2):
+        sweep_default.measure_nodes(there, folder, "", 0.0)
+    assert ranks.ran == ["all nodes"]
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[4-6]")
+    sweep_default.measure_nodes(campaign_hosts(), folder, "", 0.0)
+    assert ranks.ran == ["all nodes"] * 2
+
+
+def test_slow_nodes_are_left_out_only_of_the_shortest_campaigns(ranks, capsys):
+    there, folder = campaign_hosts(), Folder(Path("results/default"))
+    sweep_default.measure_nodes(there, folder, "", 1.0)
+    assert "nodes: left out, as they take up to half a minute" in capsys.readouterr().err
+    assert ranks.ran == []
+    sweep_default.measure_nodes(there, folder, "", 4.0)
+    assert (ranks.ran, ranks.patience) == (["all nodes"], 60.0)
+
+
+def test_nodes_that_cannot_be_measured_are_said_and_the_campaign_goes_on(ranks, capsys, monkeypatch):
+    def refuse(*_, **__):
+        raise sweep_default.InputError("no route to n3")
+
+    monkeypatch.setattr(node_launches, "launch_nodes", refuse)
+    assert main(["sweep", "--no-report"]) == 0
+    assert "nodes: not measured: no route to n3" in capsys.readouterr().err
+    assert ("m", 6, "", False) in placements("results/default")
+
+
+def test_hosts_that_the_batch_system_takes_away_end_the_campaign(ranks, monkeypatch):
+    def revoke(*_, **__):
+        raise sweep_default.AllocationLostError("job 7 was cancelled")
+
+    monkeypatch.setattr(node_launches, "launch_nodes", revoke)
+    assert main(["sweep", "--no-report"]) == 1
     assert ranks.ran == []
 
 

@@ -17,6 +17,7 @@ from fembench.launch.launchers import LAUNCHERS
 from fembench.launch.probe import transport_in
 from fembench.launch.probed import ProbedHost, ProbeFound
 from fembench.launch.run_job import JobEnd
+from fembench.records.nodes import NodeFacts
 
 replace = msgspec.structs.replace
 
@@ -124,7 +125,8 @@ def test_what_open_mpi_said_of_ranks_that_do_not_meet_is_shown(monkeypatch, tmp_
     assert finding.found.startswith("do not start in one job: 3 ranks, but the hosts have fewer slots")
 
 
-N1, N2, N3 = (ProbedHost(f"n{k}", 2, 4, 64, 128, 256 << 30, ("NVIDIA H100",) * 4, True) for k in (1, 2, 3))
+NODE = NodeFacts(numa_nodes=4, physical_cores=64, threads=128, accelerators=("4 x NVIDIA H100",))
+N1, N2, N3 = (ProbedHost(f"n{k}", 2, 64, 128, 256 << 30, NODE, True) for k in (1, 2, 3))
 
 
 @pytest.fixture
@@ -151,13 +153,13 @@ def probed(monkeypatch):
 
 
 def test_in_a_job_of_several_hosts_each_is_shown_and_two_ranks_start_on_two_of_them(probed):
-    started = probed(N1, N2, replace(N3, cores=8, threads=8, accelerators=()))
+    started = probed(N1, N2, replace(N3, cores=8, threads=8, node=replace(NODE, accelerators=())))
     found = list(doctor.launcher())
     assert started == [[("n1", 1), ("n2", 1)], [("n1", 1), ("n2", 1), ("n3", 1)]]
     assert [f.found for f in found if f.item == "two ranks"] == ["start in one job on n1 and n2, over tcp"]
     assert [f.found for f in found if f.item == "hosts"] == [
         "n[1-2]: 2 sockets, 4 NUMA nodes, 64 cores, 128 hardware threads, 256 GiB, 4 x NVIDIA H100",
-        "n3: 2 sockets, 4 NUMA nodes, 8 cores, 256 GiB",
+        "n3: 2 sockets, 4 NUMA nodes, 8 of 64 cores, 256 GiB",
     ]
     assert {f.status for f in found} == {"ok"}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fembench.host.heat import UNREADABLE, clock_rate, listed_clock_rate, throttle_events
-from fembench.host.node_facts import accelerators, node_facts, numa_nodes
+from fembench.host.node_facts import accelerators, node_facts
 
 CPUS = "sys/devices/system/cpu"
 
@@ -41,7 +41,7 @@ def test_thermal_events_of_a_core_count_once_for_all_its_threads(put, tmp_path):
 
 
 def test_a_node_has_numa_nodes_cores_and_threads(put, tmp_path):
-    assert numa_nodes(tmp_path) == 1
+    assert node_facts(tmp_path).numa_nodes == 1
     for number in (0, 1):
         put(f"sys/devices/system/node/node{number}/cpulist", number)
     put(f"{CPUS}/online", "0-3")

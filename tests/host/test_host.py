@@ -40,23 +40,6 @@ def test_a_core_is_named_by_its_first_cpu():
     assert host.first_cpus({"2,34", "0-1", "8"}) == (0, 2, 8)
 
 
-def test_accelerators_are_named_as_far_as_the_system_shows_them(files):
-    pci = "sys/bus/pci/devices"
-    root = files(
-        {
-            f"{pci}/0000:01:00.0/class": "0x030200\n",
-            f"{pci}/0000:01:00.0/vendor": "0x10de\n",
-            f"{pci}/0000:02:00.0/class": "0x120000\n",
-            f"{pci}/0000:02:00.0/vendor": "0x1002\n",
-            f"{pci}/0000:03:00.0/class": "0x030000\n",  # a display
-            f"{pci}/0000:03:00.0/vendor": "0x1a03\n",
-        }
-    )
-    assert host.accelerators(root) == ("NVIDIA accelerator", "AMD accelerator")
-    files({"proc/driver/nvidia/gpus/0000:01:00.0/information": "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ: 7\n"})
-    assert host.accelerators(root) == ("NVIDIA H100 80GB HBM3", "AMD accelerator")
-
-
 def test_a_two_socket_machine_is_read_from_its_files(files):
     root = files(
         {
@@ -96,7 +79,7 @@ def test_a_machine_without_proc_and_sys_has_facts_too(tmp_path):
     assert (facts.caches, facts.tsc_flags, facts.sockets) == ({}, (), 1)
     assert facts.memory_bytes > 0
     assert host.peak_memory(tmp_path) > 0
-    assert host.taken_meter(tmp_path)() == (0.0, 0.0)
+    assert host.taken_meter(tmp_path)(1) == (0.0, 0.0)
 
 
 def test_an_arm_processor_is_named_by_its_numbers(files):
@@ -154,16 +137,20 @@ def test_the_limits_of_a_control_group_are_the_tightest_of_its_line(files, tree)
     assert host.host_cores(root) == 1  # of four, one and a half may run: one whole
 
 
-@pytest.mark.parametrize("quota", [None, "350000 100000\n"])
-def test_cores_are_counted_not_hardware_threads_and_no_more_than_a_quota_lets_run(files, monkeypatch, quota):
+@pytest.mark.parametrize(
+    ("quota", "most"),
+    [(None, 4), ("350000 100000\n", 3), ("800000 100000\n", 4), ("25000 50000\n", 1)],
+)
+def test_cores_are_counted_not_hardware_threads_and_no_more_than_a_quota_lets_run(
+    files, monkeypatch, quota, most
+):
     """Eight CPUs, two to a core: CPU 0 shares its core with CPU 4."""
     pairs = {f"{CPU}/cpu{i}/topology/thread_siblings_list": f"{i % 4},{i % 4 + 4}\n" for i in range(8)}
     root = files({f"{CPU}/online": "0-7\n", **pairs})
     if quota:
         files({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": quota})
-    most = 3 if quota else 4
     monkeypatch.setattr(host, "affinity", lambda: (0, 1, 4, 5))
-    assert host.usable_cores(root) == 2  # two cores, both threads of each
+    assert host.usable_cores(root) == min(2, most)  # two cores, both threads of each
     monkeypatch.setattr(host, "affinity", lambda: tuple(range(8)))
     assert (host.usable_cores(root), host.host_cores(root)) == (most, most)
     assert host.physical_cores((0, 4, 7), root) == {"0,4", "3,7"}
@@ -194,29 +181,40 @@ def test_steal_is_the_part_of_the_cpu_time_of_our_cpus_that_was_stolen(files):
     root = files({"proc/stat": stat(5, 1000)})
     taken = host.taken_meter(root)
     files({"proc/stat": stat(35, 1070)})  # 30 stolen of 100 that passed
-    assert taken() == pytest.approx((30.0, 0.0))
+    assert taken(1) == pytest.approx((30.0, 0.0))
 
 
 def test_no_time_passed_means_nothing_stolen(files):
     root = files({"proc/stat": stat(5, 1000)})
-    assert host.taken_meter(root)() == (0.0, 0.0)
+    assert host.taken_meter(root)(1) == (0.0, 0.0)
 
 
-def test_time_that_a_quota_took_is_no_steal(files):
-    cpus = len(host.affinity())
+@pytest.mark.parametrize(
+    ("held", "ranks", "percent"),
+    [
+        (2, 2, 25.0),  # of the time of two ranks, whatever CPUs this process is bound to
+        (2, 1, 50.0),
+        (8, 6, 50.0),  # six ranks share the four CPUs of the job
+        (9, 2, 100.0),  # the group holds back other processes, too
+    ],
+)
+def test_time_that_a_quota_took_is_no_steal_and_is_a_part_of_the_time_of_all_ranks(
+    files, monkeypatch, held, ranks, percent
+):
+    monkeypatch.setattr(host, "affinity", lambda: (0,))
     group = {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.stat": "throttled_usec 0\n"}
-    root = files(group)
+    root = files(group | {f"{CPU}/online": "0-3\n"})
     now = [10.0]
     taken = host.taken_meter(root, lambda: now[0])
     now[0] = 14.0
-    files({"sys/fs/cgroup/cpu.stat": f"throttled_usec {cpus * 1_000_000}\n"})
-    assert taken() == pytest.approx((0.0, 25.0))
+    files({"sys/fs/cgroup/cpu.stat": f"throttled_usec {held * 1_000_000}\n"})
+    assert taken(ranks) == pytest.approx((0.0, percent))
 
 
 def test_the_meter_of_this_machine_answers_between_0_and_100():
     taken = host.taken_meter()
     time.sleep(0.05)
-    assert all(0 <= percent <= 100 for percent in taken())
+    assert all(0 <= percent <= 100 for percent in taken(1))
 
 
 def test_memory_that_was_held_shows_in_the_peak():

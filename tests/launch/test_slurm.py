@@ -1,5 +1,6 @@
 """Jobs under a Slurm of virtual hosts, and on the same hosts without it. Skipped where there can be none."""
 
+import json
 import os
 import re
 import sys
@@ -95,6 +96,14 @@ def test_a_host_file_in_any_form_is_followed(slurm, tmp_path, text, found):
     done = slurm.run(*FEMBENCH, "run", "m1", "--ranks", len(found), *SHORT, *where, on="n1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert places(tmp_path / "out") == {len(found): found}
+
+
+def test_the_slow_host_of_an_allocation_is_found(slurm, tmp_path):
+    """All three share two CPUs, of which the third gets a quarter."""
+    done = slurm.run("salloc", "-N3", "-n6", *FEMBENCH, "nodes", "--results", tmp_path, "--json")
+    assert done.returncode == 1, done.stdout + done.stderr
+    verdicts = {node["name"]: node["verdict"] for node in json.loads(done.stdout)["nodes"]}
+    assert verdicts == {"n1": "normal", "n2": "normal", "n3": "slow"}, done.stdout
 
 
 def test_a_heterogeneous_job_runs_across_its_components(slurm, tmp_path):

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from planted_nodes import Planted, planted_nodes
 from report_sample import HOST, campaign, environment, make_record
 
 from fembench.records import phases as ph
@@ -11,8 +12,8 @@ from fembench.report.table import to_json
 replace = msgspec.structs.replace
 
 
-def rows_of(records):
-    return {r["what"]: r for r in to_json(tables.every_table(records)[0])}
+def rows_of(records, nodes=None):
+    return {r["what"]: r for r in to_json(tables.every_table(records, nodes=nodes)[0])}
 
 
 def test_the_headline_comes_first_and_begins_with_the_verdict():
@@ -99,6 +100,70 @@ def test_two_runs_on_several_hosts_show_a_gain_before_six_show_that_they_are_une
     assert "gain of weighted shares" not in rows_of([equal])
     one = replace(weighted, environment=environment(2)), replace(equal, environment=environment(2))
     assert "gain of weighted shares" not in rows_of(one)
+
+
+def on_hosts(names, seconds, *, ranks=None, cells=None, **changes):
+    """A record on hosts of these names whose sets take `seconds`; `cells`: of each rank, in the same time."""
+    hosts = tuple(replace(HOST, name=name) for name in names)
+    n = ranks or len(names)
+    made = make_record("m2", n, noise=0.0, skew=0.0, environment=environment(n, hosts=hosts), **changes)
+    took = max(row[ph.ASSEMBLY] + row[ph.CG] for row in made.sets[-1].seconds)
+    factor = seconds / took
+    sets = tuple(
+        replace(one, seconds=tuple(tuple(factor * x for x in row) for row in one.seconds))
+        for one in made.sets
+    )
+    made = replace(made, sets=sets)
+    return replace(made, partition=replace(made.partition, cells=cells)) if cells else made
+
+
+UNEVEN = {"cells": (1320, 1320, 330)}  # in the same time: the third host has a quarter of the speed
+
+
+def test_a_slow_host_is_left_out_if_the_others_are_faster_alone():
+    equal = on_hosts("abc", 0.4, **UNEVEN)
+    weighted = on_hosts("abc", 0.22, shares="4,4,1")
+    without = on_hosts("ab", 0.2)
+    row = rows_of([equal, weighted, without])["slow hosts"]
+    assert row["value"] == "leave c out"
+    assert row["remarks"] == (
+        "m2 takes 200 ms; equal shares: 100 % more time (100–100 %); "
+        "shares by speed: 10 % more time (10–10 %); of the fastest speed: c 25%"
+    )
+
+
+def test_a_slow_host_is_kept_if_shares_by_speed_are_faster():
+    equal, weighted = on_hosts("abc", 0.4, **UNEVEN), on_hosts("abc", 0.2, shares="4,4,1")
+    row = rows_of([equal, weighted, on_hosts("ab", 0.22)])["slow hosts"]
+    assert row["value"] == "keep c, with shares by speed"
+    assert "without c: 10 % more time" in row["remarks"]
+
+
+def test_a_run_on_some_of_the_fast_ranks_says_nothing_about_a_slow_host():
+    equal = on_hosts("abc", 0.4, **UNEVEN)
+    assert "slow hosts" not in rows_of([equal, on_hosts("a", 0.1)])
+    assert "slow hosts" not in rows_of([on_hosts("abc", 0.4), on_hosts("ab", 0.2)])  # none is slow
+
+
+def test_without_such_runs_the_rates_of_nodes_say_what_to_do():
+    nodes = planted_nodes(8, {2: Planted(cores=0.5, clock=0.5)})
+    rows = rows_of([make_record("m2", 2)], nodes)
+    assert rows["slow hosts"]["value"] == "keep n3, with shares by speed"
+    assert (
+        "no run has shown it: of the speed that all would have, equal shares lose 50%"
+        in (rows["slow hosts"]["remarks"])
+    )
+
+
+def test_a_slow_node_is_the_slowest_host_with_its_cause_and_interval():
+    nodes = planted_nodes(8, {2: Planted(cores=0.85, clock=0.85), 5: Planted(memory=0.7)})
+    row = rows_of([make_record("m2", 2)], nodes)["slowest host"]
+    assert row["value"] == pytest.approx(70, abs=2)
+    assert row["low"] < row["value"] < row["high"]
+    assert row["remarks"].startswith(
+        "n6: memory slow, cores normal; memory, over the typical node of its kind"
+    )
+    assert row["remarks"].endswith("; 1 more slow")
 
 
 def test_another_campaign_stands_beside_with_its_ratio():

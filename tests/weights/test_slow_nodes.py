@@ -61,6 +61,14 @@ def test_500_nodes_have_the_same_verdicts_in_seconds():
             Planted(load=0.75, host={"throttled_percent": 100.0, "cpu_quota": 2.0, "cores": 2}),
             "all cores slow: a quota of 2 CPUs withheld 75 %",
         ),
+        (
+            Planted(load=0.33, host={"throttled_percent": 10.0, "cpu_quota": 0.5, "cores": 1}),
+            "all cores slow: a quota of 0.5 CPUs withheld 33 %",  # counted while ranks slept, too
+        ),
+        (
+            Planted(load=0.33, host={"throttled_percent": 10.0, "cpu_quota": 9.0}),
+            "another load: no processor for 33 %",  # enough for all four ranks
+        ),
         (Planted(load=0.2, host={"steal_percent": 20.0}), "another load: the hypervisor took 20 %"),
         (Planted(load=0.25), "another load: no processor for 25 % of the time"),
         (

@@ -1,0 +1,149 @@
+"""What to do with slow hosts, from the runs of a campaign: give them smaller shares, or leave them out.
+
+A host is slow if its median rank computes at less than FAST of the speed of the fastest host, in the run with
+equal shares on the most ranks. Two other runs of the same work show what that costs: on the same ranks with
+shares by speed, and on all ranks of the other hosts. Times are those of one set (assembly and CG).
+"""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from fembench.base import units
+from fembench.records.compare import host_names
+from fembench.records.nodes import NodesRecord
+from fembench.records.record import Record
+from fembench.records.weights import FAST
+from fembench.report.host_times import host_speeds
+from fembench.report.measures import SOLVE
+from fembench.report.results import Result
+from fembench.report.speedup import ratio_range
+from fembench.report.unequal import same_work
+from fembench.weights.slow_nodes import KeepingCosts, slow_nodes
+
+MOST = 3  # hosts that are named
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SlowHosts:
+    """The slow hosts of the run on most ranks, and the runs that show what to do with them."""
+
+    speeds: dict[str, float]  # host -> speed relative to the fastest, the slowest host first
+    equal: Result
+    weighted: Result | None  # the fastest with shares
+    without: Result | None  # on all ranks of the other hosts
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostAdvice:
+    """What to do, and why."""
+
+    do: str  # "leave n3 out"
+    why: str
+
+
+def host_advice(found: Sequence[Result], nodes: NodesRecord | None = None) -> HostAdvice | None:
+    """The advice on slow hosts; from the record of nodes if no runs show it. None without a slow host."""
+    slow = slow_hosts(found)
+    if slow is not None and (slow.weighted or slow.without):
+        return _from_runs(slow)
+    return _from_nodes(nodes)
+
+
+def slow_hosts(found: Sequence[Result]) -> SlowHosts | None:
+    """The slow hosts, from the results of a campaign; None if no run shows one."""
+    usable = [r for r in found if r.pool.status != "INVALID" and SOLVE in r.times]
+    equal = max(
+        (r for r in usable if not r.pool.case.placement.shares and len(host_names(r.record)) > 1),
+        key=lambda r: (r.ranks, _has_shares(r, usable), r.record.mesh.n_equations),
+        default=None,
+    )
+    if equal is None:
+        return None
+    names, speeds = host_speeds(equal)
+    relative = dict(sorted(zip(names, (speeds / speeds.max()).tolist()), key=lambda item: item[1]))
+    slow = {name: speed for name, speed in relative.items() if speed < FAST}
+    if not slow:
+        return None
+    kept = {name: n for name, n in _ranks_of(equal.record).items() if name not in slow}
+    alike = [r for r in usable if r is not equal and _same(equal, r)]
+    weighted = [r for r in alike if r.pool.case.placement.shares and r.ranks == equal.ranks]
+    without = [r for r in alike if not r.pool.case.placement.shares and _ranks_of(r.record) == kept]
+    return SlowHosts(slow, equal, _fastest(weighted), _fastest(without))
+
+
+def _has_shares(equal: Result, usable: Iterable[Result]) -> bool:
+    """Whether the same work was also done with shares."""
+    return any(r.ranks == equal.ranks and r.pool.case.placement.shares and _same(equal, r) for r in usable)
+
+
+def _same(equal: Result, other: Result) -> bool:
+    return (
+        equal.mesh == other.mesh and equal.pool.case.stop == other.pool.case.stop and same_work(equal, other)
+    )
+
+
+def _ranks_of(record: Record) -> dict[str, int]:
+    """{host: its ranks}."""
+    environment = record.environment
+    return dict(Counter(environment.hosts[k].name for k in environment.rank_host))
+
+
+def _fastest(found: Iterable[Result]) -> Result | None:
+    return min(found, key=_seconds, default=None)
+
+
+def _seconds(result: Result) -> float:
+    return result.times[SOLVE].median
+
+
+def _from_runs(slow: SlowHosts) -> HostAdvice:
+    """The fastest of three ways to run, and what the others cost."""
+    names = _few(slow.speeds)
+    ways = [(f"keep {names}, with equal shares", "equal shares", slow.equal)]
+    if slow.weighted:
+        ways.append((f"keep {names}, with shares by speed", "shares by speed", slow.weighted))
+    if slow.without:
+        ways.append((f"leave {names} out", f"without {names}", slow.without))
+    do, _, best = min(ways, key=lambda way: _seconds(way[2]))
+    others = [f"{name}: {_more(other, best)}" for _, name, other in ways if other is not best]
+    speeds = ", ".join(f"{name} {speed:.0%}" for name, speed in list(slow.speeds.items())[:MOST])
+    words = [f"{best.mesh} takes {units.seconds(_seconds(best))}", *others, f"of the fastest speed: {speeds}"]
+    return HostAdvice(do, "; ".join(words))
+
+
+def _more(other: Result, best: Result) -> str:
+    """'44 % more time (41–47 %)', or that it is not shown to take more."""
+    more = _seconds(other) / _seconds(best) - 1
+    low, high = (100 * (end - 1) for end in ratio_range(other.times[SOLVE], best.times[SOLVE]))
+    if low <= 0:  # not if there are too few samples for an interval
+        return f"{100 * more:.0f} % more time, which is not significant"
+    interval = f" ({low:.0f}–{high:.0f} %)" if low > 0 else ""
+    return f"{100 * more:.0f} % more time{interval}"
+
+
+def _from_nodes(nodes: NodesRecord | None) -> HostAdvice | None:
+    """From the rates of nodes alone: no run has shown it yet."""
+    found = slow_nodes(nodes) if nodes else None
+    if found is None or found.costs is None:
+        return None
+    names, costs = _few(node.name for node in found.named("slow")), found.costs
+    leave = costs.left_out <= costs.weighted
+    do = f"leave {names} out" if leave else f"keep {names}, with shares by speed"
+    return HostAdvice(do, f"expected from fembench nodes, no run has shown it: {_lost(costs)}")
+
+
+def _lost(costs: KeepingCosts) -> str:
+    """'of the speed of all hosts, equal shares lose 75 %, …'."""
+    parts = [
+        f"equal shares lose {costs.equal:.0%}",
+        f"shares by speed {costs.weighted:.0%}",
+        f"leaving out {costs.left_out:.0%}",
+    ]
+    return f"of the speed that all would have, {', '.join(parts)}"
+
+
+def _few(names: Iterable[str]) -> str:
+    """'n3', 'n3, n4, n5 and 2 more'."""
+    every = list(names)
+    return ", ".join(every[:MOST]) + (f" and {len(every) - MOST} more" if len(every) > MOST else "")

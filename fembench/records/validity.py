@@ -142,7 +142,7 @@ def _work(record: Record) -> Iterator[Rule]:
     part = record.partition
     sizes = np.asarray(part.cells, float)
     miss = float(np.abs(sizes / sizes.sum() / np.asarray(part.targets) - 1).max())
-    rule = _at_most("B4", "largest deviation from a target share", miss, UNEQUAL_SHARES)
+    rule = _at_most("B4", "largest miss of a target share", miss, UNEQUAL_SHARES)
     if rule.ok:
         yield rule
         return

@@ -46,9 +46,7 @@ def solved_again(case: Case, prepared: Prepared) -> Reference | None:
         off = interface.dot(scaled / SCALE - result.x, scaled / SCALE - result.x)
         if off > SENSITIVE**2 * interface.dot(result.x, result.x):
             return None
-    solved = Solved(
-        sub, interface, solver.operator, prepared.spec, prepared.extent, prepared.load, prepared.rhs, result.x
-    )
+    solved = Solved(prepared, solver.operator, result.x)
     u, owned = solved.u, sub.owned_nodes
     return Reference(
         source=f"storage {method.storage}, in the same run",

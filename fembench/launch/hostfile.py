@@ -83,6 +83,13 @@ def _host(number: int, line: str, where: str) -> HostfileLine:
     return HostfileLine(number, match.group(1), int(slots or 0))
 
 
+def names_in(text: str) -> list[str]:
+    """The names in a host file that was written for a launcher, or in a rankfile, each once."""
+    if is_rankfile(text):
+        return list(dict.fromkeys(host for host, _ in placed(text, "rankfile")))
+    return list(dict.fromkeys(host.name for host in hosts_of(text, "host file")))
+
+
 def hosts_asked(path: str) -> str:
     """The host file as a record keeps it: its lines without comments; '' without a host file.
 

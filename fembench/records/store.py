@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from fembench.base.config import convert, json_tree, write_json
 from fembench.base.errors import InputError
 from fembench.records.record import SCHEMA, Failure, Record

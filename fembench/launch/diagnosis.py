@@ -151,6 +151,7 @@ SIGNS = (
     ),
 )
 OPTIONS = (  # {0} is the option as the launcher names it; tried only if no rank started
+    r"unrecognized option was included on the .{1,40} command line: Option: (\S+)",  # PRRTE
     r"match_arg \([^)]*\): unrecognized argument (\S+)",  # hydra
     r"[Uu]nrecogni[sz]ed (?:option|argument)s?:? '?\"?(-*\w[^\s'\"]*)",  # getopt, argparse
     r"(?:[Uu]nknown|[Ii]nvalid) (?:option|argument):? '?\"?(-*\w[^\s'\"]*)",
@@ -160,7 +161,7 @@ OPTIONS = (  # {0} is the option as the launcher names it; tried only if no rank
     r"policy is not recognized: Policy: (\S+)",
     r"unrecognized (?:modifier|qualifier): (?:Request|Qualifier): (\S+)",
     r"unrecog\w+ .{0,120}?Param name: (\S+)",
-    r"Executable: ([^/\s]\S*) Node: ",  # PRRTE and hydra take it for the program
+    r"(?:Node: \S+ )?Executable: ([^/\s]\S*)(?: Node: )?",  # PRRTE and hydra take it for the program
     r"execvp error on file ([^/\s]\S*)",
 )
 _NOISE = re.compile(

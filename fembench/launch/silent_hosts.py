@@ -4,6 +4,7 @@ import shlex
 import subprocess
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from fembench.base.errors import shown
 
@@ -31,7 +32,7 @@ def silent_hosts(names: Iterable[str], variables: Mapping[str, str]) -> dict[str
 def _remote_shell(variables: Mapping[str, str]) -> list[str]:
     named = next((variables[name] for name in AGENTS if variables.get(name)), "ssh")
     words = shlex.split(named.split(" : ")[0])
-    return [*words, *_QUICK] if words[-1:] == ["ssh"] else words
+    return [*words, *_QUICK] if words and Path(words[0]).name == "ssh" else words
 
 
 def _why_silent(line: list[str]) -> str:

@@ -79,7 +79,7 @@ def upgraded(tree: Any, what: str, newest: int, where: str) -> Tree:
         raise InputError(f"{where}: not a fembench {what}: no schema number")
     oldest = min(STEPS[what])
     if not oldest <= version <= newest:
-        how = "update fembench" if version > newest else "the file is damaged"
+        how = "it is newer: update fembench" if version > newest else "it is older than any of them"
         raise InputError(f"{where}: schema {version} of a {what}; expected {oldest} to {newest}: {how}")
     for old in range(version, newest):
         tree = STEPS[what][old](tree)

@@ -116,7 +116,9 @@ def test_fembench_under_srun_is_refused_with_what_to_type(slurm, tmp_path):
 def rank_of(process):
     """The rank that a process is, by what its launcher told it."""
     variables = Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
-    return next(int(v.partition("=")[2]) for v in variables if re.match("(PMIX|PMI|OMPI_COMM_WORLD)_RANK=", v))
+    return next(
+        int(v.partition("=")[2]) for v in variables if re.match("(PMIX|PMI|OMPI_COMM_WORLD)_RANK=", v)
+    )
 
 
 def test_a_rank_that_is_killed_on_another_host_ends_the_job_within_ten_seconds(slurm, tmp_path):

@@ -166,7 +166,7 @@ def test_a_folder_with_records_of_several_schemas_is_checked_but_for_those_of_la
     assert out.startswith(f"{tree['id']}: ")
     assert err == (
         f"fembench: 2 of 3 records cannot be read; the first: {tmp_path / 'r1.json'}: "
-        f"schema {SCHEMA + 1} of a record; expected 1 to {SCHEMA}: update fembench\n"
+        f"schema {SCHEMA + 1} of a record; expected 1 to {SCHEMA}: it is newer: update fembench\n"
     )
     (tmp_path / "r0.json").unlink()
     (tmp_path / "r2.json").unlink()

@@ -160,6 +160,7 @@ OPTIONS = (  # {0} is the option as the launcher names it; tried only if no rank
     r"directive is not recognized: Directive: (\S+)",  # PRRTE, of a value
     r"policy is not recognized: Policy: (\S+)",
     r"unrecognized (?:modifier|qualifier): (?:Request|Qualifier): (\S+)",
+    r"unrecognized directive \"(\S+?)\"",  # hydra
     r"unrecog\w+ .{0,120}?Param name: (\S+)",
     r"(?:Node: \S+ )?Executable: ([^/\s]\S*)(?: Node: )?",  # PRRTE and hydra take it for the program
     r"execvp error on file ([^/\s]\S*)",

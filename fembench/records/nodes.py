@@ -9,12 +9,11 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fembench.base.config import convert, read_json
+from fembench.base.config import convert, encode, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.records.record import Environment, Frozen
-from fembench.records.store import encode
 from fembench.stats.outliers import FEWEST_ROUNDS
 
 NODES_SCHEMA = 1

@@ -5,9 +5,9 @@ import json
 import pytest
 from planted_nodes import Planted, planted_nodes
 
+from fembench.base.config import encode
 from fembench.base.errors import InputError
 from fembench.records.nodes import load_nodes, save_nodes
-from fembench.records.store import encode
 
 SLOW = {1: Planted(cores=0.8)}
 

@@ -95,7 +95,7 @@ def test_other_ranks_are_held_against_one_rank(records):
     )
 
 
-@pytest.mark.parametrize("work", [("--iterations", "20"), ("--precond", "jacobi")])
+@pytest.mark.parametrize("work", [("--iterations", "20", "--sets", "20"), ("--precond", "jacobi")])
 def test_a_run_without_any_reference_makes_its_own_with_another_storage(tmp_path, work):
     done = cli("run", "box:6x5x6", "--ranks", "2", *work, "--results", tmp_path, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -131,7 +131,7 @@ def test_a_dry_run_says_that_records_of_another_host_file_will_be_refused(capsys
     Path("c.toml").write_text(f'name = "c"\n[[cases]]\nranks = {ranks}\n{fields}')
     for options in (["--hostfile", "hosts"], []):
         assert main(["sweep", "c.toml", "--dry-run", *options]) == 2
-        assert "records made with another host file (n9 slots=4): 1" in capsys.readouterr().err
+        assert "records made on other hosts (n9 slots=4): 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.base.files import write_atomic
 
 if sys.version_info >= (3, 11):
@@ -17,6 +17,16 @@ else:
     import tomli as tomllib
 
 T = TypeVar("T")
+_KINDS = {  # types as msgspec names them
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text in quotes",
+    "array": "a list",
+    "object": "a table",
+    "null": "null",
+}
+_AT = r"(?: - at `\$\.?(.*)`)?"  # where a message says that a value is
 
 
 def read_text(path: Path | str) -> str:
@@ -81,20 +91,58 @@ def convert(tree: Any, kind: type[T], *, where: str) -> T:
     try:
         return msgspec.convert(tree, kind, str_keys=True)  # of TOML and JSON all keys are text
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {_explain(str(error), kind)}") from error
+        raise InputError(f"{where}: {_explain(str(error), kind, tree)}") from error
 
 
-def _explain(message: str, kind: type) -> str:
-    """msgspec's message; for an unknown key, with the nearest known key."""
+def as_typed(value: object) -> str:
+    """A value as a file has it, for a message: 'x', 1.5, true, ['a', 2]."""
+    if isinstance(value, str):
+        return f"'{shown(value)}'"
+    if isinstance(value, list | tuple):
+        return shown(f"[{', '.join(map(as_typed, value))}]")
+    if isinstance(value, bool):
+        return str(value).lower()
+    return shown("null" if value is None else value)
+
+
+def _explain(message: str, kind: type, tree: Any) -> str:
+    """msgspec's message in words; for an unknown key, with the nearest known key."""
     unknown = re.search(r"unknown field `(.+?)`", message)
     if not unknown:
-        return message.replace("`", "'")
+        return _wrong_type(message, tree) or message.replace("`", "'")
     key = unknown.group(1)
     place = re.search(r" - at `\$?\.?(.*?)`$", message)
     path = place.group(1) if place else ""
     near = difflib.get_close_matches(key, sorted(_keys_at(kind, path)), n=1, cutoff=0.0)
     hint = f"; the nearest known key is '{near[0]}'" if near else ""
     return f"unknown key '{key}'" + (f" in [{path}]" if path else "") + hint
+
+
+def _wrong_type(message: str, tree: Any) -> str:
+    """'ranks = 'x': expected a whole number'; "" if the message is about something else."""
+    missing = re.fullmatch(rf"Object missing required field `(.+?)`{_AT}", message)
+    if missing:
+        return f"key '{missing[1]}' is missing" + (f" in [{missing[2]}]" if missing[2] else "")
+    length = r"( of (?:at most |at least )?length \d+)?"
+    wrong = re.fullmatch(rf"Expected `([\w |]+)`{length}, got `?(\w+)`?{_AT}", message)
+    if not wrong:
+        return ""
+    kinds, long, got, path = wrong.groups()
+    expected = " or ".join(_KINDS.get(one, one) for one in kinds.split(" | ")) + (long or "")
+    found, value = _value_at(tree, path or "")
+    if not path or not found or isinstance(value, dict):
+        return f"{path + ': ' if path else ''}expected {expected}, found {_KINDS.get(got, got)}"
+    return f"{path} = {as_typed(value)}: expected {expected}"
+
+
+def _value_at(tree: Any, path: str) -> tuple[bool, Any]:
+    """(whether it is known, the value) at a path such as 'cases[0].ranks'."""
+    for name, index in re.findall(r"([^.\[\]]+)|\[(.*?)\]", path):
+        try:
+            tree = tree[int(index) if index else name]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return False, None
+    return True, tree
 
 
 def _keys_at(kind: Any, path: str) -> set[str]:

@@ -97,8 +97,9 @@ def cases_of(campaign: Campaign, where: str, there: CampaignHosts | None = None)
     """Every case of the campaign, each once, in the order of its tables."""
     there = there or campaign_hosts()
     found = dict[tuple[Case, object], Case]()
-    for table in campaign.cases:
-        for case, hosts in _product(table, where, there):
+    for k, table in enumerate(campaign.cases, 1):
+        which = f" ({k} of {len(campaign.cases)})" if len(campaign.cases) > 1 else ""
+        for case, hosts in _product(table, f"{where} [[cases]]{which}", there):
             found.setdefault((case.with_(hosts="", per_node=0), hosts), case)
     return list(found.values())
 
@@ -140,7 +141,6 @@ def _listed(value: Any) -> list[Any]:
 
 def _product(table: dict[str, Any], where: str, there: CampaignHosts) -> list[PlacedCase]:
     """The cases of a table. Rows that do not fit are left out if each of their values fits in another row."""
-    where = f"{where} [[cases]]"
     lists = _lists(table, where, there)
     several_ranks = len(lists.get("ranks", [])) > 1
     cases, no_room = [], dict[tuple[str, Any], HostsError]()

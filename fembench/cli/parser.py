@@ -15,6 +15,16 @@ from fembench.base.errors import InputError, shown
 
 NARROW, WIDE, INDENT = 60, 100, 26  # columns of a page, and of its left half
 EXAMPLES = "\nExamples:\n"
+ELSEWHERE = {  # options of MPI launchers and batch systems -> ours
+    **dict.fromkeys(("-n", "-np", "--np", "--n", "--ntasks", "-c", "--nprocs"), "--ranks"),
+    **dict.fromkeys(("--ntasks-per-node", "-ppn", "--ppn", "-npernode", "--npernode"), "--per-node"),
+    **dict.fromkeys(("-N", "--nodes", "-H", "-host", "--host", "--nodelist", "-w"), "--hosts"),
+    **dict.fromkeys(("-f", "-machinefile", "--machinefile", "-hostfile", "--nodefile"), "--hostfile"),
+    **dict.fromkeys(("-t", "--time", "--walltime"), "--timeout"),
+    **dict.fromkeys(("-o", "--output", "--out", "--outdir"), "--results"),
+    "-map-by": "--map-by",
+    "-rf": "--rankfile",
+}
 
 
 class OptionList(NamedTuple):
@@ -47,7 +57,9 @@ class Parser(argparse.ArgumentParser):
             known = option_strings(self) if kind == "option" else []
             if word in known:
                 raise InputError(f"{word} goes with {' or '.join(_owners(self, word))}; {self._hint()}")
-            raise InputError(f"unknown {kind} '{shown(word)}'{nearest(word, known)}; {self._hint()}")
+            ours = ELSEWHERE.get(word)
+            near = f"; did you mean '{ours}'?" if ours in known else nearest(word, known)
+            raise InputError(f"unknown {kind} '{shown(word)}'{near}; {self._hint()}")
         return options
 
     def _check_value(self, action: argparse.Action, value: object) -> None:

@@ -67,7 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign_hosts import campaign_hosts
     from fembench.cli.sweep_default import folder_of, measure_network, measure_nodes, source_of
-    from fembench.cli.sweep_plan import as_text, as_tree, plan_of
+    from fembench.cli.sweep_plan import as_text, as_tree, plan_of, refuse_other_hosts
     from fembench.cli.sweep_runs import Sweep
     from fembench.launch.scratch import occupied
 
@@ -78,14 +78,15 @@ def run(options: argparse.Namespace) -> int:
     folder = folder_of(source, options.results)
     if options.dry_run:
         sweep = Sweep.of(source, folder, there, options, begin)
-        plan = plan_of(source.campaign, sweep.order.planned(), folder, there, sweep.left_out)
+        planned, file = sweep.order.planned(), options.hostfile
+        plan = plan_of(source.campaign, planned, folder, there, sweep.left_out, hostfile=file)
         print(json.dumps(as_tree(plan)) if options.json else as_text(plan))
         return 0
     with occupied(folder.runs):
         folder.hold(source.text, source.where, there, grown=source.made)
         _say_damaged(folder)
         sweep = Sweep.of(source, folder, there, options, begin)
-        _refuse_other_hosts(sweep.runs, folder, options.hostfile)
+        refuse_other_hosts(sweep.runs, folder, options.hostfile)
         _say_changes(sweep.runs, folder)
         if source.made:
             measure_nodes(there, folder, options.hostfile, options.minutes)
@@ -130,19 +131,6 @@ def _say_damaged(folder) -> None:
     for name in folder.set_damaged_aside():
         progress(
             f"{folder.runs / name} is damaged (not valid JSON): moved to superseded; its run is repeated"
-        )
-
-
-def _refuse_other_hosts(runs, folder, hostfile) -> None:
-    """Raises InputError if records of the campaign were made on other hosts."""
-    from fembench.base.errors import InputError, shown
-
-    others = folder.on_other_hosts(runs, hostfile)
-    if others:
-        asked = shown(others[0].environment.hosts_asked) or "neither a host file nor a batch system"
-        raise InputError(
-            f"{folder.runs}: records made on other hosts ({asked}): {len(others)}; "
-            "one folder takes records of the same hosts only: use these, or give another --results"
         )
 
 

@@ -1,16 +1,20 @@
-"""What `fembench sweep --dry-run` prints: each job with its ranks, hosts, mesh and expected duration."""
+"""What `fembench sweep --dry-run` prints: each job with its ranks, hosts, mesh and expected duration.
+
+What the sweep would refuse is refused here as well.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fembench.base.errors import InputError, shown
 from fembench.base.tables import table
 from fembench.base.units import count, plural
 from fembench.bench.campaign import Folder
 from fembench.bench.campaign_file import Campaign, CampaignRun
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import STATED, Expectations, equations_of
-from fembench.launch.allocation import merged
+from fembench.launch.allocation import check_not_a_step, merged
 from fembench.launch.hostfile import HostSlots
 from fembench.launch.layout import in_words, is_open, layout
 from fembench.records.case import FIELDS, Case
@@ -51,8 +55,12 @@ def plan_of(
     folder: Folder,
     there: CampaignHosts,
     left_out: Sequence[str] = (),
+    *,
+    hostfile: str = "",
 ) -> SweepPlan:
-    """The jobs of a campaign. Raises InputError."""
+    """The jobs of a campaign. Raises InputError, also for what would be refused when the first one starts."""
+    check_not_a_step()
+    refuse_other_hosts(runs, folder, hostfile)
     records = folder.records()
     expectations = Expectations(records, cores_of(there), campaign.timeout)
 
@@ -65,6 +73,17 @@ def plan_of(
     source = f"from {plural(len(records), 'record')} in {folder.path}"
     stated = f"{STATED}; {folder.path} has no records"
     return SweepPlan(tuple(map(planned, runs)), source if records else stated, tuple(left_out))
+
+
+def refuse_other_hosts(runs: Sequence[CampaignRun], folder: Folder, hostfile: str) -> None:
+    """Raises InputError if records of these runs were made on other hosts."""
+    others = folder.on_other_hosts(runs, hostfile)
+    if others:
+        asked = shown(others[0].environment.hosts_asked) or "neither a host file nor a batch system"
+        raise InputError(
+            f"{folder.runs}: records made on other hosts ({asked}): {len(others)}; "
+            "one folder takes records of the same hosts only: use these, or give another --results"
+        )
 
 
 def cores_of(there: CampaignHosts) -> int:

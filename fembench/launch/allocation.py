@@ -3,6 +3,17 @@
 They come from the first of these that is there: a host file, the environment of a batch system (Slurm, PBS,
 LSF, Flux, OAR, Grid Engine), and else this machine with its usable cores. Everything that counts the cores of
 a job asks here.
+
+Nothing that a batch system says is ignored in silence. Without a host file, these are refused in one line:
+
+- a job whose hosts are not named: SLURM_JOB_ID without SLURM_JOB_NODELIST (or that of its components),
+  LSB_JOBID without LSB_MCPU_HOSTS, LSB_DJOB_HOSTFILE and LSB_HOSTS, PBS_JOBID without PBS_NODEFILE, FLUX_URI
+  without a flux program;
+- hosts without a job: these variables of Slurm or LSF without SLURM_JOB_ID or LSB_JOBID;
+- two batch systems with different hosts, such as PBS_NODEFILE inside a Slurm job. If both name the same
+  hosts, the first in the order above gives the slots.
+
+With a host file, its hosts must be those of one batch system, if there is any.
 """
 
 import ipaddress
@@ -22,6 +33,12 @@ from fembench.launch.hostfile import HostSlots, host_slots, hostfile_of
 from fembench.launch.hostlist import MOST_HOSTS, expand_counts, expand_hosts, same_host
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
+BATCH = ("SLURM_JOB_ID", "PBS_JOBID", "PBS_NODEFILE", "LSB_JOBID", "FLUX_URI", "OAR_NODEFILE", "PE_HOSTFILE")
+_JOBS = {  # variable of a job -> variables, one of which names its hosts
+    "SLURM_JOB_ID": ("SLURM_JOB_NODELIST", "SLURM_JOB_NODELIST_HET_GROUP_0"),
+    "LSB_JOBID": ("LSB_MCPU_HOSTS", "LSB_DJOB_HOSTFILE", "LSB_HOSTS"),
+    "PBS_JOBID": ("PBS_NODEFILE",),
+}
 _SLURM_STEPS = 0xFFFFFFF0  # from here on, Slurm's own steps: batch script, interactive shell
 
 
@@ -50,29 +67,70 @@ class Allocation:
 def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) -> Allocation:
     """The allocation of this process. Raises InputError if what describes it cannot be read."""
     hostfile = hostfile_of(hostfile, environment)
-    given = _of_batch_system(environment)
     if hostfile:
-        order = host_slots(hostfile)
-        if given and not environment.get("FEMBENCH_SYNTHETIC"):  # a lab has hosts of its own
-            order = [_known(host, given, hostfile) for host in order]
-        hosts = merged(order)
-        crowded = given is not None and any(_more_than(host, given) for host in hosts)
-        found = Allocation(
-            f"host file {hostfile}",
-            hosts,
-            order=tuple(order),
-            crowded=crowded,
-            heterogeneous=given is not None and given.heterogeneous,
-        )
-        return _checked(found)
-    return given or Allocation("this machine", (HostSlots(platform.node(), usable_cores()),))
+        return _by_hostfile(hostfile, environment)
+    given = _of_batch_systems(environment)
+    if not given:
+        _check_complete(environment)
+    for other in given[1:]:
+        if not _same_hosts(given[0], other):
+            raise InputError(
+                f"two batch systems with different hosts: {given[0]}; {other}; unset the variables of one of "
+                "them, or give --hostfile"
+            )
+    here = HostSlots(platform.node(), usable_cores())
+    return given[0] if given else Allocation("this machine", (here,))
 
 
-def _of_batch_system(environment: Mapping[str, str]) -> Allocation | None:
-    """What the first batch system that is there has given this job."""
+def in_batch_job(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether a batch system has started this process."""
+    return any(environment.get(name) for name in BATCH)
+
+
+def _by_hostfile(hostfile: str, environment: Mapping[str, str]) -> Allocation:
+    """The hosts of a file, which a batch system must have given to this job if there is one."""
+    order = host_slots(hostfile)
+    batch = [] if environment.get("FEMBENCH_SYNTHETIC") else _of_batch_systems(environment)
+    given = next((one for one in batch if all(_is_in(host, one) for host in order)), None)
+    given = given or (batch[0] if batch else None)
+    if given:
+        order = [_known(host, given, hostfile) for host in order]
+    hosts = merged(order)
+    found = Allocation(
+        f"host file {hostfile}",
+        hosts,
+        order=tuple(order),
+        crowded=given is not None and any(_more_than(host, given) for host in hosts),
+        heterogeneous=given is not None and given.heterogeneous,
+    )
+    return _checked(found)
+
+
+def _of_batch_systems(environment: Mapping[str, str]) -> list[Allocation]:
+    """What each batch system that is there has given to this job."""
     readers = (_slurm, _pbs, _lsf, _flux, _oar, _grid_engine)
-    given = next((found for read in readers if (found := read(environment))), None)
-    return given and _checked(given)
+    return [_checked(found) for read in readers if (found := read(environment))]
+
+
+def _same_hosts(one: Allocation, other: Allocation) -> bool:
+    """Whether both have the same hosts; slots may differ."""
+    return len(one.hosts) == len(other.hosts) and all(_is_in(host, other) for host in one.hosts)
+
+
+def _check_complete(environment: Mapping[str, str]) -> None:
+    """Raises InputError if a batch system says that there is a job, but not where, or the reverse."""
+    way_out = "start fembench inside the job, unset {0}, or give --hostfile"
+    for job, named in _JOBS.items():
+        there = next((name for name in named if environment.get(name)), "")
+        if environment.get(job) and not there:
+            raise InputError(f"{job} is set, but {' or '.join(named)} is not: {way_out.format(job)}")
+        if there and not environment.get(job):
+            raise InputError(f"{there} is set, but {job} is not: {way_out.format(there)}")
+    if environment.get("FLUX_URI") and not _flux_program(environment):
+        raise InputError(
+            "FLUX_URI is set, but no flux program is on PATH to ask for the hosts of the Flux job: add it to "
+            "PATH, unset FLUX_URI, or give --hostfile"
+        )
 
 
 def _more_than(host: HostSlots, given: Allocation) -> bool:
@@ -80,10 +138,20 @@ def _more_than(host: HostSlots, given: Allocation) -> bool:
     return any(host.slots > one.slots for one in given.hosts if same_host(one.name, host.name))
 
 
+def _is_in(host: HostSlots, given: Allocation) -> bool:
+    """Whether a batch system gave this host; addresses are not compared."""
+    name = host.name.rpartition("@")[2]
+    return _is_address_or_here(name) or any(same_host(one.name, name) for one in given.hosts)
+
+
+def _is_address_or_here(name: str) -> bool:
+    return name == "localhost" or bool(re.fullmatch(r"[0-9.]+|.*:.*", name))
+
+
 def _known(host: HostSlots, given: Allocation, hostfile: str) -> HostSlots:
     """A host of a host file, with its component. Raises InputError if the batch system did not give it."""
     name = host.name.rpartition("@")[2]
-    if name == "localhost" or re.fullmatch(r"[0-9.]+|.*:.*", name):  # addresses are not compared
+    if _is_address_or_here(name):
         return host
     found = next((one for one in given.hosts if same_host(one.name, name)), None)
     if found is None:
@@ -170,7 +238,9 @@ def _oar(environment: Mapping[str, str]) -> Allocation | None:
 
 
 def _lsf(environment: Mapping[str, str]) -> Allocation | None:
-    """LSB_DJOB_HOSTFILE, a file with a line per slot, or LSB_MCPU_HOSTS = 'n1 16 n2 16'."""
+    """LSB_MCPU_HOSTS = 'n1 16 n2 16', or LSB_DJOB_HOSTFILE, a file with a line per slot, or LSB_HOSTS =
+    'n1 n1 n2', which LSF leaves out of large jobs.
+    """
     if not environment.get("LSB_JOBID"):
         return None
     if environment.get("LSB_MCPU_HOSTS"):
@@ -182,7 +252,10 @@ def _lsf(environment: Mapping[str, str]) -> Allocation | None:
             )
         hosts = merged(HostSlots(name, int(n)) for name, n in pairs)
         return Allocation("LSB_MCPU_HOSTS", hosts, batch=True)
-    return _from_names(environment, "LSB_DJOB_HOSTFILE")
+    if environment.get("LSB_DJOB_HOSTFILE") or not environment.get("LSB_HOSTS"):
+        return _from_names(environment, "LSB_DJOB_HOSTFILE")
+    hosts = merged(HostSlots(name, 1) for name in environment["LSB_HOSTS"].split())
+    return Allocation("LSB_HOSTS", hosts, batch=True)
 
 
 def _grid_engine(environment: Mapping[str, str]) -> Allocation | None:
@@ -198,7 +271,7 @@ def _grid_engine(environment: Mapping[str, str]) -> Allocation | None:
 
 def _flux(environment: Mapping[str, str]) -> Allocation | None:
     """What `flux resource R` prints inside a Flux instance that is a job (RFC 20)."""
-    if not environment.get("FLUX_URI") or not shutil.which("flux", path=environment.get("PATH")):
+    if not environment.get("FLUX_URI") or not _flux_program(environment):
         return None
     line = ["flux", "resource", "R"]
     try:
@@ -215,6 +288,10 @@ def _flux(environment: Mapping[str, str]) -> Allocation | None:
     return Allocation("flux resource R", hosts, batch=True)
 
 
+def _flux_program(environment: Mapping[str, str]) -> str | None:
+    return shutil.which("flux", path=environment.get("PATH"))
+
+
 def _ids(text: str) -> list[int]:
     """'0-2,5' as 0, 1, 2, 5."""
     return [int(name) for name in expand_hosts(f"[{text}]", "flux resource R")]
@@ -225,7 +302,10 @@ def _from_names(environment: Mapping[str, str], variable: str) -> Allocation | N
     path = environment.get(variable, "")
     if not path:
         return None
-    names = read_text(path).split()
+    try:
+        names = read_text(path).split()
+    except InputError as error:
+        raise InputError(f"{variable} names a file that cannot be used: {error}") from None
     if not names:
         raise InputError(f"{variable} = {path}: no hosts in it; expected one name per line")
     return Allocation(variable, merged(HostSlots(name, 1) for name in names), batch=True)

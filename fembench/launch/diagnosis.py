@@ -1,6 +1,7 @@
 """Explain in one line why a job left no result, from the output of its ranks and its launcher.
 
-The texts recognised are those of Open MPI 5 (PRRTE), Open MPI 4, MPICH 4 and 5, Intel MPI, srun, and ssh.
+Ranks that died are known from their connections, too. The texts recognised are those of Open MPI 5 (PRRTE),
+Open MPI 4, MPICH 4 and 5, Intel MPI, srun, and ssh.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import msgspec
 
 from fembench.launch.job import APART, ERROR, STARTED, StartedRank
 from fembench.launch.killed import dead_rank
-from fembench.launch.witness import WITNESSED
+from fembench.launch.witness import Death
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Ended:
     status: int
     output: str  # all that it printed
     late: bool  # time ran out
+    deaths: tuple[Death, ...] = ()  # of ranks with a connection, in their order
 
 
 class Sign(NamedTuple):
@@ -148,6 +150,21 @@ SIGNS = (
         "srun could not start the ranks in job {0} ({1}): check the hosts, and -n of the allocation",
     ),
 )
+OPTIONS = (  # {0} is the option as the launcher names it; tried only if no rank started
+    r"unrecognized option was included on the .{1,40} command line: Option: (\S+)",  # PRRTE
+    r"match_arg \([^)]*\): unrecognized argument (\S+)",  # hydra
+    r"[Uu]nrecogni[sz]ed (?:option|argument)s?:? '?\"?(-*\w[^\s'\"]*)",  # getopt, argparse
+    r"(?:[Uu]nknown|[Ii]nvalid) (?:option|argument):? '?\"?(-*\w[^\s'\"]*)",
+    r"invalid option -- '?(\w)",
+    r"option '?(--?[\w-]+)'? (?:requires an argument|is ambiguous|doesn't allow an argument)",
+    r"directive is not recognized: Directive: (\S+)",  # PRRTE, of a value
+    r"policy is not recognized: Policy: (\S+)",
+    r"unrecognized (?:modifier|qualifier): (?:Request|Qualifier): (\S+)",
+    r"unrecognized directive \"(\S+?)\"",  # hydra
+    r"unrecog\w+ .{0,120}?Param name: (\S+)",
+    r"(?:Node: \S+ )?Executable: ([^/\s]\S*)(?: Node: )?",  # PRRTE and hydra take it for the program
+    r"execvp error on file ([^/\s]\S*)",
+)
 _NOISE = re.compile(
     r"^\s*$|^[-=]+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\""
     r"|plm:ssh: Warning: setpgid|^This typically refers|^Please see the FAQ|^\[(mpiexec|proxy)\S*@.*error"
@@ -162,15 +179,19 @@ def plain(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def why_nothing(folder: Path, ended: Ended, timeout: float) -> tuple[str, str]:
-    """(kind as JobEnd.kind or APART, one line) for a job that left no result in its folder."""
+def why_nothing(folder: Path, ended: Ended, timeout: float, launcher: str) -> tuple[str, str]:
+    """(kind as JobEnd.kind or APART, one line) for a job that left no result in its folder.
+
+    `launcher`: its program.
+    """
     error = folder / ERROR
     if error.exists():
         kind, message = error.read_text().split("\n", 1)
         return kind, message
     if ended.late:
         return "timeout", f"no result after {timeout:g} s: ended"
-    return diagnosis(ended.status, ended.output, _started(folder))
+    started = _started(folder)
+    return diagnosis(ended.status, ended.output, started, ended.deaths, launcher)
 
 
 def _started(folder: Path) -> list[StartedRank]:
@@ -180,10 +201,17 @@ def _started(folder: Path) -> list[StartedRank]:
     return []
 
 
-def diagnosis(status: int, output: str, started: Sequence[StartedRank] = ()) -> tuple[str, str]:
+def diagnosis(
+    status: int,
+    output: str,
+    started: Sequence[StartedRank] = (),
+    deaths: Sequence[Death] = (),
+    launcher: str = "the launcher",
+) -> tuple[str, str]:
     """(kind, one line): which rank ended the job and how, or what the launcher refused.
 
-    `started`: [rank] -> where it was started, if known.
+    `started`: [rank] -> where it was started, if known; `deaths`: of ranks with a connection, in their order;
+    `launcher`: its program.
     """
     output = plain(output)  # also for output that did not come from run_ranks
     # what a launcher prints next may stand on the same line
@@ -193,14 +221,28 @@ def diagnosis(status: int, output: str, started: Sequence[StartedRank] = ()) -> 
     raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*?)(?:-{20,}.*)?$", output, re.M)
     if raised:
         return "crashed", raised.group(1)
-    flat, dead = " ".join(output.split()), dead_rank(output, started)
+    flat, dead = " ".join(output.split()), dead_rank(output, started, deaths)
     signs = ((sign, found) for sign in SIGNS if (found := re.search(sign.pattern, flat)))
     sign, found = next(signs, (None, None))
     if dead and dead.blamed and not (sign and sign.kind == APART):  # then the launcher ended the other ranks
         return "killed", str(dead)
+    begun = bool(dead or started)
+    if not begun and (option := _refused_option(flat)):
+        return "input", f"{launcher} does not take {option}: correct its options (--launcher-options)"
     if sign and found:
         return sign.kind, sign.meaning.format(*found.groups())
-    return "crashed", f"{dead or f'the job ended with exit status {status}'}: {_said(output)}"
+    if not begun and status == 0:
+        return "input", (
+            f"{launcher} started no ranks; it ended with exit status 0: {_said(output)}; expected a "
+            "launcher of MPI jobs (--launcher), with options that let it start them (--launcher-options)"
+        )
+    return "crashed", f"{dead or f'{launcher} ended with exit status {status}'}: {_said(output)}"
+
+
+def _refused_option(flat: str) -> str:
+    """The option that a launcher does not know, as it names it; "" if it refuses none."""
+    found = (match for pattern in OPTIONS if (match := re.search(pattern, flat)))
+    return next((match.group(1).rstrip(".,;:") for match in found), "")
 
 
 def _said(output: str) -> str:
@@ -208,7 +250,6 @@ def _said(output: str) -> str:
 
     A sentence that ends with a colon includes what it introduces.
     """
-    output = WITNESSED.sub("", output)
     outside = [line.strip() for line in _HELP.sub("", output).splitlines() if not _NOISE.search(line)]
     if outside:
         return outside[-1]

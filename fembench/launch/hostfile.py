@@ -89,6 +89,13 @@ def _host(number: int, line: str, where: str) -> HostfileLine:
     return HostfileLine(number, match.group(1), int(slots or 0))
 
 
+def names_in(text: str) -> list[str]:
+    """The names in a host file that was written for a launcher, or in a rankfile, each once."""
+    if is_rankfile(text):
+        return list(dict.fromkeys(host for host, _ in placed(text, "rankfile")))
+    return list(dict.fromkeys(host.name for host in hosts_of(text, "host file")))
+
+
 def in_one_line(path: str) -> str:
     """The lines of a host file without comments: 'a slots=2; b'. Raises InputError."""
     return "; ".join(" ".join(line.split()) for line in _lines(read_text(path)))

@@ -1,18 +1,19 @@
-"""Which rank died, on which host, and of what: from what the ranks and their launcher printed.
+"""Which rank died, on which host, and of what.
 
-Open MPI 5 names no rank on another host, MPICH 5 names a process, and Intel MPI names ranks that it ended
-itself. The ranks' own word counts first (`witness`), then the launcher's, completed by where each rank was
-started.
+The connections of the ranks tell who died first (`witness`); what the launcher printed tells of what. Where a
+rank had no connection, the launcher's word counts, completed by where each rank was started: Open MPI 5 names
+no rank on another host, MPICH 5 names a process, and Intel MPI names ranks that it ended itself.
 """
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fembench.launch.hostlist import same_host
 from fembench.launch.job import StartedRank
-from fembench.launch.witness import WITNESSED
+from fembench.launch.witness import Death
 
 _SIGNALS = {int(number): signal.strsignal(number) or "" for number in signal.valid_signals()}
 _NAMES = "Killed|Terminated|Segmentation fault|Aborted|Bus error|Illegal instruction|Floating point exception"
@@ -53,27 +54,45 @@ class DeadRank:
         return f"{who} on {self.host} {how}" + (f" ({name})" if name else "") + self.why
 
 
-def dead_rank(output: str, started: Sequence[StartedRank] = ()) -> DeadRank | None:
-    """The rank that died first; None if nothing says that one did. `started`: [rank] if known."""
+def dead_rank(
+    output: str, started: Sequence[StartedRank] = (), deaths: Sequence[Death] = ()
+) -> DeadRank | None:
+    """The rank that died first; None if nothing says that one did.
+
+    `started`: [rank] -> where it was started, if known; `deaths`: of ranks with a connection, in their order.
+    """
     flat = " ".join(output.split())
-    seen = WITNESSED.search(output)
     found = next((all_ for form in _FORMS if (all_ := [m.groupdict() for m in re.finditer(form, flat)])), [])
-    if not seen and not found:
-        return None
-    said = found[0] if found else {}
-    number = int(said["signal"]) if said.get("signal") else _number(said.get("named"))
     why = ": the job's memory limit was reached" if _OUT_OF_MEMORY.search(flat) else ""
-    if seen:
+    if deaths:
+        first = deaths[0]
+        here = started[first.rank] if first.rank < len(started) else StartedRank(first.host, 0)
+        said = next((one for one in found if _is_of(one, first.rank, here)), {})
         lost = bool(found) or "Socket closed" in flat  # as Open MPI calls the end of a peer
-        return DeadRank(seen[2], int(seen[1]), number, lost, why=why)
+        return DeadRank(here.host, first.rank, _signal(said), lost, why=why)
+    if not found:
+        return None
+    said = found[0]
     if len({one.get("rank") for one in found}) > 1 and "KILLED BY SIGNAL" in flat:  # Intel MPI ended most
         hosts = dict.fromkeys(one["host"] for one in found)
-        return DeadRank(" or ".join(hosts), None, number, True, why=why)
+        return DeadRank(" or ".join(hosts), None, _signal(said), True, why=why)
     process = int(said.get("process") or 0)
     rank = int(said["rank"]) if said.get("rank") else _only(process, said["host"], started)
     if said.get("by") and rank is None:
         why = f": a rank on {said['by']} lost its connection to it"
-    return DeadRank(said["host"], rank, number, True, process, why)
+    return DeadRank(said["host"], rank, _signal(said), True, process, why)
+
+
+def _is_of(said: Mapping[str, Any], rank: int, here: StartedRank) -> bool:
+    """Whether a launcher means this rank, or does not say which rank of its host it means."""
+    if said.get("rank") or said.get("process"):
+        return rank == int(said.get("rank") or -1) or here.process == int(said.get("process") or -1)
+    return same_host(said["host"], here.host)
+
+
+def _signal(said: Mapping[str, Any]) -> int | None:
+    """The number of the signal that a launcher names."""
+    return int(said["signal"]) if said.get("signal") else _number(said.get("named"))
 
 
 def _number(name: str | None) -> int | None:

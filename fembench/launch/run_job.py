@@ -1,20 +1,22 @@
 """Run a job of ranks to its end and return what it left.
 
 A job and its result travel through files in a temporary folder, so success never depends on parsing what MPI
-prints. A job without a result crashed, and its output says which rank failed.
+prints. If there is no result, the connections of the ranks (`witness`) and the output say which rank failed.
+If hosts that a remote shell must reach do not answer, the job is refused within 20 s (`job_watch`).
 """
 
 import contextlib
 import ctypes
 import math
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -22,14 +24,17 @@ import msgspec
 from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch.diagnosis import Ended, plain, why_nothing
 from fembench.launch.ended import how_it_ended
-from fembench.launch.job import APART, JOB, PROGRESS
+from fembench.launch.job import APART, JOB, WITNESS
+from fembench.launch.job_watch import JobWatch, reached_by_shell
 from fembench.launch.line import JobLine
 from fembench.launch.misfit import misfit, with_next_plugin
+from fembench.launch.strays import end_strays, marked
+from fembench.launch.witness import Witness
 
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
 REVOKED = "revoked"  # kind of a job whose hosts the batch system took away
-GLANCE = 0.2  # seconds between two looks at a running job
+GLANCE, GLANCE_IF_QUIET = 0.2, 1.0  # seconds between two looks at a job, and at one that tells no progress
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -72,13 +77,21 @@ def run_job(
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
         folder = Path(name).absolute()  # not all launchers start ranks in the folder of this process
         (folder / JOB).write_bytes(msgspec.json.encode(job))
-        watch = _watch(folder / PROGRESS, tell) if tell else None
-        ended = run_ranks(line.of([sys.executable, *program, str(folder)], folder), variables, timeout, watch)
+        words = line.of([sys.executable, *program, str(folder)], folder)
+        with Witness(remote=bool(line.host_files)) as witness:
+            (folder / WITNESS).write_bytes(msgspec.json.encode(witness.at))
+            hosts = reached_by_shell(line.host_files, line.launcher.name, variables)
+            watch = JobWatch(folder, hosts, witness, tell)
+            glance = GLANCE if tell else GLANCE_IF_QUIET
+            ended = run_ranks(words, variables, timeout, lambda: watch.is_over(variables), glance)
+        ended = replace(ended, deaths=tuple(witness.deaths))
         output = "\n".join(ended.output.splitlines()[-tail:])
         os.listdir(folder)  # on NFS, files of other hosts appear when the folder is read again
         if (folder / result).exists():
             return JobEnd((folder / result).read_bytes(), "ok", "", 0, output)
-        kind, message = why_nothing(folder, ended, timeout)
+        kind, message = why_nothing(folder, ended, timeout, line.program)
+        if watch.refusal:
+            kind, message = "input", watch.refusal
         taken = how_it_ended(ended.output)
         if taken:
             kind, message = REVOKED, taken
@@ -99,29 +112,18 @@ def _started_by(job: msgspec.Struct, line: JobLine) -> msgspec.Struct:
     return msgspec.structs.replace(job, launcher=str(line))
 
 
-def _watch(path: Path, tell: Callable[[str], None]) -> Callable[[], None]:
-    """A function that passes on the complete lines added to a file since the last call."""
-    told = 0
-
-    def look() -> None:
-        nonlocal told
-        if not path.exists():
-            return
-        *lines, _ = path.read_text(encoding="utf-8").split("\n")
-        for line in lines[told:]:
-            tell(line)
-        told = len(lines)
-
-    return look
-
-
 def run_ranks(
     line: list[str],
     variables: dict[str, str],
     timeout: float = 0.0,
-    watch: Callable[[], None] | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+    glance: float = GLANCE_IF_QUIET,
 ) -> Ended:
-    """Run a launcher to completion; its whole process group ends with it. `watch` is called while it runs."""
+    """Run a launcher to completion; all that it started ends with it.
+
+    `is_over` is asked every `glance` seconds, and once more at the end; if so, the launcher is ended.
+    """
+    variables = marked(variables)
     with tempfile.TemporaryFile() as sink:
         process = subprocess.Popen(
             line,
@@ -133,29 +135,51 @@ def run_ranks(
             preexec_fn=_tie_to(os.getpid()) if sys.platform == "linux" else None,
         )
         try:
-            late = not _wait(process, timeout or math.inf, watch)
+            late = not _wait(process, timeout or math.inf, is_over, glance)
         finally:
-            _end_group(process)
+            _end_group(process, variables)
         sink.seek(0)
         return Ended(process.returncode, plain(sink.read().decode(errors="replace")), late)
 
 
-def _wait(process: subprocess.Popen, timeout: float, watch: Callable[[], None] | None) -> bool:
-    """Whether the process ended in time."""
+def _wait(process: subprocess.Popen, timeout: float, is_over: Callable[[], bool], glance: float) -> bool:
+    """Whether the process ended in time, or was over."""
     deadline = time.monotonic() + timeout
-    while True:
-        left = deadline - time.monotonic()
-        slice_ = min(left, GLANCE) if watch else left
-        try:
-            process.wait(None if slice_ == math.inf else max(slice_, 0.0))
-        except subprocess.TimeoutExpired:
-            if slice_ == left:
+    with _end_of(process) as ends_within:
+        while not is_over():
+            left = deadline - time.monotonic()
+            if ends_within(min(max(left, 0.0), glance)):
+                is_over()
+                return True
+            if left <= glance:
                 return False
-        else:
-            return True
-        finally:
-            if watch:
-                watch()
+    return True
+
+
+@contextlib.contextmanager
+def _end_of(process: subprocess.Popen) -> Iterator[Callable[[float], bool]]:
+    """A function: whether the process ends within so many seconds. Meanwhile this one sleeps (Linux 5.3)."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        handle = None
+    poll = select.poll()
+    if handle is not None:
+        poll.register(handle, select.POLLIN)
+
+    def ends_within(seconds: float) -> bool:
+        if handle is not None:
+            poll.poll(1000 * seconds)
+            return process.poll() is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        return process.returncode is not None
+
+    try:
+        yield ends_within
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def _tie_to(parent: int) -> Callable[[], None]:
@@ -170,9 +194,10 @@ def _tie_to(parent: int) -> Callable[[], None]:
     return tie
 
 
-def _end_group(process: subprocess.Popen) -> None:
-    """Ask the launcher to stop its ranks, then kill it."""
-    if process.poll() is None:
+def _end_group(process: subprocess.Popen, variables: Mapping[str, str]) -> None:
+    """Ask a launcher that still runs to stop its ranks; then kill what is left of it and of its group."""
+    ran = process.poll() is None
+    if ran:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)
@@ -183,3 +208,5 @@ def _end_group(process: subprocess.Popen) -> None:
             break
         time.sleep(0.05)
     process.wait()
+    if ran and sys.platform == "linux":
+        end_strays(process.pid, variables)

@@ -14,8 +14,8 @@ from fembench.base.errors import FembenchError, InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.host.where import distinct_names, host_key
-from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, StartedRank
-from fembench.launch.witness import watch_neighbour
+from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, WITNESS, StartedRank
+from fembench.launch.witness import RankLine, WitnessAddress
 from fembench.ranks.agree import all_arrive
 from fembench.ranks.comm import Comm, abort, abort_on_exception, world
 
@@ -48,8 +48,9 @@ def serve(program: RankProgram[J], folder: str) -> int:
 
 
 def _serve(program: RankProgram[J], folder: Path, comm: Comm) -> int:
-    text = comm.bcast(_job_text(folder, comm) if comm.rank == 0 else None)
-    stop_watching = watch_neighbour(_started(folder, comm), comm.rank)
+    text, witness = comm.bcast((_job_text(folder, comm), _witness(folder)) if comm.rank == 0 else None)
+    _say_started(folder, comm)
+    line = RankLine(witness, comm.rank)
 
     def tell(line: str) -> None:
         if comm.rank == 0:
@@ -63,14 +64,14 @@ def _serve(program: RankProgram[J], folder: Path, comm: Comm) -> int:
         if found is not None:
             write_atomic(folder / program.result, encode(found))
     except FembenchError as error:
-        stop_watching()
+        line.say_goodbye()
         if not all_arrive(comm, PATIENCE):  # raised on some ranks only
             abort(comm, error)
         if comm.rank == 0:
             write_atomic(folder / ERROR, f"{_kind(error)}\n{error}")
         all_arrive(comm, PATIENCE)  # a launcher may end the job as soon as one rank leaves with an error
         return 2
-    stop_watching()  # before any rank may leave
+    line.say_goodbye()  # before any rank may leave
     all_arrive(comm, LONG)
     return 0
 
@@ -88,14 +89,22 @@ def _job_text(folder: Path, comm: Comm) -> bytes:
         raise blind from None
 
 
-def _started(folder: Path, comm: Comm) -> list[StartedRank]:
-    """[rank] -> its host and process, also in a file. Collective."""
-    everyone = comm.allgather((host_key(), os.getpid()))
+def _witness(folder: Path) -> WitnessAddress | None:
+    """Where the witness of this job listens; None if there is none."""
+    try:
+        return msgspec.json.decode((folder / WITNESS).read_bytes(), type=WitnessAddress | None)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _say_started(folder: Path, comm: Comm) -> None:
+    """Leave a file with the host and process of every rank. Collective."""
+    everyone = comm.gather((host_key(), os.getpid()))
+    if everyone is None:
+        return
     names = distinct_names([key for key, _ in everyone])
     started = [StartedRank(name, process) for name, (_, process) in zip(names, everyone)]
-    if comm.rank == 0:
-        (folder / STARTED).write_bytes(msgspec.json.encode(started))
-    return started
+    (folder / STARTED).write_bytes(msgspec.json.encode(started))
 
 
 class WorldSizeError(InputError):

@@ -1,55 +1,225 @@
-"""Say which rank died first.
+"""Know which rank of a job died first.
 
-When a rank is killed, launchers name no rank, or one that they ended themselves afterwards. Therefore each
-rank watches the next one on its host, from a thread that sleeps in the kernel until that process ends
-(Linux 5.3).
+When a rank is killed, launchers name no rank, or one that they ended themselves afterwards. Therefore every
+rank holds a connection to the process that started the job, and says goodbye before it leaves. The kernel
+closes the connections of a process that dies, whatever it dies of; the witness notes them in their order.
+Nothing runs in the ranks meanwhile.
+
+A rank is not seen if it cannot connect (a firewall between its host and this one), or if the ranks before it
+use half of the files that this process may open.
 """
 
-import os
-import re
-import select
+import contextlib
+import fcntl
+import platform
+import resource
+import secrets
+import selectors
+import socket
+import struct
+import sys
 import threading
-from collections.abc import Callable, Sequence
+import time
+from dataclasses import dataclass
 
-from fembench.launch.job import StartedRank
+import msgspec
 
-WITNESSED = re.compile(r"^fembench: rank (\d+) on (\S+) ended before its job$", re.M)
-
-
-def watch_neighbour(started: Sequence[StartedRank], rank: int) -> Callable[[], None]:
-    """Print a line on stderr if the next rank on this host ends; the function returned ends the watch.
-
-    `started`: all ranks of the job. A rank that is alone on its host watches nobody.
-    """
-    here = [other for other, one in enumerate(started) if one.host == started[rank].host]
-    other = here[(here.index(rank) + 1) % len(here)]
-    handle = _handle(started[other].process) if other != rank else None
-    if handle is None:
-        return lambda: None
-    over, end = os.pipe()
-
-    def wait() -> None:
-        poll = select.poll()
-        for one in (handle, over):
-            poll.register(one, select.POLLIN)
-        if over not in [one for one, _ in poll.poll()]:
-            os.write(2, f"fembench: rank {other} on {started[other].host} ended before its job\n".encode())
-
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-
-    def stop() -> None:
-        os.write(end, b".")
-        thread.join()
-        for one in (handle, over, end):
-            os.close(one)
-
-    return stop
+PATIENCE = 3.0  # seconds that a rank tries an address, in the background
+BRIEF = 0.5  # seconds of that for which its program waits
+HEARD, GOODBYE = b"heard\n", b"goodbye\n"
+LONGEST = 400  # bytes that a rank says
+SIOCGIFADDR = 0x8915  # linux/sockios.h
 
 
-def _handle(process: int) -> int | None:
-    """A file descriptor that becomes readable when the process ends; None where there is no such thing."""
+class WitnessAddress(msgspec.Struct, frozen=True):
+    """Where the witness of a job listens."""
+
+    host: str
+    addresses: tuple[str, ...]  # of this host, as others may reach it
+    port: int
+    secret: str  # that ranks of this job know
+
+
+@dataclass(frozen=True)
+class Death:
+    """A rank that ended without a goodbye."""
+
+    rank: int
+    host: str  # as it calls itself
+    at: float = 0.0  # by time.monotonic()
+
+
+@dataclass
+class _Caller:
+    """What a connection has said."""
+
+    text: bytes = b""
+    rank: int = -1  # not known yet
+    host: str = ""
+
+
+class Witness:
+    """Listens to the ranks of a job until it is closed; a context manager."""
+
+    def __init__(self, *, remote: bool) -> None:
+        """`remote`: ranks run on other hosts, too."""
+        self.deaths: list[Death] = []  # in their order
+        self.heard = 0  # ranks
+        self.at: WitnessAddress | None = None  # None: it cannot listen here
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._room = most // 2 if most > 0 else sys.maxsize  # negative: no limit
+        self._selector = selectors.DefaultSelector()
+        self._wake, self._waked = socket.socketpair()
+        self._selector.register(self._waked, selectors.EVENT_READ)
+        with contextlib.suppress(OSError):
+            self._server = _server(remote)
+            self._selector.register(self._server, selectors.EVENT_READ)
+            name, port = platform.node(), self._server.getsockname()[1]
+            addresses = own_addresses(name) if remote else ()
+            self.at = WitnessAddress(name, addresses, port, secrets.token_hex(16))
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> "Witness":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wake.send(b".")
+        self._thread.join()
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+        self._wake.close()
+        self._waked.close()
+
+    def _listen(self) -> None:
+        """Take events in their order, to the last one before the end."""
+        over = False
+        while True:
+            events = self._selector.select(0 if over else None)
+            if over and not events:
+                return
+            for key, _ in events:
+                if key.fileobj is self._waked:
+                    self._selector.unregister(self._waked)
+                    over = True
+                elif key.data is None:
+                    self._accept()
+                else:
+                    self._listen_to(key.fileobj, key.data)  # type: ignore[arg-type]
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                line, _ = self._server.accept()
+                if len(self._selector.get_map()) >= self._room:
+                    line.close()
+                    continue
+                line.setblocking(False)
+                self._selector.register(line, selectors.EVENT_READ, _Caller())
+
+    def _listen_to(self, line: socket.socket, caller: _Caller) -> None:
+        """Read what a rank says, or that it is gone."""
+        try:
+            while said := line.recv(LONGEST):
+                caller.text += said
+                if not self._understood(line, caller):
+                    return self._forget(line)
+        except BlockingIOError:  # nothing more for now
+            return None
+        except OSError:  # the connection was reset
+            pass
+        if caller.rank >= 0:
+            self.deaths.append(Death(caller.rank, caller.host, time.monotonic()))
+        return self._forget(line)
+
+    def _understood(self, line: socket.socket, caller: _Caller) -> bool:
+        """Whether the caller is a rank of this job that stays."""
+        hello, end, rest = caller.text.partition(b"\n")
+        if caller.rank >= 0 or not end:
+            return len(caller.text) < LONGEST and rest != GOODBYE
+        secret, rank, host = (hello.split(b" ") + [b"", b""])[:3]
+        if not (self.at and secrets.compare_digest(secret, self.at.secret.encode()) and rank.isdigit()):
+            return False
+        caller.rank, caller.host = int(rank), host.decode(errors="replace")
+        self.heard += 1
+        line.send(HEARD)
+        return rest != GOODBYE
+
+    def _forget(self, line: socket.socket) -> None:
+        self._selector.unregister(line)
+        line.close()
+
+
+def _server(remote: bool) -> socket.socket:
+    """A socket that listens on this host, or on all its addresses."""
+    server = socket.create_server(("" if remote else "127.0.0.1", 0), backlog=4096)
+    server.setblocking(False)
+    return server
+
+
+def own_addresses(name: str) -> tuple[str, ...]:
+    """The addresses of this host, without those that reach itself only; its name last."""
+    found = []
+    with contextlib.suppress(OSError):
+        found += socket.gethostbyname_ex(name)[2]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        for _, interface in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # it has no address
+                answer = fcntl.ioctl(asked, SIOCGIFADDR, struct.pack("256s", interface.encode()))
+                found.append(socket.inet_ntoa(answer[20:24]))
+    return (*dict.fromkeys(one for one in found if not one.startswith("127.")), name)
+
+
+class RankLine:
+    """The connection of a rank to the witness of its job."""
+
+    def __init__(self, at: WitnessAddress | None, rank: int) -> None:
+        """Connect in the background, and wait for that briefly."""
+        self._line: socket.socket | None = None
+        self._left = False
+        self._lock = threading.Lock()
+        if at:
+            thread = threading.Thread(target=self._connect, args=(at, rank), daemon=True)
+            thread.start()
+            thread.join(BRIEF)
+
+    def _connect(self, at: WitnessAddress, rank: int) -> None:
+        here = ("127.0.0.1",) if platform.node() == at.host else ()
+        for address in (*here, *at.addresses):
+            line = _connection(address, at, rank)
+            if line is None:
+                continue
+            with self._lock:
+                self._line = line
+            if self._left:
+                self.say_goodbye()
+            return
+
+    def say_goodbye(self) -> None:
+        """From now on, this rank may end."""
+        with self._lock:
+            self._left = True
+            if self._line:
+                _hang_up(self._line)
+                self._line = None
+
+
+def _connection(address: str, at: WitnessAddress, rank: int) -> socket.socket | None:
+    """A connection that the witness has confirmed; None if this is not its address."""
     try:
-        return os.pidfd_open(process)
-    except (AttributeError, OSError):  # not Linux, an old kernel, or a container that hides the process
+        line = socket.create_connection((address, at.port), PATIENCE)
+    except OSError:
         return None
+    with contextlib.suppress(OSError):
+        line.sendall(f"{at.secret} {rank} {platform.node()}\n".encode())
+        if line.recv(len(HEARD)) == HEARD:
+            return line
+    _hang_up(line)  # a witness that answers too late must not take the end of this call for a death
+    return None
+
+
+def _hang_up(line: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        line.sendall(GOODBYE)
+    line.close()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fembench.base.config import convert
+from fembench.base.config import as_typed, convert
 from fembench.base.errors import InputError
 from fembench.records.case_checks import check
 from fembench.records.case_fields import (
@@ -116,6 +116,23 @@ class CaseField:
         """The allowed values; () if any value of the type is allowed."""
         return typing.get_args(self.type)
 
+    def allows(self, value: object) -> bool:
+        """Whether a value has the type of the field."""
+        if self.choices:
+            return value in self.choices
+        kinds = (int, float) if self.type is float else (self.type,)
+        return isinstance(value, kinds) and (self.type is bool or not isinstance(value, bool))
+
+    @property
+    def takes(self) -> str:
+        """What a value may be: 'a whole number of at least 1'."""
+        if self.choices:
+            *others, last = (f"'{word}'" for word in self.choices)
+            return f"{', '.join(others)} or {last}" if others else last
+        if self.type is int:
+            return f"a whole number of at least {self.option.least:g}"
+        return {bool: "true or false", float: "a number"}.get(self.type, "text in quotes")
+
 
 def _declared(struct: type[msgspec.Struct]) -> list[tuple[msgspec.structs.FieldInfo, Any, Any]]:
     """(field, type, declaration) of an annotated struct."""
@@ -159,8 +176,21 @@ def _grouped(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def flat_case(values: Mapping[str, Any], where: str) -> Case:
     """The case of {field: value}; all others have their defaults. Raises InputError naming the field."""
     values, _ = renamed(values)
-    convert(dict(values), _FLAT, where=where)  # checks names and types; messages name fields without groups
+    try:
+        convert(
+            dict(values), _FLAT, where=where
+        )  # checks names and types; messages name fields without groups
+    except InputError:
+        _check_values(values, where)  # says more
+        raise
     return convert(_grouped(values), Case, where=where)
+
+
+def _check_values(values: Mapping[str, Any], where: str) -> None:
+    """Raises InputError that says what the first field takes whose value has another type."""
+    for name, value in values.items():
+        if name in FIELDS and not FIELDS[name].allows(value):
+            raise InputError(f"{where}: {name} = {as_typed(value)}: expected {FIELDS[name].takes}")
 
 
 def new_case(values: Mapping[str, Any], where: str) -> Case:

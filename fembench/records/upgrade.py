@@ -77,9 +77,10 @@ def upgraded(tree: Any, what: str, newest: int, where: str) -> Tree:
     version = tree.get("schema") if isinstance(tree, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise InputError(f"{where}: not a fembench {what}: no schema number")
-    if not min(STEPS[what]) <= version <= newest:
-        older = "older" if version < newest else "newer: update fembench"
-        raise InputError(f"{where}: schema {version}, this fembench reads {newest}; the file is {older}")
+    oldest = min(STEPS[what])
+    if not oldest <= version <= newest:
+        how = "it is newer: update fembench" if version > newest else "it is older than any of them"
+        raise InputError(f"{where}: schema {version} of a {what}; expected {oldest} to {newest}: {how}")
     for old in range(version, newest):
         tree = STEPS[what][old](tree)
     return {**tree, "schema": newest}

@@ -107,7 +107,7 @@ def _from_runs(slow: SlowHosts) -> HostAdvice:
         ways.append((f"leave {names} out", f"without {names}", slow.without))
     do, _, best = min(ways, key=lambda way: _seconds(way[2]))
     others = [f"{name}: {_more(other, best)}" for _, name, other in ways if other is not best]
-    speeds = ", ".join(f"{name} {speed:.0%}" for name, speed in list(slow.speeds.items())[:MOST])
+    speeds = ", ".join(f"{name} {_percent(speed)}" for name, speed in list(slow.speeds.items())[:MOST])
     words = [f"{best.mesh} takes {units.seconds(_seconds(best))}", *others, f"of the fastest speed: {speeds}"]
     return HostAdvice(do, "; ".join(words))
 
@@ -136,11 +136,15 @@ def _from_nodes(nodes: NodesRecord | None) -> HostAdvice | None:
 def _lost(costs: KeepingCosts) -> str:
     """'of the speed of all hosts, equal shares lose 75 %, …'."""
     parts = [
-        f"equal shares lose {costs.equal:.0%}",
-        f"shares by speed {costs.weighted:.0%}",
-        f"leaving out {costs.left_out:.0%}",
+        f"equal shares lose {_percent(costs.equal)}",
+        f"shares by speed {_percent(costs.weighted)}",
+        f"leaving out {_percent(costs.left_out)}",
     ]
     return f"of the speed that all would have, {', '.join(parts)}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.0f} %"
 
 
 def _few(names: Iterable[str]) -> str:

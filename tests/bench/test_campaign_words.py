@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from planted_profile import planted_profile
 
-from fembench.base.config import convert
+from fembench.base.config import convert, from_toml
 from fembench.base.errors import InputError
 from fembench.bench import campaign_hosts as hosts_module
 from fembench.bench.campaign_file import Campaign, expand
@@ -131,10 +131,19 @@ def test_the_nodes_of_a_host_file_that_deals_ranks_out_in_turn_are_named(tmp_pat
         ({"per_node": [1, 2]}, "c.toml [[cases]] per_node = 2: n3 has 1 slot"),
         ({"hosts": "fast"}, "c.toml [[cases]] hosts = 'fast': the speed of the hosts is not known; expected"),
         ({"ranks": "nodes 2"}, "ranks = 'nodes 2': expected a number, 'node', '2 nodes', 'half' or 'all'"),
-        ({"ranks": 1.5}, "Expected 'int', got 'float' - at '$.ranks'"),
-        ({"per_node": "1"}, "Expected 'int', got 'str' - at '$.per_node'"),
+        (
+            {"ranks": 1.5},
+            "c.toml [[cases]] ranks = 1.5: expected a number, 'node', '2 nodes', 'half' or 'all'",
+        ),
+        ({"ranks": True}, "c.toml [[cases]] ranks = true: expected a number, 'node', '2 nodes', 'half'"),
+        ({"per_node": "1"}, "c.toml [[cases]]: per_node = '1': expected a whole number of at least 0"),
+        ({"sets": "many"}, "c.toml [[cases]]: sets = 'many': expected a whole number of at least 1"),
+        ({"seconds": "1"}, "c.toml [[cases]]: seconds = '1': expected a number"),
+        ({"overlap": "yes"}, "c.toml [[cases]]: overlap = 'yes': expected true or false"),
+        ({"mesh": 3}, "c.toml [[cases]]: mesh = 3: expected text in quotes"),
+        ({"solver": "pets"}, "c.toml [[cases]]: solver = 'pets': expected 'own' or 'petsc'"),
         ({"per_node": -1}, "per_node = -1: expected at least 0"),
-        ({"hosts": [["n1"]]}, "Expected 'str', got 'array' - at '$.hosts'"),
+        ({"hosts": [["n1"]]}, "c.toml [[cases]] hosts = ['n1']: expected names such as 'n1,n3' or 'n[1-3]'"),
         ({"hosts": "n[1"}, "hosts = 'n[1': expected a list of hosts such as n[1-3,7],login"),
         ({"equations_per_rank": "10k"}, "equations_per_rank = 10k: expected a whole number, as in 200_000"),
         ({"equations_per_rank": 0}, "equations_per_rank = 0: expected a whole number"),
@@ -151,6 +160,35 @@ def test_bad_words_are_refused_in_one_line_that_says_what_there_is(slurm, table,
     said = refused(table)
     assert line in said
     assert "\n" not in said
+
+
+def test_the_case_with_a_bad_word_is_counted_where_there_are_several(slurm):
+    assert refused({}, {"ranks": 1.5}, {}).startswith(
+        "c.toml [[cases]] (2 of 3) ranks = 1.5: expected a number"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "line"),
+    [
+        ("repetitions", '"two"', "c.toml: repetitions = 'two': expected a whole number"),
+        ("timeout", "[1, true]", "c.toml: timeout = [1, true]: expected a number"),
+        ("launcher", "1.5", "c.toml: launcher = 1.5: expected text in quotes"),
+        ("cases", '"m1"', "c.toml: cases = 'm1': expected a list"),
+        ("cases", "[1]", "c.toml: cases[0] = 1: expected a table"),
+        ("cases", "{}", "c.toml: cases: expected a list, found a table"),
+    ],
+)
+def test_a_setting_of_a_campaign_of_the_wrong_type_is_refused_in_words(key, value, line):
+    text = f"name = 'c'\n{key} = {value}\n" + ("" if key == "cases" else "cases = []\n")
+    with pytest.raises(InputError) as error:
+        from_toml(text, Campaign, where="c.toml")
+    assert str(error.value) == line
+
+
+def test_a_campaign_without_cases_says_what_is_missing():
+    with pytest.raises(InputError, match=r"^c.toml: key 'cases' is missing$"):
+        from_toml("name = 'c'", Campaign, where="c.toml")
 
 
 def test_a_number_of_ranks_too_large_for_some_of_the_hosts_is_left_out_of_those(slurm):

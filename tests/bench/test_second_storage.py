@@ -26,9 +26,7 @@ def prepared(comm, **fields):
 def verified(comm, case, p):
     """The verification of a run of the case."""
     done = measure(comm, case, p, make_tracer("perf_counter_ns", 8))
-    return verify(
-        Solved(p.sub, p.interface, done.operator, p.spec, p.extent, p.load, p.rhs, done.result.x)
-    ), done.result
+    return verify(Solved(p, done.operator, done.result.x)), done.result
 
 
 @pytest.mark.mpi

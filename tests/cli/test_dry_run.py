@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fembench.bench.campaign import read_campaign
@@ -100,6 +101,37 @@ def test_a_host_whose_memory_is_assumed_is_named(capsys, monkeypatch):
     monkeypatch.setattr("fembench.bench.campaign_hosts.memory_bytes", lambda: 64 << 30)
     assert main(["sweep", "c.toml", "--dry-run"]) == 0
     assert "memory of n2, n3, n4, …: not known, taken to be that of this host" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variable", "line"),
+    [
+        ({"SLURM_STEP_ID": "0"}, "fembench was started by srun (step 7.0), but it starts the ranks itself"),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, "fembench was started by an MPI launcher"),
+    ],
+)
+def test_a_dry_run_inside_a_job_step_is_refused_as_the_sweep_is(capsys, monkeypatch, variable, line):
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+    Path("c.toml").write_text('name = "c"\n[[cases]]\n')
+    assert main(["sweep", "c.toml", "--dry-run"]) == 2
+    assert capsys.readouterr().err.startswith(f"fembench: {line}")
+
+
+def test_a_dry_run_says_that_records_of_another_host_file_will_be_refused(capsys):
+    runs = Path("results/c/runs")
+    runs.mkdir(parents=True)
+    record = load(FROZEN)
+    Path("hosts").write_text("n1 slots=4\n")
+    other = msgspec.structs.replace(record.environment, hosts_asked="n9 slots=4")
+    save(msgspec.structs.replace(record, environment=other), runs)
+    mine = {k: v for k, v in record.case.said().items() if k != "ranks"}
+    fields = "".join(f"{name} = {json.dumps(value)}\n" for name, value in mine.items())
+    ranks = record.case.placement.ranks
+    Path("c.toml").write_text(f'name = "c"\n[[cases]]\nranks = {ranks}\n{fields}')
+    for options in (["--hostfile", "hosts"], []):
+        assert main(["sweep", "c.toml", "--dry-run", *options]) == 2
+        assert "records made with another host file (n9 slots=4): 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,18 @@ from fembench.cli.main import main
             "--fast goes with thesis-004; see fembench study --help",
         ),
         ("run m1 --ranks 99999999999999", "--ranks 99999999999999: expected a whole number up to 2147483647"),
+        ("run m1 --np 4", "unknown option '--np'; did you mean '--ranks'?; see fembench run --help"),
+        ("run m1 -np=4", "unknown option '-np'; did you mean '--ranks'?; see fembench run --help"),
+        ("run m1 --ntasks 4", "unknown option '--ntasks'; did you mean '--ranks'?; see fembench run --help"),
+        ("run m1 --nodes 2", "unknown option '--nodes'; did you mean '--hosts'?; see fembench run --help"),
+        (
+            "run m1 --ppn 2",
+            "unknown option '--ppn'; did you mean '--per-node'?; see fembench run --help",
+        ),
+        (
+            "sweep -machinefile h",
+            "unknown option '-machinefile'; did you mean '--hostfile'?; see fembench sweep --help",
+        ),
         ("--completion bsh", "--completion bsh: expected bash, zsh, fish or tcsh; did you mean 'bash'?"),
     ],
 )

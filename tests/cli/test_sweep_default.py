@@ -1,6 +1,7 @@
 """sweep without a file, and with a limit of time: the ranks are replaced by planted records."""
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -143,8 +144,9 @@ def test_unequal_hosts_end_with_what_to_do_and_what_the_other_ways_cost(ranks, c
     assert main(["sweep", "--no-report"]) == 0
     line = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("slow hosts: "))
     assert line.startswith("slow hosts: keep n2, with shares by speed (m takes ")
-    assert "equal shares: 200 % more time" in line
-    assert "without n2: 12 % more time" in line or "without n2: 13 % more time" in line
+    more = [int(percent) for percent in re.findall(r": (\d+) % more time", line)]
+    assert more == pytest.approx([200, 12.5], rel=0.15)  # whole cells, and messages
+    assert "; without n2: " in line
 
 
 def test_slow_nodes_are_looked_for_again_only_on_other_hosts(ranks, monkeypatch):

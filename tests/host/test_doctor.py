@@ -8,12 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fembench.base.errors import InputError
 from fembench.cli import doctor
 from fembench.cli.main import main
 from fembench.host import checkup
 from fembench.host.finding import Finding
-from fembench.launch.launchers import LAUNCHERS
+from fembench.launch.launchers import LAUNCHERS, NoLauncherError
 from fembench.launch.probe import transport_in
 from fembench.launch.probed import ProbedHost, ProbeFound
 from fembench.launch.run_job import JobEnd
@@ -96,7 +95,7 @@ def test_a_library_that_the_doctor_itself_stands_on_is_a_finding_too():
 
 def test_without_an_mpiexec_nothing_runs(monkeypatch):
     def none():
-        raise InputError("no mpiexec found")
+        raise NoLauncherError("no mpiexec found")
 
     monkeypatch.setattr("fembench.launch.job_line.find_launcher", none)
     _, finding = doctor.launcher()
@@ -123,6 +122,45 @@ def test_what_open_mpi_said_of_ranks_that_do_not_meet_is_shown(monkeypatch, tmp_
     monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: str(fake))
     *_, finding = doctor.launcher()
     assert finding.found.startswith("do not start in one job: 3 ranks, but the hosts have fewer slots")
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        (
+            {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1"},
+            "expected a list of hosts such as n[1-3,7],login",
+        ),
+        ({"SLURM_JOB_ID": "7"}, "unset SLURM_JOB_ID"),
+        ({"FEMBENCH_HOSTFILE": "/no/such/hosts"}, "No such file"),
+    ],
+)
+def test_a_wrong_allocation_is_about_hosts_and_not_about_packages(monkeypatch, variables, said):
+    for name in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    (finding,) = doctor.launcher()
+    assert (finding.item, finding.status, finding.required) == ("allocation", "problem", True)
+    assert said in finding.advice
+    assert "pip" not in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "advice"),
+    [
+        ("input", "host n2 does not resolve: correct its name in the host file", "correct its name"),
+        ("timeout", "no result after 60 s: ended", "test each of the hosts (n1, n2)"),
+        ("revoked", "Slurm job 7 has ended", "ask the batch system for a new job"),
+    ],
+)
+def test_hosts_on_which_no_rank_starts_are_named_and_not_packages(probed, monkeypatch, kind, message, advice):
+    probed()
+    end = JobEnd(None, kind, message, 2, "")
+    monkeypatch.setattr("fembench.launch.probe.probe", lambda *_: end)
+    two = next(found for found in doctor.launcher() if found.item == "two ranks")
+    assert two.found == f"do not start in one job: {message}"
+    assert two.advice.startswith(advice)
 
 
 NODE = NodeFacts(numa_nodes=4, physical_cores=64, threads=128, accelerators=("4 x NVIDIA H100",))

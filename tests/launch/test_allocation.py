@@ -131,6 +131,61 @@ def test_flux_prints_what_the_instance_has(tmp_path):
         allocation(environment=inside)
 
 
+IN_LSF = {"LSB_JOBID": "1"}
+
+
+def test_lsf_gives_a_small_job_its_hosts_by_name_as_well():
+    assert pairs(allocation(environment=IN_LSF | {"LSB_HOSTS": "n1 n1 n2"})) == [("n1", 2), ("n2", 1)]
+    both = IN_LSF | {"LSB_HOSTS": "n1 n1 n2", "LSB_MCPU_HOSTS": "n1 16 n2 8"}
+    assert pairs(allocation(environment=both)) == [("n1", 16), ("n2", 8)]
+
+
+@pytest.mark.parametrize(
+    ("environment", "line"),
+    [
+        (
+            {"SLURM_JOB_ID": "7"},
+            "SLURM_JOB_ID is set, but SLURM_JOB_NODELIST or SLURM_JOB_NODELIST_HET_GROUP_0 is not: start fem",
+        ),
+        ({"SLURM_JOB_NODELIST": "n[1-3]"}, "SLURM_JOB_NODELIST is set, but SLURM_JOB_ID is not: "),
+        (IN_LSF, "LSB_JOBID is set, but LSB_MCPU_HOSTS or LSB_DJOB_HOSTFILE or LSB_HOSTS is not: "),
+        ({"LSB_HOSTS": "n1 n2"}, "LSB_HOSTS is set, but LSB_JOBID is not: "),
+        ({"PBS_JOBID": "7.head"}, "PBS_JOBID is set, but PBS_NODEFILE is not: "),
+        (
+            {"FLUX_URI": "local:///x", "PATH": "/no/such"},
+            "FLUX_URI is set, but no flux program is on PATH to ask for the hosts of the Flux job: ",
+        ),
+        ({"PBS_NODEFILE": "/no/such"}, "PBS_NODEFILE names a file that cannot be used: cannot read /no/such"),
+    ],
+)
+def test_what_only_half_describes_a_job_is_refused_unless_a_host_file_does(tmp_path, environment, line):
+    with pytest.raises(InputError) as error:
+        allocation(environment=environment)
+    assert str(error.value).startswith(line)
+    if "PBS_NODEFILE" not in environment:
+        (tmp_path / "hosts").write_text("a slots=2\n")
+        assert pairs(allocation(str(tmp_path / "hosts"), environment)) == [("a", 2)]
+
+
+def test_two_batch_systems_must_agree_on_the_hosts_and_the_first_gives_the_slots(tmp_path):
+    nodes, hosts = tmp_path / "nodes", tmp_path / "hosts"
+    both = SLURM | {"SLURM_TASKS_PER_NODE": "2(x3)", "PBS_NODEFILE": str(nodes)}
+    nodes.write_text("n3.cluster\nn1\nn2\n")
+    assert pairs(allocation(environment=both)) == [("n1", 2), ("n2", 2), ("n3", 2)]
+    nodes.write_text("n1\nn9\n")
+    with pytest.raises(InputError) as error:
+        allocation(environment=both)
+    assert str(error.value) == (
+        "two batch systems with different hosts: 6 slots, Slurm job 7: n1:2, n2:2, n3:2; 2 slots, "
+        "PBS_NODEFILE: n1:1, n9:1; unset the variables of one of them, or give --hostfile"
+    )
+    hosts.write_text("n9\nn1\n")
+    assert pairs(allocation(str(hosts), both)) == [("n9", 1), ("n1", 1)]
+    hosts.write_text("n9\nn3\n")
+    with pytest.raises(InputError, match=r"host n9 is not in this job's allocation \(6 slots, Slurm job 7"):
+        allocation(str(hosts), both)
+
+
 def test_a_host_file_comes_before_what_the_batch_system_says(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("a slots=2\nb:3\nc\nc\nn[1-2] slots=4\n")

@@ -5,6 +5,7 @@ import pytest
 
 from fembench.launch.diagnosis import diagnosis
 from fembench.launch.job import APART, StartedRank
+from fembench.launch.witness import Death
 
 
 @pytest.mark.parametrize(
@@ -21,26 +22,30 @@ def test_a_killed_rank_is_named(text, message):
 
 
 THREE_HOSTS = [StartedRank(f"n{1 + rank // 2}", 4706 + rank) for rank in range(6)]
-WITNESS = "fembench: rank 3 on n2 ended before its job\nfembench: rank 4 on n3 ended before its job\n"
+DEATHS = [Death(3, "n2"), Death(4, "n3")]
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "deaths", "message"),
     [
-        (printed.MPICH_5_CODE, "rank 5 on n3 was ended by signal 9 (Killed)"),
-        (printed.SRUN_KILLED, "rank 5 on n3 was ended by signal 9 (Killed)"),
+        (printed.MPICH_5_CODE, (), "rank 5 on n3 was ended by signal 9 (Killed)"),
+        (printed.SRUN_KILLED, (), "rank 5 on n3 was ended by signal 9 (Killed)"),
         (
             printed.SRUN_MEMORY,
+            (),
             "rank 5 on n3 was ended by signal 9 (Killed): the job's memory limit was reached",
         ),
-        (WITNESS + printed.DISCONNECTED, "rank 3 on n2 crashed or was ended"),
-        (WITNESS + printed.DISCONNECTED.partition("\0")[2], "rank 3 on n2 crashed or was ended"),
-        (printed.INTEL + WITNESS, "rank 3 on n2 was ended by signal 9 (Killed)"),
-        (printed.INTEL, "a rank on n1 or n3 was ended by signal 9 (Killed)"),
+        (printed.DISCONNECTED, DEATHS, "rank 3 on n2 crashed or was ended"),
+        (printed.DISCONNECTED.partition("\0")[2], DEATHS, "rank 3 on n2 crashed or was ended"),
+        (printed.INTEL, DEATHS, "rank 3 on n2 crashed or was ended"),
+        (printed.INTEL, [Death(1, "n1")], "rank 1 on n1 was ended by signal 9 (Killed)"),
+        (printed.MPICH_5_CODE, [Death(5, "n3")], "rank 5 on n3 was ended by signal 9 (Killed)"),
+        (printed.MPICH_5_CODE, DEATHS, "rank 3 on n2 crashed or was ended"),
+        (printed.INTEL, (), "a rank on n1 or n3 was ended by signal 9 (Killed)"),
     ],
 )
-def test_a_killed_rank_is_named_by_where_it_was_started_and_by_who_saw_it_die(text, message):
-    assert diagnosis(9, text, THREE_HOSTS) == ("killed", message)
+def test_a_killed_rank_is_named_by_where_it_was_started_and_by_its_connection(text, deaths, message):
+    assert diagnosis(9, text, THREE_HOSTS, deaths) == ("killed", message)
 
 
 def test_the_only_rank_of_a_host_is_named_if_the_host_is():
@@ -48,15 +53,37 @@ def test_the_only_rank_of_a_host_is_named_if_the_host_is():
     assert diagnosis(14, printed.DISCONNECTED, started) == ("killed", "rank 1 on n2 crashed or was ended")
 
 
-def test_a_rank_that_only_another_rank_saw_die_is_named_with_what_was_printed():
-    text = f"{WITNESS}[n1:7] *** An error occurred in MPI_Send\n[n1:7] *** on communicator MPI_COMM_WORLD\n"
+def test_a_rank_that_only_its_connection_showed_to_die_is_named_with_what_was_printed():
+    text = "[n1:7] *** An error occurred in MPI_Send\n[n1:7] *** on communicator MPI_COMM_WORLD\n"
     message = "rank 3 on n2 crashed or was ended: [n1:7] *** An error occurred in MPI_Send"
-    assert diagnosis(1, text) == ("crashed", message)
+    assert diagnosis(1, text, deaths=DEATHS) == ("crashed", message)
+    silent = "rank 3 on n2 crashed or was ended: it printed nothing"
+    assert diagnosis(0, "", THREE_HOSTS, DEATHS) == ("crashed", silent)
 
 
 def test_a_rank_that_raised_is_named_and_not_one_that_was_ended_with_it():
-    text = f"fembench: rank 1 on n1 raised ValueError: no\n{WITNESS}"
-    assert diagnosis(3, text) == ("crashed", "rank 1 on n1 raised ValueError: no")
+    text = "fembench: rank 1 on n1 raised ValueError: no\n"
+    assert diagnosis(3, text, deaths=DEATHS) == ("crashed", "rank 1 on n1 raised ValueError: no")
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("[mpiexec@vm] match_arg (lib/utils/args.c:166): unrecognized argument foo\nUsage: mpiexec", "foo"),
+        ("srun: unrecognized option '--foo'\nTry \"srun --help\" for more information", "--foo"),
+        ("srun: invalid option -- 'Z'\n", "Z"),
+        ("mpiexec: Error: unknown option \"--foo\"\nType 'mpiexec --help' for usage.", "--foo"),
+        ("usage: flux run [OPTIONS]\nflux-run: error: unrecognized arguments: --foo", "--foo"),
+        ("srun: option '--mem' requires an argument\n", "--mem"),
+        (printed.UNKNOWN, "rankfile:file=/tmp/a:b/rf"),
+        (printed.NO_PROGRAM.replace("/no/such/python", "--foo"), "--foo"),
+        (printed.MPICH_PROGRAM.replace("/no/such", "foo"), "foo"),
+    ],
+)
+def test_an_option_that_a_launcher_does_not_take_is_named_as_it_names_it(text, option):
+    message = f"srun does not take {option}: correct its options (--launcher-options)"
+    assert diagnosis(1, text, launcher="srun") == ("input", message)
+    assert diagnosis(1, text, THREE_HOSTS, launcher="srun")[1] != message  # ranks ran: the words are theirs
 
 
 @pytest.mark.parametrize(
@@ -110,8 +137,9 @@ def test_what_a_launcher_refuses_is_the_users_to_mend_and_said_in_one_line(text,
 
 
 def test_a_message_of_open_mpi_that_is_not_known_is_cut_to_its_first_sentence_and_what_it_names():
-    said = "The mapping request contains an unrecognized qualifier: Request: rankfile:file=/tmp/a:b/rf"
-    assert diagnosis(255, printed.UNKNOWN) == ("crashed", f"the job ended with exit status 255: {said}")
+    text = printed.UNKNOWN.replace("unrecognized qualifier", "unheard-of word")
+    said = "The mapping request contains an unheard-of word: Request: rankfile:file=/tmp/a:b/rf"
+    assert diagnosis(255, text) == ("crashed", f"the launcher ended with exit status 255: {said}")
 
 
 def test_a_rank_that_raised_is_named():
@@ -132,5 +160,5 @@ def test_an_input_error_of_one_rank_is_an_input_error():
 
 
 def test_anything_else_shows_the_last_line_that_says_something():
-    assert diagnosis(1, "bash: oops\n------\n\n")[1] == "the job ended with exit status 1: bash: oops"
+    assert diagnosis(1, "bash: oops\n------\n\n")[1] == "the launcher ended with exit status 1: bash: oops"
     assert "nothing" in diagnosis(1, "")[1]

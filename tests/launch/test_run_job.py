@@ -14,11 +14,9 @@ from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch import plugin as plugins
 from fembench.launch.case_job import launch
 from fembench.launch.ended import how_it_ended
-from fembench.launch.job import StartedRank
 from fembench.launch.launchers import LAUNCHERS, UNKNOWN
 from fembench.launch.line import JobLine
 from fembench.launch.run_job import run_job, run_ranks
-from fembench.launch.witness import watch_neighbour
 from fembench.records.case import Case
 
 ALONE = JobLine(UNKNOWN, (("env",),))  # starts one process
@@ -75,6 +73,17 @@ def test_a_job_without_a_result_says_why(tmp_path, code, error, status, message)
     assert (end.result, end.exit_status) == (None, status)
     with pytest.raises(error, match=f"{message}$"):
         end.content()
+
+
+@pytest.mark.parametrize(("text", "said"), [("true", "it printed nothing"), ("echo usage: x", "usage: x")])
+def test_a_launcher_that_starts_no_ranks_is_named(tmp_path, text, said):
+    nothing = script(tmp_path, "mpiexec", text)
+    end = ended(tmp_path, "", line=JobLine(UNKNOWN, ((nothing,),)))
+    assert (end.kind, end.exit_status) == ("input", 2)
+    assert end.message == (
+        f"{nothing} started no ranks; it ended with exit status 0: {said}; expected a launcher of MPI jobs "
+        "(--launcher), with options that let it start them (--launcher-options)"
+    )
 
 
 def test_the_host_file_is_written_for_the_launcher_and_named_in_its_line(tmp_path):
@@ -230,22 +239,3 @@ def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(
         f"host {platform.node()} cannot read /no/such/results (No such file or directory): "
         "results need a folder that all hosts share; give another --results"
     )
-
-
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes cannot be watched here")
-def test_the_next_rank_of_the_host_is_watched_until_it_dies(capfd):
-    mortal, other = (subprocess.Popen(["sleep", "60"]) for _ in range(2))
-    me = os.getpid()
-    started = [StartedRank("n1", me), StartedRank("n2", me), StartedRank("n1", mortal.pid)]
-    watch_neighbour(started, 0)
-    stop = watch_neighbour([StartedRank("n1", me), StartedRank("n1", other.pid)], 0)
-    watch_neighbour(started, 1)()  # alone on its host
-    stop()
-    for process in (mortal, other):
-        process.kill()
-        process.wait()
-    text, deadline = "", time.monotonic() + 10
-    while not text and time.monotonic() < deadline:
-        time.sleep(0.02)
-        text = capfd.readouterr().err
-    assert text == "fembench: rank 2 on n1 ended before its job\n"  # and nothing of the one no longer watched

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from virtual_hosts import slurm_cluster, why_no_slurm
 
+from fembench.records.nodes import load_nodes
 from fembench.records.store import load_all
 
 ROOT = Path(__file__).parent.parent.parent
@@ -17,6 +18,7 @@ REASON = why_no_slurm()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(REASON), reason=REASON)]
 FEMBENCH = (sys.executable, "-m", "fembench")
 SHORT = ("--sets", 1, "--warmups", 0)
+BUSY = 10.0  # percent of CPU time that others use: they take more from fast hosts than from slow ones
 ALL_SIX = ["n1", "n1", "n2", "n2", "n3", "n3"]
 
 
@@ -101,7 +103,10 @@ def test_a_host_file_in_any_form_is_followed(slurm, tmp_path, text, found):
 def test_the_slow_host_of_an_allocation_is_found(slurm, tmp_path):
     """All three share two CPUs, of which the third gets a quarter."""
     done = slurm.run("salloc", "-N3", "-n6", *FEMBENCH, "nodes", "--results", tmp_path, "--json")
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    others = max(host.others_percent for host in load_nodes(tmp_path).first.environment.hosts)
+    if others > BUSY:
+        pytest.skip(f"other programs used {others:.0f} % of the CPU time")
     verdicts = {node["name"]: node["verdict"] for node in json.loads(done.stdout)["nodes"]}
     assert verdicts == {"n1": "normal", "n2": "normal", "n3": "slow"}, done.stdout
 
@@ -122,18 +127,30 @@ def test_fembench_under_srun_is_refused_with_what_to_type(slurm, tmp_path):
     assert not list(tmp_path.rglob("*.json"))
 
 
+def rank_of(process):
+    """The rank that a process is, by what its launcher told it."""
+    variables = Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
+    return next(
+        int(v.partition("=")[2]) for v in variables if re.match("(PMIX|PMI|OMPI_COMM_WORLD)_RANK=", v)
+    )
+
+
 def test_a_rank_that_is_killed_on_another_host_ends_the_job_within_ten_seconds(slurm, tmp_path):
     run = (*FEMBENCH, "run", "m2", "--ranks", 6, "--sets", 100000, "--results", tmp_path)
     with slurm.start("salloc", "-N3", "-n6", *run) as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(ranks := slurm.processes("n2", "fembench.bench.rank")) < 2:
             assert time.monotonic() < deadline
             assert process.poll() is None, process.communicate()
             time.sleep(0.1)
-        time.sleep(2)  # it has begun to compute
+        while not list(tmp_path.glob("runs/.job-*/started.json")):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(1)  # it has begun to compute
+        rank = rank_of(max(ranks))
         os.kill(max(ranks), 9)
         begin = time.monotonic()
         _, error = process.communicate(timeout=60)
     assert time.monotonic() - begin < 10
     assert process.returncode == 1
-    assert "on n2" in error
+    assert f"rank {rank} on n2 " in error

@@ -70,7 +70,7 @@ def spoiled(**changes):
     ("text", "message"),
     [
         ("{}", "not a profile"),
-        ("[]", "Expected 'object'"),
+        ("[]", "expected a table, found a list"),
         ("no json", "not valid JSON"),
         (spoiled(schema=5), "schema 4 or older"),
         (spoiled(colour="red"), "colour"),

@@ -155,3 +155,20 @@ def test_a_record_whose_arrays_do_not_fit_its_ranks_and_phases_is_refused_in_one
     path.write_text(json.dumps(tree))
     assert main([verb, str(path)]) == 2
     assert capsys.readouterr().err == f"fembench: {path}: {message}\n"
+
+
+def test_a_folder_with_records_of_several_schemas_is_checked_but_for_those_of_later_ones(tmp_path, capsys):
+    tree = json.loads(FROZEN.read_text())
+    for k, schema in enumerate((1, SCHEMA + 1, SCHEMA + 2)):
+        (tmp_path / f"r{k}.json").write_text(json.dumps({**tree, "schema": schema}))
+    assert main(["check", str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{tree['id']}: ")
+    assert err == (
+        f"fembench: 2 of 3 records cannot be read; the first: {tmp_path / 'r1.json'}: "
+        f"schema {SCHEMA + 1} of a record; expected 1 to {SCHEMA}: it is newer: update fembench\n"
+    )
+    (tmp_path / "r0.json").unlink()
+    (tmp_path / "r2.json").unlink()
+    assert main(["check", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"fembench: {tmp_path / 'r1.json'}: schema")

@@ -1,0 +1,64 @@
+"""Which hosts do not answer the remote shell with which a launcher reaches them."""
+
+import shlex
+import subprocess
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from fembench.base.errors import shown
+
+PATIENCE = 5  # seconds for a host to answer
+AT_ONCE = 64  # hosts asked at the same time
+MOST_SHOWN = 4  # hosts named in a line
+AGENTS = (  # variables that name another remote shell than ssh: Open MPI 5 and 4, MPICH, Intel MPI
+    "PRTE_MCA_plm_ssh_agent",
+    "OMPI_MCA_plm_rsh_agent",
+    "HYDRA_LAUNCHER_EXEC",
+    "I_MPI_HYDRA_BOOTSTRAP_EXEC",
+)
+_QUICK = ("-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={PATIENCE}")
+
+
+def silent_hosts(names: Iterable[str], variables: Mapping[str, str]) -> dict[str, str]:
+    """{host: why} of the hosts on which the remote shell does not run `true`, in their order."""
+    hosts = list(dict.fromkeys(names))
+    line = _remote_shell(variables)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        reasons = pool.map(lambda host: _why_silent([*line, host, "true"]), hosts)
+        return {host: reason for host, reason in zip(hosts, reasons) if reason}
+
+
+def _remote_shell(variables: Mapping[str, str]) -> list[str]:
+    named = next((variables[name] for name in AGENTS if variables.get(name)), "ssh")
+    words = shlex.split(named.split(" : ")[0])
+    return [*words, *_QUICK] if words and Path(words[0]).name == "ssh" else words
+
+
+def _why_silent(line: list[str]) -> str:
+    """Why a command fails; "" if it does not, or cannot be run at all."""
+    try:
+        done = subprocess.run(
+            line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE + 1
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {PATIENCE} s"
+    except OSError:
+        return ""
+    said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+    return shown(said[-1].strip(), 100) if done.returncode else ""
+
+
+def in_one_line(silent: Mapping[str, str]) -> str:
+    """What to test, and what to correct."""
+    (first, reason), *others = silent.items()
+    if not others:
+        return (
+            f"host {first} does not answer ({reason}): test `ssh {first} true`, which must need no password; "
+            f"correct the host file, or leave {first} out of it"
+        )
+    names = ", ".join([*silent][:MOST_SHOWN]) + (", …" if len(silent) > MOST_SHOWN else "")
+    return (
+        f"{len(silent)} hosts do not answer ({names}; {first}: {reason}): test `ssh {first} true`, which "
+        "must need no password; correct the host file, or leave them out of it"
+    )

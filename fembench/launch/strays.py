@@ -1,0 +1,41 @@
+"""Processes that a launcher has started and that outlive it, also those outside its process group (Linux).
+
+Launchers put the `ssh` of each host into a process group of its own, and daemons into a session of their own.
+Both keep the launcher's session or a variable of its environment.
+"""
+
+import contextlib
+import os
+import secrets
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+MARK = "FEMBENCH_STARTER"  # variable that all processes of a job inherit
+PATIENCE = 1.0  # seconds that killed processes get to be gone
+
+
+def marked(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables, with one that no other job has."""
+    return {**variables, MARK: f"{os.getpid()}-{secrets.token_hex(8)}"}
+
+
+def end_strays(session: int, variables: Mapping[str, str]) -> None:
+    """Kill the processes of a session, and all that inherited the mark of these variables."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := list(_alive(session, variables.get(MARK, "")))) and time.monotonic() < deadline:
+        for process in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _alive(session: int, mark: str) -> Iterator[int]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            state, _, _, of_session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            words = (folder / "environ").read_bytes().split(b"\0") if mark else []
+            mine = int(of_session) == session or f"{MARK}={mark}".encode() in words
+            if mine and state not in "ZX" and int(folder.name) != os.getpid():
+                yield int(folder.name)

@@ -1,0 +1,133 @@
+"""A job that cannot start or go on is ended, with all that its launcher started."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+
+import msgspec
+import pytest
+
+from fembench.launch import job_watch
+from fembench.launch.allocation import BATCH
+from fembench.launch.job_line import JobLine
+from fembench.launch.job_watch import reached_by_shell
+from fembench.launch.launchers import LAUNCHERS, UNKNOWN
+from fembench.launch.run_job import run_job, run_ranks
+from fembench.launch.silent_hosts import in_one_line, silent_hosts
+
+OPENMPI = next(one for one in LAUNCHERS if one.name == "openmpi")
+CALLS_AND_DIES = """
+import os, pathlib, signal, sys
+import msgspec
+from fembench.launch.witness import RankLine, WitnessAddress
+
+folder = pathlib.Path(sys.argv[1])
+RankLine(msgspec.json.decode((folder / "witness.json").read_bytes(), type=WitnessAddress), 3)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class Job(msgspec.Struct):
+    """A job."""
+
+
+@pytest.fixture
+def script(tmp_path):
+    """A function that writes a program."""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def no_batch_job(monkeypatch):
+    for name in BATCH:
+        monkeypatch.delenv(name, raising=False)
+
+
+def end_of(line, folder, code="", **settings):
+    """(the end of a job, the seconds that it took)."""
+    program = folder / "rank.py"
+    program.write_text(code)
+    begin = time.monotonic()
+    end = run_job((str(program),), Job(), "result.json", line, dict(os.environ), scratch=folder, **settings)
+    return end, time.monotonic() - begin
+
+
+def test_a_job_whose_launcher_stays_after_a_rank_has_died_is_ended_and_names_rank_and_host(tmp_path, script):
+    stays = script("mpiexec", '"$@"; sleep 60')
+    end, seconds = end_of(JobLine(UNKNOWN, ((stays,),)), tmp_path, CALLS_AND_DIES)
+    assert end.message.startswith(f"rank 3 on {platform.node()} crashed or was ended")
+    assert seconds < 10
+
+
+def test_a_host_that_does_not_answer_is_named_with_what_to_test(tmp_path, script, monkeypatch, no_batch_job):
+    waits = script("mpiexec", "exec sleep 60")
+    agent = script(
+        "agent", '[ "$1" = n2 ] || { echo "ssh: connect to host $1 port 22: timed out" >&2; exit 255; }'
+    )
+    monkeypatch.setenv("PRTE_MCA_plm_ssh_agent", agent)
+    monkeypatch.setattr(job_watch, "START", 0.2)
+    line = JobLine(OPENMPI, ((waits,),), ("n2 slots=1\nn7 slots=2\n",))
+    end, seconds = end_of(line, tmp_path)
+    assert (end.kind, end.exit_status) == ("input", 2)
+    assert end.message == (
+        "host n7 does not answer (ssh: connect to host n7 port 22: timed out): test `ssh n7 true`, which "
+        "must need no password; correct the host file, or leave n7 out of it"
+    )
+    assert seconds < 8
+
+
+def test_a_slow_start_on_hosts_that_answer_is_waited_for(tmp_path, script, monkeypatch, no_batch_job):
+    monkeypatch.setenv("PRTE_MCA_plm_ssh_agent", "true")
+    monkeypatch.setattr(job_watch, "START", 0.0)
+    slow = script("mpiexec", 'sleep 2; "$@"')
+    code = "import pathlib, sys\n(pathlib.Path(sys.argv[1]) / 'result.json').write_text('1')\n"
+    end, _ = end_of(JobLine(OPENMPI, ((slow,),), ("n7 slots=2\n",)), tmp_path, code)
+    assert end.content() == b"1"
+
+
+def test_only_hosts_behind_a_remote_shell_are_asked():
+    files = (f"n1:2\n{platform.node()}:2\nlocalhost\n", "rank 0=n2 slot=0\nrank 1=n1 slot=0\n")
+    assert reached_by_shell(files, "mpich", {}) == ["n1", "n2"]
+    assert reached_by_shell(files, "mpich", {"PBS_JOBID": "7"}) == []
+    assert reached_by_shell(files, "srun", {}) == []
+
+
+def test_many_silent_hosts_are_counted_and_the_first_is_explained():
+    silent = silent_hosts([f"n{k}" for k in range(6)], {"HYDRA_LAUNCHER_EXEC": "false"})
+    assert silent == {f"n{k}": "exit status 1" for k in range(6)}
+    assert in_one_line(silent) == (
+        "6 hosts do not answer (n0, n1, n2, n3, …; n0: exit status 1): test `ssh n0 true`, which must need "
+        "no password; correct the host file, or leave them out of it"
+    )
+    assert silent_hosts(["n1"], {"HYDRA_LAUNCHER_EXEC": "/no/such/shell"}) == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is known")
+def test_processes_that_left_the_group_or_the_session_of_an_ended_launcher_end_with_it(script):
+    long = f"9{os.getpid()}"  # seconds: a name for these processes
+
+    def running():
+        done = subprocess.run(["pgrep", "-f", f"^sleep {long}$"], capture_output=True, text=True)
+        return len(done.stdout.split())
+
+    seen = []
+    launcher = script("mpiexec", f"setsid sleep {long} &\nset -m\nenv -i sleep {long} &\nexec sleep 60")
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        ended = run_ranks([launcher], dict(os.environ), 1.5, lambda: seen.append(running()), 0.4)
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+    assert ended.late
+    assert max(seen) == 2
+    assert running() == 0

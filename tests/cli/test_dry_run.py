@@ -118,7 +118,7 @@ def test_a_dry_run_inside_a_job_step_is_refused_as_the_sweep_is(capsys, monkeypa
     assert capsys.readouterr().err.startswith(f"fembench: {line}")
 
 
-def test_a_dry_run_says_that_records_of_another_host_file_will_be_refused(capsys):
+def test_a_dry_run_says_that_records_of_other_hosts_will_be_refused(capsys):
     runs = Path("results/c/runs")
     runs.mkdir(parents=True)
     record = load(FROZEN)
@@ -131,7 +131,7 @@ def test_a_dry_run_says_that_records_of_another_host_file_will_be_refused(capsys
     Path("c.toml").write_text(f'name = "c"\n[[cases]]\nranks = {ranks}\n{fields}')
     for options in (["--hostfile", "hosts"], []):
         assert main(["sweep", "c.toml", "--dry-run", *options]) == 2
-        assert "records made with another host file (n9 slots=4): 1" in capsys.readouterr().err
+        assert "records made on other hosts (n9 slots=4): 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

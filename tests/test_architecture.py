@@ -294,7 +294,6 @@ def test_a_process_that_starts_ranks_does_not_load_mpi4py():
         path.relative_to(ROOT.parent).with_suffix("").as_posix().replace("/", ".")
         for path in sorted(ROOT.rglob("*.py"))
         if where(path).split("/")[0] != "studies"
-        and where(path) != "launch/probe"  # of doctor, which looks at MPI
         and {"fembench.launch.run_job", "fembench.launch.case_job"} & set(imports(path))
     ]
     assert {"fembench.peers.start", "fembench.characterize.start"} <= set(starters)

@@ -1,13 +1,18 @@
 """What a rank of a probe finds on its host."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from fembench.host.host import host_facts, job_cpus
 from fembench.host.node_facts import node_facts
-from fembench.ranks.comm import Comm
 from fembench.records.nodes import NodeFacts
+
+if TYPE_CHECKING:
+    from fembench.ranks.comm import Comm
 
 MESSAGE = 1 << 20  # bytes that each rank sends to the next: enough for the transport of large messages
 

@@ -12,8 +12,9 @@ from planted_nodes import Planted, planted_nodes
 from fembench.base.config import encode
 from fembench.base.errors import InputError
 from fembench.characterize import node_launches, node_rates
+from fembench.characterize.jobs import NodesJob
 from fembench.characterize.node_launches import NodesAsked, launch_nodes
-from fembench.characterize.node_rates import NodesJob, measure_nodes, triad_bytes, turn_of
+from fembench.characterize.node_rates import measure_nodes, triad_bytes, turn_of
 from fembench.cli.main import main
 from fembench.host.bandwidth import LARGEST
 from fembench.launch.hostfile import HostSlots, host_slots

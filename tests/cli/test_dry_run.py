@@ -118,7 +118,7 @@ def test_a_dry_run_inside_a_job_step_is_refused_as_the_sweep_is(capsys, monkeypa
     assert capsys.readouterr().err.startswith(f"fembench: {line}")
 
 
-def test_a_dry_run_says_that_records_of_another_host_file_will_be_refused(capsys):
+def test_a_dry_run_says_that_records_of_other_hosts_will_be_refused(capsys):
     runs = Path("results/c/runs")
     runs.mkdir(parents=True)
     record = load(FROZEN)

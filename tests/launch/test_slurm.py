@@ -48,6 +48,17 @@ def test_a_sweep_inside_an_allocation_fills_its_hosts_in_their_order(slurm, tmp_
     assert places(tmp_path / "out") == {n: ALL_SIX[:n] for n in (1, 2, 4, 6)}
 
 
+def test_a_campaign_goes_on_in_another_allocation_of_the_same_hosts_only(slurm, tmp_path):
+    file = campaign(tmp_path, "[1]")
+    sweep = (*FEMBENCH, "sweep", file, "--results", tmp_path / "out", "--no-report")
+    status = []
+    for host in ("n1", "n2", "n1"):
+        done = slurm.run("salloc", "-N1", "-n1", "-w", host, *sweep)
+        status.append(done.returncode)
+        assert ("records made on other hosts (n1): 1; " in done.stderr) == (host == "n2")
+    assert status == [0, 2, 0]
+
+
 def test_the_batch_script_of_the_guide_runs_a_campaign_on_all_hosts(slurm, tmp_path):
     guide = (ROOT / "docs" / "howto" / "batch.md").read_text()
     script = re.search(r"## Slurm\n.*?```sh\n(.*?)```", guide, re.DOTALL)[1]

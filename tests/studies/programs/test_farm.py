@@ -231,7 +231,7 @@ def test_a_long_result_keeps_a_worker_until_the_coordinator_looks(comm, monkeypa
     assert [len(row) for row in (*taking.values(), *answering.values())] == [trips * (comm.rank > 0)] * 4
     if comm.rank:
         assert np.median(answering[small]) < 2e-3  # buffered: the worker continues
-        assert 2e-3 < np.median(answering[large]) < 20e-3
+        assert 2e-3 < np.median(answering[large]) < 10 * worker.glance  # it shares cores
 
 
 @pytest.mark.parametrize("program", ["matrices", "partial", "product"])

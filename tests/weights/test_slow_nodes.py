@@ -82,6 +82,14 @@ def test_the_cause_is_what_explains_half_of_what_a_node_lacks(change, cause):
     assert has_causes(slow(planted_nodes(8, {5: change})), {5: cause})
 
 
+def test_what_all_nodes_lose_is_not_the_cause_of_one():
+    """Virtual hosts of one machine, on which others used 30 %; the sixth has a quota, too."""
+    quota = OTHERS | {"throttled_percent": 15.0, "cpu_quota": 0.5, "cores": 1}
+    changes = {k: Planted(host=OTHERS) for k in range(8)} | {5: Planted(load=0.66, host=quota)}
+    found = slow(planted_nodes(8, changes))
+    assert has_causes(found, {5: "all cores slow: a quota of 0.5 CPUs withheld 66 %"})
+
+
 def test_a_node_that_is_normal_alone_was_disturbed_and_is_no_outlier():
     found = slow_nodes(planted_nodes(8, {5: Planted(cores=0.8, passing=True), 2: Planted(cores=0.8)}))
     assert [node.name for node in found.named("disturbed")] == ["n6"]

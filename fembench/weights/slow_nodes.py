@@ -149,6 +149,19 @@ def slow_nodes(record: NodesRecord) -> NodesFindings:
     )
 
 
+def node_speeds(found: NodesFindings) -> dict[str, float]:
+    """{node: speed of its ranks relative to the fastest node}; {} unless all nodes were compared.
+
+    A node that is not slow has the typical speed of its kind.
+    """
+    if not all(node.ratios for node in found.nodes):
+        return {}
+    kinds = [found.kinds[node.kind] for node in found.nodes]
+    ranks = [kind.typical["all cores"] / kind.key.ranks for kind in kinds]
+    speeds = {node.name: speed * node.capacity for node, speed in zip(found.nodes, ranks)}
+    return {name: speed / max(speeds.values()) for name, speed in speeds.items()}
+
+
 def kinds_of(launch: NodesLaunch) -> tuple[NodeKind, ...]:
     """The kinds of nodes, in the order in which they occur."""
     members: dict[KindKey, list[int]] = {}

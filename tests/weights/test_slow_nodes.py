@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
-from fembench.weights.slow_nodes import slow_nodes
+from fembench.weights.slow_nodes import node_speeds, slow_nodes
 
 OTHERS = {"others_percent": 30.0}
 THREE = {  # a slow clock, slow memory, another load
@@ -106,6 +106,13 @@ def test_nodes_are_compared_with_those_of_their_kind():
     found = slow_nodes(record)
     assert [kind.nodes for kind in found.kinds] == [(0, 3, 4), (1, 2, 5, 6, 7)]
     assert {node.verdict for node in found.nodes} == {"normal"}
+
+
+def test_speeds_are_those_of_the_kind_but_of_slow_nodes():
+    half = {k: Planted(cores=0.5, host={"cpu_model": "Small"}) for k in range(4)}
+    found = slow_nodes(planted_nodes(8, {**half, 6: Planted(cores=0.8)}, noise=1e-4, spread=0.0))
+    assert list(node_speeds(found).values()) == pytest.approx([0.5] * 4 + [1, 1, 0.8, 1], abs=0.01)
+    assert node_speeds(slow_nodes(planted_nodes(2))) == {}
 
 
 def test_two_nodes_are_not_compared():

@@ -16,7 +16,9 @@ from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, c
 from fembench.bench.campaign_hosts import CampaignHosts, speeds_of_weights
 from fembench.bench.default_campaign import as_toml, default_campaign
 from fembench.records.case import Case
+from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Record
+from fembench.weights.slow_nodes import node_speeds, slow_nodes
 
 WHERE = "the default campaign"
 MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
@@ -64,8 +66,9 @@ def source_of(path: str | None, there: CampaignHosts, minutes: float, results: s
         return source
     plain = made(there, minutes)
     equal = plain.equal(there)
+    folder = folder_of(plain, results)
     with contextlib.suppress(InputError):  # a damaged record: its run will be repeated
-        return made(there, minutes, folder_of(plain, results).record(equal) if equal else None)
+        return made(there, minutes, folder.record(equal) if equal else None, nodes_in(folder, there))
     return plain
 
 
@@ -74,9 +77,12 @@ def folder_of(source: SweepSource, results: str | None) -> Folder:
     return Folder(Path(results or Path("results") / source.campaign.name))
 
 
-def made(there: CampaignHosts, minutes: float, equal: Record | None = None) -> SweepSource:
-    """The default campaign. `equal`: a run on all ranks with equal shares, if there is one."""
-    known, shares = speeds_from(equal, there)
+def made(
+    there: CampaignHosts, minutes: float, equal: Record | None = None, nodes: NodesRecord | None = None
+) -> SweepSource:
+    """The default campaign. `equal`: a run on all ranks with equal shares, `nodes`: the measurement of the
+    hosts, if there are any."""
+    known, shares = speeds_from(equal, there, nodes)
     campaign = default_campaign(known, shares=shares, minutes=minutes)
     limit = f" --minutes {minutes:g}" if minutes else ""
     how = f"Made by fembench sweep{limit} for {there.job}."
@@ -85,8 +91,21 @@ def made(there: CampaignHosts, minutes: float, equal: Record | None = None) -> S
     return SweepSource(campaign, as_toml(campaign, how + repeated), WHERE, cases, made=True)
 
 
-def speeds_from(record: Record | None, there: CampaignHosts) -> tuple[CampaignHosts, str]:
-    """(the hosts with their speeds, shares of all ranks by speed); as they were, and '', if not known."""
+def nodes_in(folder: Folder, there: CampaignHosts) -> NodesRecord | None:
+    """The newest measurement of these hosts in the folder, if there is one. Raises InputError."""
+    found = nodes_of_campaign(folder.path)
+    hosts = {host.name for host in there.job.hosts}
+    return found if found and {node.listed for node in found.first.nodes} == hosts else None
+
+
+def speeds_from(
+    record: Record | None, there: CampaignHosts, nodes: NodesRecord | None
+) -> tuple[CampaignHosts, str]:
+    """(the hosts with their speeds, shares of all ranks by speed); as they were, and '', if not known.
+
+    The shares are those of the run. Which hosts are slow, the measurement of nodes says if it could compare
+    them: a single run may be disturbed.
+    """
     from fembench.records.weights import as_text
     from fembench.weights.make import by_time
 
@@ -95,16 +114,19 @@ def speeds_from(record: Record | None, there: CampaignHosts) -> tuple[CampaignHo
             weights = by_time([record])
             known = dataclasses.replace(there, speeds=speeds_of_weights(weights), measured=record.id)
             known.fast()
+            if nodes is not None and (of_node := node_speeds(slow_nodes(nodes))):
+                listed = {node.listed: of_node[node.name] for node in nodes.first.nodes}
+                known = dataclasses.replace(there, speeds=listed, measured="fembench nodes")
             return known, as_text(weights)
     return there, ""
 
 
-def say_unequal(record: Record, there: CampaignHosts) -> None:
+def say_unequal(record: Record, there: CampaignHosts, nodes: NodesRecord | None) -> None:
     """A line with the hosts whose speed is less than 90 % of the fastest."""
     from fembench.base.units import few
     from fembench.cli.progress import progress
 
-    known, _ = speeds_from(record, there)
+    known, _ = speeds_from(record, there, nodes)
     slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in known.slow().items()]
     progress(
         f"slow hosts, by the speed of their ranks: {few(slow, 3)}; adding runs with shares by speed, and "
@@ -113,7 +135,7 @@ def say_unequal(record: Record, there: CampaignHosts) -> None:
 
 
 def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: float) -> None:
-    """Find the slow hosts, as `fembench nodes` does, unless the folder has a record of these hosts.
+    """Find the slow hosts, as `fembench nodes` does, unless the campaign has begun or they are known.
 
     The slow ones are named with the cause. A failure is said, and the campaign goes on without. Raises
     InputError if the newest record in the folder cannot be read.
@@ -122,12 +144,9 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
     from fembench.cli.nodes import measured_in
     from fembench.cli.progress import progress
     from fembench.cli.shared import typed_command
-    from fembench.records.nodes import FOLDER, nodes_of_campaign
     from fembench.report.node_tables import headline
-    from fembench.weights.slow_nodes import slow_nodes
 
-    known, hosts = nodes_of_campaign(folder.path), {host.name for host in there.job.hosts}
-    if len(hosts) == 1 or (known and {node.listed for node in known.first.nodes} == hosts):
+    if len(there.job.hosts) == 1 or nodes_in(folder, there) or any(folder.runs.glob("[!.]*.json")):
         return
     place = folder.path / FOLDER
     if 0 < minutes < FEWEST_MINUTES:

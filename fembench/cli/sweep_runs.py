@@ -12,7 +12,7 @@ from fembench.bench.campaign_file import CampaignRun, run_id
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import Expectations
 from fembench.bench.schedule import InOrder, RunOrder, WithinTime
-from fembench.cli.sweep_default import SweepSource, made, say_unequal
+from fembench.cli.sweep_default import SweepSource, made, nodes_in, say_unequal
 from fembench.records.case import Case
 from fembench.records.record import Record
 
@@ -106,10 +106,11 @@ class Sweep:
 
     def _learn(self, equal: Record) -> None:
         """Make the default campaign again now that a run shows the speeds of the hosts."""
-        new = made(self.there, self.options.minutes, equal)
+        nodes = nodes_in(self.folder, self.there)
+        new = made(self.there, self.options.minutes, equal, nodes)
         if len(new.cases) == len(self.source.cases):
             return
-        say_unequal(equal, self.there)
+        say_unequal(equal, self.there, nodes)
         self.source = new
         self.folder.write(new.text)
         self.order.renew(new.first_runs if self.options.minutes else new.runs)

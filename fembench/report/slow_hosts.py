@@ -1,8 +1,9 @@
 """What to do with slow hosts, from the runs of a campaign: give them smaller shares, or leave them out.
 
-A host is slow if its median rank computes at less than FAST of the speed of the fastest host, in the run with
-equal shares on the most ranks. Two other runs of the same work show what that costs: on the same ranks with
-shares by speed, and on all ranks of the other hosts. Times are those of one set (assembly and CG).
+A host is slow if its ranks have less than FAST of the speed of the fastest host: by the measurement of nodes
+if it compared them, else by their computing in the run with equal shares on the most ranks. Two other runs of
+the same work show what that costs: on the same ranks with shares by speed, and on all ranks of the other
+hosts. Times are those of one set (assembly and CG).
 """
 
 import dataclasses
@@ -19,7 +20,7 @@ from fembench.report.measures import SOLVE
 from fembench.report.results import Result
 from fembench.report.speedup import ratio_range
 from fembench.report.unequal import same_work
-from fembench.weights.slow_nodes import KeepingCosts, slow_nodes
+from fembench.weights.slow_nodes import KeepingCosts, node_speeds, slow_nodes
 
 MOST = 3  # hosts that are named
 
@@ -44,14 +45,14 @@ class HostAdvice:
 
 def host_advice(found: Sequence[Result], nodes: NodesRecord | None = None) -> HostAdvice | None:
     """The advice on slow hosts; from the record of nodes if no runs show it. None without a slow host."""
-    slow = slow_hosts(found)
+    slow = slow_hosts(found, nodes)
     if slow is not None and (slow.weighted or slow.without):
         return _from_runs(slow)
     return _from_nodes(nodes)
 
 
-def slow_hosts(found: Sequence[Result]) -> SlowHosts | None:
-    """The slow hosts, from the results of a campaign; None if no run shows one."""
+def slow_hosts(found: Sequence[Result], nodes: NodesRecord | None = None) -> SlowHosts | None:
+    """The slow hosts, from the results of a campaign; None if there is none."""
     usable = [r for r in found if r.pool.status != "INVALID" and SOLVE in r.times]
     equal = max(
         (r for r in usable if not r.pool.case.placement.shares and len(host_names(r.record)) > 1),
@@ -60,9 +61,10 @@ def slow_hosts(found: Sequence[Result]) -> SlowHosts | None:
     )
     if equal is None:
         return None
-    names, speeds = host_speeds(equal)
-    relative = dict(sorted(zip(names, (speeds / speeds.max()).tolist()), key=lambda item: item[1]))
-    slow = {name: speed for name, speed in relative.items() if speed < FAST}
+    speeds = _speeds(equal, nodes)
+    slow = {
+        name: speeds[name] for name in sorted(speeds, key=lambda name: speeds[name]) if speeds[name] < FAST
+    }
     if not slow:
         return None
     kept = {name: n for name, n in _ranks_of(equal.record).items() if name not in slow}
@@ -70,6 +72,16 @@ def slow_hosts(found: Sequence[Result]) -> SlowHosts | None:
     weighted = [r for r in alike if r.pool.case.placement.shares and r.ranks == equal.ranks]
     without = [r for r in alike if not r.pool.case.placement.shares and _ranks_of(r.record) == kept]
     return SlowHosts(slow, equal, _fastest(weighted), _fastest(without))
+
+
+def _speeds(equal: Result, nodes: NodesRecord | None) -> dict[str, float]:
+    """{host: speed relative to the fastest}, by `fembench nodes` if it compared all, else by the run."""
+    names, speeds = host_speeds(equal)
+    of_node = node_speeds(slow_nodes(nodes)) if nodes else {}
+    if set(names) <= set(of_node):
+        fastest = max(of_node[name] for name in names)
+        return {name: of_node[name] / fastest for name in names}
+    return dict(zip(names, (speeds / speeds.max()).tolist()))
 
 
 def _has_shares(equal: Result, usable: Iterable[Result]) -> bool:

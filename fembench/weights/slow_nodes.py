@@ -25,7 +25,6 @@ import numpy.typing as npt
 from fembench.base.units import few
 from fembench.records.nodes import NodeSamples, NodesLaunch, NodesRecord
 from fembench.records.quiet import QUOTA, lost
-from fembench.records.record import HostFacts
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, Ratios, from_deviations, ratios_alike
 
 Array = npt.NDArray[np.float64]
@@ -56,6 +55,13 @@ class NodeKind:
     @property
     def compared(self) -> bool:
         return len(self.nodes) >= FEWEST_ALIKE
+
+
+class NodeLosses(NamedTuple):
+    """CPU time that a node lost beyond what is typical of its kind."""
+
+    percent: dict[str, float]  # who took it -> percent
+    quota: float  # CPUs; 0: none
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,19 @@ def slow_nodes(record: NodesRecord) -> NodesFindings:
     )
 
 
+def node_speeds(found: NodesFindings) -> dict[str, float]:
+    """{node: speed of its ranks relative to the fastest node}; {} unless all nodes were compared.
+
+    A node that is not slow has the typical speed of its kind.
+    """
+    if not all(node.ratios for node in found.nodes):
+        return {}
+    kinds = [found.kinds[node.kind] for node in found.nodes]
+    ranks = [kind.typical["all cores"] / kind.key.ranks for kind in kinds]
+    speeds = {node.name: speed * node.capacity for node, speed in zip(found.nodes, ranks)}
+    return {name: speed / max(speeds.values()) for name, speed in speeds.items()}
+
+
 def kinds_of(launch: NodesLaunch) -> tuple[NodeKind, ...]:
     """The kinds of nodes, in the order in which they occur."""
     members: dict[KindKey, list[int]] = {}
@@ -199,13 +218,25 @@ def _verdicts(
     """The verdicts on the nodes of one kind."""
     compared = {q: _compare_nodes(nodes, q, tests) for q in QUANTITIES} if kind.compared else {}
     cores = _compare_cores(nodes, tests)
-    on_host = Counter(node.host for node in launch.nodes)
+    losses = _losses(nodes, launch)
     for k, node in enumerate(nodes):
         again = alone.get(node.name)
         ratios = {q: one.of(k, _alone(again, q, kind)) for q, one in compared.items()}
         slow_cores = _slow_cores(k, node, nodes, cores, again)
-        host = launch.environment.hosts[node.host] if on_host[node.host] == 1 else None
-        yield _verdict(number, kind, node, ratios, slow_cores, host)
+        yield _verdict(number, kind, node, ratios, slow_cores, losses[k])
+
+
+def _losses(nodes: Sequence[NodeSamples], launch: NodesLaunch) -> list[NodeLosses]:
+    """Of each node of a kind. Nodes that share a host have no counters of their own: none is known."""
+    on_host = Counter(node.host for node in launch.nodes)
+    hosts = [launch.environment.hosts[node.host] for node in nodes]
+    found = [lost(host) if on_host[node.host] == 1 else {} for node, host in zip(nodes, hosts)]
+    takers = {who for one in found for who in one}
+    typical = {who: float(np.median([one.get(who, 0.0) for one in found])) for who in takers}
+    return [
+        NodeLosses({who: percent - typical[who] for who, percent in one.items()}, host.cpu_quota)
+        for one, host in zip(found, hosts)
+    ]
 
 
 def _compare_nodes(nodes: Sequence[NodeSamples], quantity: Quantity, tests: int) -> _Compared:
@@ -275,9 +306,8 @@ def _verdict(
     node: NodeSamples,
     ratios: dict[Quantity, NodeRatio],
     cores: dict[int, NodeRatio],
-    host: HostFacts | None,
+    losses: NodeLosses,
 ) -> NodeVerdict:
-    """`host`: what its counters say; None if it has no counters of its own."""
     slow = [one for one in (*ratios.values(), *cores.values()) if one.slow]
     verdict: Literal["normal", "slow", "disturbed", "not compared"]
     verdict = "normal" if ratios else "not compared"
@@ -285,7 +315,7 @@ def _verdict(
     if slow:
         lasting = [one for one in slow if one.alone is None or one.alone < 1 - RELEVANT]
         verdict = "slow" if lasting else "disturbed"
-        cause = _cause(kind, node, ratios, cores, host)
+        cause = _cause(kind, node, ratios, cores, losses)
     if verdict == "slow":
         pace = min(one.ratio for one in slow)
         of_node = [one.ratio for one in ratios.values() if one.slow]
@@ -298,14 +328,14 @@ def _cause(
     node: NodeSamples,
     ratios: Mapping[Quantity, NodeRatio],
     cores: Mapping[int, NodeRatio],
-    host: HostFacts | None,
+    losses: NodeLosses,
 ) -> str:
     """Why a node is slow, in a few words."""
     slow = {q: one for q, one in ratios.items() if one.slow}
     if 0 < len(cores) <= node.ranks / 2 or not slow:
         return _cause_of_cores(node, cores)
     quantity = next(q for q in ("all cores", "one core", "memory") if q in slow)
-    load = _load(slow[quantity], node.ranks, host)
+    load = _load(slow[quantity], node.ranks, losses)
     if load:
         return load
     if quantity == "memory":
@@ -337,21 +367,22 @@ def _cause_of_cores(node: NodeSamples, cores: Mapping[int, NodeRatio]) -> str:
     return f"{names} slow"
 
 
-def _load(one: NodeRatio, ranks: int, host: HostFacts | None) -> str:
+def _load(one: NodeRatio, ranks: int, losses: NodeLosses) -> str:
     """What else used the processors, if that explains at least half of what the node lacks; else "".
 
     A quota for fewer CPUs than ranks explains the time without a processor: its counter also covers the parts
     of a round in which most ranks sleep.
     """
     lacking, held = 1 - one.ratio, 1 - one.busy
-    takers = lost(host) if host else {}
-    who = max(takers, key=lambda name: takers[name], default="")
-    explains = bool(who) and takers[who] / 100 >= HALF * lacking
-    if host and who == QUOTA and (explains or (host.cpu_quota < ranks and held >= HALF * lacking)):
-        percent = 100 * held if held >= HALF * lacking else takers[who]
-        return f"all cores slow: a quota of {host.cpu_quota:.3g} CPUs withheld {percent:.0f} % of the time"
+    who = max(losses.percent, key=lambda name: losses.percent[name], default="")
+    percent = losses.percent.get(who, 0.0)
+    explains = percent > 0 and percent / 100 >= HALF * lacking
+    narrow = percent > 0 and losses.quota < ranks and held >= HALF * lacking
+    if who == QUOTA and (explains or narrow):
+        percent = 100 * held if held >= HALF * lacking else percent
+        return f"all cores slow: a quota of {losses.quota:.3g} CPUs withheld {percent:.0f} % of the time"
     if explains:
-        return f"another load: {who} {takers[who]:.0f} % of the CPU time"
+        return f"another load: {who} {percent:.0f} % of the CPU time"
     return f"another load: no processor for {100 * held:.0f} % of the time" if held >= HALF * lacking else ""
 
 

@@ -45,6 +45,7 @@ class Ranks:
 
     def __init__(self, monkeypatch):
         self.speed, self.seconds, self.ran, self.patience = 1.0, 0.0, [], None
+        self.disturbance = 1.0  # of n2 in runs alone
         monkeypatch.setattr(campaigns, "launch", self.launch)
         monkeypatch.setattr(sweep_default, "_write_machine", self.network)
         monkeypatch.setattr(node_launches, "launch_nodes", self.nodes)
@@ -57,7 +58,7 @@ class Ranks:
         self.ran.append(case)
         time.sleep(self.seconds)
         hosts = [host.name for host in layout(case.placement, allocation()) for _ in range(host.slots)]
-        speeds = [self.speed if name == "n2" else 1.0 for name in hosts]
+        speeds = [self.speed * self.disturbance if name == "n2" else 1.0 for name in hosts]
         shares = [float(word) for word in case.placement.shares.split(",") if word]
         made = planted(speeds, shares or None, hosts=hosts, id=id, noise=0.0)
         verdict = Verdict(status="VALID", reasons=(), rules=())
@@ -147,6 +148,38 @@ def test_unequal_hosts_end_with_what_to_do_and_what_the_other_ways_cost(ranks, c
     more = [int(percent) for percent in re.findall(r": (\d+) % more time", line)]
     assert more == pytest.approx([200, 12.5], rel=0.15)  # whole cells, and messages
     assert "; without n2: " in line
+
+
+def test_a_host_that_is_slow_in_one_run_but_not_as_a_node_is_not_slow(ranks, capsys):
+    ranks.disturbance = 0.8
+    assert main(["sweep", "--no-report"]) == 0
+    assert not any(case.placement.shares or case.placement.hosts for case in ranks.cases)
+    said = capsys.readouterr()
+    assert "slow hosts" not in said.out + said.err
+
+
+def test_a_slow_node_counts_as_slow_whatever_one_run_shows(ranks, capsys):
+    ranks.speed, ranks.disturbance = 0.25, 4.0
+    assert main(["sweep", "--no-report"]) == 0
+    assert ("m", 4, "n[1,3]", False) in placements("results/default")
+    said = capsys.readouterr()
+    assert "slow hosts, by the speed of their ranks: n2 (25% of the fastest)" in said.err
+    assert "of the fastest speed: n2 25 %" in said.out
+    ranks.ran.clear()
+    assert main(["sweep", "--no-report"]) == 0
+    assert ranks.ran == []
+
+
+def test_a_campaign_that_has_begun_without_a_measurement_of_nodes_goes_on_without(ranks, monkeypatch):
+    def refuse(*_, **__):
+        raise sweep_default.InputError("no route to n3")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node_launches, "launch_nodes", refuse)
+        assert main(["sweep", "--no-report"]) == 0
+    ranks.ran.clear()
+    assert main(["sweep", "--no-report"]) == 0
+    assert ranks.ran == []
 
 
 def test_slow_nodes_are_looked_for_again_only_on_other_hosts(ranks, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
-from fembench.weights.slow_nodes import slow_nodes
+from fembench.weights.slow_nodes import node_speeds, slow_nodes
 
 OTHERS = {"others_percent": 30.0}
 THREE = {  # a slow clock, slow memory, another load
@@ -82,6 +82,14 @@ def test_the_cause_is_what_explains_half_of_what_a_node_lacks(change, cause):
     assert has_causes(slow(planted_nodes(8, {5: change})), {5: cause})
 
 
+def test_what_all_nodes_lose_is_not_the_cause_of_one():
+    """Virtual hosts of one machine, on which others used 30 %; the sixth has a quota, too."""
+    quota = OTHERS | {"throttled_percent": 15.0, "cpu_quota": 0.5, "cores": 1}
+    changes = {k: Planted(host=OTHERS) for k in range(8)} | {5: Planted(load=0.66, host=quota)}
+    found = slow(planted_nodes(8, changes))
+    assert has_causes(found, {5: "all cores slow: a quota of 0.5 CPUs withheld 66 %"})
+
+
 def test_a_node_that_is_normal_alone_was_disturbed_and_is_no_outlier():
     found = slow_nodes(planted_nodes(8, {5: Planted(cores=0.8, passing=True), 2: Planted(cores=0.8)}))
     assert [node.name for node in found.named("disturbed")] == ["n6"]
@@ -98,6 +106,13 @@ def test_nodes_are_compared_with_those_of_their_kind():
     found = slow_nodes(record)
     assert [kind.nodes for kind in found.kinds] == [(0, 3, 4), (1, 2, 5, 6, 7)]
     assert {node.verdict for node in found.nodes} == {"normal"}
+
+
+def test_speeds_are_those_of_the_kind_but_of_slow_nodes():
+    half = {k: Planted(cores=0.5, host={"cpu_model": "Small"}) for k in range(4)}
+    found = slow_nodes(planted_nodes(8, {**half, 6: Planted(cores=0.8)}, noise=1e-4, spread=0.0))
+    assert list(node_speeds(found).values()) == pytest.approx([0.5] * 4 + [1, 1, 0.8, 1], abs=0.01)
+    assert node_speeds(slow_nodes(planted_nodes(2))) == {}
 
 
 def test_two_nodes_are_not_compared():

@@ -125,8 +125,8 @@ def _after_no_start(error: Exception, hosts) -> str:
 
     if isinstance(error, AllocationLostError):
         return "ask the batch system for a new job, or unset the variables of the one that has ended"
-    if isinstance(error, InputError):
-        return _advice(error)
+    if isinstance(error, InputError):  # it says what to do
+        return str(error)
     if hosts:
         names = ", ".join(host.name for host in hosts)
         return (

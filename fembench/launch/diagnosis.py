@@ -227,7 +227,7 @@ def diagnosis(
     if dead and dead.blamed and not (sign and sign.kind == APART):  # then the launcher ended the other ranks
         return "killed", str(dead)
     begun = bool(dead or started)
-    if not begun and (option := _refused_option(flat)):
+    if status and not begun and (option := _refused_option(flat)):
         return "input", f"{launcher} does not take {option}: correct its options (--launcher-options)"
     if sign and found:
         return sign.kind, sign.meaning.format(*found.groups())

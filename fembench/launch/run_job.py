@@ -7,6 +7,7 @@ If hosts that a remote shell must reach do not answer, the job is refused within
 
 import contextlib
 import ctypes
+import functools
 import math
 import os
 import select
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +30,7 @@ from fembench.launch.job import APART, JOB, WITNESS
 from fembench.launch.job_watch import JobWatch, reached_by_shell
 from fembench.launch.line import JobLine
 from fembench.launch.misfit import misfit, with_next_plugin
-from fembench.launch.strays import end_strays, marked
+from fembench.launch.strays import end_strays, guarded, marked
 from fembench.launch.witness import Witness
 
 SCRATCH = ".job-"  # folders of running jobs begin so
@@ -83,7 +85,8 @@ def run_job(
             hosts = reached_by_shell(line.host_files, line.launcher.name, variables)
             watch = JobWatch(folder, hosts, witness, tell)
             glance = GLANCE if tell else GLANCE_IF_QUIET
-            ended = run_ranks(words, variables, timeout, lambda: watch.is_over(variables), glance)
+            is_over = functools.partial(watch.is_over, variables)
+            ended = run_ranks(words, variables, timeout, is_over, glance, guard=bool(hosts))
         ended = replace(ended, deaths=tuple(witness.deaths))
         output = "\n".join(ended.output.splitlines()[-tail:])
         os.listdir(folder)  # on NFS, files of other hosts appear when the folder is read again
@@ -118,10 +121,13 @@ def run_ranks(
     timeout: float = 0.0,
     is_over: Callable[[], bool] = lambda: False,
     glance: float = GLANCE_IF_QUIET,
+    *,
+    guard: bool = False,
 ) -> Ended:
     """Run a launcher to completion; all that it started ends with it.
 
     `is_over` is asked every `glance` seconds, and once more at the end; if so, the launcher is ended.
+    `guard`: all that it started also ends if this process is killed.
     """
     variables = marked(variables)
     with tempfile.TemporaryFile() as sink:
@@ -134,8 +140,10 @@ def run_ranks(
             start_new_session=True,
             preexec_fn=_tie_to(os.getpid()) if sys.platform == "linux" else None,
         )
+        guarding = guarded(process.pid, variables) if guard and sys.platform == "linux" else nullcontext()
         try:
-            late = not _wait(process, timeout or math.inf, is_over, glance)
+            with guarding:
+                late = not _wait(process, timeout or math.inf, is_over, glance)
         finally:
             _end_group(process, variables)
         sink.seek(0)

@@ -2,18 +2,24 @@
 
 Launchers put the `ssh` of each host into a process group of its own, and daemons into a session of their own.
 Both keep the launcher's session or a variable of its environment.
+
+As a program, this is a guard: if the process that started it is killed, it ends what that one's launcher has
+started. It imports nothing of fembench.
 """
 
 import contextlib
 import os
 import secrets
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 MARK = "FEMBENCH_STARTER"  # variable that all processes of a job inherit
 PATIENCE = 1.0  # seconds that killed processes get to be gone
+LINGER = 5.0  # seconds that a launcher gets to end, of itself, after the one who started it
 
 
 def marked(variables: Mapping[str, str]) -> dict[str, str]:
@@ -39,3 +45,25 @@ def _alive(session: int, mark: str) -> Iterator[int]:
             mine = int(of_session) == session or f"{MARK}={mark}".encode() in words
             if mine and state not in "ZX" and int(folder.name) != os.getpid():
                 yield int(folder.name)
+
+
+@contextlib.contextmanager
+def guarded(launcher: int, variables: Mapping[str, str]) -> Iterator[None]:
+    """Inside, the processes of a launcher end within seconds if this process is killed (Linux)."""
+    line = [sys.executable, "-I", "-S", __file__, str(launcher), variables.get(MARK, "")]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, start_new_session=True) as guard:
+        try:
+            yield
+        finally:
+            guard.kill()
+
+
+def main(session: str, mark: str) -> None:
+    """Wait until the process that started this one is gone, then end the launcher's processes."""
+    sys.stdin.read()  # its end is closed with the process that has the other one
+    time.sleep(LINGER)
+    end_strays(int(session), {MARK: mark})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

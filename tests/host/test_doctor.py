@@ -149,7 +149,7 @@ def test_a_wrong_allocation_is_about_hosts_and_not_about_packages(monkeypatch, v
 @pytest.mark.parametrize(
     ("kind", "message", "advice"),
     [
-        ("input", "host n2 does not resolve: correct its name in the host file", "correct its name"),
+        ("input", "host n2 does not resolve: correct its name", "host n2 does not resolve: correct"),
         ("timeout", "no result after 60 s: ended", "test each of the hosts (n1, n2)"),
         ("revoked", "Slurm job 7 has ended", "ask the batch system for a new job"),
     ],

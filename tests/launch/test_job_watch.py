@@ -131,3 +131,31 @@ def test_processes_that_left_the_group_or_the_session_of_an_ended_launcher_end_w
     assert ended.late
     assert max(seen) == 2
     assert running() == 0
+
+
+STARTS_A_LAUNCHER = """
+import os, sys
+from fembench.launch.run_job import run_ranks
+
+run_ranks(sys.argv[1:], dict(os.environ), guard=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing guards a launcher")
+def test_what_a_launcher_started_ends_although_its_starter_was_killed(script):
+    long = f"8{os.getpid()}"
+    running = ["pgrep", "-f", f"^sleep {long}$"]
+    launcher = script(
+        "mpiexec", f"trap '' TERM; set -m; sleep {long} & setsid sleep {long} & exec sleep {long}"
+    )
+    with subprocess.Popen([sys.executable, "-c", STARTS_A_LAUNCHER, launcher]) as starter:
+        deadline = time.monotonic() + 10
+        while len(subprocess.run(running, capture_output=True).stdout.split()) < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(0.5)  # the guard has started
+        starter.kill()
+    deadline = time.monotonic() + 10
+    while subprocess.run(running, capture_output=True).stdout:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

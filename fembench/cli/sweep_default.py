@@ -18,6 +18,7 @@ from fembench.bench.default_campaign import as_toml, default_campaign
 from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Record
+from fembench.weights.disturbed import disturbance
 from fembench.weights.slow_nodes import node_speeds, slow_nodes
 
 WHERE = "the default campaign"
@@ -162,7 +163,8 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
     except FembenchError as error:
         progress(f"nodes: not measured: {error}")
         return
-    progress(f"nodes: {headline(slow_nodes(record))}")
+    for line in filter(None, [headline(slow_nodes(record)), disturbance([record.first.environment])]):
+        progress(f"nodes: {line}")
     progress(f"nodes: {path} (fembench nodes {place})")
 
 

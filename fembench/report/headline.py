@@ -121,13 +121,17 @@ def _limits(full: Result) -> list[HeadlineRow]:
 
 
 def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
-    s = next((s for s in speedups if s.result is full), None)
+    """Of the run at full scale; if it has no base, of the run on most ranks that has one."""
     what = "strong scaling efficiency"
-    if s is None or not np.isfinite(s.efficiency) or s.base is None:
-        why = s.notes[0] if s and s.notes else "one number of ranks"
+    known = [s for s in speedups if s.base is not None and np.isfinite(s.efficiency)]
+    if not known:
+        notes = [note for s in speedups if s.result is full for note in s.notes]
+        why = notes[0] if notes else "one number of ranks"
         return HeadlineRow(what, unit="%", remark=f"not available: {why.removeprefix('not available: ')}")
-    share = 100 / full.ranks
-    ends = f"cg on {full.mesh}, from {s.base.ranks} to {full.ranks} ranks"
+    s = max(known, key=lambda s: (s.result is full, s.result.ranks, s.result.record.mesh.n_equations))
+    assert s.base is not None
+    share = 100 / s.result.ranks
+    ends = f"cg on {s.result.mesh}, from {s.base.ranks} to {s.result.ranks} ranks"
     return HeadlineRow(
         what, share * s.ratio, share * s.low, share * s.high, "%", "; ".join(filter(None, (ends, s.equal)))
     )

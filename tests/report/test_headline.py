@@ -57,6 +57,14 @@ def test_what_limits_a_run_is_given_in_parts_of_cg_and_of_the_bandwidth():
     assert rows["memory bandwidth used"]["value"] == pytest.approx(100 * roofs["product"]["of_roof_fraction"])
 
 
+def test_strong_scaling_is_that_of_the_most_ranks_with_a_base_if_full_scale_has_none():
+    records = [*campaign((1, 2, 4), ("m1",)), make_record("m3", 4)]
+    rows = rows_of(records)
+    assert "m3 · csr, ranks 4" in rows["figure of merit"]["remarks"]
+    assert "cg on m1, from 1 to 4 ranks" in rows["strong scaling efficiency"]["remarks"]
+    assert rows["strong scaling efficiency"]["value"] > 0
+
+
 def test_efficiencies_are_those_of_the_tables_of_strong_and_weak_scaling():
     records = campaign((1, 4), ("m1", "m2"))
     rows, made = rows_of(records), {t.name: to_json(t) for t in tables.every_table(records)}

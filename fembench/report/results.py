@@ -17,6 +17,7 @@ from fembench.records.times import Times
 from fembench.report.measures import Time, times
 
 LONG_DECIMAL = re.compile(r"\d*\.\d{4,}")
+MOST_SHARES = 4  # shown in full
 # fields that users vary on purpose: how a result is computed, and how its ranks share the mesh
 METHOD = tuple(n for n in fields_of("question", "method", varied=True) if n not in ("mesh", "storage"))
 SHARING = tuple(n for n in fields_of("placement", varied=True) if n not in ("ranks", "shares"))
@@ -157,14 +158,21 @@ def _placement(pool: Pool, siblings: Sequence[Pool]) -> str:
 
 
 def _shares(pool: Pool, siblings: Sequence[Pool]) -> str:
-    """The shares of a pool with three digits; with all digits if they would equal those of another pool."""
-    exact, all_shares = pool.case.placement.shares, {p.case.placement.shares for p in siblings}
-    short = short_shares(exact)
-    return exact if any(short_shares(other) == short for other in all_shares - {exact}) else short
+    """The shares of a pool, as short as tells them apart from those of the other pools."""
+    exact = pool.case.placement.shares
+    others = {p.case.placement.shares for p in siblings} - {exact}
+    forms = (short_shares, rounded_shares)
+    return next((f(exact) for f in forms if all(f(one) != f(exact) for one in others)), exact)
 
 
 def short_shares(text: str) -> str:
-    """'0.683,0.317' for '0.682944866,0.317055134': long decimals with three significant digits."""
+    """'0.683,0.317' for '0.682944866,0.317055134'; '2:1:…:1' for '2:1:3:2:1'."""
+    parts = re.split("([,:])", rounded_shares(text))
+    return "".join([*parts[:4], "…", *parts[-2:]]) if len(parts) > 2 * MOST_SHARES else "".join(parts)
+
+
+def rounded_shares(text: str) -> str:
+    """The same shares, long decimals with three significant digits."""
     return LONG_DECIMAL.sub(lambda found: units.digits(float(found[0])), text)
 
 

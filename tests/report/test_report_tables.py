@@ -1,5 +1,6 @@
 """Tables of the report: names of results, contents, and the three ways of writing them."""
 
+import re
 import csv
 import io
 
@@ -396,11 +397,14 @@ def test_a_base_with_the_most_ranks_says_why_there_is_no_speedup(base, told):
     [
         (["0.682944866,0.317055134", "7:1"], ["2 · 0.683,0.317", "2 · 7:1"]),
         (["0.682944866,0.317055134", "0.683100000,0.316900000"], None),  # equal with three digits
+        (["4:3:2:1:1:1:1:1", "4:3:1:1:1:1:1:2"], ["8 · 4:3:…:1", "8 · 4:3:…:2"]),
+        (["4:3:2:1:1:1:1:1", "4:3:1:2:1:1:1:1"], ["8 · 4:3:2:1:1:1:1:1", "8 · 4:3:1:2:1:1:1:1"]),
     ],
 )
-def test_shares_have_three_digits_where_those_tell_results_apart(shares, settings):
-    found = results([make_record(ranks=2, shares=text) for text in shares])
-    assert sorted(r.setting for r in found) == (settings or [f"2 · {text}" for text in shares])
+def test_shares_are_as_short_as_tells_results_apart(shares, settings):
+    ranks = len(re.split("[,:]", shares[0]))
+    found = results([make_record(ranks=ranks, shares=text) for text in shares])
+    assert sorted(r.setting for r in found) == sorted(settings or [f"2 · {text}" for text in shares])
 
 
 def test_a_failed_case_is_listed_with_short_shares():

@@ -59,9 +59,8 @@ def phases(results: Sequence[Result]) -> list[Plot]:
         with canvas.figure(len(shown), width=_width(len(shown))) as (drawn, panels):
             for axes, (mesh, group) in zip(panels, shown.items()):
                 _stack(axes, [mean_times(r.runs) for r in group], [r.setting for r in group])
-                axes.set_title(
-                    canvas.escaped(f"{mesh}: {units.count(group[0].record.mesh.n_equations)} equations")
-                )
+                equations = units.count(group[0].record.mesh.n_equations)
+                axes.set_title(canvas.escaped(f"{mesh}\n{equations} equations"))
             canvas.legend_below(drawn, panels[0])
             made.append(
                 canvas.plot(

@@ -12,8 +12,8 @@ The targets: in at least nine of ten measurements, each slow node is named with 
 in at least nine of ten, no equal node is called slow; and 500 nodes take at most 10 seconds. The exit status
 is 1 if a target is not met.
 
-Unequal and equal nodes are measured alternately, ten times each. Run it on an idle machine: it takes about four
-minutes on two cores. --quick measures twice: it shows gross errors and proves little.
+Unequal and equal nodes are measured alternately, ten times each. Run it on an idle machine: it takes about
+four minutes on two cores. --quick measures twice: it shows gross errors and proves little.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Tables of the report: names of results, contents, and the three ways of writing them."""
 
-import re
 import csv
 import io
+import re
 
 import msgspec
 import pytest

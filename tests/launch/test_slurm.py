@@ -111,6 +111,7 @@ def test_a_host_file_in_any_form_is_followed(slurm, tmp_path, text, found):
     assert places(tmp_path / "out") == {len(found): found}
 
 
+@pytest.mark.alone
 def test_the_slow_host_of_an_allocation_is_found(slurm, tmp_path):
     """All three share two CPUs, of which the third gets a quarter."""
     done = slurm.run("salloc", "-N3", "-n6", *FEMBENCH, "nodes", "--results", tmp_path, "--json")

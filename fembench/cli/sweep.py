@@ -67,7 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign_hosts import campaign_hosts
     from fembench.cli.sweep_default import folder_of, measure_network, measure_nodes, source_of
-    from fembench.cli.sweep_plan import as_text, as_tree, plan_of, refuse_other_hosts
+    from fembench.cli.sweep_plan import refuse_other_hosts
     from fembench.cli.sweep_runs import Sweep
     from fembench.launch.scratch import occupied
 
@@ -77,11 +77,7 @@ def run(options: argparse.Namespace) -> int:
     _say_settings(source, there, options)
     folder = folder_of(source, options.results)
     if options.dry_run:
-        sweep = Sweep.of(source, folder, there, options, begin)
-        planned, file = sweep.order.planned(), options.hostfile
-        plan = plan_of(source.campaign, planned, folder, there, sweep.left_out, hostfile=file)
-        print(json.dumps(as_tree(plan)) if options.json else as_text(plan))
-        return 0
+        return _show_plan(source, folder, there, options, begin)
     with occupied(folder.runs):
         folder.hold(source.text, source.where, there, grown=source.made)
         _say_damaged(folder)
@@ -96,6 +92,21 @@ def run(options: argparse.Namespace) -> int:
         failed = sweep.execute()
         _report(sweep, options)
     return 1 if failed or _invalid(sweep.measured) else 0
+
+
+def _show_plan(source, folder, there, options: argparse.Namespace, begin: float) -> int:
+    """Print what the sweep would do."""
+    from fembench.cli.sweep_default import measured_first
+    from fembench.cli.sweep_plan import as_text, as_tree, plan_of
+    from fembench.cli.sweep_runs import Sweep
+
+    minutes, machine = options.minutes, options.machine or ""
+    first = measured_first(there, folder, minutes, machine) if source.made else {}
+    sweep = Sweep.of(source, folder, there, options, begin - sum(first.values()))
+    planned, file = sweep.order.planned(), options.hostfile
+    plan = plan_of(source.campaign, planned, folder, there, sweep.left_out, hostfile=file, first=first)
+    print(json.dumps(as_tree(plan)) if options.json else as_text(plan))
+    return 0
 
 
 def _say_settings(source, there, options: argparse.Namespace) -> None:

@@ -25,6 +25,7 @@ WHERE = "the default campaign"
 MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
 FEW_MINUTES = 10.0  # with less, the network is not measured
 FEWEST_MINUTES = 2.0  # with less, nor are slow hosts looked for, which takes up to half a minute
+NODES_SECONDS, NETWORK_SECONDS = 30.0, 120.0  # that these take at most, and about
 QUARTER = 0.25  # of the minutes, after which a launch that looks for them is ended
 
 
@@ -135,6 +136,26 @@ def say_unequal(record: Record, there: CampaignHosts, nodes: NodesRecord | None)
     )
 
 
+def measured_first(there: CampaignHosts, folder: Folder, minutes: float, machine: str) -> dict[str, float]:
+    """Measurements that come before the runs of the default campaign -> seconds that they take."""
+    found = {}
+    if _wants_nodes(there, folder) and not 0 < minutes < FEWEST_MINUTES:
+        found["slow hosts"] = NODES_SECONDS
+    if _wants_network(there, folder) and not machine and not 0 < minutes < FEW_MINUTES:
+        found["network"] = NETWORK_SECONDS
+    return found
+
+
+def _wants_nodes(there: CampaignHosts, folder: Folder) -> bool:
+    """Whether slow hosts are to be looked for: once, before the campaign begins."""
+    begun = nodes_in(folder, there) or any(folder.runs.glob("[!.]*.json"))
+    return len(there.job.hosts) > 1 and not begun
+
+
+def _wants_network(there: CampaignHosts, folder: Folder) -> bool:
+    return len(there.job.hosts) > 1 and not (folder.path / MACHINE).exists()
+
+
 def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: float) -> None:
     """Find the slow hosts, as `fembench nodes` does, unless the campaign has begun or they are known.
 
@@ -147,7 +168,7 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
     from fembench.cli.shared import typed_command
     from fembench.report.node_tables import headline
 
-    if len(there.job.hosts) == 1 or nodes_in(folder, there) or any(folder.runs.glob("[!.]*.json")):
+    if not _wants_nodes(there, folder):
         return
     place = folder.path / FOLDER
     if 0 < minutes < FEWEST_MINUTES:
@@ -176,7 +197,7 @@ def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes
     from fembench.cli.progress import progress, working
 
     path = folder.path / MACHINE
-    if len(there.job.hosts) == 1 or path.exists():
+    if not _wants_network(there, folder):
         return
     if 0 < minutes < FEW_MINUTES:
         by_hand = f"fembench characterize --network --quick -o {path}"

@@ -3,8 +3,9 @@
 What the sweep would refuse is refused here as well.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from fembench.base.errors import InputError, shown
@@ -42,11 +43,13 @@ class SweepPlan:
     jobs: tuple[PlannedJob, ...]
     source: str  # of the expected durations
     left_out: tuple[str, ...] = ()  # names of cases for which there is no time
+    first: Mapping[str, float] = field(default_factory=dict)  # measurements before the jobs -> their seconds
 
     @property
     def seconds(self) -> float:
-        """Of the jobs that are not recorded, as far as known."""
-        return sum(job.seconds or 0.0 for job in self.jobs if not job.recorded)
+        """Of what comes first and of the jobs that are not recorded, as far as known."""
+        jobs = sum(job.seconds or 0.0 for job in self.jobs if not job.recorded)
+        return sum(self.first.values()) + jobs
 
 
 def plan_of(
@@ -57,6 +60,7 @@ def plan_of(
     left_out: Sequence[str] = (),
     *,
     hostfile: str = "",
+    first: Mapping[str, float] = MappingProxyType({}),
 ) -> SweepPlan:
     """The jobs of a campaign. Raises InputError, also for what would be refused when the first one starts."""
     check_not_a_step()
@@ -72,7 +76,7 @@ def plan_of(
 
     source = f"from {plural(len(records), 'record')} in {folder.path}"
     stated = f"{STATED}; {folder.path} has no records"
-    return SweepPlan(tuple(map(planned, runs)), source if records else stated, tuple(left_out))
+    return SweepPlan(tuple(map(planned, runs)), source if records else stated, tuple(left_out), first)
 
 
 def refuse_other_hosts(runs: Sequence[CampaignRun], folder: Folder, hostfile: str) -> None:
@@ -102,7 +106,8 @@ def as_text(plan: SweepPlan) -> str:
     heads = ("run", "mesh", "equations", "ranks", "hosts", "case", "timed", "minutes", "id")
     total = f"{plan.seconds:.0f} s" if plan.seconds < 60 else f"{_minutes(plan.seconds)} minutes"
     expected = f"about {total} expected ({plan.source})"
-    lines = [f"{', '.join(words)}; {expected}", *(f"left out for lack of time: {x}" for x in plan.left_out)]
+    lines = [f"before the runs: {name}, about {seconds:.0f} s" for name, seconds in plan.first.items()]
+    lines += [f"{', '.join(words)}; {expected}", *(f"left out for lack of time: {x}" for x in plan.left_out)]
     return "\n".join([table(heads, rows, align="rlrrlllrl"), *lines])
 
 
@@ -156,4 +161,4 @@ def as_tree(plan: SweepPlan) -> dict[str, Any]:
         for job in plan.jobs
     ]
     found = {"runs": runs, "minutes": plan.seconds / 60, "expected": plan.source}
-    return found | {"left_out": list(plan.left_out)}
+    return found | {"first": dict(plan.first), "left_out": list(plan.left_out)}

@@ -237,7 +237,17 @@ def test_a_dry_run_shows_the_campaign_that_is_made(ranks, capsys):
     assert {run["ranks"] for run in tree["runs"]} == {1, 2, 4, 6}
     assert {run["precision"] for run in tree["runs"]} == {2.0}
     assert tree["left_out"] == []
+    assert tree["first"] == {"slow hosts": 30, "network": 120}
     assert not Path("results").exists()
+
+
+def test_a_dry_run_counts_what_comes_before_the_runs(ranks, capsys):
+    assert main(["sweep", "--dry-run", "--minutes", "5"]) == 0
+    out = capsys.readouterr().out
+    assert "before the runs: slow hosts, about 30 s\n" in out
+    assert "network" not in out
+    assert main(["sweep", "--dry-run", "--minutes", "1"]) == 0
+    assert "before the runs" not in capsys.readouterr().out
 
 
 def test_a_dry_run_within_minutes_repeats_cases_or_says_what_is_left_out(ranks, capsys):

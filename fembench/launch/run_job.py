@@ -166,9 +166,9 @@ def _wait(process: subprocess.Popen, timeout: float, is_over: Callable[[], bool]
 
 @contextlib.contextmanager
 def _end_of(process: subprocess.Popen) -> Iterator[Callable[[float], bool]]:
-    """A function: whether the process ends within the given seconds. This one sleeps meanwhile (Linux 5.3)."""
+    """A function: whether the process ends within the given seconds. Meanwhile, this one sleeps."""
     try:
-        handle = os.pidfd_open(process.pid)
+        handle = os.pidfd_open(process.pid)  # Linux 5.3
     except (AttributeError, OSError):
         handle = None
     poll = select.poll()

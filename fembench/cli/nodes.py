@@ -71,6 +71,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import msgspec
 
+    from fembench.base.errors import InputError
     from fembench.base.files import write_atomic
     from fembench.launch.hostfile import hostfile_text
     from fembench.records.nodes import load_nodes
@@ -82,6 +83,8 @@ def run(options: argparse.Namespace) -> int:
         record, path = load_nodes(options.record), ""
     else:
         record, path = measured_in(Path(options.results), _asked(options))
+    if options.without and record.first.environment.synthetic:
+        raise InputError("--without: emulated nodes are no hosts; expected a measurement of real ones")
     found = slow_nodes(record)
     slow = {node.name for node in found.named("slow")}
     if options.without:
@@ -143,7 +146,7 @@ def measured_in(folder: Path, asked: Any) -> tuple[Any, str]:
             slow = {node.name for node in slow_nodes(record).named("slow")}
             if slow:
                 now.text = f"nodes: measuring {', '.join(sorted(slow))} alone"
-                tell(f"slow: {', '.join(sorted(slow))}; measuring them alone")
+                tell(f"slow: {', '.join(sorted(slow))}; measuring {'it' if len(slow) == 1 else 'them'} alone")
                 only = {node.listed: node.name for node in record.first.nodes if node.name in slow}
                 again = launch_nodes(asked, only, scratch=folder, tell=tell)
                 record = msgspec.structs.replace(record, second=again)

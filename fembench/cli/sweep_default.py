@@ -25,6 +25,7 @@ WHERE = "the default campaign"
 MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
 FEW_MINUTES = 10.0  # with less, the network is not measured
 FEWEST_MINUTES = 2.0  # with less, nor are slow hosts looked for, which takes up to half a minute
+NODES = "fembench nodes"  # where the speeds of hosts are from
 NODES_SECONDS, NETWORK_SECONDS = 30.0, 120.0  # that these take at most, and about
 QUARTER = 0.25  # of the minutes, after which a launch that looks for them is ended
 
@@ -118,7 +119,7 @@ def speeds_from(
             known.fast()
             if nodes is not None and (of_node := node_speeds(slow_nodes(nodes))):
                 listed = {node.listed: of_node[node.name] for node in nodes.first.nodes}
-                known = dataclasses.replace(there, speeds=listed, measured="fembench nodes")
+                known = dataclasses.replace(there, speeds=listed, measured=NODES)
             return known, as_text(weights)
     return there, ""
 
@@ -129,11 +130,9 @@ def say_unequal(record: Record, there: CampaignHosts, nodes: NodesRecord | None)
     from fembench.cli.progress import progress
 
     known, _ = speeds_from(record, there, nodes)
+    source = "by fembench nodes" if known.measured == NODES else "by the speed of their ranks"
     slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in known.slow().items()]
-    progress(
-        f"slow hosts, by the speed of their ranks: {few(slow, 3)}; adding runs with shares by speed, and "
-        "without them"
-    )
+    progress(f"slow hosts, {source}: {few(slow, 3)}; adding runs with shares by speed, and without them")
 
 
 def measured_first(there: CampaignHosts, folder: Folder, minutes: float, machine: str) -> dict[str, float]:

@@ -13,6 +13,7 @@ from fembench.base import units
 from fembench.methods.lookup import precond_of
 from fembench.records.binding import bound_apart
 from fembench.records.case import Case
+from fembench.records.case_fields import CaseEffort
 from fembench.records.phases import BARRIERS, CG, COMMUNICATION, NAMES, PRODUCT_PARTS, SPMV_INTERFACE
 from fembench.records.quiet import quiet
 from fembench.records.record import Environment, Record, Reference, Rule, Verdict, leads_to, reason
@@ -256,12 +257,12 @@ def _statistics(record: Record) -> Iterator[Rule]:
         value=f"{units.plural(warmups, 'warm-up')}, {units.plural(len(times), 'timed set')}",
         threshold=f">= {WARMUPS} warm-ups, >= {SETS} sets",
     )
-    yield _precise(times)
+    yield _precise(times, record.case.effort)
     if len(times) >= 6:
         yield _at_most("D3", "drift first to last third", abs(drift(times)), 0.05)
 
 
-def _precise(times: Sequence[float]) -> Rule:
+def _precise(times: Sequence[float], effort: CaseEffort) -> Rule:
     """D1: the interval of the median time of CG on the slowest rank."""
     threshold = f"95 % interval of the median within ± {PRECISION:g} %"
     if len(times) < fewest_for():
@@ -269,12 +270,16 @@ def _precise(times: Sequence[float]) -> Rule:
         return Rule(id="D1", ok=False, value=few, threshold=threshold, note=f"{fewest_for()} sets give one")
     percent = 100 * precision(times)
     ok = percent <= PRECISION
+    asked = 0 < effort.precision <= PRECISION
+    more = (
+        f"--max-seconds above {effort.max_seconds:g}" if asked else f"more sets (--precision {PRECISION:g})"
+    )
     return Rule(
         id="D1",
         ok=ok,
         value=f"ends of the 95 % interval of the median, % from it = {percent:.3g}",
         threshold=threshold,
-        note="" if ok else f"more sets (--precision {PRECISION:g}), or a quieter machine",
+        note="" if ok else f"{more}, or a quieter machine",
     )
 
 

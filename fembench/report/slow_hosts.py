@@ -33,6 +33,7 @@ class SlowHosts:
     equal: Result
     weighted: Result | None  # the fastest with shares
     without: Result | None  # on all ranks of the other hosts
+    fewer: Result | None = None  # the fastest on fewer ranks
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ def slow_hosts(found: Sequence[Result], nodes: NodesRecord | None = None) -> Slo
     alike = [r for r in usable if r is not equal and _same(equal, r)]
     weighted = [r for r in alike if r.pool.case.placement.shares and r.ranks == equal.ranks]
     without = [r for r in alike if not r.pool.case.placement.shares and _ranks_of(r.record) == kept]
-    return SlowHosts(slow, equal, _fastest(weighted), _fastest(without))
+    fewer = [r for r in alike if not r.pool.case.placement.shares and r.ranks < sum(kept.values())]
+    return SlowHosts(slow, equal, _fastest(weighted), _fastest(without), _fastest(fewer))
 
 
 def _speeds(equal: Result, nodes: NodesRecord | None) -> dict[str, float]:
@@ -121,6 +123,9 @@ def _from_runs(slow: SlowHosts) -> HostAdvice:
     others = [f"{name}: {_more(other, best)}" for _, name, other in ways if other is not best]
     speeds = ", ".join(f"{name} {_percent(speed)}" for name, speed in list(slow.speeds.items())[:MOST])
     words = [f"{best.mesh} takes {units.seconds(_seconds(best))}", *others, f"of the fastest speed: {speeds}"]
+    if slow.fewer and _seconds(slow.fewer) < _seconds(best):
+        ranks, time = units.plural(slow.fewer.ranks, "rank"), units.seconds(_seconds(slow.fewer))
+        words.append(f"faster on fewer ranks: {time} on {ranks}")
     return HostAdvice(do, "; ".join(words))
 
 

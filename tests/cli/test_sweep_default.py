@@ -164,7 +164,7 @@ def test_a_slow_node_counts_as_slow_whatever_one_run_shows(ranks, capsys):
     assert main(["sweep", "--no-report"]) == 0
     assert ("m", 4, "n[1,3]", False) in placements("results/default")
     said = capsys.readouterr()
-    assert "slow hosts, by the speed of their ranks: n2 (25% of the fastest)" in said.err
+    assert "slow hosts, by fembench nodes: n2 (25% of the fastest)" in said.err
     assert "of the fastest speed: n2 25 %" in said.out
     ranks.ran.clear()
     assert main(["sweep", "--no-report"]) == 0

@@ -143,6 +143,15 @@ def test_a_slow_host_is_left_out_if_the_others_are_faster_alone():
     )
 
 
+def test_advice_on_slow_hosts_says_if_fewer_ranks_are_faster():
+    equal, without = on_hosts("abc", 0.4, **UNEVEN), on_hosts("ab", 0.2)
+    row = rows_of([equal, without, on_hosts("a", 0.1)])["slow hosts"]
+    assert row["value"] == "leave c out"
+    assert row["remarks"].endswith("; faster on fewer ranks: 100 ms on 1 rank")
+    slower = rows_of([equal, without, on_hosts("a", 0.3)])["slow hosts"]
+    assert "fewer ranks" not in slower["remarks"]
+
+
 def test_a_slow_host_is_kept_if_shares_by_speed_are_faster():
     equal, weighted = on_hosts("abc", 0.4, **UNEVEN), on_hosts("abc", 0.2, shares="4,4,1")
     row = rows_of([equal, weighted, on_hosts("ab", 0.22)])["slow hosts"]

@@ -78,13 +78,16 @@ def run(options: argparse.Namespace) -> int:
     from fembench.report.node_tables import as_text
     from fembench.weights.slow_nodes import slow_nodes
 
+    emulated = InputError("--without: emulated nodes are no hosts; expected a measurement of real ones")
+    if options.without and options.emulate:
+        raise emulated
     if options.record:
         _check_not_measuring(options)
         record, path = load_nodes(options.record), ""
     else:
         record, path = measured_in(Path(options.results), _asked(options))
     if options.without and record.first.environment.synthetic:
-        raise InputError("--without: emulated nodes are no hosts; expected a measurement of real ones")
+        raise emulated
     found = slow_nodes(record)
     slow = {node.name for node in found.named("slow")}
     if options.without:

@@ -103,6 +103,7 @@ def test_hosts_that_turn_out_to_be_one_are_named(started, tmp_path):
         ("rank 0=n1 slot=0\n", (), "hosts is a rankfile, which places every rank"),
         ("n1 slots=2\nn2\n", ("--ranks-per-node", "2"), "n2 has 1 slot"),
         ("n1\nn2\n", ("--emulate", "1,1"), "emulated on one host; the job has 2"),
+        ("n1\n", ("--emulate", "1,1", "--without", "good"), "emulated nodes are no hosts"),
         ("n1\n", ("--emulate", "1,2"), "cannot read '2'; expected SPEED[:MEMORY[:LOAD]]"),
     ],
 )

@@ -116,7 +116,7 @@ def test_unequal_hosts_are_named_and_run_with_shares_by_speed_and_without_the_sl
     shares = [float(word) for word in weighted.placement.shares.split(",")]
     assert shares == pytest.approx([4 / 18, 4 / 18, 1 / 18, 1 / 18, 4 / 18, 4 / 18], rel=0.02)
     said = capsys.readouterr().err
-    assert "slow hosts, by the speed of their ranks: n2 (25% of the fastest)" in said
+    assert "slow hosts, by fembench nodes: n2 (25% of the fastest)" in said
     assert 'hosts = "n[1,3]"' in Path("results/default/campaign.toml").read_text()
     ranks.ran.clear()
     assert main(["sweep", "--no-report"]) == 0  # the same campaign, all of it recorded

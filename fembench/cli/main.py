@@ -3,14 +3,12 @@
 Exit status: 0 good, 1 measured but invalid or failed, 2 an error in the input, anything else is a bug.
 """
 
-import contextlib
 import errno
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from fembench.base.ending import EndedError, signals_raised
 from fembench.base.errors import FembenchError, InputError
 from fembench.cli.parser import columns
 from fembench.cli.renamed import advice, renewed
@@ -110,35 +108,6 @@ def _without_verb(words: list[str]) -> int:
 
         print(completion(options.completion), end="")
     return 0
-
-
-class EndedError(BaseException):
-    """A signal that asks the process to end; raised, so that ranks are ended and folders tidied up."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.number = number
-
-
-@contextlib.contextmanager
-def signals_raised() -> Iterator[None]:
-    """SIGTERM and SIGHUP become an EndedError, once; what nohup ignores stays ignored."""
-
-    def end(number: int, frame: object) -> None:
-        for each in before:
-            signal.signal(each, signal.SIG_IGN)  # a second one must not stop the tidying
-        raise EndedError(number)
-
-    here = threading.current_thread() is threading.main_thread()
-    asked = (signal.SIGTERM, signal.SIGHUP) if here else ()
-    before = [each for each in asked if signal.getsignal(each) == signal.SIG_DFL]
-    for each in before:
-        signal.signal(each, end)
-    try:
-        yield
-    finally:
-        for each in before:
-            signal.signal(each, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import msgspec
 
+from fembench.base.ending import raise_if_asked
 from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch.diagnosis import Ended, plain, why_nothing
 from fembench.launch.ended import how_it_ended
@@ -151,10 +152,11 @@ def run_ranks(
 
 
 def _wait(process: subprocess.Popen, timeout: float, is_over: Callable[[], bool], glance: float) -> bool:
-    """Whether the process ended in time, or was over."""
+    """Whether the process ended in time, or was over. Raises EndedError if a signal asked this one to end."""
     deadline = time.monotonic() + timeout
     with _end_of(process) as ends_within:
         while not is_over():
+            raise_if_asked()
             left = deadline - time.monotonic()
             if ends_within(min(max(left, 0.0), glance)):
                 is_over()

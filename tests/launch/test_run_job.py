@@ -10,6 +10,7 @@ import time
 import msgspec
 import pytest
 
+from fembench.base.ending import EndedError, raise_if_asked, signals_raised
 from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch import plugin as plugins
 from fembench.launch.case_job import launch
@@ -239,3 +240,20 @@ def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(
         f"host {platform.node()} cannot read /no/such/results (No such file or directory): "
         "results need a folder that all hosts share; give another --results"
     )
+
+
+def test_a_signal_whose_exception_python_dropped_ends_the_job(monkeypatch):
+    dropped = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+
+    class Dropping:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    begin = time.monotonic()
+    with pytest.raises(EndedError, match="SIGTERM"), signals_raised():
+        Dropping()
+        assert [one.exc_type for one in dropped] == [EndedError]
+        run_ranks(["sleep", "30"], dict(os.environ), glance=0.1)
+    assert time.monotonic() - begin < 20
+    raise_if_asked()  # nothing is left of it

@@ -1,0 +1,49 @@
+"""Signals that ask this process to end become an exception, so that ranks are ended and folders tidied up.
+
+Python drops an exception that a signal raises inside a destructor or while it forks. Code that waits for long
+therefore asks `raise_if_asked` now and then.
+"""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+_raised: list["EndedError"] = []  # by a signal, inside signals_raised
+
+
+class EndedError(BaseException):
+    """A signal that asks the process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def raise_if_asked() -> None:
+    """Raise what a signal has raised, which may have been dropped."""
+    if _raised:
+        raise _raised[0]
+
+
+@contextlib.contextmanager
+def signals_raised() -> Iterator[None]:
+    """SIGTERM and SIGHUP become an EndedError, once; what nohup ignores stays ignored."""
+
+    def end(number: int, frame: object) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)  # a second one must not stop the tidying
+        _raised.append(EndedError(number))
+        raise_if_asked()
+
+    here = threading.current_thread() is threading.main_thread()
+    asked = (signal.SIGTERM, signal.SIGHUP) if here else ()
+    before = [each for each in asked if signal.getsignal(each) == signal.SIG_DFL]
+    for each in before:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        _raised.clear()
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from fembench.base.tables import table
 from fembench.base.units import few, plural, size
 from fembench.records.nodes import NodeSamples, NodesRecord
+from fembench.report.table import Column, Table, words
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
 from fembench.weights.disturbed import disturbance
@@ -15,6 +16,7 @@ from fembench.weights.slow_nodes import (
     NodesFindings,
     NodeVerdict,
     Quantity,
+    slow_nodes,
 )
 
 MOST_ROWS = 32  # of a table with all nodes; of more nodes, those that are not normal are shown
@@ -49,6 +51,44 @@ def as_text(record: NodesRecord, found: NodesFindings) -> str:
     return "\n\n".join(filter(None, [*parts, _test(record, found), note]))
 
 
+def report_table(record: NodesRecord | None) -> Table:
+    """The table of nodes of a report; without rows if there is no measurement."""
+    rows = zip(record.first.nodes, slow_nodes(record).nodes) if record else ()
+    return Table(
+        "nodes",
+        "Nodes",
+        "What fembench nodes measured before the campaign: the speed of all cores of a node together and its "
+        "memory bandwidth, and both over those of the typical node of its kind, with the 95 % interval. Kinds of "
+        "one or two nodes are not compared.",
+        (
+            words("node"),
+            words("kind"),
+            Column("cores GFLOP/s", "cores_flops_per_s", _giga, number=True),
+            Column("memory GB/s", "memory_bytes_per_s", _giga, number=True),
+            Column("cores / kind", "cores_ratio cores_low cores_high", _shown_ratio, number=True),
+            Column("memory / kind", "memory_ratio memory_low memory_high", _shown_ratio, number=True),
+            words("verdict"),
+            words("cause"),
+        ),
+        tuple(_report_row(node, verdict) for node, verdict in rows),
+    )
+
+
+def _report_row(node: NodeSamples, verdict: NodeVerdict) -> tuple[object, ...]:
+    ratios = [verdict.ratios.get(quantity) for quantity in SHOWN]
+    versus = [(one.ratio, one.low, one.high) if one else (None, None, None) for one in ratios]
+    rates = float(median(node.together)), float(median(node.memory))
+    return (node.name, _letters(verdict.kind), *rates, *versus, verdict.verdict, verdict.cause)
+
+
+def _giga(value: float) -> str:
+    return f"{value / GIGA:.3g}"
+
+
+def _shown_ratio(value: tuple[float, float, float]) -> str:
+    return f"{value[0]:.2f} ({value[1]:.2f}–{value[2]:.2f})"
+
+
 def node_table(record: NodesRecord, found: NodesFindings) -> str:
     """One row per node; of many nodes, one per node that is not normal, and one for the others."""
     samples = record.first.nodes
@@ -76,7 +116,7 @@ def _row(node: NodeSamples, verdict: NodeVerdict) -> list[object]:
     again = [one.alone for one in (*verdict.ratios.values(), *verdict.cores.values()) if one.slow]
     measured = [ratio for ratio in again if ratio is not None]
     alone = f" (alone: {min(measured):.2f})" if measured else ""
-    rates = [f"{median(rates) / GIGA:.3g}" for rates in (node.together, node.memory)]
+    rates = [_giga(median(rates)) for rates in (node.together, node.memory)]
     return [node.name, _letters(verdict.kind), *rates, *versus, verdict.verdict, f"{verdict.cause}{alone}"]
 
 
@@ -88,7 +128,7 @@ def _letters(number: int) -> str:
 
 def _ratio(one: NodeRatio | None) -> str | None:
     """'0.85 (0.83–0.87)'."""
-    return None if one is None else f"{one.ratio:.2f} ({one.low:.2f}–{one.high:.2f})"
+    return None if one is None else _shown_ratio((one.ratio, one.low, one.high))
 
 
 def _range(nodes: Sequence[NodeVerdict]) -> Iterator[str | None]:

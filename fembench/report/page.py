@@ -41,7 +41,7 @@ SECTIONS = (
     ("Peers", ("peers",), ("peers",)),
     ("Communication", ("communication", "send_receive", "ranks"), ("communication", "send_receive")),
     ("Rates", ("roofline",), ("rates", "roofline")),
-    ("Hosts", ("host_times",), ("host_times",)),
+    ("Hosts", ("host_times",), ("nodes", "host_times")),
     ("Rebalancing", ("balance",), ("balance",)),
     ("Time lines", ("time_line",), ()),
     ("Solver", ("iterations", "residuals"), ("iterations",)),

@@ -22,6 +22,7 @@ from fembench.report.factors import every_factor, factors_table
 from fembench.report.headline import HeadlineRow, headline, headline_table
 from fembench.report.host_times import host_table, host_times
 from fembench.report.measures import CG, SOLVE
+from fembench.report.node_tables import report_table
 from fembench.report.peer_tables import peers_tables
 from fembench.report.results import results
 from fembench.report.roofline import roofline_points, roofline_table
@@ -118,6 +119,7 @@ def every_table(
         times.send_receive(found),
         times.rates(found),
         roofline_table(roofline_points(found)),
+        report_table(nodes),
         host_table(host_times(found)),
         times.phases(found),
         times.mean_phases(found),

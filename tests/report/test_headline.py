@@ -143,6 +143,17 @@ def test_a_slow_host_is_left_out_if_the_others_are_faster_alone():
     )
 
 
+def test_the_measurement_of_nodes_is_a_table_of_the_report():
+    nodes = planted_nodes(10, {2: Planted(cores=0.5, clock=0.5)}, noise=1e-4, spread=0.0)
+    made = {t.name: t for t in tables.every_table([make_record("m2", 2)], nodes=nodes)}
+    rows = to_json(made["nodes"])
+    assert [row["node"] for row in rows if row["verdict"] == "slow"] == ["n3"]
+    assert rows[2]["cores_ratio"] == pytest.approx(0.5, rel=0.01)
+    assert rows[2]["cores_low"] <= rows[2]["cores_ratio"] <= rows[2]["cores_high"]
+    assert "clock" in rows[2]["cause"]
+    assert "nodes" not in {t.name for t in tables.every_table([make_record("m2", 2)])}
+
+
 def test_advice_on_slow_hosts_says_if_fewer_ranks_are_faster():
     equal, without = on_hosts("abc", 0.4, **UNEVEN), on_hosts("ab", 0.2)
     row = rows_of([equal, without, on_hosts("a", 0.1)])["slow hosts"]

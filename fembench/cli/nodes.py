@@ -92,6 +92,8 @@ def run(options: argparse.Namespace) -> int:
     slow = {node.name for node in found.named("slow")}
     if options.without:
         kept = [(node.listed, node.slots) for node in record.first.nodes if node.name not in slow]
+        if not kept:
+            raise InputError(f"--without {options.without}: every node is slow; no host file is written")
         write_atomic(options.without, hostfile_text(kept))
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())

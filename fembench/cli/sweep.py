@@ -51,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--minutes",
-        type=real(0, above=True),
+        type=real(0, 10_000, above=True),
         default=0.0,
         metavar="MINUTES",
         help="end after this time: cases are repeated as often as it allows, and the last ones of the "

@@ -80,7 +80,7 @@ def _git(root: Path, *arguments: str) -> str | None:
 
     line = ["git", "--no-optional-locks", "-C", str(root), *arguments]
     try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=10)
+        done = subprocess.run(line, capture_output=True, text=True, errors="replace", timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -30,7 +30,9 @@ REBUILD = "then run ./run_bench.sh again; it compiles the kernels"
 def output_of(line: Sequence[str], seconds: float = 60) -> tuple[bool, str]:
     """(exit status was 0, last line of output) of a command."""
     try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            line, capture_output=True, text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return False, str(error)
     text = (done.stdout if done.returncode == 0 else done.stderr + done.stdout).strip()

@@ -203,10 +203,12 @@ def check_not_a_step(environment: Mapping[str, str] = os.environ) -> None:
 def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     """SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE, or those of each component of a heterogeneous job."""
     job, components = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_HET_SIZE", "")
-    if job and components and not re.fullmatch("[1-9][0-9]{0,2}", components):  # Slurm allows 128
+    if not job:
+        return None
+    if components and not re.fullmatch("[1-9][0-9]{0,2}", components):  # Slurm allows 128
         raise InputError(f"SLURM_HET_SIZE = '{shown(components)}': expected the number of components, from 1")
     suffixes = [f"_HET_GROUP_{k}" for k in range(int(components))] if components else [""]
-    if not job or f"SLURM_JOB_NODELIST{suffixes[0]}" not in environment:
+    if f"SLURM_JOB_NODELIST{suffixes[0]}" not in environment:
         return None
     hosts: list[HostSlots] = []
     for component, suffix in enumerate(suffixes):
@@ -275,7 +277,9 @@ def _flux(environment: Mapping[str, str]) -> Allocation | None:
         return None
     line = ["flux", "resource", "R"]
     try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=20, env=dict(environment))
+        done = subprocess.run(
+            line, capture_output=True, text=True, errors="replace", timeout=20, env=dict(environment)
+        )
         execution = json.loads(done.stdout)["execution"]
         names = expand_hosts(",".join(execution["nodelist"]), "flux resource R")
         cores = dict[int, int]()

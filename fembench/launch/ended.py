@@ -34,7 +34,9 @@ def _by_slurm(job: str) -> str:
         return ""
     try:
         line = ["squeue", "--noheader", f"--jobs={job}", "--format=%T"]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            line, capture_output=True, text=True, errors="replace", timeout=20, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     states = done.stdout.split()

@@ -157,7 +157,9 @@ def recognised(program: str) -> Launcher:
         if not launcher.says and name in launcher.programs:
             return launcher
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20)
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, errors="replace", timeout=20
+        )
     except (OSError, subprocess.TimeoutExpired):
         return UNKNOWN
     text = done.stdout + done.stderr

@@ -55,6 +55,8 @@ def mpi_library() -> str:
 def _run(line: list[str], seconds: float) -> subprocess.CompletedProcess[str] | None:
     """A finished command; None if it does not run or does not end."""
     try:
-        return subprocess.run(line, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            line, capture_output=True, text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None

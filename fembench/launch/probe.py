@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from fembench.base.errors import InputError
 from fembench.launch.hostfile import HostSlots
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.probed import ProbedHost, ProbeFound, ProbeJob
@@ -38,7 +39,11 @@ def probe(hosts: Sequence[HostSlots], ranks: int, folder: Path) -> JobEnd:
     `folder`: where results go.
     """
     line = job_line(ranks, hosts=hosts)
-    with tempfile.NamedTemporaryFile(prefix=".hosts-", dir=folder.resolve()) as mark:
+    try:
+        mark = tempfile.NamedTemporaryFile(prefix=".hosts-", dir=folder.resolve())  # noqa: SIM115
+    except OSError as error:
+        raise InputError(f"{folder.resolve()}: results cannot be written there ({error.strerror})") from None
+    with mark:
         return run_job(
             ("-m", "fembench.launch.probe_rank"),
             ProbeJob(ranks, mark.name),

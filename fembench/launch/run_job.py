@@ -218,5 +218,5 @@ def _end_group(process: subprocess.Popen, variables: Mapping[str, str]) -> None:
             break
         time.sleep(0.05)
     process.wait()
-    if ran and sys.platform == "linux":
+    if (ran or process.returncode < 0) and sys.platform == "linux":
         end_strays(process.pid, variables)

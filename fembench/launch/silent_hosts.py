@@ -31,7 +31,10 @@ def silent_hosts(names: Iterable[str], variables: Mapping[str, str]) -> dict[str
 
 def _remote_shell(variables: Mapping[str, str]) -> list[str]:
     named = next((variables[name] for name in AGENTS if variables.get(name)), "ssh")
-    words = shlex.split(named.split(" : ")[0])
+    try:
+        words = shlex.split(named.split(" : ")[0])
+    except ValueError:  # an open quote: its launcher will say so
+        words = ["ssh"]
     return [*words, *_QUICK] if words and Path(words[0]).name == "ssh" else words
 
 
@@ -39,7 +42,12 @@ def _why_silent(line: list[str]) -> str:
     """Why a command fails; "" if it does not, or cannot be run at all."""
     try:
         done = subprocess.run(
-            line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE + 1
+            line,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE + 1,
         )
     except subprocess.TimeoutExpired:
         return f"no answer within {PATIENCE} s"

@@ -51,7 +51,9 @@ def _alive(session: int, mark: str) -> Iterator[int]:
 def guarded(launcher: int, variables: Mapping[str, str]) -> Iterator[None]:
     """Inside, the processes of a launcher end within seconds if this process is killed (Linux)."""
     line = [sys.executable, "-I", "-S", __file__, str(launcher), variables.get(MARK, "")]
-    with subprocess.Popen(line, stdin=subprocess.PIPE, start_new_session=True) as guard:
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as guard:
         try:
             yield
         finally:

@@ -161,7 +161,7 @@ def _server(remote: bool) -> socket.socket:
 def own_addresses(name: str) -> tuple[str, ...]:
     """The addresses of this host, without those that reach itself only; its name last."""
     found = []
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, UnicodeError):  # no address, or a name that no name server takes
         found += socket.gethostbyname_ex(name)[2]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         for _, interface in socket.if_nameindex():

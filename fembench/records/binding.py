@@ -16,7 +16,8 @@ def bound_apart(record: Record) -> Iterator[Rule]:
     """
     environment = record.environment
     on_purpose = environment.crowded or environment.synthetic or record.case.synthetic.dilate > 1
-    if not environment.cores or on_purpose:
+    cores = environment.cores
+    if on_purpose or len(cores) < len(environment.rank_host) or not all(cores):
         return
     for number, host in enumerate(environment.hosts):
         ranks = [rank for rank, where in enumerate(environment.rank_host) if where == number]

@@ -5,6 +5,7 @@ rates are per second of elapsed time. Schema history:
     1  first
 """
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -90,14 +91,21 @@ def load_nodes(path: Path | str) -> NodesRecord:
         found = [_load(one) for one in sorted(path.glob("nodes-r*.json"))]
         if not found:
             raise InputError(f"{path}: no measurement of nodes; expected nodes-r*.json of fembench nodes")
-        return max(found, key=lambda record: (record.first.created, (record.second or record.first).created))
+        return max(found, key=_age)
     return _load(path)
 
 
+def _age(record: NodesRecord) -> tuple[str, str]:
+    return record.first.created, (record.second or record.first).created
+
+
 def nodes_of_campaign(folder: Path) -> NodesRecord | None:
-    """The newest record in the folder of a campaign; None if there is none. Raises InputError."""
-    place = folder / FOLDER
-    return load_nodes(place) if any(place.glob("nodes-r*.json")) else None
+    """The newest record in the folder of a campaign; None if there is none. Damaged ones do not count."""
+    found = []
+    for path in sorted((folder / FOLDER).glob("nodes-r*.json")):
+        with contextlib.suppress(InputError):
+            found.append(_load(path))
+    return max(found, key=_age, default=None)
 
 
 def _load(path: Path) -> NodesRecord:

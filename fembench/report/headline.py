@@ -172,7 +172,8 @@ def _slowest(full: Result, nodes: NodesFindings | None) -> HeadlineRow:
 def _slow_node(node: NodeVerdict, n_slow: int) -> HeadlineRow:
     """Its quantity that is slowest, over that of the typical node of its kind."""
     found: dict[str, NodeRatio] = {name: one for name, one in node.ratios.items() if one.slow}
-    found |= {f"core {core}": one for core, one in node.cores.items()}
+    if node.cores:
+        found["its slowest core"] = min(node.cores.values(), key=lambda one: one.ratio)
     what = min(found, key=lambda name: found[name].ratio)
     one, more = found[what], f"; {n_slow - 1} more slow" if n_slow > 1 else ""
     remark = f"{node.name}: {node.cause}; {what}, over the typical node of its kind (fembench nodes){more}"

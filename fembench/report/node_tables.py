@@ -16,6 +16,7 @@ from fembench.weights.slow_nodes import (
     NodesFindings,
     NodeVerdict,
     Quantity,
+    differing,
     slow_nodes,
 )
 
@@ -38,6 +39,12 @@ def headline(found: NodesFindings) -> str:
         return f"{label}{len(slow)} of {plural(n, 'node')} slow: {causes}{more}. {waits}."
     if len(found.named("not compared")) == n:
         return f"{label}{plural(n, 'node')}, none compared: that takes {FEWEST_ALIKE} nodes of a kind."
+    if differing(found):
+        names = _names(differing(found))
+        return (
+            f"{label}no node stands out as slow among {n}, but they are not equal: {names} more than "
+            f"{_percent(RELEVANT)} from the typical speed. None stands out if half of them are slow."
+        )
     seldom = f"; disturbed by others: {_names(disturbed)}" if disturbed else ""
     return f"{label}no slow node among {n}: none lacks {_percent(RELEVANT)} of the speed of its kind{seldom}."
 
@@ -58,8 +65,8 @@ def report_table(record: NodesRecord | None) -> Table:
         "nodes",
         "Nodes",
         "What fembench nodes measured before the campaign: the speed of all cores of a node together and its "
-        "memory bandwidth, and both over those of the typical node of its kind, with the 95 % interval. Kinds of "
-        "one or two nodes are not compared.",
+        "memory bandwidth, and both over those of the typical node of its kind, with the 95 % interval. "
+        "Kinds of one or two nodes are not compared.",
         (
             words("node"),
             words("kind"),

@@ -150,12 +150,23 @@ def slow_nodes(record: NodesRecord) -> NodesFindings:
     )
 
 
+def differing(found: NodesFindings) -> list[NodeVerdict]:
+    """Normal nodes that are not at the typical speed of their kind: about half of them are slow."""
+    nodes = [node for node in found.nodes if node.verdict == "normal"]
+    return [node for node in nodes if any(map(_apart, node.ratios.values()))]
+
+
+def _apart(one: NodeRatio) -> bool:
+    return one.high < 1 - RELEVANT or one.low > 1 + RELEVANT
+
+
 def node_speeds(found: NodesFindings) -> dict[str, float]:
-    """{node: speed of its ranks relative to the fastest node}; {} unless all nodes were compared.
+    """{node: speed of its ranks relative to the fastest node}; {} unless all nodes were compared, and those
+    that are not slow are equal.
 
     A node that is not slow has the typical speed of its kind.
     """
-    if not all(node.ratios for node in found.nodes):
+    if differing(found) or not all(node.ratios for node in found.nodes):
         return {}
     kinds = [found.kinds[node.kind] for node in found.nodes]
     ranks = [kind.typical["all cores"] / kind.key.ranks for kind in kinds]

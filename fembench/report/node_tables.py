@@ -42,8 +42,8 @@ def headline(found: NodesFindings) -> str:
     if differing(found):
         names = _names(differing(found))
         return (
-            f"{label}no node stands out as slow among {n}, but they are not equal: {names} more than "
-            f"{_percent(RELEVANT)} from the typical speed. None stands out if half of them are slow."
+            f"{label}no node stands out as slow among {n}, but they are not equal: more than "
+            f"{_percent(RELEVANT)} off the typical speed: {names}. None stands out if half of them are slow."
         )
     seldom = f"; disturbed by others: {_names(disturbed)}" if disturbed else ""
     return f"{label}no slow node among {n}: none lacks {_percent(RELEVANT)} of the speed of its kind{seldom}."

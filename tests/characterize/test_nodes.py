@@ -171,6 +171,13 @@ def test_a_record_is_analysed_again_with_the_same_verdicts(measured, tmp_path, c
     assert [node["name"] for node in found["nodes"] if node["verdict"] == "slow"] == ["n3"]
 
 
+def test_no_host_file_is_written_if_every_node_is_slow(tmp_path, capsys):
+    save_nodes(planted_nodes(1, {0: Planted(core={1: 0.5})}), tmp_path / "one.json")
+    assert main(["nodes", str(tmp_path / "one.json"), "--without", str(tmp_path / "good")]) == 2
+    assert "every node is slow" in capsys.readouterr().err
+    assert not (tmp_path / "good").exists()
+
+
 def test_equal_nodes_are_launched_once_and_the_status_is_good(tmp_path, capsys):
     save_nodes(planted_nodes(5), tmp_path / "nodes-r1.json")
     assert main(["nodes", str(tmp_path)]) == 0

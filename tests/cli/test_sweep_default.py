@@ -290,7 +290,7 @@ def test_minutes_that_the_report_alone_takes_are_refused(ranks, capsys):
     assert ranks.ran == []
 
 
-@pytest.mark.parametrize("words", ["0", "-1", "soon", "inf"])
+@pytest.mark.parametrize("words", ["0", "-1", "soon", "inf", "1e6"])
 def test_minutes_have_to_be_a_number_above_zero(words, capsys):
     assert main(["sweep", "--minutes", words]) == 2
     assert "expected a" in capsys.readouterr().err

@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fembench.base.errors import InputError
 from fembench.cli import doctor
 from fembench.cli.main import main
 from fembench.host import checkup
 from fembench.host.finding import Finding
 from fembench.launch.launchers import LAUNCHERS, NoLauncherError
-from fembench.launch.probe import transport_in
+from fembench.launch.probe import probe, transport_in
 from fembench.launch.probed import ProbedHost, ProbeFound
 from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import NodeFacts
@@ -200,6 +201,11 @@ def test_in_a_job_of_several_hosts_each_is_shown_and_two_ranks_start_on_two_of_t
         "n3: 2 sockets, 4 NUMA nodes, 8 of 64 cores, 256 GiB",
     ]
     assert {f.status for f in found} == {"ok"}
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_named():
+    with pytest.raises(InputError, match=r"^/proc: results cannot be written there"):
+        probe((), 2, Path("/proc"))
 
 
 def test_a_host_that_does_not_see_the_folder_of_results_is_named(probed, tmp_path):

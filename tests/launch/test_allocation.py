@@ -250,3 +250,10 @@ def test_addresses_are_hosts(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("10.0.0.1 slots=2\nfe80::1 slots=1\nuser@n1\n", encoding="utf-8")
     assert pairs(allocation(str(path), {})) == [("10.0.0.1", 2), ("fe80::1", 1), ("user@n1", 1)]
+
+
+@pytest.mark.parametrize("size", ["foo", "400000000"])
+def test_the_size_of_a_heterogeneous_job_counts_inside_a_job_only(size):
+    assert allocation(environment={"SLURM_HET_SIZE": size}).source == "this machine"
+    with pytest.raises(InputError, match="expected the number of components"):
+        allocation(environment={"SLURM_HET_SIZE": size, "SLURM_JOB_ID": "7"})

@@ -131,6 +131,9 @@ def test_processes_that_left_the_group_or_the_session_of_an_ended_launcher_end_w
     assert ended.late
     assert max(seen) == 2
     assert running() == 0
+    killed = script("mpirun", f"setsid sleep {long} &\nsleep 0.3\nkill -9 $$")
+    assert run_ranks([killed], dict(os.environ)).status != 0
+    assert running() == 0
 
 
 STARTS_A_LAUNCHER = """

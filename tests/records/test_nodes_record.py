@@ -7,7 +7,7 @@ from planted_nodes import Planted, planted_nodes
 
 from fembench.base.config import encode
 from fembench.base.errors import InputError
-from fembench.records.nodes import load_nodes, save_nodes
+from fembench.records.nodes import FOLDER, load_nodes, nodes_of_campaign, save_nodes
 
 SLOW = {1: Planted(cores=0.8)}
 
@@ -72,3 +72,12 @@ def test_a_profile_is_no_measurement_of_nodes(tmp_path):
     (tmp_path / "x.json").write_text('{"schema": 1, "speeds": []}')
     with pytest.raises(InputError, match="not a measurement of nodes"):
         load_nodes(tmp_path / "x.json")
+
+
+def test_a_damaged_measurement_of_a_campaign_does_not_count(tmp_path):
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    (folder / "nodes-r2.json").write_text('{"schema": 1, "first"')
+    assert nodes_of_campaign(tmp_path) is None
+    save_nodes(planted_nodes(3), folder / "nodes-r1.json")
+    assert nodes_of_campaign(tmp_path) == planted_nodes(3)

@@ -343,6 +343,8 @@ def test_two_ranks_on_one_core_beside_free_ones_are_invalid(record):
         (((0,), (0,)), {"crowded": True}),
         (((0,), (0,)), {"synthetic": "a lab of virtual hosts"}),
         ((), {}),  # not recorded
+        (((), (0,)), {}),  # damaged
+        (((0,),), {}),
     ],
 )
 def test_ranks_that_can_each_have_a_core_or_share_one_on_purpose_are_not_refused(record, cores, changes):

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
+from fembench.report.node_tables import headline
 from fembench.weights.slow_nodes import node_speeds, slow_nodes
 
 OTHERS = {"others_percent": 30.0}
@@ -155,3 +156,13 @@ def test_emulated_nodes_do_not_share_the_counters_of_their_host():
     nodes = tuple(replace(node, host=0) for node in record.first.nodes)
     found = slow(replace(record, first=replace(record.first, nodes=nodes)))
     assert has_causes(found, {2: "all cores slow"})
+
+
+@pytest.mark.parametrize(("n", "slow"), [(8, 4), (8, 5), (3, 2)])
+def test_nodes_of_which_half_are_slow_are_not_called_equal(n, slow):
+    found = slow_nodes(planted_nodes(n, {k: Planted(cores=0.7) for k in range(slow)}))
+    assert found.named("slow") == []
+    assert "stands out as slow" in headline(found)
+    assert "not equal: more than 5 % off the typical speed" in headline(found)
+    assert node_speeds(found) == {}
+    assert headline(slow_nodes(planted_nodes(n))).startswith(f"no slow node among {n}: none lacks 5 %")

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign_hosts import campaign_hosts
     from fembench.cli.sweep_default import folder_of, measure_network, measure_nodes, source_of
     from fembench.cli.sweep_plan import refuse_other_hosts
-    from fembench.cli.sweep_runs import Sweep
+    from fembench.cli.sweep_runs import Sweep, time_left
     from fembench.launch.scratch import occupied
 
     begin = time.monotonic()
@@ -78,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
     folder = folder_of(source, options.results)
     if options.dry_run:
         return _show_plan(source, folder, there, options, begin)
+    if options.minutes:
+        time_left(options, begin)
     with occupied(folder.runs):
         folder.hold(source.text, source.where, there, grown=source.made)
         _say_damaged(folder)

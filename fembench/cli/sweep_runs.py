@@ -19,6 +19,18 @@ from fembench.records.record import Record
 REPORT = 8.0  # seconds that tables and page take
 
 
+def time_left(options: argparse.Namespace, begin: float) -> float:
+    """Seconds for runs, of the --minutes that began at `begin`. Raises InputError if there are none."""
+    report = 0.0 if options.no_report else REPORT
+    left = 60 * options.minutes - report - (time.monotonic() - begin)
+    if left <= 0:
+        raise InputError(
+            f"--minutes {options.minutes:g}: no time for a run; expected more than {report:g} seconds, "
+            "which the report takes"
+        )
+    return left
+
+
 @dataclass
 class Sweep:
     """One call of the verb."""
@@ -53,14 +65,7 @@ class Sweep:
         runs = weighted_runs(source.first_runs, options.weights)
         kept = [run for first in runs for run in _recorded(first.case, folder)]
         expected = Expectations(records, cores_of(there), source.campaign.timeout)
-        report = 0.0 if options.no_report else REPORT
-        left = 60 * options.minutes - report - (time.monotonic() - begin)
-        if left <= 0:
-            raise InputError(
-                f"--minutes {options.minutes:g}: no time for a run; expected more than {report:g} seconds, "
-                "which the report takes"
-            )
-        order = WithinTime(runs, kept, expected, left)
+        order = WithinTime(runs, kept, expected, time_left(options, begin))
         every = list(dict.fromkeys([*kept, *runs]))
         return cls(source, folder, there, options, order, every, kept, records)
 

@@ -287,6 +287,7 @@ def test_a_sweep_ends_in_the_time_given_and_says_what_it_left_out(ranks, capsys,
 def test_minutes_that_the_report_alone_takes_are_refused(ranks, capsys):
     assert main(["sweep", "--minutes", "0.1"]) == 2
     assert "--minutes 0.1: no time for a run; expected more than 8 seconds" in capsys.readouterr().err
+    assert not Path("results").exists()
     assert ranks.ran == []
 
 

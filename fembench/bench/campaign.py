@@ -59,7 +59,7 @@ class Folder:
         """Make the folder, or check that it belongs to the same campaign. Raises InputError.
 
         `where`: of the text. `there`: the hosts that the words of both campaigns are resolved against; None:
-        those of this job. `grown`: the campaign may have more cases than before.
+        those of this job. `grown`: the campaign may have more cases than before, or fewer.
         """
         kept = self.path / "campaign.toml"
         if kept.exists() and not _same_runs(read_text(kept), text, there, grown):
@@ -178,7 +178,7 @@ def _is_json(path: Path) -> bool:
 def _same_runs(before: str, now: str, there: CampaignHosts | None, grown: bool) -> bool:
     """Whether two campaign files describe the same runs; comments and the time limit may differ.
 
-    `grown`: there may be more runs now.
+    `grown`: there may be more runs now, or fewer, if the record that showed more of them was lost.
     """
     if before == now:
         return True
@@ -187,7 +187,7 @@ def _same_runs(before: str, now: str, there: CampaignHosts | None, grown: bool) 
         these, those = ({run.id for run in expand(one, "campaign", there)} for one in (old, new))
     except InputError:
         return False
-    return old.name == new.name and (these <= those if grown else these == those)
+    return old.name == new.name and (these == those or (grown and (these < those or those < these)))
 
 
 def failure_of(id: str, case: Case, outcome: JobOutcome) -> Failure:

@@ -27,6 +27,7 @@ FEW_MINUTES = 10.0  # with less, the network is not measured
 FEWEST_MINUTES = 2.0  # with less, nor are slow hosts looked for, which takes up to half a minute
 NODES = "fembench nodes"  # where the speeds of hosts are from
 NODES_SECONDS, NETWORK_SECONDS = 30.0, 120.0  # that these take at most, and about
+APART = 1.5  # ratio of two measurements of the speed of a host that contradict each other
 QUARTER = 0.25  # of the minutes, after which a launch that looks for them is ended
 
 
@@ -133,6 +134,14 @@ def say_unequal(record: Record, there: CampaignHosts, nodes: NodesRecord | None)
     source = "by fembench nodes" if known.measured == NODES else "by the speed of their ranks"
     slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in known.slow().items()]
     progress(f"slow hosts, {source}: {few(slow, 3)}; adding runs with shares by speed, and without them")
+    in_run = speeds_from(record, there, None)[0].slow()
+    apart = [name for name, speed in known.slow().items() if in_run.get(name, 1.0) > APART * speed]
+    if apart:
+        percent = ", ".join(f"{in_run.get(name, 1.0):.0%}" for name in apart[:3])
+        progress(
+            f"in the run with equal shares, {few(apart, 3)} had {percent}: a quota or other work may stop "
+            "ranks while they wait. Shares by speed are those of the run, and may be too large for these"
+        )
 
 
 def measured_first(there: CampaignHosts, folder: Folder, minutes: float, machine: str) -> dict[str, float]:

@@ -117,6 +117,7 @@ def test_unequal_hosts_are_named_and_run_with_shares_by_speed_and_without_the_sl
     assert shares == pytest.approx([4 / 18, 4 / 18, 1 / 18, 1 / 18, 4 / 18, 4 / 18], rel=0.02)
     said = capsys.readouterr().err
     assert "slow hosts, by fembench nodes: n2 (25% of the fastest)" in said
+    assert "in the run with equal shares" not in said
     assert 'hosts = "n[1,3]"' in Path("results/default/campaign.toml").read_text()
     ranks.ran.clear()
     assert main(["sweep", "--no-report"]) == 0  # the same campaign, all of it recorded
@@ -172,6 +173,7 @@ def test_a_slow_node_counts_as_slow_whatever_one_run_shows(ranks, capsys):
     assert ("m", 4, "n[1,3]", False) in placements("results/default")
     said = capsys.readouterr()
     assert "slow hosts, by fembench nodes: n2 (25% of the fastest)" in said.err
+    assert "in the run with equal shares, n2 had 100%" in said.err
     assert "of the fastest speed: n2 25 %" in said.out
     ranks.ran.clear()
     assert main(["sweep", "--no-report"]) == 0

@@ -187,7 +187,11 @@ def _report(sweep, options: argparse.Namespace) -> None:
         tree["tables"] = {table.name: to_json(table) for table in made}
     else:
         print(terminal(records, list(failures(folder)), nodes=nodes))
-        print(f"slow hosts: {advice.do} ({advice.why})\n" if advice else "", end="")
+        if advice:
+            print(f"slow hosts: {advice.do} ({advice.why})")
+        if advice and nodes:
+            without = f"fembench nodes {folder / 'nodes'} --without good, then --hostfile good"
+            print(f"to run without them: {without} and another --results")
         print(f"records: {folder / 'runs'}")
     if not options.no_report:
         from fembench.report.page import build

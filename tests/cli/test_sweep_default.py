@@ -152,7 +152,10 @@ def test_unequal_hosts_end_with_what_to_do_and_what_the_other_ways_cost(ranks, c
     2/9, the four fast ranks 1/4."""
     ranks.speed = 0.25
     assert main(["sweep", "--no-report"]) == 0
-    line = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("slow hosts: "))
+    said = capsys.readouterr().out.splitlines()
+    line = next(x for x in said if x.startswith("slow hosts: "))
+    next_step = "fembench nodes results/default/nodes --without good, then --hostfile good"
+    assert said[said.index(line) + 1] == f"to run without them: {next_step} and another --results"
     assert line.startswith("slow hosts: keep n2, with shares by speed (m takes ")
     more = [int(percent) for percent in re.findall(r": (\d+) % more time", line)]
     assert more == pytest.approx([200, 12.5], rel=0.15)  # whole cells, and messages

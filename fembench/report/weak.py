@@ -10,6 +10,7 @@ time of one iteration shows the machine alone.
 
 import dataclasses
 from collections.abc import Sequence
+from statistics import median
 
 import numpy as np
 
@@ -62,8 +63,17 @@ def weak_series(found: Sequence[Result]) -> list[list[Result]]:
             made.append([r])
         else:
             home.append(r)
-    series = [s for s in made if len({r.ranks for r in s}) > 1]
+    series = [_one_mesh(s) for s in made if len({r.ranks for r in s}) > 1]
     return sorted(series, key=lambda s: (s[0].variant, per_rank(s[0])))
+
+
+def _one_mesh(series: Sequence[Result]) -> list[Result]:
+    """A series with one mesh on each P: of several, the one nearest to the typical size per rank."""
+    typical = median(per_rank(r) for r in series)
+    nearest: dict[int, Result] = {}
+    for r in sorted(series, key=lambda r: abs(per_rank(r) - typical)):
+        nearest.setdefault(r.ranks, r)
+    return [r for r in series if r.mesh == nearest[r.ranks].mesh]
 
 
 def per_rank(result: Result) -> float:

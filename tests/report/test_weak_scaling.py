@@ -39,6 +39,13 @@ def test_meshes_that_grow_with_the_ranks_form_a_series():
     assert [(r.mesh, r.ranks) for r in series] == [("m1", 1), ("m2", 4), ("m3", 8)]
 
 
+def test_of_two_meshes_on_the_same_ranks_a_series_has_that_of_the_typical_size():
+    records = [make_record("m1"), make_record("m2", 4), make_record("m3", 4)]
+    larger = replace(records[2], mesh=replace(records[2].mesh, n_equations=4 * 680))
+    (series,) = weak_series(results([*records[:2], larger]))
+    assert [(r.mesh, r.ranks) for r in series] == [("m1", 1), ("m2", 4)]
+
+
 def test_one_mesh_on_nearly_as_many_ranks_is_not_a_series():
     assert weak_series(results([make_record("m3", p) for p in (20, 21)])) == []
 

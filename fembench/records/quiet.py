@@ -19,6 +19,7 @@ def quiet(record: Record) -> Iterator[Rule]:
         ok=steal <= STOLEN,
         value=f"steal, % of CPU time = {steal:.3g}",
         threshold=f"<= {STOLEN:.3g}",
+        note="" if steal <= STOLEN else "use hosts that share no processors",
     )
     held = max(record.environment.hosts, key=lambda h: h.throttled_percent, default=None)
     if held and held.throttled_percent > 0:
@@ -56,7 +57,8 @@ def _throttled(host: HostFacts) -> Rule:
     if _is_of_lab(host):
         return Rule(id="D3", ok=True, value=value, threshold="the lab's own: SYNTHETIC")
     ok = host.throttled_percent <= STOLEN
-    return Rule(id="D3", ok=ok, value=value, threshold=f"<= {STOLEN:.3g} %, or a quota of the lab")
+    note = "" if ok else "raise the quota"
+    return Rule(id="D3", ok=ok, value=value, threshold=f"<= {STOLEN:.3g} %", note=note)
 
 
 def _is_of_lab(host: HostFacts) -> bool:

@@ -259,7 +259,9 @@ def _statistics(record: Record) -> Iterator[Rule]:
     )
     yield _precise(times, record.case.effort)
     if len(times) >= 6:
-        yield _at_most("D3", "drift first to last third", abs(drift(times)), 0.05)
+        moved = abs(drift(times))
+        steadier = "" if moved <= 0.05 else "more --warmups, or a quieter machine with a steady clock rate"
+        yield _at_most("D3", "drift first to last third", moved, 0.05, steadier)
 
 
 def _precise(times: Sequence[float], effort: CaseEffort) -> Rule:

@@ -169,7 +169,7 @@ def _say_changes(runs, folder) -> None:
 def _report(sweep, options: argparse.Namespace) -> None:
     """Print the tables, then build the page, whose packages are optional."""
     from fembench.cli.progress import working
-    from fembench.records.nodes import nodes_of_campaign
+    from fembench.records.nodes import FOLDER, nodes_of_campaign
     from fembench.records.store import failures
     from fembench.report.results import results
     from fembench.report.slow_hosts import host_advice
@@ -190,7 +190,7 @@ def _report(sweep, options: argparse.Namespace) -> None:
         if advice:
             print(f"slow hosts: {advice.do} ({advice.why})")
         if advice and nodes:
-            without = f"fembench nodes {folder / 'nodes'} --without good, then --hostfile good"
+            without = f"fembench nodes {folder / FOLDER} --without good, then --hostfile good"
             print(f"to run without them: {without} and another --results")
         print(f"records: {folder / 'runs'}")
     if not options.no_report:

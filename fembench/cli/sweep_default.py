@@ -167,8 +167,7 @@ def _wants_network(there: CampaignHosts, folder: Folder) -> bool:
 def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: float) -> None:
     """Find the slow hosts, as `fembench nodes` does, unless the campaign has begun or they are known.
 
-    The slow ones are named with the cause. A failure is said, and the campaign goes on without. Raises
-    InputError if the newest record in the folder cannot be read.
+    The slow ones are named with the cause. A failure is said, and the campaign goes on without.
     """
     from fembench.characterize.node_launches import PATIENCE, NodesAsked
     from fembench.cli.nodes import measured_in

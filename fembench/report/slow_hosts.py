@@ -113,7 +113,7 @@ def _seconds(result: Result) -> float:
 
 def _from_runs(slow: SlowHosts) -> HostAdvice:
     """The fastest of three ways to run, and what the others cost."""
-    names = _few(slow.speeds)
+    names = units.few(list(slow.speeds), MOST)
     ways = [(f"keep {names}, with equal shares", "equal shares", slow.equal)]
     if slow.weighted:
         ways.append((f"keep {names}, with shares by speed", "shares by speed", slow.weighted))
@@ -144,7 +144,7 @@ def _from_nodes(nodes: NodesRecord | None) -> HostAdvice | None:
     found = slow_nodes(nodes) if nodes else None
     if found is None or found.costs is None:
         return None
-    names, costs = _few(node.name for node in found.named("slow")), found.costs
+    names, costs = units.few([node.name for node in found.named("slow")], MOST), found.costs
     leave = costs.left_out <= costs.weighted
     do = f"leave {names} out" if leave else f"keep {names}, with shares by speed"
     return HostAdvice(do, f"expected from fembench nodes, no run has shown it: {_lost(costs)}")
@@ -162,9 +162,3 @@ def _lost(costs: KeepingCosts) -> str:
 
 def _percent(fraction: float) -> str:
     return f"{100 * fraction:.0f} %"
-
-
-def _few(names: Iterable[str]) -> str:
-    """'n3', 'n3, n4, n5 and 2 more'."""
-    every = list(names)
-    return ", ".join(every[:MOST]) + (f" and {len(every) - MOST} more" if len(every) > MOST else "")

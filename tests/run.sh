@@ -39,7 +39,9 @@ if (($# == 0)); then
     check "mypy" mypy
 fi
 # on two workers, because half of the time jobs wait; tests that measure time run afterwards, alone
-session "serial tests" python -W error -m pytest -n "$WORKERS" --dist loadfile -m "not mpi and not alone" "$@"
+# (a worker that hangs or crashes is replaced once: pytest-xdist gives its successors the same test, for ever)
+session "serial tests" python -W error -m pytest -n "$WORKERS" --dist loadfile --max-worker-restart 1 \
+    -m "not mpi and not alone" "$@"
 session "serial tests that run alone" python -W error -m pytest -q --no-header -m "not mpi and alone" "$@"
 for n in "${RANKS[@]}"; do
     mpi_session "$n" "$@"
@@ -47,7 +49,7 @@ done
 if (($# == 0)); then
     # assertions only narrow types (tests/test_architecture.py checks that), so a few rooms represent all
     session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -n "$WORKERS" --dist loadfile \
-        -m "not mpi and not slow" -W "ignore:assertions not in test modules:pytest.PytestConfigWarning" \
+        --max-worker-restart 1 -m "not mpi and not slow" -W "ignore:assertions not in test modules:pytest.PytestConfigWarning" \
         tests/base tests/records tests/solve tests/weights tests/cli
 fi
 report

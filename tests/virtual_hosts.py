@@ -93,14 +93,23 @@ class Slurm:
             text=True,
         )
 
+    @contextlib.contextmanager
+    def started(self, *command, on=HEAD, cwd=None, **variables):
+        """A command on a host while it runs. After an exception nothing of it or of any job stays."""
+        process = self.start(*command, on=on, cwd=cwd, **variables)
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            self.start("scancel", f"--user={os.getuid()}").communicate(timeout=20)
+            raise
+        finally:
+            process.communicate()
+
     def run(self, *command, on=HEAD, cwd=None, timeout=120, **variables):
         """A command on a host to its end."""
-        with self.start(*command, on=on, cwd=cwd, **variables) as process:
-            try:
-                out, err = process.communicate(timeout=timeout)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
+        with self.started(*command, on=on, cwd=cwd, **variables) as process:
+            out, err = process.communicate(timeout=timeout)
             return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def batch(self, *arguments, cwd, timeout=120, **variables):
@@ -189,6 +198,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/affinity
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
+SchedulerParameters=bf_interval=1
 ReturnToService=2
 KillWait=2
 {"".join(nodes)}PartitionName=all Nodes=ALL Default=YES State=UP

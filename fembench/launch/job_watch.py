@@ -1,5 +1,7 @@
-"""What is looked at while a job runs: its progress, its hosts until it has started, and ranks that died."""
+"""What is looked at while a job runs: its progress, its hosts until it has started, ranks that died, and a
+launcher that stays although all ranks have left."""
 
+import math
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +16,7 @@ from fembench.launch.witness import Witness
 
 START = 10.0  # seconds after which the hosts of a job that has not started are asked whether they answer
 LINGER = 3.0  # seconds that a launcher may take to end after a rank has died
+STAY = 30.0  # seconds that a launcher may take to end after the ranks have left with a result
 HERE = ("localhost", "127.0.0.1", "::1")
 
 
@@ -21,12 +24,19 @@ class JobWatch:
     """Looks at a running job."""
 
     def __init__(
-        self, folder: Path, hosts: Sequence[str], witness: Witness, tell: Callable[[str], None] | None
+        self,
+        folder: Path,
+        result: str,
+        hosts: Sequence[str],
+        witness: Witness,
+        tell: Callable[[str], None] | None,
     ) -> None:
-        """`hosts`: those that a remote shell must reach."""
+        """`result`: the file that the ranks leave. `hosts`: those that a remote shell must reach."""
         self.refusal = ""  # why the job cannot start, in one line
-        self._folder, self._hosts, self._witness, self._tell = folder, hosts, witness, tell
+        self._folder, self._result, self._hosts = folder, folder / result, hosts
+        self._witness, self._tell = witness, tell
         self._begin, self._told = time.monotonic(), 0
+        self._done_at = math.inf  # when all ranks were seen to have left with a result
         self._asked = not hosts
 
     def is_over(self, variables: Mapping[str, str]) -> bool:
@@ -40,8 +50,16 @@ class JobWatch:
             self._asked = True
             if not self._has_started() and (silent := silent_hosts(self._hosts, variables)):
                 self.refusal = "" if self._has_started() else in_one_line(silent)
+        if self._done_at == math.inf and self._is_done():
+            self._done_at = now
         deaths = self._witness.deaths
-        return bool(self.refusal) or (bool(deaths) and now > deaths[0].at + LINGER)
+        return (
+            bool(self.refusal) or (bool(deaths) and now > deaths[0].at + LINGER) or now > self._done_at + STAY
+        )
+
+    def _is_done(self) -> bool:
+        """Whether only the launcher remains, as far as can be known."""
+        return 0 < self._witness.heard == self._witness.left and self._result.exists()
 
     def _has_started(self) -> bool:
         return bool(self._witness.heard) or (self._folder / STARTED).exists()

@@ -2,7 +2,8 @@
 
 A job and its result travel through files in a temporary folder, so success never depends on parsing what MPI
 prints. If there is no result, the connections of the ranks (`witness`) and the output say which rank failed.
-If hosts that a remote shell must reach do not answer, the job is refused within 20 s (`job_watch`).
+If hosts that a remote shell must reach do not answer, the job is refused within 20 s (`job_watch`). A
+launcher that stays for 30 s after its ranks have left with a result is ended; the result counts.
 """
 
 import contextlib
@@ -84,7 +85,7 @@ def run_job(
         with Witness(remote=bool(line.host_files)) as witness:
             (folder / WITNESS).write_bytes(msgspec.json.encode(witness.at))
             hosts = reached_by_shell(line.host_files, line.launcher.name, variables)
-            watch = JobWatch(folder, hosts, witness, tell)
+            watch = JobWatch(folder, result, hosts, witness, tell)
             glance = GLANCE if tell else GLANCE_IF_QUIET
             is_over = functools.partial(watch.is_over, variables)
             ended = run_ranks(words, variables, timeout, is_over, glance, guard=bool(hosts))

@@ -65,6 +65,7 @@ class Witness:
         """`remote`: ranks run on other hosts, too."""
         self.deaths: list[Death] = []  # in their order
         self.heard = 0  # ranks
+        self.left = 0  # ranks that have said goodbye
         self.at: WitnessAddress | None = None  # None: it cannot listen here
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._room = most // 2 if most > 0 else sys.maxsize  # negative: no limit
@@ -137,14 +138,19 @@ class Witness:
         """Whether the caller is a rank of this job that stays."""
         hello, end, rest = caller.text.partition(b"\n")
         if caller.rank >= 0 or not end:
-            return len(caller.text) < LONGEST and rest != GOODBYE
+            return len(caller.text) < LONGEST and not self._leaves(rest)
         secret, rank, host = (hello.split(b" ") + [b"", b""])[:3]
         if not (self.at and secrets.compare_digest(secret, self.at.secret.encode()) and rank.isdigit()):
             return False
         caller.rank, caller.host = int(rank), host.decode(errors="replace")
         self.heard += 1
         line.send(HEARD)
-        return rest != GOODBYE
+        return not self._leaves(rest)
+
+    def _leaves(self, said: bytes) -> bool:
+        """Whether a rank has said goodbye; then it is counted."""
+        self.left += said == GOODBYE
+        return said == GOODBYE
 
     def _forget(self, line: socket.socket) -> None:
         self._selector.unregister(line)

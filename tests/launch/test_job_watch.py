@@ -27,6 +27,16 @@ folder = pathlib.Path(sys.argv[1])
 RankLine(msgspec.json.decode((folder / "witness.json").read_bytes(), type=WitnessAddress), 3)
 os.kill(os.getpid(), signal.SIGKILL)
 """
+LEAVES = """
+import pathlib, sys
+import msgspec
+from fembench.launch.witness import RankLine, WitnessAddress
+
+folder = pathlib.Path(sys.argv[1])
+line = RankLine(msgspec.json.decode((folder / "witness.json").read_bytes(), type=WitnessAddress), 0)
+(folder / "result.json").write_text("3")
+line.say_goodbye()
+"""
 
 
 class Job(msgspec.Struct):
@@ -66,6 +76,26 @@ def test_a_job_whose_launcher_stays_after_a_rank_has_died_is_ended_and_names_ran
     end, seconds = end_of(JobLine(UNKNOWN, ((stays,),)), tmp_path, CALLS_AND_DIES)
     assert end.message.startswith(f"rank 3 on {platform.node()} crashed or was ended")
     assert seconds < 10
+
+
+def test_a_launcher_that_stays_after_its_ranks_have_left_is_ended_and_their_result_counts(
+    tmp_path, script, monkeypatch
+):
+    monkeypatch.setattr(job_watch, "STAY", 0.5)
+    stays = script("mpiexec", '"$@"; sleep 60')
+    end, seconds = end_of(JobLine(UNKNOWN, ((stays,),)), tmp_path, LEAVES)
+    assert (end.kind, end.content()) == ("ok", b"3")
+    assert 0.5 < seconds < 10
+
+
+@pytest.mark.parametrize("without", ['(folder / "result.json").write_text("3")', "line.say_goodbye()"])
+def test_a_launcher_stays_while_a_rank_or_the_result_is_missing(tmp_path, script, monkeypatch, without):
+    monkeypatch.setattr(job_watch, "STAY", 0.0)
+    works = script("mpiexec", '"$@"; sleep 2; echo 4 >"$3/result.json"')
+    code = LEAVES.replace(without, "") + "import time; time.sleep(2)"
+    end, seconds = end_of(JobLine(UNKNOWN, ((works,),)), tmp_path, code)
+    assert end.content() == b"4\n"
+    assert seconds > 4
 
 
 def test_a_host_that_does_not_answer_is_named_with_what_to_test(tmp_path, script, monkeypatch, no_batch_job):

@@ -149,7 +149,7 @@ def rank_of(process):
 
 def test_a_rank_that_is_killed_on_another_host_ends_the_job_within_ten_seconds(slurm, tmp_path):
     run = (*FEMBENCH, "run", "m2", "--ranks", 6, "--sets", 100000, "--results", tmp_path)
-    with slurm.start("salloc", "-N3", "-n6", *run) as process:
+    with slurm.started("salloc", "-N3", "-n6", *run) as process:
         deadline = time.monotonic() + 60
         while len(ranks := slurm.processes("n2", "fembench.bench.rank")) < 2:
             assert time.monotonic() < deadline

@@ -95,11 +95,14 @@ class Slurm:
 
     @contextlib.contextmanager
     def started(self, *command, on=HEAD, cwd=None, **variables):
-        """A command on a host while it runs. After an exception nothing of it or of any job stays."""
+        """A command on a host while it runs. After an exception nothing of it or of any job stays, and what
+        ran is printed."""
         process = self.start(*command, on=on, cwd=cwd, **variables)
         try:
             yield process
         except BaseException:
+            for host in (HEAD, *HOSTS):
+                print(host, *map(_command_line, self.processes(host, "fembench")), sep="\n  ")
             process.kill()
             self.start("scancel", f"--user={os.getuid()}").communicate(timeout=20)
             raise
@@ -131,7 +134,7 @@ class Slurm:
 
 def _command_line(number):
     try:
-        return Path(f"/proc/{number}/cmdline").read_text()
+        return Path(f"/proc/{number}/cmdline").read_text().replace("\0", " ")
     except OSError:  # it has ended
         return ""
 

@@ -12,6 +12,7 @@ from fembench.base import units
 from fembench.records import phases as ph
 from fembench.records.compare import host_names
 from fembench.records.nodes import NodesRecord
+from fembench.records.record import Record
 from fembench.report.host_times import host_speeds
 from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
 from fembench.report.results import Result
@@ -112,12 +113,23 @@ def _limits(full: Result) -> list[HeadlineRow]:
             100 * point.of_roof if point else np.nan,
             unit="%",
             remark=f"{point.phase}, of {point.roof / 1e9:.3g} GB/s measured in the same run"
+            + _where_held(full.record)
             if point and np.isfinite(point.roof)
             else "not available: no bandwidth was measured",
         ),
         HeadlineRow("waiting", 100 * waiting, unit="%", remark="of cg: for neighbours and in all-reduces"),
         HeadlineRow("messages", 100 * messages, unit="%", remark="of cg: packing, sending, unpacking"),
     ]
+
+
+def _where_held(record: Record) -> str:
+    """A remark if the last-level caches of every host can hold its part of the matrix, else ""."""
+    e, held = record.environment, record.solve.matrix_bytes
+    parts = [
+        sum(held[rank] for rank, at in enumerate(e.rank_host) if at == host) for host in range(len(e.hosts))
+    ]
+    fits = all(0 < part <= h.sockets * h.caches.get("L3", 0) for part, h in zip(parts, e.hosts))
+    return "; the L3 cache can hold the matrix" if fits else ""
 
 
 def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:

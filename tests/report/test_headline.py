@@ -57,6 +57,20 @@ def test_what_limits_a_run_is_given_in_parts_of_cg_and_of_the_bandwidth():
     assert rows["memory bandwidth used"]["value"] == pytest.approx(100 * roofs["product"]["of_roof_fraction"])
 
 
+@pytest.mark.parametrize(("third", "holds"), [(1000, True), (999, False), (0, False)])
+def test_the_bandwidth_says_if_the_last_caches_of_every_host_can_hold_its_matrix(third, holds):
+    record = make_record("m2", 4)
+    (host,) = record.environment.hosts
+    hosts = (
+        replace(host, name="n1", sockets=2, caches={"L3": 600}),
+        replace(host, name="n2", caches={"L3": third}),
+    )
+    placed = replace(record.environment, hosts=hosts, rank_host=(0, 0, 0, 1))
+    solve = replace(record.solve, matrix_bytes=(400, 400, 400, 1000))
+    remark = rows_of([replace(record, environment=placed, solve=solve)])["memory bandwidth used"]["remarks"]
+    assert remark.endswith("; the L3 cache can hold the matrix") == holds
+
+
 def test_strong_scaling_is_that_of_the_most_ranks_with_a_base_if_full_scale_has_none():
     records = [*campaign((1, 2, 4), ("m1",)), make_record("m3", 4)]
     rows = rows_of(records)

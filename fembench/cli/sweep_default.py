@@ -19,7 +19,8 @@ from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Record
 from fembench.weights.disturbed import disturbance
-from fembench.weights.slow_nodes import node_speeds, slow_nodes
+from fembench.weights.node_verdicts import node_speeds
+from fembench.weights.slow_nodes import slow_nodes
 
 WHERE = "the default campaign"
 MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts

@@ -23,7 +23,8 @@ from fembench.report.speedup import Speedup, ratio_range
 from fembench.report.table import Column, Table, words
 from fembench.report.unequal import Unequal
 from fembench.report.weak import ITERATION, WeakPoint
-from fembench.weights.slow_nodes import NodeRatio, NodesFindings, NodeVerdict, slow_nodes
+from fembench.weights.node_verdicts import NodeRatio, NodesFindings, NodeVerdict
+from fembench.weights.slow_nodes import slow_nodes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,16 +9,9 @@ from fembench.report.table import Column, Table, words
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
 from fembench.weights.disturbed import disturbance
-from fembench.weights.slow_nodes import (
-    KeepingCosts,
-    NodeKind,
-    NodeRatio,
-    NodesFindings,
-    NodeVerdict,
-    Quantity,
-    differing,
-    slow_nodes,
-)
+from fembench.weights.node_kinds import NodeKind, Quantity
+from fembench.weights.node_verdicts import KeepingCosts, NodeRatio, NodesFindings, NodeVerdict, differing
+from fembench.weights.slow_nodes import slow_nodes
 
 MOST_ROWS = 32  # of a table with all nodes; of more nodes, those that are not normal are shown
 NAMED = 4  # nodes in the headline

@@ -20,7 +20,8 @@ from fembench.report.measures import SOLVE
 from fembench.report.results import Result
 from fembench.report.speedup import ratio_range
 from fembench.report.unequal import same_work
-from fembench.weights.slow_nodes import KeepingCosts, node_speeds, slow_nodes
+from fembench.weights.node_verdicts import KeepingCosts, node_speeds
+from fembench.weights.slow_nodes import slow_nodes
 
 MOST = 3  # hosts that are named
 

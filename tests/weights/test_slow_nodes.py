@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
 from fembench.report.node_tables import headline
-from fembench.weights.slow_nodes import node_speeds, slow_nodes
+from fembench.weights.node_verdicts import node_speeds
+from fembench.weights.slow_nodes import slow_nodes
 
 OTHERS = {"others_percent": 30.0}
 THREE = {  # a slow clock, slow memory, another load

@@ -1,0 +1,110 @@
+"""Why a node is slow.
+
+The cause of a slow node is
+
+    a load       if lost CPU time explains at least half of what it lacks: its ranks had no processor, or
+                 others, the hypervisor or a quota took it
+    throttling   if its processors counted thermal events
+    clock        if its clock rate is lower than that of its kind
+    core K       if only some of its cores are slow
+    memory       if only its memory is slow
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fembench.base.units import few
+from fembench.records.nodes import NodeSamples, NodesLaunch
+from fembench.records.quiet import QUOTA, lost
+from fembench.weights.node_kinds import NodeKind, Quantity
+from fembench.weights.node_verdicts import NodeRatio
+
+HALF = 0.5  # of what a node lacks that a cause must explain
+LOWER = 0.03  # relative difference of clock rates that counts
+MOST_CORES = 4  # named in a cause
+
+
+class NodeLosses(NamedTuple):
+    """CPU time that a node lost beyond what is typical of its kind."""
+
+    percent: dict[str, float]  # who took it -> percent
+    quota: float  # CPUs; 0: none
+
+
+def losses_of(nodes: Sequence[NodeSamples], launch: NodesLaunch) -> list[NodeLosses]:
+    """Of each node of a kind. Nodes that share a host have no counters of their own: none is known."""
+    on_host = Counter(node.host for node in launch.nodes)
+    hosts = [launch.environment.hosts[node.host] for node in nodes]
+    found = [lost(host) if on_host[node.host] == 1 else {} for node, host in zip(nodes, hosts)]
+    takers = {who for one in found for who in one}
+    typical = {who: float(np.median([one.get(who, 0.0) for one in found])) for who in takers}
+    return [
+        NodeLosses({who: percent - typical[who] for who, percent in one.items()}, host.cpu_quota)
+        for one, host in zip(found, hosts)
+    ]
+
+
+def cause_of(
+    kind: NodeKind,
+    node: NodeSamples,
+    ratios: Mapping[Quantity, NodeRatio],
+    cores: Mapping[int, NodeRatio],
+    losses: NodeLosses,
+) -> str:
+    """Why a node is slow, in a few words."""
+    slow = {q: one for q, one in ratios.items() if one.slow}
+    if 0 < len(cores) <= node.ranks / 2 or not slow:
+        return _cause_of_cores(node, cores)
+    quantity = next(q for q in ("all cores", "one core", "memory") if q in slow)
+    load = _load(slow[quantity], node.ranks, losses)
+    if load:
+        return load
+    if quantity == "memory":
+        return "memory slow, cores normal"
+    where = _where(slow)
+    if node.throttled > 0:
+        return f"throttled: {node.throttled} thermal events; {where}"
+    clock = float(np.median(node.clock)) if node.clock else 0.0
+    if clock and kind.clock and clock < (1 - LOWER) * kind.clock:
+        return f"{where}: clock {clock / 1e9:.2f} GHz, typical {kind.clock / 1e9:.2f} GHz"
+    known = f"at the usual clock rate, {clock / 1e9:.2f} GHz" if clock else "clock or quota"
+    return f"{where} ({known})"
+
+
+def _where(slow: Mapping[Quantity, NodeRatio]) -> str:
+    if "all cores" not in slow:
+        return "slow with one core busy"
+    if "one core" not in slow:
+        return "slow with all cores busy: power or cooling"
+    return "all cores slow"
+
+
+def _cause_of_cores(node: NodeSamples, cores: Mapping[int, NodeRatio]) -> str:
+    """'core 5 slow', or what it is that takes the time of these cores."""
+    names = few([node.core_name(core) for core in cores], MOST_CORES)
+    held = [1 - one.busy for one in cores.values()]
+    if all(h >= HALF * (1 - one.ratio) for h, one in zip(held, cores.values())):
+        return f"another load on {names}: no processor for {100 * max(held):.0f} % of the time"
+    return f"{names} slow"
+
+
+def _load(one: NodeRatio, ranks: int, losses: NodeLosses) -> str:
+    """What else used the processors, if that explains at least half of what the node lacks; else "".
+
+    A quota for fewer CPUs than ranks explains the time without a processor: its counter also covers the parts
+    of a round in which most ranks sleep.
+    """
+    lacking, held = 1 - one.ratio, 1 - one.busy
+    who = max(losses.percent, key=lambda name: losses.percent[name], default="")
+    percent = losses.percent.get(who, 0.0)
+    explains = percent > 0 and percent / 100 >= HALF * lacking
+    narrow = percent > 0 and losses.quota < ranks and held >= HALF * lacking
+    if who == QUOTA and (explains or narrow):
+        percent = 100 * held if held >= HALF * lacking else percent
+        return f"all cores slow: a quota of {losses.quota:.3g} CPUs withheld {percent:.0f} % of the time"
+    if explains:
+        return f"another load: {who} {percent:.0f} % of the CPU time"
+    return f"another load: no processor for {100 * held:.0f} % of the time" if held >= HALF * lacking else ""

@@ -1,0 +1,103 @@
+"""What is found about nodes, and what follows for a run on them: speeds, and the cost of the slow ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fembench.stats.outliers import RELEVANT
+from fembench.weights.node_kinds import NodeKind, Quantity
+
+
+@dataclass(frozen=True)
+class NodeRatio:
+    """A quantity of a node over that of the typical node of its kind, with its joint interval."""
+
+    ratio: float
+    low: float
+    high: float
+    slow: bool
+    running: float  # the ratio while ranks had a processor
+    busy: float  # the fraction of time in which they had, over the typical one
+    alone: float | None = None  # the ratio in the second launch
+
+
+@dataclass(frozen=True)
+class NodeVerdict:
+    """What was found about one node."""
+
+    name: str
+    kind: int
+    verdict: Literal["normal", "slow", "disturbed", "not compared"]
+    cause: str  # "" unless slow or disturbed
+    ratios: dict[Quantity, NodeRatio]  # {}: too few nodes of its kind
+    cores: dict[int, NodeRatio]  # its slow cores
+    pace: float  # speed of its slowest rank, over the typical one; 1 unless slow
+    capacity: float  # of all its ranks, over the typical one; 1 unless slow
+
+
+@dataclass(frozen=True)
+class KeepingCosts:
+    """Fractions of what all nodes would do if none were slow, that are lost."""
+
+    equal: float  # keep the slow ones, with equal shares: all others wait
+    weighted: float  # keep them, with weighted shares
+    left_out: float
+
+
+@dataclass(frozen=True)
+class NodesFindings:
+    """What the samples of all nodes say."""
+
+    kinds: tuple[NodeKind, ...]
+    nodes: tuple[NodeVerdict, ...]
+    costs: KeepingCosts | None  # None: no slow node
+    rounds: int
+    synthetic: str
+
+    def named(self, verdict: str) -> list[NodeVerdict]:
+        """The nodes with this verdict."""
+        return [node for node in self.nodes if node.verdict == verdict]
+
+
+def differing(found: NodesFindings) -> list[NodeVerdict]:
+    """Normal nodes that are not at the typical speed of their kind: about half of them are slow."""
+    nodes = [node for node in found.nodes if node.verdict == "normal"]
+    return [node for node in nodes if any(map(_apart, node.ratios.values()))]
+
+
+def _apart(one: NodeRatio) -> bool:
+    return one.high < 1 - RELEVANT or one.low > 1 + RELEVANT
+
+
+def node_speeds(found: NodesFindings) -> dict[str, float]:
+    """{node: speed of its ranks relative to the fastest node}; {} unless all nodes were compared, and those
+    that are not slow are equal.
+
+    A node that is not slow has the typical speed of its kind.
+    """
+    if differing(found) or not all(node.ratios for node in found.nodes):
+        return {}
+    kinds = [found.kinds[node.kind] for node in found.nodes]
+    ranks = [kind.typical["all cores"] / kind.key.ranks for kind in kinds]
+    speeds = {node.name: speed * node.capacity for node, speed in zip(found.nodes, ranks)}
+    return {name: speed / max(speeds.values()) for name, speed in speeds.items()}
+
+
+def keeping_costs(kinds: Sequence[NodeKind], nodes: Sequence[NodeVerdict]) -> KeepingCosts | None:
+    """What the slow nodes cost. Work per rank is equal, or in proportion to its speed; where kinds differ,
+    the slowest kind sets the pace of equal shares."""
+    kept = np.array([node.verdict != "slow" for node in nodes])
+    if kept.all():
+        return None
+    ranks = np.array([kinds[node.kind].key.ranks for node in nodes], dtype=float)
+    typical = np.array([kinds[node.kind].typical["all cores"] for node in nodes]) / ranks
+    pace, capacity = (np.array([getattr(node, name) for node in nodes]) for name in ("pace", "capacity"))
+    slowest = float(typical.min())
+    remaining = float((ranks * kept).sum()) * float(typical[kept].min()) if kept.any() else 0.0
+    return KeepingCosts(
+        equal=1 - float((typical * pace).min()) / slowest,
+        weighted=1 - float((ranks * typical * capacity).sum() / (ranks * typical).sum()),
+        left_out=max(0.0, 1 - remaining / (float(ranks.sum()) * slowest)),
+    )

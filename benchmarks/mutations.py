@@ -5,8 +5,9 @@
 Mutations (`mutate.py`: constants, signs, dropped terms, comparisons, branches, extremes) are drawn at random,
 with a fixed seed, `--number` of each package. Each is tested in processes of its own; no file is changed.
 First run the test files that import the mutated module, then all quick tests of its room, then the room's MPI
-tests on two ranks; a test that fails or takes too long kills the mutation. Those that survive and are listed
-in `mutations_accepted.json`, with a reason, do not count: they change nothing that a user could notice.
+tests on two ranks; a test that fails or takes too long kills the mutation, if its file passes without it.
+Those that survive and are listed in `mutations_accepted.toml`, with a reason, do not count: they change
+nothing that a user could notice.
 
 Promise: at least 90 % of the mutations of every package are killed. Exit status 1 if not. With `--keep FILE`,
 results are written as they come, and those that are there, of the same text, are not repeated.
@@ -24,16 +25,18 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from mutate import Mutation, mutations
 
+from fembench.base.config import tomllib
 from fembench.base.tables import table
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
-ACCEPTED = Path(__file__).with_name("mutations_accepted.json")
+ACCEPTED = Path(__file__).with_name("mutations_accepted.toml")
 PACKAGES = {  # -> its sources, the folder of its tests
     "model": ("fembench/model", "tests/model"),
     "balance": ("fembench/balance", "tests/balance"),
@@ -42,9 +45,11 @@ PACKAGES = {  # -> its sources, the folder of its tests
     "records/validity": ("fembench/records/validity*", "tests/records"),
     "studies": ("fembench/studies", "tests/studies"),
 }
+HOOK = Path(__file__).with_name("mutant")
 LEAST = 0.9  # of the mutations of a package
 LONGEST = 300  # seconds of one run of tests
 MOST_FILES = 4  # test files that are run first
+NONE_SELECTED = 5  # exit status of pytest
 PYTEST = ("-W", "error", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider")
 MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -101,20 +106,52 @@ def mutants(package: str, number: int, seed: int) -> list[Mutant]:
     return chooser.sample(every, min(number, len(every)))
 
 
-def runs_of(mutant: Mutant) -> Iterator[list[str]]:
-    """Commands of tests, those first that are most likely to notice."""
+@dataclass(frozen=True)
+class Tests:
+    """A run of pytest."""
+
+    start: tuple[str, ...]  # mpiexec, if any
+    which: str  # of the markers
+    paths: tuple[str, ...]
+    without: tuple[str, ...] = ()  # files left out
+
+    def ends(self, mutant: str = "") -> tuple[str, str]:
+        """("passed", "failed" or "too slow", the file of a test that failed); `mutant`: its file."""
+        with tempfile.TemporaryDirectory() as folder:
+            variables = {name: value for name, value in os.environ.items() if name != "FEMBENCH_TEST_TALLY"}
+            variables |= {**MPI, "TMPDIR": folder, "PYTHONPATH": str(HOOK), "FEMBENCH_MUTANT": mutant}
+            left_out = [f"--ignore={file}" for file in self.without]
+            line = [*self.start, sys.executable, *PYTEST, *left_out, "-m", self.which, *self._paths()]
+            try:
+                done = subprocess.run(
+                    line, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=LONGEST
+                )
+            except subprocess.TimeoutExpired:
+                return "too slow", ""
+        if done.returncode in (0, NONE_SELECTED):
+            return "passed", ""
+        failed = re.search(r"^(?:FAILED|ERROR) ([^\s:]+)", done.stdout, re.MULTILINE)
+        return "failed", failed[1] if failed else ""
+
+    def _paths(self) -> list[str]:
+        """Of files and folders: pytest ignores nothing that is named."""
+        gone = {(ROOT / file).resolve() for file in self.without}
+        return [path for path in self.paths if (ROOT / path).resolve() not in gone]
+
+
+def tests_of(mutant: Mutant) -> Iterator[Tests]:
+    """Those first that are most likely to notice."""
     folder = PACKAGES[mutant.package][1]
     parent, _, name = mutant.module.rpartition(".")
     named = re.compile(rf"{re.escape(mutant.module)}\b|from {re.escape(parent)} import .*\b{name}\b")
-    near = [f for f in sorted(TESTS.rglob("test_*.py")) if named.search(f.read_text())]
-    inside = [f for f in near if f.is_relative_to(ROOT / folder)]
-    first = [str(f) for f in (inside or near)[:MOST_FILES]]
-    if first:
-        yield [sys.executable, *PYTEST, "-m", "not mpi and not alone", *first]
-    yield [sys.executable, *PYTEST, "-m", "not mpi and not alone and not slow", folder]
+    near = [str(f.relative_to(ROOT)) for f in sorted(TESTS.rglob("test_*.py")) if named.search(f.read_text())]
+    inside = [f for f in near if f.startswith(folder)]
+    if first := (inside or near)[:MOST_FILES]:
+        yield Tests((), "not mpi and not alone", tuple(first))
+    yield Tests((), "not mpi and not alone and not slow", (folder,))
     if any("mpi" in f.read_text() for f in (ROOT / folder).rglob("test_*.py")):
         mpiexec = Path(sys.executable).with_name("mpiexec")
-        yield [str(mpiexec), "-n", "2", sys.executable, *PYTEST, "-m", "mpi", folder]
+        yield Tests((str(mpiexec), "-n", "2"), "mpi", (folder,))
 
 
 def fate(mutant: Mutant) -> str:
@@ -122,21 +159,23 @@ def fate(mutant: Mutant) -> str:
     with tempfile.TemporaryDirectory() as folder:
         changed = Path(folder, "mutant")
         changed.write_text(f"{mutant.module}\n{mutant.mutation.of(mutant.text)}", encoding="utf-8")
-        variables = {
-            **{name: value for name, value in os.environ.items() if name != "FEMBENCH_TEST_TALLY"},
-            **MPI,
-            "PYTHONPATH": str(Path(__file__).with_name("mutant")),
-            "FEMBENCH_MUTANT": str(changed),
-            "TMPDIR": folder,
-        }
-        for line in runs_of(mutant):
-            try:
-                done = subprocess.run(line, cwd=ROOT, env=variables, capture_output=True, timeout=LONGEST)
-            except subprocess.TimeoutExpired:
-                return "too slow"
-            if done.returncode not in (0, 5):  # 5: none selected
-                return "killed"
+        for tests in tests_of(mutant):
+            end, file = tests.ends(str(changed))
+            while file and not passes(replace(tests, paths=(file,))):
+                tests = replace(tests, without=(*tests.without, file))
+                end, file = tests.ends(str(changed))
+            if end != "passed":
+                return "killed" if end == "failed" else end
     return "survived"
+
+
+@cache
+def passes(tests: Tests) -> bool:
+    """Whether tests pass without a mutation: others say nothing of it."""
+    end, _ = tests.ends()
+    if end != "passed":
+        print(f"left out, as it fails without a mutation: {tests.paths[0]}", file=sys.stderr)
+    return end == "passed"
 
 
 def judged(chosen: Sequence[Mutant], workers: int, keep: Path | None, seconds: float) -> dict[str, str]:
@@ -167,7 +206,7 @@ def judged(chosen: Sequence[Mutant], workers: int, keep: Path | None, seconds: f
 
 def accepted() -> set[tuple[str, ...]]:
     """Titles of mutations that may survive."""
-    listed = json.loads(ACCEPTED.read_text()) if ACCEPTED.exists() else []
+    listed = tomllib.loads(ACCEPTED.read_text(encoding="utf-8"))["accepted"]
     return {tuple(one[name] for name in ("file", "kind", "before", "after")) for one in listed}
 
 

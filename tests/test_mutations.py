@@ -66,14 +66,27 @@ def test_a_mutated_module_is_imported_by_every_process_that_a_test_starts(tmp_pa
     assert done.stdout.endswith("fembench/base/units.py\n")
 
 
-def test_a_fault_that_tests_notice_is_killed_and_one_that_nobody_looks_at_survives(mutations, monkeypatch):
-    monkeypatch.setitem(mutations.PACKAGES, "stats", ("fembench/stats", "tests/stats"))
-    file = "fembench/stats/outliers.py"
-    text = (mutations.ROOT / file).read_text() + "\nUNUSED = 1\n"
-    alive = next(m for m in mutations.mutations(text) if m.before == "UNUSED = 1")
-    killed = next(m for m in mutations.mutations(text) if m.kind == "compare")
-    monkeypatch.setattr(
-        mutations, "runs_of", lambda m: [[sys.executable, *mutations.PYTEST, "tests/stats/test_outliers.py"]]
+def test_a_fault_that_tests_notice_is_killed_and_one_that_nobody_sees_survives(
+    mutations, tmp_path, monkeypatch
+):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_a.py").write_text("def test_that_fails_without_a_mutation(): assert False")
+    (tmp_path / "test_b.py").write_text(
+        "from fembench.stats.outliers import FEWEST_ALIKE\ndef test(): assert FEWEST_ALIKE == 3"
     )
-    fates = [mutations.fate(mutations.Mutant("stats", file, text, m)) for m in (alive, killed)]
-    assert fates == ["survived", "killed"]
+    monkeypatch.setattr(mutations, "ROOT", tmp_path)
+    monkeypatch.setattr(mutations, "tests_of", lambda m: [mutations.Tests((), "not mpi", (".",))])
+    file = "fembench/stats/outliers.py"
+    text = (BENCHMARKS.parent / file).read_text() + "\nUNUSED = 1\n"
+    made = [m for m in mutations.mutations(text) if m.before.startswith(("FEWEST_ALIKE = 3", "UNUSED"))]
+    fates = {m.before: mutations.fate(mutations.Mutant("stats", file, text, m)) for m in made}
+    assert list(fates.values()) == ["killed", "survived"], fates
+
+
+def test_accepted_survivors_are_mutations_of_the_files_as_they_are_and_have_reasons(mutations):
+    listed = mutations.tomllib.loads(mutations.ACCEPTED.read_text())["accepted"]
+    assert all(len(one["why"]) > 20 for one in listed)
+    for one in listed:
+        text = (mutations.ROOT / one["file"]).read_text()
+        made = {(m.kind, m.before, m.after) for m in mutations.mutations(text)}
+        assert (one["kind"], one["before"], one["after"]) in made, one

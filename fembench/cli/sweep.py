@@ -65,6 +65,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from fembench.base.errors import RunFailedError
     from fembench.bench.campaign_hosts import campaign_hosts
     from fembench.cli.sweep_default import folder_of, measure_network, measure_nodes, source_of
     from fembench.cli.sweep_plan import refuse_other_hosts
@@ -93,6 +94,8 @@ def run(options: argparse.Namespace) -> int:
             sweep = Sweep.of(source, folder, there, options, begin)
         failed = sweep.execute()
         _report(sweep, options)
+    if not sweep.measured and not failed:
+        raise RunFailedError(f"--minutes {options.minutes:g}: no run ended in time; give more minutes")
     return 1 if failed or _invalid(sweep.measured) else 0
 
 
@@ -203,5 +206,5 @@ def _report(sweep, options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(tree))
     else:
-        print("".join(f"left out for lack of time: {name}\n" for name in left_out), end="")
+        print("".join(f"left out (no time): {name}\n" for name in left_out), end="")
         print("".join(f"INVALID: {id}\n" for id in _invalid(records)), end="")

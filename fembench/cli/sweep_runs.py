@@ -17,6 +17,7 @@ from fembench.records.case import Case
 from fembench.records.record import Record
 
 REPORT = 8.0  # seconds that tables and page take
+LEFT_OUT = "left out (no time)"
 
 
 def time_left(options: argparse.Namespace, begin: float) -> float:
@@ -87,7 +88,9 @@ class Sweep:
                 limit=lambda: self.order.limit,
             )
             for k, done in enumerate(done_runs, 1):
-                self.order.ended(done.run, ran=done.outcome is not None, recorded=done.record is not None)
+                self.order.ended(
+                    done.run, ran=done.outcome is not None, recorded=done.record is not None, cut=done.cut
+                )
                 self.measured += [done.record] if done.record else []
                 now.text = f"sweep: run {k + 1} of {self.order.total}"
                 if done.outcome is None:
@@ -96,7 +99,8 @@ class Sweep:
                 if done.record and done.run == equal:
                     self._learn(done.record)
                 self._say(k, done)
-                failed += done.record is None
+                failed += done.record is None and not done.cut
+        self.folder.leave_out(self.order.left_out, f"no time within --minutes {self.options.minutes:g}")
         return failed
 
     def _say(self, k: int, done: Done) -> None:
@@ -106,7 +110,8 @@ class Sweep:
 
         time_left = self.order.seconds_left
         left = f"{seconds(time_left)} left" if time_left else "done"
-        failure = f"{done.run.id}: FAILED: {done.outcome.message}" if done.outcome else ""
+        why = done.outcome.message if done.outcome else ""
+        failure = f"{done.run.id}: {LEFT_OUT if done.cut else 'FAILED'}: {why}"
         progress(f"[{k}/{self.order.total}, {left}] {summary_line(done.record) if done.record else failure}")
 
     def _learn(self, equal: Record) -> None:
@@ -122,7 +127,7 @@ class Sweep:
 
     @property
     def left_out(self) -> list[str]:
-        """Names of the cases that did not run for lack of time."""
+        """Names of the cases without a record for lack of time."""
         from fembench.report.runs import case_name
 
         return [case_name(case) for case in self.order.left_out]

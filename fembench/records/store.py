@@ -69,6 +69,6 @@ def load_each(paths: Sequence[Path | str]) -> list[Record]:
 
 
 def failures(folder: Path | str) -> Iterator[Failure]:
-    """Every failure of a campaign."""
+    """Every run of a campaign that left no record, those without time included."""
     for path in sorted((Path(folder) / "runs").glob("[!.]*.failed.json")):
         yield load_failure(path)

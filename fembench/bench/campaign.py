@@ -63,7 +63,18 @@ class Folder:
         self.hold(read_text(source), str(source), there)
 
     def hold(self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False) -> None:
-        """Make the folder, or check that it belongs to the same campaign. Raises InputError.
+        """Make the folder, or check that it belongs to the same campaign: see `check`. Raises InputError."""
+        self.check(text, where, there, grown=grown)
+        self.write(text)
+        try:
+            self.runs.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
+
+    def check(
+        self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False
+    ) -> None:
+        """Raises InputError if the folder belongs to another campaign.
 
         `where`: of the text. `there`: the hosts that the words of both campaigns are resolved against; None:
         those of this job. `grown`: the campaign may have more cases than before, or fewer.
@@ -73,11 +84,6 @@ class Folder:
             raise InputError(
                 f"{kept} differs from {where}: this folder holds another campaign; give another --results"
             )
-        self.write(text)
-        try:
-            self.runs.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
 
     def write(self, text: str) -> None:
         """Keep the text as that of the campaign."""
@@ -102,9 +108,14 @@ class Folder:
         return "" if found is None else self.inputs.changed(found)
 
     def _found(self, run: CampaignRun) -> Record | None:
-        """The record of a run, even if its inputs have changed."""
+        """The record of a run, even if its inputs have changed; None if it is damaged."""
         path = self._path(run)
-        found = self._load(path) if path.exists() else None
+        try:
+            found = self._load(path) if path.exists() else None
+        except InputError:
+            if _is_json(path):
+                raise
+            return None
         return found if found is not None and found.case == run.case else None
 
     def _load(self, path: Path) -> Record:
@@ -144,12 +155,14 @@ class Folder:
                 found.append(run)
         return found
 
-    def set_damaged_aside(self) -> list[str]:
-        """Move files that are not valid JSON, such as truncated ones, to superseded/; their names."""
-        damaged = [path for path in sorted(self.runs.glob("[!.]*.json")) if not _is_json(path)]
-        for path in damaged:
+    def damaged(self) -> list[Path]:
+        """Files that are not valid JSON, such as truncated ones: their runs are repeated."""
+        return [path for path in sorted(self.runs.glob("[!.]*.json")) if not _is_json(path)]
+
+    def set_damaged_aside(self) -> None:
+        """Move damaged files to superseded/."""
+        for path in self.damaged():
             self._supersede(path, f"{path.stem}.damaged.{now_utc()}.json")
-        return [path.name for path in damaged]
 
     def on_other_hosts(self, runs: Sequence[CampaignRun], hostfile: str) -> list[Record]:
         """Records made with another host file, or on other hosts of a batch system."""

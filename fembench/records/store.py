@@ -28,6 +28,8 @@ def load(path: Path | str) -> Record:
     A record of an earlier schema is judged by the rules as they are now.
     """
     tree = json_tree(path)
+    if isinstance(tree, dict) and "first" in tree:
+        raise InputError(f"{path}: a measurement of nodes; `fembench nodes {path}` shows it")
     record = convert(upgraded(tree, "record", SCHEMA, str(path)), Record, where=str(path))
     check_shapes(record, str(path))
     return record if tree["schema"] == SCHEMA else _judged(record)

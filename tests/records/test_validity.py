@@ -470,6 +470,7 @@ def test_a_host_on_which_others_used_over_two_percent_is_named_with_the_figure(r
     if not ok:
         assert f"n7: others used {share:g} % of the CPU time, ± {off:g} %" in verdict.reasons[0]
         assert ("the run is too short" in verdict.reasons[0]) is (ok is None)
+        assert ("stop the other work" in verdict.reasons[0]) is (ok is False)
 
 
 def test_others_that_were_not_measured_are_not_judged_and_those_that_cannot_be_are_provisional(record):

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.bench.campaign_hosts import campaign_hosts
     from fembench.cli.sweep_default import folder_of, measure_network, measure_nodes, source_of
     from fembench.cli.sweep_plan import refuse_other_hosts
-    from fembench.cli.sweep_runs import Sweep, time_left
+    from fembench.cli.sweep_runs import Sweep, runs_of, time_left
     from fembench.launch.scratch import occupied
 
     begin = time.monotonic()
@@ -85,14 +85,15 @@ def run(options: argparse.Namespace) -> int:
         folder.hold(source.text, source.where, there, grown=source.made)
         _say_damaged(folder, ": moved to superseded")
         folder.set_damaged_aside()
-        sweep = Sweep.of(source, folder, there, options, begin)
-        refuse_other_hosts(sweep.runs, folder, options.hostfile)
-        _say_changes(sweep.runs, folder)
+        runs, kept = runs_of(source, folder, options)
+        runs = list(dict.fromkeys([*kept, *runs]))
+        refuse_other_hosts(runs, folder, options.hostfile)
+        _say_changes(runs, folder)
         if source.made:
             measure_nodes(there, folder, options.hostfile, options.minutes)
             if not options.machine:
                 measure_network(there, folder, options.hostfile, options.minutes)
-            sweep = Sweep.of(source, folder, there, options, begin)
+        sweep = Sweep.of(source, folder, there, options, begin)
         failed = sweep.execute()
         _report(sweep, options)
     if not sweep.measured and not failed:

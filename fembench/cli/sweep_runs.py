@@ -12,7 +12,7 @@ from fembench.bench.campaign_file import CampaignRun, run_id
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import Expectations
 from fembench.bench.schedule import InOrder, RunOrder, WithinTime
-from fembench.cli.sweep_default import SweepSource, made, nodes_in, say_unequal
+from fembench.cli.sweep_default import SweepSource, made, nodes_in, say_unequal, speeds_from
 from fembench.records.case import Case
 from fembench.records.record import Record
 
@@ -41,7 +41,6 @@ class Sweep:
     there: CampaignHosts
     options: argparse.Namespace
     order: RunOrder
-    runs: list[CampaignRun]  # with a record, or of a case of the campaign
     kept: list[CampaignRun]  # with a record
     records: list[Record]  # all in the folder; those made are added
     measured: list[Record] = field(default_factory=list)  # of the runs of the campaign
@@ -59,16 +58,12 @@ class Sweep:
         from fembench.cli.sweep_plan import cores_of
 
         records = folder.records()
+        runs, kept = runs_of(source, folder, options)
         if not options.minutes:
-            runs = weighted_runs(source.runs, options.weights)
-            kept = [run for run in runs if folder.record(run) is not None]
-            return cls(source, folder, there, options, InOrder(runs, kept), runs, kept, records)
-        runs = weighted_runs(source.first_runs, options.weights)
-        kept = [run for first in runs for run in _recorded(first.case, folder)]
+            return cls(source, folder, there, options, InOrder(runs, kept), kept, records)
         expected = Expectations(records, cores_of(there), source.campaign.timeout)
         order = WithinTime(runs, kept, expected, time_left(options, begin))
-        every = list(dict.fromkeys([*kept, *runs]))
-        return cls(source, folder, there, options, order, every, kept, records)
+        return cls(source, folder, there, options, order, kept, records)
 
     def execute(self) -> int:
         """Run everything, with a line per run; the number of runs without a record."""
@@ -116,11 +111,11 @@ class Sweep:
 
     def _learn(self, equal: Record) -> None:
         """Make the default campaign again now that a run shows the speeds of the hosts."""
-        nodes = nodes_in(self.folder, self.there)
-        new = made(self.there, self.options.minutes, equal, nodes)
-        if len(new.cases) == len(self.source.cases):
+        learned = speeds_from(equal, self.there, nodes_in(self.folder, self.there))
+        new = made(self.there, self.options.minutes, learned)
+        if learned is None or len(new.cases) == len(self.source.cases):
             return
-        say_unequal(equal, self.there, nodes)
+        say_unequal(learned)
         self.source = new
         self.folder.write(new.text)
         self.order.renew(new.first_runs if self.options.minutes else new.runs)
@@ -131,6 +126,17 @@ class Sweep:
         from fembench.report.runs import case_name
 
         return [case_name(case) for case in self.order.left_out]
+
+
+def runs_of(
+    source: SweepSource, folder: Folder, options: argparse.Namespace
+) -> tuple[list[CampaignRun], list[CampaignRun]]:
+    """(the runs of the campaign, all with a record); with --minutes, one of each case. Raises InputError."""
+    if not options.minutes:
+        runs = weighted_runs(source.runs, options.weights)
+        return runs, [run for run in runs if folder.record(run) is not None]
+    runs = weighted_runs(source.first_runs, options.weights)
+    return runs, [run for first in runs for run in _recorded(first.case, folder)]
 
 
 def _recorded(case: Case, folder: Folder) -> Iterator[CampaignRun]:

@@ -183,6 +183,10 @@ def test_a_slow_node_counts_as_slow_whatever_one_run_shows(ranks, capsys):
     said = capsys.readouterr()
     assert "slow hosts, by fembench nodes: n2 (25% of the fastest)" in said.err
     assert "in the run with equal shares, n2 had 100%" in said.err
+    assert "Their shares are by fembench nodes" in said.err
+    (weighted,) = (case for case in ranks.cases if case.placement.shares)
+    shares = [float(word) for word in weighted.placement.shares.split(",")]
+    assert shares == pytest.approx([4 / 18, 4 / 18, 1 / 18, 1 / 18, 4 / 18, 4 / 18], rel=0.05)
     assert "of the fastest speed: n2 25 %" in said.out
     ranks.ran.clear()
     assert main(["sweep", "--no-report"]) == 0

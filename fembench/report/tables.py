@@ -92,7 +92,7 @@ def every_table(
     next to this one's. `nodes`: what `fembench nodes` found on the same hosts.
     """
     found = results(records)
-    failed, left_out = [], list[Failure]()
+    failed, left_out = list[Failure](), list[Failure]()
     for failure in failures:
         (left_out if failure.kind == NO_TIME else failed).append(failure)
     unequal = unequal_results(found)

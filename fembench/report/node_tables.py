@@ -46,7 +46,12 @@ def headline(found: NodesFindings) -> str:
             f"{_percent(RELEVANT)} off the typical speed: {names}. None stands out if half of them are slow."
         )
     seldom = f"; disturbed by others: {_names(disturbed)}" if disturbed else ""
-    return f"{label}no slow node among {n}: none lacks {_percent(RELEVANT)} of the speed of its kind{seldom}."
+    least = min((one.low for node in found.nodes for one in node.ratios.values()), default=1.0)
+    sure = least >= 1 - RELEVANT
+    shown = "none lacks" if sure else "none is shown to lack"
+    doubt = "" if sure else f" (intervals reach down to {_percent(least)})"
+    lacks = f"{shown} {_percent(RELEVANT)} of the speed of its kind{doubt}"
+    return f"{label}no slow node among {n}: {lacks}{seldom}."
 
 
 def as_text(record: NodesRecord, found: NodesFindings) -> str:

@@ -22,7 +22,6 @@ from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Record
 from fembench.records.weights import Weights, as_text
-from fembench.weights.disturbed import disturbance
 from fembench.weights.slow_nodes import node_speeds, slow_nodes
 
 WHERE = "the default campaign"
@@ -205,7 +204,7 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
     from fembench.cli.nodes import measured_in
     from fembench.cli.progress import progress
     from fembench.cli.shared import typed_command
-    from fembench.report.node_tables import headline
+    from fembench.report.node_tables import cautions, headline
 
     if not _wants_nodes(there, folder):
         return
@@ -223,7 +222,7 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
     except FembenchError as error:
         progress(f"nodes: not measured: {error}")
         return
-    for line in filter(None, [headline(slow_nodes(record)), disturbance([record.first.environment])]):
+    for line in (headline(slow_nodes(record)), *cautions(record)):
         progress(f"nodes: {line}")
     progress(f"nodes: {path} (fembench nodes {place})")
 

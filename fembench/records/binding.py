@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from fembench.base.units import plural
-from fembench.records.record import HostFacts, Record, Rule
+from fembench.records.record import Environment, HostFacts, Record, Rule
 
 CROWDED = "OVERSUBSCRIBED: functional only"
+MOST_SHOWN = 3  # hosts named in a line
 ENOUGH = "a core for each rank, if its host has enough"
 REMEDY = "leave binding to fembench (no --launcher-options, no rankfile), or bind each rank to another core"
 
@@ -16,16 +17,24 @@ def enough_cores(record: Record) -> Rule:
     if not environment.oversubscribed:
         affinity = f"ranks <= cores, affinity of {plural(record.case.placement.ranks, 'rank')} recorded"
         return Rule(id="C4", ok=True, value=affinity, threshold=threshold)
-    found = [one for k, host in enumerate(environment.hosts) if (one := _too_few(record, k, host))]
+    found = too_few_cores(environment, record.case.synthetic.dilate)
     quota = any("quota" in one for one in found)
-    value = CROWDED + "".join(f"; {one}" for one in found[:3]) + ("; …" if len(found) > 3 else "")
+    value = "; ".join([CROWDED, *found[:MOST_SHOWN], *(["…"] if len(found) > MOST_SHOWN else [])])
     note = f"use fewer ranks, or more cores or hosts{', or raise the quota' if quota else ''}"
     return Rule(id="C4", ok=None, value=value, threshold=threshold, note=note)
 
 
-def _too_few(record: Record, number: int, host: HostFacts) -> str:
-    """The ranks of a host and what they lack: 'n3: 2 ranks, a quota of 0.5 CPUs'; "" if it has enough."""
-    environment, dilate = record.environment, record.case.synthetic.dilate
+def too_few_cores(environment: Environment, dilate: float = 1.0) -> list[str]:
+    """The hosts with more ranks than cores, and what they lack: 'n3: 2 ranks, a quota of 0.5 CPUs'.
+
+    `dilate`: ranks that take turns on a core on purpose.
+    """
+    lacks = (_too_few(environment, dilate, k, host) for k, host in enumerate(environment.hosts))
+    return list(filter(None, lacks))
+
+
+def _too_few(environment: Environment, dilate: float, number: int, host: HostFacts) -> str:
+    """What a host lacks; "" if it has enough cores."""
     ranks = [rank for rank, where in enumerate(environment.rank_host) if where == number]
     ours = f"{host.name}: {plural(len(ranks), 'rank')}"
     if len(ranks) > host.cores * dilate:

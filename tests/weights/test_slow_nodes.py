@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
-from fembench.report.node_tables import headline
+from fembench.report.node_tables import cautions, headline
 from fembench.weights.slow_nodes import node_speeds, slow_nodes
 
 OTHERS = {"others_percent": 30.0}
@@ -173,3 +173,9 @@ def test_nodes_measured_too_roughly_to_exclude_a_slow_one_are_not_said_to_be_fas
     assert line.startswith(
         "no slow node among 3: none is shown to lack 5 % of the speed of its kind (intervals"
     )
+
+
+def test_a_node_whose_quota_is_too_small_for_its_ranks_is_named_whatever_was_measured():
+    record = planted_nodes(3, {2: Planted(host={"cpu_quota": 0.5, "cores": 1})}, ranks=2)
+    assert "fewer cores than ranks: n3: 2 ranks, a quota of 0.5 CPUs" in cautions(record)
+    assert cautions(planted_nodes(3)) == []

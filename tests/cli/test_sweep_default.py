@@ -307,12 +307,12 @@ def test_a_sweep_ends_in_the_time_given_and_says_what_it_left_out(ranks, capsys,
 
 
 TWO_MESHES = 'name = "c"\n[[cases]]\nmesh = ["m1", "m2"]\nsets = 2\n'
-WITHIN = ["sweep", "c.toml", "--no-report", "--minutes", "0.03"]  # 1.8 s
+WITHIN = ["sweep", "c.toml", "--no-report", "--minutes", "0.06"]  # 3.6 s
 
 
 @pytest.fixture
 def short(ranks, monkeypatch):
-    """A campaign of two meshes, within two seconds."""
+    """A campaign of two meshes, within seconds."""
     monkeypatch.setattr(schedule, "QUICKEST", 0.01)
     Path("c.toml").write_text(TWO_MESHES)
     return ranks
@@ -332,8 +332,9 @@ def test_a_run_that_is_cut_as_the_time_is_up_is_left_out_and_no_failure(short, c
     assert "### Left out (no time)" in page
     assert " failed" not in page
     short.too_long = ()
-    assert main(WITHIN[:-1] + ["0.05"]) == 0
-    assert "left out" not in capsys.readouterr().out.split("report:")[-1]
+    capsys.readouterr()
+    assert main(WITHIN) == 0
+    assert "left out" not in capsys.readouterr().out
     assert not list(Path("results/c/runs").glob("*.failed.json"))
 
 
@@ -356,7 +357,7 @@ def test_a_campaign_of_which_no_run_ends_in_time_fails_and_says_so(short, capsys
     short.too_long = ("m1", "m2")
     assert main(WITHIN) == 1
     said = capsys.readouterr()
-    assert "--minutes 0.03: no run ended in time; give more minutes" in said.err
+    assert "--minutes 0.06: no run ended in time; give more minutes" in said.err
     assert said.out.count("left out (no time): m") == 2
 
 

@@ -2,10 +2,12 @@
 
 Folder: results/<campaign>/{campaign.toml, runs/<id>.json | <id>.failed.json, report/}. A run that has a
 record is repeated only if its mesh or problem has changed; the old record moves to runs/superseded/ unless
-the new input is refused. A failed run is repeated when the campaign is started again.
+the new input is refused. A failed run is repeated when the campaign is started again, as is one for which
+there was no time.
 """
 
 import contextlib
+import dataclasses
 import functools
 import math
 import time
@@ -19,7 +21,7 @@ from fembench.base.config import from_toml, json_tree, read_text, read_toml
 from fembench.base.errors import AllocationLostError, InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
-from fembench.bench.campaign_file import Campaign, CampaignRun, expand
+from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
 from fembench.launch.case_job import JobOutcome, launch
@@ -27,8 +29,8 @@ from fembench.launch.layout import hosts_asked
 from fembench.launch.run_job import REVOKED
 from fembench.records.case import Case, fields_of
 from fembench.records.ids import now_utc
-from fembench.records.record import NOT_RECORDED, SCHEMA, Failure, Record, Reference
-from fembench.records.store import load, record_paths, save
+from fembench.records.record import NO_TIME, NOT_RECORDED, SCHEMA, Failure, Record, Reference
+from fembench.records.store import load, load_failure, record_paths, save
 
 QUESTION = fields_of("question")  # fields that a run has in common with its one-rank reference
 
@@ -40,6 +42,11 @@ class Done:
     run: CampaignRun
     record: Record | None
     outcome: JobOutcome | None  # None if the record already existed
+
+    @property
+    def cut(self) -> bool:
+        """Whether it was ended because the time of the campaign was up."""
+        return self.outcome is not None and self.outcome.kind == NO_TIME
 
 
 class Folder:
@@ -56,7 +63,18 @@ class Folder:
         self.hold(read_text(source), str(source), there)
 
     def hold(self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False) -> None:
-        """Make the folder, or check that it belongs to the same campaign. Raises InputError.
+        """Make the folder, or check that it belongs to the same campaign: see `check`. Raises InputError."""
+        self.check(text, where, there, grown=grown)
+        self.write(text)
+        try:
+            self.runs.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
+
+    def check(
+        self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False
+    ) -> None:
+        """Raises InputError if the folder belongs to another campaign.
 
         `where`: of the text. `there`: the hosts that the words of both campaigns are resolved against; None:
         those of this job. `grown`: the campaign may have more cases than before, or fewer.
@@ -66,11 +84,6 @@ class Folder:
             raise InputError(
                 f"{kept} differs from {where}: this folder holds another campaign; give another --results"
             )
-        self.write(text)
-        try:
-            self.runs.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
 
     def write(self, text: str) -> None:
         """Keep the text as that of the campaign."""
@@ -95,9 +108,14 @@ class Folder:
         return "" if found is None else self.inputs.changed(found)
 
     def _found(self, run: CampaignRun) -> Record | None:
-        """The record of a run, even if its inputs have changed."""
+        """The record of a run, even if its inputs have changed; None if it is damaged."""
         path = self._path(run)
-        found = self._load(path) if path.exists() else None
+        try:
+            found = self._load(path) if path.exists() else None
+        except InputError:
+            if _is_json(path):
+                raise
+            return None
         return found if found is not None and found.case == run.case else None
 
     def _load(self, path: Path) -> Record:
@@ -137,12 +155,14 @@ class Folder:
                 found.append(run)
         return found
 
-    def set_damaged_aside(self) -> list[str]:
-        """Move files that are not valid JSON, such as truncated ones, to superseded/; their names."""
-        damaged = [path for path in sorted(self.runs.glob("[!.]*.json")) if not _is_json(path)]
-        for path in damaged:
+    def damaged(self) -> list[Path]:
+        """Files that are not valid JSON, such as truncated ones: their runs are repeated."""
+        return [path for path in sorted(self.runs.glob("[!.]*.json")) if not _is_json(path)]
+
+    def set_damaged_aside(self) -> None:
+        """Move damaged files to superseded/."""
+        for path in self.damaged():
             self._supersede(path, f"{path.stem}.damaged.{now_utc()}.json")
-        return [path.name for path in damaged]
 
     def on_other_hosts(self, runs: Sequence[CampaignRun], hostfile: str) -> list[Record]:
         """Records made with another host file, or on other hosts of a batch system."""
@@ -165,6 +185,15 @@ class Folder:
             failed.unlink(missing_ok=True)
             return
         save(failure_of(run.id, run.case, outcome), self.runs)
+
+    def leave_out(self, cases: Iterable[Case], why: str) -> None:
+        """Keep a file for each case that there was no time for; those of an earlier start are deleted."""
+        for path in self.runs.glob("[!.]*.failed.json"):
+            with contextlib.suppress(InputError):
+                if load_failure(path).kind == NO_TIME:
+                    path.unlink()
+        for case in cases:
+            save(failure_of(run_id(case, 1), case, JobOutcome(None, NO_TIME, why, 0, "")), self.runs)
 
 
 def _is_json(path: Path) -> bool:
@@ -223,13 +252,15 @@ def execute(
 ) -> Iterator[Done]:
     """Run everything that has no record yet, one run after another; yields each run when it is done.
 
-    The next run is drawn from `runs` after that. `limit`: seconds after which it is ended at the latest.
+    The next run is drawn from `runs` after that. `limit`: seconds after which it is ended at the latest;
+    that is no failure.
     Raises AllocationLostError if the batch system takes the hosts away.
     """
     references: dict[bytes, Record] = {}
     for run in runs:
         record, outcome = folder.record(run), None
         if record is None:
+            own, left = campaign.timeout or math.inf, limit()
             outcome = launch(
                 run.case,
                 id=run.id,
@@ -238,7 +269,7 @@ def execute(
                 hostfile=hostfile,
                 mpi_options=mpi_options,
                 cores=cores,
-                timeout=_finite(min(campaign.timeout or math.inf, limit())),
+                timeout=_finite(min(own, left)),
                 reference=_reference(references, run.case, folder.inputs),
                 fields_path=(folder.runs / f"{run.id}.fields.npz").resolve()
                 if run.case.output.fields
@@ -248,7 +279,10 @@ def execute(
                 raise AllocationLostError(
                     f"{outcome.message}; the same command in a new job on these hosts continues the campaign"
                 )
-            folder.keep(run, outcome)
+            if outcome.kind == "timeout" and left < own:
+                outcome = dataclasses.replace(outcome, kind=NO_TIME)
+            else:
+                folder.keep(run, outcome)
             record = outcome.record
         if record is not None and run.case.placement.ranks == 1 and record.verdict.status != "INVALID":
             kept = references.setdefault(_question(run.case), record)
@@ -258,8 +292,8 @@ def execute(
 
 
 def _finite(seconds: float) -> float:
-    """A time limit as the launcher takes it: 0 for none."""
-    return seconds if math.isfinite(seconds) else 0.0
+    """A time limit as the launcher takes it, in tenths of a second: 0 for none."""
+    return math.ceil(10 * seconds) / 10 if math.isfinite(seconds) else 0.0
 
 
 def _question(case: Case) -> bytes:

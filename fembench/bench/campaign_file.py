@@ -24,6 +24,7 @@ import msgspec
 from fembench.base.errors import InputError, shown
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
 from fembench.bench.campaign_words import HOST_KEYS, PlacedCase, placed_case, sized, spread
+from fembench.bench.enough_memory import check_memory
 from fembench.launch.layout import HostsError
 from fembench.partition.shares import parse_shares
 from fembench.records.case import ABSOLUTE, FIELDS, Case, fields_of
@@ -162,6 +163,10 @@ def _product(table: dict[str, Any], where: str, there: CampaignHosts) -> list[Pl
                 continue
             raise
         cases.append(sized(found, row, there, where))
+        try:
+            check_memory(cases[-1].case, there)
+        except InputError as error:
+            raise InputError(f"{where} {error}") from None
     if misfit := next((one for one in no_room if one not in fitting), None):
         raise InputError(f"{where} {no_room[misfit]}")
     if not cases:

@@ -28,8 +28,9 @@ class RunOrder(Protocol):
     """The runs of a campaign, each chosen after the last has ended."""
 
     def __iter__(self) -> Iterator[CampaignRun]: ...
-    def ended(self, run: CampaignRun, *, ran: bool, recorded: bool) -> None:
-        """Tell whether the last run was started, or had a record before; and whether it has one now."""
+    def ended(self, run: CampaignRun, *, ran: bool, recorded: bool, cut: bool = False) -> None:
+        """Tell whether the last run was started, or had a record before; whether it has one now; and whether
+        it was ended at its limit."""
 
     def renew(self, runs: Sequence[CampaignRun]) -> None:
         """The runs of the campaign as it is now, which has all cases that it had before."""
@@ -39,7 +40,7 @@ class RunOrder(Protocol):
 
     @property
     def left_out(self) -> list[Case]:
-        """Cases without a run, for which there is no time."""
+        """Cases without a record, for which there is no time."""
 
     @property
     def total(self) -> int:
@@ -69,7 +70,7 @@ class InOrder:
             yield self._runs[k]
             k += 1
 
-    def ended(self, run: CampaignRun, *, ran: bool, recorded: bool) -> None:
+    def ended(self, run: CampaignRun, *, ran: bool, recorded: bool, cut: bool = False) -> None:
         if ran:
             self._clock.one_more()
 
@@ -106,7 +107,8 @@ class WithinTime:
         self._kept, self._expected, self._clock = list(kept), expected, clock
         self._given, self._begin = seconds, clock()
         self._took: dict[Case, list[float]] = {}
-        self._failed: set[Case] = set()
+        self._not_again: set[Case] = set()
+        self._cut: set[Case] = set()  # without a record
         self._started, self._made = self._begin, 0
 
     def __iter__(self) -> Iterator[CampaignRun]:
@@ -120,14 +122,16 @@ class WithinTime:
     def _next(self) -> int | None:
         return next_case(self._seconds(), self._repetitions(), self._left)
 
-    def ended(self, run: CampaignRun, *, ran: bool, recorded: bool) -> None:
+    def ended(self, run: CampaignRun, *, ran: bool, recorded: bool, cut: bool = False) -> None:
         if not ran:
             self._kept += [run] if run not in self._kept else []
             return
         self._made += 1
         self._took.setdefault(run.case, []).append(self._clock() - self._started)
         if not recorded:
-            self._failed.add(run.case)
+            self._not_again.add(run.case)
+        if cut and run.repetition == 1:
+            self._cut.add(run.case)
 
     def renew(self, runs: Sequence[CampaignRun]) -> None:
         self._cases = [run.case for run in runs]
@@ -136,8 +140,8 @@ class WithinTime:
     def left_out(self) -> list[Case]:
         done = self._repetitions()
         coming = set(foreseen(self._seconds(), done, self._left))
-        cases = enumerate(self._cases)
-        return [c for k, c in cases if not done[k] and k not in coming and c not in self._failed]
+        never = {c for k, c in enumerate(self._cases) if not done[k] and k not in coming}
+        return [c for c in self._cases if c in self._cut or c in never - self._not_again]
 
     def planned(self) -> list[CampaignRun]:
         done, found = self._repetitions(), list(self._kept)
@@ -173,10 +177,10 @@ class WithinTime:
         return [count[case] + len(self._took.get(case, ())) for case in self._cases]
 
     def _seconds(self) -> list[float]:
-        """What each case is expected to take; inf if it has failed."""
+        """What each case is expected to take; inf if it has failed or was cut."""
         took = [self._took.get(case, []) for case in self._cases]
         found = forecast(self._expected(self._cases), took)
-        return [math.inf if case in self._failed else s for case, s in zip(self._cases, found)]
+        return [math.inf if case in self._not_again else s for case, s in zip(self._cases, found)]
 
 
 def forecast(expected: Sequence[float | None], took: Sequence[Sequence[float]]) -> list[float]:

@@ -1,19 +1,23 @@
 """Apply the validity rules to records again.
 
-Prints the measured value of each rule next to its threshold, and the verdict. Records of earlier versions are
-judged by the rules of this one. The exit status is 0 if every record is VALID or PROVISIONAL, 1 if one is
-INVALID, and 2 if one cannot be read; the others are judged nevertheless.
+Prints the verdict of each record, with the rules that it does not meet and what to do about them. With --all,
+and for a single record, it prints the measured value of every rule next to its threshold. Records of earlier
+versions are judged by the rules of this one. The exit status is 0 if every record is VALID or PROVISIONAL,
+1 if one is INVALID, and 2 if one cannot be read; the others are judged nevertheless.
 
 Examples:
   fembench check results/scaling
+  fembench check results/scaling --all
   fembench check results/single/runs/m1-*.json --json
 """
 
 import argparse
+from collections import Counter
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("records", nargs="+", metavar="RECORD", help="record, or folder of records")
+    parser.add_argument("--all", action="store_true", help="print every rule of every record")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON instead of tables")
 
 
@@ -26,9 +30,13 @@ def run(options: argparse.Namespace) -> int:
     verdicts = {record.id: judge(record) for record in records}
     if options.json:
         print(json_text(verdicts))
-    else:
+    elif options.all or len(records) == 1:
         for record in records:
-            _show(record.id, verdicts[record.id], record.verdict.status)
+            _show_all(record, verdicts[record.id])
+    elif records:
+        for record in sorted(records, key=lambda record: verdicts[record.id].status):
+            _show_broken(record, verdicts[record.id])
+        print(_counted(verdicts.values()))
     if unread:
         count = f"{len(unread)} of {len(unread) + len(records)} records cannot be read; the first: "
         raise InputError(f"{count if records or len(unread) > 1 else ''}{unread[0]}")
@@ -55,12 +63,33 @@ def _readable(paths):
     return records, unread
 
 
-def _show(id: str, verdict, written: str) -> None:
+def _show_all(record, verdict) -> None:
+    """Every rule."""
     from fembench.base.tables import table
     from fembench.records.record import STATES
 
     rules = sorted(verdict.rules, key=lambda rule: rule.id)
     rows = [(rule.id, STATES[rule.ok], rule.value, rule.threshold, rule.note) for rule in rules]
-    print(f"{id}: {verdict.status}" + ("" if written == verdict.status else f" (the record says {written})"))
+    print(_head(record, verdict))
     print(table(("rule", "result", "value", "threshold", "note"), rows))
     print()
+
+
+def _show_broken(record, verdict) -> None:
+    """The rules that are not met."""
+    print(_head(record, verdict), *verdict.reasons, sep="\n  ")
+
+
+def _head(record, verdict) -> str:
+    written = record.verdict.status
+    differs = "" if written == verdict.status else f" (the record says {written})"
+    return f"{record.id}: {verdict.status}{differs}"
+
+
+def _counted(verdicts) -> str:
+    """'12 records: 3 VALID, 9 PROVISIONAL'."""
+    from fembench.base.units import plural
+
+    counts = Counter(verdict.status for verdict in verdicts)
+    words = [f"{counts[status]} {status}" for status in ("VALID", "PROVISIONAL", "INVALID") if counts[status]]
+    return f"{plural(len(verdicts), 'record')}: {', '.join(words)} (every rule: --all)"

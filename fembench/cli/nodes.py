@@ -47,11 +47,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="cores to measure on each node (default: one per slot)",
     )
     parser.add_argument(
-        "--rounds", type=whole(6, 1000), default=8, metavar="N", help="samples of each quantity (default: 8)"
+        "--rounds", type=whole(6, 1000), default=0, metavar="N", help="samples of each quantity (default: 8)"
     )
     parser.add_argument(
         "--results",
-        default="results/nodes",
+        default="",
         metavar="DIR",
         help="folder for records; all nodes must see it (default: results/nodes)",
     )
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         _check_not_measuring(options)
         record, path = load_nodes(options.record), ""
     else:
-        record, path = measured_in(Path(options.results), _asked(options))
+        record, path = measured_in(Path(options.results or "results/nodes"), _asked(options))
     if options.without and record.first.environment.synthetic:
         raise emulated
     found = slow_nodes(record)
@@ -108,7 +108,8 @@ def _check_not_measuring(options: argparse.Namespace) -> None:
     """Raises InputError if options of a measurement come with a record."""
     from fembench.base.errors import InputError
 
-    for name in ("hostfile", "ranks_per_node", "emulate"):
+    measuring = ("hostfile", "ranks_per_node", "rounds", "results", "emulate")
+    for name in (*measuring, "launcher", "launcher_options", "map_by"):
         if getattr(options, name):
             option = name.replace("_", "-")
             raise InputError(f"--{option} with the record {options.record}: expected one of them")
@@ -121,7 +122,7 @@ def _asked(options: argparse.Namespace) -> Any:
     return NodesAsked(
         hostfile=options.hostfile,
         per_node=options.ranks_per_node,
-        rounds=options.rounds,
+        rounds=options.rounds or NodesAsked.rounds,
         emulate=options.emulate,
         command=typed_command(),
     )

@@ -40,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
     from fembench.base.units import plural
     from fembench.bench.campaign import failure_of, held_against, reference_beside
     from fembench.bench.campaign_file import run_id
+    from fembench.bench.campaign_hosts import campaign_hosts
+    from fembench.bench.enough_memory import check_memory
     from fembench.cli.progress import progress, working
     from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
     from fembench.launch.case_job import launch
@@ -57,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         progress(
             f"{plural(case.placement.ranks, 'rank')} on this machine: {turns}; starting them may take minutes"
         )
+    check_memory(case, campaign_hosts(options.hostfile))
     stem = run_id(case, 1).rsplit("-r", 1)[0]
     doing = working(f"run: {case.question.mesh} on {plural(case.placement.ranks, 'rank')}")
     with occupied(folder, shared=True), reserved(folder, stem) as id, doing:

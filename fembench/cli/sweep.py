@@ -65,10 +65,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from fembench.base.errors import RunFailedError
     from fembench.bench.campaign_hosts import campaign_hosts
     from fembench.cli.sweep_default import folder_of, measure_network, measure_nodes, source_of
     from fembench.cli.sweep_plan import refuse_other_hosts
-    from fembench.cli.sweep_runs import Sweep, time_left
+    from fembench.cli.sweep_runs import Sweep, runs_of, time_left
     from fembench.launch.scratch import occupied
 
     begin = time.monotonic()
@@ -82,26 +83,32 @@ def run(options: argparse.Namespace) -> int:
         time_left(options, begin)
     with occupied(folder.runs):
         folder.hold(source.text, source.where, there, grown=source.made)
-        _say_damaged(folder)
-        sweep = Sweep.of(source, folder, there, options, begin)
-        refuse_other_hosts(sweep.runs, folder, options.hostfile)
-        _say_changes(sweep.runs, folder)
+        _say_damaged(folder, ": moved to superseded")
+        folder.set_damaged_aside()
+        runs, kept = runs_of(source, folder, options)
+        runs = list(dict.fromkeys([*kept, *runs]))
+        refuse_other_hosts(runs, folder, options.hostfile)
+        _say_changes(runs, folder)
         if source.made:
             measure_nodes(there, folder, options.hostfile, options.minutes)
             if not options.machine:
                 measure_network(there, folder, options.hostfile, options.minutes)
-            sweep = Sweep.of(source, folder, there, options, begin)
+        sweep = Sweep.of(source, folder, there, options, begin)
         failed = sweep.execute()
         _report(sweep, options)
+    if not sweep.measured and not failed:
+        raise RunFailedError(f"--minutes {options.minutes:g}: no run ended in time; give more minutes")
     return 1 if failed or _invalid(sweep.measured) else 0
 
 
 def _show_plan(source, folder, there, options: argparse.Namespace, begin: float) -> int:
-    """Print what the sweep would do."""
+    """Print what the sweep would do. Raises InputError for what it would refuse."""
     from fembench.cli.sweep_default import measured_first
     from fembench.cli.sweep_plan import as_text, as_tree, plan_of
     from fembench.cli.sweep_runs import Sweep
 
+    folder.check(source.text, source.where, there, grown=source.made)
+    _say_damaged(folder, "")
     minutes, machine = options.minutes, options.machine or ""
     first = measured_first(there, folder, minutes, machine) if source.made else {}
     sweep = Sweep.of(source, folder, there, options, begin - sum(first.values()))
@@ -112,15 +119,20 @@ def _show_plan(source, folder, there, options: argparse.Namespace, begin: float)
 
 
 def _say_settings(source, there, options: argparse.Namespace) -> None:
-    """Set the launcher; say what has changed since the last release, and what is assumed."""
+    """Set the launcher; say what has changed since the last release, and what is assumed.
+
+    Raises InputError if no job can be started so.
+    """
     from fembench.bench.campaign_file import outdated
     from fembench.cli.progress import progress
     from fembench.cli.shared import launch_settings
+    from fembench.launch.job_line import check_settings
     from fembench.launch.launchers import SETTINGS
 
     for line in outdated(source.campaign):
         progress(f"{source.where}: {line}")
     launch_settings({name: getattr(options, name) or getattr(source.campaign, name) for name in SETTINGS})
+    check_settings()
     _say_assumed(source.campaign, there)
 
 
@@ -138,13 +150,11 @@ def _say_assumed(campaign, there) -> None:
         progress(f"memory of {few}: not known, taken to be that of this host (--machine FILE would say)")
 
 
-def _say_damaged(folder) -> None:
+def _say_damaged(folder, where: str) -> None:
     from fembench.cli.progress import progress
 
-    for name in folder.set_damaged_aside():
-        progress(
-            f"{folder.runs / name} is damaged (not valid JSON): moved to superseded; its run is repeated"
-        )
+    for path in folder.damaged():
+        progress(f"{path} is damaged (not valid JSON){where}; its run is repeated")
 
 
 def _say_changes(runs, folder) -> None:
@@ -203,5 +213,5 @@ def _report(sweep, options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(tree))
     else:
-        print("".join(f"left out for lack of time: {name}\n" for name in left_out), end="")
+        print("".join(f"left out (no time): {name}\n" for name in left_out), end="")
         print("".join(f"INVALID: {id}\n" for id in _invalid(records)), end="")

@@ -9,16 +9,19 @@ import contextlib
 import dataclasses
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from fembench.base.config import from_toml, read_text
 from fembench.base.errors import AllocationLostError, FembenchError, InputError
 from fembench.bench.campaign import Folder
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
 from fembench.bench.campaign_hosts import CampaignHosts, speeds_of_weights
 from fembench.bench.default_campaign import as_toml, default_campaign
+from fembench.launch.hostlist import same_host
 from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Record
-from fembench.weights.disturbed import disturbance
+from fembench.records.weights import Weights, as_text
 from fembench.weights.node_verdicts import node_speeds
 from fembench.weights.slow_nodes import slow_nodes
 
@@ -61,6 +64,23 @@ class SweepSource:
         return next((run for run in runs if not run.case.placement.shares), None)
 
 
+@dataclasses.dataclass(frozen=True)
+class LearnedSpeeds:
+    """What a run on all ranks with equal shares shows of the speed of the hosts."""
+
+    hosts: (
+        CampaignHosts  # with their speeds: by the measurement of nodes if it compared them, else by the run
+    )
+    in_run: CampaignHosts  # with their speeds by the run
+    shares: str  # of all ranks, by speed
+
+    @property
+    def apart(self) -> dict[str, float]:
+        """{slow host: its speed in the run} of those that were much faster there than as a node."""
+        in_run, slow = self.in_run.slow(), self.hosts.slow()
+        return {name: fast for name in slow if (fast := in_run.get(name, 1.0)) > APART * slow[name]}
+
+
 def source_of(path: str | None, there: CampaignHosts, minutes: float, results: str | None) -> SweepSource:
     """The campaign in a file, or the default campaign with the speeds of the hosts from its records."""
     if path:
@@ -73,7 +93,8 @@ def source_of(path: str | None, there: CampaignHosts, minutes: float, results: s
     equal = plain.equal(there)
     folder = folder_of(plain, results)
     with contextlib.suppress(InputError):  # a damaged record: its run will be repeated
-        return made(there, minutes, folder.record(equal) if equal else None, nodes_in(folder, there))
+        learned = speeds_from(folder.record(equal) if equal else None, there, nodes_in(folder, there))
+        return made(there, minutes, learned) if learned else plain
     return plain
 
 
@@ -82,12 +103,9 @@ def folder_of(source: SweepSource, results: str | None) -> Folder:
     return Folder(Path(results or Path("results") / source.campaign.name))
 
 
-def made(
-    there: CampaignHosts, minutes: float, equal: Record | None = None, nodes: NodesRecord | None = None
-) -> SweepSource:
-    """The default campaign. `equal`: a run on all ranks with equal shares, `nodes`: the measurement of the
-    hosts, if there are any."""
-    known, shares = speeds_from(equal, there, nodes)
+def made(there: CampaignHosts, minutes: float, learned: LearnedSpeeds | None = None) -> SweepSource:
+    """The default campaign. `learned`: the speeds of the hosts, if they are known."""
+    known, shares = (learned.hosts, learned.shares) if learned else (there, "")
     campaign = default_campaign(known, shares=shares, minutes=minutes)
     limit = f" --minutes {minutes:g}" if minutes else ""
     how = f"Made by fembench sweep{limit} for {there.job}."
@@ -105,43 +123,56 @@ def nodes_in(folder: Folder, there: CampaignHosts) -> NodesRecord | None:
 
 def speeds_from(
     record: Record | None, there: CampaignHosts, nodes: NodesRecord | None
-) -> tuple[CampaignHosts, str]:
-    """(the hosts with their speeds, shares of all ranks by speed); as they were, and '', if not known.
+) -> LearnedSpeeds | None:
+    """The speeds of the hosts; None if the run does not show them: it is INVALID, or on other hosts.
 
-    The shares are those of the run. Which hosts are slow, the measurement of nodes says if it could compare
-    them: a single run may be disturbed.
+    The shares are those of the run, but for hosts that were much faster there than as a node: a quota or
+    other work may stop their ranks while they wait. Which hosts are slow, the measurement of nodes says if it
+    could compare them: a single run may be disturbed.
     """
-    from fembench.records.weights import as_text
     from fembench.weights.make import by_time
 
-    if record is not None:
-        with contextlib.suppress(InputError):  # INVALID, or hosts of other names
-            weights = by_time([record])
-            known = dataclasses.replace(there, speeds=speeds_of_weights(weights), measured=record.id)
-            known.fast()
-            if nodes is not None and (of_node := node_speeds(slow_nodes(nodes))):
-                listed = {node.listed: of_node[node.name] for node in nodes.first.nodes}
-                known = dataclasses.replace(there, speeds=listed, measured=NODES)
-            return known, as_text(weights)
-    return there, ""
+    if record is None:
+        return None
+    with contextlib.suppress(InputError):
+        weights = by_time([record])
+        in_run = dataclasses.replace(there, speeds=speeds_of_weights(weights), measured=record.id)
+        in_run.fast()
+        hosts = in_run
+        if nodes is not None and (of_node := node_speeds(slow_nodes(nodes))):
+            listed = {node.listed: of_node[node.name] for node in nodes.first.nodes}
+            hosts = dataclasses.replace(there, speeds=listed, measured=NODES)
+        found = LearnedSpeeds(hosts, in_run, as_text(weights))
+        return dataclasses.replace(found, shares=_as_nodes(weights, found)) if found.apart else found
+    return None
 
 
-def say_unequal(record: Record, there: CampaignHosts, nodes: NodesRecord | None) -> None:
+def _as_nodes(weights: Weights, found: LearnedSpeeds) -> str:
+    """The shares, with the speeds of nodes for the hosts that were much faster in the run."""
+    slow = found.hosts.slow()
+    factors = {name: slow[name] / fast for name, fast in found.apart.items()}
+    shares = [
+        rank.share * next((f for name, f in factors.items() if same_host(name, rank.host)), 1.0)
+        for rank in weights.ranks
+    ]
+    ranks = (replace(rank, share=share / sum(shares)) for rank, share in zip(weights.ranks, shares))
+    return as_text(replace(weights, ranks=tuple(ranks)))
+
+
+def say_unequal(found: LearnedSpeeds) -> None:
     """A line with the hosts whose speed is less than 90 % of the fastest."""
     from fembench.base.units import few
     from fembench.cli.progress import progress
 
-    known, _ = speeds_from(record, there, nodes)
-    source = "by fembench nodes" if known.measured == NODES else "by the speed of their ranks"
-    slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in known.slow().items()]
+    source = "by fembench nodes" if found.hosts.measured == NODES else "by the speed of their ranks"
+    slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in found.hosts.slow().items()]
     progress(f"slow hosts, {source}: {few(slow, 3)}; adding runs with shares by speed, and without them")
-    in_run = speeds_from(record, there, None)[0].slow()
-    apart = [name for name, speed in known.slow().items() if in_run.get(name, 1.0) > APART * speed]
+    apart = found.apart
     if apart:
-        percent = ", ".join(f"{in_run.get(name, 1.0):.0%}" for name in apart[:3])
+        percent = ", ".join(f"{speed:.0%}" for speed in list(apart.values())[:3])
         progress(
-            f"in the run with equal shares, {few(apart, 3)} had {percent}: a quota or other work may stop "
-            "ranks while they wait. Shares by speed are those of the run, and may be too large for these"
+            f"in the run with equal shares, {few(list(apart), 3)} had {percent}: a quota or other work may "
+            "stop ranks while they wait. Their shares are by fembench nodes"
         )
 
 
@@ -174,7 +205,7 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
     from fembench.cli.nodes import measured_in
     from fembench.cli.progress import progress
     from fembench.cli.shared import typed_command
-    from fembench.report.node_tables import headline
+    from fembench.report.node_tables import cautions, headline
 
     if not _wants_nodes(there, folder):
         return
@@ -192,7 +223,7 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
     except FembenchError as error:
         progress(f"nodes: not measured: {error}")
         return
-    for line in filter(None, [headline(slow_nodes(record)), disturbance([record.first.environment])]):
+    for line in (headline(slow_nodes(record)), *cautions(record)):
         progress(f"nodes: {line}")
     progress(f"nodes: {path} (fembench nodes {place})")
 

@@ -107,7 +107,7 @@ def as_text(plan: SweepPlan) -> str:
     total = f"{plan.seconds:.0f} s" if plan.seconds < 60 else f"{_minutes(plan.seconds)} minutes"
     expected = f"about {total} expected ({plan.source})"
     lines = [f"before the runs: {name}, about {seconds:.0f} s" for name, seconds in plan.first.items()]
-    lines += [f"{', '.join(words)}; {expected}", *(f"left out for lack of time: {x}" for x in plan.left_out)]
+    lines += [f"{', '.join(words)}; {expected}", *(f"left out (no time): {x}" for x in plan.left_out)]
     return "\n".join([table(heads, rows, align="rlrrlllrl"), *lines])
 
 

@@ -12,11 +12,12 @@ from fembench.bench.campaign_file import CampaignRun, run_id
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import Expectations
 from fembench.bench.schedule import InOrder, RunOrder, WithinTime
-from fembench.cli.sweep_default import SweepSource, made, nodes_in, say_unequal
+from fembench.cli.sweep_default import SweepSource, made, nodes_in, say_unequal, speeds_from
 from fembench.records.case import Case
 from fembench.records.record import Record
 
 REPORT = 8.0  # seconds that tables and page take
+LEFT_OUT = "left out (no time)"
 
 
 def time_left(options: argparse.Namespace, begin: float) -> float:
@@ -40,7 +41,6 @@ class Sweep:
     there: CampaignHosts
     options: argparse.Namespace
     order: RunOrder
-    runs: list[CampaignRun]  # with a record, or of a case of the campaign
     kept: list[CampaignRun]  # with a record
     records: list[Record]  # all in the folder; those made are added
     measured: list[Record] = field(default_factory=list)  # of the runs of the campaign
@@ -58,16 +58,12 @@ class Sweep:
         from fembench.cli.sweep_plan import cores_of
 
         records = folder.records()
+        runs, kept = runs_of(source, folder, options)
         if not options.minutes:
-            runs = weighted_runs(source.runs, options.weights)
-            kept = [run for run in runs if folder.record(run) is not None]
-            return cls(source, folder, there, options, InOrder(runs, kept), runs, kept, records)
-        runs = weighted_runs(source.first_runs, options.weights)
-        kept = [run for first in runs for run in _recorded(first.case, folder)]
+            return cls(source, folder, there, options, InOrder(runs, kept), kept, records)
         expected = Expectations(records, cores_of(there), source.campaign.timeout)
         order = WithinTime(runs, kept, expected, time_left(options, begin))
-        every = list(dict.fromkeys([*kept, *runs]))
-        return cls(source, folder, there, options, order, every, kept, records)
+        return cls(source, folder, there, options, order, kept, records)
 
     def execute(self) -> int:
         """Run everything, with a line per run; the number of runs without a record."""
@@ -87,7 +83,9 @@ class Sweep:
                 limit=lambda: self.order.limit,
             )
             for k, done in enumerate(done_runs, 1):
-                self.order.ended(done.run, ran=done.outcome is not None, recorded=done.record is not None)
+                self.order.ended(
+                    done.run, ran=done.outcome is not None, recorded=done.record is not None, cut=done.cut
+                )
                 self.measured += [done.record] if done.record else []
                 now.text = f"sweep: run {k + 1} of {self.order.total}"
                 if done.outcome is None:
@@ -96,7 +94,8 @@ class Sweep:
                 if done.record and done.run == equal:
                     self._learn(done.record)
                 self._say(k, done)
-                failed += done.record is None
+                failed += done.record is None and not done.cut
+        self.folder.leave_out(self.order.left_out, f"no time within --minutes {self.options.minutes:g}")
         return failed
 
     def _say(self, k: int, done: Done) -> None:
@@ -106,26 +105,38 @@ class Sweep:
 
         time_left = self.order.seconds_left
         left = f"{seconds(time_left)} left" if time_left else "done"
-        failure = f"{done.run.id}: FAILED: {done.outcome.message}" if done.outcome else ""
+        why = done.outcome.message if done.outcome else ""
+        failure = f"{done.run.id}: {LEFT_OUT if done.cut else 'FAILED'}: {why}"
         progress(f"[{k}/{self.order.total}, {left}] {summary_line(done.record) if done.record else failure}")
 
     def _learn(self, equal: Record) -> None:
         """Make the default campaign again now that a run shows the speeds of the hosts."""
-        nodes = nodes_in(self.folder, self.there)
-        new = made(self.there, self.options.minutes, equal, nodes)
-        if len(new.cases) == len(self.source.cases):
+        learned = speeds_from(equal, self.there, nodes_in(self.folder, self.there))
+        new = made(self.there, self.options.minutes, learned)
+        if learned is None or len(new.cases) == len(self.source.cases):
             return
-        say_unequal(equal, self.there, nodes)
+        say_unequal(learned)
         self.source = new
         self.folder.write(new.text)
         self.order.renew(new.first_runs if self.options.minutes else new.runs)
 
     @property
     def left_out(self) -> list[str]:
-        """Names of the cases that did not run for lack of time."""
+        """Names of the cases without a record for lack of time."""
         from fembench.report.runs import case_name
 
         return [case_name(case) for case in self.order.left_out]
+
+
+def runs_of(
+    source: SweepSource, folder: Folder, options: argparse.Namespace
+) -> tuple[list[CampaignRun], list[CampaignRun]]:
+    """(the runs of the campaign, all with a record); with --minutes, one of each case. Raises InputError."""
+    if not options.minutes:
+        runs = weighted_runs(source.runs, options.weights)
+        return runs, [run for run in runs if folder.record(run) is not None]
+    runs = weighted_runs(source.first_runs, options.weights)
+    return runs, [run for first in runs for run in _recorded(first.case, folder)]
 
 
 def _recorded(case: Case, folder: Folder) -> Iterator[CampaignRun]:

@@ -23,14 +23,14 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.host.host import usable_cores
 from fembench.launch.hostfile import HostSlots, host_slots, hostfile_of
-from fembench.launch.hostlist import MOST_HOSTS, expand_counts, expand_hosts, same_host
+from fembench.launch.hostlist import MOST_HOSTS, expand_counts, expand_hosts, one_name_each, same_host
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 BATCH = ("SLURM_JOB_ID", "PBS_JOBID", "PBS_NODEFILE", "LSB_JOBID", "FLUX_URI", "OAR_NODEFILE", "PE_HOSTFILE")
@@ -89,7 +89,7 @@ def in_batch_job(environment: Mapping[str, str] = os.environ) -> bool:
 
 def _by_hostfile(hostfile: str, environment: Mapping[str, str]) -> Allocation:
     """The hosts of a file, which a batch system must have given to this job if there is one."""
-    order = host_slots(hostfile)
+    order = _one_name_each(host_slots(hostfile), hostfile)
     batch = [] if environment.get("FEMBENCH_SYNTHETIC") else _of_batch_systems(environment)
     given = next((one for one in batch if all(_is_in(host, one) for host in order)), None)
     given = given or (batch[0] if batch else None)
@@ -109,7 +109,19 @@ def _by_hostfile(hostfile: str, environment: Mapping[str, str]) -> Allocation:
 def _of_batch_systems(environment: Mapping[str, str]) -> list[Allocation]:
     """What each batch system that is there has given to this job."""
     readers = (_slurm, _pbs, _lsf, _flux, _oar, _grid_engine)
-    return [_checked(found) for read in readers if (found := read(environment))]
+    return [_checked(_each_once(found)) for read in readers if (found := read(environment))]
+
+
+def _each_once(found: Allocation) -> Allocation:
+    """The allocation without hosts that are there twice: with and without their domain. Raises InputError."""
+    hosts = _one_name_each(found.hosts, found.source)
+    return found if hosts == list(found.hosts) else replace(found, hosts=merged(hosts))
+
+
+def _one_name_each(hosts: Sequence[HostSlots], where: str) -> list[HostSlots]:
+    """The hosts, with one name for each. Raises InputError."""
+    names = one_name_each((host.name for host in hosts), where)
+    return [host._replace(name=names.get(host.name, host.name)) for host in hosts]
 
 
 def _same_hosts(one: Allocation, other: Allocation) -> bool:

@@ -71,6 +71,26 @@ def same_host(a: str, b: str) -> bool:
     return a == b or (("." in a) != ("." in b) and a.split(".")[0] == b.split(".")[0])
 
 
+def one_name_each(names: Iterable[str], where: str) -> dict[str, str]:
+    """{name: the name that its host was given first}, for hosts listed both with and without their domain.
+
+    Raises InputError if a name without a domain fits several hosts; `where` names the list.
+    """
+    place = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    complete: dict[str, list[str]] = {}
+    for name in place:
+        if "." in name:
+            complete.setdefault(name.split(".")[0], []).append(name)
+    found = dict[str, str]()
+    for short in (name for name in place if name in complete):
+        if len(complete[short]) > 1:
+            fits = " or ".join(map(shown, complete[short][:2]))
+            raise InputError(f"{where}: host {shown(short)} may be {fits}; expected its domain as well")
+        first, second = sorted((short, *complete[short]), key=lambda name: place[name])
+        found[second] = first
+    return found
+
+
 def _ranges(numbers: Sequence[str]) -> str:
     """'1', '2', '3', '07' as '1-3,07'."""
     found: list[list[str]] = []  # first and last of each range

@@ -67,6 +67,7 @@ def job_line(
     program = find_launcher()
     launcher = recognised(program)
     options = (*options, *_asked_options())
+    _asked_mapping()  # also where it changes nothing
     if hostfile and is_rankfile(read_text(hostfile)):
         line = rankfile_given(program, launcher, ranks, hostfile, options)
     elif not hosts and _is_here(where):
@@ -77,6 +78,21 @@ def job_line(
         place = across_components if where.heterogeneous else _on_hosts
         line = place(program, launcher, runs, options, where)
     return replace(line, plugin=own_plugin(line.program, line.launcher, options))
+
+
+def check_settings() -> None:
+    """Raises InputError if no job can be started with the launcher, options and mapping asked for."""
+    find_launcher()
+    _asked_options()
+    _asked_mapping()
+
+
+def _asked_mapping() -> str:
+    """What the user maps ranks by; "" if nothing. Raises InputError."""
+    mapping = os.environ.get(MAPPING, "")
+    if mapping not in ("", *MAP_BY):
+        raise InputError(f"map by '{shown(mapping)}': expected {', '.join(MAP_BY)}")
+    return mapping
 
 
 def _asked_options() -> list[str]:
@@ -111,9 +127,7 @@ def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> N
 
 def _ranks_on_hosts(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> list[HostSlots]:
     """Hosts in the order of ranks, with the ranks that follow each other there."""
-    mapping = os.environ.get(MAPPING, "")
-    if mapping not in ("", *MAP_BY):
-        raise InputError(f"map by '{mapping}': expected {', '.join(MAP_BY)}")
+    mapping = _asked_mapping()
     if mapping == "host":
         return in_turns(hosts or where.hosts, ranks)
     return filled(hosts or (where.hosts if mapping else where.order or where.hosts), ranks)

@@ -2,7 +2,7 @@
 
 A job and its result travel through files in a temporary folder, so success never depends on parsing what MPI
 prints. If there is no result, the connections of the ranks (`witness`) and the output say which rank failed.
-If hosts that a remote shell must reach do not answer, the job is refused within 20 s (`job_watch`). A
+If hosts that a remote shell must reach do not answer, the job is refused within 25 s (`job_watch`). A
 launcher that stays for 30 s after its ranks have left with a result is ended; the result counts.
 """
 

@@ -2,6 +2,7 @@
 
 import shlex
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 from fembench.base.errors import shown
 
 PATIENCE = 5  # seconds for a host to answer
-AT_ONCE = 64  # hosts asked at the same time
+IN_ALL = 12.5  # seconds for all hosts: those that were not asked long enough by then are not judged
+AT_ONCE = 256  # hosts asked at the same time
 MOST_SHOWN = 4  # hosts named in a line
 AGENTS = (  # variables that name another remote shell than ssh: Open MPI 5 and 4, MPICH, Intel MPI
     "PRTE_MCA_plm_ssh_agent",
@@ -21,11 +23,14 @@ _QUICK = ("-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={PATIENCE}")
 
 
 def silent_hosts(names: Iterable[str], variables: Mapping[str, str]) -> dict[str, str]:
-    """{host: why} of the hosts on which the remote shell does not run `true`, in their order."""
+    """{host: why} of the hosts on which the remote shell does not run `true`, in their order.
+
+    Takes about IN_ALL seconds at most, however many there are.
+    """
     hosts = list(dict.fromkeys(names))
-    line = _remote_shell(variables)
+    line, end = _remote_shell(variables), time.monotonic() + IN_ALL
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        reasons = pool.map(lambda host: _why_silent([*line, host, "true"]), hosts)
+        reasons = pool.map(lambda host: _why_silent([*line, host, "true"], end - time.monotonic()), hosts)
         return {host: reason for host, reason in zip(hosts, reasons) if reason}
 
 
@@ -38,8 +43,10 @@ def _remote_shell(variables: Mapping[str, str]) -> list[str]:
     return [*words, *_QUICK] if words and Path(words[0]).name == "ssh" else words
 
 
-def _why_silent(line: list[str]) -> str:
-    """Why a command fails; "" if it does not, or cannot be run at all."""
+def _why_silent(line: list[str], left: float) -> str:
+    """Why a command fails; "" if it does not, cannot be run at all, or needs more than the seconds left."""
+    if left <= 0:
+        return ""
     try:
         done = subprocess.run(
             line,
@@ -47,10 +54,10 @@ def _why_silent(line: list[str]) -> str:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE + 1,
+            timeout=min(left, PATIENCE + 1),
         )
     except subprocess.TimeoutExpired:
-        return f"no answer within {PATIENCE} s"
+        return f"no answer within {PATIENCE} s" if left > PATIENCE else ""
     except OSError:
         return ""
     said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]

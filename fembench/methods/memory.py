@@ -14,6 +14,16 @@ BLOCKS_PER_NODE = 15  # 3x3 blocks of the stiffness of a box of tetrahedra
 DOFS_PER_NODE = 3
 
 
+def matrix_bytes(choice: MethodChoice, n_equations: float) -> float:
+    """The matrix of a rank that has this number of equations of a tetrahedral box; 0 if none is stored."""
+    storage = storage_of(choice.storage, choice.solver)
+    if storage.unit == "pairs":
+        return 8.0 * n_equations**2
+    entries = storage.entry_bytes * DOFS_PER_NODE**2 / (2 if storage.half else 1)
+    block = 0.0 if storage.unit == "cells" else entries or storage.block_bytes
+    return n_equations / DOFS_PER_NODE * BLOCKS_PER_NODE * block
+
+
 def bytes_per_equation(choice: MethodChoice) -> float:
     """Peak memory of a rank per equation that it has. Raises InputError if it grows faster than the mesh."""
     storage = storage_of(choice.storage, choice.solver)

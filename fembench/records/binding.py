@@ -1,12 +1,51 @@
-"""Whether each rank has a core of its own: rule C5."""
+"""Whether each rank has a core of its own: rules C4 and C5."""
 
 from collections.abc import Iterator, Sequence
 
 from fembench.base.units import plural
-from fembench.records.record import Record, Rule
+from fembench.records.record import Environment, HostFacts, Record, Rule
 
+CROWDED = "OVERSUBSCRIBED: functional only"
+MOST_SHOWN = 3  # hosts named in a line
 ENOUGH = "a core for each rank, if its host has enough"
 REMEDY = "leave binding to fembench (no --launcher-options, no rankfile), or bind each rank to another core"
+
+
+def enough_cores(record: Record) -> Rule:
+    """C4: no host has more ranks than cores, or than cores that its ranks are bound to."""
+    environment, threshold = record.environment, "ranks <= cores"
+    if not environment.oversubscribed:
+        affinity = f"ranks <= cores, affinity of {plural(record.case.placement.ranks, 'rank')} recorded"
+        return Rule(id="C4", ok=True, value=affinity, threshold=threshold)
+    found = too_few_cores(environment, record.case.synthetic.dilate)
+    quota = any("quota" in one for one in found)
+    value = "; ".join([CROWDED, *found[:MOST_SHOWN], *(["…"] if len(found) > MOST_SHOWN else [])])
+    note = f"use fewer ranks, or more cores or hosts{', or raise the quota' if quota else ''}"
+    return Rule(id="C4", ok=None, value=value, threshold=threshold, note=note)
+
+
+def too_few_cores(environment: Environment, dilate: float = 1.0) -> list[str]:
+    """The hosts with more ranks than cores, and what they lack: 'n3: 2 ranks, a quota of 0.5 CPUs'.
+
+    `dilate`: ranks that take turns on a core on purpose.
+    """
+    lacks = (_too_few(environment, dilate, k, host) for k, host in enumerate(environment.hosts))
+    return list(filter(None, lacks))
+
+
+def _too_few(environment: Environment, dilate: float, number: int, host: HostFacts) -> str:
+    """What a host lacks; "" if it has enough cores."""
+    ranks = [rank for rank, where in enumerate(environment.rank_host) if where == number]
+    ours = f"{host.name}: {plural(len(ranks), 'rank')}"
+    if len(ranks) > host.cores * dilate:
+        by_quota = 0 < host.cpu_quota < host.cores + 1  # whole CPUs of it count as cores
+        return f"{ours}, " + (
+            f"a quota of {host.cpu_quota:.3g} CPUs" if by_quota else plural(host.cores, "core")
+        )
+    bound = {core for rank in ranks for core in (environment.cores[rank] if environment.cores else ())}
+    if environment.cores and len(ranks) > len(bound) * dilate:
+        return f"{ours}, bound to {plural(len(bound), 'core')}"
+    return ""
 
 
 def bound_apart(record: Record) -> Iterator[Rule]:

@@ -8,6 +8,7 @@ STOLEN = 2.0  # percent of CPU time
 LAB_GROUP = "fembench."  # prefix of the names of a lab's control groups and namespaces
 QUOTA = "a quota withheld"
 OTHERS = 2.0  # percent of the ranks' CPU time
+STOP = "stop the other work, or reserve whole hosts"
 TOO_SHORT = "the run is too short: the kernel accounts CPU time in ticks of 10 ms; run longer (--seconds)"
 
 
@@ -84,5 +85,5 @@ def _rule(host: HostFacts) -> Rule:
         if known
         else f"{host.name}: the system does not report CPU time used by others",
         threshold=f"<= {OTHERS:.3g} %",
-        note=TOO_SHORT if ok is None and known else "",
+        note=STOP if ok is False else TOO_SHORT if ok is None and known else "",
     )

@@ -15,6 +15,7 @@ from fembench.records.ledger import BalanceFacts
 
 SCHEMA = 3
 NOT_RECORDED = "not recorded"
+NO_TIME = "no time"  # kind of a run that --minutes left no time for
 
 
 class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -264,13 +265,13 @@ class Record(Frozen, frozen=True):
 
 
 class Failure(Frozen, frozen=True):
-    """A run that left no record; a campaign keeps this instead."""
+    """A run that left no record, or that there was no time for; a campaign keeps this instead."""
 
     schema: int
     id: str
     created: str
     case: Case
-    kind: str  # "input", "failed", "crashed", "killed", "timeout"
+    kind: str  # "input", "failed", "crashed", "killed", "timeout", NO_TIME
     message: str  # one line
     exit_status: int
     output: str  # the last lines of its output

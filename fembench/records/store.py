@@ -28,6 +28,8 @@ def load(path: Path | str) -> Record:
     A record of an earlier schema is judged by the rules as they are now.
     """
     tree = json_tree(path)
+    if isinstance(tree, dict) and "first" in tree:
+        raise InputError(f"{path}: a measurement of nodes; `fembench nodes {path}` shows it")
     record = convert(upgraded(tree, "record", SCHEMA, str(path)), Record, where=str(path))
     check_shapes(record, str(path))
     return record if tree["schema"] == SCHEMA else _judged(record)
@@ -69,6 +71,6 @@ def load_each(paths: Sequence[Path | str]) -> list[Record]:
 
 
 def failures(folder: Path | str) -> Iterator[Failure]:
-    """Every failure of a campaign."""
+    """Every run of a campaign that left no record, those without time included."""
     for path in sorted((Path(folder) / "runs").glob("[!.]*.failed.json")):
         yield load_failure(path)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fembench.base import units
 from fembench.methods.lookup import precond_of
-from fembench.records.binding import bound_apart
+from fembench.records.binding import bound_apart, enough_cores
 from fembench.records.case import Case
 from fembench.records.case_fields import CaseEffort
 from fembench.records.phases import BARRIERS, CG, COMMUNICATION, NAMES, PRODUCT_PARTS, SPMV_INTERFACE
@@ -209,16 +209,7 @@ def _timing(record: Record) -> Iterator[Rule]:
     hosts = "offsets estimated; no ticks subtracted across hosts"
     yield Rule(id="C2", ok=True, value=alignment(record), threshold=hosts)
     yield _shortest_phase(record)
-    crowded = record.environment.oversubscribed
-    yield Rule(
-        id="C4",
-        ok=None if crowded else True,
-        value="OVERSUBSCRIBED: functional only"
-        if crowded
-        else f"ranks <= cores, affinity of {units.plural(ranks, 'rank')} recorded",
-        threshold="ranks <= cores",
-        note="use fewer ranks, or more cores or hosts" if crowded else "",
-    )
+    yield enough_cores(record)
     yield from bound_apart(record)
 
 

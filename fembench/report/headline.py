@@ -45,15 +45,17 @@ def headline(
     weak: Sequence[WeakPoint],
     unequal: Sequence[Unequal],
     nodes: NodesRecord | None = None,
+    left_out: int = 0,
 ) -> list[HeadlineRow]:
     """The rows, the verdict first; `speedups` of cg. None where nothing was measured.
 
-    `nodes`: the measurement of the same hosts by `fembench nodes`, if there is one.
+    `nodes`: the measurement of the same hosts by `fembench nodes`, if there is one. `left_out`: cases that
+    there was no time for.
     """
     if not found:
         return []
     usable = [r for r in found if r.pool.status != "INVALID" and CG in r.times and r.record.solve.iterations]
-    rows = [_verdict(found)]
+    rows = [_verdict(found, left_out)]
     if not usable:
         return rows
     full = max(usable, key=lambda r: (r.ranks, r.record.mesh.n_equations, merit(r)))
@@ -77,7 +79,7 @@ def _work(result: Result) -> float:
     return float(result.record.mesh.n_equations * result.record.solve.iterations)
 
 
-def _verdict(found: Sequence[Result]) -> HeadlineRow:
+def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
     statuses = [r.pool.status for r in found]
     counts = [f"{n} {s}" for s in ("VALID", "PROVISIONAL", "INVALID") if (n := statuses.count(s))]
     worst = next(s for s in ("INVALID", "PROVISIONAL", "VALID") if s in statuses)
@@ -85,6 +87,7 @@ def _verdict(found: Sequence[Result]) -> HeadlineRow:
         {rule.id for r in found for v in r.pool.records for rule in v.verdict.rules if not rule.ok}
     )
     why = f"; rules not met: {', '.join(rules)}" if rules else ""
+    why += f"; left out (no time): {units.plural(left_out, 'case')}" if left_out else ""
     return HeadlineRow(
         "verdict", worst, remark=f"{units.plural(len(found), 'case')}: {', '.join(counts)}{why}"
     )

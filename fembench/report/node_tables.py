@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from fembench.base.tables import table
 from fembench.base.units import few, plural, size
+from fembench.records.binding import too_few_cores
 from fembench.records.nodes import NodeSamples, NodesRecord
 from fembench.report.table import Column, Table, words
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
@@ -39,14 +40,27 @@ def headline(found: NodesFindings) -> str:
             f"{_percent(RELEVANT)} off the typical speed: {names}. None stands out if half of them are slow."
         )
     seldom = f"; disturbed by others: {_names(disturbed)}" if disturbed else ""
-    return f"{label}no slow node among {n}: none lacks {_percent(RELEVANT)} of the speed of its kind{seldom}."
+    least = min((one.low for node in found.nodes for one in node.ratios.values()), default=1.0)
+    sure = least >= 1 - RELEVANT
+    shown = "none lacks" if sure else "none is shown to lack"
+    doubt = "" if sure else f" (intervals reach down to {_percent(least)})"
+    lacks = f"{shown} {_percent(RELEVANT)} of the speed of its kind{doubt}"
+    return f"{label}no slow node among {n}: {lacks}{seldom}."
+
+
+def cautions(record: NodesRecord) -> list[str]:
+    """A line on hosts with too few cores for their ranks, and one on disturbance, if there are any."""
+    environment = record.first.environment
+    crowded = [] if environment.synthetic else too_few_cores(environment)
+    more = f"; and {len(crowded) - NAMED} more" if len(crowded) > NAMED else ""
+    lacks = [f"fewer cores than ranks: {'; '.join(crowded[:NAMED])}{more}"] if crowded else []
+    return [*lacks, *filter(None, [disturbance([environment])])]
 
 
 def as_text(record: NodesRecord, found: NodesFindings) -> str:
-    """The headline, and whether the nodes were disturbed; then the tables."""
+    """The headline, and what limits or disturbed the nodes; then the tables."""
     costs = [cost_table(found.costs)] if found.costs else []
-    lost = disturbance([record.first.environment])
-    parts = [headline(found), lost, node_table(record, found), *costs, kind_table(record, found)]
+    parts = [headline(found), *cautions(record), node_table(record, found), *costs, kind_table(record, found)]
     note = f"SYNTHETIC: {found.synthetic}." if found.synthetic else ""
     return "\n\n".join(filter(None, [*parts, _test(record, found), note]))
 

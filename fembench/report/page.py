@@ -20,7 +20,7 @@ from fembench.records import store
 from fembench.records.contest import FILE as PEERS_FILE
 from fembench.records.contest import PeersRecord, load_peers
 from fembench.records.nodes import NodesRecord, nodes_of_campaign
-from fembench.records.record import Failure, Record
+from fembench.records.record import NO_TIME, Failure, Record
 from fembench.report import exports, table
 from fembench.report.fields import fields_path, read_fields
 from fembench.report.plots.canvas import Plot
@@ -33,7 +33,7 @@ MARK = '<meta name="generator" content="fembench report">'
 MOST_ROWS = 800  # of a table on the page
 # heading; beginnings of the names of its plots; beginnings of the names of its tables
 SECTIONS = (
-    ("Verdict", (), ("headline", "overview", "reasons", "failures", "unavailable", "kinds")),
+    ("Verdict", (), ("headline", "overview", "reasons", "failures", "left_out", "unavailable", "kinds")),
     ("Provenance", (), ("hosts", "rank_places", "rank_speeds", "meshes", "clocks", "software")),
     ("Times", ("phases",), ("runs_apart", "summary", "phases", "mean_phases")),
     ("Speedup", ("speedup",), ("speedup",)),
@@ -56,11 +56,16 @@ class CampaignResults:
 
     name: str
     records: list[Record]
-    failures: list[Failure]
+    failures: list[Failure]  # also of runs that there was no time for
     fields: dict[str, Path]  # record id -> file
     description: str  # campaign.toml, or ""
     peers: PeersRecord | None = None  # a comparison with other programs
     nodes: NodesRecord | None = None  # which hosts are slow
+
+    @property
+    def failed(self) -> int:
+        """The number of runs that failed."""
+        return sum(failure.kind != NO_TIME for failure in self.failures)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -147,6 +147,18 @@ def failures(found: Iterable[Failure]) -> Table:
     )
 
 
+def left_out(found: Iterable[Failure]) -> Table:
+    """Cases that there was no time for."""
+    return Table(
+        "left_out",
+        "Left out (no time)",
+        "The time given with --minutes was over before a run of these cases had ended. The same command with "
+        "more minutes continues the campaign.",
+        (words("case"), words("message"), words("run")),
+        tuple((case_name(f.case), f.message, f.id) for f in found),
+    )
+
+
 def case_name(case: Case) -> str:
     """A short name of a case: the fields that users vary on purpose."""
     words = [case.question.mesh, case.method.storage, plural(case.placement.ranks, "rank")]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from fembench.records.contest import PeersRecord
 from fembench.records.nodes import NodesRecord
-from fembench.records.record import Failure, Record
+from fembench.records.record import NO_TIME, Failure, Record
 from fembench.report import (
     equality,
     laws,
@@ -49,6 +49,7 @@ TERMINAL = (
     "balance",
     "balance_gain",
     "failures",
+    "left_out",
     "peers",
     "peers_base",
     "peers_missing",
@@ -86,20 +87,25 @@ def every_table(
 ) -> list[Table]:
     """Every table that has rows.
 
-    `base`: ranks of the base of speedups, 0: the fewest. `against`: another campaign, whose headline is shown
+    `failures`: of the runs without a record, also of those that there was no time for. `base`: ranks of the
+    base of speedups, 0: the fewest. `against`: another campaign, whose headline is shown
     next to this one's. `nodes`: what `fembench nodes` found on the same hosts.
     """
     found = results(records)
+    failed, left_out = list[Failure](), list[Failure]()
+    for failure in failures:
+        (left_out if failure.kind == NO_TIME else failed).append(failure)
     unequal = unequal_results(found)
     speedups = {name: all_speedups(found, name, base) for name in speedup_tables.BY_PHASE}
     alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
     hosts = {name: speedups_by_hosts(found, name) for name in speedup_tables.BY_PHASE}
     weak = weak_points(found, base)
     made = [
-        headline_table(headline(found, speedups[CG], weak, unequal, nodes), *_other(against)),
+        headline_table(headline(found, speedups[CG], weak, unequal, nodes, len(left_out)), *_other(against)),
         runs.overview(found),
         runs.reasons(found),
-        runs.failures(failures),
+        runs.failures(failed),
+        runs.left_out(left_out),
         origin.kinds(records),
         times.apart(found),
         times.summary(found),

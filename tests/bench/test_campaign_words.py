@@ -267,3 +267,24 @@ def test_the_memory_of_a_host_is_that_of_the_profile_of_this_host_or_of_slurms_l
 def test_an_unknown_memory_is_refused_by_the_name_of_the_host(slurm, monkeypatch):
     monkeypatch.setattr("platform.node", lambda: "login")
     assert "memory of n1: not known; expected a mesh, or --machine FILE" in refused({"memory": "25%"})
+
+
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        ({"mesh": "box:40000000", "ranks": 2}, "the matrix (storage sym) takes about 8.94 GiB on n1"),
+        ({"mesh": "m", "storage": "dense"}, "the matrix (storage dense) takes about "),
+        (
+            {"equations_per_rank": 50_000_000, "ranks": 1},
+            "on n1, which has 8 GiB; expected a smaller mesh, more hosts",
+        ),
+    ],
+)
+def test_a_mesh_whose_matrix_exceeds_the_memory_of_a_host_is_refused(slurm, table, line):
+    assert line in refused(table)
+
+
+def test_a_mesh_is_spread_over_the_hosts_and_those_of_unknown_memory_are_not_judged(slurm):
+    assert cases({"mesh": "box:40000000", "ranks": "all"})
+    assert cases({"mesh": "box:40000000", "ranks": 1, "hosts": "n2"})
+    assert cases({"mesh": "box:40000000", "ranks": 2, "storage": "ebe"})

@@ -32,7 +32,7 @@ class Simulated:
             ends = takes <= self.order.limit
             self.now += min(takes, self.order.limit)
             self.ran.append(run)
-            self.order.ended(run, ran=True, recorded=ends and run.case not in self.crash)
+            self.order.ended(run, ran=True, recorded=ends and run.case not in self.crash, cut=not ends)
             meanwhile(run)
         return self
 
@@ -62,8 +62,21 @@ def test_the_time_given_is_kept_within_a_tenth_whatever_was_expected_of_the_runs
 def test_a_run_that_takes_much_longer_than_expected_is_ended_before_the_tenth_is_over(late):
     done = Simulated([10.0, 100.0 * late], [10.0, 50.0], 100.0).go()
     assert done.now <= 100 * (1 + CUT) + 1e-9
-    assert done.times()[1] == 1  # it failed and is not tried again
+    assert done.times()[1] == 1  # it is not tried again
+    assert done.order.left_out == [CASES[1]]
+
+
+def test_a_case_that_failed_is_not_left_out_for_lack_of_time():
+    done = Simulated([10.0, 10.0], [10.0, 10.0], 60.0, crash=[CASES[1]]).go()
+    assert done.times() == [5, 1]
     assert done.order.left_out == []
+
+
+def test_a_case_whose_second_run_is_cut_has_a_record_and_is_not_left_out():
+    sim = Simulated([10.0], [10.0], 60.0)
+    sim.go(lambda run: sim.true.update({CASES[0]: 1000.0}))
+    assert sim.times() == [2]
+    assert sim.order.left_out == []
 
 
 def test_if_time_is_short_the_least_important_cases_are_left_out_and_named():

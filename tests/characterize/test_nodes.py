@@ -114,9 +114,19 @@ def test_wrong_hosts_are_refused_before_anything_starts(tmp_path, capsys, text, 
     assert line in capsys.readouterr().err
 
 
-def test_options_of_a_measurement_do_not_go_with_a_record(tmp_path, capsys):
-    assert main(["nodes", str(tmp_path), "--emulate", "1,1"]) == 2
-    assert f"--emulate with the record {tmp_path}" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--emulate", "1,1"],
+        ["--rounds", "8"],
+        ["--results", "elsewhere"],
+        ["--map-by", "core"],
+        ["--launcher-options", "--bind-to none"],
+    ],
+)
+def test_options_of_a_measurement_do_not_go_with_a_record(tmp_path, capsys, words):
+    assert main(["nodes", str(tmp_path), *words]) == 2
+    assert f"{words[0]} with the record {tmp_path}" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -148,3 +148,48 @@ def test_hosts_that_cannot_be_found_out_are_refused_in_one_line(capsys, options,
     said = capsys.readouterr().err
     assert line in said
     assert said.count("\n") == 1
+
+
+def test_a_dry_run_lists_the_run_of_a_damaged_record_as_one_to_repeat(capsys):
+    Path("c.toml").write_text('name = "c"\n[[cases]]\n')
+    _, (run,) = read_campaign(Path("c.toml"))
+    path = Path("results/c/runs") / f"{run.id}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"schema":')
+    assert main(["sweep", "c.toml", "--dry-run", "--json"]) == 0
+    said = capsys.readouterr()
+    assert [row["recorded"] for row in json.loads(said.out)["runs"]] == [False]
+    assert said.err == f"{path} is damaged (not valid JSON); its run is repeated\n"
+    assert path.read_text() == '{"schema":'
+
+
+def test_a_dry_run_refuses_the_folder_of_another_campaign_as_the_sweep_does(capsys):
+    Path("results/c").mkdir(parents=True)
+    Path("results/c/campaign.toml").write_text('name = "c"\n[[cases]]\nmesh = "m3"\n')
+    Path("c.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\n')
+    for dry in ([], ["--dry-run"]):
+        assert main(["sweep", "c.toml", *dry]) == 2
+        assert "this folder holds another campaign" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ('map_by = "socket"', "map by 'socket': expected core, numa, host"),
+        ('launcher = "mpirum"', "launcher 'mpirum': expected one of "),
+        ('launcher_options = "--mca \'btl"', "a quote is not closed"),
+    ],
+)
+@pytest.mark.parametrize("several_hosts", [True, False])
+def test_a_launcher_or_mapping_that_does_not_exist_is_refused_before_the_first_run(
+    capsys, monkeypatch, setting, line, several_hosts
+):
+    for name in ("FEMBENCH_LAUNCHER", "FEMBENCH_LAUNCHER_OPTIONS", "FEMBENCH_MAP_BY"):
+        monkeypatch.setenv(name, "")  # they are set below, and restored
+    for name in () if several_hosts else SLURM:
+        monkeypatch.delenv(name)
+    Path("c.toml").write_text(f'name = "c"\n{setting}\n[[cases]]\n')
+    for dry in ([], ["--dry-run"]):
+        assert main(["sweep", "c.toml", *dry]) == 2
+        assert line in capsys.readouterr().err
+    assert not Path("results").exists()

@@ -46,6 +46,7 @@ class Ranks:
     def __init__(self, monkeypatch):
         self.speed, self.seconds, self.ran, self.patience = 1.0, 0.0, [], None
         self.disturbance = 1.0  # of n2 in runs alone
+        self.crashes, self.too_long = (), ()  # meshes
         monkeypatch.setattr(campaigns, "launch", self.launch)
         monkeypatch.setattr(sweep_default, "_write_machine", self.network)
         monkeypatch.setattr(node_launches, "launch_nodes", self.nodes)
@@ -54,8 +55,13 @@ class Ranks:
     def cases(self):
         return [case for case in self.ran if not isinstance(case, str)]
 
-    def launch(self, case, *, id, **_):
+    def launch(self, case, *, id, timeout, **_):
         self.ran.append(case)
+        if case.question.mesh in self.crashes:
+            return JobOutcome(None, "crashed", "rank 1 died", 1, "")
+        if case.question.mesh in self.too_long:
+            time.sleep(timeout)
+            return JobOutcome(None, "timeout", f"no result after {timeout:g} s: ended", 1, "")
         time.sleep(self.seconds)
         hosts = [host.name for host in layout(case.placement, allocation()) for _ in range(host.slots)]
         speeds = [self.speed * self.disturbance if name == "n2" else 1.0 for name in hosts]
@@ -177,6 +183,10 @@ def test_a_slow_node_counts_as_slow_whatever_one_run_shows(ranks, capsys):
     said = capsys.readouterr()
     assert "slow hosts, by fembench nodes: n2 (25% of the fastest)" in said.err
     assert "in the run with equal shares, n2 had 100%" in said.err
+    assert "Their shares are by fembench nodes" in said.err
+    (weighted,) = (case for case in ranks.cases if case.placement.shares)
+    shares = [float(word) for word in weighted.placement.shares.split(",")]
+    assert shares == pytest.approx([4 / 18, 4 / 18, 1 / 18, 1 / 18, 4 / 18, 4 / 18], rel=0.05)
     assert "of the fastest speed: n2 25 %" in said.out
     ranks.ran.clear()
     assert main(["sweep", "--no-report"]) == 0
@@ -270,7 +280,7 @@ def test_a_dry_run_within_minutes_repeats_cases_or_says_what_is_left_out(ranks, 
     assert 25 < long["minutes"] < 32
     assert main(["sweep", "--dry-run", "--minutes", "1"]) == 0
     out = capsys.readouterr().out
-    assert "left out for lack of time: " in out
+    assert "left out (no time): " in out
 
 
 @pytest.mark.parametrize("slow", [False, True])
@@ -294,6 +304,61 @@ def test_a_sweep_ends_in_the_time_given_and_says_what_it_left_out(ranks, capsys,
         assert tree["left_out"] == []
         repetitions = {path.stem.rsplit("-r", 1)[1] for path in record_paths("results/c")}
         assert {"1", "2", "3"} <= repetitions
+
+
+TWO_MESHES = 'name = "c"\n[[cases]]\nmesh = ["m1", "m2"]\nsets = 2\n'
+WITHIN = ["sweep", "c.toml", "--no-report", "--minutes", "0.06"]  # 3.6 s
+
+
+@pytest.fixture
+def short(ranks, monkeypatch):
+    """A campaign of two meshes, within seconds."""
+    monkeypatch.setattr(schedule, "QUICKEST", 0.01)
+    Path("c.toml").write_text(TWO_MESHES)
+    return ranks
+
+
+def test_a_run_that_is_cut_as_the_time_is_up_is_left_out_and_no_failure(short, capsys):
+    short.too_long = ("m2",)
+    assert main(WITHIN) == 0
+    said = capsys.readouterr()
+    assert "left out (no time): no result after" in said.err
+    assert "\nleft out (no time): m2 · sym · 1 rank\n" in said.out
+    assert "FAILED" not in said.out + said.err
+    assert "Failed runs" not in said.out
+    assert "; left out (no time): 1 case " in said.out
+    assert main(["report", "results/c"]) == 0
+    page = Path("results/c/report/report.md").read_text()
+    assert "### Left out (no time)" in page
+    assert " failed" not in page
+    short.too_long = ()
+    capsys.readouterr()
+    assert main(WITHIN) == 0
+    assert "left out" not in capsys.readouterr().out
+    assert not list(Path("results/c/runs").glob("*.failed.json"))
+
+
+def test_a_run_that_fails_for_its_own_reasons_fails_the_campaign_also_within_minutes(short, capsys):
+    short.crashes = ("m2",)
+    assert main(WITHIN) == 1
+    said = capsys.readouterr()
+    assert "FAILED: rank 1 died" in said.err
+    assert "left out" not in said.out
+
+
+def test_a_run_that_exceeds_the_time_limit_of_its_campaign_fails_also_within_minutes(short, capsys):
+    Path("c.toml").write_text("timeout = 0.1\n" + TWO_MESHES)
+    short.too_long = ("m2",)
+    assert main(WITHIN) == 1
+    assert "FAILED: no result after 0.1 s: ended" in capsys.readouterr().err
+
+
+def test_a_campaign_of_which_no_run_ends_in_time_fails_and_says_so(short, capsys):
+    short.too_long = ("m1", "m2")
+    assert main(WITHIN) == 1
+    said = capsys.readouterr()
+    assert "--minutes 0.06: no run ended in time; give more minutes" in said.err
+    assert said.out.count("left out (no time): m") == 2
 
 
 def test_minutes_that_the_report_alone_takes_are_refused(ranks, capsys):

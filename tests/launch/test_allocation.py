@@ -51,6 +51,36 @@ def test_counts_are_expanded():
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]"}
 
 
+@pytest.mark.parametrize(
+    ("text", "hosts", "order"),
+    [
+        ("n1 slots=2\nn1.cluster.example slots=2\n", [("n1", 4)], ["n1", "n1"]),
+        (
+            "n1.cluster.example\nn2\nn1\n",
+            [("n1.cluster.example", 2), ("n2", 1)],
+            ["n1.cluster.example", "n2"],
+        ),
+        ("n1.a\nn1.b\n", [("n1.a", 1), ("n1.b", 1)], ["n1.a", "n1.b"]),
+        ("10.0.0.1\n10.0.0.2\n", [("10.0.0.1", 1), ("10.0.0.2", 1)], ["10.0.0.1", "10.0.0.2"]),
+    ],
+)
+def test_a_host_listed_with_and_without_its_domain_is_one_host(tmp_path, text, hosts, order):
+    path = tmp_path / "hosts"
+    path.write_text(text)
+    found = allocation(str(path), {})
+    assert pairs(found) == hosts
+    assert [host.name for host in found.order][:2] == order
+    lsf = {"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "n1 2 n2 2 n1.cluster.example 2"}
+    assert pairs(allocation(environment=lsf)) == [("n1", 4), ("n2", 2)]
+
+
+def test_a_name_without_domain_that_fits_two_hosts_is_refused(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("n1.a\nn1\nn1.b\n")
+    with pytest.raises(InputError, match=r"host n1 may be n1\.a or n1\.b; expected its domain as well"):
+        allocation(str(path), {})
+
+
 def test_slurm_gives_hosts_with_the_tasks_of_each():
     found = allocation(
         environment=SLURM | {"SLURM_TASKS_PER_NODE": "2(x2),1", "SLURM_JOB_CPUS_PER_NODE": "8(x3)"}

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from fembench.launch import job_watch
+from fembench.launch import silent_hosts as silent_hosts_module
 from fembench.launch.allocation import BATCH
 from fembench.launch.job_line import JobLine
 from fembench.launch.job_watch import reached_by_shell
@@ -129,6 +130,20 @@ def test_only_hosts_behind_a_remote_shell_are_asked():
     assert reached_by_shell(files, "mpich", {}) == ["n1", "n2"]
     assert reached_by_shell(files, "mpich", {"PBS_JOBID": "7"}) == []
     assert reached_by_shell(files, "srun", {}) == []
+
+
+def test_hundreds_of_hosts_that_do_not_answer_are_found_within_one_bound_of_time(script, monkeypatch):
+    """Ten at a time, of a second each: one after another, they would take ten seconds."""
+    monkeypatch.setattr(silent_hosts_module, "AT_ONCE", 10)
+    monkeypatch.setattr(silent_hosts_module, "PATIENCE", 0)
+    monkeypatch.setattr(silent_hosts_module, "IN_ALL", 1.5)
+    begin = time.monotonic()
+    silent = silent_hosts(
+        [f"n{k}" for k in range(100)], {"HYDRA_LAUNCHER_EXEC": script("mute", "exec sleep 60")}
+    )
+    assert time.monotonic() - begin < 6
+    assert {f"n{k}" for k in range(10)} <= set(silent)
+    assert "n99" not in silent  # not asked
 
 
 def test_many_silent_hosts_are_counted_and_the_first_is_explained():

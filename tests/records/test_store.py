@@ -6,10 +6,12 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from planted_nodes import planted_nodes
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.records import store
+from fembench.records.nodes import save_nodes
 from fembench.records.record import SCHEMA
 
 FROZEN = Path(__file__).parent.parent / "data" / "record-schema-1.json"
@@ -155,6 +157,45 @@ def test_a_record_whose_arrays_do_not_fit_its_ranks_and_phases_is_refused_in_one
     path.write_text(json.dumps(tree))
     assert main([verb, str(path)]) == 2
     assert capsys.readouterr().err == f"fembench: {path}: {message}\n"
+
+
+@pytest.fixture
+def three(tmp_path):
+    """A folder of three records: two with a residual that is too large."""
+    good = store.load(FROZEN)
+    wrong = msgspec.structs.replace(good.verification, true_residual=1.0)
+    for k, verification in enumerate((good.verification, wrong, wrong)):
+        store.save(msgspec.structs.replace(good, id=f"r{k}", verification=verification), tmp_path)
+    return tmp_path
+
+
+def test_a_folder_is_checked_with_a_line_per_record_and_one_per_rule_that_is_not_met(three, capsys):
+    assert main(["check", str(three)]) == 1
+    first, *lines, last = capsys.readouterr().out.splitlines()
+    assert first == "r1: INVALID (the record says PROVISIONAL)"
+    assert [line for line in lines if line[0] != " "] == [
+        "r2: INVALID (the record says PROVISIONAL)",
+        "r0: PROVISIONAL",
+    ]
+    assert lines[0].startswith("  A1 fails: |f - A u| / |f| = ")
+    assert not [line for line in lines if line.startswith("  A2")]
+    assert last == "3 records: 1 PROVISIONAL, 2 INVALID (every rule: --all)"
+
+
+@pytest.mark.parametrize(("words", "records"), [([".", "--all"], 3), (["r0.json"], 1)])
+def test_every_rule_is_printed_with_all_and_for_a_single_record(three, capsys, monkeypatch, words, records):
+    monkeypatch.chdir(three)
+    assert main(["check", *words]) == int(records > 1)
+    assert capsys.readouterr().out.count("| A2   | met ") == records
+
+
+@pytest.mark.parametrize("verb", ["check", "report", "trace"])
+def test_a_measurement_of_nodes_is_no_record_of_a_run_and_says_how_it_is_shown(tmp_path, capsys, verb):
+    path = tmp_path / "nodes-r1.json"
+    save_nodes(planted_nodes(3), path)
+    assert main([verb, str(path if verb == "trace" else tmp_path)]) == 2
+    shows = f"fembench: {path}: a measurement of nodes; `fembench nodes {path}` shows it\n"
+    assert capsys.readouterr().err == shows
 
 
 def test_a_folder_with_records_of_several_schemas_is_checked_but_for_those_of_later_ones(tmp_path, capsys):

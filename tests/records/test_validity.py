@@ -319,6 +319,26 @@ def test_more_ranks_than_cores_is_provisional_and_says_so(record):
     assert "OVERSUBSCRIBED" in verdict.reasons[0]
 
 
+@pytest.mark.parametrize(
+    ("host", "cores", "why"),
+    [
+        ({"cores": 1}, ((0,), (0,)), "node1: 2 ranks, 1 core"),
+        ({"cores": 1, "cpu_quota": 0.5}, ((0, 1), (0, 1)), "node1: 2 ranks, a quota of 0.5 CPUs"),
+        ({"cores": 1, "cpu_quota": 64.0}, ((0,), (0,)), "node1: 2 ranks, 1 core"),
+        ({"cores": 8}, ((0,), (0,)), "node1: 2 ranks, bound to 1 core"),
+        ({"cores": 1}, (), "node1: 2 ranks, 1 core"),  # their cores were not recorded
+    ],
+)
+def test_more_ranks_than_cores_are_named_with_their_host_and_what_it_lacks(record, host, cores, why):
+    first, second = replace(record.environment.hosts[0], name="node0"), record.environment.hosts[0]
+    hosts = (first, replace(second, name="node1", **host))
+    crowded = in_environment(record, hosts=hosts, rank_host=(1, 1), cores=cores, oversubscribed=True)
+    (rule,) = (rule for rule in judge(crowded).rules if rule.id == "C4")
+    assert rule.ok is None
+    assert rule.value == f"OVERSUBSCRIBED: functional only; {why}"
+    assert ("raise the quota" in rule.note) is ("quota" in why)
+
+
 def bound(record, *cores, host_cores=4, **changes):
     """The record with its two ranks on one host, bound to these cores."""
     hosts = (replace(record.environment.hosts[0], cores=host_cores),)
@@ -450,6 +470,7 @@ def test_a_host_on_which_others_used_over_two_percent_is_named_with_the_figure(r
     if not ok:
         assert f"n7: others used {share:g} % of the CPU time, ± {off:g} %" in verdict.reasons[0]
         assert ("the run is too short" in verdict.reasons[0]) is (ok is None)
+        assert ("stop the other work" in verdict.reasons[0]) is (ok is False)
 
 
 def test_others_that_were_not_measured_are_not_judged_and_those_that_cannot_be_are_provisional(record):

@@ -373,7 +373,7 @@ def test_rules_of_a_run_stand_in_the_order_of_their_names_and_in_the_words_of_ch
     assert [(r["rule"], r["result"]) for r in rows] == [
         ("A4", "NOT MET"), ("A5", "met"), ("D3", "not evaluated")
     ]  # fmt: skip
-    check._show("run", Verdict("PROVISIONAL", (), tuple(rules)), "PROVISIONAL")
+    check._show_all(judged(0, *rules), Verdict("PROVISIONAL", (), tuple(rules)))
     lines = [line.split("|") for line in capsys.readouterr().out.splitlines()[3:6]]
     assert [line[2].strip() for line in lines] == ["NOT MET", "met", "not evaluated"]
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
-from fembench.report.node_tables import headline
+from fembench.report.node_tables import cautions, headline
 from fembench.weights.node_verdicts import node_speeds
 from fembench.weights.slow_nodes import slow_nodes
 
@@ -167,3 +167,16 @@ def test_nodes_of_which_half_are_slow_are_not_called_equal(n, slow):
     assert "not equal: more than 5 % off the typical speed" in headline(found)
     assert node_speeds(found) == {}
     assert headline(slow_nodes(planted_nodes(n))).startswith(f"no slow node among {n}: none lacks 5 %")
+
+
+def test_nodes_measured_too_roughly_to_exclude_a_slow_one_are_not_said_to_be_fast():
+    line = headline(slow_nodes(planted_nodes(3, noise=0.2)))
+    assert line.startswith(
+        "no slow node among 3: none is shown to lack 5 % of the speed of its kind (intervals"
+    )
+
+
+def test_a_node_whose_quota_is_too_small_for_its_ranks_is_named_whatever_was_measured():
+    record = planted_nodes(3, {2: Planted(host={"cpu_quota": 0.5, "cores": 1})}, ranks=2)
+    assert "fewer cores than ranks: n3: 2 ranks, a quota of 0.5 CPUs" in cautions(record)
+    assert cautions(planted_nodes(3)) == []

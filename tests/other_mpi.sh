@@ -35,6 +35,10 @@ source "$ROOT/tests/sessions.sh"
 jobs=("$@") all=("$@") some=("$@")
 if (($# == 0)); then
     jobs=(tests/test_ranks.py tests/bench/test_failures.py tests/balance/test_runs.py)
+    for name in heterogeneous_job_runs_across_its_components \
+        rank_that_is_killed_on_another_host_ends_the_job_within_ten_seconds; do
+        jobs+=("tests/launch/test_slurm.py::test_a_$name")
+    done
     some=(tests/ranks tests/balance tests/characterize)
 fi
 session "serial tests" python -W error -m pytest -q --no-header -m "not mpi" "${jobs[@]}"

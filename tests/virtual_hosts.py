@@ -33,10 +33,11 @@ for folder in {pmix}; do
 done
 exec "$@"
 """
-ASLEEP = {  # hosts share their CPUs, so ranks that wait leave them to others (Open MPI 5)
+ASLEEP = {  # hosts share their CPUs, so ranks that wait leave them to others (Open MPI 5, Intel MPI)
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
     "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
+    "I_MPI_WAIT_MODE": "1",
 }
 
 

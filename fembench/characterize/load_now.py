@@ -11,7 +11,7 @@ from fembench.base.config import convert
 from fembench.base.errors import FembenchError, InputError
 from fembench.characterize.load_kernels import kernel_times, load_of
 from fembench.launch.job_line import environment, job_line
-from fembench.launch.run_job import run_job
+from fembench.launch.run_job import rank_program, run_job
 from fembench.records.network import HostLoad
 from fembench.synthetic.slowness import FULL_SPEED
 
@@ -55,7 +55,7 @@ def measured_on(host: str, scratch: Path) -> HostLoad:
         path = Path(folder, "host")
         path.write_text(f"{host} slots=1\n", encoding="utf-8")
         line = job_line(1, str(path))
-        program = ("-m", "fembench.characterize.load_rank")
+        program = rank_program("fembench.characterize.load_rank")
         variables = environment(line)
         end = run_job(program, LoadJob(), "load.json", line, variables, scratch=scratch, timeout=PATIENCE)
     return convert(msgspec.json.decode(end.content()), HostLoad, where=host)

@@ -1,11 +1,6 @@
-"""The program of `predict --now` on another host: `python -m fembench.characterize.load_rank FOLDER`."""
-
-import sys
+"""The program of `predict --now` on another host."""
 
 from fembench.characterize.load_now import LoadJob, measured_here
-from fembench.launch.serve import RankProgram, serve
+from fembench.launch.serve import RankProgram
 
 PROGRAM = RankProgram(LoadJob, lambda job: 1, lambda comm, job, tell: measured_here(), "load.json")
-
-if __name__ == "__main__":
-    sys.exit(serve(PROGRAM, sys.argv[1]))

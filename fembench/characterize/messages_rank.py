@@ -1,12 +1,7 @@
-"""The ranks of a network job: `python -m fembench.characterize.messages_rank FOLDER`."""
-
-import sys
+"""The ranks of a network job."""
 
 from fembench.characterize.jobs import NetworkJob
 from fembench.characterize.messages import measure_network
-from fembench.launch.serve import RankProgram, serve
+from fembench.launch.serve import RankProgram
 
 PROGRAM = RankProgram(NetworkJob, lambda job: job.ranks, measure_network, "network.json")
-
-if __name__ == "__main__":
-    sys.exit(serve(PROGRAM, sys.argv[1]))

@@ -15,7 +15,7 @@ from fembench.launch.allocation import Allocation, allocation
 from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.layout import MOST_SHOWN, in_words, room_of, same_host
-from fembench.launch.run_job import run_job
+from fembench.launch.run_job import rank_program, run_job
 from fembench.records.nodes import NodeSamples, NodesLaunch
 from fembench.synthetic.speeds import parse_nodes
 
@@ -92,7 +92,7 @@ def _launched(
 ) -> NodesLaunch:
     line = job_line(job.ranks, asked.hostfile, (), hosts)
     end = run_job(
-        ("-m", "fembench.characterize.nodes_rank"),
+        rank_program("fembench.characterize.nodes_rank"),
         msgspec.structs.replace(job, launcher=str(line)),
         "nodes.json",
         line,

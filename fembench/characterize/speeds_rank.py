@@ -1,12 +1,7 @@
-"""The ranks of `fembench characterize`: `python -m fembench.characterize.speeds_rank FOLDER`."""
-
-import sys
+"""The ranks of `fembench characterize`."""
 
 from fembench.characterize.jobs import CharacterizeJob
 from fembench.characterize.speeds import characterize
-from fembench.launch.serve import RankProgram, serve
+from fembench.launch.serve import RankProgram
 
 PROGRAM = RankProgram(CharacterizeJob, lambda job: job.ranks, characterize, "profile.json")
-
-if __name__ == "__main__":
-    sys.exit(serve(PROGRAM, sys.argv[1]))

@@ -12,7 +12,7 @@ from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.characterize.jobs import CharacterizeJob, NetworkJob
 from fembench.launch.job_line import environment, job_line
-from fembench.launch.run_job import run_job
+from fembench.launch.run_job import rank_program, run_job
 from fembench.records.network import NetworkFound, NetworkSettings
 from fembench.records.profile import Profile
 from fembench.synthetic.speeds import parse_speeds
@@ -61,7 +61,7 @@ def measure_hosts(
     usual = QUICK_TIME if quick else USUAL_TIME
     tell(f"starting {plural(ranks, 'rank')}: usually takes {usual}, {job.seconds:g} s of it measuring")
     end = run_job(
-        ("-m", "fembench.characterize.speeds_rank"),
+        rank_program("fembench.characterize.speeds_rank"),
         job,
         "profile.json",
         line,
@@ -104,7 +104,7 @@ def measure_links(
         settings=settings,
     )
     end = run_job(
-        ("-m", "fembench.characterize.messages_rank"),
+        rank_program("fembench.characterize.messages_rank"),
         job,
         "network.json",
         line,

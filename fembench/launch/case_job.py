@@ -11,7 +11,7 @@ from fembench.base.config import convert
 from fembench.launch.job import Job
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.layout import hosts_asked, hosts_for
-from fembench.launch.run_job import run_job
+from fembench.launch.run_job import rank_program, run_job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
 
@@ -64,7 +64,7 @@ def launch(
     )
     crowded = case.synthetic.dilate > 1 and line.crowded  # in a lab, its own settings apply
     variables = environment(line, case.method.solver, asleep=crowded)
-    program = ("-m", RANK[bool(case.balancing.balance)])
+    program = rank_program(RANK[bool(case.balancing.balance)])
     end = run_job(program, job, "record.json", line, variables, scratch=scratch, timeout=timeout)
     found = None if end.result is None else convert(msgspec.json.decode(end.result), Record, where="record")
     return JobOutcome(found, end.kind, end.message, end.exit_status, end.output)

@@ -1,5 +1,5 @@
 """What the starter of a job and its ranks exchange through files. Of `launch`, ranks import this,
-`serve.py` and `witness.py` only.
+`begun.py`, `rank_start.py`, `serve.py` and `witness.py` only.
 """
 
 import msgspec

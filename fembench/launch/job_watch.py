@@ -62,7 +62,8 @@ class JobWatch:
         return 0 < self._witness.heard == self._witness.left and self._result.exists()
 
     def _has_started(self) -> bool:
-        return bool(self._witness.heard) or (self._folder / STARTED).exists()
+        """Whether all ranks have met; one that is heard may still wait for hosts that do not answer."""
+        return (self._folder / STARTED).exists()
 
     def _pass_on(self) -> None:
         """Tell the complete lines that are new."""

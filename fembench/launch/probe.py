@@ -11,7 +11,7 @@ from fembench.base.errors import InputError
 from fembench.launch.hostfile import HostSlots
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.probed import ProbedHost, ProbeFound, ProbeJob
-from fembench.launch.run_job import JobEnd, run_job
+from fembench.launch.run_job import JobEnd, rank_program, run_job
 
 PATIENCE = 60.0  # seconds for the ranks to start
 TAIL = 400  # lines of output to keep, since libraries name their transport among others
@@ -45,7 +45,7 @@ def probe(hosts: Sequence[HostSlots], ranks: int, folder: Path) -> JobEnd:
         raise InputError(f"{folder.resolve()}: results cannot be written there ({error.strerror})") from None
     with mark:
         return run_job(
-            ("-m", "fembench.launch.probe_rank"),
+            rank_program("fembench.launch.probe_rank"),
             ProbeJob(ranks, mark.name),
             "hosts.json",
             line,

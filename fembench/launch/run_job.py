@@ -60,6 +60,11 @@ class JobEnd:
         return self.result
 
 
+def rank_program(module: str) -> tuple[str, ...]:
+    """What Python runs on ranks that run the PROGRAM of a module."""
+    return "-m", "fembench.launch.rank_start", module
+
+
 def run_job(
     program: Sequence[str],
     job: msgspec.Struct,
@@ -74,8 +79,8 @@ def run_job(
 ) -> JobEnd:
     """Run a Python program on the ranks that `line` starts; see `serve.py`.
 
-    `program`: ("-m", MODULE) or (FILE,). `result`: the file that the ranks leave. `scratch`: a folder also
-    visible to rank 0's host. `timeout` in s, 0: none. `tell` gets the ranks' lines of progress meanwhile.
+    `program`: a `rank_program`, or (FILE,). `result`: the file that the ranks leave. `scratch`: a folder that
+    rank 0's host sees, too. `timeout` in s, 0: none. `tell` gets the ranks' lines of progress meanwhile.
     `tail`: lines of output to keep. If srun's plugin does not fit, the next one is tried.
     """
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:

@@ -14,8 +14,8 @@ from fembench.base.errors import FembenchError, InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.host.where import distinct_names, host_key
-from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, WITNESS, StartedRank
-from fembench.launch.witness import RankLine, WitnessAddress
+from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, StartedRank
+from fembench.launch.witness import NO_LINE, RankLine, witness_in
 from fembench.ranks.agree import all_arrive
 from fembench.ranks.comm import Comm, abort, abort_on_exception, world
 
@@ -27,7 +27,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class RankProgram(Generic[J]):
-    """What every rank of a job runs: `python -m MODULE FOLDER`."""
+    """What every rank of a job does."""
 
     job: type[J]
     n_ranks: Callable[[J], int]  # that the job needs
@@ -35,22 +35,26 @@ class RankProgram(Generic[J]):
     result: str  # its file
 
 
-def serve(program: RankProgram[J], folder: str) -> int:
+def serve(program: RankProgram[J], folder: str, line: RankLine = NO_LINE) -> int:
     """Run the job.json in `folder`, which only rank 0 needs to see; returns 0, or 2 if it failed.
     Collective.
+
+    `line`: to the witness of the job, if this rank has one already.
 
     Rank 0 appends lines to progress.txt while it runs, and leaves the result, or for a FembenchError an
     error.txt (a kind, then the message). Any other exception is a crash and ends the whole job.
     """
     comm = world()
     abort_on_exception(comm)
-    return _serve(program, Path(folder), comm)
+    return _serve(program, Path(folder), comm, line)
 
 
-def _serve(program: RankProgram[J], folder: Path, comm: Comm) -> int:
-    text, witness = comm.bcast((_job_text(folder, comm), _witness(folder)) if comm.rank == 0 else None)
+def _serve(program: RankProgram[J], folder: Path, comm: Comm, line: RankLine) -> int:
+    text, at = comm.bcast((_job_text(folder, comm), witness_in(folder)) if comm.rank == 0 else None)
     _say_started(folder, comm)
-    line = RankLine(witness, comm.rank)
+    if line.rank != comm.rank:  # this host does not see the folder, or the launcher told another rank
+        line.say_goodbye()
+        line = RankLine(at, comm.rank)
 
     def tell(line: str) -> None:
         if comm.rank == 0:
@@ -87,14 +91,6 @@ def _job_text(folder: Path, comm: Comm) -> bytes:
         )
         abort(comm, blind)
         raise blind from None
-
-
-def _witness(folder: Path) -> WitnessAddress | None:
-    """Where the witness of this job listens; None if there is none."""
-    try:
-        return msgspec.json.decode((folder / WITNESS).read_bytes(), type=WitnessAddress | None)
-    except (OSError, msgspec.DecodeError):
-        return None
 
 
 def _say_started(folder: Path, comm: Comm) -> None:

@@ -1,7 +1,8 @@
 """Know which rank of a job died first.
 
 When a rank is killed, launchers name no rank, or one that they ended themselves afterwards. Therefore every
-rank holds a connection to the process that started the job, and says goodbye before it leaves. The kernel
+rank holds a connection to the process that started the job, and says goodbye before it leaves. It connects
+before it initialises MPI (`rank_start`), as the rank that its launcher calls it. The kernel
 closes the connections of a process that dies, whatever it dies of; the witness notes them in their order.
 Nothing runs in the ranks meanwhile.
 
@@ -21,8 +22,11 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
+
+from fembench.launch.job import WITNESS
 
 PATIENCE = 3.0  # seconds that a rank tries an address, in the background
 BRIEF = 0.5  # seconds of that for which its program waits
@@ -180,12 +184,13 @@ def own_addresses(name: str) -> tuple[str, ...]:
 class RankLine:
     """The connection of a rank to the witness of its job."""
 
-    def __init__(self, at: WitnessAddress | None, rank: int) -> None:
-        """Connect in the background, and wait for that briefly."""
+    def __init__(self, at: WitnessAddress | None, rank: int | None) -> None:
+        """Connect in the background, and wait for that briefly; not at all if one of them is not known."""
+        self.rank = rank if at else None  # that the witness is told
         self._line: socket.socket | None = None
         self._left = False
         self._lock = threading.Lock()
-        if at:
+        if at and rank is not None:
             thread = threading.Thread(target=self._connect, args=(at, rank), daemon=True)
             thread.start()
             thread.join(BRIEF)
@@ -209,6 +214,17 @@ class RankLine:
             if self._line:
                 _hang_up(self._line)
                 self._line = None
+
+
+NO_LINE = RankLine(None, None)
+
+
+def witness_in(folder: Path) -> WitnessAddress | None:
+    """Where the witness of the job in a folder listens; None if there is none, or the folder is not seen."""
+    try:
+        return msgspec.json.decode((folder / WITNESS).read_bytes(), type=WitnessAddress | None)
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 def _connection(address: str, at: WitnessAddress, rank: int) -> socket.socket | None:

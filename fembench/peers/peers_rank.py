@@ -1,11 +1,10 @@
-"""What every rank of a comparison runs: `python -m fembench.peers.peers_rank FOLDER`.
+"""What every rank of a comparison runs.
 
 One session: every peer is built several times, solves once to the tolerance and is compared with the
 exported u; those that agree then take turns, in a random order for every repetition.
 """
 
 import random
-import sys
 from pathlib import Path
 
 import fembench.solve.petsc as petsc
@@ -14,7 +13,7 @@ from fembench.bench.describe import environment_of
 from fembench.bench.prepare import prepare
 from fembench.host.host import host_facts, taken_meter
 from fembench.launch.job import Job
-from fembench.launch.serve import RankProgram, Tell, serve
+from fembench.launch.serve import RankProgram, Tell
 from fembench.peers.catalog import ENTRIES, Entry, missing
 from fembench.peers.contest import Contest, Stage, build, check, free, on_one, repeat
 from fembench.peers.peers_job import PeersJob
@@ -113,6 +112,3 @@ def run_all(stage: Stage, contests: list[Contest], say: Tell) -> None:
 
 
 PROGRAM = RankProgram(PeersJob, lambda job: job.case.placement.ranks, compare, "record.json")
-
-if __name__ == "__main__":
-    sys.exit(serve(PROGRAM, sys.argv[1]))

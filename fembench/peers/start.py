@@ -9,7 +9,7 @@ import msgspec
 from fembench.base.config import convert
 from fembench.base.errors import RunFailedError
 from fembench.launch.job_line import environment, job_line
-from fembench.launch.run_job import run_job
+from fembench.launch.run_job import rank_program, run_job
 from fembench.peers.peers_job import PeersJob
 from fembench.records.contest import PeersRecord
 
@@ -29,7 +29,7 @@ def launch_peers(
     line = job_line(job.case.placement.ranks, hostfile)
     libraries = os.environ.get("LD_LIBRARY_PATH", "")
     end = run_job(
-        ("-m", "fembench.peers.peers_rank"),
+        rank_program("fembench.peers.peers_rank"),
         msgspec.structs.replace(job, launcher=str(line), library_path=libraries),
         "record.json",
         line,

@@ -62,6 +62,12 @@ def test_a_rank_that_goes_is_named_and_the_campaign_goes_on(broken, fault, kind,
     assert failure.message in line
 
 
+def test_a_rank_that_dies_before_mpi_is_initialised_is_named(tmp_path):
+    done, seconds = sweep(tmp_path, three_ranks("early"), **FAULTY)
+    assert "FAILED: rank 1 on " in done.stderr
+    assert seconds < 30
+
+
 def test_a_rank_that_hangs_is_ended_at_the_time_limit(tmp_path):
     done, seconds = sweep(tmp_path, three_ranks("hang"), timeout=4, **FAULTY)
     assert "no result after 4 s" in done.stderr

@@ -17,7 +17,7 @@ from fembench.launch.case_job import launch
 from fembench.launch.ended import how_it_ended
 from fembench.launch.launchers import LAUNCHERS, UNKNOWN
 from fembench.launch.line import JobLine
-from fembench.launch.run_job import run_job, run_ranks
+from fembench.launch.run_job import rank_program, run_job, run_ranks
 from fembench.records.case import Case
 
 ALONE = JobLine(UNKNOWN, (("env",),))  # starts one process
@@ -231,8 +231,8 @@ def test_a_job_that_its_batch_system_ended_is_recognised_by_what_was_printed(tex
 
 
 def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(tmp_path):
-    blind = script(tmp_path, "mpiexec", 'exec "$1" "$2" "$3" /no/such/results/.job-x')
-    program = ("-m", "fembench.launch.probe_rank")
+    blind = script(tmp_path, "mpiexec", 'exec "$1" "$2" "$3" "$4" /no/such/results/.job-x')
+    program = rank_program("fembench.launch.probe_rank")
     line = JobLine(UNKNOWN, ((blind,),))
     end = run_job(program, Sum([]), "hosts.json", line, dict(os.environ), scratch=tmp_path)
     assert (end.kind, end.exit_status) == ("input", 2), end.output

@@ -7,7 +7,7 @@ import msgspec
 
 from fembench.base.errors import RunFailedError
 from fembench.launch.job_line import environment, job_line
-from fembench.launch.run_job import run_job
+from fembench.launch.run_job import rank_program, run_job
 from fembench.records.ledger import Ledger
 
 
@@ -52,7 +52,7 @@ class ProgramTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def launch_program(job: ProgramJob, scratch: Path, timeout: float = 600.0) -> ProgramTimes:
     """Run the job under MPI. Raises RunFailedError if it leaves no result."""
     line = job_line(len(job.speeds))
-    program, variables = ("-m", "fembench.studies.bsp.bsp_rank"), environment(line, asleep=True)
+    program, variables = rank_program("fembench.studies.bsp.bsp_rank"), environment(line, asleep=True)
     end = run_job(program, job, "result.json", line, variables, scratch=scratch, timeout=timeout)
     if end.result is None:
         raise RunFailedError(f"{job.program} with {job.n_blocks} blocks: {end.message}")

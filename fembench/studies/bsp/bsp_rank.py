@@ -1,6 +1,5 @@
-"""The process of each rank of a program's job: `python -m fembench.studies.bsp.bsp_rank FOLDER`."""
+"""The process of each rank of a program's job."""
 
-import sys
 from typing import cast
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from fembench.balance.control import Settings
 from fembench.balance.link import probe
 from fembench.balance.observation import Tuning
-from fembench.launch.serve import RankProgram, serve
+from fembench.launch.serve import RankProgram
 from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger
 from fembench.studies.bsp.bsp_job import CellTimes, PolicyRun, ProgramJob, ProgramTimes
@@ -67,6 +66,3 @@ PROGRAM = RankProgram(
     lambda comm, job, tell: run_job(comm, job),
     "result.json",
 )
-
-if __name__ == "__main__":
-    sys.exit(serve(PROGRAM, sys.argv[1]))

@@ -8,7 +8,7 @@ import msgspec
 from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.launch.job_line import environment, job_line
-from fembench.launch.run_job import run_job
+from fembench.launch.run_job import rank_program, run_job
 from fembench.studies.programs.job import AppJob
 from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord
 from fembench.synthetic.speeds import parse_speeds
@@ -46,7 +46,7 @@ def launch(
         calibrate=calibrate,
         synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
     )
-    program = ("-m", "fembench.studies.programs.program_rank")
+    program = rank_program("fembench.studies.programs.program_rank")
     variables = environment(line, asleep=case.dilate > 1)
     end = run_job(program, job, "app.json", line, variables, scratch=scratch, timeout=timeout)
     return convert(msgspec.json.decode(end.content()), AppRecord, where="record")

@@ -1,8 +1,6 @@
-"""Process of each rank of `fembench study app`: `python -m fembench.studies.programs.program_rank FOLDER`."""
+"""Process of each rank of `fembench study app`."""
 
-import sys
-
-from fembench.launch.serve import RankProgram, Tell, serve
+from fembench.launch.serve import RankProgram, Tell
 from fembench.ranks.comm import Comm
 from fembench.studies.programs.job import AppJob, run_job
 from fembench.studies.programs.record import AppRecord
@@ -17,6 +15,3 @@ def run(comm: Comm, job: AppJob, tell: Tell) -> AppRecord | None:
 
 
 PROGRAM = RankProgram(AppJob, lambda job: job.case.ranks, run, "app.json")
-
-if __name__ == "__main__":
-    sys.exit(serve(PROGRAM, sys.argv[1]))

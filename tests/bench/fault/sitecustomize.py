@@ -1,7 +1,7 @@
 """On PYTHONPATH of a job: what the label of its case names goes wrong.
 
-raise, kill, hang: rank 1 does so in its fifth neighbour sum. FEMBENCH_TEST_FAULT=full: the disk is full when
-a file is written.
+raise, kill, hang: rank 1 does so in its fifth neighbour sum. early: it is killed when it imports mpi4py, and
+the others wait for it in MPI_Init. FEMBENCH_TEST_FAULT=full: the disk is full when a file is written.
 """
 
 import errno
@@ -29,7 +29,19 @@ if os.environ.get("FEMBENCH_TEST_FAULT") == "full":
 
     os.fsync = fsync
 
-elif RANK == "1" and (fault := label()):
+elif RANK == "1" and (fault := label()) == "early":
+
+    class Early:
+        """In place of what finds modules."""
+
+        @staticmethod
+        def find_spec(name, *_):
+            if name == "mpi4py":
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.meta_path.insert(0, Early)
+
+elif RANK == "1" and fault:
     from fembench.ranks import interface
 
     honest = interface.start_and_wait

@@ -24,6 +24,7 @@ from fembench.methods.lookup import product_name, storage_of
 from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
 from fembench.model.configuration import by_case, content, difference, key
 from fembench.model.correct import measured
+from fembench.model.drifted import StateChange, changes, readings_of
 from fembench.model.predictor import Predictor, open_study, prediction_of, taught
 from fembench.model.score import (
     Grid,
@@ -94,6 +95,7 @@ class Judgement(NamedTuple):
     scores: dict[str, PredictionScore]  # of each method, and of each baseline
     runs: int  # held-out runs
     unpredicted: int  # held-out runs without a prediction from before they began
+    state: list[StateChange]  # of the hosts, in the scored runs relative to the training
 
 
 def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
@@ -170,7 +172,14 @@ def judge_held_out(
     closed, _ = judge(said, held_out, ANALYTIC)
     scores = {"fembench": score(cells)} | ({"fembench, analytic": score(closed)} if closed else {})
     scores |= {name: score(found) for name, found in baseline_cells(taught, held, cells).items()}
-    return Judgement(cells + closed, scores, len(held_out), len(held_out) - sum(map(len, kept)))
+    scored = [record for runs in kept for record in runs]
+    return Judgement(
+        cells + closed,
+        scores,
+        len(held_out),
+        len(held_out) - len(scored),
+        changes(study.state, readings_of(scored)),
+    )
 
 
 def judge(

@@ -7,6 +7,8 @@ ends in `_ns`. Schema history:
     3  hosts and ranks per host of a case
 """
 
+from typing import Literal
+
 import msgspec
 
 from fembench.records.case import Case
@@ -113,6 +115,19 @@ class ClockCertificate(Frozen, frozen=True):
     ranks: tuple[str, ...] = ()  # clock of every rank
 
 
+class StateReading(Frozen, frozen=True):
+    """How fast a host was at one moment, by a triad (a = b + s c)."""
+
+    host: str
+    # core: in the first-level cache, median over the ranks of the host, all at once; memory: outside the
+    # caches of a core, by one rank while the others sleep; matrix: at the size of the mean rank's matrix,
+    # median over the ranks, all at once
+    what: Literal["core", "memory", "matrix"]
+    ranks: int  # at once
+    n_bytes: int  # of the arrays of a rank
+    speed: float  # bytes/s
+
+
 class SetTimes(Frozen, frozen=True):
     """One repetition of assembly and CG."""
 
@@ -139,6 +154,8 @@ class SolveFacts(Frozen, frozen=True):
     bandwidth: tuple[float, ...] = ()  # [rank] better of read and triad at the size of the matrix, bytes/s
     # [rank] bytes/s, repeated before and after the sets, arrays of one size on all ranks; (): not recorded
     triads: tuple[tuple[float, ...], ...] = ()
+    # core and memory of each host, mean of before and after the sets; (): not recorded
+    state: tuple[StateReading, ...] = ()
 
 
 class Verification(Frozen, frozen=True):

@@ -1,7 +1,8 @@
-"""The state of a host at a moment: how fast its cores compute, and how fast its memory is.
+"""The state of a host at a moment: how fast a core computes, and how fast its memory is.
 
-The same arrays everywhere and at any time, so that two moments can be compared: what differs is the clock
-rate of the cores, or what others take of a shared cache or of the memory.
+The same arrays everywhere and at any time, on one rank while the others sleep, so that two moments can be
+compared whatever the number of ranks: what differs is the clock rate of the core, or what others take of a
+shared cache or of the memory.
 """
 
 import statistics
@@ -16,23 +17,22 @@ from fembench.records.record import StateReading
 from fembench.records.triads import MODEST, SMALLEST
 
 TIMES = 3  # triads of 10 ms
+SIZES = {"core": SMALLEST, "memory": MODEST}  # bytes
 
 
 class HostState(NamedTuple):
-    """Bytes per second of a triad."""
+    """Bytes per second of a triad on the host's first rank, while the others sleep."""
 
-    core: float  # in the first-level cache, on all ranks of the host at once; their median
-    memory: float  # over 32 MiB, on the first rank of the host, while the others sleep
+    core: float  # in the first-level cache
+    memory: float  # over 32 MiB
 
 
 def host_state(host: Comm) -> HostState:
-    """The state of a host now, the same on all its ranks; a tenth of a second. Collective over `host`."""
+    """The state of a host now, the same on all its ranks; takes 0.1 s. Collective over `host`."""
     doze(host, 0.0)
-    cores = host.allgather(statistics.median(triads(SMALLEST, TIMES)))
+    found = [statistics.median(triads(n, TIMES)) for n in SIZES.values()] if host.rank == 0 else None
     doze(host, 0.0)
-    memory = statistics.median(triads(MODEST, TIMES)) if host.rank == 0 else 0.0
-    doze(host, 0.0)
-    return HostState(statistics.median(cores), host.bcast(memory))
+    return HostState(*host.bcast(found))
 
 
 def state_here(comm: Comm) -> HostState:
@@ -47,8 +47,8 @@ def state_here(comm: Comm) -> HostState:
 def readings(hosts: Sequence[str], states: Sequence[Sequence[HostState]]) -> tuple[StateReading, ...]:
     """Two readings of every moment on every host; hosts[rank], states[rank][moment], equal on a host."""
     return tuple(
-        StateReading(host=name, what=what, ranks=ranks, n_bytes=n_bytes, speed=getattr(state, what))
+        StateReading(host=name, what=what, ranks=1, n_bytes=SIZES[what], speed=speed)
         for name in dict.fromkeys(hosts)
         for state in states[hosts.index(name)]
-        for what, ranks, n_bytes in (("core", hosts.count(name), SMALLEST), ("memory", 1, MODEST))
+        for what, speed in (("core", state.core), ("memory", state.memory))
     )

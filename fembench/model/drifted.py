@@ -2,10 +2,11 @@
 
 Two states are compared by the readings that profiles and records contain: core, memory, and triads at the
 size of the mean rank's matrix. Each kind of reading on each host is one comparison. Neighbours in time are
-alike, so consecutive readings form up to eight batches, each with its median, and the ratio of the batches of
-both states gets Welch's interval. Fewer than three new readings are compared with the prediction interval
-for one more reading. All m comparisons together are wrong with probability ALPHA (Bonferroni: level
-1 - ALPHA / m). A state differs if an interval excludes 1 and the change is larger than LEAST.
+alike, so consecutive readings are averaged in up to eight batches (batch means; a disturbance of a few runs
+counts, too), and the ratio of the batches of both states gets Welch's interval. Fewer than three new readings
+are compared with the prediction interval for one more reading. All m comparisons together are wrong with
+probability ALPHA (Bonferroni: level 1 - ALPHA / m). A state differs if an interval excludes 1 and the change
+is larger than LEAST.
 """
 
 import datetime
@@ -28,7 +29,7 @@ BATCHES = 8
 DEGREE, POINTS = 4, 3  # largest degree of the curve over sizes; sizes per degree
 EDGE = 1.1  # readings are compared up to this factor outside the known sizes
 NAMES = {
-    "core": "core speed",
+    "core": "speed of one core",
     "memory": "memory bandwidth of one rank",
     "matrix": "bandwidth of {ranks} at once",
 }
@@ -121,7 +122,7 @@ def state_text(found: Sequence[StateChange]) -> str:
 def _by_kind(readings: Sequence[StateReading]) -> dict[tuple[str, str, int], list[StateReading]]:
     found = defaultdict(list)
     for r in readings:
-        found[r.host, r.what, r.ranks if r.what == "matrix" else 1].append(r)
+        found[r.host, r.what, r.ranks].append(r)
     return dict(found)
 
 
@@ -163,5 +164,5 @@ def _change(kind: tuple[str, str, int], before: Array, now: Array, level: float)
 
 
 def _batches(values: Array) -> Array:
-    """Medians of consecutive values, in up to BATCHES groups of about equal size."""
-    return np.array([np.median(part) for part in np.array_split(values, min(BATCHES, len(values)))])
+    """Means of consecutive values, in up to BATCHES groups of about equal size."""
+    return np.array([part.mean() for part in np.array_split(values, min(BATCHES, len(values)))])

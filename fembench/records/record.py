@@ -119,9 +119,8 @@ class StateReading(Frozen, frozen=True):
     """How fast a host was at one moment, by a triad (a = b + s c)."""
 
     host: str
-    # core: in the first-level cache, median over the ranks of the host, all at once; memory: outside the
-    # caches of a core, by one rank while the others sleep; matrix: at the size of the mean rank's matrix,
-    # median over the ranks, all at once
+    # core: in the first-level cache; memory: outside the caches of a core, both by one rank while the others
+    # sleep; matrix: at the size of the mean rank's matrix, median over the ranks, all at once
     what: Literal["core", "memory", "matrix"]
     ranks: int  # at once
     n_bytes: int  # of the arrays of a rank

@@ -33,7 +33,8 @@ HERE = Path(__file__).resolve().parent / "prediction"
 SPEEDS = "1,0.5,0.25,1,0.7,0.35,0.8,0.5,0.25,0.9,0.4,1,0.6,0.3,0.75,0.45"
 EMULATED = ("--ranks", "16", "--emulate", SPEEDS, "--dilate", "24")
 GRID = (
-    'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\nlearn = {learn}\n'
+    'machine = "machine.json"\ntraining = ["train-1", "train-2"]\nheld_out = "held"\n'
+    'predictions = "said"\nlearn = {learn}\n'
 )
 PROMISES = {  # median |error|, p90, |bias|, tau; with a p90, intervals and baselines are judged, too
     "emulated": (0.03, 0.06, 0.02, 0.9),
@@ -71,24 +72,29 @@ def run_all(folder: Path, lab: str, how: Sequence[str], emulated: Sequence[str])
     The network is measured without emulation.
     """
     speeds, machine = folder / "speeds.json", folder / "machine.json"
-    train, first = folder / "train.toml", folder / "first.toml"
-    first.write_text(one_pass(train.read_text()))
     sweep = ("--no-report", "--results")
+    passes = []
+    for number, text in enumerate(two_passes((folder / "train.toml").read_text()), 1):
+        passes.append((folder / f"train-{number}.toml", folder / f"train-{number}"))
+        passes[-1][0].write_text(text)
     if not speeds.exists():
         inside(lab, "characterize", *emulated, *how, "-o", str(speeds))
-    inside(lab, "sweep", str(first), *sweep, str(folder / "train"))
+    inside(lab, "sweep", str(passes[0][0]), *sweep, str(passes[0][1]))
     if not machine.exists():
         inside(lab, "characterize", "--add-to", str(speeds), *how, "-o", str(machine))
-    inside(lab, "sweep", str(train), *sweep, str(folder / "train"))
+    inside(lab, "sweep", str(passes[1][0]), *sweep, str(passes[1][1]))
     fembench("validate", str(folder / "grid.toml"), "--cases", str(folder / "held.toml"))
     inside(lab, "sweep", str(folder / "held.toml"), *sweep, str(folder / "held"))
 
 
-def one_pass(campaign: str) -> str:
-    """The campaign with half of its repetitions."""
-    return re.sub(
-        r"^repetitions = (\d+)", lambda found: f"repetitions = {int(found[1]) // 2}", campaign, flags=re.M
-    )
+def two_passes(campaign: str) -> list[str]:
+    """The campaign with half of its repetitions, and with the others; at least one each."""
+    line = re.compile(r"^repetitions = (\d+)$", re.M)
+    found = line.search(campaign)
+    times = int(found[1]) if found else 1
+    counts = (max(times // 2, 1), max(times - times // 2, 1))
+    rest = line.sub("", campaign)
+    return [f"repetitions = {count}\n{rest}" for count in counts]
 
 
 def judge(folder: Path, which: str) -> int:

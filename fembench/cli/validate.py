@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.model.grid import all_predictions, judge_held_out, read_grid, study_of
-    from fembench.records.store import load_all
+    from fembench.records.store import load_all, load_each
     from fembench.studies.programs.record import load_apps
     from fembench.studies.programs.scored import app_cells, app_scores
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         cells = _of_programs(options.grid)
         return _print(options, cells, app_scores(cells), _synthetic(load_apps(options.grid)), None)
     grid = read_grid(Path(options.grid))
-    training = _usable(load_all(grid.training), "training")
+    training = _usable(load_each(grid.training), "training")
     study = study_of(grid, training)
     if options.cases:
         return _predict(options, grid, study, training)

@@ -7,17 +7,17 @@ shared cache or of the memory.
 
 import statistics
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from fembench.host.bandwidth import triads
 from fembench.host.where import host_names
 from fembench.ranks.agree import doze
 from fembench.ranks.comm import Comm
-from fembench.records.record import StateReading
+from fembench.records.record import StateKind, StateReading
 from fembench.records.triads import MODEST, SMALLEST
 
 TIMES = 3  # triads of 10 ms
-SIZES = {"core": SMALLEST, "memory": MODEST}  # bytes
+SIZES: dict[StateKind, int] = {"core": SMALLEST, "memory": MODEST}  # bytes
 
 
 class HostState(NamedTuple):
@@ -38,7 +38,7 @@ def host_state(host: Comm) -> HostState:
 def state_here(comm: Comm) -> HostState:
     """The state of this rank's host now. Collective over all ranks."""
     names = host_names(comm)
-    host = comm.Split(names.index(names[comm.rank]), comm.rank)
+    host = cast(Comm, comm.Split(names.index(names[comm.rank]), comm.rank))
     found = host_state(host)
     host.Free()
     return found
@@ -50,5 +50,5 @@ def readings(hosts: Sequence[str], states: Sequence[Sequence[HostState]]) -> tup
         StateReading(host=name, what=what, ranks=1, n_bytes=SIZES[what], speed=speed)
         for name in dict.fromkeys(hosts)
         for state in states[hosts.index(name)]
-        for what, speed in (("core", state.core), ("memory", state.memory))
+        for what, speed in zip(SIZES, state)
     )

@@ -120,7 +120,7 @@ def state_text(found: Sequence[StateChange]) -> str:
 
 
 def _by_kind(readings: Sequence[StateReading]) -> dict[tuple[str, str, int], list[StateReading]]:
-    found = defaultdict(list)
+    found: dict[tuple[str, str, int], list[StateReading]] = defaultdict(list)
     for r in readings:
         found[r.host, r.what, r.ranks].append(r)
     return dict(found)

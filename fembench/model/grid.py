@@ -1,7 +1,7 @@
 """A grid of predictions to score: training runs, held-out runs, and predictions made before these ran.
 
     machine = "machine.json"             profile of the machine
-    training = "results/train"           campaign of the training runs
+    training = "results/train"           campaign of the training runs; or several: ["train-1", "train-2"]
     held_out = "results/held"            held-out campaign: other ranks, meshes and shares
     predictions = "predictions"          folder of the predictions, written before the held-out runs
     learn = false                        test the profile alone; only the baselines use the training runs
@@ -54,7 +54,7 @@ class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of a GRID.toml."""
 
     machine: str
-    training: str
+    training: str | tuple[str, ...]
     held_out: str
     predictions: str
     apps: str = ""
@@ -68,9 +68,14 @@ def read_grid(path: Path) -> GridFile:
     """The file with its paths resolved. Raises InputError."""
     grid = read_toml(path, GridFile)
     place = path.parent
-    names = ("machine", "training", "held_out", "predictions", "apps")
+    names = ("machine", "held_out", "predictions", "apps")
     given = {name: getattr(grid, name) for name in names if getattr(grid, name)}
-    return msgspec.structs.replace(grid, **{name: str(place / value) for name, value in given.items()})
+    training = (grid.training,) if isinstance(grid.training, str) else grid.training
+    return msgspec.structs.replace(
+        grid,
+        training=tuple(str(place / folder) for folder in training),
+        **{name: str(place / value) for name, value in given.items()},
+    )
 
 
 def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:

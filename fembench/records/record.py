@@ -115,13 +115,16 @@ class ClockCertificate(Frozen, frozen=True):
     ranks: tuple[str, ...] = ()  # clock of every rank
 
 
+StateKind = Literal["core", "memory", "matrix"]
+
+
 class StateReading(Frozen, frozen=True):
     """How fast a host was at one moment, by a triad (a = b + s c)."""
 
     host: str
     # core: in the first-level cache; memory: outside the caches of a core, both by one rank while the others
     # sleep; matrix: at the size of the mean rank's matrix, median over the ranks, all at once
-    what: Literal["core", "memory", "matrix"]
+    what: StateKind
     ranks: int  # at once
     n_bytes: int  # of the arrays of a rank
     speed: float  # bytes/s

@@ -1,17 +1,19 @@
 """The work of one CG iteration: flops, bytes and messages, counted rather than estimated."""
 
+import statistics
 from typing import NamedTuple
 
 from fembench.bench.measure import Measurement
 from fembench.bench.prepare import Prepared
 from fembench.host.bandwidth import LARGEST, roof, triads
+from fembench.host.machine_state import HostState, readings, state_here
+from fembench.host.where import host_names
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm
 from fembench.records.phases import ALLREDUCE, SPMV_INTERIOR, UNPACK
-from fembench.records.record import SolveFacts
+from fembench.records.record import SolveFacts, StateReading
+from fembench.records.triads import triad_bytes
 from fembench.timing.tracer import TracerLike
-
-BLOCK_BYTES = 40  # of the symmetric matrix, for each block of the whole stiffness
 
 
 class Roofs(NamedTuple):
@@ -20,13 +22,15 @@ class Roofs(NamedTuple):
     n_bytes: float  # that `roof` went through
     roof: float
     triads: tuple[float, ...]  # repeated, with arrays of one size on all ranks
+    state: HostState | None = None  # of its host
 
 
 def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
-    """Memory bandwidth before the sets, for a matrix at least as large as the rank's. Collective."""
+    """Memory bandwidth before the sets, for a matrix at least as large as the rank's, and the state of the
+    host. Collective."""
     n_bytes = storage_of(storage).block_bytes * prepared.partition.blocks[comm.rank]
     comm.Barrier()
-    return Roofs(n_bytes, roof(n_bytes), rank_triads(comm, prepared))
+    return Roofs(n_bytes, roof(n_bytes), rank_triads(comm, prepared), state_here(comm))
 
 
 def better_roof(matrix_bytes: int, before: Roofs) -> float:
@@ -42,9 +46,8 @@ def rank_triads(comm: Comm, prepared: Prepared) -> tuple[float, ...]:
 
     The arrays are as large as the mean rank's matrix, the same on all ranks whatever their shares.
     """
-    blocks = prepared.partition.blocks
     comm.Barrier()
-    return triads(BLOCK_BYTES * sum(blocks) / len(blocks))
+    return triads(triad_bytes(prepared.partition.blocks))
 
 
 def solve_facts(
@@ -56,7 +59,7 @@ def solve_facts(
 ) -> SolveFacts:
     """Counts of the last set, and the memory bandwidth while all ranks run. Collective.
 
-    `before`: this rank's bandwidths before the sets.
+    `before`: this rank's bandwidths, and the state of its host, before the sets.
     """
     operator, result, interface = measured.operator, measured.result, prepared.interface
     last = measured.sets[-1]
@@ -90,7 +93,15 @@ def solve_facts(
         matrix_bytes=matrix,
         bandwidth=bandwidth,
         triads=triads_of,
+        state=_state(comm, before.state),
     )
+
+
+def _state(comm: Comm, before: HostState | None) -> tuple[StateReading, ...]:
+    """The state of every host, mean of before and after the sets. Collective."""
+    after = state_here(comm)
+    mean = HostState(*(statistics.fmean(pair) for pair in zip(before or after, after)))
+    return readings(host_names(comm), comm.allgather((mean,)))
 
 
 def _an_iteration(count: int, iterations: int) -> int:

@@ -24,7 +24,6 @@ from fembench.bench.describe import describe
 from fembench.characterize.jobs import NodesJob
 from fembench.characterize.meter import Meter, Way, batch_of
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
-from fembench.characterize.speeds import doze
 from fembench.host.bandwidth import LARGEST
 from fembench.host.confine import confine, own_cores
 from fembench.host.heat import UNREADABLE, clock_rate, listed_clock_rate, throttle_events
@@ -33,6 +32,7 @@ from fembench.host.node_facts import node_facts
 from fembench.host.others import others_meter
 from fembench.host.where import host_names, machine_key
 from fembench.launch.serve import Tell
+from fembench.ranks.agree import doze
 from fembench.ranks.comm import Comm
 from fembench.records.ids import now_utc
 from fembench.records.nodes import NodeSamples, NodesLaunch

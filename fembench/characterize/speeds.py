@@ -26,11 +26,12 @@ from fembench.characterize.probes import (
 from fembench.characterize.rounds import GROUPS, Visit, corunning_counts, periods, visits_a_round, visits_of
 from fembench.host.cgroup import cpu_quota
 from fembench.host.host import cache_instances, host_facts, taken_meter
+from fembench.host.machine_state import HostState, host_state, readings
 from fembench.host.others import others_meter
 from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
 from fembench.launch.serve import Tell
-from fembench.ranks.agree import together
+from fembench.ranks.agree import doze, together
 from fembench.ranks.comm import Comm, wtime
 from fembench.records.ids import now_utc
 from fembench.records.profile import PROFILE_SCHEMA, Level, Profile, Speed, speed_of
@@ -42,7 +43,6 @@ from fembench.timing.tracer import make_tracer
 
 ROUNDS = 6  # the number of samples that an interval needs
 OVERTIME = 2  # limit, relative to the planned time, to get these samples on a disturbed host
-POLL = 3e-4  # seconds between two tests by a waiting rank
 TOO_LONG = 0.1  # of the measuring time: a probe is left out if a single visit takes longer
 
 Samples = dict[tuple[int, int], list[float]]  # (probe, ranks at once) -> units per second
@@ -57,6 +57,7 @@ class RankSpeeds:
     held_back: float
     certificate: ClockCertificate
     notes: list[str]
+    states: list[HostState]  # of its host, round by round
 
 
 def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None:
@@ -89,6 +90,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
         held_back=meter.held_back,
         certificate=certifier.finish(),
         notes=rounds.notes if host.rank == 0 else [],
+        states=rounds.states,
     )
     ranks = comm.gather(mine)
     environment = describe(
@@ -117,6 +119,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
         held_back=tuple(r.held_back for r in ranks),
         speeds=tuple(speed for r in ranks for speed in r.speeds),
         notes=tuple(note for r in ranks for note in r.notes),
+        state=readings(names, [r.states for r in ranks]),
     )
 
 
@@ -163,6 +166,7 @@ class Rounds:
         self._host, self._job, self._meter, self._probes = host, job, meter, probes
         self.samples: Samples = {}
         self.notes: list[str] = []
+        self.states: list[HostState] = []
         counts = corunning_counts(host.size, job.quick)
         self._counts = counts[-1:] if job.emulated else counts  # emulated ranks do not compete for memory
         self._groups = 1 if job.quick else GROUPS
@@ -208,6 +212,7 @@ class Rounds:
             start = time.perf_counter()
             for visit in visits_of(number, self._host.size, self._counts, self._every, self._groups):
                 self._visit(visit)
+            self.states.append(host_state(self._host))
             self._meter.agree(self._host)
             last, number = time.perf_counter() - start, number + 1
             tell(f"round {number} of up to {self._job.rounds}: {time.perf_counter() - begin:.0f} s")
@@ -227,11 +232,3 @@ class Rounds:
             return
         rate = self._meter.visit(self._probes[visit.probe], self._costs[visit.probe], self._job.visit)
         self.samples.setdefault((visit.probe, len(visit.ranks)), []).append(rate)
-
-
-def doze(comm: Comm, nap: float) -> None:
-    """A barrier that yields the processor: sleep for `nap` seconds, then test occasionally. Collective."""
-    request = comm.Ibarrier()
-    time.sleep(nap)
-    while not request.Test():
-        time.sleep(POLL)

@@ -269,6 +269,7 @@ def _print_json(tree: list) -> None:
 def _score(options: argparse.Namespace) -> int:
     """Add a run to the prediction written before it."""
     from fembench.base.errors import InputError
+    from fembench.model.drifted import changes, readings_of, state_text
     from fembench.model.forecast_text import outcome_text
     from fembench.model.predictor import observed
     from fembench.records.prediction import add_outcome, load_prediction
@@ -277,6 +278,8 @@ def _score(options: argparse.Namespace) -> int:
     if not options.output:
         raise InputError("--against needs -o FILE, the prediction to score")
     record = load(options.against)
-    kept = add_outcome(options.output, observed(load_prediction(options.output), record))
-    print(outcome_text(kept, record.id))
-    return 0
+    prediction = load_prediction(options.output)
+    seen = observed(prediction, record)
+    print(outcome_text(add_outcome(options.output, seen), record.id))
+    print(state_text(changes(prediction.predicted.state, readings_of([record]))))
+    return 1 if seen.stale else 0

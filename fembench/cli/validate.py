@@ -3,7 +3,8 @@
 GRID.toml names a machine profile, a campaign of training runs, a campaign of held-out runs (at least two of
 five configurations, with other numbers of ranks, meshes and shares) and a folder for predictions. Call it
 with --cases before the held-out campaign: it writes the predictions, simulated and in closed form. Call it
-again after the campaign: it prints their errors and those of simpler models. Records of small programs
+again after the campaign: it prints their errors and those of simpler models. If the speed of the cores or of
+the memory changed after the training, the verdict is INVALID, with the reason. Records of small programs
 contain their predictions: name their folder in GRID.toml (apps = "…"), or give the folder instead of
 GRID.toml.
 
@@ -36,15 +37,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.model.grid import all_predictions, judge_held_out, read_grid, study_of
-    from fembench.records.store import load_all
+    from fembench.records.store import load_all, load_each
     from fembench.studies.programs.record import load_apps
     from fembench.studies.programs.scored import app_cells, app_scores
 
     if Path(options.grid).is_dir():
         cells = _of_programs(options.grid)
-        return _print(options, cells, app_scores(cells), _synthetic(load_apps(options.grid)))
+        return _print(options, cells, app_scores(cells), _synthetic(load_apps(options.grid)), None)
     grid = read_grid(Path(options.grid))
-    training = _usable(load_all(grid.training), "training")
+    training = _usable(load_each(grid.training), "training")
     study = study_of(grid, training)
     if options.cases:
         return _predict(options, grid, study, training)
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     if grid.apps:
         programs = app_cells(load_apps(grid.apps))
         cells, scores = cells + programs, scores | app_scores(programs)
-    return _print(options, cells, scores, [study.profile.environment.synthetic])
+    return _print(options, cells, scores, [study.profile.environment.synthetic], found.state)
 
 
 def _of_programs(folder: str) -> list:
@@ -104,19 +105,29 @@ def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
     return 0
 
 
-def _print(options: argparse.Namespace, cells: list, scores: dict, synthetic: list[str]) -> int:
-    """Print cells and scores; 1 if too few are left for a score."""
+def _print(
+    options: argparse.Namespace, cells: list, scores: dict, synthetic: list[str], state: list | None
+) -> int:
+    """Print cells and scores; 1 if too few are left for a score, or the machine changed after the training.
+
+    `state`: the changes; None for programs, whose calibration is part of their record.
+    """
     import json
 
+    from fembench.model.drifted import stale, state_text
     from fembench.model.score import cell_table, score_table, too_noisy
 
+    reason = stale(state or [])
+    why = [line for line in (f"INVALID: {reason}" if reason else "", too_noisy(cells, scores)) if line]
     if options.json:
         tree = {"cells": [c._asdict() for c in cells]} | {n: s._asdict() for n, s in scores.items()}
-        print(json.dumps(tree))
+        print(json.dumps(tree | {"state": {"stale": reason, "changes": [c._asdict() for c in state or []]}}))
     else:
         ways = [f"SYNTHETIC: {way}\n" for way in synthetic if way]
-        print(*ways, cell_table(cells), "", score_table(scores), sep="\n")
-    why = too_noisy(cells, scores)
-    if why:
-        print(why if options.json else f"\n{why}", file=sys.stderr if options.json else sys.stdout)
+        marked = ["INVALID: these errors do not test the predictions (reason below)"] if why else []
+        print(*ways, cell_table(cells), "", *marked, score_table(scores), sep="\n")
+        if state is not None and not reason:
+            print(f"\n{state_text(state)}")
+    for line in why:
+        print(line if options.json else f"\n{line}", file=sys.stderr if options.json else sys.stdout)
     return 1 if why else 0

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 
 from fembench.kernels.backend import kernels
+from fembench.records.triads import SMALLEST, clamped
 
 DOUBLE = 8
-SMALLEST = 1 << 14  # bytes; below this, the call costs more than the memory access
 LARGEST = 1 << 27  # bytes: outside the caches of most processors, and quick to allocate
 SECONDS = 0.05  # per kernel
 FEWEST = 3  # batches, however long they take
-TRIADS, BRIEF, MODEST = 4, 0.01, 1 << 25  # repeats in turn, seconds of each, bytes at most
+TRIADS, BRIEF = 4, 0.01  # repeats in turn, seconds of each
 BATCH = 5e-5  # seconds that calls fill between two readings of the clock
 
 
@@ -32,14 +32,14 @@ def roof(n_bytes: int, seconds: float = SECONDS) -> float:
     return max(read, 3 * DOUBLE * third / _best(lambda: triad.run(0.5), seconds))
 
 
-def triads(n_bytes: float) -> tuple[float, ...]:
-    """Bytes per second of repeated triads, in turn, with arrays of about `n_bytes` in all.
+def triads(n_bytes: float, times: int = TRIADS) -> tuple[float, ...]:
+    """Bytes per second of `times` triads, in turn, with arrays of about `n_bytes` in all.
 
     A single triad may coincide with a slow second of its core; the spread of many shows that.
     """
-    n = int(min(max(n_bytes, SMALLEST), MODEST)) // (3 * DOUBLE)
+    n = clamped(n_bytes) // (3 * DOUBLE)
     triad = kernels.Triad(n)
-    return tuple(3 * DOUBLE * n / _best(lambda: triad.run(0.5), BRIEF) for _ in range(TRIADS))
+    return tuple(3 * DOUBLE * n / _best(lambda: triad.run(0.5), BRIEF) for _ in range(times))
 
 
 def _best(call: Callable[[], object], seconds: float) -> float:

@@ -25,8 +25,8 @@ TURNS = 100  # iterations, if only the time per iteration matters
 
 
 def learn_closed_form(study: Predictor, records: Sequence[Record]) -> ClosedFormCorrection:
-    """The correction from runs on the machine of `study`. Errors are cross-validated, one configuration left
-    out at a time. Raises InputError for runs that cannot be predicted."""
+    """The correction from runs on the machine of `study`. Errors are cross-validated, one configuration and
+    one pass left out at a time. Raises InputError for runs that cannot be predicted."""
     if not records:
         return ClosedFormCorrection()
     errors = [_error(study, record) for record in records]

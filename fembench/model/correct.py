@@ -7,6 +7,7 @@ determine the width of the interval.
 """
 
 import dataclasses
+import datetime
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -77,7 +78,7 @@ def measured(record: Record) -> RunMedians:
 def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
     """The correction fitted to these runs. Raises InputError for runs that cannot be predicted.
 
-    Its errors are cross-validated, one configuration left out at a time.
+    Its errors are cross-validated, one configuration and one pass left out at a time.
     """
     lessons = taught_by(records, rates, place)
     found = fit(lessons)
@@ -92,11 +93,24 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
 
 
 def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:
-    """(training runs, runs of the configuration left out), for each configuration; [] if fewer than two would
-    remain for training."""
+    """(training runs, runs left out), for each configuration and pass; [] if fewer than two configurations
+    would remain for training.
+
+    The n-th repetitions of all configurations are a pass. All runs of a pass are left out together, because
+    a new run comes later as well, and the machine may have changed. If no other pass has all the other
+    configurations, only the configuration is left out.
+    """
     groups = list(by_configuration(records, range(len(records))).values())
-    every = range(len(records))
-    return [([k for k in every if k not in left], left) for left in (groups if len(groups) > 2 else ())]
+    when = [datetime.datetime.fromisoformat(record.created) for record in records]
+    turns = [{k: nth for nth, k in enumerate(sorted(group, key=lambda k: when[k]))} for group in groups]
+    found: dict[tuple[int, ...], list[int]] = {}
+    for mine in turns if len(groups) > 2 else ():
+        others = [turn for turn in turns if turn is not mine]
+        for k, nth in mine.items():
+            elsewhen = [[i for i, other in turn.items() if other != nth] for turn in others]
+            kept = elsewhen if all(elsewhen) else [list(turn) for turn in others]
+            found.setdefault(tuple(sorted(i for some in kept for i in some)), []).append(k)
+    return [(list(kept), sorted(left)) for kept, left in found.items()]
 
 
 def taught_by(records: Sequence[Record], rates: Rates, place: Place) -> list[Lesson]:

@@ -1,7 +1,7 @@
 """A grid of predictions to score: training runs, held-out runs, and predictions made before these ran.
 
     machine = "machine.json"             profile of the machine
-    training = "results/train"           campaign of the training runs
+    training = "results/train"           campaign of the training runs; or several: ["train-1", "train-2"]
     held_out = "results/held"            held-out campaign: other ranks, meshes and shares
     predictions = "predictions"          folder of the predictions, written before the held-out runs
     learn = false                        test the profile alone; only the baselines use the training runs
@@ -24,6 +24,7 @@ from fembench.methods.lookup import product_name, storage_of
 from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
 from fembench.model.configuration import by_case, content, difference, key
 from fembench.model.correct import measured
+from fembench.model.drifted import StateChange, changes, readings_of
 from fembench.model.predictor import Predictor, open_study, prediction_of, taught
 from fembench.model.score import (
     Grid,
@@ -53,7 +54,7 @@ class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of a GRID.toml."""
 
     machine: str
-    training: str
+    training: str | tuple[str, ...]
     held_out: str
     predictions: str
     apps: str = ""
@@ -67,9 +68,14 @@ def read_grid(path: Path) -> GridFile:
     """The file with its paths resolved. Raises InputError."""
     grid = read_toml(path, GridFile)
     place = path.parent
-    names = ("machine", "training", "held_out", "predictions", "apps")
+    names = ("machine", "held_out", "predictions", "apps")
     given = {name: getattr(grid, name) for name in names if getattr(grid, name)}
-    return msgspec.structs.replace(grid, **{name: str(place / value) for name, value in given.items()})
+    training = (grid.training,) if isinstance(grid.training, str) else grid.training
+    return msgspec.structs.replace(
+        grid,
+        training=tuple(str(place / folder) for folder in training),
+        **{name: str(place / value) for name, value in given.items()},
+    )
 
 
 def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
@@ -94,6 +100,7 @@ class Judgement(NamedTuple):
     scores: dict[str, PredictionScore]  # of each method, and of each baseline
     runs: int  # held-out runs
     unpredicted: int  # held-out runs without a prediction from before they began
+    state: list[StateChange]  # of the hosts, in the scored runs relative to the training
 
 
 def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
@@ -170,7 +177,14 @@ def judge_held_out(
     closed, _ = judge(said, held_out, ANALYTIC)
     scores = {"fembench": score(cells)} | ({"fembench, analytic": score(closed)} if closed else {})
     scores |= {name: score(found) for name, found in baseline_cells(taught, held, cells).items()}
-    return Judgement(cells + closed, scores, len(held_out), len(held_out) - sum(map(len, kept)))
+    scored = [record for runs in kept for record in runs]
+    return Judgement(
+        cells + closed,
+        scores,
+        len(held_out),
+        len(held_out) - len(scored),
+        changes(study.state, readings_of(scored)),
+    )
 
 
 def judge(

@@ -16,6 +16,7 @@ from fembench.model.cg import Correction, prices
 from fembench.model.closed_form import ClosedForm
 from fembench.model.configuration import difference
 from fembench.model.correct import learn, measured
+from fembench.model.drifted import changes, readings_of, stale
 from fembench.model.forecast import Forecast, balanced, forecast, with_collectives
 from fembench.model.machine import Machine, faster_network
 from fembench.model.rates import Rates, rates_of
@@ -34,7 +35,7 @@ from fembench.records.prediction import (
     sealed,
 )
 from fembench.records.profile import Profile, load_profile
-from fembench.records.record import Record
+from fembench.records.record import Record, StateReading
 
 BALANCED = "balanced"  # shares with which all ranks compute for the same time
 SLACK = 0.05  # parts are not exactly equal
@@ -56,6 +57,7 @@ class Predictor:
     correction: Correction | None = None
     learned: tuple[str, ...] = ()  # ids of the runs
     iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> CG iterations of a converged run
+    state: tuple[StateReading, ...] = ()  # of the hosts, in the profile and in the runs, in order of time
 
     def slots(self, ranks: int) -> list[Slot]:
         """The slots of a run. Raises InputError."""
@@ -116,7 +118,7 @@ def open_study(path: Path | str, **options) -> Predictor:
     """The predictor of the profile in a file; `options` are its fields. Raises InputError."""
     profile = load_profile(path)
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return Predictor(profile, digest, rates_of(profile), **options)
+    return Predictor(profile, digest, rates_of(profile), state=profile.state, **options)
 
 
 def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
@@ -129,7 +131,11 @@ def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
     converged = [r for r in records if r.solve.converged and not r.case.stop.iterations]
     iterations = {r.mesh.hash: r.solve.iterations for r in converged}
     return dataclasses.replace(
-        study, correction=found, learned=tuple(r.id for r in records), iterations=iterations
+        study,
+        correction=found,
+        learned=tuple(r.id for r in records),
+        iterations=iterations,
+        state=(*study.state, *readings_of(records)),
     )
 
 
@@ -181,6 +187,7 @@ def _sealed(study: Predictor, work: Workload, **said: Any) -> Prediction:
             network=network,
             synthetic=study.profile.environment.synthetic,
             problem=problem_of(work.case),
+            state=study.state,
             **said,
         )
     )
@@ -204,6 +211,7 @@ def observed(prediction: Prediction, record: Record) -> Observed:
         error=said.iteration / took - 1,
         inside=said.low <= took <= said.high,
         began=began(record),
+        stale=stale(changes(said.state, readings_of([record]))),
         phases={
             name: (said.phases.get(name, 0.0) - float(mean[k])) / took
             for k, name in enumerate(NAMES)

@@ -61,6 +61,7 @@ class PredictionScore(NamedTuple):
     coverage: float  # fraction of runs inside their interval
     tau: float  # Kendall's tau of predicted and measured times
     outside: float  # mean distance from the interval over its middle, 0 inside (Herai 2005, Eq. 5.3)
+    half_width: float  # of the intervals, relative to the prediction; median
 
     @property
     def invalid(self) -> bool:
@@ -84,7 +85,7 @@ def score(cells: Sequence[ScoredConfiguration]) -> PredictionScore:
     kept = [c for c in cells if c.variation <= NOISY]
     errors = np.array([c.error for c in kept])
     if not kept:
-        return PredictionScore(0, len(cells), *[math.nan] * 6)
+        return PredictionScore(0, len(cells), *[math.nan] * 7)
     size = np.abs(errors)
     return PredictionScore(
         cells=len(kept),
@@ -95,6 +96,7 @@ def score(cells: Sequence[ScoredConfiguration]) -> PredictionScore:
         coverage=float(np.mean([c.inside for c in kept])),
         tau=kendall([c.predicted for c in kept], [c.measured for c in kept]),
         outside=float(np.mean([c.outside for c in kept])),
+        half_width=float(np.median([(c.high - c.low) / 2 / c.predicted for c in kept])),
     )
 
 
@@ -196,13 +198,13 @@ def score_table(scores: dict[str, PredictionScore]) -> str:
     """One row per model."""
     rows = [
         [name, s.cells, s.left_out]
-        + [_percent(s.median), _percent(s.p90), _percent(s.bias, "+.1%")]
+        + [_percent(s.median), _percent(s.p90), _percent(s.bias, "+.1%"), _percent(s.half_width)]
         + [None if math.isnan(s.outside) else f"{s.coverage:.0%}", _percent(s.outside)]
         + [None if math.isnan(s.tau) else f"{s.tau:.2f}"]
         for name, s in scores.items()
     ]
-    heads = ["model", "cells", "too noisy", "median |error|", "p90", "bias", "inside", "outside by", "tau"]
-    return table(heads, rows, align="lrrrrrrrr")
+    heads = ["model", "cells", "too noisy", "median |error|", "p90", "bias", "half-width", "inside"]
+    return table([*heads, "outside by", "tau"], rows, align="lrrrrrrrrr")
 
 
 def _percent(value: float, form: str = ".1%") -> str | None:

@@ -8,6 +8,7 @@ from fembench.base.errors import FembenchError
 from fembench.ranks.comm import Comm
 
 T = TypeVar("T")
+POLL = 3e-4  # seconds between two tests by a rank that dozes
 
 
 def together(comm: Comm, function: Callable[[], T]) -> T:
@@ -36,6 +37,14 @@ def all_arrive(comm: Comm, patience: float) -> bool:
             return False
         time.sleep(0.001)
     return True
+
+
+def doze(comm: Comm, nap: float) -> None:
+    """A barrier that yields the processor: sleep for `nap` seconds, then test occasionally. Collective."""
+    request = comm.Ibarrier()
+    time.sleep(nap)
+    while not request.Test():
+        time.sleep(POLL)
 
 
 def _attempt(function: Callable[[], T]) -> tuple[T | None, FembenchError | None]:

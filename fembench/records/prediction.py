@@ -15,7 +15,7 @@ from fembench.base.config import convert, read_json, write_json
 from fembench.base.errors import InputError
 from fembench.base.lock import locked
 from fembench.records.case import Case
-from fembench.records.record import Frozen, Record
+from fembench.records.record import Frozen, Record, StateReading
 from fembench.records.times import Times
 from fembench.records.upgrade import upgraded
 
@@ -42,6 +42,7 @@ class Predicted(Frozen, frozen=True):
     synthetic: str = ""
     method: str = SIMULATION
     problem: dict[str, object] = msgspec.field(default_factory=dict)  # as resolved; empty: not recorded
+    state: tuple[StateReading, ...] = ()  # of the hosts, in the profile and in the learned runs, by time
 
 
 class Observed(Frozen, frozen=True):
@@ -54,6 +55,7 @@ class Observed(Frozen, frozen=True):
     inside: bool  # the measured time lies in the interval
     phases: dict[str, float]  # predicted minus measured, relative to the measured iteration
     began: str = ""  # when the run began: ISO 8601, UTC; "": not recorded
+    stale: str = ""  # why the run does not test the prediction: the machine is in another state
 
 
 class Prediction(Frozen, frozen=True):
@@ -130,6 +132,6 @@ def _add_outcome(path: Path | str, prediction: Prediction, observed: Observed) -
 
 def _seal(predicted: dict[str, Any]) -> str:
     """The hash of a prediction. Newer fields at their defaults do not enter, so that older seals hold."""
-    usual = {"method": SIMULATION, "problem": {}}
-    tree = {k: v for k, v in predicted.items() if k not in usual or v != usual[k]}
+    usual = {"method": (SIMULATION,), "problem": ({},), "state": ((), [])}  # a tuple is a list in a file
+    tree = {k: v for k, v in predicted.items() if k not in usual or v not in usual[k]}
     return hashlib.sha256(msgspec.json.encode(tree)).hexdigest()

@@ -7,6 +7,7 @@ median of the samples, with an interval of order statistics. Schema history:
     2  optional network: costs of messages
     3  trains, blocking and non-blocking sends, place of contention, CPU time of kernels
     4  messages both ways at once
+    5  state of the machine, round by round
 """
 
 import statistics
@@ -21,11 +22,11 @@ import numpy.typing as npt
 from fembench.base.config import convert, read_json, write_json
 from fembench.base.errors import InputError
 from fembench.records.network import Network, check_network
-from fembench.records.record import ClockCertificate, Environment, Frozen
+from fembench.records.record import ClockCertificate, Environment, Frozen, StateReading
 from fembench.stats.summary import median_interval
 
-PROFILE_SCHEMA = 4
-READABLE = (1, 2, 3, 4)
+PROFILE_SCHEMA = 5
+READABLE = (1, 2, 3, 4, 5)
 Level = Literal["L2", "L3", "memory"]
 LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
 
@@ -70,6 +71,7 @@ class Profile(Frozen, frozen=True):
     speeds: tuple[Speed, ...]
     notes: tuple[str, ...] = ()  # what was left out, and why
     network: Network | None = None
+    state: tuple[StateReading, ...] = ()  # core and memory of each host in every round; (): not recorded
 
 
 class Matrix(NamedTuple):

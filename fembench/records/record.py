@@ -7,6 +7,8 @@ ends in `_ns`. Schema history:
     3  hosts and ranks per host of a case
 """
 
+from typing import Literal
+
 import msgspec
 
 from fembench.records.case import Case
@@ -114,6 +116,21 @@ class ClockCertificate(Frozen, frozen=True):
     ranks: tuple[str, ...] = ()  # clock of every rank
 
 
+StateKind = Literal["core", "memory", "matrix"]
+
+
+class StateReading(Frozen, frozen=True):
+    """How fast a host was at one moment, by a triad (a = b + s c)."""
+
+    host: str
+    # core: in the first-level cache; memory: outside the caches of a core, both by one rank while the others
+    # sleep; matrix: at the size of the mean rank's matrix, median over the ranks, all at once
+    what: StateKind
+    ranks: int  # at once
+    n_bytes: int  # of the arrays of a rank
+    speed: float  # bytes/s
+
+
 class SetTimes(Frozen, frozen=True):
     """One repetition of assembly and CG."""
 
@@ -140,6 +157,8 @@ class SolveFacts(Frozen, frozen=True):
     bandwidth: tuple[float, ...] = ()  # [rank] better of read and triad at the size of the matrix, bytes/s
     # [rank] bytes/s, repeated before and after the sets, arrays of one size on all ranks; (): not recorded
     triads: tuple[tuple[float, ...], ...] = ()
+    # core and memory of each host, mean of before and after the sets; (): not recorded
+    state: tuple[StateReading, ...] = ()
 
 
 class Verification(Frozen, frozen=True):

@@ -134,6 +134,8 @@ def test_every_rank_has_measured_its_triad_repeatedly_before_and_after_the_sets(
     for ranks, record in records.items():
         assert [len(row) for row in record.solve.triads] == [2 * TRIADS] * ranks
         assert min(min(row) for row in record.solve.triads) > 1e8
+        assert [(r.what, r.ranks) for r in record.solve.state] == [("core", 1), ("memory", 1)]
+        assert min(r.speed for r in record.solve.state) > 1e8
 
 
 def test_the_report_is_one_page_with_pictures_and_exports(campaign):

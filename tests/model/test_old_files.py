@@ -51,9 +51,11 @@ def outdate_record(path):
 
 
 def outdate_prediction(path):
-    """Schema 1, with a seal of its own; a prediction by simulation did not say so at first."""
+    """Schema 1, with a seal of its own, without the state of the machine; a prediction by simulation did not
+    say so at first."""
     tree = json.loads(path.read_text())
     said = in_schema_1(tree["predicted"])
+    del said["state"]
     if said["method"] == "simulation":
         del said["method"]
     seal = hashlib.sha256(msgspec.json.encode(said)).hexdigest()
@@ -68,6 +70,8 @@ def outdate_profile(path, schema):
             for one in [network] if part == "network" else network[part]:
                 for name in names:
                     del one[name]
+    if schema < 5:
+        del tree["state"]
     if schema == 1:
         del tree["network"]
     path.write_text(json.dumps(tree))

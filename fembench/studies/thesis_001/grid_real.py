@@ -8,6 +8,7 @@ from fembench.launch.scratch import writable
 from fembench.records.profile import Profile, host_names
 from fembench.report.table import Table, words
 from fembench.studies.attempts import Attempts, Tell
+from fembench.studies.claims import StudyClaim, ratio_claim
 from fembench.studies.layout import value
 from fembench.studies.programs.hlogp_sums import error_percent
 from fembench.studies.programs.kept import ProgramRuns
@@ -96,6 +97,20 @@ def _one(real: Real, profile: Profile, runs: ProgramRuns, repetitions: int, tell
 
     record = runs.kept(real.name, case, make)
     return RealRun(real, record, tuple(compared(record, host_names(profile)))) if record else None
+
+
+def claims(found: Sequence[RealRun]) -> list[StudyClaim]:
+    """Runs with real messages take as long as the measured network predicts."""
+    return [
+        ratio_claim(
+            f"real messages, {f.real.name.removeprefix('real-')}",
+            LIMIT,
+            f.scores[0].predicted,
+            f.record.seconds,
+            f.scores[0].reason,
+        )
+        for f in found
+    ]
 
 
 def real_table(found: Sequence[RealRun]) -> Table:

@@ -6,9 +6,10 @@ from fembench.base.errors import RunFailedError
 from fembench.records.network import Network
 from fembench.report.page import Section
 from fembench.studies.attempts import Attempts
+from fembench.studies.claims import all_kept, claims_table
 from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest, wanted
-from fembench.studies.thesis_001 import grid_live, grid_messages, grid_real
+from fembench.studies.thesis_001 import grid_live, grid_messages, grid_real, grid_tables
 from fembench.studies.thesis_001.grid_live import GridBench, GridRun
 from fembench.studies.thesis_001.grid_messages import (
     message_plot,
@@ -75,7 +76,10 @@ def compose(
     found: Sequence[GridRun], real: Sequence[RealRun], network: Network | None, only: Sequence[str] = ()
 ) -> list[Section]:
     """The sections of the page; `only`: those of these experiments, () means all."""
-    sections = [Section("Rings, fork and join", [], [real_table(real)])] if real else []
+    judged = [*grid_real.claims(real), *grid_tables.claims(found)]
+    sections = [Section("Claims", [], [claims_table(judged, synthetic=bool(found))])] if judged else []
+    if real:
+        sections.append(Section("Rings, fork and join", [], [real_table(real)]))
     if any(r.kind in GRAPHS for r in found):
         sections.append(Section("Schedules", [schedule_plot(found)], [schedule_table(found)]))
     if network and wanted("messages", only):
@@ -125,7 +129,8 @@ def outcome(
     return StudyOutcome(
         sections=sections,
         findings=[t for s in sections if s.title != "Messages" for t in s.tables],
-        valid=all(one.record.error <= 1 for one in found) and not any(f.scores[0].reason for f in real),
+        valid=all(one.record.error <= 1 for one in found)
+        and all_kept([*grid_real.claims(real), *grid_tables.claims(found)]),
         synthetic=list(dict.fromkeys(r.record.environment.synthetic for r in found)),
     )
 
@@ -144,7 +149,10 @@ STUDY = Study(
         "Schedules run on emulated hosts, with messages that cost the source's Os, L and Or (SYNTHETIC)."
     ),
     takes="about 5 minutes on two cores with --quick",
-    look="Rings, fork and join: the error of the median. Schedules: predicted and executed makespans.",
+    look=(
+        "Claims: limits beside what was found. Rings, fork and join: the error of the median. Schedules: "
+        "predicted and executed makespans."
+    ),
     experiments=EXPERIMENTS,
     measure=measure,
 )

@@ -8,6 +8,7 @@ from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table
 from fembench.studies import charts
 from fembench.studies.charts import Panel
+from fembench.studies.claims import StudyClaim, error_claim, ratio_claim
 from fembench.studies.layout import beside
 from fembench.studies.programs.hlogp_sums import error_percent
 from fembench.studies.thesis_001.grid_live import GridRun
@@ -22,6 +23,9 @@ from fembench.studies.thesis_001.grid_plan import (
 )
 from fembench.studies.thesis_001.grid_plan import thesis_schedule as theirs_of
 
+RING_LIMIT = 2.3  # per cent: error of the source's rings (Tables 4.38, 5.11)
+HLOGP_LIMIT = 10.0  # per cent: error of makespans
+HLOGP, LATENCY = "HEFT, HLogP", "HEFT, latency"  # of METHODS
 HELD = "with the thesis' own constants: a test of the executor, not of the model"
 SYNTHETIC = (
     "SYNTHETIC: the thesis' hosts, and messages with its Os, L and Or, are emulated on a shorter time scale. "
@@ -75,6 +79,31 @@ def delay_table(found: Sequence[GridRun]) -> Table:
         ("overhead_s", "measured_delay_s", "sum_s", "error_percent"),
         rows,
     )
+
+
+def claims(found: Sequence[GridRun]) -> list[StudyClaim]:
+    """The executor takes the time that the source's constants add up to, as closely as its rings did; HLogP
+    predicts the makespans of its own schedules, and better than the latency model."""
+    made = []
+    for run in found:
+        wrong = "the program found a wrong value" if run.record.error > 1 else ""
+        name = f"{run.kind}: {run.name}"
+        if run.kind == "ring":
+            made.append(ratio_claim(f"executor, {name}", RING_LIMIT, run.promised, run.record.seconds, wrong))
+        elif run.name == HLOGP:
+            made.append(ratio_claim(f"HLogP, {name}", HLOGP_LIMIT, run.promised, run.record.seconds, wrong))
+            made += _closer(found, run, wrong)
+    return made
+
+
+def _closer(found: Sequence[GridRun], run: GridRun, wrong: str) -> list[StudyClaim]:
+    """The claim that the error under HLogP is below that under the latency model, for the same graph."""
+    other = next((r for r in found if r.kind == run.kind and r.name == LATENCY), None)
+    if other is None:
+        return []
+    limit = abs(error_percent(other.measured, other.expected))
+    each = [abs(100 * (run.promised / took - 1)) for took in run.record.seconds]
+    return [error_claim(f"HLogP, {run.kind}: less than the latency model", limit, each, wrong)]
 
 
 def schedule_table(found: Sequence[GridRun]) -> Table:

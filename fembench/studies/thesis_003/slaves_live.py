@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 
 QUICK = ProgramEffort(repetitions=5, samples=4, counts=(2, 4, 8), dilate=100.0)  # counts: of the product
-FULL = ProgramEffort(repetitions=9, samples=10, counts=(2, 4, 8, 16), dilate=200.0)
+FULL = ProgramEffort(repetitions=15, samples=10, counts=(2, 4, 8, 16), dilate=200.0)
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class SlavesRun:
     drawn: Floats  # (SIMULATIONS, P)
     turns: Floats  # (P,) iterations of the loop in the first of those, as fractions of all
     messages: tuple[int, ...]  # [process] number sent, in the graph
+
+    @property
+    def repetitions(self) -> list[Floats]:
+        """(P,) seconds per process, for each repetition."""
+        return [np.array([end, *busy]) for end, *busy in zip(self.record.seconds, *self.record.busy[1:])]
 
     @property
     def name(self) -> str:

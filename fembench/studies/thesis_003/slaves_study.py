@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from fembench.report.page import Section
 from fembench.studies.attempts import Attempts
+from fembench.studies.claims import all_kept, claims_table
 from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest
 from fembench.studies.thesis_003 import slaves_live
 from fembench.studies.thesis_003.slaves_live import SlavesRun
 from fembench.studies.thesis_003.slaves_tables import (
+    claims,
     error_table,
     loops_plot,
     messages_table,
@@ -34,6 +36,7 @@ EXPERIMENTS = (
 def compose(found: Sequence[SlavesRun]) -> list[Section]:
     """All sections of the page."""
     return [
+        Section("Claims", [], [claims_table(claims(found), synthetic=True)]),
         Section("Findings", [], [error_table(found)]),
         Section("Times", [times_plot(found)], [process_table(live) for live in found]),
         Section("Messages", [], [messages_table(found)]),
@@ -54,8 +57,8 @@ def outcome(found: Sequence[SlavesRun]) -> StudyOutcome:
     """The runs, ready for the page."""
     return StudyOutcome(
         sections=compose(found),
-        findings=[error_table(found), messages_table(found)],
-        valid=all(one.record.error <= 1 for one in found),
+        findings=[claims_table(claims(found), synthetic=True), error_table(found), messages_table(found)],
+        valid=all_kept(claims(found)),
         synthetic=list(dict.fromkeys(one.record.environment.synthetic for one in found)),
     )
 
@@ -77,7 +80,10 @@ STUDY = Study(
         "source."
     ),
     takes="about 2 minutes on two cores with --quick",
-    look="Findings: three measures of error. The gap between both predictions is the cost of random loops.",
+    look=(
+        "Claims: limits beside what was found. Findings: three measures of error. The gap between both "
+        "predictions is the cost of random loops."
+    ),
     experiments=EXPERIMENTS,
     measure=measure,
 )

@@ -1,6 +1,8 @@
 """The study thesis-001: its time lines, costs of messages, and a page from planted runs, without MPI."""
 
 import csv
+import dataclasses
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -14,9 +16,17 @@ from fembench.studies.programs import kept
 from fembench.studies.programs.cases import case_of, predicted
 from fembench.studies.programs.compute import glance_of
 from fembench.studies.programs.kept import ProgramRuns
+from fembench.studies.programs.real_messages import ComparedTime
 from fembench.studies.programs.record import save_app
 from fembench.studies.scheduling.execute import makespan
-from fembench.studies.thesis_001 import grid_live, grid_messages, grid_plan, grid_study
+from fembench.studies.thesis_001 import (
+    grid_live,
+    grid_messages,
+    grid_plan,
+    grid_real,
+    grid_study,
+    grid_tables,
+)
 from fembench.studies.thesis_001.grid_live import GridBench
 
 UNIT, TRANSFER = 3e-2, 1e-4
@@ -199,3 +209,38 @@ def test_calibrations_are_of_the_tasks_that_run(tmp_path):
     save_app(record, tmp_path / f"calibrated-hosts-{case.size}.json")
     assert bench.calibration("hosts", grid_plan.SPEEDS, grid_plan.TASK) == record
     assert grid_live.scale_of(record, grid_plan.TASK) == pytest.approx(case.size * UNIT / grid_plan.TASK)
+
+
+def test_claims_limit_the_executor_hlogp_and_its_lead_over_the_latency_model(study):
+    _, found = study
+    claims = {c.what: c for c in grid_tables.claims(found)}
+    assert len(claims) == 6 + 2 * 2
+    assert {c.verdict for c in claims.values()} == {"yes"}
+    assert claims["executor, ring: 64 KiB, one site"].limit == 2.3
+    assert claims["HLogP, diamond: HEFT, HLogP"].limit == 10.0
+    assert claims["HLogP, diamond: less than the latency model"].limit > 3
+    for kind, factor, missed in (("ring", 1.03, 6), ("diamond", 1.15, 1)):
+        late = [slower(run, factor) if run.kind == kind else run for run in found]
+        verdicts = [c.verdict for c in grid_tables.claims(late)]
+        assert verdicts.count("NO") >= missed
+        assert not grid_study.outcome(late, [], None).valid
+    assert grid_study.outcome(found, [], None).valid
+
+
+def slower(run, factor):
+    record = run.record
+    return dataclasses.replace(
+        run, record=msgspec.structs.replace(record, seconds=tuple(factor * t for t in record.seconds))
+    )
+
+
+def test_a_disturbed_run_with_real_messages_judges_no_claim():
+    steady, disturbed = (
+        grid_real.RealRun(
+            grid_real.RUNS[0],
+            SimpleNamespace(seconds=(1.0, 1.001, 0.999, 1.0, 1.002, 0.998)),
+            (ComparedTime("makespan", 1.1, 1.0, 0.99, 1.01, reason),),
+        )
+        for reason in ("", "others used 9 %")
+    )
+    assert [c.verdict for c in grid_real.claims([steady, disturbed])] == ["NO", "INVALID: others used 9 %"]

@@ -1,6 +1,7 @@
 """The study thesis-003: the errors that its tables imply, and a page from planted runs, without MPI."""
 
 import csv
+import dataclasses
 from pathlib import Path
 
 import msgspec
@@ -105,3 +106,20 @@ def test_the_page_has_tables_with_both_numbers(page):
 def test_a_slow_run_is_seen_as_an_error():
     late = ran("product", 4, slower=1.25)
     assert slaves_tables.errors(late.real, late.graph)[1] == pytest.approx(-20, abs=1)
+
+
+def test_claims_are_printed_with_their_limits_and_decide_whether_the_study_is_valid(found):
+    outcome = slaves_study.outcome(found)
+    assert outcome.valid
+    made = outcome.findings[0]
+    assert made.name == "claims"
+    assert set(made["limit_percent"]) >= {5.0, 10.0, 15.0}
+    assert set(made["kept"]) == {"yes"}
+    late = slaves_study.outcome([*found[:3], ran("product", 8, slower=1.25)])
+    assert not late.valid
+    assert "product, 8 processes: makespan" in {row[0] for row in late.findings[0].rows if row[-1] == "NO"}
+
+
+def test_a_wrong_value_judges_no_claim(found):
+    wrong = dataclasses.replace(found[0], record=msgspec.structs.replace(found[0].record, error=2.0))
+    assert {c.verdict for c in slaves_tables.claims([wrong])} == {"INVALID: the program found a wrong value"}

@@ -1,0 +1,68 @@
+"""benchmarks/prediction.py: the passes of its training, and what it judges."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from fembench.base.config import read_toml
+from fembench.bench.campaign import read_campaign
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    spec = importlib.util.spec_from_file_location("prediction_benchmark", BENCHMARKS / "prediction.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    sys.modules.pop("commands", None)
+
+
+@pytest.mark.parametrize(("which", "times"), [("emulated", (1, 1)), ("real", (1, 2)), ("lab", (1, 2))])
+def test_training_has_two_passes_over_the_same_configurations(benchmark, tmp_path, which, times):
+    text = (BENCHMARKS / "prediction" / which / "train.toml").read_text()
+    cases = []
+    for number, (one, repetitions) in enumerate(zip(benchmark.two_passes(text), times, strict=True)):
+        path = tmp_path / f"{number}.toml"
+        path.write_text(one)
+        assert read_toml(path, dict)["repetitions"] == repetitions
+        cases.append({run.case for run in read_campaign(path)[1]})
+    assert cases[0] == cases[1]
+
+
+def scores(**changes):
+    values = {"cells": 24, "left_out": 0, "median": 0.02, "p90": 0.04, "bias": 0.01, "coverage": 0.9}
+    values |= {"tau": 0.95, "outside": 0.0, "half_width": 0.05}
+    return {
+        "fembench": values | changes,
+        "fembench, analytic": values,
+        "Amdahl, fitted": values | {"median": 0.4},
+        "cells": [],
+        "state": {"stale": "", "changes": []},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "missed"),
+    [
+        ({}, []),
+        ({"median": 0.031}, ["median |error| <= 3%"]),
+        ({"coverage": 0.583}, ["intervals cover 67% to 100% of 24 cells"]),
+        ({"coverage": 1.0}, []),
+        ({"half_width": 0.127}, ["half-width of intervals <= 2.5 x p90 of |error|"]),
+        ({"bias": -0.021}, ["|bias| <= 2%"]),
+    ],
+)
+def test_each_target_can_be_missed(benchmark, changes, missed):
+    rows = list(benchmark.promises(scores(**changes), "emulated"))
+    assert [row[0] for row in rows if row[2] != "yes"] == missed
+    assert len(rows) == 7
+
+
+@pytest.mark.parametrize("found", [scores(left_out=10), scores() | {"state": {"stale": "slower memory"}}])
+def test_nothing_is_judged_if_the_verdict_is_invalid(benchmark, found):
+    assert {row[2] for row in benchmark.promises(found, "emulated")} == {"not judged: INVALID"}

@@ -15,8 +15,9 @@ from fembench.records.ids import now_utc
 from fembench.studies.programs import farm, graphs
 from fembench.studies.programs.calibrate import NOTHING, calibrate, learn
 from fembench.studies.programs.compute import Worker, worker_of
-from fembench.studies.programs.kernels import KERNELS, correct
+from fembench.studies.programs.kernels import KERNELS
 from fembench.studies.programs.record import APP_SCHEMA, AppCase, AppPrediction, AppRecord, Samples
+from fembench.studies.programs.verified import verified
 from fembench.synthetic.speeds import label, parse_speeds
 
 
@@ -114,7 +115,7 @@ def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[floa
         worker.meet()
         if comm.rank:
             return seconds, 0.0, 0.0
-        return (seconds, *correct(case.program, outputs, case.tasks, case.size, case.seed))
+        return (seconds, *verified(case.program, outputs, case.tasks, case.size, case.seed))
     last, done = graphs.run(worker, case)
     worker.meet()
     rows = comm.allgather((last, Span(host_key(), begin, done)))

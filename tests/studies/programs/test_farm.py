@@ -129,6 +129,22 @@ def test_calibration_samples_every_operation_of_every_rank(comm):
         assert not record.seconds
 
 
+def test_ranks_that_never_compute_together_are_sampled_one_by_one(comm, monkeypatch):
+    spans = []
+
+    def sample(worker, task, count):
+        begin = time.perf_counter()
+        time.sleep(0.02)
+        spans.append((begin, time.perf_counter()))
+        return {"unit": [1.0] * count}
+
+    monkeypatch.setattr(calibrate, "_sample", sample)
+    assert samples(Worker(comm), "ring", 3, 1, 3, one_by_one=True) == {"unit": [1.0] * 3}
+    every = sorted(span for one in comm.allgather(spans) for span in one)
+    assert len(every) == comm.size
+    assert all(end <= begin for (_, end), (begin, _) in zip(every, every[1:]))
+
+
 def slowed(comm, factor):
     """A rank slowed by this factor, in an emulated job."""
     return worker_of(comm, (1.0,) * comm.size, factor)

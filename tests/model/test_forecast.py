@@ -236,8 +236,28 @@ def test_all_reduces_take_what_was_measured():
 
 def test_the_fewest_ranks_in_time_are_found():
     assert smallest([1, 2, 4, 8], [4.0, 2.1, 1.2, 1.3], 2.0) == 4
-    with pytest.raises(InputError, match="the fastest of these runs takes"):
+    with pytest.raises(InputError, match="the fastest of these runs may take up to"):
         smallest([1, 2, 4, 8], [4.0, 2.1, 1.2, 1.3], 1.0)
+
+
+@pytest.mark.parametrize("method", ["simulation", "analytic"])
+def test_a_deadline_between_the_middle_and_the_upper_end_of_the_interval_is_not_met(
+    method, capsys, machine_file
+):
+    words = ["predict", "m1", "--machine", machine_file, "--ranks", "1", "--iterations", "100"]
+    words += ["--method", method, "--deadline"]
+    profile = open_study(machine_file)
+    case, mesh = Case.of(mesh="m1", ranks=1), resolve("m1")
+    if method == "analytic":
+        found = bounded(profile, profile.workload(case, mesh), 100).seconds
+        middle, high = found.middle, found.high
+    else:
+        _, middle, high = profile.predict(case, mesh).total(100)
+    assert high > 1.01 * middle
+    assert main([*words, f"{(middle + high) / 2:.9g}"]) == 2
+    assert "may take up to" in capsys.readouterr().err
+    assert main([*words, f"{1.001 * high:.9g}"]) == 0
+    assert "1 rank suffices" in capsys.readouterr().out
 
 
 def test_runs_teach_what_the_profile_does_not_know():

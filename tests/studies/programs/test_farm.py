@@ -1,5 +1,6 @@
 """Farm programs and task graphs on any number of ranks."""
 
+import itertools
 import time
 
 import numpy as np
@@ -142,7 +143,7 @@ def test_ranks_that_never_compute_together_are_sampled_one_by_one(comm, monkeypa
     assert samples(Worker(comm), "ring", 3, 1, 3, one_by_one=True) == {"unit": [1.0] * 3}
     every = sorted(span for one in comm.allgather(spans) for span in one)
     assert len(every) == comm.size
-    assert all(end <= begin for (_, end), (begin, _) in zip(every, every[1:]))
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(every))
 
 
 def slowed(comm, factor):

@@ -77,14 +77,14 @@ def bounded(
     )
 
 
-class Sharing(NamedTuple):
+class SharedCores(NamedTuple):
     """How ranks share the cores of their hosts."""
 
     together: list[int]  # [rank] ranks of its host that compute at once
     cores: list[int]  # [host] that serve its ranks
 
 
-def sharing_of(study: Predictor, work: Workload, slots: Sequence[Slot]) -> Sharing:
+def sharing_of(study: Predictor, work: Workload, slots: Sequence[Slot]) -> SharedCores:
     """Up to the number of ranks that the profile measured at once, prices include all sharing, and as many
     cores serve as there are ranks; beyond the host's cores, these serve."""
     hosts, name = study.profile.environment.hosts, product_name(work.case.method)
@@ -95,7 +95,7 @@ def sharing_of(study: Predictor, work: Workload, slots: Sequence[Slot]) -> Shari
         crowded = ranks > max(own, known)
         cores[slot.host] = own if crowded else ranks
         together.append(min(own, known) if crowded else ranks)
-    return Sharing(together, cores)
+    return SharedCores(together, cores)
 
 
 def phases_of(

@@ -83,7 +83,7 @@ def counts(farm: TrueFarm, task: int, rng: np.random.Generator) -> Counts:
     if farm.app == "pi":
         each = n // farm.tasks
         point = _sum((1, TURN), (1, {"random_double": 2, "assign_double": 2, "access": 4, "mpy_double": 2}))
-        inside = {"access": 1, "sum_int": 1, "assign_int": 1}
+        inside: Counts = {"access": 1, "sum_int": 1, "assign_int": 1}
         return _sum(
             (each, point),
             (each, {"sum_double": 1, "compare": 1}),
